@@ -6,7 +6,6 @@ It ends when its standard input closes (Ctrl-D, or the one who started it is gon
 from __future__ import annotations
 
 import os
-import select
 import signal
 import stat
 import sys
@@ -96,7 +95,7 @@ def run_all(
 
 
 def hold() -> None:
-    """Return when standard input closes. What cannot close, such as /dev/null, is not watched: then a signal ends us."""
+    """Return when standard input closes; where it cannot, as with /dev/null, only a signal ends us."""
     try:
         kind = os.fstat(0).st_mode
     except OSError:
@@ -104,7 +103,7 @@ def hold() -> None:
     if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or os.isatty(0)):
         while True:
             signal.pause()
-    while select.select([0], [], []) and os.read(0, 4096):
+    while os.read(0, 4096):
         pass
 
 

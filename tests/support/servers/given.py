@@ -24,12 +24,12 @@ def given(name: str) -> Server | Missing | None:
     try:
         version = asyncio.run(asyncio.wait_for(_ASK[name](url), timeout=15))
     except Exception as error:  # noqa: BLE001  whatever a driver raises, the run goes on and names it
-        return Missing(f"the server of {variable} does not answer: {error or type(error).__name__}")
+        return Missing(f"the server of {variable} does not answer: {type(error).__name__}: {error}")
     return Server(url, version, f"from {variable}")
 
 
 async def _ask_postgres(url: str) -> str:
-    import asyncpg  # noqa: PLC0415  only a named server needs its driver here
+    import asyncpg  # only a server named in the environment needs its driver here
 
     connection = await asyncpg.connect(url)
     try:
@@ -39,7 +39,7 @@ async def _ask_postgres(url: str) -> str:
 
 
 async def _ask_mysql(url: str) -> str:
-    import asyncmy  # noqa: PLC0415
+    import asyncmy
 
     at = urlsplit(url)
     connection = await asyncmy.connect(
@@ -55,7 +55,7 @@ async def _ask_mysql(url: str) -> str:
 
 
 async def _ask_redis(url: str) -> str:
-    from redis.asyncio import Redis  # noqa: PLC0415
+    from redis.asyncio import Redis
 
     async with Redis.from_url(url) as client:
         return str((await client.info("server"))["redis_version"])

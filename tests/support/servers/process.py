@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import functools
 import os
 import pwd
@@ -12,7 +13,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 PR_SET_PDEATHSIG = 1
+FOLDER_PREFIX = "holdfast-servers-"
+LOCK = "keeper.lock"
+SETTLED = 10  # seconds after which a keeper surely holds the lock it created
 
 
 class Identity(TypedDict, total=False):
@@ -58,13 +63,26 @@ def make_folder(path: Path) -> Path:
 @contextmanager
 def scratch() -> Iterator[Path]:
     """A folder for server data, removed afterwards; on a disk, since durability costs what it costs there."""
-    parent = os.environ.get("TMPDIR") or ("/var/tmp" if Path("/var/tmp").is_dir() else None)
-    folder = Path(tempfile.mkdtemp(prefix="holdfast-", dir=parent))
+    parent = Path(os.environ.get("TMPDIR") or ("/var/tmp" if Path("/var/tmp").is_dir() else tempfile.gettempdir()))
+    _sweep(parent)
+    folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=parent))
     folder.chmod(0o711)  # the servers' user passes through to its own folders
     try:
-        yield folder
+        with (folder / LOCK).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _sweep(parent: Path) -> None:
+    """Remove what keepers that were killed left behind: their lock is free."""
+    for lock in parent.glob(f"{FOLDER_PREFIX}*/{LOCK}"):
+        with suppress(OSError), lock.open("r+") as file:  # another user's, in use, or gone meanwhile
+            aged = time.time() - lock.stat().st_mtime > SETTLED
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if aged and lock.stat().st_uid == os.geteuid():
+                shutil.rmtree(lock.parent, ignore_errors=True)
 
 
 def run(command: Sequence[str | Path], *, executable: Path | None = None, cwd: Path | None = None) -> str:

@@ -52,11 +52,12 @@ class Recipe(ABC):
 
     def version(self, program: Program) -> str:
         """The version as the program itself tells it."""
-        told = run(self.command(program, Path("/"), 0)[:1] + ["--version"], executable=program.path)
+        called = self.command(program, Path("/"), 0)[0]
+        told = run([called, "--version"], executable=program.path)
         match = re.search(r"\d+\.\d+(\.\d+)?", told)
         return match.group() if match else "of unknown version"
 
-    def prepare(self, program: Program, folder: Path) -> None:
+    def prepare(self, program: Program, folder: Path) -> None:  # noqa: B027  not every server needs it
         """Make `folder` ready for a first start."""
 
     @abstractmethod
