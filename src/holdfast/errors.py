@@ -1,0 +1,107 @@
+"""Every exception a user may catch, as one tree. Each has a stable `code`; each message says what to do."""
+
+from typing import ClassVar
+
+
+class HoldfastError(Exception):
+    """The root of all errors raised by holdfast."""
+
+    code: ClassVar[str] = "error"
+
+
+class Misconfigured(HoldfastError):
+    """A setting cannot be used as it is; the message names it and the fix."""
+
+    code = "misconfigured"
+
+
+class Invalid(HoldfastError):
+    """Something submitted is not acceptable. `pointer` is the JSON pointer of the field."""
+
+    code = "invalid"
+
+    def __init__(self, message: str, *, pointer: str = "") -> None:
+        super().__init__(message)
+        self.pointer = pointer
+
+
+class InvalidBatch(Invalid):
+    """Some jobs of a batch are not acceptable, so none was taken. `faults` maps index to error."""
+
+    code = "invalid_batch"
+
+    def __init__(self, faults: dict[int, Invalid]) -> None:
+        shown = "; ".join(f"[{index}] {fault}" for index, fault in list(faults.items())[:5])
+        more = f" (and {len(faults) - 5} more)" if len(faults) > 5 else ""
+        super().__init__(f"{len(faults)} of the jobs cannot be accepted, so none was: {shown}{more}")
+        self.faults = faults
+
+
+class PayloadTooLarge(Invalid):
+    """The payload is larger than a job may carry."""
+
+    code = "payload_too_large"
+
+
+class IdempotencyMismatch(Invalid):
+    """The idempotency key was used before, for another submission."""
+
+    code = "idempotency_mismatch"
+
+
+class NotFound(HoldfastError):
+    """There is no such thing, or it belongs to another tenant."""
+
+    code = "not_found"
+
+
+class Conflict(HoldfastError):
+    """The thing is not in a state that allows what was asked."""
+
+    code = "conflict"
+
+
+class DuplicateJob(Conflict):
+    """A unique job of this kind exists already; `job_id` is its id."""
+
+    code = "duplicate_job"
+
+    def __init__(self, message: str, *, job_id: str) -> None:
+        super().__init__(message)
+        self.job_id = job_id
+
+
+class LeaseLost(HoldfastError):
+    """The worker's lease ran out or was taken away; it may change nothing any more."""
+
+    code = "lease_lost"
+
+
+class Unavailable(HoldfastError):
+    """The database cannot be reached or does not answer; trying again later may help."""
+
+    code = "unavailable"
+
+
+class OutcomeUnknown(Unavailable):
+    """The connection broke while the database was committing: it may or may not have taken effect."""
+
+    code = "outcome_unknown"
+
+
+class Rejected(HoldfastError):
+    """The database refused the values of a statement; trying the same again cannot help."""
+
+    code = "rejected"
+
+
+class Contention(Unavailable):
+    """A deadlock or serialisation failure, over and over, in spite of retries."""
+
+    code = "contention"
+
+
+class SchemaMismatch(Misconfigured):
+    """The database's schema is not the one this version of holdfast works with."""
+
+    code = "schema_mismatch"

@@ -1,0 +1,1 @@
+"""The values everything else is written in. Imports nothing else of holdfast."""

@@ -1,0 +1,127 @@
+"""Jobs: as they are submitted, as they are stored, as they are looked for."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from msgspec import Struct
+
+from holdfast.model.ids import JobId, WorkerId
+from holdfast.model.state import Status
+from holdfast.model.time import Duration, Instant
+
+
+class RetryRule(Struct, frozen=True, omit_defaults=True):
+    """How long to wait before the next attempt: exponential, or an explicit list whose last entry repeats."""
+
+    base: Duration = Duration(1_000_000)
+    cap: Duration = Duration(300_000_000)
+    jitter: float = 0.2
+    delays: tuple[Duration, ...] = ()
+
+
+class Unique(Struct, frozen=True):
+    """One such job at a time: while the earlier one is unfinished, and for `within` after it was submitted."""
+
+    key: str
+    within: Duration = Duration(0)
+    on_conflict: Literal["return", "replace", "reject"] = "return"
+
+
+class NewJob(Struct, frozen=True):
+    """A job that was checked and can be inserted."""
+
+    id: JobId
+    tenant: str
+    queue: str
+    type: str
+    payload: bytes
+    priority: int = 0
+    max_attempts: int = 5
+    cost: int = 1
+    scheduled_at: Instant | None = None
+    delay: Duration | None = None
+    timeout: Duration | None = None
+    deadline: Instant | None = None
+    retry: RetryRule | None = None
+    tags: tuple[str, ...] = ()
+    concurrency_key: str | None = None
+    idempotency_key: str | None = None
+    fingerprint: bytes = b""
+    """Of all that was asked for: tells a repeated submission from a reused key."""
+    unique: Unique | None = None
+
+
+class Inserted(NamedTuple):
+    """What became of one `NewJob`."""
+
+    id: JobId
+    """The new job's, or of the one it repeats."""
+    created_at: Instant
+    """When this was inserted, or found to be a repeat."""
+    repeats: Literal["idempotency_key", "unique"] | None = None
+    same_body: bool = True
+    """Of a repeat: whether the earlier submission asked for the same."""
+
+
+class Job(Struct, frozen=True, gc=False):
+    """A stored job. `payload`, `result` and `attempt_log` are JSON, decoded by whoever looks inside."""
+
+    id: JobId
+    seq: int
+    status: Status
+    fence: int
+    worker: WorkerId | None
+    tenant: str
+    queue: str
+    type: str
+    payload: bytes
+    priority: int
+    attempts: int
+    max_attempts: int
+    releases: int
+    generation: int
+    cost: int
+    created_at: Instant
+    scheduled_at: Instant | None
+    started_at: Instant | None
+    timeout: Duration | None
+    deadline: Instant | None
+    retry: bytes | None
+    tags: bytes | None
+    concurrency_key: str | None
+    idempotency_key: str | None
+    attempt_log: bytes | None
+    """JSON array: one entry for each attempt that did not succeed, oldest first."""
+    finished_at: Instant | None = None
+    result: bytes | None = None
+    reason: str | None = None
+    fingerprint: str | None = None
+
+
+class JobFilter(Struct, frozen=True):
+    """Which jobs; a field left out matches all."""
+
+    tenant: str | None = None
+    status: Status | None = None
+    queue: str | None = None
+    type: str | None = None
+
+
+class Page(NamedTuple):
+    """Newest first: at most `limit` jobs submitted before the job `before`."""
+
+    limit: int = 50
+    before: JobId | None = None
+
+
+class Count(NamedTuple):
+    """How many jobs stand where."""
+
+    tenant: str
+    queue: str
+    type: str
+    status: Status
+    jobs: int
+
+
+Payload = Mapping[str, Any] | list[Any] | str | int | float | bool | None

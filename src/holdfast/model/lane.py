@@ -1,0 +1,26 @@
+"""Lanes: what fairness reads and what a claim is asked for."""
+
+from typing import NamedTuple
+
+
+class Lane(NamedTuple):
+    """Ready jobs of one tenant in one queue at one priority."""
+
+    queue: str
+    tenant: str
+    priority: int
+
+
+class Share(NamedTuple):
+    """What a claim may take from one lane: at most `quota` jobs, oldest first, past position `floor`."""
+
+    lane: Lane
+    quota: int
+    floor: int
+
+
+class News(NamedTuple):
+    """Jobs became ready in a lane; none of them lies before position `seq`."""
+
+    lane: Lane
+    seq: int

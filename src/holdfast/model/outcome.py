@@ -1,0 +1,59 @@
+"""What came of an attempt."""
+
+from msgspec import Struct
+
+from holdfast.model.time import Duration
+
+
+class Failure(Struct, frozen=True, omit_defaults=True):
+    """An error as it is stored: no live objects, no locals."""
+
+    kind: str
+    message: str
+    traceback: str = ""
+    fingerprint: str = ""
+
+
+class Succeeded(Struct, frozen=True):
+    """The handler returned; `result` is JSON."""
+
+    result: bytes | None = None
+
+
+class Failed(Struct, frozen=True):
+    """The handler raised. `retry_in` overrides the rule; not `retryable` means dead at once."""
+
+    failure: Failure
+    retryable: bool = True
+    retry_in: Duration | None = None
+
+
+class TimedOut(Struct, frozen=True):
+    """The attempt took longer than the job's timeout."""
+
+    after: Duration
+
+
+class Crashed(Struct, frozen=True):
+    """The process that ran it ended: by an exit code, or by a signal."""
+
+    how: str
+
+
+class Snoozed(Struct, frozen=True):
+    """The handler asked to be run again later; no attempt is spent."""
+
+    delay: Duration
+
+
+class Interrupted(Struct, frozen=True):
+    """Handed back before it ended, because the worker stops; no attempt is spent."""
+
+
+class CancelledByHandler(Struct, frozen=True):
+    """The handler decided that the job is pointless."""
+
+    reason: str
+
+
+Outcome = Succeeded | Failed | TimedOut | Crashed | Snoozed | Interrupted | CancelledByHandler

@@ -1,0 +1,65 @@
+"""The states of a job and the one table of moves between them."""
+
+import enum
+
+
+class Status(enum.StrEnum):
+    """Where a job stands. The words are the same in the API, the SDK and the dashboard."""
+
+    BLOCKED = "blocked"
+    SCHEDULED = "scheduled"
+    READY = "ready"
+    RUNNING = "running"
+    RETRYING = "retrying"
+    SUCCEEDED = "succeeded"
+    DEAD = "dead"
+    CANCELLED = "cancelled"
+
+    @property
+    def code(self) -> int:
+        """The small integer stored in the tables."""
+        return _CODES[self]
+
+    @property
+    def terminal(self) -> bool:
+        """Whether a job in this state is finished."""
+        return self in TERMINAL
+
+
+_CODES = {
+    Status.READY: 0,
+    Status.RUNNING: 1,
+    Status.SUCCEEDED: 2,
+    Status.DEAD: 3,
+    Status.CANCELLED: 4,
+    Status.SCHEDULED: 5,
+    Status.RETRYING: 6,
+    Status.BLOCKED: 7,
+}
+STATUS_OF_CODE = tuple(sorted(_CODES, key=lambda status: _CODES[status]))
+"""Status by its stored code."""
+
+TERMINAL = frozenset({Status.SUCCEEDED, Status.DEAD, Status.CANCELLED})
+WAITING = frozenset({Status.BLOCKED, Status.SCHEDULED, Status.READY, Status.RETRYING})
+
+MOVES: dict[Status, frozenset[Status]] = {
+    # Waits for parents; released to ready, or cancelled with a parent that died.
+    Status.BLOCKED: frozenset({Status.READY, Status.SCHEDULED, Status.CANCELLED}),
+    # Due later: promoted when the database's clock says so.
+    Status.SCHEDULED: frozenset({Status.READY, Status.CANCELLED}),
+    Status.RETRYING: frozenset({Status.READY, Status.CANCELLED}),
+    Status.READY: frozenset({Status.RUNNING, Status.CANCELLED}),
+    # Ready again: handed back or its lease ran out. Scheduled: it snoozed.
+    Status.RUNNING: frozenset(
+        {Status.SUCCEEDED, Status.RETRYING, Status.READY, Status.SCHEDULED, Status.DEAD, Status.CANCELLED}
+    ),
+    Status.SUCCEEDED: frozenset(),
+    # A replay starts a new generation of the same job.
+    Status.DEAD: frozenset({Status.READY}),
+    Status.CANCELLED: frozenset({Status.READY}),
+}
+
+
+def may_move(was: Status, to: Status) -> bool:
+    """Whether a job may go from one state to another."""
+    return to in MOVES[was]

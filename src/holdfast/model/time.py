@@ -1,0 +1,68 @@
+"""Instants and durations, as integer microseconds.
+
+The database's clock decides when a job is due and when a lease ends, so an `Instant` always came from there;
+a node only ever measures spans.
+"""
+
+import re
+from datetime import UTC, datetime
+from typing import NewType
+
+Instant = NewType("Instant", int)
+"""Microseconds since 1970-01-01 UTC, by the database's clock."""
+
+Duration = NewType("Duration", int)
+"""A span in microseconds."""
+
+_UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d)", re.ASCII)
+_LONGEST_TEXT = 40
+
+
+def micros(n: int) -> Duration:
+    """The span of `n` microseconds."""
+    return Duration(n)
+
+
+def seconds(n: float) -> Duration:
+    """The span of `n` seconds."""
+    return Duration(round(n * 1_000_000))
+
+
+def days(n: float) -> Duration:
+    """The span of `n` days of 24 hours."""
+    return Duration(round(n * _UNITS["d"]))
+
+
+def in_seconds(span: Duration) -> float:
+    """A span as seconds, for timers."""
+    return span / 1_000_000
+
+
+def after(at: Instant, span: Duration) -> Instant:
+    """The instant `span` later than `at`."""
+    return Instant(at + span)
+
+
+def parse_duration(value: float | str) -> Duration:
+    """Read `5`, `0.5`, `"90"` (seconds) or `"5m"`, `"1h30m"`, `"250ms"`; ValueError says what was expected."""
+    if isinstance(value, bool):
+        raise ValueError(f"{value} is not a duration: give seconds or a text such as '5m'")
+    if isinstance(value, int | float):
+        if not 0 <= value < 1e12:  # also false for NaN
+            raise ValueError(f"{value} is not a duration: give seconds, 0 or more")
+        return seconds(value)
+    text = value.strip()
+    if len(text) > _LONGEST_TEXT:
+        raise ValueError("a duration is at most 40 characters, such as '5m' or '1h30m'")
+    if re.fullmatch(r"\d+(?:\.\d+)?", text, re.ASCII):
+        return parse_duration(float(text))
+    parts = _PART.findall(text)
+    if not parts or "".join(n + unit for n, unit in parts) != text:
+        raise ValueError(f"{text!r} is not a duration: write it as '250ms', '30s', '5m', '1h30m' or '7d'")
+    return Duration(round(sum(float(n) * _UNITS[unit] for n, unit in parts)))
+
+
+def rfc3339(at: Instant) -> str:
+    """An instant as people and JSON write it, in UTC with microseconds."""
+    return datetime.fromtimestamp(at // 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{at % 1_000_000:06d}Z"

@@ -1,0 +1,30 @@
+"""The one description of a change to a job."""
+
+from msgspec import Struct
+
+from holdfast.model.ids import JobId, WorkerId
+from holdfast.model.state import Status
+from holdfast.model.time import Duration
+
+
+class Transition(Struct, frozen=True, gc=False):
+    """Move a job that still is as it was read: same state, same fence and, when running, same holder.
+
+    Applied once or not at all. A refusal means that somebody else moved the job: read again, decide again.
+    """
+
+    id: JobId
+    fence: int
+    was: Status
+    to: Status
+    worker: WorkerId | None
+    attempts: int
+    releases: int = 0
+    generation: int = 0
+    delay: Duration = Duration(0)
+    """How long from now, by the database's clock, until it is due."""
+    attempt_log: bytes | None = None
+    """The whole log, when it grew; None leaves it as it is."""
+    result: bytes | None = None
+    reason: str | None = None
+    fingerprint: str | None = None

@@ -1,0 +1,47 @@
+"""Keys that tell a repetition from something new."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import Invalid
+
+_CANONICAL = msgspec.json.Encoder(order="deterministic")
+
+
+def body_fingerprint(asked: object) -> bytes:
+    """Equal for two submissions that ask for the same, whatever the order of their keys."""
+    return hashlib.sha256(_CANONICAL.encode(asked)).digest()[:16]
+
+
+def unique_key(job_type: str, queue: str, payload: bytes, by: Sequence[str]) -> str:
+    """The key under which a unique job is one: its type, and of what it was asked the parts named in `by`.
+
+    `by` may name `queue`, `payload`, or `payload.<field>` for one field of an object payload.
+    """
+    parts: dict[str, Any] = {"type": job_type}
+    for name in by:
+        match name.split(".", 1):
+            case ["type"]:
+                pass
+            case ["queue"]:
+                parts[name] = queue
+            case ["payload"]:
+                parts[name] = msgspec.json.decode(payload)
+            case ["payload", field]:
+                parts[name] = _field(payload, field)
+            case _:
+                raise Invalid(
+                    f"unique.by names {name!r}; it may name 'type', 'queue', 'payload' or 'payload.<field>'",
+                    pointer="/unique/by",
+                )
+    return hashlib.sha256(_CANONICAL.encode(parts)).hexdigest()[:40]
+
+
+def _field(payload: bytes, field: str) -> object:
+    value = msgspec.json.decode(payload)
+    if not isinstance(value, dict) or field not in value:
+        raise Invalid(f"unique.by names 'payload.{field}', but the payload has no such field", pointer="/unique/by")
+    return value[field]

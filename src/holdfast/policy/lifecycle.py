@@ -1,0 +1,184 @@
+"""What becomes of a job: each function looks at a job and gives the one transition that follows."""
+
+from typing import assert_never
+
+import msgspec
+from msgspec import Struct
+
+from holdfast.model.ids import WorkerId, worker_name
+from holdfast.model.job import Job, RetryRule
+from holdfast.model.outcome import (
+    CancelledByHandler,
+    Crashed,
+    Failed,
+    Failure,
+    Interrupted,
+    Outcome,
+    Snoozed,
+    Succeeded,
+    TimedOut,
+)
+from holdfast.model.state import TERMINAL, Status, may_move
+from holdfast.model.time import Duration, Instant, in_seconds, rfc3339
+from holdfast.model.transition import Transition
+from holdfast.policy.fingerprint import fingerprint
+from holdfast.policy.retry import LONGEST_WAIT, backoff, honour
+
+MAX_RELEASES = 100
+"""How often a job may be handed back or snoozed without spending an attempt."""
+
+KEPT_ATTEMPTS = 50
+"""How many entries the attempt log holds: the first, and the newest."""
+
+
+class AttemptRecord(Struct, frozen=True, omit_defaults=True):
+    """One entry of a job's attempt log."""
+
+    attempt: int
+    generation: int
+    worker: str
+    started_at: str
+    ended_at: str
+    outcome: str
+    error: Failure | None = None
+
+
+_LOG = msgspec.json.Decoder(list[AttemptRecord])
+_RULE = msgspec.json.Decoder(RetryRule)
+_ENCODE = msgspec.json.Encoder().encode
+
+
+def settle(job: Job, outcome: Outcome, *, now: Instant, default: RetryRule, dice: float) -> Transition:
+    """What follows from the outcome of an attempt, reported by the worker that holds the job."""
+    match outcome:
+        case Succeeded(result):
+            return _move(job, Status.SUCCEEDED, result=result)
+        case Failed(failure, retryable, retry_in):
+            wait = None if retry_in is None else honour(retry_in, longest=LONGEST_WAIT)
+            return _fail(job, failure, "failed", now, retryable=retryable, wait=wait, default=default, dice=dice)
+        case TimedOut(after):
+            failure = _failure("TimedOut", f"took longer than its timeout of {in_seconds(after):g} s")
+            return _fail(job, failure, "timed_out", now, default=default, dice=dice)
+        case Crashed(how):
+            failure = _failure("Crashed", f"the process that ran it ended: {how}")
+            return _fail(job, failure, "crashed", now, wait=Duration(0), default=default, dice=dice)
+        case Snoozed(delay):
+            return _release(job, Status.SCHEDULED, now, delay=honour(delay, longest=LONGEST_WAIT))
+        case Interrupted():
+            return _release(job, Status.READY, now)
+        case CancelledByHandler(reason):
+            return _move(job, Status.CANCELLED, reason=reason)
+        case _:
+            assert_never(outcome)
+
+
+def expire(job: Job, *, now: Instant, default: RetryRule, dice: float) -> Transition:
+    """The lease of its holder ran out: run it again at once, or give it up when its attempts are spent."""
+    failure = _failure("LeaseExpired", "its worker stopped renewing its lease: crashed, cut off or too busy")
+    return _fail(job, failure, "lease_expired", now, wait=Duration(0), default=default, dice=dice)
+
+
+def cancel(job: Job, reason: str) -> Transition | None:
+    """Cancel a waiting or running job; None when it is finished already."""
+    return None if job.status in TERMINAL else _move(job, Status.CANCELLED, reason=reason)
+
+
+def retry(job: Job) -> Transition | None:
+    """Make it ready now: a dead or cancelled job as a new generation, a waiting one ahead of its time.
+
+    None when there is nothing to do: it is ready, running, succeeded, or waits for its parents.
+    """
+    match job.status:
+        case Status.DEAD | Status.CANCELLED:
+            return _move(job, Status.READY, attempts=0, releases=0, generation=job.generation + 1)
+        case Status.SCHEDULED | Status.RETRYING:
+            return _move(job, Status.READY)
+        case _:
+            return None
+
+
+def attempt_log(job: Job) -> list[AttemptRecord]:
+    """The attempts that did not succeed, oldest first."""
+    return _LOG.decode(job.attempt_log) if job.attempt_log else []
+
+
+def _fail(
+    job: Job,
+    failure: Failure,
+    how: str,
+    now: Instant,
+    *,
+    default: RetryRule,
+    dice: float,
+    retryable: bool = True,
+    wait: Duration | None = None,
+) -> Transition:
+    log = _logged(job, how, now, failure)
+    mark = failure.fingerprint or fingerprint(failure.kind, failure.message)
+    if not retryable or job.attempts >= job.max_attempts:
+        return _move(job, Status.DEAD, attempt_log=log, fingerprint=mark)
+    if wait is None:
+        wait = backoff(_RULE.decode(job.retry) if job.retry else default, job.attempts, dice)
+    # One that waits for nothing skips the waiting state: it can be claimed from this very commit on.
+    return _move(job, Status.RETRYING if wait else Status.READY, delay=wait, attempt_log=log)
+
+
+def _release(job: Job, to: Status, now: Instant, *, delay: Duration = Duration(0)) -> Transition:
+    if job.releases >= MAX_RELEASES:
+        failure = _failure("ReleasedTooOften", f"was handed back or snoozed {MAX_RELEASES} times without finishing")
+        log = _logged(job, "released", now, failure)
+        return _move(job, Status.DEAD, attempt_log=log, fingerprint=fingerprint(failure.kind, failure.message))
+    return _move(job, to if delay or to is Status.READY else Status.READY, delay=delay,
+                 attempts=max(0, job.attempts - 1), releases=job.releases + 1)  # fmt: skip
+
+
+def _logged(job: Job, how: str, now: Instant, failure: Failure) -> bytes:
+    record = AttemptRecord(
+        attempt=job.attempts,
+        generation=job.generation,
+        worker=worker_name(job.worker or WorkerId(0)),
+        started_at=rfc3339(job.started_at or now),
+        ended_at=rfc3339(now),
+        outcome=how,
+        error=failure,
+    )
+    entries = [*attempt_log(job), record]
+    if len(entries) > KEPT_ATTEMPTS:
+        entries = [entries[0], *entries[-(KEPT_ATTEMPTS - 1) :]]
+    return _ENCODE(entries)
+
+
+def _failure(kind: str, message: str) -> Failure:
+    return Failure(kind=kind, message=message, fingerprint=fingerprint(kind, message))
+
+
+def _move(
+    job: Job,
+    to: Status,
+    *,
+    attempts: int | None = None,
+    releases: int | None = None,
+    generation: int | None = None,
+    delay: Duration = Duration(0),
+    attempt_log: bytes | None = None,
+    result: bytes | None = None,
+    reason: str | None = None,
+    fingerprint: str | None = None,
+) -> Transition:
+    if not may_move(job.status, to):
+        raise ValueError(f"a {job.status} job cannot become {to}: see MOVES")
+    return Transition(
+        id=job.id,
+        fence=job.fence,
+        was=job.status,
+        to=to,
+        worker=job.worker,
+        attempts=job.attempts if attempts is None else attempts,
+        releases=job.releases if releases is None else releases,
+        generation=job.generation if generation is None else generation,
+        delay=delay,
+        attempt_log=attempt_log,
+        result=result,
+        reason=reason,
+        fingerprint=fingerprint,
+    )

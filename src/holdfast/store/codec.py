@@ -1,0 +1,44 @@
+"""Between rows and values: what is the same whatever the driver."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.model.ids import WorkerId
+from holdfast.model.job import Count, Job, NewJob
+from holdfast.model.state import STATUS_OF_CODE
+from holdfast.model.time import Instant
+from holdfast.model.worker import WorkerInfo, WorkerRow
+
+_ENCODE = msgspec.json.Encoder().encode
+
+Row = Sequence[Any]
+
+
+def job_of(row: Row) -> Job:
+    """A job from a row of the columns `job`, and of `ended` if it is finished."""
+    return Job(row[0], row[1], STATUS_OF_CODE[row[2]], *row[3:])
+
+
+def count_of(row: Row) -> Count:
+    """A row of counts."""
+    tenant, queue, job_type, status, jobs = row
+    return Count(tenant, queue, job_type, STATUS_OF_CODE[status], jobs)
+
+
+def worker_of(row: Row) -> WorkerRow:
+    """A row of the register."""
+    worker, name, host, pid, version, queues, slots, started_at, expires_at = row
+    info = WorkerInfo(WorkerId(worker), name, host, pid, version, queues, slots)
+    return WorkerRow(info, Instant(started_at), Instant(expires_at))
+
+
+def retry_bytes(job: NewJob) -> bytes | None:
+    """The job's own retry rule, as stored."""
+    return None if job.retry is None else _ENCODE(job.retry)
+
+
+def tags_bytes(job: NewJob) -> bytes | None:
+    """The job's tags, as stored."""
+    return _ENCODE(job.tags) if job.tags else None

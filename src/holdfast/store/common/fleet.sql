@@ -1,0 +1,20 @@
+-- Workers and their leases.
+
+-- name: register
+INSERT INTO holdfast_workers (id, name, host, pid, version, queues, slots, started_at, expires_at)
+VALUES (:worker, :name, :host, :pid, :version, :queues, :slots, clock(), clock() + :lease);
+
+-- name: renew
+-- Rides the primary key. The lease only ever grows while it lives: an expired one stays expired.
+UPDATE holdfast_workers SET expires_at = clock() + :lease WHERE id = :worker AND expires_at > clock();
+
+-- name: depart
+DELETE FROM holdfast_workers WHERE id = :worker
+  AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.worker = :worker AND l.status = 1);
+
+-- name: forget
+DELETE FROM holdfast_workers WHERE id = :worker AND expires_at <= clock()
+  AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.worker = :worker AND l.status = 1);
+
+-- name: workers
+SELECT id, name, host, pid, version, queues, slots, started_at, expires_at FROM holdfast_workers ORDER BY started_at, id;

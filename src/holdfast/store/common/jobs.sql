@@ -1,0 +1,20 @@
+-- Statements that all three databases accept as they stand.
+
+-- name: now
+SELECT clock();
+
+-- name: next_due
+-- Rides holdfast_live_due: two looks at its first entry.
+SELECT min(scheduled_at) - clock() FROM holdfast_live WHERE status IN (5, 6);
+
+-- name: counts_live
+SELECT tenant, queue, type, status, count(*) FROM holdfast_live
+WHERE (:tenant IS NULL OR tenant = :tenant) AND (:queue IS NULL OR queue = :queue)
+  AND (:type IS NULL OR type = :type) AND (:status IS NULL OR status = :status)
+GROUP BY tenant, queue, type, status;
+
+-- name: counts_dead
+SELECT tenant, queue, type, status, count(*) FROM holdfast_dead
+WHERE (:tenant IS NULL OR tenant = :tenant) AND (:queue IS NULL OR queue = :queue)
+  AND (:type IS NULL OR type = :type) AND (:status IS NULL OR status = :status)
+GROUP BY tenant, queue, type, status;

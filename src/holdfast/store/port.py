@@ -1,0 +1,177 @@
+"""What the engine asks of a database. A store knows rows and locks; it decides nothing.
+
+One conformance suite is the meaning of this port: every store gives the same answers to the same calls.
+All times are the database's, judged inside the statement; the port takes spans.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import NamedTuple, Protocol, TypeVar
+
+from holdfast.model.ids import JobId, WorkerId
+from holdfast.model.job import Count, Inserted, Job, JobFilter, NewJob, Page
+from holdfast.model.lane import Lane, News, Share
+from holdfast.model.time import Duration, Instant
+from holdfast.model.transition import Transition
+from holdfast.model.worker import WorkerInfo, WorkerRow
+
+T = TypeVar("T")
+
+
+class Held(NamedTuple):
+    """A job as a holder names it: it acts only while the row still has this fence and this holder."""
+
+    id: JobId
+    fence: int
+    worker: WorkerId
+
+
+class Retention(NamedTuple):
+    """How long finished things are kept, counted from when they finished."""
+
+    history: Duration
+    dead: Duration
+
+
+class ServerInfo(NamedTuple):
+    """What the database is and how it is set up, for people and for `doctor`."""
+
+    name: str
+    version: str
+    pooled: bool
+    listens: bool
+
+
+class Subscription(Protocol):
+    """Wake-ups for one worker. What is heard while nobody waits is kept for the next wait."""
+
+    async def wait(self, timeout: float) -> list[News] | None:
+        """Until something may have become ready, or the timeout: then None.
+
+        An empty list means that it is not known where: look at all lanes. A wake-up can be lost; that costs the timeout.
+        """
+
+    def reset(self) -> None:
+        """Work was found: where wake-ups come by polling, poll quickly again."""
+
+    def close(self) -> None:
+        """Hear no more; a wait in progress ends."""
+
+
+class Jobs(Protocol):
+    """Jobs, in all their states."""
+
+    async def insert(self, jobs: Sequence[NewJob], *, key_retention: Duration) -> list[Inserted]:
+        """Insert those that repeat nothing; in the order given.
+
+        A key belongs to its job for `key_retention` (a unique key: for `within`), and as long as that job is
+        unfinished. Safe against any number of others inserting the same keys, also if they roll back. No two of
+        `jobs` may carry the same key.
+        """
+
+    async def get(self, ids: Collection[JobId]) -> list[Job]:
+        """Those that exist, in no order."""
+
+    async def find(self, where: JobFilter, page: Page) -> list[Job]:
+        """Newest first, by id."""
+
+    async def counts(self, where: JobFilter) -> list[Count]:
+        """How many unfinished and dead jobs there are, by tenant, queue, type and status."""
+
+    async def lanes(self, queues: Sequence[str], cap: int) -> list[Lane]:
+        """Lanes with at least one ready job, at most `cap` for each queue. Cost grows with lanes, not with jobs."""
+
+    async def claim(self, worker: WorkerId, shares: Sequence[Share], limit: int, types: Sequence[str] | None) -> list[Job]:
+        """Take ready jobs for a worker whose lease lives, lane by lane in the order given, never over `limit`.
+
+        Raises the fence and counts the attempt of each. `types`: only those (None: any). Nothing when the lease is
+        gone, and no reap of this worker can slip in between.
+        """
+
+    async def apply(self, moves: Sequence[Transition]) -> set[JobId]:
+        """Make these changes where the job still is as it was read; tells which took effect.
+
+        With `claim` and `promote` the only way a job's state changes. No two moves may name the same job.
+        """
+
+    async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:
+        """What a worker holds, as the database sees it."""
+
+    async def lost(self, held: Collection[Held]) -> set[JobId]:
+        """Those of `held` that this holder does not hold any more."""
+
+    async def promote(self, limit: int) -> int:
+        """Make jobs ready whose time has come, oldest first; how many."""
+
+    async def next_due(self) -> Duration | None:
+        """How long until the next waiting job is due (0 if one is now), None if none waits."""
+
+    async def orphans(self, limit: int) -> list[Job]:
+        """Running jobs whose worker has no row any more: a net below the reaper, normally empty."""
+
+    async def prune(self, rule: Retention, limit: int) -> int:
+        """Remove finished jobs, dead letters and keys past their retention, at most `limit` of each; how many."""
+
+
+class Fleet(Protocol):
+    """Workers and their leases. A job's lease is its worker's."""
+
+    async def register(self, worker: WorkerInfo, lease: Duration) -> None:
+        """Enter a new incarnation, with a lease from now on."""
+
+    async def renew(self, worker: WorkerId, lease: Duration) -> bool:
+        """Prolong a lease that still lives. Never revives one that ran out: then False."""
+
+    async def depart(self, worker: WorkerId) -> bool:
+        """Strike a worker that holds nothing; False when it still holds jobs."""
+
+    async def expired(self, limit: int) -> list[WorkerId]:
+        """Workers whose lease ran out, locked so that neither a renewal nor a claim nor another reaper interferes."""
+
+    async def forget(self, workers: Collection[WorkerId]) -> int:
+        """Strike expired workers that hold nothing any more, the expiry tested again."""
+
+    async def workers(self) -> list[WorkerRow]:
+        """All that are registered, oldest first."""
+
+
+class Tx(Jobs, Fleet, Protocol):
+    """One transaction: all of its effects, or none."""
+
+    async def now(self) -> Instant:
+        """The database's clock."""
+
+
+Work = Callable[[Tx], Awaitable[T]]
+
+
+class Store(Protocol):
+    """A database with our tables in it. Safe to use by many tasks of one event loop at once."""
+
+    async def run(self, work: Work[T]) -> T:
+        """Run `work` in one transaction and commit.
+
+        Deadlocks and serialisation failures run it again from the start, so it may have no effects but through the
+        transaction it is given, and may await nothing else. Raises `Unavailable` when the database is away and
+        nothing was committed, `OutcomeUnknown` when the connection broke at the commit.
+        """
+
+    async def single(self, work: Work[T]) -> T:
+        """As `run`, for work that calls the transaction exactly once; saves round trips where the call is one statement."""
+
+    def listen(self, queues: Sequence[str]) -> Subscription:
+        """Hear of jobs that become ready in these queues, from now on."""
+
+    async def migrate(self) -> list[str]:
+        """Bring the schema up to this version, safe on many nodes at once; the names of the steps applied."""
+
+    async def check_schema(self) -> None:
+        """Raise `SchemaMismatch` unless the schema is the one this version works with."""
+
+    async def tend(self, rule: Retention) -> None:
+        """Upkeep of the tables themselves (partitions, vacuum); cheap when there is nothing to do."""
+
+    async def info(self) -> ServerInfo:
+        """What server this is."""
+
+    async def aclose(self) -> None:
+        """Close all connections."""

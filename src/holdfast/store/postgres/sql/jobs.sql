@@ -1,0 +1,215 @@
+-- Sets travel as arrays: the text of a statement never varies with the number of rows.
+
+-- name: insert
+WITH fresh AS (
+  INSERT INTO holdfast_live (id, tenant, queue, type, payload, priority, max_attempts, cost, created_at, scheduled_at,
+                             timeout, deadline, retry, tags, concurrency_key, idempotency_key, status)
+  SELECT id, tenant, queue, type, payload, priority, max_attempts, cost, at,
+         coalesce(scheduled_at, at + delay), timeout, deadline, retry, tags, concurrency_key, idempotency_key,
+         CASE WHEN coalesce(scheduled_at, at + delay) > at THEN 5 ELSE 0 END
+  FROM unnest(:ids::uuid[], :tenants::text[], :queues::text[], :types::text[], :payloads::bytea[], :priorities::smallint[],
+              :max_attempts::smallint[], :costs::int[], :scheduled::bigint[], :delays::bigint[], :timeouts::bigint[],
+              :deadlines::bigint[], :retries::bytea[], :tags::bytea[], :concurrency_keys::text[], :idempotency_keys::text[])
+       AS j(id, tenant, queue, type, payload, priority, max_attempts, cost, scheduled_at, delay, timeout,
+            deadline, retry, tags, concurrency_key, idempotency_key),
+       (SELECT clock() AS at) AS c
+  RETURNING queue, tenant, priority, status, seq, created_at)
+SELECT queue, tenant, priority, status, min(seq), max(created_at) FROM fresh GROUP BY queue, tenant, priority, status;
+
+-- name: take_keys
+-- Waits for whoever is inserting the same key; in the order of the keys, so that two batches cannot lock each other out.
+INSERT INTO holdfast_keys (tenant, kind, key, job_id, fingerprint, expires_at)
+SELECT tenant, kind, key, job_id, fingerprint, clock() + span
+FROM unnest(:tenants::text[], :kinds::smallint[], :keys::text[], :ids::uuid[], :fingerprints::bytea[], :spans::bigint[])
+     AS k(tenant, kind, key, job_id, fingerprint, span)
+ORDER BY tenant, kind, key
+ON CONFLICT (tenant, kind, key) DO NOTHING;
+
+-- name: lock_keys
+-- Rides the primary key, once per asked key.
+SELECT k.tenant, k.kind, k.key, k.job_id, k.fingerprint,
+       k.expires_at > clock() OR EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = k.job_id) AS valid
+FROM unnest(:tenants::text[], :kinds::smallint[], :keys::text[]) WITH ORDINALITY AS a(tenant, kind, key, n)
+JOIN holdfast_keys k ON k.tenant = a.tenant AND k.kind = a.kind AND k.key = a.key
+ORDER BY a.n FOR UPDATE OF k;
+
+-- name: retake_keys
+UPDATE holdfast_keys k SET job_id = a.job_id, fingerprint = a.fingerprint, expires_at = clock() + a.span
+FROM unnest(:tenants::text[], :kinds::smallint[], :keys::text[], :ids::uuid[], :fingerprints::bytea[], :spans::bigint[])
+     AS a(tenant, kind, key, job_id, fingerprint, span)
+WHERE k.tenant = a.tenant AND k.kind = a.kind AND k.key = a.key;
+
+-- name: lanes
+-- Rides holdfast_live_ready from one lane to the next, without reading the jobs in between.
+WITH RECURSIVE lane AS (
+  (SELECT tenant, priority FROM holdfast_live
+   WHERE status = 0 AND queue = :queue ORDER BY queue, tenant, priority LIMIT 1)
+  UNION ALL
+  SELECT n.tenant, n.priority FROM lane CROSS JOIN LATERAL (
+    SELECT tenant, priority FROM holdfast_live l
+    WHERE l.status = 0 AND l.queue = :queue AND (l.tenant, l.priority) > (lane.tenant, lane.priority)
+    ORDER BY l.queue, l.tenant, l.priority LIMIT 1) AS n)
+SELECT tenant, priority FROM lane LIMIT :cap;
+
+-- name: claim
+-- Rides holdfast_live_ready, once per lane. The worker's row is locked first: a renewal is not held up by that, a reap
+-- is. The candidates are an array, so that the planner cannot run their query twice and take more than was asked.
+WITH me AS MATERIALIZED (
+  SELECT clock() AS at FROM holdfast_workers WHERE id = :worker AND expires_at > clock() FOR KEY SHARE)
+UPDATE holdfast_live
+SET status = 1, attempts = attempts + 1, fence = fence + 1, worker = :worker, started_at = (SELECT at FROM me)
+WHERE ctid = ANY (ARRAY(
+  SELECT x.ctid
+  FROM me, unnest(:queues::text[], :tenants::text[], :priorities::smallint[], :quotas::int[], :floors::bigint[])
+            AS a(queue, tenant, priority, quota, floor),
+       LATERAL (SELECT l.ctid FROM holdfast_live l
+                WHERE l.status = 0 AND l.queue = a.queue AND l.tenant = a.tenant AND l.priority = a.priority
+                  AND l.seq > a.floor AND (:types::text[] IS NULL OR l.type = ANY (:types::text[]))
+                ORDER BY l.seq LIMIT a.quota FOR UPDATE SKIP LOCKED) AS x
+  LIMIT :limit))
+RETURNING {job};
+
+-- name: finish
+-- Rides the primary key. Out of live and into history or the dead letters, in one statement.
+WITH moved AS (
+  DELETE FROM holdfast_live l
+  USING unnest(:ids::uuid[], :fences::int[], :was::smallint[], :workers::bigint[], :becomes::smallint[],
+               :results::bytea[], :logs::bytea[], :reasons::text[], :fingerprints::text[])
+        AS m(id, fence, was, worker, becomes, result, log, reason, fingerprint)
+  WHERE l.id = m.id AND l.fence = m.fence AND l.status = m.was AND l.worker IS NOT DISTINCT FROM m.worker
+  RETURNING l.*, m.becomes, m.result, m.log, m.reason, m.fingerprint),
+dead AS (
+  INSERT INTO holdfast_dead ({finished})
+  SELECT {finishing}
+  FROM moved WHERE becomes = 3),
+done AS (
+  INSERT INTO holdfast_history ({finished})
+  SELECT {finishing}
+  FROM moved WHERE becomes <> 3)
+SELECT id FROM moved;
+
+-- name: requeue
+-- Rides the primary key. Changed in place: a job that waits again never leaves the table.
+UPDATE holdfast_live l
+SET status = m.becomes, attempts = m.attempts, releases = m.releases, scheduled_at = clock() + m.delay, worker = NULL,
+    attempt_log = coalesce(m.log, l.attempt_log), seq = nextval('holdfast_seq')
+FROM unnest(:ids::uuid[], :fences::int[], :was::smallint[], :workers::bigint[], :becomes::smallint[],
+            :attempts::smallint[], :releases::smallint[], :delays::bigint[], :logs::bytea[])
+     AS m(id, fence, was, worker, becomes, attempts, releases, delay, log)
+WHERE l.id = m.id AND l.fence = m.fence AND l.status = m.was AND l.worker IS NOT DISTINCT FROM m.worker
+RETURNING l.id, l.status, l.queue, l.tenant, l.priority, l.seq;
+
+-- name: revive_dead
+-- Rides the primary key of the dead letters. A new generation of the same job; its fence goes on rising.
+WITH back AS (
+  DELETE FROM holdfast_dead d
+  USING unnest(:ids::uuid[], :fences::int[], :was::smallint[], :generations::smallint[]) AS m(id, fence, was, generation)
+  WHERE d.id = m.id AND d.fence = m.fence AND d.status = m.was
+  RETURNING d.*, m.generation AS next_generation)
+INSERT INTO holdfast_live ({revived})
+SELECT {reviving} FROM back
+RETURNING id, status, queue, tenant, priority, seq;
+
+-- name: revive_history
+-- Rides holdfast_history_id, in each day.
+WITH back AS (
+  DELETE FROM holdfast_history d
+  USING unnest(:ids::uuid[], :fences::int[], :was::smallint[], :generations::smallint[]) AS m(id, fence, was, generation)
+  WHERE d.id = m.id AND d.fence = m.fence AND d.status = m.was
+  RETURNING d.*, m.generation AS next_generation)
+INSERT INTO holdfast_live ({revived})
+SELECT {reviving} FROM back
+RETURNING id, status, queue, tenant, priority, seq;
+
+-- name: promote
+-- Rides holdfast_live_due. One update in place: a job is never in two states, never in none.
+WITH due AS (
+  UPDATE holdfast_live SET status = 0, seq = nextval('holdfast_seq')
+  WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM holdfast_live WHERE status IN (5, 6) AND scheduled_at <= clock()
+    ORDER BY scheduled_at LIMIT :limit FOR UPDATE SKIP LOCKED))
+  RETURNING queue, tenant, priority, seq)
+SELECT queue, tenant, priority, min(seq), count(*) FROM due GROUP BY queue, tenant, priority;
+
+-- name: get
+-- Rides the primary keys and holdfast_history_id. One statement, one snapshot: a job that moves meanwhile is seen once.
+SELECT {job}, NULL::bigint AS finished_at, NULL::bytea AS result, NULL AS reason, NULL AS fingerprint
+FROM holdfast_live WHERE id = ANY (:ids::uuid[])
+UNION ALL
+SELECT {job}, {ended} FROM holdfast_dead WHERE id = ANY (:ids::uuid[])
+UNION ALL
+SELECT {job}, {ended} FROM holdfast_history WHERE id = ANY (:ids::uuid[]);
+
+-- name: find_live
+SELECT {job}
+FROM holdfast_live
+WHERE (:before::uuid IS NULL OR id < :before) AND (:tenant::text IS NULL OR tenant = :tenant)
+  AND (:queue::text IS NULL OR queue = :queue) AND (:type::text IS NULL OR type = :type)
+  AND (:status::smallint IS NULL OR status = :status)
+ORDER BY id DESC LIMIT :limit;
+
+-- name: find_dead
+SELECT {job}, {ended}
+FROM holdfast_dead
+WHERE (:before::uuid IS NULL OR id < :before) AND (:tenant::text IS NULL OR tenant = :tenant)
+  AND (:queue::text IS NULL OR queue = :queue) AND (:type::text IS NULL OR type = :type)
+  AND (:status::smallint IS NULL OR status = :status)
+ORDER BY id DESC LIMIT :limit;
+
+-- name: find_history
+SELECT {job}, {ended}
+FROM holdfast_history
+WHERE (:before::uuid IS NULL OR id < :before) AND (:tenant::text IS NULL OR tenant = :tenant)
+  AND (:queue::text IS NULL OR queue = :queue) AND (:type::text IS NULL OR type = :type)
+  AND (:status::smallint IS NULL OR status = :status)
+ORDER BY id DESC LIMIT :limit;
+
+-- name: counts_live
+SELECT tenant, queue, type, status, count(*) FROM holdfast_live
+WHERE (:tenant::text IS NULL OR tenant = :tenant) AND (:queue::text IS NULL OR queue = :queue)
+  AND (:type::text IS NULL OR type = :type) AND (:status::smallint IS NULL OR status = :status)
+GROUP BY tenant, queue, type, status;
+
+-- name: counts_dead
+SELECT tenant, queue, type, status, count(*) FROM holdfast_dead
+WHERE (:tenant::text IS NULL OR tenant = :tenant) AND (:queue::text IS NULL OR queue = :queue)
+  AND (:type::text IS NULL OR type = :type) AND (:status::smallint IS NULL OR status = :status)
+GROUP BY tenant, queue, type, status;
+
+-- name: held_by
+-- Rides holdfast_live_held. Locked, so that what is decided on these rows is decided once.
+SELECT {job}
+FROM holdfast_live WHERE worker = :worker AND status = 1 LIMIT :limit FOR UPDATE;
+
+-- name: still_held
+-- Rides the primary key.
+SELECT l.id FROM unnest(:ids::uuid[], :fences::int[], :workers::bigint[]) AS h(id, fence, worker)
+JOIN holdfast_live l ON l.id = h.id AND l.fence = h.fence AND l.worker = h.worker AND l.status = 1;
+
+-- name: orphans
+-- Rides holdfast_live_held; looks only at running jobs.
+SELECT {job}
+FROM holdfast_live l
+WHERE status = 1 AND NOT EXISTS (SELECT 1 FROM holdfast_workers w WHERE w.id = l.worker)
+LIMIT :limit FOR UPDATE OF l SKIP LOCKED;
+
+-- name: expired
+-- Rides holdfast_workers_expiry. Locked: a renewal or a claim waits for the verdict, another reaper passes by.
+SELECT id FROM holdfast_workers WHERE expires_at <= clock() ORDER BY expires_at LIMIT :limit FOR UPDATE SKIP LOCKED;
+
+-- name: prune_history
+-- Only what lies in the default partition; days are dropped whole.
+DELETE FROM holdfast_history_default WHERE ctid = ANY (ARRAY(
+  SELECT ctid FROM holdfast_history_default WHERE finished_at < clock() - :keep LIMIT :limit FOR UPDATE SKIP LOCKED));
+
+-- name: prune_dead
+-- Rides holdfast_dead_finished.
+DELETE FROM holdfast_dead WHERE ctid = ANY (ARRAY(
+  SELECT ctid FROM holdfast_dead WHERE finished_at < clock() - :keep LIMIT :limit FOR UPDATE SKIP LOCKED));
+
+-- name: prune_keys
+-- Rides holdfast_keys_expiry. A key outlives its term while its job is unfinished.
+DELETE FROM holdfast_keys WHERE ctid = ANY (ARRAY(
+  SELECT ctid FROM holdfast_keys k WHERE expires_at <= clock()
+    AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = k.job_id)
+  LIMIT :limit FOR UPDATE SKIP LOCKED));

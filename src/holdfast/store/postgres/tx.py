@@ -1,0 +1,165 @@
+"""A transaction on PostgreSQL: sets travel as arrays."""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from asyncpg import Connection
+
+from holdfast.model.ids import JobId, WorkerId
+from holdfast.model.job import Job, NewJob
+from holdfast.model.lane import Lane, News, Share
+from holdfast.model.state import Status
+from holdfast.model.time import Instant
+from holdfast.model.transition import Transition
+from holdfast.store.codec import Row, job_of, retry_bytes, tags_bytes
+from holdfast.store.port import Held
+from holdfast.store.sql_tx import KeyClaim, KeyOwner, SqlTx
+from holdfast.store.statements import Statements
+
+_READY = Status.READY.code
+
+
+class PostgresTx(SqlTx):
+    """See `holdfast.store.port.Tx`."""
+
+    def __init__(self, connection: "Connection[Any]", statements: Statements) -> None:
+        super().__init__()
+        self._connection = connection
+        self._statements = statements
+
+    async def rows(self, name: str, /, **parameters: Any) -> Sequence[Row]:
+        """Run a named statement; its rows."""
+        statement = self._statements[name]
+        return await self._connection.fetch(statement.text, *[parameters[p] for p in statement.parameters])
+
+    async def count(self, name: str, /, **parameters: Any) -> int:
+        """Run a named statement; how many rows it changed."""
+        statement = self._statements[name]
+        tag = await self._connection.execute(statement.text, *[parameters[p] for p in statement.parameters])
+        return int(tag.rsplit(" ", 1)[1])
+
+    async def insert_rows(self, jobs: Sequence[NewJob]) -> Instant:
+        """Insert all; when that was."""
+        groups = await self.rows(
+            "insert",
+            ids=[job.id for job in jobs],
+            tenants=[job.tenant for job in jobs],
+            queues=[job.queue for job in jobs],
+            types=[job.type for job in jobs],
+            payloads=[job.payload for job in jobs],
+            priorities=[job.priority for job in jobs],
+            max_attempts=[job.max_attempts for job in jobs],
+            costs=[job.cost for job in jobs],
+            scheduled=[job.scheduled_at for job in jobs],
+            delays=[job.delay for job in jobs],
+            timeouts=[job.timeout for job in jobs],
+            deadlines=[job.deadline for job in jobs],
+            retries=[retry_bytes(job) for job in jobs],
+            tags=[tags_bytes(job) for job in jobs],
+            concurrency_keys=[job.concurrency_key for job in jobs],
+            idempotency_keys=[job.idempotency_key for job in jobs],
+        )
+        for queue, tenant, priority, status, seq, _ in groups:
+            if status == _READY:
+                self.news.append(News(Lane(queue, tenant, priority), seq))
+        return Instant(groups[0][5])
+
+    async def take_keys(self, claims: Sequence[KeyClaim]) -> None:
+        """Insert those of the keys that nobody has."""
+        await self.rows("take_keys", **_key_columns(claims))
+
+    async def lock_keys(self, claims: Sequence[KeyClaim]) -> dict[tuple[str, int, str], KeyOwner]:
+        """Lock these keys and tell whose they are."""
+        rows = await self.rows("lock_keys", **_key_columns(claims))
+        return {(tenant, kind, key): KeyOwner(*owner) for tenant, kind, key, *owner in rows}
+
+    async def retake_keys(self, claims: Sequence[KeyClaim]) -> None:
+        """Give these locked keys to other jobs."""
+        await self.rows("retake_keys", **_key_columns(claims))
+
+    async def claim(self, worker: WorkerId, shares: Sequence[Share], limit: int, types: Sequence[str] | None) -> list[Job]:
+        """See the port."""
+        rows = await self.rows(
+            "claim",
+            worker=worker,
+            queues=[share.lane.queue for share in shares],
+            tenants=[share.lane.tenant for share in shares],
+            priorities=[share.lane.priority for share in shares],
+            quotas=[share.quota for share in shares],
+            floors=[share.floor for share in shares],
+            types=types,
+            limit=limit,
+        )
+        return [job_of(row) for row in rows]
+
+    async def finish(self, moves: Sequence[Transition]) -> set[JobId]:
+        """Move jobs out of live, into history or the dead letters."""
+        rows = await self.rows(
+            "finish",
+            ids=[move.id for move in moves],
+            fences=[move.fence for move in moves],
+            was=[move.was.code for move in moves],
+            workers=[move.worker for move in moves],
+            becomes=[move.to.code for move in moves],
+            results=[move.result for move in moves],
+            logs=[move.attempt_log for move in moves],
+            reasons=[move.reason for move in moves],
+            fingerprints=[move.fingerprint for move in moves],
+        )
+        return {row[0] for row in rows}
+
+    async def requeue(self, moves: Sequence[Transition]) -> Iterable[Row]:
+        """Let jobs wait or be ready again, in place."""
+        return await self.rows(
+            "requeue",
+            ids=[move.id for move in moves],
+            fences=[move.fence for move in moves],
+            was=[move.was.code for move in moves],
+            workers=[move.worker for move in moves],
+            becomes=[move.to.code for move in moves],
+            attempts=[move.attempts for move in moves],
+            releases=[move.releases for move in moves],
+            delays=[move.delay for move in moves],
+            logs=[move.attempt_log for move in moves],
+        )
+
+    async def revive(self, moves: Sequence[Transition]) -> Iterable[Row]:
+        """Move finished jobs back into live."""
+        revived: list[Row] = []
+        for name, dead in (("revive_dead", True), ("revive_history", False)):
+            if here := [move for move in moves if (move.was is Status.DEAD) is dead]:
+                revived += await self.rows(
+                    name,
+                    ids=[move.id for move in here],
+                    fences=[move.fence for move in here],
+                    was=[move.was.code for move in here],
+                    generations=[move.generation for move in here],
+                )
+        return revived
+
+    async def get(self, ids: Collection[JobId]) -> list[Job]:
+        """See the port."""
+        return [job_of(row) for row in await self.rows("get", ids=list(ids))]
+
+    async def lost(self, held: Collection[Held]) -> set[JobId]:
+        """See the port."""
+        rows = await self.rows(
+            "still_held",
+            ids=[job.id for job in held],
+            fences=[job.fence for job in held],
+            workers=[job.worker for job in held],
+        )
+        return {job.id for job in held} - {row[0] for row in rows}
+
+    async def promote(self, limit: int) -> int:
+        """See the port."""
+        promoted = 0
+        for queue, tenant, priority, seq, jobs in await self.rows("promote", limit=limit):
+            self.news.append(News(Lane(queue, tenant, priority), seq))
+            promoted += jobs
+        return promoted
+
+
+def _key_columns(claims: Sequence[KeyClaim]) -> dict[str, list[Any]]:
+    names = ("tenants", "kinds", "keys", "ids", "fingerprints", "spans")
+    return dict(zip(names, (list(column) for column in zip(*claims, strict=True)), strict=True))

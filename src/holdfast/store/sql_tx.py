@@ -1,0 +1,287 @@
+"""A transaction on any of the databases: what they share. A dialect adds how sets of rows travel."""
+
+import heapq
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from holdfast.errors import Contention
+from holdfast.model.ids import JobId, WorkerId
+from holdfast.model.job import Count, Inserted, Job, JobFilter, NewJob, Page
+from holdfast.model.lane import Lane, News, Share
+from holdfast.model.state import Status
+from holdfast.model.time import Duration, Instant
+from holdfast.model.transition import Transition
+from holdfast.model.worker import WorkerInfo, WorkerRow
+from holdfast.store.codec import Row, count_of, job_of, worker_of
+from holdfast.store.port import Held, Retention
+
+KeyKind = Literal["idempotency_key", "unique"]
+
+_TRIES_FOR_KEYS = 5
+_FINISHED = (Status.SUCCEEDED, Status.CANCELLED, Status.DEAD)
+
+
+class KeyClaim(NamedTuple):
+    """A job asks for a key. The order of the fields is the order in which keys are locked."""
+
+    tenant: str
+    kind: int
+    key: str
+    job_id: JobId
+    fingerprint: bytes
+    span: Duration
+
+    @property
+    def name(self) -> tuple[str, int, str]:
+        """What is unique."""
+        return self[:3]
+
+
+class KeyOwner(NamedTuple):
+    """Whom a key belongs to, and whether it still does."""
+
+    job_id: JobId
+    fingerprint: bytes
+    valid: bool
+
+
+class SqlTx(ABC):
+    """See `holdfast.store.port.Tx`."""
+
+    def __init__(self) -> None:
+        self.news: list[News] = []
+        """What became ready by this transaction, to be told when it is committed."""
+
+    # How a dialect runs a statement.
+
+    @abstractmethod
+    async def rows(self, name: str, /, **parameters: Any) -> Sequence[Row]:
+        """Run a named statement; its rows."""
+
+    @abstractmethod
+    async def count(self, name: str, /, **parameters: Any) -> int:
+        """Run a named statement; how many rows it changed."""
+
+    # How a dialect moves sets of rows.
+
+    @abstractmethod
+    async def insert_rows(self, jobs: Sequence[NewJob]) -> Instant:
+        """Insert all; when that was. Adds to `news`."""
+
+    @abstractmethod
+    async def take_keys(self, claims: Sequence[KeyClaim]) -> None:
+        """Insert those of the keys that nobody has; wait for others that are inserting the same."""
+
+    @abstractmethod
+    async def lock_keys(self, claims: Sequence[KeyClaim]) -> dict[tuple[str, int, str], KeyOwner]:
+        """Lock these keys and tell whose they are."""
+
+    @abstractmethod
+    async def retake_keys(self, claims: Sequence[KeyClaim]) -> None:
+        """Give these locked keys to other jobs."""
+
+    @abstractmethod
+    async def claim(self, worker: WorkerId, shares: Sequence[Share], limit: int, types: Sequence[str] | None) -> list[Job]:
+        """See the port."""
+
+    @abstractmethod
+    async def finish(self, moves: Sequence[Transition]) -> set[JobId]:
+        """Move jobs out of live, into history or the dead letters."""
+
+    @abstractmethod
+    async def requeue(self, moves: Sequence[Transition]) -> Iterable[Row]:
+        """Let jobs wait or be ready again, in place; (id, status, queue, tenant, priority, seq) of each."""
+
+    @abstractmethod
+    async def revive(self, moves: Sequence[Transition]) -> Iterable[Row]:
+        """Move finished jobs back into live; (id, status, queue, tenant, priority, seq) of each."""
+
+    @abstractmethod
+    async def get(self, ids: Collection[JobId]) -> list[Job]:
+        """See the port."""
+
+    @abstractmethod
+    async def lost(self, held: Collection[Held]) -> set[JobId]:
+        """See the port."""
+
+    @abstractmethod
+    async def promote(self, limit: int) -> int:
+        """See the port."""
+
+    # What is the same for all.
+
+    async def now(self) -> Instant:
+        """See the port."""
+        return Instant((await self.rows("now"))[0][0])
+
+    async def insert(self, jobs: Sequence[NewJob], *, key_retention: Duration) -> list[Inserted]:
+        """See the port."""
+        repeats: dict[JobId, tuple[KeyKind, KeyOwner]] = {}
+        wanted = [
+            KeyClaim(job.tenant, 0, job.idempotency_key, job.id, job.fingerprint, key_retention)
+            for job in jobs
+            if job.idempotency_key is not None
+        ]
+        if wanted:
+            repeats |= await self._taken("idempotency_key", wanted)
+        unique = [
+            KeyClaim(job.tenant, 1, job.unique.key, job.id, job.fingerprint, job.unique.within)
+            for job in jobs
+            if job.unique is not None and job.id not in repeats
+        ]
+        if unique:
+            taken = await self._taken("unique", unique)
+            # Its idempotency key is its own, but the job will not be: whoever repeats it must find the other.
+            repointed = [
+                claim._replace(job_id=taken[claim.job_id][1].job_id) for claim in wanted if claim.job_id in taken
+            ]
+            if repointed:
+                await self.retake_keys(repointed)
+            repeats |= taken
+        fresh = [job for job in jobs if job.id not in repeats] if repeats else jobs
+        at = await self.insert_rows(fresh) if fresh else await self.now()
+        if not repeats:
+            return [Inserted(job.id, at) for job in jobs]
+        return [_inserted(job, at, repeats.get(job.id)) for job in jobs]
+
+    async def apply(self, moves: Sequence[Transition]) -> set[JobId]:
+        """See the port."""
+        done: set[JobId] = set()
+        if finishing := [move for move in moves if move.to in _FINISHED]:
+            done |= await self.finish(finishing)
+        if len(finishing) == len(moves):
+            return done
+        waiting = [move for move in moves if move.to not in _FINISHED]
+        reviving = [move for move in waiting if move.was in _FINISHED]
+        requeued = [move for move in waiting if move.was not in _FINISHED]
+        rows = [*(await self.requeue(requeued) if requeued else ()), *(await self.revive(reviving) if reviving else ())]
+        for job_id, status, queue, tenant, priority, seq in rows:
+            done.add(job_id)
+            if status == Status.READY.code:
+                self.news.append(News(Lane(queue, tenant, priority), seq))
+        return done
+
+    async def find(self, where: JobFilter, page: Page) -> list[Job]:
+        """See the port."""
+        parameters = {
+            "tenant": where.tenant,
+            "queue": where.queue,
+            "type": where.type,
+            "status": None if where.status is None else where.status.code,
+            "before": page.before,
+            "limit": page.limit,
+        }
+        found = [
+            [job_of(row) for row in await self.rows(statement, **parameters)] for statement in _places(where.status)
+        ]
+        newest_first = heapq.merge(*found, key=lambda job: job.id, reverse=True)
+        return [job for job, _ in zip(newest_first, range(page.limit), strict=False)]
+
+    async def counts(self, where: JobFilter) -> list[Count]:
+        """See the port."""
+        status = None if where.status is None else where.status.code
+        asked = {"tenant": where.tenant, "queue": where.queue, "type": where.type, "status": status}
+        live = await self.rows("counts_live", **asked)
+        dead = await self.rows("counts_dead", **asked)
+        return [count_of(row) for row in (*live, *dead)]
+
+    async def lanes(self, queues: Sequence[str], cap: int) -> list[Lane]:
+        """See the port."""
+        return [
+            Lane(queue, tenant, priority)
+            for queue in queues
+            for tenant, priority in await self.rows("lanes", queue=queue, cap=cap)
+        ]
+
+    async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:
+        """See the port."""
+        return [job_of(row) for row in await self.rows("held_by", worker=worker, limit=limit)]
+
+    async def orphans(self, limit: int) -> list[Job]:
+        """See the port."""
+        return [job_of(row) for row in await self.rows("orphans", limit=limit)]
+
+    async def next_due(self) -> Duration | None:
+        """See the port."""
+        wait = (await self.rows("next_due"))[0][0]
+        return None if wait is None else Duration(max(0, wait))
+
+    async def prune(self, rule: Retention, limit: int) -> int:
+        """See the port."""
+        return (
+            await self.count("prune_history", keep=rule.history, limit=limit)
+            + await self.count("prune_dead", keep=rule.dead, limit=limit)
+            + await self.count("prune_keys", limit=limit)
+        )
+
+    async def register(self, worker: WorkerInfo, lease: Duration) -> None:
+        """See the port."""
+        await self.count(
+            "register",
+            worker=worker.id,
+            name=worker.name,
+            host=worker.host,
+            pid=worker.pid,
+            version=worker.version,
+            queues=worker.queues,
+            slots=worker.slots,
+            lease=lease,
+        )
+
+    async def renew(self, worker: WorkerId, lease: Duration) -> bool:
+        """See the port."""
+        return await self.count("renew", worker=worker, lease=lease) == 1
+
+    async def depart(self, worker: WorkerId) -> bool:
+        """See the port."""
+        return await self.count("depart", worker=worker) == 1
+
+    async def expired(self, limit: int) -> list[WorkerId]:
+        """See the port."""
+        return [WorkerId(row[0]) for row in await self.rows("expired", limit=limit)]
+
+    async def forget(self, workers: Collection[WorkerId]) -> int:
+        """See the port."""
+        return sum([await self.count("forget", worker=worker) for worker in workers])
+
+    async def workers(self) -> list[WorkerRow]:
+        """See the port."""
+        return [worker_of(row) for row in await self.rows("workers")]
+
+    async def _taken(self, kind: KeyKind, wanted: Sequence[KeyClaim]) -> dict[JobId, tuple[KeyKind, KeyOwner]]:
+        """Ask for these keys; those that others rightly have, by the job that asked."""
+        claims = sorted(wanted)
+        for _ in range(_TRIES_FOR_KEYS):
+            await self.take_keys(claims)
+            owners = await self.lock_keys(claims)
+            if len(owners) == len(claims):
+                break
+            # One was there when it was asked for and pruned before it was locked: ask again.
+        else:
+            raise Contention(f"{kind} {claims[0].key!r}: it keeps appearing and disappearing; try again")
+        free = [c for c in claims if owners[c.name].job_id != c.job_id and not owners[c.name].valid]
+        if free:
+            await self.retake_keys(free)
+        mine = {c.job_id for c in free} | {c.job_id for c in claims if owners[c.name].job_id == c.job_id}
+        return {c.job_id: (kind, owners[c.name]) for c in claims if c.job_id not in mine}
+
+
+def _inserted(job: NewJob, at: Instant, repeat: tuple[KeyKind, KeyOwner] | None) -> Inserted:
+    if repeat is None:
+        return Inserted(job.id, at)
+    kind, owner = repeat
+    return Inserted(owner.job_id, at, kind, same_body=owner.fingerprint == job.fingerprint)
+
+
+def _places(status: Status | None) -> tuple[str, ...]:
+    """Which tables can hold jobs of that status."""
+    match status:
+        case None:
+            return "find_live", "find_dead", "find_history"
+        case Status.DEAD:
+            return ("find_dead",)
+        case Status.SUCCEEDED | Status.CANCELLED:
+            return ("find_history",)
+        case _:
+            return ("find_live",)

@@ -1,0 +1,118 @@
+"""Wake-ups inside one process, and polling with back-off where nothing better tells of other processes."""
+
+import asyncio
+import contextlib
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from holdfast.model.lane import Lane, News
+
+FIRST_POLL = 0.02
+"""Seconds until the first look after work ran out; each fruitless look doubles it."""
+
+MOST_NEWS = 1_000
+"""How many lanes are remembered between two waits; past that, look at all."""
+
+Probe = Callable[[], Awaitable[bool]]
+"""Tells whether another process may have changed something since it was last asked."""
+
+
+async def always() -> bool:
+    """Without any sign of change, every look may find something."""
+    return True
+
+
+class Hub:
+    """Hands news to the subscriptions of this process."""
+
+    def __init__(self, *, probe: Probe | None, longest_poll: float) -> None:
+        self.probe = probe
+        """None while news of other processes arrive by themselves."""
+        self.longest_poll = longest_poll
+        self._listeners: dict[str, set[LocalSubscription]] = defaultdict(set)
+
+    def listen(self, queues: Sequence[str]) -> "LocalSubscription":
+        """A subscription to these queues."""
+        subscription = LocalSubscription(self, frozenset(queues))
+        for queue in queues:
+            self._listeners[queue].add(subscription)
+        return subscription
+
+    def leave(self, subscription: "LocalSubscription") -> None:
+        """Forget a subscription."""
+        for queue in subscription.queues:
+            self._listeners[queue].discard(subscription)
+
+    def publish(self, news: Iterable[News]) -> None:
+        """Jobs became ready."""
+        for item in news:
+            for subscription in self._listeners.get(item.lane.queue, ()):
+                subscription.put(item)
+
+    def publish_unknown(self, queues: Iterable[str] | None = None) -> None:
+        """Something may have become ready in these queues (None: in any), it is not known in which lanes."""
+        for queue in list(self._listeners) if queues is None else queues:
+            for subscription in self._listeners.get(queue, ()):
+                subscription.put_unknown()
+
+
+class LocalSubscription:
+    """See `holdfast.store.port.Subscription`."""
+
+    def __init__(self, hub: Hub, queues: frozenset[str]) -> None:
+        self.queues = queues
+        self._hub = hub
+        self._event = asyncio.Event()
+        self._news: dict[Lane, int] = {}
+        self._unknown = False
+        self._step = FIRST_POLL
+        self._closed = False
+
+    def put(self, news: News) -> None:
+        """Keep the earliest position of each lane until somebody waits."""
+        known = self._news.get(news.lane)
+        if known is None or news.seq < known:
+            self._news[news.lane] = news.seq
+        if len(self._news) > MOST_NEWS:
+            self._news.clear()
+            self._unknown = True
+        self._event.set()
+
+    def put_unknown(self) -> None:
+        """Something changed, somewhere."""
+        self._unknown = True
+        self._event.set()
+
+    async def wait(self, timeout: float) -> list[News] | None:
+        """See the port."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + timeout
+        while not self._event.is_set():
+            left = until - loop.time()
+            if left <= 0 or self._closed:
+                return None
+            probe = self._hub.probe
+            pause = left if probe is None else min(left, self._step)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._event.wait(), pause)
+                break
+            if probe is not None:
+                self._step = min(2 * self._step, self._hub.longest_poll)
+                if await probe():
+                    return []
+        self._event.clear()
+        self._step = FIRST_POLL
+        news = [News(lane, seq) for lane, seq in self._news.items()]
+        self._news.clear()
+        unknown, self._unknown = self._unknown, False
+        return [] if unknown else news
+
+    def reset(self) -> None:
+        """See the port."""
+        self._step = FIRST_POLL
+
+    def close(self) -> None:
+        """See the port."""
+        self._closed = True
+        self._event.set()
+        self._hub.leave(self)
