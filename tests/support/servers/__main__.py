@@ -5,12 +5,15 @@ It ends when its standard input closes (Ctrl-D, or the one who started it is gon
 
 from __future__ import annotations
 
+import argparse
+import fcntl
 import os
 import signal
 import stat
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from tests.support.servers import Missing, Server, encode
@@ -22,24 +25,28 @@ from tests.support.servers.recipes import RECIPES, Program, Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
     from types import FrameType
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-def main(names: list[str]) -> None:
-    """Keep the named servers, or all."""
-    unknown = set(names) - set(RECIPES)
+def main(arguments: list[str]) -> None:
+    """Keep the servers that the arguments name, or all."""
+    parser = argparse.ArgumentParser(prog="python -m tests.support.servers", description=__doc__)
+    parser.add_argument("--while-locked", type=Path, metavar="FILE", help="end when nobody locks this file any more")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(RECIPES)}; default all")
+    asked = parser.parse_args(arguments)
+    unknown = set(asked.names) - set(RECIPES)
     if unknown:
-        sys.exit(f"unknown server {', '.join(sorted(unknown))}; there are {', '.join(RECIPES)}")
+        parser.error(f"unknown server {', '.join(sorted(unknown))}")
     for each in SIGNALS:
         signal.signal(each, _leave)
     with suppress(SystemExit), ExitStack() as stack:
         try:
-            found = bring_up(names or list(RECIPES), stack)
+            found = bring_up(asked.names or list(RECIPES), stack)
             print(encode(found), flush=True)
-            hold()
+            if any(isinstance(each, Server) for each in found.values()):
+                hold(asked.while_locked)
         finally:
             _ignore_signals()  # from here on nothing interrupts the cleaning up
 
@@ -94,14 +101,15 @@ def run_all(
     return found
 
 
-def hold() -> None:
-    """Return when standard input closes; where it cannot, as with /dev/null, only a signal ends us."""
-    try:
-        kind = os.fstat(0).st_mode
-    except OSError:
-        kind = 0
+def hold(lock: Path | None) -> None:
+    """Return when the file is unlocked, or without one when standard input closes."""
+    if lock is not None:
+        with lock.open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
+        return
+    kind = os.fstat(0).st_mode
     if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or os.isatty(0)):
-        while True:
+        while True:  # /dev/null or a file never closes: a signal ends us
             signal.pause()
     while os.read(0, 4096):
         pass

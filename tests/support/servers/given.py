@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from tests.support.servers import Missing, Server
@@ -28,6 +29,17 @@ def given(name: str) -> Server | Missing | None:
     return Server(url, version, f"from {variable}")
 
 
+def mysql_address(url: str) -> dict[str, Any]:
+    """The arguments with which the driver connects to the URL's server."""
+    at = urlsplit(url)
+    return {
+        "host": at.hostname or "127.0.0.1",
+        "port": at.port or 3306,
+        "user": unquote(at.username or "root"),
+        "password": unquote(at.password or ""),
+    }
+
+
 async def _ask_postgres(url: str) -> str:
     import asyncpg  # only a server named in the environment needs its driver here
 
@@ -41,13 +53,7 @@ async def _ask_postgres(url: str) -> str:
 async def _ask_mysql(url: str) -> str:
     import asyncmy
 
-    at = urlsplit(url)
-    connection = await asyncmy.connect(
-        host=at.hostname or "127.0.0.1",
-        port=at.port or 3306,
-        user=unquote(at.username or "root"),
-        password=unquote(at.password or ""),
-    )
+    connection = await asyncmy.connect(**mysql_address(url))
     try:
         return str(connection.get_server_info())
     finally:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.support.servers.process import last_words
@@ -20,7 +22,13 @@ def may_install() -> bool:
 
 
 def install(packages: Collection[str]) -> str | None:
-    """Install the packages; give the reason if that failed."""
+    """Install the packages; give the reason if that failed. One at a time on the machine, as apt demands."""
+    with Path("/var/lock/holdfast-apt.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _install(packages)
+
+
+def _install(packages: Collection[str]) -> str | None:
     print(f"installing {', '.join(packages)} with apt-get", file=sys.stderr, flush=True)
     for command in (["update"], ["install", "-y", "--no-install-recommends", *packages]):
         done = subprocess.run(

@@ -54,7 +54,7 @@ class Recipe(ABC):
         """The version as the program itself tells it."""
         called = self.command(program, Path("/"), 0)[0]
         told = run([called, "--version"], executable=program.path)
-        match = re.search(r"\d+\.\d+(\.\d+)?", told)
+        match = re.search(r"\d+\.\d+(\.\d+)?(-MariaDB)?", told)
         return match.group() if match else "of unknown version"
 
     def prepare(self, program: Program, folder: Path) -> None:  # noqa: B027  not every server needs it

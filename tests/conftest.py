@@ -1,0 +1,7 @@
+"""All tests share the fixtures of `tests/support/plugin.py`."""
+
+import pytest
+
+pytest.register_assert_rewrite("tests.support")
+
+pytest_plugins = ["tests.support.plugin"]

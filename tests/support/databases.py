@@ -1,0 +1,178 @@
+"""Databases of our own on a server: created under names nobody else has, emptied quickly, dropped again."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
+
+import asyncmy
+import asyncpg
+
+from holdfast.compose import open_store
+from tests.support.servers.given import mysql_address
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
+
+
+async def migrate(url: str) -> None:
+    """Bring the database to the newest schema."""
+    store = await open_store(url)
+    try:
+        await store.migrate()
+    finally:
+        await store.aclose()
+
+
+def at_database(url: str, name: str) -> str:
+    """The same server's URL, at another database."""
+    return urlsplit(url)._replace(path=f"/{name}").geturl()
+
+
+class Database(ABC):
+    """One database of our own, with a connection to it."""
+
+    def __init__(self, server_url: str, name: str) -> None:
+        self.server_url = server_url
+        self.name = name
+        self.url = at_database(server_url, name)
+        self._rowless: list[str] = []
+        self._tables: frozenset[str] = frozenset()
+
+    async def __aenter__(self) -> Self:
+        await self._connect()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._disconnect()
+
+    async def migrate(self) -> None:
+        """Bring it to the newest schema, and remember which tables that leaves without rows."""
+        await migrate(self.url)
+        self._tables = frozenset(await self._list_tables())
+        self._rowless = [table for table in sorted(self._tables) if not await self._has_rows(table)]
+
+    async def empty(self) -> None:
+        """Bring it back to how the migration left it."""
+        await self._drop_tables([table for table in await self._list_tables() if table not in self._tables])
+        await self._delete_rows(self._rowless)
+
+    @abstractmethod
+    async def _connect(self) -> None: ...
+    @abstractmethod
+    async def _disconnect(self) -> None: ...
+    @abstractmethod
+    async def _list_tables(self) -> list[str]: ...
+    @abstractmethod
+    async def _has_rows(self, table: str) -> bool: ...
+    @abstractmethod
+    async def _drop_tables(self, tables: Iterable[str]) -> None: ...
+    @abstractmethod
+    async def _delete_rows(self, tables: Iterable[str]) -> None: ...
+
+
+class PostgresDatabase(Database):
+    """A database on PostgreSQL."""
+
+    _connection: asyncpg.Connection
+
+    async def _connect(self) -> None:
+        server = await asyncpg.connect(self.server_url)
+        try:
+            await server.execute(f'CREATE DATABASE "{self.name}"')
+        finally:
+            await server.close()
+        self._connection = await asyncpg.connect(self.url, server_settings={"synchronous_commit": "off"})
+
+    async def _disconnect(self) -> None:
+        await self._connection.close()
+
+    async def _list_tables(self) -> list[str]:
+        rows = await self._connection.fetch(
+            "SELECT oid::regclass::text AS name FROM pg_class "
+            "WHERE relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace"
+        )
+        return [row["name"] for row in rows]
+
+    async def _has_rows(self, table: str) -> bool:
+        return bool(await self._connection.fetchval(f"SELECT EXISTS (SELECT FROM {table})"))
+
+    async def _drop_tables(self, tables: Iterable[str]) -> None:
+        for table in tables:
+            await self._connection.execute(f"DROP TABLE IF EXISTS {table} CASCADE")
+
+    async def _delete_rows(self, tables: Iterable[str]) -> None:
+        await self._connection.execute(f"TRUNCATE {', '.join(tables)}")
+
+
+class MysqlDatabase(Database):
+    """A database on MySQL or MariaDB."""
+
+    _connection: asyncmy.Connection
+
+    async def _connect(self) -> None:
+        self._connection = await asyncmy.connect(**mysql_address(self.server_url), autocommit=True)
+        await self._run(f"CREATE DATABASE `{self.name}`")
+        await self._run(f"USE `{self.name}`")
+        await self._run("SET foreign_key_checks = 0")
+
+    async def _disconnect(self) -> None:
+        await self._connection.ensure_closed()
+
+    async def _list_tables(self) -> list[str]:
+        return [row[0] for row in await self._run("SHOW FULL TABLES WHERE Table_type = 'BASE TABLE'")]
+
+    async def _has_rows(self, table: str) -> bool:
+        return bool(await self._run(f"SELECT 1 FROM `{table}` LIMIT 1"))
+
+    async def _drop_tables(self, tables: Iterable[str]) -> None:
+        for table in tables:
+            await self._run(f"DROP TABLE IF EXISTS `{table}`")
+
+    async def _delete_rows(self, tables: Iterable[str]) -> None:
+        await self._run("BEGIN")
+        for table in tables:
+            await self._run(f"DELETE FROM `{table}`")
+        await self._run("COMMIT")
+
+    async def _run(self, statement: str) -> list[tuple[Any, ...]]:
+        async with self._connection.cursor() as cursor:
+            await cursor.execute(statement)
+            return list(await cursor.fetchall())
+
+
+DATABASES: dict[str, type[Database]] = {"postgres": PostgresDatabase, "mysql": MysqlDatabase}
+
+
+async def drop_all(dialect: str, server_url: str, prefix: str) -> None:
+    """Drop every database whose name begins with the prefix."""
+    match dialect:
+        case "postgres":
+            await _drop_all_postgres(server_url, prefix)
+        case "mysql":
+            await _drop_all_mysql(server_url, prefix)
+
+
+async def _drop_all_postgres(server_url: str, prefix: str) -> None:
+    server = await asyncpg.connect(server_url)
+    try:
+        for row in await server.fetch("SELECT datname FROM pg_database WHERE starts_with(datname, $1)", prefix):
+            await server.execute(f'DROP DATABASE IF EXISTS "{row["datname"]}" WITH (FORCE)')
+    finally:
+        await server.close()
+
+
+async def _drop_all_mysql(server_url: str, prefix: str) -> None:
+    server = await asyncmy.connect(**mysql_address(server_url), autocommit=True)
+    try:
+        async with server.cursor() as cursor:
+            await cursor.execute("SHOW DATABASES")
+            for (name,) in list(await cursor.fetchall()):
+                if name.startswith(prefix):
+                    await cursor.execute(f"DROP DATABASE IF EXISTS `{name}`")
+    finally:
+        await server.ensure_closed()

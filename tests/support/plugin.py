@@ -1,0 +1,208 @@
+"""pytest glue: the option `--db`, the servers of a run, and a clean migrated database for each test that asks.
+
+A test that takes `database_url` or `store` runs once for each database; `@pytest.mark.databases("mysql")` names the
+only ones it is for. A server is started the first time a test needs it, and the run's last lines tell what it ran on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import secrets
+import shutil
+from contextlib import AsyncExitStack, ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import apsw
+import pytest
+import pytest_asyncio
+
+from holdfast.compose import open_store
+from tests.support.databases import DATABASES, Database, drop_all, migrate
+from tests.support.servers import Missing, Server
+from tests.support.servers.shared import Shared, shared
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from holdfast.store.port import Store
+
+DIALECTS = ("postgres", "mysql", "sqlite")
+RUN = pytest.StashKey["Run"]()
+
+
+class Run:
+    """What belongs to one run of the tests, across its processes."""
+
+    def __init__(self, servers: Shared, prefix: str) -> None:
+        self.servers = servers
+        self.prefix = prefix  # of the names of all its databases
+
+    def server(self, name: str) -> Server:
+        """The named server; without it the test is skipped, or fails where all servers must be there."""
+        found = self.servers.get(name)
+        if isinstance(found, Server):
+            return found
+        if _in_ci():
+            pytest.fail(f"no {name}: {found.reason}", pytrace=False)
+        pytest.skip(f"no {name}: {found.reason}")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--db",
+        action="append",
+        choices=DIALECTS,
+        help="run database tests on this database only; may be given again (default: all)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "databases(*names): the only databases this test is for")
+    worker = getattr(config, "workerinput", None)
+    if worker is not None:
+        config.stash[RUN] = Run(Shared(Path(worker["servers"])), worker["database_prefix"])
+        return
+    stack = ExitStack()
+    config.add_cleanup(stack.close)
+    run = Run(stack.enter_context(shared()), f"holdfast_test_{secrets.token_hex(6)}_")
+    stack.callback(_drop_databases, run)
+    config.stash[RUN] = run
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: object) -> None:
+    """Tell an xdist worker about the run."""
+    run: Run = node.config.stash[RUN]  # type: ignore[attr-defined]
+    node.workerinput |= {"servers": str(run.servers.folder), "database_prefix": run.prefix}  # type: ignore[attr-defined]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Spread tests of a database over all databases that are asked for."""
+    for fixture in ("database_url", "empty_database_url"):
+        if fixture in metafunc.fixturenames:
+            marks = metafunc.definition.iter_markers("databases")
+            meant = {name for mark in marks for name in mark.args} or set(DIALECTS)
+            asked = metafunc.config.getoption("--db") or DIALECTS
+            names = [name for name in DIALECTS if name in meant and name in asked]
+            metafunc.parametrize(fixture, names, indirect=True, ids=names)
+
+
+@pytest.fixture(scope="session")
+def run(pytestconfig: pytest.Config) -> Run:
+    return pytestconfig.stash[RUN]
+
+
+@pytest.fixture(scope="session")
+def postgres_server(run: Run) -> Server:
+    return run.server("postgres")
+
+
+@pytest.fixture(scope="session")
+def mysql_server(run: Run) -> Server:
+    return run.server("mysql")
+
+
+@pytest.fixture(scope="session")
+def redis_server(run: Run) -> Server:
+    return run.server("redis")
+
+
+class Databases:
+    """The databases of one test process: one for each server, made at its first use and emptied before each other."""
+
+    def __init__(self, run: Run, folder: Path) -> None:
+        self._run = run
+        self._folder = folder
+        # Its own loop, quite apart from those of the tests.
+        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self._stack = AsyncExitStack()
+        self._made: dict[str, Database] = {}
+        self._sqlite: Path | None = None
+
+    def clean(self, dialect: str, folder: Path) -> str:
+        """The URL of a migrated database without rows; SQLite's is a file in `folder`."""
+        if dialect == "sqlite":
+            return sqlite_url(Path(shutil.copy(self._sqlite_template(), folder / "holdfast.db")))
+        if dialect in self._made:
+            self._runner.run(self._made[dialect].empty())
+        else:
+            database = self._new(dialect)
+            self._runner.run(database.migrate())
+            self._made[dialect] = database
+        return self._made[dialect].url
+
+    def blank(self, dialect: str, folder: Path) -> str:
+        """The URL of a new database without tables."""
+        return sqlite_url(folder / "blank.db") if dialect == "sqlite" else self._new(dialect).url
+
+    def close(self) -> None:
+        self._runner.run(self._stack.aclose())
+        self._runner.close()
+
+    def _new(self, dialect: str) -> Database:
+        name = self._run.prefix + secrets.token_hex(4)
+        database = DATABASES[dialect](self._run.server(dialect).url, name)
+        return self._runner.run(self._stack.enter_async_context(database))
+
+    def _sqlite_template(self) -> Path:
+        if self._sqlite is None:
+            template = self._folder / "template.db"
+            self._runner.run(migrate(sqlite_url(template)))
+            self._sqlite = template
+        return self._sqlite
+
+
+@pytest.fixture(scope="session")
+def databases(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Databases]:
+    made = Databases(run, tmp_path_factory.mktemp("sqlite"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def database_url(request: pytest.FixtureRequest, databases: Databases, tmp_path: Path) -> str:
+    """A migrated database without rows, the test's own while it runs."""
+    return databases.clean(request.param, tmp_path)
+
+
+@pytest.fixture
+def empty_database_url(request: pytest.FixtureRequest, databases: Databases, tmp_path: Path) -> str:
+    """A database without tables, for tests of migrations."""
+    return databases.blank(request.param, tmp_path)
+
+
+@pytest_asyncio.fixture
+async def store(database_url: str) -> AsyncIterator[Store]:
+    opened = await open_store(database_url)
+    yield opened
+    await opened.aclose()
+
+
+def sqlite_url(file: Path) -> str:
+    return f"sqlite:///{file}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Tell what the run ran on, and loudly what it went without."""
+    known = config.stash[RUN].servers.known()
+    parts = [f"Python {platform.python_version()}", f"SQLite {apsw.sqlite_lib_version()}"]
+    parts += [f"{name} {each.version} ({each.source})" for name, each in known.items() if isinstance(each, Server)]
+    terminalreporter.section("ran on")
+    terminalreporter.line(", ".join(parts))
+    for name, each in known.items():
+        if isinstance(each, Missing):
+            outcome = "FAILED" if _in_ci() else "SKIPPED"
+            terminalreporter.line(f"WITHOUT {name}, its tests {outcome}: {each.reason}", red=True, bold=True)
+
+
+def _drop_databases(run: Run) -> None:
+    for name, each in run.servers.known().items():
+        if name in DATABASES and isinstance(each, Server):
+            asyncio.run(drop_all(name, each.url, run.prefix))
+
+
+def _in_ci() -> bool:
+    return os.environ.get("CI", "").lower() in {"1", "true", "yes"}

@@ -1,0 +1,80 @@
+"""Servers shared by the processes of one test run, each started the first time one of them asks for it."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.support.servers import CHECKOUT, Missing, Server, decode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OWNER = "owner.lock"
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What the processes of a run share: a folder with a line of JSON for each server that was asked for."""
+
+    folder: Path
+
+    def get(self, name: str) -> Server | Missing:
+        """The named server, started now if nobody asked before."""
+        with (self.folder / f"{name}.lock").open("w") as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            note = self.folder / f"{name}.json"
+            if not note.exists():
+                note.write_text(_start_keeper(name, self.folder))
+            return decode(note.read_text())[name]
+
+    def known(self) -> dict[str, Server | Missing]:
+        """The servers that were asked for."""
+        notes = sorted(self.folder.glob("*.json"))
+        return {name: each for note in notes for name, each in decode(note.read_text()).items()}
+
+
+@contextmanager
+def shared() -> Iterator[Shared]:
+    """Own the servers of a run; they end with the block, or with this process, however it ends."""
+    folder = Path(tempfile.mkdtemp(prefix="holdfast-run-"))
+    try:
+        with (folder / OWNER).open("w") as owner:
+            fcntl.flock(owner, fcntl.LOCK_EX)
+            yield Shared(folder)
+        for alive in folder.glob("*.alive"):
+            with alive.open() as file:
+                fcntl.flock(file, fcntl.LOCK_EX)  # until its keeper is gone
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _start_keeper(name: str, folder: Path) -> str:
+    """Start a keeper that outlives this process but not the owner of the run; give the line it prints."""
+    with (folder / f"{name}.alive").open("w") as alive, (folder / f"{name}.errors").open("w+") as errors:
+        fcntl.flock(alive, fcntl.LOCK_EX)  # the keeper inherits it
+        keeper = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.servers", "--while-locked", folder / OWNER, name],
+            cwd=CHECKOUT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+            pass_fds=[alive.fileno()],
+        )
+        assert keeper.stdout is not None
+        with keeper.stdout as output:
+            line = output.readline()
+        if not line:
+            errors.seek(0)
+            raise RuntimeError(f"the keeper of {name} failed, with code {keeper.wait()}: {errors.read()}")
+        keeper.returncode = 0  # it is no longer ours to wait for
+        return line
