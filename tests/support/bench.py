@@ -1,0 +1,67 @@
+"""Run `holdfast bench` on databases of our own: `python -m tests.support.bench [--db NAME]… [arguments of bench]`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import secrets
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from tests.support.databases import DATABASES, drop_all
+from tests.support.servers import Missing, Server, running
+from tests.support.servers.process import scratch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+DIALECTS = ("postgres", "mysql", "sqlite")
+
+
+def main(arguments: list[str]) -> int:
+    """Measure on each database that is asked for, on all by default; give the exit code of the benchmark."""
+    parser = argparse.ArgumentParser(prog="./dev bench", add_help=False, allow_abbrev=False)
+    parser.add_argument("--db", action="append", choices=DIALECTS)
+    mine, theirs = parser.parse_known_args(arguments)
+    asked = mine.db or DIALECTS
+    prefix = f"holdfast_bench_{secrets.token_hex(6)}_"
+    with running(set(asked) & set(DATABASES)) as servers, scratch() as folder:
+        for name, each in servers.items():
+            print(f"{name}: {_told(each)}", file=sys.stderr)
+        try:
+            urls = asyncio.run(_create(servers, prefix))
+            if "sqlite" in asked:
+                urls.append(_sqlite(folder))
+            options = [option for url in urls for option in ("--url", url)]
+            return subprocess.call([sys.executable, "-m", "holdfast", "bench", *options, *theirs])
+        finally:
+            asyncio.run(_drop(servers, prefix))
+
+
+async def _create(servers: Mapping[str, Server | Missing], prefix: str) -> list[str]:
+    urls = []
+    for name, server in servers.items():
+        if isinstance(server, Server):
+            async with DATABASES[name](server.url, f"{prefix}{name}") as database:
+                urls.append(database.url)
+    return urls
+
+
+async def _drop(servers: Mapping[str, Server | Missing], prefix: str) -> None:
+    for name, server in servers.items():
+        if isinstance(server, Server):
+            await drop_all(name, server.url, prefix)
+
+
+def _sqlite(folder: Path) -> str:
+    return f"sqlite:///{folder / 'bench.db'}"
+
+
+def _told(server: Server | Missing) -> str:
+    return f"{server.version} ({server.source})" if isinstance(server, Server) else f"MISSING, {server.reason}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
