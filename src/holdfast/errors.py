@@ -36,6 +36,11 @@ class InvalidBatch(Invalid):
         super().__init__(f"{len(faults)} of the jobs cannot be accepted, so none was: {shown}{more}")
         self.faults = faults
 
+    @classmethod
+    def too_many(cls, given: int, most: int) -> "InvalidBatch":
+        """The batch itself is too large."""
+        return cls({most: Invalid(f"there are {given:,} jobs; a batch has at most {most:,}: send several batches")})
+
 
 class PayloadTooLarge(Invalid):
     """The payload is larger than a job may carry."""

@@ -1,6 +1,5 @@
 """Jobs: as they are submitted, as they are stored, as they are looked for."""
 
-from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
@@ -124,4 +123,32 @@ class Count(NamedTuple):
     jobs: int
 
 
-Payload = Mapping[str, Any] | list[Any] | str | int | float | bool | None
+
+
+class UniqueSpec(Struct, frozen=True, forbid_unknown_fields=True):
+    """One such job at a time: the same as far as `by` tells."""
+
+    by: tuple[str, ...] = ("payload",)
+    within: Duration = Duration(0)
+    on_conflict: Literal["return", "replace", "reject"] = "return"
+
+
+class JobSpec(Struct, frozen=True):
+    """A job as somebody asks for it, before it is checked."""
+
+    type: str
+    payload: Any = None
+    tenant: str = "default"
+    queue: str = "default"
+    priority: int = 0
+    scheduled_at: Instant | None = None
+    delay: Duration | None = None
+    max_attempts: int | None = None
+    timeout: Duration | None = None
+    retry: RetryRule | None = None
+    cost: int = 1
+    tags: tuple[str, ...] = ()
+    unique: UniqueSpec | None = None
+    deadline: Instant | None = None
+    concurrency_key: str | None = None
+    idempotency_key: str | None = None

@@ -213,3 +213,6 @@ DELETE FROM holdfast_keys WHERE ctid = ANY (ARRAY(
   SELECT ctid FROM holdfast_keys k WHERE expires_at <= clock()
     AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = k.job_id)
   LIMIT :limit FOR UPDATE SKIP LOCKED));
+
+-- name: notify
+SELECT pg_notify('holdfast', :payload);

@@ -1,0 +1,1 @@
+"""Use cases: read rows, let a policy decide, apply the decision."""

@@ -1,0 +1,65 @@
+"""Claim jobs for one worker: in turn over the lanes, under its lease."""
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+
+from holdfast.model.ids import WorkerId
+from holdfast.model.job import Job
+from holdfast.model.lane import Lane, News
+from holdfast.policy.fairness import Rotation, Taken
+from holdfast.store.port import Store
+
+MOST_LANES = 20_000
+"""How many lanes of one queue are looked at at once; the rest has its turn when some are done."""
+
+
+class Claims:
+    """One worker's claims. Any number of tasks of its event loop may claim at once."""
+
+    def __init__(self, store: Store, worker: WorkerId, queues: Sequence[str], types: Sequence[str] | None) -> None:
+        self.worker = worker
+        self._store = store
+        self._queues = list(queues)
+        self._types = None if types is None else list(types)
+        self._rotation = Rotation()
+        self._looking = asyncio.Lock()
+
+    async def claim(self, slots: int) -> list[Job]:
+        """At most `slots` jobs, now held by the worker; none when nothing is ready or its lease is gone."""
+        await self._look()
+        while shares := self._rotation.allot(slots):
+            jobs = await self._store.single(lambda tx: tx.claim(self.worker, shares, slots, self._types))  # noqa: B023
+            self._rotation.took(shares, _by_lane(jobs), slots, time.monotonic())
+            if jobs:
+                return jobs
+        return []
+
+    def heard(self, news: Iterable[News] | None) -> None:
+        """Take in a wake-up, as a subscription gave it."""
+        if news is None:
+            return
+        named = list(news)
+        self._rotation.heard(named)
+        if not named:
+            self._rotation.look_again()
+
+    async def _look(self) -> None:
+        if not self._rotation.sweep_due(time.monotonic()):
+            return
+        async with self._looking:
+            began = time.monotonic()
+            if not self._rotation.sweep_due(began):
+                return
+            lanes = await self._store.single(lambda tx: tx.lanes(self._queues, MOST_LANES))
+            ended = time.monotonic()
+            self._rotation.swept(lanes, ended, ended - began)
+
+
+def _by_lane(jobs: Sequence[Job]) -> dict[Lane, Taken]:
+    taken: dict[Lane, Taken] = {}
+    for job in jobs:
+        lane = Lane(job.queue, job.tenant, job.priority)
+        before = taken.get(lane)
+        taken[lane] = Taken(before.jobs + 1, max(before.furthest, job.seq)) if before else Taken(1, job.seq)
+    return taken

@@ -1,0 +1,151 @@
+"""The façade over the use cases: what an API, a worker and an application hold in their hands."""
+
+import asyncio
+import time
+from collections.abc import Collection, Sequence
+from typing import NamedTuple, Self
+
+from holdfast.engine import operate
+from holdfast.engine import settle as settling
+from holdfast.engine import submit as submitting
+from holdfast.engine.batcher import Batcher
+from holdfast.engine.claim import Claims
+from holdfast.engine.dice import Dice, throw
+from holdfast.engine.housekeeping import Rules, keep_house
+from holdfast.engine.settle import Report
+from holdfast.engine.submit import Receipt
+from holdfast.errors import InvalidBatch, NotFound
+from holdfast.model.ids import JobId, WorkerId
+from holdfast.model.job import Count, Job, JobFilter, JobSpec, NewJob, Page, RetryRule
+from holdfast.model.outcome import Outcome
+from holdfast.model.time import Duration, days
+from holdfast.model.worker import WorkerInfo, WorkerRow
+from holdfast.store.port import Retention, Store, Subscription
+from holdfast.telemetry.emit import Emit, log_event
+
+LARGEST_BATCH = 10_000
+_FLUSHED_AT_ONCE = 500
+
+
+class EngineRules(NamedTuple):
+    """The defaults of an installation."""
+
+    retry: RetryRule = RetryRule()
+    max_attempts: int = 5
+    key_retention: Duration = days(7)
+    retention: Retention = Retention(history=days(7), dead=days(30))
+
+
+class Engine:
+    """All use cases on one store. Belongs to one event loop."""
+
+    def __init__(self, store: Store, rules: EngineRules = EngineRules(), *, dice: Dice = throw, emit: Emit = log_event) -> None:
+        self.store = store
+        self.rules = rules
+        self._dice = dice
+        self._emit = emit
+        self._skew_ms = 0
+        self._submits: Batcher[NewJob, Receipt] = Batcher(self._flush_submits, largest=_FLUSHED_AT_ONCE)
+        self._settles: Batcher[Report, bool] = Batcher(self._flush_settles, largest=_FLUSHED_AT_ONCE)
+
+    @classmethod
+    async def open(cls, store: Store, rules: EngineRules = EngineRules(), *, dice: Dice = throw, emit: Emit = log_event) -> Self:
+        """An engine on a store whose schema is the right one; raises `SchemaMismatch` otherwise."""
+        await store.check_schema()
+        engine = cls(store, rules, dice=dice, emit=emit)
+        # Ids carry a time and sort by it: the database's, so that a node whose clock is wrong mixes nothing up.
+        engine._skew_ms = await store.single(lambda tx: tx.now()) // 1_000 - time.time_ns() // 1_000_000
+        return engine
+
+    async def submit(self, spec: JobSpec) -> Receipt:
+        """Submit one job; durable when this returns. Goes out together with others submitted meanwhile."""
+        try:
+            (job,) = submitting.check([spec], max_attempts=self.rules.max_attempts, at_ms=self._now_ms())
+        except InvalidBatch as batch:
+            raise batch.faults[0] from None
+        return await self._submits.put(job)
+
+    async def submit_many(self, specs: Sequence[JobSpec]) -> list[Receipt]:
+        """Submit up to 10,000 jobs in one transaction: all, or none and `InvalidBatch` naming every fault."""
+        if len(specs) > LARGEST_BATCH:
+            raise InvalidBatch.too_many(len(specs), LARGEST_BATCH)
+        if not specs:
+            return []
+        jobs = submitting.check(specs, max_attempts=self.rules.max_attempts, at_ms=self._now_ms())
+        return await submitting.submit_all(self.store, jobs, key_retention=self.rules.key_retention)
+
+    def claims(self, worker: WorkerId, queues: Sequence[str], types: Sequence[str] | None = None) -> Claims:
+        """A worker's way to jobs of these queues (and types)."""
+        return Claims(self.store, worker, queues, types)
+
+    def listen(self, queues: Sequence[str]) -> Subscription:
+        """Wake-ups for these queues."""
+        return self.store.listen(queues)
+
+    async def settle(self, job: Job, outcome: Outcome) -> bool:
+        """Report what came of an attempt; False when the job was not the caller's any more."""
+        return await self._settles.put(Report(job, outcome))
+
+    async def settle_many(self, reports: Sequence[Report]) -> set[JobId]:
+        """Report many at once; which took effect."""
+        return await settling.settle(self.store, reports, default=self.rules.retry, dice=self._dice)
+
+    async def register(self, worker: WorkerInfo, lease: Duration) -> None:
+        """Enter a worker, with a lease from now on."""
+        await self.store.single(lambda tx: tx.register(worker, lease))
+
+    async def renew(self, worker: WorkerId, lease: Duration) -> bool:
+        """Prolong a worker's lease; False when it is gone, and all it holds with it."""
+        return await self.store.single(lambda tx: tx.renew(worker, lease))
+
+    async def depart(self, worker: WorkerId) -> bool:
+        """Strike a worker that holds nothing any more."""
+        return await self.store.single(lambda tx: tx.depart(worker))
+
+    async def workers(self) -> list[WorkerRow]:
+        """Who is registered."""
+        return await self.store.single(lambda tx: tx.workers())
+
+    async def get(self, job_id: JobId) -> Job:
+        """One job, wherever it stands; raises `NotFound`."""
+        found = await self.store.single(lambda tx: tx.get([job_id]))
+        if not found:
+            raise NotFound(f"there is no job {job_id}")
+        return found[0]
+
+    async def find(self, where: JobFilter, page: Page = Page()) -> list[Job]:
+        """Jobs, newest first."""
+        return await self.store.run(lambda tx: tx.find(where, page))
+
+    async def counts(self, where: JobFilter = JobFilter()) -> list[Count]:
+        """How many jobs are unfinished or dead."""
+        return await self.store.run(lambda tx: tx.counts(where))
+
+    async def cancel(self, ids: Collection[JobId], *, reason: str) -> set[JobId]:
+        """Cancel what is not finished; which were."""
+        return await operate.cancel(self.store, ids, reason=reason)
+
+    async def retry(self, ids: Collection[JobId]) -> set[JobId]:
+        """Run dead, cancelled or waiting jobs now; which were moved."""
+        return await operate.retry(self.store, ids)
+
+    async def keep_house(self, stop: asyncio.Event) -> None:
+        """Reap, promote, prune and tend until `stop`."""
+        rules = Rules(self.rules.retry, self.rules.retention)
+        await keep_house(self.store, rules, stop=stop, emit=self._emit, dice=self._dice)
+
+    async def aclose(self) -> None:
+        """Finish what is under way and close the store."""
+        await self._submits.drain()
+        await self._settles.drain()
+        await self.store.aclose()
+
+    def _now_ms(self) -> int:
+        return time.time_ns() // 1_000_000 + self._skew_ms
+
+    async def _flush_submits(self, jobs: Sequence[NewJob]) -> Sequence[Receipt | BaseException]:
+        return await submitting.submit_each(self.store, jobs, key_retention=self.rules.key_retention)
+
+    async def _flush_settles(self, reports: Sequence[Report]) -> Sequence[bool]:
+        done = await self.settle_many(reports)
+        return [report.job.id in done for report in reports]

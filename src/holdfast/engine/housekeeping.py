@@ -1,0 +1,70 @@
+"""Which loops keep the house, and how often. All are safe on every node at once."""
+
+import asyncio
+from typing import NamedTuple
+
+from holdfast.engine import reap as reaping
+from holdfast.engine.dice import Dice, throw
+from holdfast.engine.loops import Pause, every
+from holdfast.model.job import RetryRule
+from holdfast.model.time import in_seconds
+from holdfast.store.port import Retention, Store
+from holdfast.telemetry.emit import Emit
+from holdfast.telemetry.events import JobsReaped
+
+REAP_EVERY = 0.5
+PROMOTE_AT_MOST = 0.5
+"""Seconds until due jobs are looked for again, at the most: a job may be submitted that is due before all others."""
+ORPHANS_EVERY = 30.0
+PRUNE_EVERY = 30.0
+TEND_EVERY = 3.0
+
+_PROMOTED_AT_ONCE = 1_000
+_PRUNED_AT_ONCE = 1_000
+
+
+class Rules(NamedTuple):
+    """What housekeeping goes by."""
+
+    retry: RetryRule
+    retention: Retention
+
+
+async def keep_house(store: Store, rules: Rules, *, stop: asyncio.Event, emit: Emit, dice: Dice = throw) -> None:
+    """Run all loops until `stop`."""
+
+    async def reap() -> float:
+        jobs = await reaping.reap(store, default=rules.retry, dice=dice)
+        if jobs:
+            emit(JobsReaped(jobs=jobs))
+        return 0 if jobs >= reaping.AT_ONCE else REAP_EVERY
+
+    async def adopt() -> float:
+        jobs = await reaping.adopt_orphans(store, default=rules.retry, dice=dice)
+        if jobs:
+            emit(JobsReaped(jobs=jobs))
+        return 0 if jobs >= reaping.AT_ONCE else ORPHANS_EVERY
+
+    async def promote() -> float:
+        if await promote_due(store) >= _PROMOTED_AT_ONCE:
+            return 0
+        due = await store.single(lambda tx: tx.next_due())
+        return PROMOTE_AT_MOST if due is None else min(PROMOTE_AT_MOST, in_seconds(due) + 0.001)
+
+    async def prune() -> float:
+        gone = await store.run(lambda tx: tx.prune(rules.retention, _PRUNED_AT_ONCE))
+        return 0.05 if gone >= _PRUNED_AT_ONCE else PRUNE_EVERY
+
+    async def tend() -> float:
+        await store.tend(rules.retention)
+        return TEND_EVERY
+
+    loops: dict[str, Pause] = {"reap": reap, "promote": promote, "orphans": adopt, "prune": prune, "tend": tend}
+    async with asyncio.TaskGroup() as group:
+        for name, once in loops.items():
+            group.create_task(every(name, once, stop=stop, emit=emit), name=f"holdfast {name}")
+
+
+async def promote_due(store: Store) -> int:
+    """Make ready what is due, one batch; how many."""
+    return await store.single(lambda tx: tx.promote(_PROMOTED_AT_ONCE))

@@ -1,0 +1,175 @@
+"""Submit jobs: checked, deduplicated, durable when answered."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from holdfast.errors import (
+    DuplicateJob,
+    HoldfastError,
+    IdempotencyMismatch,
+    Invalid,
+    InvalidBatch,
+    OutcomeUnknown,
+    Rejected,
+)
+from holdfast.model.ids import JobId, new_job_id
+from holdfast.model.job import Inserted, JobSpec, NewJob
+from holdfast.model.time import Duration, Instant
+from holdfast.policy import submission
+from holdfast.store.port import Store, Tx
+
+
+class Receipt(NamedTuple):
+    """The answer to a submission: the job is durable."""
+
+    id: JobId
+    created_at: Instant
+    repeated: bool
+    """An earlier submission with the same key made this job; nothing was added."""
+
+
+def check(specs: Sequence[JobSpec], *, max_attempts: int, at_ms: int) -> list[NewJob]:
+    """All of them, or `InvalidBatch` naming every one that cannot be accepted."""
+    jobs: list[NewJob] = []
+    faults: dict[int, Invalid] = {}
+    for index, spec in enumerate(specs):
+        try:
+            jobs.append(submission.accept(spec, new_job_id(at_ms), max_attempts=max_attempts))
+        except Invalid as fault:
+            faults[index] = fault
+    if faults:
+        raise InvalidBatch(faults)
+    return jobs
+
+
+async def submit_all(store: Store, jobs: Sequence[NewJob], *, key_retention: Duration) -> list[Receipt]:
+    """Insert all in one transaction, or none: one that is refused refuses all, each fault under its index."""
+    if twice := _repeated_keys(jobs):
+        raise InvalidBatch(
+            {index: Invalid("the same key stands twice in this batch", pointer="/idempotency_key") for index in twice}
+        )
+
+    async def work(tx: Tx) -> list[Receipt]:
+        receipts = [
+            receipt(job, row) for job, row in zip(jobs, await tx.insert(jobs, key_retention=key_retention), strict=True)
+        ]
+        faults = {i: r for i, r in enumerate(receipts) if isinstance(r, HoldfastError)}
+        if faults:
+            raise InvalidBatch({i: fault if isinstance(fault, Invalid) else Invalid(str(fault)) for i, fault in faults.items()})
+        return [r for r in receipts if isinstance(r, Receipt)]
+
+    keyed = any(_has_key(job) for job in jobs)
+    try:
+        return await (store.run(work) if keyed else store.single(work))
+    except OutcomeUnknown:
+        return await _resolve(store, jobs)
+
+
+async def submit_each(
+    store: Store, jobs: Sequence[NewJob], *, key_retention: Duration
+) -> list[Receipt | BaseException]:
+    """Insert many that have nothing to do with each other, in as few transactions as can be; each has its own answer."""
+    first, later = _split_repeated(jobs)
+    answers: dict[JobId, Receipt | BaseException] = {}
+
+    async def work(tx: Tx) -> list[Inserted]:
+        return await tx.insert(first, key_retention=key_retention)
+
+    keyed = any(_has_key(job) for job in first)
+    try:
+        rows = await (store.run(work) if keyed else store.single(work))
+        answers = {job.id: receipt(job, row) for job, row in zip(first, rows, strict=True)}
+    except Rejected as error:
+        if len(first) == 1:
+            answers = {first[0].id: error}
+        else:  # one bad row fails its batch: alone, it fails alone
+            for job in first:
+                answers[job.id] = (await submit_each(store, [job], key_retention=key_retention))[0]
+    except OutcomeUnknown as error:
+        answers = await _resolve_each(store, first, key_retention, error)
+    except HoldfastError as error:
+        answers = {job.id: error for job in first}
+    if later:
+        rest = await submit_each(store, later, key_retention=key_retention)
+        answers |= {job.id: answer for job, answer in zip(later, rest, strict=True)}
+    return [answers[job.id] for job in jobs]
+
+
+def receipt(job: NewJob, row: Inserted) -> Receipt | HoldfastError:
+    """The answer to one submission, from what became of it."""
+    match row.repeats:
+        case None:
+            return Receipt(row.id, row.created_at, repeated=False)
+        case "idempotency_key" if not row.same_body:
+            return IdempotencyMismatch(
+                f"the idempotency key {job.idempotency_key!r} was used before for another job ({row.id}): "
+                "use a new key for a new job, or repeat the same submission",
+                pointer="/idempotency_key",
+            )
+        case "unique" if job.unique is not None and job.unique.on_conflict == "reject":
+            return DuplicateJob(f"a job like this exists already ({row.id}) and is unique", job_id=str(row.id))
+        case _:
+            return Receipt(row.id, row.created_at, repeated=True)
+
+
+async def _resolve(store: Store, jobs: Sequence[NewJob]) -> list[Receipt]:
+    """The commit's answer was lost: see whether it happened. All were in one transaction, so one tells for all."""
+    found = {job.id: job for job in await store.run(lambda tx: tx.get([job.id for job in jobs]))}
+    if any(job.id not in found for job in jobs):
+        raise OutcomeUnknown(
+            "the connection broke at the commit, and the jobs are not there (yet): repeat with idempotency keys to be sure"
+        )
+    return [Receipt(job.id, found[job.id].created_at, repeated=False) for job in jobs]
+
+
+async def _resolve_each(
+    store: Store, jobs: Sequence[NewJob], key_retention: Duration, error: OutcomeUnknown
+) -> dict[JobId, Receipt | BaseException]:
+    """The commit's answer was lost. A key makes it safe to try again; without one, only a look can tell."""
+    plain = [job for job in jobs if not _has_key(job)]
+    found = {job.id: job for job in await store.run(lambda tx: tx.get([job.id for job in plain]))}
+    answers: dict[JobId, Receipt | BaseException] = {
+        job.id: Receipt(job.id, found[job.id].created_at, repeated=False) if job.id in found else error for job in plain
+    }
+    for job in jobs:
+        if _has_key(job):
+            again = msgspec.structs.replace(job, id=new_job_id())
+            answer = (await submit_each(store, [again], key_retention=key_retention))[0]
+            if isinstance(answer, Receipt) and answer.id == job.id:  # it had been committed after all
+                answer = answer._replace(repeated=False)
+            answers[job.id] = answer
+    return answers
+
+
+def _has_key(job: NewJob) -> bool:
+    return job.idempotency_key is not None or job.unique is not None
+
+
+def _keys(job: NewJob) -> list[tuple[str, int, str]]:
+    keys = []
+    if job.idempotency_key is not None:
+        keys.append((job.tenant, 0, job.idempotency_key))
+    if job.unique is not None:
+        keys.append((job.tenant, 1, job.unique.key))
+    return keys
+
+
+def _split_repeated(jobs: Sequence[NewJob]) -> tuple[list[NewJob], list[NewJob]]:
+    """Those that can go together, and those that carry a key an earlier one has: they go after it."""
+    seen: set[tuple[str, int, str]] = set()
+    first, later = [], []
+    for job in jobs:
+        keys = _keys(job)
+        if seen.isdisjoint(keys):
+            seen.update(keys)
+            first.append(job)
+        else:
+            later.append(job)
+    return first, later
+
+
+def _repeated_keys(jobs: Sequence[NewJob]) -> list[int]:
+    later = {job.id for job in _split_repeated(jobs)[1]}
+    return [index for index, job in enumerate(jobs) if job.id in later]

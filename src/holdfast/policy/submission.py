@@ -1,0 +1,190 @@
+"""What may be submitted. A refusal names the field and the fix; what is accepted can be stored as it is."""
+
+import math
+import re
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import Invalid, PayloadTooLarge
+from holdfast.model.ids import JobId
+from holdfast.model.job import JobSpec, NewJob, RetryRule, Unique
+from holdfast.model.time import Duration, days
+from holdfast.policy.dedupe import body_fingerprint, unique_key
+
+LARGEST_PAYLOAD = 256 * 1024
+DEEPEST_PAYLOAD = 32
+MOST_PAYLOAD_KEYS = 10_000
+MOST_ATTEMPTS = 1_000
+PRIORITIES = (-1_000, 1_000)
+LARGEST_COST = 1_000_000
+LONGEST_SPAN = days(366)
+MOST_TAGS = 20
+LONGEST_TAG = 100
+LONGEST_KEY = 255
+MOST_DELAYS = 100
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]{0,127}", re.ASCII)
+_KEY = re.compile(r"[\x20-\x7e]{1,255}", re.ASCII)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_ENCODE = msgspec.json.Encoder().encode
+
+
+def accept(spec: JobSpec, job_id: JobId, *, max_attempts: int) -> NewJob:
+    """The job to insert for what was asked; `Invalid` with a pointer to the field that is at fault."""
+    _name(spec.type, "type")
+    _name(spec.queue, "queue")
+    _name(spec.tenant, "tenant")
+    payload = encode_payload(spec.payload)
+    attempts = max_attempts if spec.max_attempts is None else spec.max_attempts
+    _within(attempts, 1, MOST_ATTEMPTS, "max_attempts")
+    _within(spec.priority, *PRIORITIES, "priority")
+    _within(spec.cost, 1, LARGEST_COST, "cost")
+    if spec.scheduled_at is not None and spec.delay is not None:
+        raise Invalid("scheduled_at and delay exclude each other: give one of them", pointer="/delay")
+    _span(spec.delay, "delay")
+    _span(spec.timeout, "timeout", least=1)
+    if spec.scheduled_at is not None:
+        _within(spec.scheduled_at, 0, _LATEST, "scheduled_at")
+    if spec.deadline is not None:
+        _within(spec.deadline, 0, _LATEST, "deadline")
+    if spec.retry is not None:
+        check_retry(spec.retry)
+    if spec.tags:
+        _tags(spec.tags)
+    _key(spec.concurrency_key, "concurrency_key")
+    _key(spec.idempotency_key, "idempotency_key")
+    return NewJob(
+        id=job_id,
+        tenant=spec.tenant,
+        queue=spec.queue,
+        type=spec.type,
+        payload=payload,
+        priority=spec.priority,
+        max_attempts=attempts,
+        cost=spec.cost,
+        scheduled_at=spec.scheduled_at,
+        delay=spec.delay,
+        timeout=spec.timeout,
+        deadline=spec.deadline,
+        retry=spec.retry,
+        tags=spec.tags,
+        concurrency_key=spec.concurrency_key,
+        idempotency_key=spec.idempotency_key,
+        fingerprint=body_fingerprint(spec) if spec.idempotency_key is not None else b"",
+        unique=_unique(spec, payload),
+    )
+
+
+def encode_payload(payload: Any) -> bytes:
+    """A payload as JSON; refuses what JSON cannot carry, rather than change it."""
+    _walk(payload, "/payload", 1, [0])
+    try:
+        encoded = _ENCODE(payload)
+    except (UnicodeEncodeError, OverflowError, ValueError) as error:
+        raise Invalid(f"the payload cannot be written as JSON: {error}", pointer="/payload") from error
+    if len(encoded) > LARGEST_PAYLOAD:
+        raise PayloadTooLarge(
+            f"the payload has {len(encoded):,} bytes; at most {LARGEST_PAYLOAD:,} are allowed: "
+            "store the data elsewhere and pass a reference",
+            pointer="/payload",
+        )
+    return encoded
+
+
+def check_retry(rule: RetryRule) -> None:
+    """Refuse a retry rule that makes no sense."""
+    if not 0 <= rule.jitter <= 1:
+        raise Invalid(f"retry.jitter is {rule.jitter}; it must lie between 0 and 1", pointer="/retry/jitter")
+    _span(rule.base, "retry/base")
+    _span(rule.cap, "retry/cap")
+    if rule.cap < rule.base:
+        raise Invalid("retry.cap is below retry.base: raise it", pointer="/retry/cap")
+    if len(rule.delays) > MOST_DELAYS:
+        raise Invalid(f"retry.delays has {len(rule.delays)} entries; at most {MOST_DELAYS}", pointer="/retry/delays")
+    for index, delay in enumerate(rule.delays):
+        _span(delay, f"retry/delays/{index}")
+
+
+_LATEST = 253_402_300_799_999_999  # the year 9999
+
+
+def _name(value: str, field: str) -> None:
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise Invalid(
+            f"{field} is {_shown(value)}; it must be 1 to 128 letters, digits or _ . : / @ + -, "
+            "beginning with a letter, a digit or _",
+            pointer=f"/{field}",
+        )
+
+
+def _key(value: str | None, field: str) -> None:
+    if value is not None and (not isinstance(value, str) or not _KEY.fullmatch(value)):
+        raise Invalid(
+            f"{field} is {_shown(value)}; it must be 1 to {LONGEST_KEY} printable ASCII characters", pointer=f"/{field}"
+        )
+
+
+def _within(value: int, least: int, most: int, field: str) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise Invalid(
+            f"{field} is {_shown(value)}; it must be a whole number from {least} to {most}", pointer=f"/{field}"
+        )
+
+
+def _span(value: Duration | None, field: str, *, least: int = 0) -> None:
+    if value is not None and (not isinstance(value, int) or not least <= value <= LONGEST_SPAN):
+        raise Invalid(
+            f"{field.replace('/', '.')} must be {'more than 0' if least else '0 or more'} and at most 366 days",
+            pointer=f"/{field}",
+        )
+
+
+def _tags(tags: tuple[str, ...]) -> None:
+    if len(tags) > MOST_TAGS:
+        raise Invalid(f"there are {len(tags)} tags; at most {MOST_TAGS} are allowed", pointer="/tags")
+    for index, tag in enumerate(tags):
+        if not isinstance(tag, str) or not 0 < len(tag) <= LONGEST_TAG or _CONTROL.search(tag):
+            raise Invalid(
+                f"tags[{index}] is {_shown(tag)}; a tag has 1 to {LONGEST_TAG} characters and no control characters",
+                pointer=f"/tags/{index}",
+            )
+
+
+def _unique(spec: JobSpec, payload: bytes) -> Unique | None:
+    if spec.unique is None:
+        return None
+    _span(spec.unique.within, "unique/within")
+    key = unique_key(spec.type, spec.queue, payload, spec.unique.by)
+    return Unique(key, spec.unique.within, spec.unique.on_conflict)
+
+
+def _walk(value: Any, pointer: str, depth: int, keys: list[int]) -> None:
+    """Refuse what would be lost or changed on the way through JSON."""
+    kind = type(value)
+    if kind is str or kind is int or kind is bool or value is None:
+        return
+    if kind is float:
+        if not math.isfinite(value):
+            raise Invalid(f"{value} is not a JSON number", pointer=pointer)
+        return
+    if depth > DEEPEST_PAYLOAD:
+        raise Invalid(f"the payload is nested deeper than {DEEPEST_PAYLOAD} levels", pointer="/payload")
+    if kind is dict:
+        keys[0] += len(value)
+        if keys[0] > MOST_PAYLOAD_KEYS:
+            raise Invalid(f"the payload has more than {MOST_PAYLOAD_KEYS:,} keys", pointer="/payload")
+        for key, item in value.items():
+            if type(key) is not str:
+                raise Invalid(f"the key {_shown(key)} is not a text; JSON objects have texts as keys", pointer=pointer)
+            _walk(item, f"{pointer}/{key}", depth + 1, keys)
+    elif kind is list or kind is tuple:
+        for index, item in enumerate(value):
+            _walk(item, f"{pointer}/{index}", depth + 1, keys)
+    else:
+        raise Invalid(f"a {kind.__name__} is not JSON: turn it into text, numbers, lists or objects", pointer=pointer)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"

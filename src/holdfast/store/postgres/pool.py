@@ -1,0 +1,104 @@
+"""Connections to PostgreSQL: opened with what the hot statements need, given out one transaction at a time."""
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import asyncpg
+
+from holdfast.errors import Misconfigured, Unavailable
+from holdfast.store.postgres.errors import SETTING, translate
+
+STATEMENT_TIMEOUT = 30.0
+"""Seconds any internal statement may take, by the server's count; the client waits a little longer."""
+
+PLANNER: Mapping[str, str] = {
+    # The hot statements must ride their index from the first row on, before statistics exist and whatever they say.
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "jit": "off",
+    "statement_timeout": f"{STATEMENT_TIMEOUT:.0f}s",
+    "lock_timeout": "10s",
+    "idle_in_transaction_session_timeout": "60s",
+}
+
+BEGIN_POOLED = "BEGIN; " + "; ".join(f"SET LOCAL {name} = '{value}'" for name, value in PLANNER.items())
+"""Behind a transaction pooler nothing of a session lasts, so each transaction brings its settings, in one message."""
+
+
+class PlainConnection(asyncpg.Connection[Any]):
+    """Leaves no state behind, so nothing needs to be reset when it goes back to the pool."""
+
+    def get_reset_query(self) -> str:
+        """Nothing: the stock query would cost a round trip for every use."""
+        return ""
+
+
+async def connect(url: str, *, pooled: bool, timeout: float = 10.0) -> "asyncpg.Connection[Any]":
+    """One connection; our errors when there is none."""
+    try:
+        return await asyncpg.connect(_dsn(url), timeout=timeout, **_options(pooled))
+    except (asyncpg.PostgresError, OSError, TimeoutError, asyncpg.InterfaceError, ValueError, ssl.SSLError) as error:
+        raise connect_error(error) from error
+
+
+async def is_pooled(connection: "asyncpg.Connection[Any]") -> bool:
+    """Whether a transaction pooler stands between: then the server we were told of is not the one that answers."""
+    return bool(await connection.fetchval("SELECT pg_backend_pid()") != connection.get_server_pid())
+
+
+async def create_pool(url: str, *, pooled: bool, size: int) -> "asyncpg.Pool[Any]":
+    """A pool of at most `size` connections, opened as they are needed."""
+    return await asyncpg.create_pool(
+        _dsn(url),
+        min_size=0,
+        max_size=size,
+        max_inactive_connection_lifetime=300,
+        timeout=10,
+        connection_class=PlainConnection,
+        **_options(pooled),
+    )
+
+
+def connect_error(error: BaseException) -> Exception:
+    """Why there is no connection."""
+    if isinstance(error, ValueError):
+        return Misconfigured(f"{SETTING}: {error}")
+    return translate(error) or Unavailable(str(error))
+
+
+def check_url(url: str) -> None:
+    """Refuse what would otherwise be silently ignored or misunderstood."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise Misconfigured(f"{SETTING}: {error}; write postgresql://user:password@host:5432/database") from error
+    known = {"sslmode", "host", "port", "user", "password", "dbname", "database", "application_name", "passfile"}
+    if unknown := {name for name, _ in parse_qsl(parts.query)} - known:
+        raise Misconfigured(f"{SETTING}: holdfast does not know the parameter {sorted(unknown)[0]!r} in the URL: remove it")
+
+
+def _dsn(url: str) -> str:
+    scheme, rest = url.split(":", 1)
+    return f"{scheme.split('+', 1)[0]}:{rest}"
+
+
+def _options(pooled: bool) -> dict[str, Any]:
+    if pooled:
+        # Neither startup parameters nor named statements get through a pooler in transaction mode.
+        return {"statement_cache_size": 0, "command_timeout": STATEMENT_TIMEOUT + 5}
+    settings = {"application_name": "holdfast", **PLANNER}
+    return {"server_settings": settings, "command_timeout": STATEMENT_TIMEOUT + 5}
+
+
+async def close_quietly(pool: "asyncpg.Pool[Any]", within: float = 5.0) -> None:
+    """Close a pool; connections that do not end in time are cut."""
+    try:
+        await asyncio.wait_for(pool.close(), within)
+    except (TimeoutError, OSError, asyncpg.InterfaceError):
+        pool.terminate()

@@ -1,0 +1,203 @@
+"""The store on PostgreSQL."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import Any, Self, TypeVar
+
+import asyncpg
+
+from holdfast.errors import Contention, HoldfastError, OutcomeUnknown, Unavailable
+from holdfast.model.ids import new_worker_id
+from holdfast.store import migrate
+from holdfast.store.migrate import Applied
+from holdfast.store.port import Retention, ServerInfo, Subscription, Work
+from holdfast.store.postgres import pool as pools
+from holdfast.store.postgres.errors import LOST, TRANSIENT, translate
+from holdfast.store.postgres.listen import Listener, Notifier
+from holdfast.store.postgres.tx import PostgresTx
+from holdfast.store.postgres.upkeep import Upkeep
+from holdfast.store.statements import Statements
+from holdfast.store.wakeup import Hub, always
+
+T = TypeVar("T")
+
+CLOCK = "(SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint)"
+"""As a sub-select it is read once per statement, and an index can be searched with it."""
+
+_TRIES = 10
+_ACQUIRE_TIMEOUT = 10.0
+_MIGRATION_LOCK = 0x686F6C64
+_LONGEST_POLL = 0.5
+
+
+class PostgresStore:
+    """See `holdfast.store.port.Store`."""
+
+    def __init__(self, url: str, pool: "asyncpg.Pool[Any]", statements: Statements, *, pooled: bool) -> None:
+        self._url = url
+        self._pool = pool
+        self._statements = statements
+        self._pooled = pooled
+        self._hub = Hub(probe=always, longest_poll=_LONGEST_POLL)
+        own = new_worker_id()
+        self._notifier = Notifier(own, self._notify)
+        self._listener = Listener(self._hub, lambda: pools.connect(url, pooled=False), own)
+        self._upkeep = Upkeep(pool)
+
+    @classmethod
+    async def open(cls, url: str, *, clock: str | None = None, pool_size: int = 10) -> Self:
+        """Connect; raises `Misconfigured` or `Unavailable` with what to do."""
+        pools.check_url(url)
+        first = await pools.connect(url, pooled=True)
+        try:
+            pooled = await pools.is_pooled(first)
+        finally:
+            first.terminate()
+        statements = Statements("postgres", placeholder=lambda _, position: f"${position}", clock=clock or CLOCK)
+        return cls(url, await pools.create_pool(url, pooled=pooled, size=pool_size), statements, pooled=pooled)
+
+    async def run(self, work: Work[T]) -> T:
+        """See the port."""
+        return await self._transact(work, begin=pools.BEGIN_POOLED if self._pooled else "BEGIN")
+
+    async def single(self, work: Work[T]) -> T:
+        """See the port."""
+        return await self._transact(work, begin=pools.BEGIN_POOLED if self._pooled else None)
+
+    def listen(self, queues: Sequence[str]) -> Subscription:
+        """See the port."""
+        if not self._pooled:  # LISTEN does not get through a transaction pooler: poll
+            self._listener.start()
+        return self._hub.listen(queues)
+
+    async def migrate(self) -> list[str]:
+        """See the port."""
+
+        async def work(connection: "asyncpg.Connection[Any]") -> list[str]:
+            await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATION_LOCK)
+            await connection.execute(
+                "CREATE TABLE IF NOT EXISTS holdfast_schema (version integer PRIMARY KEY, name text NOT NULL, "
+                "checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT clock_timestamp())"
+            )
+            todo = migrate.pending(migrate.steps("postgres"), await _applied(connection))
+            for step in todo:
+                await connection.execute(step.sql)
+                await connection.execute(
+                    "INSERT INTO holdfast_schema (version, name, checksum) VALUES ($1, $2, $3)",
+                    step.version, step.name, step.checksum,
+                )  # fmt: skip
+            return [f"{step.version:04d}_{step.name}" for step in todo]
+
+        done = await self._on_connection(work)
+        await self._upkeep.make_days()
+        return done
+
+    async def check_schema(self) -> None:
+        """See the port."""
+        migrate.require_current(migrate.steps("postgres"), await self._on_connection(_applied))
+
+    async def tend(self, rule: Retention) -> None:
+        """See the port."""
+        try:
+            await self._upkeep.tend(rule)
+        except (asyncpg.PostgresError, *LOST) as error:
+            raise translate(error) or error from error
+
+    async def info(self) -> ServerInfo:
+        """See the port."""
+        version = await self._on_connection(lambda connection: connection.fetchval("SHOW server_version"))
+        return ServerInfo("postgresql", str(version).split(" ", 1)[0], self._pooled, listens=not self._pooled)
+
+    async def aclose(self) -> None:
+        """See the port."""
+        await self._notifier.aclose()
+        await self._listener.aclose()
+        await pools.close_quietly(self._pool)
+
+    async def _transact(self, work: Work[T], begin: str | None) -> T:
+        for attempt in range(_TRIES):
+            try:
+                return await self._attempt(work, begin)
+            except TRANSIENT as error:
+                if attempt == _TRIES - 1:
+                    raise Contention(f"the database gave up on a conflict {_TRIES} times ({error}); try again") from error
+                await asyncio.sleep(random.uniform(0, 0.005 * 2**attempt))  # noqa: S311 - spreads load, guards nothing
+        raise AssertionError("unreachable")
+
+    async def _attempt(self, work: Work[T], begin: str | None) -> T:
+        connection = await self._acquire()
+        committing = begin is None
+        try:
+            tx = PostgresTx(connection, self._statements)
+            if begin is not None:
+                await connection.execute(begin)
+            result = await work(tx)
+            if begin is not None:
+                committing = True
+                await connection.execute("COMMIT")
+        except TRANSIENT:
+            await self._give_back(connection, begin)
+            raise
+        except HoldfastError:
+            await self._give_back(connection, begin)
+            raise
+        except (asyncpg.PostgresError, *LOST) as error:
+            lost = isinstance(error, LOST) and not isinstance(error, asyncpg.PostgresError)
+            await self._give_back(connection, begin, broken=lost)
+            ours = translate(error) or Unavailable(str(error))
+            if committing and (lost or connection.is_closed()):
+                raise OutcomeUnknown(f"the connection broke while the database was committing: {ours}") from error
+            raise ours from error
+        except BaseException:  # the task was cancelled, or the work is at fault: what it did must not stay
+            await self._give_back(connection, begin, broken=True)
+            raise
+        await self._pool.release(connection)
+        if tx.news:
+            self._hub.publish(tx.news)
+            self._notifier.tell(tx.news)
+        return result
+
+    async def _acquire(self) -> "asyncpg.Connection[Any]":
+        try:
+            return await self._pool.acquire(timeout=_ACQUIRE_TIMEOUT)
+        except TimeoutError as error:
+            raise Unavailable(
+                f"no database connection was free within {_ACQUIRE_TIMEOUT:.0f} s: "
+                "the server is slow or away, or the pool is too small"
+            ) from error
+        except (asyncpg.PostgresError, *LOST) as error:
+            raise pools.connect_error(error) from error
+
+    async def _give_back(self, connection: "asyncpg.Connection[Any]", begin: str | None, *, broken: bool = False) -> None:
+        """Return a connection after a failure, rolled back; one that may be in the middle of something is cut."""
+        try:
+            if broken or connection.is_closed():
+                connection.terminate()
+            elif begin is not None:
+                await connection.execute("ROLLBACK", timeout=2)
+        except (asyncpg.PostgresError, *LOST):
+            connection.terminate()
+        finally:
+            await self._pool.release(connection)
+
+    async def _on_connection(self, work: Any) -> Any:
+        """Run on a connection inside a transaction, for the few things that are no use case."""
+        connection = await self._acquire()
+        try:
+            async with connection.transaction():
+                return await work(connection)
+        except (asyncpg.PostgresError, *LOST) as error:
+            raise translate(error) or Unavailable(str(error)) from error
+        finally:
+            await self._pool.release(connection)
+
+    async def _notify(self, payload: str) -> None:
+        await self.single(lambda tx: tx.rows("notify", payload=payload))  # type: ignore[attr-defined]
+
+
+async def _applied(connection: "asyncpg.Connection[Any]") -> list[Applied]:
+    if await connection.fetchval("SELECT to_regclass('holdfast_schema')") is None:
+        return []
+    rows = await connection.fetch("SELECT version, name, checksum FROM holdfast_schema ORDER BY version")
+    return [Applied(*row) for row in rows]

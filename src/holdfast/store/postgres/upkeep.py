@@ -1,0 +1,108 @@
+"""Upkeep of the tables themselves: a partition for each coming day, old days dropped, the live table vacuumed.
+
+Safe on every node at once; of many, one does it. Where the database user may not (no ownership), it is left to the
+administrator: rows then go to the default partition and autovacuum does the rest.
+"""
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import asyncpg
+
+from holdfast.store.port import Retention
+
+DAYS_AHEAD = 3
+_DAY = 86_400_000_000
+_VACUUM_EVERY = 3.0
+_VACUUM_DEAD = 5_000
+"""Dead rows below which a vacuum is not worth its cost."""
+_DAYS_EVERY = 600.0
+
+
+class Upkeep:
+    """Does each kind of upkeep when it is due."""
+
+    def __init__(self, pool: "asyncpg.Pool[Any]") -> None:
+        self._pool = pool
+        self._next_days = 0.0
+        self._next_vacuum = 0.0
+
+    async def tend(self, rule: Retention) -> None:
+        """Whatever is due."""
+        now = time.monotonic()
+        if now >= self._next_vacuum:
+            self._next_vacuum = now + _VACUUM_EVERY
+            await self._vacuum()
+        if now >= self._next_days:
+            self._next_days = now + _DAYS_EVERY
+            await self.make_days()
+            await self._drop_days(rule)
+
+    async def make_days(self) -> None:
+        """Make sure that today and the next days have a partition."""
+        async with self._pool.acquire() as connection:
+            today = await connection.fetchval("SELECT floor(date_part('epoch', clock_timestamp()) / 86400)::bigint")
+            for day in range(today - 1, today + DAYS_AHEAD + 1):
+                await _make_day(connection, day)
+
+    async def _drop_days(self, rule: Retention) -> None:
+        async with self._pool.acquire() as connection:
+            oldest = await connection.fetchval(
+                "SELECT floor((date_part('epoch', clock_timestamp()) * 1000000 - $1::bigint) / 86400000000)::bigint", rule.history
+            )
+            rows = await connection.fetch(
+                "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid "
+                "WHERE i.inhparent = 'holdfast_history'::regclass AND c.relname ~ '^holdfast_history_[0-9]{8}$'"
+            )
+            for (name,) in rows:
+                if _day_of(name) < oldest:  # the day's last moment is past the retention
+                    await _try(connection, f"DROP TABLE {name}")
+
+    async def _vacuum(self) -> None:
+        async with self._pool.acquire() as connection:
+            dead = await connection.fetchval(
+                "SELECT n_dead_tup FROM pg_stat_user_tables WHERE relid = 'holdfast_live'::regclass"
+            )
+            if (dead or 0) < _VACUUM_DEAD:
+                return
+            mine = await connection.fetchval(
+                "INSERT INTO holdfast_upkeep (name, done_at) "
+                "VALUES ('vacuum', (date_part('epoch', clock_timestamp()) * 1000000)::bigint) "
+                "ON CONFLICT (name) DO UPDATE SET done_at = excluded.done_at "
+                "WHERE holdfast_upkeep.done_at < excluded.done_at - $1::bigint RETURNING 1",
+                int(_VACUUM_EVERY * 1_000_000),
+            )
+            if mine:
+                await _try(connection, "VACUUM (TRUNCATE off, INDEX_CLEANUP on) holdfast_live")
+
+
+async def _make_day(connection: "asyncpg.Connection[Any]", day: int) -> None:
+    name = f"holdfast_history_{datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day):%Y%m%d}"
+    if await connection.fetchval("SELECT to_regclass($1)", name) is None:
+        await _try(
+            connection,
+            f"CREATE TABLE IF NOT EXISTS {name} PARTITION OF holdfast_history FOR VALUES FROM ({day * _DAY}) TO ({(day + 1) * _DAY})",
+        )
+
+
+def _day_of(name: str) -> int:
+    made = datetime.strptime(name[-8:], "%Y%m%d").replace(tzinfo=UTC)
+    return (made - datetime(1970, 1, 1, tzinfo=UTC)).days
+
+
+async def _try(connection: "asyncpg.Connection[Any]", statement: str) -> None:
+    """Run upkeep that may fail: for want of rights or a lock, or since the default partition has such rows already."""
+    try:
+        await connection.execute(statement)
+    except (
+        asyncpg.InsufficientPrivilegeError,
+        asyncpg.LockNotAvailableError,
+        asyncpg.QueryCanceledError,
+        asyncpg.DeadlockDetectedError,
+        asyncpg.CheckViolationError,
+        asyncpg.DuplicateTableError,
+        asyncpg.UniqueViolationError,
+        asyncpg.UndefinedTableError,
+    ):
+        return

@@ -1,0 +1,1 @@
+"""What happened, as values; sinks turn them into logs, metrics and traces."""

@@ -1,0 +1,25 @@
+"""Where events go."""
+
+import logging
+from collections.abc import Callable
+from typing import assert_never
+
+import msgspec
+
+from holdfast.telemetry.events import Event, JobsReaped, LoopFailed
+
+Emit = Callable[[Event], None]
+
+_LOG = logging.getLogger("holdfast")
+
+
+def log_event(event: Event) -> None:
+    """The sink every process has: one log record, its fields attached."""
+    match event:
+        case LoopFailed():
+            level, text = logging.WARNING, f"housekeeping loop {event.loop!r} failed, it goes on: {event.error}"
+        case JobsReaped():
+            level, text = logging.WARNING, f"took back {event.jobs} jobs from workers whose lease ran out"
+        case _:
+            assert_never(event)
+    _LOG.log(level, text, extra={"event": type(event).__name__, **msgspec.structs.asdict(event)})

@@ -1,0 +1,21 @@
+"""Every event, as a value."""
+
+from msgspec import Struct
+
+
+class LoopFailed(Struct, frozen=True):
+    """One round of a housekeeping loop failed; it goes on."""
+
+    loop: str
+    error: str
+    failures: int
+
+
+class JobsReaped(Struct, frozen=True):
+    """Jobs were taken back from workers whose lease ran out."""
+
+    jobs: int
+
+
+Event = LoopFailed | JobsReaped
+"""Whatever can be told."""
