@@ -27,7 +27,7 @@ _MOST_LANES = 100
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 
 Send = Callable[[str], Awaitable[None]]
-Connect = Callable[[], Awaitable["asyncpg.Connection[Any]"]]
+Connect = Callable[[], Awaitable[asyncpg.Connection]]
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True):
@@ -125,7 +125,7 @@ class Listener:
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    async def _hear(self, connection: "asyncpg.Connection[Any]") -> None:
+    async def _hear(self, connection: asyncpg.Connection) -> None:
         ended = asyncio.Event()
         connection.add_termination_listener(lambda _: ended.set())
         await connection.add_listener(CHANNEL, self._heard)

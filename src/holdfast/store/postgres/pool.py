@@ -30,7 +30,7 @@ BEGIN_POOLED = "BEGIN; " + "; ".join(f"SET LOCAL {name} = '{value}'" for name, v
 """Behind a transaction pooler nothing of a session lasts, so each transaction brings its settings, in one message."""
 
 
-class PlainConnection(asyncpg.Connection[Any]):
+class PlainConnection(asyncpg.Connection):
     """Leaves no state behind, so nothing needs to be reset when it goes back to the pool."""
 
     def get_reset_query(self) -> str:
@@ -38,7 +38,7 @@ class PlainConnection(asyncpg.Connection[Any]):
         return ""
 
 
-async def connect(url: str, *, pooled: bool, timeout: float = 10.0) -> "asyncpg.Connection[Any]":
+async def connect(url: str, *, pooled: bool, timeout: float = 10.0) -> asyncpg.Connection:
     """One connection; our errors when there is none."""
     try:
         return await asyncpg.connect(_dsn(url), timeout=timeout, **_options(pooled))
@@ -46,12 +46,12 @@ async def connect(url: str, *, pooled: bool, timeout: float = 10.0) -> "asyncpg.
         raise connect_error(error) from error
 
 
-async def is_pooled(connection: "asyncpg.Connection[Any]") -> bool:
+async def is_pooled(connection: asyncpg.Connection) -> bool:
     """Whether a transaction pooler stands between: then the server we were told of is not the one that answers."""
     return bool(await connection.fetchval("SELECT pg_backend_pid()") != connection.get_server_pid())
 
 
-async def create_pool(url: str, *, pooled: bool, size: int) -> "asyncpg.Pool[Any]":
+async def create_pool(url: str, *, pooled: bool, size: int) -> asyncpg.Pool:
     """A pool of at most `size` connections, opened as they are needed."""
     return await asyncpg.create_pool(
         _dsn(url),
@@ -96,7 +96,7 @@ def _options(pooled: bool) -> dict[str, Any]:
     return {"server_settings": settings, "command_timeout": STATEMENT_TIMEOUT + 5}
 
 
-async def close_quietly(pool: "asyncpg.Pool[Any]", within: float = 5.0) -> None:
+async def close_quietly(pool: asyncpg.Pool, within: float = 5.0) -> None:
     """Close a pool; connections that do not end in time are cut."""
     try:
         await asyncio.wait_for(pool.close(), within)

@@ -34,7 +34,7 @@ _LONGEST_POLL = 0.5
 class PostgresStore:
     """See `holdfast.store.port.Store`."""
 
-    def __init__(self, url: str, pool: "asyncpg.Pool[Any]", statements: Statements, *, pooled: bool) -> None:
+    def __init__(self, url: str, pool: asyncpg.Pool, statements: Statements, *, pooled: bool) -> None:
         self._url = url
         self._pool = pool
         self._statements = statements
@@ -74,7 +74,7 @@ class PostgresStore:
     async def migrate(self) -> list[str]:
         """See the port."""
 
-        async def work(connection: "asyncpg.Connection[Any]") -> list[str]:
+        async def work(connection: asyncpg.Connection) -> list[str]:
             await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATION_LOCK)
             await connection.execute(
                 "CREATE TABLE IF NOT EXISTS holdfast_schema (version integer PRIMARY KEY, name text NOT NULL, "
@@ -158,7 +158,7 @@ class PostgresStore:
             self._notifier.tell(tx.news)
         return result
 
-    async def _acquire(self) -> "asyncpg.Connection[Any]":
+    async def _acquire(self) -> asyncpg.Connection:
         try:
             return await self._pool.acquire(timeout=_ACQUIRE_TIMEOUT)
         except TimeoutError as error:
@@ -169,7 +169,7 @@ class PostgresStore:
         except (asyncpg.PostgresError, *LOST) as error:
             raise pools.connect_error(error) from error
 
-    async def _give_back(self, connection: "asyncpg.Connection[Any]", begin: str | None, *, broken: bool = False) -> None:
+    async def _give_back(self, connection: asyncpg.Connection, begin: str | None, *, broken: bool = False) -> None:
         """Return a connection after a failure, rolled back; one that may be in the middle of something is cut."""
         try:
             if broken or connection.is_closed():
@@ -196,7 +196,7 @@ class PostgresStore:
         await self.single(lambda tx: tx.rows("notify", payload=payload))  # type: ignore[attr-defined]
 
 
-async def _applied(connection: "asyncpg.Connection[Any]") -> list[Applied]:
+async def _applied(connection: asyncpg.Connection) -> list[Applied]:
     if await connection.fetchval("SELECT to_regclass('holdfast_schema')") is None:
         return []
     rows = await connection.fetch("SELECT version, name, checksum FROM holdfast_schema ORDER BY version")

@@ -22,7 +22,7 @@ _READY = Status.READY.code
 class PostgresTx(SqlTx):
     """See `holdfast.store.port.Tx`."""
 
-    def __init__(self, connection: "Connection[Any]", statements: Statements) -> None:
+    def __init__(self, connection: Connection, statements: Statements) -> None:
         super().__init__()
         self._connection = connection
         self._statements = statements

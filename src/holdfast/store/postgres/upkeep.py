@@ -23,7 +23,7 @@ _DAYS_EVERY = 600.0
 class Upkeep:
     """Does each kind of upkeep when it is due."""
 
-    def __init__(self, pool: "asyncpg.Pool[Any]") -> None:
+    def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
         self._next_days = 0.0
         self._next_vacuum = 0.0
@@ -77,7 +77,7 @@ class Upkeep:
                 await _try(connection, "VACUUM (TRUNCATE off, INDEX_CLEANUP on) holdfast_live")
 
 
-async def _make_day(connection: "asyncpg.Connection[Any]", day: int) -> None:
+async def _make_day(connection: asyncpg.Connection, day: int) -> None:
     name = f"holdfast_history_{datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day):%Y%m%d}"
     if await connection.fetchval("SELECT to_regclass($1)", name) is None:
         await _try(
@@ -91,7 +91,7 @@ def _day_of(name: str) -> int:
     return (made - datetime(1970, 1, 1, tzinfo=UTC)).days
 
 
-async def _try(connection: "asyncpg.Connection[Any]", statement: str) -> None:
+async def _try(connection: asyncpg.Connection, statement: str) -> None:
     """Run upkeep that may fail: for want of rights or a lock, or since the default partition has such rows already."""
     try:
         await connection.execute(statement)
