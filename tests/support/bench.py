@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
     prefix = f"holdfast_bench_{secrets.token_hex(6)}_"
     with running(set(asked) & set(DATABASES)) as servers, scratch() as folder:
         for name, each in servers.items():
-            print(f"{name}: {_told(each)}", file=sys.stderr)
+            print(f"{name}: {each}", file=sys.stderr)
         try:
             urls = asyncio.run(_create(servers, prefix))
             if "sqlite" in asked:
@@ -57,10 +57,6 @@ async def _drop(servers: Mapping[str, Server | Missing], prefix: str) -> None:
 
 def _sqlite(folder: Path) -> str:
     return f"sqlite:///{folder / 'bench.db'}"
-
-
-def _told(server: Server | Missing) -> str:
-    return f"{server.version} ({server.source})" if isinstance(server, Server) else f"MISSING, {server.reason}"
 
 
 if __name__ == "__main__":

@@ -189,7 +189,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Tell what the run ran on, and loudly what it went without."""
     known = config.stash[RUN].servers.known()
     parts = [f"Python {platform.python_version()}", f"SQLite {apsw.sqlite_lib_version()}"]
-    parts += [f"{name} {each.version} ({each.source})" for name, each in known.items() if isinstance(each, Server)]
+    parts += [f"{name} {each}" for name, each in known.items() if isinstance(each, Server)]
     terminalreporter.section("ran on")
     terminalreporter.line(", ".join(parts))
     for name, each in known.items():
@@ -200,7 +200,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 def _drop_databases(run: Run) -> None:
     for name, each in run.servers.known().items():
-        if name in DATABASES and isinstance(each, Server):
+        if name in DATABASES and isinstance(each, Server) and not each.private:
             asyncio.run(drop_all(name, each.url, run.prefix))
 
 

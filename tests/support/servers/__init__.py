@@ -17,7 +17,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -34,6 +34,10 @@ class Server:
     url: str
     version: str
     source: str
+    private: bool  # ours alone: it and all in it goes when we are done
+
+    def __str__(self) -> str:
+        return f"{self.version} ({self.source}{', private' if self.private else ''})"
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,9 @@ class Missing:
     """Why a server cannot be had, and what to do about it."""
 
     reason: str
+
+    def __str__(self) -> str:
+        return f"MISSING, {self.reason}"
 
 
 def encode(found: Found) -> str:
@@ -50,7 +57,7 @@ def encode(found: Found) -> str:
 
 def decode(line: str) -> dict[str, Server | Missing]:
     """Read the line that `encode` wrote."""
-    found: dict[str, dict[str, str]] = json.loads(line)
+    found: dict[str, dict[str, Any]] = json.loads(line)
     return {name: Missing(**each) if "reason" in each else Server(**each) for name, each in found.items()}
 
 

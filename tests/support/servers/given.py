@@ -26,7 +26,7 @@ def given(name: str) -> Server | Missing | None:
         version = asyncio.run(asyncio.wait_for(_ASK[name](url), timeout=15))
     except Exception as error:  # noqa: BLE001  whatever a driver raises, the run goes on and names it
         return Missing(f"the server of {variable} does not answer: {type(error).__name__}: {error}")
-    return Server(url, version, f"from {variable}")
+    return Server(url, version, source=f"from {variable}", private=False)
 
 
 def mysql_address(url: str) -> dict[str, Any]:
@@ -55,7 +55,9 @@ async def _ask_mysql(url: str) -> str:
 
     connection = await asyncmy.connect(**mysql_address(url))
     try:
-        return str(connection.get_server_info())
+        async with connection.cursor() as cursor:
+            await cursor.execute("SELECT VERSION()")
+            return str((await cursor.fetchone())[0])
     finally:
         await connection.ensure_closed()
 

@@ -48,7 +48,8 @@ class Private:
         return Server(
             url=self.recipe.url(self.port),
             version=self.recipe.version(self.program),
-            source=f"{self.program.origin}, private",
+            source=self.program.origin,
+            private=True,
         )
 
     def stop(self) -> None:
