@@ -1,0 +1,201 @@
+-- Sets travel in rows of VALUES, repeated to fixed numbers of rows, or a statement is run once for each row. Nothing is
+-- locked by name: whoever writes holds the one write lock, and sees everything that was committed before.
+
+-- name: draw
+-- The next :positions positions in line: they come after the one returned.
+UPDATE holdfast_counter SET seq = seq + :positions RETURNING seq - :positions, clock();
+
+-- name: insert
+INSERT INTO holdfast_live (seq, id, tenant, queue, type, payload, priority, max_attempts, cost, created_at, scheduled_at,
+                           timeout, deadline, retry, tags, concurrency_key, idempotency_key, status)
+VALUES (:seq, :id, :tenant, :queue, :type, :payload, :priority, :max_attempts, :cost, :created_at, :scheduled_at,
+        :timeout, :deadline, :retry, :tags, :concurrency_key, :idempotency_key, :status);
+
+-- name: take_keys
+INSERT INTO holdfast_keys (tenant, kind, key, job_id, fingerprint, expires_at)
+VALUES (:tenant, :kind, :key, :id, :fingerprint, clock() + :span)
+ON CONFLICT (tenant, kind, key) DO NOTHING;
+
+-- name: lock_keys
+-- Rides the primary key.
+SELECT tenant, kind, key, job_id, fingerprint,
+       expires_at > clock() OR EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = k.job_id)
+FROM holdfast_keys k WHERE tenant = :tenant AND kind = :kind AND key = :key;
+
+-- name: retake_keys
+UPDATE holdfast_keys SET job_id = :id, fingerprint = :fingerprint, expires_at = clock() + :span
+WHERE tenant = :tenant AND kind = :kind AND key = :key;
+
+-- name: lanes
+-- Rides holdfast_live_ready from one lane to the next, without reading the jobs in between: each step carries the
+-- position of a lane's first job. The last step finds none.
+WITH RECURSIVE lane (first) AS (
+  SELECT (SELECT seq FROM holdfast_live INDEXED BY holdfast_live_ready
+          WHERE status = 0 AND queue = :queue ORDER BY tenant, priority LIMIT 1)
+  UNION ALL
+  SELECT (SELECT n.seq FROM holdfast_live n INDEXED BY holdfast_live_ready
+          WHERE n.status = 0 AND n.queue = :queue AND (n.tenant, n.priority) > (l.tenant, l.priority)
+          ORDER BY n.tenant, n.priority LIMIT 1)
+  FROM lane CROSS JOIN holdfast_live l ON l.seq = lane.first
+  LIMIT :cap)
+SELECT l.tenant, l.priority FROM lane CROSS JOIN holdfast_live l ON l.seq = lane.first;
+
+-- name: lease
+-- Rides the primary key. Asked under the write lock: neither a reap nor a renewal comes between this and the claim.
+SELECT 1 FROM holdfast_workers WHERE id = :worker AND expires_at > clock();
+
+-- name: claim
+-- Rides holdfast_live_ready; once per lane. The index is named, so that no statistics can talk the planner out of it.
+UPDATE holdfast_live
+SET status = 1, attempts = attempts + 1, fence = fence + 1, worker = :worker, started_at = clock()
+WHERE seq IN (
+  SELECT seq FROM holdfast_live INDEXED BY holdfast_live_ready
+  WHERE status = 0 AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq > :floor
+    AND (:types IS NULL OR type IN (SELECT value FROM json_each(:types)))
+  ORDER BY seq LIMIT :quota)
+RETURNING {job};
+
+-- name: finish_history
+-- Rides the unique id. Into history as it goes out of live, by `leave` in the same transaction.
+WITH m (job, token, was, holder, becomes, result, log, reason, fingerprint) AS (
+  VALUES (:id, :fence, :was, :worker, :becomes, :result, :log, :reason, :fingerprint))
+INSERT INTO holdfast_history ({finished})
+SELECT {finishing}
+FROM m CROSS JOIN holdfast_live l ON l.id = m.job AND l.fence = m.token AND l.status = m.was AND l.worker IS m.holder;
+
+-- name: finish_dead
+WITH m (job, token, was, holder, becomes, result, log, reason, fingerprint) AS (
+  VALUES (:id, :fence, :was, :worker, :becomes, :result, :log, :reason, :fingerprint))
+INSERT INTO holdfast_dead ({finished})
+SELECT {finishing}
+FROM m CROSS JOIN holdfast_live l ON l.id = m.job AND l.fence = m.token AND l.status = m.was AND l.worker IS m.holder;
+
+-- name: unchanged
+-- Rides the unique id. Tells which moves a finish took and which it refused, between it and `leave`.
+SELECT id FROM holdfast_live WHERE id = :id AND fence = :fence AND status = :was AND worker IS :worker;
+
+-- name: leave
+-- Rides the unique id; only for those that a finish took.
+DELETE FROM holdfast_live WHERE id IN (VALUES (:id));
+
+-- name: requeue
+-- Rides the unique id. Changed in place: a job that waits again never leaves the table.
+UPDATE holdfast_live
+SET status = :becomes, attempts = :attempts, releases = :releases, scheduled_at = clock() + :delay, worker = NULL,
+    attempt_log = coalesce(:log, attempt_log), seq = :seq
+WHERE id = :id AND fence = :fence AND status = :was AND worker IS :worker
+RETURNING id, status, queue, tenant, priority, seq;
+
+-- name: revive_dead
+-- Rides the unique id of the dead letters. A new generation of the same job; its fence goes on rising.
+INSERT INTO holdfast_live (seq, {revived})
+SELECT :seq, {reviving}
+FROM (SELECT *, :generation AS next_generation FROM holdfast_dead WHERE id = :id AND fence = :fence AND status = :was)
+WHERE true
+RETURNING id, status, queue, tenant, priority, seq;
+
+-- name: revive_history
+-- Rides the unique id of the history.
+INSERT INTO holdfast_live (seq, {revived})
+SELECT :seq, {reviving}
+FROM (SELECT *, :generation AS next_generation FROM holdfast_history WHERE id = :id AND fence = :fence AND status = :was)
+WHERE true
+RETURNING id, status, queue, tenant, priority, seq;
+
+-- name: leave_dead
+DELETE FROM holdfast_dead WHERE id = :id;
+
+-- name: leave_history
+DELETE FROM holdfast_history WHERE id = :id;
+
+-- name: due
+-- Rides holdfast_live_due.
+SELECT seq FROM holdfast_live INDEXED BY holdfast_live_due
+WHERE status IN (5, 6) AND scheduled_at <= clock() ORDER BY scheduled_at, seq LIMIT :limit;
+
+-- name: promote
+-- Rides the primary key. One update in place: a job is never in two states, never in none.
+UPDATE holdfast_live SET status = 0, seq = :becomes WHERE seq = :seq RETURNING queue, tenant, priority, seq;
+
+-- name: next_due
+-- Rides holdfast_live_due: its first entry.
+SELECT (SELECT scheduled_at FROM holdfast_live INDEXED BY holdfast_live_due
+        WHERE status IN (5, 6) AND scheduled_at IS NOT NULL ORDER BY scheduled_at LIMIT 1) - clock();
+
+-- name: get
+-- Rides the unique ids.
+SELECT {job}, NULL, NULL, NULL, NULL FROM holdfast_live WHERE id = :id
+UNION ALL
+SELECT {job}, {ended} FROM holdfast_dead WHERE id = :id
+UNION ALL
+SELECT {job}, {ended} FROM holdfast_history WHERE id = :id;
+
+-- name: find_live
+-- Rides the unique id, newest first, from :before on; no id is as large as seventeen bytes of ones.
+SELECT {job}
+FROM holdfast_live
+WHERE id < coalesce(:before, x'ffffffffffffffffffffffffffffffffff') AND (:tenant IS NULL OR tenant = :tenant)
+  AND (:queue IS NULL OR queue = :queue) AND (:type IS NULL OR type = :type) AND (:status IS NULL OR status = :status)
+ORDER BY id DESC LIMIT :limit;
+
+-- name: find_dead
+-- Rides holdfast_dead_tenant, or the unique id when no tenant is asked for: one half of it is empty.
+SELECT {job}, {ended}
+FROM holdfast_dead INDEXED BY holdfast_dead_tenant
+WHERE tenant = :tenant AND id < coalesce(:before, x'ffffffffffffffffffffffffffffffffff')
+  AND (:queue IS NULL OR queue = :queue) AND (:type IS NULL OR type = :type) AND (:status IS NULL OR status = :status)
+UNION ALL
+SELECT {job}, {ended}
+FROM holdfast_dead
+WHERE :tenant IS NULL AND id < coalesce(:before, x'ffffffffffffffffffffffffffffffffff')
+  AND (:queue IS NULL OR queue = :queue) AND (:type IS NULL OR type = :type) AND (:status IS NULL OR status = :status)
+ORDER BY id DESC LIMIT :limit;
+
+-- name: find_history
+-- Rides holdfast_history_tenant, or the unique id when no tenant is asked for: one half of it is empty.
+SELECT {job}, {ended}
+FROM holdfast_history INDEXED BY holdfast_history_tenant
+WHERE tenant = :tenant AND id < coalesce(:before, x'ffffffffffffffffffffffffffffffffff')
+  AND (:queue IS NULL OR queue = :queue) AND (:type IS NULL OR type = :type) AND (:status IS NULL OR status = :status)
+UNION ALL
+SELECT {job}, {ended}
+FROM holdfast_history
+WHERE :tenant IS NULL AND id < coalesce(:before, x'ffffffffffffffffffffffffffffffffff')
+  AND (:queue IS NULL OR queue = :queue) AND (:type IS NULL OR type = :type) AND (:status IS NULL OR status = :status)
+ORDER BY id DESC LIMIT :limit;
+
+-- name: held_by
+-- Rides holdfast_live_held.
+SELECT {job} FROM holdfast_live WHERE worker = :worker AND status = 1 LIMIT :limit;
+
+-- name: still_held
+-- Rides the unique id.
+SELECT id FROM holdfast_live WHERE id = :id AND fence = :fence AND worker = :worker AND status = 1;
+
+-- name: orphans
+-- Rides holdfast_live_held; looks only at running jobs.
+SELECT {job}
+FROM holdfast_live l INDEXED BY holdfast_live_held
+WHERE status = 1 AND NOT EXISTS (SELECT 1 FROM holdfast_workers w WHERE w.id = l.worker)
+LIMIT :limit;
+
+-- name: expired
+-- Rides holdfast_workers_expiry.
+SELECT id FROM holdfast_workers WHERE expires_at <= clock() ORDER BY expires_at LIMIT :limit;
+
+-- name: prune_history
+-- Rides holdfast_history_finished.
+DELETE FROM holdfast_history WHERE rowid IN (
+  SELECT rowid FROM holdfast_history WHERE finished_at < clock() - :keep ORDER BY finished_at LIMIT :limit);
+
+-- name: prune_dead
+-- Rides holdfast_dead_finished.
+DELETE FROM holdfast_dead WHERE rowid IN (
+  SELECT rowid FROM holdfast_dead WHERE finished_at < clock() - :keep ORDER BY finished_at LIMIT :limit);
+
+-- name: prune_keys
+-- Rides holdfast_keys_expiry. A key outlives its term while its job is unfinished.
+DELETE FROM holdfast_keys WHERE (tenant, kind, key) IN (
+  SELECT tenant, kind, key FROM holdfast_keys k
+  WHERE expires_at <= clock() AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = k.job_id)
+  ORDER BY expires_at LIMIT :limit);

@@ -1,0 +1,164 @@
+"""The store on SQLite."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import apsw
+
+from holdfast.store import migrate
+from holdfast.store.migrate import Applied
+from holdfast.store.port import Retention, ServerInfo, Subscription, Work
+from holdfast.store.sqlite.book import Book
+from holdfast.store.sqlite.connection import connect, file_of
+from holdfast.store.sqlite.errors import FAILED, translate
+from holdfast.store.sqlite.thread import ConnectionThread
+from holdfast.store.sqlite.transaction import Transaction, WriteNeeded, roll_back
+from holdfast.store.sqlite.tx import Access
+from holdfast.store.wakeup import Hub
+
+T = TypeVar("T")
+
+_LONGEST_POLL = 0.05
+_CHECKPOINT_EVERY = 60.0
+
+
+class SqliteStore:
+    """See `holdfast.store.port.Store`. One writer and one reader in each process; any number of processes."""
+
+    def __init__(self, file: Path, book: Book, connections: Sequence[apsw.Connection]) -> None:
+        writing, reading, watching = connections
+        watching.set_busy_handler(None)  # it is used on the event loop, which must not wait
+        self._file = str(file)
+        self._book = book
+        self._writer = ConnectionThread(writing, "holdfast sqlite writer")
+        self._reader = ConnectionThread(reading, "holdfast sqlite reader")
+        self._watch = watching
+        self._hub = Hub(probe=self._probe, longest_poll=_LONGEST_POLL)
+        self._version = _version(watching)
+        self._next_checkpoint = time.monotonic() + _CHECKPOINT_EVERY
+
+    @classmethod
+    async def open(cls, url: str, *, clock: str | None = None) -> Self:
+        """Open the file, made if it is not there; raises `Misconfigured` with what to do."""
+        file = file_of(url)
+        return cls(file, Book(clock), await asyncio.to_thread(_connect, file))
+
+    async def run(self, work: Work[T]) -> T:
+        """See the port."""
+        transaction = Transaction(work, self._book, self._file)
+        try:
+            access = transaction.start()
+        except StopIteration as end:
+            done: T = end.value
+            return done
+        if access is Access.READ:
+            try:
+                return await self._reader.call(lambda db: transaction.finish(db, Access.READ))
+            except WriteNeeded:
+                transaction = Transaction(work, self._book, self._file)
+                transaction.start()
+        return await self._writer.call(
+            lambda db: transaction.finish(db, Access.WRITE), after=lambda: self._hub.publish(transaction.news)
+        )
+
+    async def single(self, work: Work[T]) -> T:
+        """See the port."""
+        return await self.run(work)
+
+    def listen(self, queues: Sequence[str]) -> Subscription:
+        """See the port."""
+        return self._hub.listen(queues)
+
+    async def migrate(self) -> list[str]:
+        """See the port."""
+        return await self._writer.call(self._translating(_migrate))
+
+    async def check_schema(self) -> None:
+        """See the port."""
+        applied = await self._reader.call(self._translating(_applied))
+        migrate.require_current(migrate.steps("sqlite"), applied)
+
+    async def tend(self, rule: Retention) -> None:  # noqa: ARG002 - `prune` sees to retention
+        """See the port."""
+        if time.monotonic() < self._next_checkpoint:
+            return
+        self._next_checkpoint = time.monotonic() + _CHECKPOINT_EVERY
+        # Commits do this too, but the last ones before a pause would stay in the log until somebody writes again.
+        await self._writer.call(self._translating(lambda db: db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)))
+
+    async def info(self) -> ServerInfo:
+        """See the port."""
+        return ServerInfo("sqlite", apsw.sqlite_lib_version(), pooled=False, listens=True)
+
+    async def aclose(self) -> None:
+        """See the port."""
+        self._hub.probe = None
+        if self._writer.of_this_process:  # a child that closed its parent's connections could damage the file
+            self._watch.close()
+            await self._reader.aclose()
+            await self._writer.aclose()
+
+    async def _probe(self) -> bool:
+        """Wake all who wait if something was committed since the last look, by any process: takes microseconds."""
+        try:
+            version = _version(self._watch)
+        except apsw.BusyError:  # another process recovers the log: look again
+            return False
+        except FAILED as error:
+            raise translate(error, self._file) from error
+        if version != self._version:
+            self._version = version
+            self._hub.publish_unknown()
+        return False
+
+    def _translating(self, work: Callable[[apsw.Connection], T]) -> Callable[[apsw.Connection], T]:
+        def run(db: apsw.Connection) -> T:
+            try:
+                return work(db)
+            except FAILED as error:
+                raise translate(error, self._file) from error
+
+        return run
+
+
+def _connect(file: Path) -> list[apsw.Connection]:
+    return [connect(file) for _ in range(3)]
+
+
+def _version(db: apsw.Connection) -> int:
+    """Changes whenever another connection commits."""
+    version: int = db.pragma("data_version")
+    return version
+
+
+def _migrate(db: apsw.Connection) -> list[str]:
+    try:
+        db.execute("BEGIN IMMEDIATE")  # others that start at the same time wait here, and find it done
+        todo = migrate.pending(migrate.steps("sqlite"), _applied(db))
+        if todo:
+            db.execute(
+                "CREATE TABLE IF NOT EXISTS holdfast_schema (version INTEGER PRIMARY KEY, name TEXT NOT NULL, "
+                "checksum TEXT NOT NULL, applied_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ'))) STRICT"
+            )
+        for step in todo:
+            db.execute(step.sql)
+            db.execute(
+                "INSERT INTO holdfast_schema (version, name, checksum) VALUES (?, ?, ?)",
+                (step.version, step.name, step.checksum),
+            )
+        db.execute("COMMIT")
+    finally:
+        roll_back(db)
+    return [f"{step.version:04d}_{step.name}" for step in todo]
+
+
+def _applied(db: apsw.Connection) -> list[Applied]:
+    if not db.table_exists("main", "holdfast_schema"):
+        return []
+    rows: Sequence[Sequence[Any]] = db.execute(
+        "SELECT version, name, checksum FROM holdfast_schema ORDER BY version"
+    ).fetchall()
+    return [Applied(*row) for row in rows]

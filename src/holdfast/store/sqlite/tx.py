@@ -1,0 +1,232 @@
+"""A transaction on SQLite: the database is in this process, so nothing here waits but for the lock at the start."""
+
+import enum
+import json
+from collections.abc import Collection, Generator, Iterable, Sequence
+from operator import itemgetter
+from types import coroutine
+from typing import Any
+from uuid import UUID
+
+import apsw
+
+from holdfast.model.ids import JobId, WorkerId
+from holdfast.model.job import Job, NewJob
+from holdfast.model.lane import Lane, News, Share
+from holdfast.model.state import Status
+from holdfast.model.time import Instant
+from holdfast.model.transition import Transition
+from holdfast.store.codec import Row, job_of, retry_bytes, tags_bytes
+from holdfast.store.port import Held
+from holdfast.store.sql_tx import KeyClaim, KeyOwner, SqlTx
+from holdfast.store.sqlite.book import Book
+
+_READY, _SCHEDULED = Status.READY.code, Status.SCHEDULED.code
+_by_position = itemgetter(1)
+
+
+class Access(enum.Enum):
+    """What a transaction may do. It asks for what it needs by awaiting, and is then run on from a fitting thread."""
+
+    NONE = enum.auto()
+    READ = enum.auto()
+    WRITE = enum.auto()
+
+
+class SqliteTx(SqlTx):
+    """See `holdfast.store.port.Tx`."""
+
+    def __init__(self, book: Book) -> None:
+        super().__init__()
+        self._book = book
+        self._access = Access.NONE
+        self._db: apsw.Connection
+
+    def admit(self, db: apsw.Connection, access: Access) -> None:
+        """A transaction has begun on this connection."""
+        self._db = db
+        self._access = access
+
+    async def rows(self, name: str, /, **parameters: Any) -> Sequence[Row]:
+        """Run a named statement; its rows."""
+        await self._enter(name)
+        return _with_ids(self._execute(name, parameters))
+
+    async def count(self, name: str, /, **parameters: Any) -> int:
+        """Run a named statement; how many rows it changed."""
+        await self._enter(name)
+        self._execute(name, parameters)
+        return self._db.changes()
+
+    async def insert_rows(self, jobs: Sequence[NewJob]) -> Instant:
+        """Insert all; when that was."""
+        last, at = await self._draw(len(jobs))
+        news: dict[Lane, int] = {}
+        rows = []
+        for seq, job in enumerate(jobs, last + 1):
+            due = job.scheduled_at if job.delay is None or job.scheduled_at is not None else at + job.delay
+            status = _READY
+            if due is not None and due > at:
+                status = _SCHEDULED
+            else:
+                news.setdefault(Lane(job.queue, job.tenant, job.priority), seq)
+            rows.append((
+                seq, job.id.bytes, job.tenant, job.queue, job.type, job.payload, job.priority, job.max_attempts,
+                job.cost, at, due, job.timeout, job.deadline, retry_bytes(job), tags_bytes(job), job.concurrency_key,
+                job.idempotency_key, status,
+            ))  # fmt: skip
+        self._write("insert", rows)
+        self.news += [News(lane, seq) for lane, seq in news.items()]
+        return Instant(at)
+
+    async def take_keys(self, claims: Sequence[KeyClaim]) -> None:
+        """Insert those of the keys that nobody has."""
+        await self._each("take_keys", [(*c.name, c.job_id.bytes, c.fingerprint, c.span) for c in claims])
+
+    async def lock_keys(self, claims: Sequence[KeyClaim]) -> dict[tuple[str, int, str], KeyOwner]:
+        """Tell whose these keys are; the write lock is held already."""
+        rows = await self._each("lock_keys", [c.name for c in claims])
+        return {
+            (tenant, kind, key): KeyOwner(_id_of(job_id), fingerprint, bool(valid))
+            for tenant, kind, key, job_id, fingerprint, valid in rows
+        }
+
+    async def retake_keys(self, claims: Sequence[KeyClaim]) -> None:
+        """Give these keys to other jobs."""
+        await self._each("retake_keys", [(c.job_id.bytes, c.fingerprint, c.span, *c.name) for c in claims])
+
+    async def claim(
+        self, worker: WorkerId, shares: Sequence[Share], limit: int, types: Sequence[str] | None
+    ) -> list[Job]:
+        """See the port."""
+        await self._enter("claim")
+        if not self._execute("lease", {"worker": worker}):
+            return []
+        wanted = None if types is None else json.dumps(list(types))
+        text = self._book["claim"].text
+        claimed: list[Job] = []
+        for (queue, tenant, priority), quota, floor in shares:
+            if (left := limit - len(claimed)) <= 0:
+                break
+            asked = (worker, queue, tenant, priority, floor, wanted, wanted, min(quota, left))
+            rows = self._db.execute(text, asked).fetchall()
+            claimed += [job_of(row) for row in _with_ids(sorted(rows, key=_by_position))]
+        return claimed
+
+    async def finish(self, moves: Sequence[Transition]) -> set[JobId]:
+        """Move jobs out of live, into history or the dead letters."""
+        await self._enter("leave")
+        done: set[JobId] = set()
+        for name, dead in (("finish_history", False), ("finish_dead", True)):
+            if here := [move for move in moves if (move.to is Status.DEAD) is dead]:
+                done |= self._finish(name, here)
+        return done
+
+    async def requeue(self, moves: Sequence[Transition]) -> Iterable[Row]:
+        """Let jobs wait or be ready again, in place."""
+        last, _ = await self._draw(len(moves))
+        rows = [
+            (m.to.code, m.attempts, m.releases, m.delay, m.attempt_log, seq, m.id.bytes, m.fence, m.was.code, m.worker)
+            for seq, m in enumerate(moves, last + 1)
+        ]
+        return _with_ids(await self._each("requeue", rows))
+
+    async def revive(self, moves: Sequence[Transition]) -> Iterable[Row]:
+        """Move finished jobs back into live."""
+        last, _ = await self._draw(len(moves))
+        revived: list[Row] = []
+        for seq, move in enumerate(moves, last + 1):
+            place = "dead" if move.was is Status.DEAD else "history"
+            rows = await self._each(
+                f"revive_{place}", [(seq, move.generation, move.id.bytes, move.fence, move.was.code)]
+            )
+            if rows:
+                await self._each(f"leave_{place}", [(move.id.bytes,)])
+                revived += _with_ids(rows)
+        return revived
+
+    async def get(self, ids: Collection[JobId]) -> list[Job]:
+        """See the port."""
+        return [job_of(row) for row in _with_ids(await self._each("get", [(i.bytes,) * 3 for i in ids]))]
+
+    async def lost(self, held: Collection[Held]) -> set[JobId]:
+        """See the port."""
+        rows = await self._each("still_held", [(job.id.bytes, job.fence, job.worker) for job in held])
+        return {job.id for job in held} - {row[0] for row in _with_ids(rows)}
+
+    async def promote(self, limit: int) -> int:
+        """See the port."""
+        due = await self.rows("due", limit=limit)
+        if not due:
+            return 0
+        last, _ = await self._draw(len(due))
+        news: dict[Lane, int] = {}
+        for queue, tenant, priority, seq in await self._each(
+            "promote", [(becomes, seq) for becomes, (seq,) in enumerate(due, last + 1)]
+        ):
+            news.setdefault(Lane(queue, tenant, priority), seq)
+        self.news += [News(lane, seq) for lane, seq in news.items()]
+        return len(due)
+
+    async def _enter(self, name: str) -> None:
+        """Make sure that this statement may run: from here on the work may be on another thread, or start again."""
+        wanted = Access.WRITE if self._book.writes(name) else Access.READ
+        if self._access is Access.NONE or (wanted is Access.WRITE and self._access is Access.READ):
+            await _ask(wanted)
+
+    async def _draw(self, positions: int) -> tuple[int, int]:
+        """Reserve places at the end of the line: the last one taken before, and the time."""
+        last, at = (await self.rows("draw", positions=positions))[0]
+        return last, at
+
+    async def _each(self, name: str, rows: Sequence[Sequence[Any]]) -> Sequence[Row]:
+        """Run a statement once for each row; what all of them returned."""
+        await self._enter(name)
+        return self._db.executemany(self._book[name].text, rows).fetchall()
+
+    def _execute(self, name: str, parameters: dict[str, Any]) -> Sequence[Row]:
+        statement = self._book[name]
+        values = [_bound(parameters[parameter]) for parameter in statement.parameters]
+        return self._db.execute(statement.text, values).fetchall()
+
+    def _write(self, name: str, rows: Sequence[Sequence[Any]]) -> int:
+        """Run a statement for many rows at a time; how many rows it changed."""
+        changed = 0
+        for text, values in self._book.portions(name, rows):
+            self._db.execute(text, values)
+            changed += self._db.changes()
+        return changed
+
+    def _finish(self, name: str, moves: Sequence[Transition]) -> set[JobId]:
+        rows = [
+            (m.id.bytes, m.fence, m.was.code, m.worker, m.to.code, m.result, m.attempt_log, m.reason, m.fingerprint)
+            for m in moves
+        ]
+        if self._write(name, rows) == len(moves):
+            done = [move.id for move in moves]
+        else:  # seldom: some were taken away from their holder
+            asked = [row[:4] for row in rows]
+            taken: Sequence[Row] = self._db.executemany(self._book["unchanged"].text, asked).fetchall()
+            done = [_id_of(row[0]) for row in taken]
+        self._write("leave", [(job_id.bytes,) for job_id in done])
+        return set(done)
+
+
+@coroutine
+def _ask(access: Access) -> Generator[Access, None, None]:
+    yield access
+
+
+def _bound(value: Any) -> Any:
+    return value.bytes if isinstance(value, UUID) else value
+
+
+def _id_of(stored: bytes) -> JobId:
+    return JobId(UUID(int=int.from_bytes(stored)))
+
+
+def _with_ids(rows: Sequence[Row]) -> Sequence[Row]:
+    """The same rows, where they begin with an id; no statement begins with other bytes."""
+    if not rows or not isinstance(rows[0][0], bytes):
+        return rows
+    return [(_id_of(row[0]), *row[1:]) for row in rows]
