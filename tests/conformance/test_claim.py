@@ -1,0 +1,313 @@
+"""Claims: who gets what, how much of it, and never twice."""
+
+import asyncio
+import itertools
+
+from holdfast.model.ids import new_worker_id
+from holdfast.model.lane import Lane
+from holdfast.model.outcome import Interrupted
+from holdfast.model.state import Status
+from holdfast.model.time import seconds
+from holdfast.store.port import Held
+from tests.support.builders import (
+    LEASE,
+    MAIL,
+    a_job,
+    a_move,
+    a_worker,
+    enter,
+    error,
+    fields,
+    hold,
+    lane_of,
+    move,
+    put,
+    read,
+    read_all,
+    report,
+    share,
+    some_jobs,
+    take,
+    undone,
+)
+
+
+async def test_a_claim_gives_the_job_to_the_worker_and_counts_the_attempt(manual_store, clock):
+    """S8: the attempt is counted at claim."""
+    worker = await enter(manual_store)
+    (job,) = some_jobs(1)
+    await put(manual_store, job)
+    (held,) = await take(manual_store, worker)
+    assert fields(held, "id", "status", "worker", "attempts", "fence", "started_at") == (
+        job.id, Status.RUNNING, worker, 1, 1, clock.now,
+    )  # fmt: skip
+    assert await read(manual_store, job) == held
+
+
+async def test_every_claim_raises_the_fence(manual_store, clock):
+    """S5"""
+    worker = await enter(manual_store, lease=seconds(1_000))
+    job = a_job(max_attempts=10)
+    await put(manual_store, job)
+    seen = []
+    for outcome in (error(), Interrupted(), error(), error()):
+        (held,) = await take(manual_store, worker)
+        seen.append((held.fence, held.attempts))
+        await report(manual_store, held, outcome)
+        await clock.advance(seconds(10))
+        await manual_store.run(lambda tx: tx.promote(10))
+    assert seen == [(1, 1), (2, 2), (3, 2), (4, 3)]
+
+
+async def test_a_job_is_claimed_once(store):
+    """S6"""
+    await put(store, *some_jobs(10))
+    first, second = await enter(store), await enter(store)
+    assert len(await take(store, first)) == 10
+    assert await take(store, second) == []
+    assert await take(store, first) == []
+
+
+async def test_the_oldest_of_a_lane_come_first(store):
+    jobs = some_jobs(10)
+    await put(store, *jobs)
+    worker = await enter(store)
+    order = [held.id for _ in jobs for held in await take(store, worker, share(quota=1))]
+    assert order == [job.id for job in jobs]
+
+
+async def test_a_job_that_was_handed_back_queues_up_again(store):
+    jobs = some_jobs(3)
+    await put(store, *jobs)
+    worker = await enter(store)
+    (held,) = await take(store, worker, share(quota=1))
+    await report(store, held, Interrupted())
+    order = [held.id for _ in jobs for held in await take(store, worker, share(quota=1))]
+    assert order == [jobs[1].id, jobs[2].id, jobs[0].id]
+
+
+async def test_lanes_are_apart(store):
+    lanes = [Lane(queue, tenant, priority) for queue in ("a", "b") for tenant in ("x", "y") for priority in (-5, 0, 7)]
+    jobs = {lane: some_jobs(3, queue=lane.queue, tenant=lane.tenant, priority=lane.priority) for lane in lanes}
+    await put(store, *itertools.chain(*jobs.values()))
+    worker = await enter(store)
+    for lane in lanes:
+        assert {held.id for held in await take(store, worker, lane)} == {job.id for job in jobs[lane]}
+
+
+async def test_one_claim_serves_many_lanes_each_up_to_its_quota(store):
+    lanes = [Lane("mail", f"tenant-{number}", priority) for number in range(30) for priority in (0, 3)]
+    await put(store, *(a_job(tenant=lane.tenant, priority=lane.priority) for lane in lanes for _ in range(5)))
+    held = await take(store, await enter(store), *(share(lane, quota=2) for lane in lanes))
+    taken = [lane_of(job) for job in held]
+    assert {lane: taken.count(lane) for lane in lanes} == dict.fromkeys(lanes, 2)
+
+
+async def test_quotas_may_differ_from_lane_to_lane(store):
+    quotas = {Lane("mail", f"tenant-{quota}", 0): quota for quota in range(6)}
+    await put(store, *(a_job(tenant=lane.tenant) for lane in quotas for _ in range(4)))
+    held = await take(store, await enter(store), *(share(lane, quota) for lane, quota in quotas.items()))
+    taken = [lane_of(job) for job in held]
+    assert {lane: taken.count(lane) for lane in quotas} == {lane: min(4, quota) for lane, quota in quotas.items()}
+
+
+async def test_the_limit_ends_a_claim_at_the_lanes_named_first(store):
+    lanes = [Lane("mail", f"tenant-{number}", 0) for number in (3, 1, 2)]
+    await put(store, *(a_job(tenant=lane.tenant) for lane in lanes for _ in range(4)))
+    held = await take(store, await enter(store), *(share(lane, quota=3) for lane in lanes), limit=7)
+    taken = [lane_of(job) for job in held]
+    assert [taken.count(lane) for lane in lanes] == [3, 3, 1]
+
+
+async def test_a_lane_without_jobs_gives_nothing_and_hinders_no_other(store):
+    await put(store, a_job())
+    held = await take(store, await enter(store), Lane("mail", "nobody", 0), MAIL, Lane("nothing", "acme", 0))
+    assert len(held) == 1
+
+
+async def test_only_the_types_asked_for_are_given(store):
+    jobs = {kind: a_job(type=kind) for kind in ("send", "Send", "resize", "report")}
+    await put(store, *jobs.values())
+    worker = await enter(store)
+    held = await take(store, worker, types=["resize", "send", "unheard-of"])
+    assert {job.id for job in held} == {jobs["resize"].id, jobs["send"].id}
+    assert await take(store, worker, types=[]) == []
+    assert {job.type for job in await take(store, worker)} == {"Send", "report"}
+
+
+async def test_other_types_in_front_do_not_hide_those_asked_for(store):
+    """P25"""
+    await put(store, *some_jobs(2_000, type="other"), a_job(type="wanted"))
+    (held,) = await take(store, await enter(store), share(quota=1), types=["wanted"])
+    assert held.type == "wanted"
+
+
+async def test_jobs_past_the_floor_are_given(store):
+    jobs = some_jobs(10)
+    await put(store, *jobs)
+    worker = await enter(store)
+    passed = max(job.seq for job in await take(store, worker, share(quota=4)))
+    held = await take(store, worker, share(quota=3, floor=passed))
+    assert {job.id for job in held} == {job.id for job in jobs[4:7]}
+    assert min(job.seq for job in held) > passed
+
+
+async def test_a_worker_that_is_not_registered_gets_nothing(store):
+    await put(store, a_job())
+    assert await take(store, new_worker_id()) == []
+
+
+async def test_a_worker_whose_lease_ran_out_gets_nothing(manual_store, clock):
+    """S6: no claim without a live lease."""
+    job = a_job()
+    await put(manual_store, job)
+    worker = await enter(manual_store)
+    await clock.expire(LEASE)
+    assert await take(manual_store, worker) == []
+    assert fields(await read(manual_store, job), "status", "attempts", "fence") == (Status.READY, 0, 0)
+
+
+async def test_a_lease_lives_until_its_last_microsecond(manual_store, clock):
+    await put(manual_store, a_job())
+    worker = await enter(manual_store)
+    await clock.advance(LEASE - 1)
+    assert len(await take(manual_store, worker)) == 1
+
+
+async def test_what_waits_is_not_claimed_before_it_is_promoted(manual_store, clock):
+    """P02, P13"""
+    worker = await enter(manual_store, lease=seconds(10_000))
+    scheduled, failing = a_job(delay=seconds(100)), a_job(queue="other")
+    await put(manual_store, scheduled, failing)
+    (held,) = await take(manual_store, worker, lane_of(failing))
+    await report(manual_store, held, error())
+    lanes = [MAIL, lane_of(failing)]
+    assert await manual_store.run(lambda tx: tx.promote(10)) == 0
+    assert await take(manual_store, worker, *lanes) == []
+    await clock.advance(seconds(1_000))
+    assert await take(manual_store, worker, *lanes) == []
+    assert await manual_store.run(lambda tx: tx.promote(10)) == 2
+    assert {job.id for job in await take(manual_store, worker, *lanes)} == {scheduled.id, failing.id}
+
+
+async def test_promotion_takes_the_earliest_first_and_no_more_than_asked(manual_store, clock):
+    jobs = [a_job(delay=seconds(delay)) for delay in (30, 10, 20, 40)]
+    await put(manual_store, *jobs)
+    await clock.advance(seconds(30))
+    assert await manual_store.run(lambda tx: tx.promote(2)) == 2
+    ready = [(await read(manual_store, job)).status is Status.READY for job in jobs]
+    assert ready == [False, True, True, False]
+    assert await manual_store.run(lambda tx: tx.promote(2)) == 1
+    assert await manual_store.run(lambda tx: tx.promote(2)) == 0
+
+
+async def test_promotion_by_many_at_once_promotes_each_job_once(manual_store, clock):
+    """P13"""
+    await put(manual_store, *some_jobs(500, delay=seconds(1)))
+    await clock.advance(seconds(1))
+
+    async def promote_all():
+        total = 0
+        while promoted := await manual_store.single(lambda tx: tx.promote(50)):
+            total += promoted
+        return total
+
+    totals = await asyncio.gather(*(promote_all() for _ in range(4)))
+    rest = await promote_all()
+    assert sum(totals) + rest == 500
+    assert len(await take(manual_store, await enter(manual_store))) == 500
+
+
+async def test_a_claim_that_is_rolled_back_changes_nothing(store):
+    job = a_job()
+    await put(store, job)
+    worker = await enter(store)
+    await undone(store, lambda tx: tx.claim(worker, [share()], 10, None))
+    assert fields(await read(store, job), "status", "attempts", "fence", "worker") == (Status.READY, 0, 0, None)
+    assert len(await take(store, worker)) == 1
+
+
+async def test_a_cancelled_job_is_never_claimed(store):
+    """S17"""
+    job = a_job()
+    await put(store, job)
+    await move(store, a_move(await read(store, job), Status.CANCELLED, reason="not wanted"))
+    assert await take(store, await enter(store)) == []
+
+
+async def test_eight_workers_share_ten_thousand_jobs_and_none_gets_one_twice_or_more_than_asked(store):
+    """S6, P34, P35, P42"""
+    limit, lanes = 50, [Lane("mail", f"tenant-{number}", 0) for number in range(4)]
+    jobs = [a_job(tenant=f"tenant-{number % 4}") for number in range(10_000)]
+    await put(store, *jobs)
+    claimed = []
+
+    async def work():
+        worker, mine = await enter(store), 0
+        while len(claimed) < len(jobs):
+            held = await take(store, worker, *(share(lane, quota=20) for lane in lanes), limit=limit)
+            assert len(held) <= limit
+            assert all([lane_of(job) for job in held].count(lane) <= 20 for lane in lanes)
+            assert {job.worker for job in held} <= {worker}
+            claimed.extend(job.id for job in held)
+            mine += len(held)
+        return mine
+
+    async with asyncio.timeout(100):
+        shares = await asyncio.gather(*(work() for _ in range(8)))
+    assert len(claimed) == len(jobs)
+    assert set(claimed) == {job.id for job in jobs}
+    assert all(shares)
+
+
+async def test_what_a_worker_holds_is_known(store):
+    mine, other = await enter(store), await enter(store)
+    held, others = await hold(store, mine, n=5), await hold(store, other, n=2)
+    listed = await store.run(lambda tx: tx.held_by(mine, 100))
+    assert sorted(listed, key=lambda job: job.id) == held
+    assert len(await store.run(lambda tx: tx.held_by(mine, 3))) == 3
+    await report(store, held)
+    assert await store.run(lambda tx: tx.held_by(mine, 100)) == []
+    assert len(await store.run(lambda tx: tx.held_by(other, 100))) == len(others)
+
+
+async def test_a_holder_learns_what_it_lost(manual_store):
+    """S7, P41"""
+    worker = await enter(manual_store)
+    kept, settled, cancelled, handed_back, retaken = await hold(manual_store, worker, n=5)
+    other = await enter(manual_store)
+    await report(manual_store, settled)
+    await move(manual_store, a_move(cancelled, Status.CANCELLED))
+    await report(manual_store, handed_back, Interrupted())
+    await report(manual_store, retaken, Interrupted())
+    (again,) = await take(
+        manual_store, other, share(lane_of(retaken), quota=1, floor=(await read(manual_store, handed_back)).seq)
+    )
+    assert again.id == retaken.id
+    jobs = [kept, settled, cancelled, handed_back, retaken]
+    held = [Held(job.id, job.fence, worker) for job in jobs]
+    lost = await manual_store.single(lambda tx: tx.lost(held))
+    assert lost == {job.id for job in jobs[1:]}
+    stale = [Held(kept.id, kept.fence - 1, worker), Held(retaken.id, again.fence, worker)]
+    assert await manual_store.single(lambda tx: tx.lost(stale)) == {kept.id, retaken.id}
+    assert await manual_store.single(lambda tx: tx.lost([Held(again.id, again.fence, other)])) == set()
+
+
+async def test_workers_that_bear_one_name_are_different(store):
+    """P15, P27"""
+    first, second = a_worker(name="pod-0"), a_worker(name="pod-0")
+    for worker in (first, second):
+        await store.run(lambda tx, worker=worker: tx.register(worker, LEASE))
+    held = await hold(store, first.id, n=3)
+    assert await store.run(lambda tx: tx.held_by(second.id, 10)) == []
+    assert {job.id for job in await store.run(lambda tx: tx.held_by(first.id, 10))} == {job.id for job in held}
+    assert [row.info for row in await store.run(lambda tx: tx.workers())] in ([first, second], [second, first])
+
+
+async def test_nothing_is_left_behind_by_a_claim_of_everything(store):
+    jobs = some_jobs(100)
+    await put(store, *jobs)
+    worker = await enter(store)
+    await take(store, worker)
+    stored = await read_all(store, [job.id for job in jobs])
+    assert {fields(job, "status", "worker", "attempts", "fence") for job in stored} == {(Status.RUNNING, worker, 1, 1)}

@@ -1,0 +1,197 @@
+"""Jobs and workers as tests want them: sensible in all that a test does not care about."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from holdfast.engine.reap import reap
+from holdfast.engine.settle import Report, settle
+from holdfast.errors import HoldfastError
+from holdfast.model.ids import JobId, WorkerId, new_job_id, new_worker_id
+from holdfast.model.job import Inserted, Job, NewJob, RetryRule
+from holdfast.model.lane import Lane, Share
+from holdfast.model.outcome import Failed, Failure, Outcome, Succeeded
+from holdfast.model.time import Duration, days, seconds
+from holdfast.model.transition import Transition
+from holdfast.model.worker import WorkerInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from holdfast.model.state import Status
+    from holdfast.store.port import Store, Tx, Work
+
+T = TypeVar("T")
+
+LEASE = seconds(15)
+KEY_RETENTION = days(7)
+RETRY = RetryRule(base=seconds(1), cap=seconds(60), jitter=0.0)
+MAIL = Lane("mail", "acme", 0)
+
+_age = itertools.count(time.time_ns() // 1_000_000)
+
+
+def a_job(queue: str = "mail", **changes: Any) -> NewJob:
+    """A job that may run at once; each is younger than those built before it."""
+    given: dict[str, Any] = {"id": new_job_id(next(_age)), "tenant": "acme", "type": "send", "payload": b"{}"}
+    return NewJob(queue=queue, **(given | changes))
+
+
+def some_jobs(n: int, **changes: Any) -> list[NewJob]:
+    """Many alike."""
+    return [a_job(**changes) for _ in range(n)]
+
+
+def a_worker(**changes: Any) -> WorkerInfo:
+    """A worker nobody had before."""
+    given: dict[str, Any] = {
+        "id": new_worker_id(),
+        "name": "worker-1",
+        "host": "host-1",
+        "pid": 4711,
+        "version": "0.0.1",
+        "queues": "mail",
+        "slots": 10,
+    }
+    return WorkerInfo(**(given | changes))
+
+
+def error(message: str = "SMTP 421") -> Failed:
+    """An attempt that failed, to be retried by the rule."""
+    return Failed(Failure(kind="SmtpError", message=message))
+
+
+def lane_of(job: NewJob | Job) -> Lane:
+    """Where a job waits for its turn."""
+    return Lane(job.queue, job.tenant, job.priority)
+
+
+def share(lane: Lane = MAIL, quota: int = 1_000_000, floor: int = 0) -> Share:
+    """All of a lane, if nothing else is said."""
+    return Share(lane, quota, floor)
+
+
+def a_move(job: Job, to: Status, **changes: Any) -> Transition:
+    """A change of the job as it was read, whatever the rules say."""
+    given: dict[str, Any] = {
+        "id": job.id,
+        "fence": job.fence,
+        "was": job.status,
+        "to": to,
+        "worker": job.worker,
+        "attempts": job.attempts,
+        "releases": job.releases,
+        "generation": job.generation,
+    }
+    return Transition(**(given | changes))
+
+
+def fields(job: Job, *names: str) -> tuple[Any, ...]:
+    """Some of a job's fields."""
+    return tuple(getattr(job, name) for name in names)
+
+
+def as_dict(job: Job) -> dict[str, Any]:
+    """All of a job's fields."""
+    return msgspec.structs.asdict(job)
+
+
+class Undone(HoldfastError):
+    """Raised by a test's work, so that its transaction is rolled back."""
+
+
+async def undone(store: Store, work: Work[object]) -> None:
+    """Do the work in a transaction that is rolled back at its end."""
+
+    async def whole(tx: Tx) -> None:
+        await work(tx)
+        raise Undone
+
+    try:
+        await store.run(whole)
+    except Undone:
+        return
+    raise AssertionError("the transaction was to be rolled back")
+
+
+# What a test does to a store, one transaction each
+
+
+async def put(store: Store, *jobs: NewJob, key_retention: Duration = KEY_RETENTION) -> list[Inserted]:
+    """Insert these jobs."""
+    return await store.run(lambda tx: tx.insert(jobs, key_retention=key_retention))
+
+
+async def enter(store: Store, lease: Duration = LEASE, **changes: Any) -> WorkerId:
+    """Register a worker."""
+    worker = a_worker(**changes)
+    await store.run(lambda tx: tx.register(worker, lease))
+    return worker.id
+
+
+async def take(
+    store: Store,
+    worker: WorkerId,
+    *shares: Share | Lane,
+    limit: int = 1_000_000,
+    types: Sequence[str] | None = None,
+) -> list[Job]:
+    """Claim for a worker; without shares all of the lane that `a_job` is in."""
+    wanted = [share(each) if isinstance(each, Lane) else each for each in shares] or [share()]
+    return await store.single(lambda tx: tx.claim(worker, wanted, limit, types))
+
+
+async def hold(store: Store, worker: WorkerId, n: int = 1, **changes: Any) -> list[Job]:
+    """Insert jobs into a lane of their own and claim them for the worker, oldest first."""
+    jobs = some_jobs(n, **({"queue": f"held-{next(_age)}"} | changes))
+    await put(store, *jobs)
+    held = await take(store, worker, lane_of(jobs[0]))
+    assert {job.id for job in held} == {job.id for job in jobs}
+    return sorted(held, key=lambda job: job.id)
+
+
+async def running(store: Store, **changes: Any) -> Job:
+    """A job in the hands of a worker of its own."""
+    return (await hold(store, await enter(store), **changes))[0]
+
+
+async def move(store: Store, *moves: Transition) -> set[JobId]:
+    """Apply these moves; which took effect."""
+    return await store.run(lambda tx: tx.apply(moves))
+
+
+async def report(store: Store, jobs: Job | Sequence[Job], outcome: Outcome | None = None) -> set[JobId]:
+    """Settle jobs, all with one outcome (success)."""
+    which = [jobs] if isinstance(jobs, Job) else jobs
+    reports = [Report(job, outcome or Succeeded()) for job in which]
+    return await settle(store, reports, default=RETRY, dice=lambda: 0.5)
+
+
+async def reap_once(store: Store) -> int:
+    """One round of the reaper."""
+    return await reap(store, default=RETRY, dice=lambda: 0.5)
+
+
+async def reap_all(store: Store) -> int:
+    """Rounds of the reaper until one finds nothing."""
+    total = 0
+    while moved := await reap_once(store):
+        total += moved
+    return total
+
+
+async def read(store: Store, job: JobId | NewJob | Job | Inserted) -> Job:
+    """The job as it is now: exactly one row, wherever it is."""
+    job_id: JobId = getattr(job, "id", job)
+    (found,) = await read_all(store, [job_id])
+    return found
+
+
+async def read_all(store: Store, ids: Collection[JobId]) -> list[Job]:
+    """Those jobs as they are now, oldest id first."""
+    found = await store.single(lambda tx: tx.get(ids))
+    return sorted(found, key=lambda job: job.id)

@@ -1,0 +1,22 @@
+"""Waiting for facts."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+T = TypeVar("T")
+
+PATIENCE = 30.0
+"""Seconds after which a fact is given up; far longer than any takes."""
+
+
+async def eventually(fact: Callable[[], Awaitable[T]], *, within: float = PATIENCE) -> T:
+    """Ask again and again until the answer is true; that answer."""
+    async with asyncio.timeout(within):
+        while not (answer := await fact()):
+            await asyncio.sleep(0.01)
+    return answer
