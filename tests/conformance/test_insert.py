@@ -10,7 +10,6 @@ from holdfast.model.outcome import Failed, Failure
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant, days, seconds
 from tests.support.builders import (
-    MAIL,
     a_job,
     as_dict,
     enter,
@@ -31,19 +30,6 @@ SENT_BACK = (
     "id", "tenant", "queue", "type", "payload", "priority", "max_attempts", "cost", "timeout", "deadline",
     "concurrency_key", "idempotency_key",
 )  # fmt: skip
-    "id",
-    "tenant",
-    "queue",
-    "type",
-    "payload",
-    "priority",
-    "max_attempts",
-    "cost",
-    "timeout",
-    "deadline",
-    "concurrency_key",
-    "idempotency_key",
-]
 
 RICH = {
     "tenant": "t.e:n/a@n+t-" + "x" * 116,
