@@ -1,0 +1,181 @@
+"""How jobs change state on MySQL and MariaDB: lock, compare, write. What was compared was locked before."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from holdfast.model.ids import JobId, WorkerId
+from holdfast.model.job import Job
+from holdfast.model.lane import Lane, News, Share
+from holdfast.model.state import Status
+from holdfast.model.time import Instant
+from holdfast.model.transition import Transition
+from holdfast.store.codec import Row
+from holdfast.store.mysql.literal import items, table
+from holdfast.store.mysql.messages import MessageTx
+from holdfast.store.mysql.rows import claimed_job
+
+T = TypeVar("T")
+
+_MOST_ROWS = 500
+"""How many rows one statement names."""
+
+_WIDEN = 4
+"""By how much a claim widens its next look when lanes give less than their share."""
+
+
+class MovesTx(MessageTx):
+    """The part of a transaction that moves jobs."""
+
+    async def claim(
+        self, worker: WorkerId, shares: Sequence[Share], limit: int, types: Sequence[str] | None
+    ) -> list[Job]:
+        """See the port."""
+        if limit <= 0 or not shares or (types is not None and not types):
+            return []
+        lease = self.text("lock_lease", worker=worker)
+        width = _enough(shares, limit)
+        held, lanes = await self.send(lease, self._visits(shares[:width], limit, types))
+        if not held.rows:
+            return []
+        found = {row[0]: row for row in lanes.rows}
+        visited = width
+        while len(found) < limit and visited < len(shares):
+            # Look further, but not at all the rest at once: what comes beyond the limit is locked until the commit.
+            missing = limit - len(found)
+            width = min(math.ceil(missing * visited / max(1, len(found))), _WIDEN * _enough(shares[visited:], missing))
+            (lanes,) = await self.send(self._visits(shares[visited : visited + width], missing, types))
+            found |= {row[0]: row for row in lanes.rows}
+            visited += width
+        at = Instant(held.rows[0][0])
+        taken = list(found.values())[:limit]
+        for part in parts(taken):
+            self.later("claimed", worker=worker, at=at, ids=items([row[0] for row in part]))
+        return [claimed_job(row, worker, at) for row in taken]
+
+    async def finish(self, moves: Sequence[Transition]) -> set[JobId]:
+        """Move jobs out of live, into history or the dead letters."""
+        columns = ("of_id", "becomes", "result", "log", "reason", "fingerprint")
+        done: set[JobId] = set()
+        for part in _in_order(moves):
+            held = [move for move, _ in await self._held("lock_live", part)]
+            for name, dead in (("finish_history", False), ("finish_dead", True)):
+                rows = [
+                    (move.id, move.to.code, move.result, move.attempt_log, move.reason, move.fingerprint)
+                    for move in held
+                    if (move.to is Status.DEAD) is dead
+                ]
+                if rows:
+                    self.later(name, rows=table(columns, rows))
+            if held:
+                self.later("finished", ids=items([move.id for move in held]))
+            done.update(move.id for move in held)
+        return done
+
+    async def requeue(self, moves: Sequence[Transition]) -> Iterable[Row]:
+        """Let jobs wait or be ready again, in place."""
+        columns = ("of_id", "becomes", "next_attempts", "next_releases", "delay", "log", "next_seq")
+
+        def change(move: Transition, seq: int) -> Row:
+            return (move.id, move.to.code, move.attempts, move.releases, move.delay, move.attempt_log, seq)
+
+        return await self._put_back(moves, "lock_live", ("requeue",), columns, change)
+
+    async def revive(self, moves: Sequence[Transition]) -> Iterable[Row]:
+        """Move finished jobs back into live."""
+        columns = ("of_id", "next_generation", "next_seq")
+
+        def change(move: Transition, seq: int) -> Row:
+            return (move.id, move.generation, seq)
+
+        dead = [move for move in moves if move.was is Status.DEAD]
+        done = [move for move in moves if move.was is not Status.DEAD]
+        return [
+            *await self._put_back(dead, "lock_dead", ("revive_dead", "revived_dead"), columns, change),
+            *await self._put_back(done, "lock_history", ("revive_history", "revived_history"), columns, change),
+        ]
+
+    async def promote(self, limit: int) -> int:
+        """See the port."""
+        due = await self.rows("lock_due", limit=limit)
+        for start, part in zip(range(0, len(due), _MOST_ROWS), parts(due), strict=True):
+            first = due[0][4] + start
+            rows = [(row[0], first + position) for position, row in enumerate(part)]
+            self.later("promote", rows=table(("of_id", "next_seq"), rows))
+            self.tell([(Lane(*row[1:4]), first + position) for position, row in enumerate(part)])
+        return len(due)
+
+    def tell(self, places: Iterable[tuple[Lane, int]]) -> None:
+        """Jobs became ready at these positions: news of the first in each lane."""
+        first: dict[Lane, int] = {}
+        for lane, seq in places:
+            if seq < first.get(lane, seq + 1):
+                first[lane] = seq
+        self.news += [News(lane, seq) for lane, seq in first.items()]
+
+    def _visits(self, shares: Sequence[Share], limit: int, types: Sequence[str] | None) -> str:
+        """One statement that locks ready jobs in several lanes, one lane after the other."""
+        name = "claim_lane" if types is None else "claim_lane_types"
+        given: dict[str, Any] = {} if types is None else {"types": items(types)}
+        lanes = [
+            self.text(name, **lane._asdict(), floor=floor, quota=min(quota, limit), **given)
+            for lane, quota, floor in shares
+        ]
+        return f"({') UNION ALL ('.join(lanes)})"
+
+    async def _held(self, lock: str, moves: Sequence[Transition]) -> list[tuple[Transition, Row]]:
+        """Lock these jobs; those that still are as they were read, with their rows."""
+        rows = {row[0]: row for row in await self.rows(lock, ids=items([move.id for move in moves]))}
+        found = [(move, rows.get(move.id.bytes)) for move in moves]
+        return [(move, row) for move, row in found if row is not None and _as_read(move, row)]
+
+    async def _put_back(
+        self,
+        moves: Sequence[Transition],
+        lock: str,
+        writes: Sequence[str],
+        columns: Sequence[str],
+        change: Callable[[Transition, int], Row],
+    ) -> list[Row]:
+        """Give jobs that still are as they were read a new position; the rows that `requeue` and `revive` give."""
+        moved: list[Row] = []
+        for part in _in_order(moves):
+            held = await self._held(lock, part)
+            placed = [(move, row, row[7] + position) for position, (move, row) in enumerate(held)]
+            if not placed:
+                continue
+            given = {
+                "rows": table(columns, [change(move, seq) for move, _, seq in placed]),
+                "ids": items([move.id for move, _, _ in placed]),
+            }
+            for name in writes:
+                self.later(name, **given)
+            moved += [(move.id, move.to.code, *row[4:7], seq) for move, row, seq in placed]
+        return moved
+
+
+def parts(rows: Sequence[T]) -> Iterator[Sequence[T]]:
+    """As many as one statement names, at a time."""
+    return (rows[start : start + _MOST_ROWS] for start in range(0, len(rows), _MOST_ROWS))
+
+
+def _in_order(moves: Sequence[Transition]) -> Iterator[Sequence[Transition]]:
+    """In the order of their ids, which is the order of locking: two batches cannot lock each other out."""
+    return parts(sorted(moves, key=lambda move: move.id.int))
+
+
+def _as_read(move: Transition, row: Row) -> bool:
+    _, fence, status, worker, *_ = row
+    if status in (2, 3, 4):  # who ran a finished job last does not matter any more
+        return (fence, status) == (move.fence, move.was.code)
+    return (fence, status, worker) == (move.fence, move.was.code, move.worker or 0)
+
+
+def _enough(shares: Sequence[Share], limit: int) -> int:
+    """How many of the shares reach the limit, if every lane gives its share."""
+    total = 0
+    for width, share in enumerate(shares, 1):
+        total += share.quota
+        if total >= limit:
+            return width
+    return len(shares)

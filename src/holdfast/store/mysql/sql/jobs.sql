@@ -1,0 +1,193 @@
+-- Only what MariaDB 10.6 and MySQL 8.0 both have: no RETURNING, no LATERAL. Rows are locked, then written. A set of
+-- ids is written (…, …), a set of rows as VALUES or as a derived table of UNION ALL. Index hints stand wherever a scan in
+-- place of the index would lock what is others': the planner's statistics lag behind a table that fills and empties.
+
+-- columns: position
+-- Where a job stands in its lane: the server's real clock, also where a test replaces the clock of the rules.
+TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))
+
+-- name: draw
+-- One instant for all rows of an insert that goes out in the same message.
+SET @holdfast_at = clock(), @holdfast_seq = {position};
+
+-- name: drawn
+SELECT @holdfast_at, @holdfast_seq;
+
+-- name: insert
+INSERT INTO holdfast_live (parked, queue, tenant, priority, seq, id, created_at, scheduled_at, due_at, timeout, deadline,
+                           cost, status, max_attempts, type, concurrency_key, idempotency_key, payload, retry, tags)
+VALUES :rows;
+
+-- name: take_keys
+-- Waits for whoever is inserting the same key. Changes nothing where there is one.
+INSERT INTO holdfast_keys (tenant, kind, name, job_id, fingerprint, expires_at)
+SELECT of_tenant, of_kind, of_name, next_job, next_fingerprint, clock() + span FROM :rows AS a
+ON DUPLICATE KEY UPDATE job_id = holdfast_keys.job_id;
+
+-- name: lock_keys
+-- Rides the primary key, once per asked key, in the order asked.
+SELECT k.tenant, k.kind, k.name, k.job_id, k.fingerprint,
+       k.expires_at > clock() OR EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = k.job_id) AS valid
+FROM :rows AS a STRAIGHT_JOIN holdfast_keys k FORCE INDEX (PRIMARY)
+  ON k.tenant = a.of_tenant AND k.kind = a.of_kind AND k.name = a.of_name
+FOR UPDATE;
+
+-- name: retake_keys
+UPDATE :rows AS a STRAIGHT_JOIN holdfast_keys k FORCE INDEX (PRIMARY)
+  ON k.tenant = a.of_tenant AND k.kind = a.of_kind AND k.name = a.of_name
+SET k.job_id = a.next_job, k.fingerprint = a.next_fingerprint, k.expires_at = clock() + a.span;
+
+-- name: lanes
+-- Rides the primary key from one lane to the next, without reading the jobs in between, then looks into each lane until
+-- it meets a ready job. Written with LIMIT, so that no planner turns the look into a join over all jobs.
+SELECT d.tenant, d.priority
+FROM (SELECT tenant, priority FROM holdfast_live FORCE INDEX FOR GROUP BY (PRIMARY)
+      WHERE parked = 0 AND queue = :queue GROUP BY parked, queue, tenant, priority) AS d
+WHERE (SELECT 1 FROM holdfast_live l FORCE INDEX (PRIMARY)
+       WHERE l.parked = 0 AND l.queue = :queue AND l.tenant = d.tenant AND l.priority = d.priority AND l.status = 0
+       LIMIT 1) IS NOT NULL
+LIMIT :cap;
+
+-- name: lock_lease
+-- Shared: a renewal waits until the claim is committed, which is short; a reap passes by.
+SELECT clock() FROM holdfast_workers WHERE id = :worker AND expires_at > clock() LOCK IN SHARE MODE;
+
+-- name: claim_lane
+-- Rides the primary key, in its order: rows are locked one by one until there are enough, and no more.
+SELECT {job} FROM holdfast_live FORCE INDEX (PRIMARY)
+WHERE parked = 0 AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq > :floor AND status = 0
+ORDER BY seq, id LIMIT :quota FOR UPDATE SKIP LOCKED;
+
+-- name: claim_lane_types
+-- As claim_lane, for workers that know some types only.
+SELECT {job} FROM holdfast_live FORCE INDEX (PRIMARY)
+WHERE parked = 0 AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq > :floor AND status = 0
+  AND type IN :types
+ORDER BY seq, id LIMIT :quota FOR UPDATE SKIP LOCKED;
+
+-- name: claimed
+-- Of rows that claim_lane locked.
+UPDATE holdfast_live FORCE INDEX (holdfast_live_id)
+SET status = 1, attempts = attempts + 1, fence = fence + 1, worker = :worker, started_at = :at
+WHERE id IN :ids;
+
+-- name: lock_live
+-- Rides holdfast_live_id.
+SELECT id, fence, status, worker, queue, tenant, priority, {position} FROM holdfast_live FORCE INDEX (holdfast_live_id)
+WHERE id IN :ids FOR UPDATE;
+
+-- name: finish_history
+-- Of rows that lock_live locked.
+INSERT INTO holdfast_history ({finished})
+SELECT {finishing}
+FROM :rows AS m STRAIGHT_JOIN holdfast_live FORCE INDEX (holdfast_live_id) ON id = of_id;
+
+-- name: finish_dead
+-- Of rows that lock_live locked.
+INSERT INTO holdfast_dead ({finished})
+SELECT {finishing}
+FROM :rows AS m STRAIGHT_JOIN holdfast_live FORCE INDEX (holdfast_live_id) ON id = of_id;
+
+-- name: finished
+DELETE l FROM holdfast_live l FORCE INDEX (holdfast_live_id) WHERE id IN :ids;
+
+-- name: requeue
+-- Of rows that lock_live locked. Changed in place: a job that waits again never leaves the table.
+UPDATE :rows AS m STRAIGHT_JOIN holdfast_live l FORCE INDEX (holdfast_live_id) ON l.id = m.of_id
+SET l.status = m.becomes, l.parked = m.becomes <> 0, l.seq = m.next_seq, l.attempts = m.next_attempts,
+    l.releases = m.next_releases, l.scheduled_at = clock() + m.delay,
+    l.due_at = CASE WHEN m.becomes IN (5, 6) THEN clock() + m.delay END, l.worker = 0,
+    l.attempt_log = COALESCE(m.log, l.attempt_log);
+
+-- name: lock_dead
+-- Rides the primary key.
+SELECT id, fence, status, worker, queue, tenant, priority, {position} FROM holdfast_dead FORCE INDEX (PRIMARY)
+WHERE id IN :ids FOR UPDATE;
+
+-- name: lock_history
+-- Rides holdfast_history_id.
+SELECT id, fence, status, worker, queue, tenant, priority, {position} FROM holdfast_history FORCE INDEX (holdfast_history_id)
+WHERE id IN :ids FOR UPDATE;
+
+-- name: revive_dead
+-- Of rows that lock_dead locked. A new generation of the same job; its fence goes on rising.
+INSERT INTO holdfast_live (parked, seq, {revived})
+SELECT 0, next_seq, {reviving}
+FROM :rows AS m STRAIGHT_JOIN holdfast_dead FORCE INDEX (PRIMARY) ON id = of_id;
+
+-- name: revive_history
+-- Of rows that lock_history locked.
+INSERT INTO holdfast_live (parked, seq, {revived})
+SELECT 0, next_seq, {reviving}
+FROM :rows AS m STRAIGHT_JOIN holdfast_history FORCE INDEX (holdfast_history_id) ON id = of_id;
+
+-- name: revived_dead
+DELETE d FROM holdfast_dead d FORCE INDEX (PRIMARY) WHERE id IN :ids;
+
+-- name: revived_history
+DELETE h FROM holdfast_history h FORCE INDEX (holdfast_history_id) WHERE id IN :ids;
+
+-- name: lock_due
+-- Rides holdfast_live_due, in its order.
+SELECT id, queue, tenant, priority, {position} FROM holdfast_live FORCE INDEX (holdfast_live_due)
+WHERE due_at <= clock() ORDER BY due_at LIMIT :limit FOR UPDATE SKIP LOCKED;
+
+-- name: promote
+-- Of rows that lock_due locked. One update in place: a job is never in two states, never in none.
+UPDATE :rows AS m STRAIGHT_JOIN holdfast_live l FORCE INDEX (holdfast_live_id) ON l.id = m.of_id
+SET l.status = 0, l.parked = 0, l.due_at = NULL, l.seq = m.next_seq;
+
+-- name: next_due
+-- Rides holdfast_live_due: a look at its first entry.
+SELECT MIN(due_at) - clock() FROM holdfast_live;
+
+-- name: get
+-- Rides the indexes of the ids. One statement, one snapshot: a job that moves meanwhile is seen once.
+SELECT {job}, NULL AS finished_at, NULL AS result, NULL AS reason, NULL AS fingerprint
+FROM holdfast_live FORCE INDEX (holdfast_live_id) WHERE id IN :ids
+UNION ALL
+SELECT {job}, {ended} FROM holdfast_dead FORCE INDEX (PRIMARY) WHERE id IN :ids
+UNION ALL
+SELECT {job}, {ended} FROM holdfast_history FORCE INDEX (holdfast_history_id) WHERE id IN :ids;
+
+-- name: find_live
+SELECT {job}
+FROM holdfast_live
+WHERE (:before IS NULL OR id < :before) AND (:tenant IS NULL OR tenant = :tenant)
+  AND (:queue IS NULL OR queue = :queue) AND (:type IS NULL OR type = :type)
+  AND (:status IS NULL OR status = :status)
+ORDER BY id DESC LIMIT :limit;
+
+-- name: find_dead
+SELECT {job}, {ended}
+FROM holdfast_dead
+WHERE (:before IS NULL OR id < :before) AND (:tenant IS NULL OR tenant = :tenant)
+  AND (:queue IS NULL OR queue = :queue) AND (:type IS NULL OR type = :type)
+  AND (:status IS NULL OR status = :status)
+ORDER BY id DESC LIMIT :limit;
+
+-- name: find_history
+SELECT {job}, {ended}
+FROM holdfast_history
+WHERE (:before IS NULL OR id < :before) AND (:tenant IS NULL OR tenant = :tenant)
+  AND (:queue IS NULL OR queue = :queue) AND (:type IS NULL OR type = :type)
+  AND (:status IS NULL OR status = :status)
+ORDER BY id DESC LIMIT :limit;
+
+-- name: still_held
+-- Rides holdfast_live_id.
+SELECT id, fence, worker FROM holdfast_live FORCE INDEX (holdfast_live_id) WHERE id IN :ids AND status = 1;
+
+-- name: prune_history
+-- Rides the primary key, oldest first: pages that empty are reused.
+DELETE FROM holdfast_history WHERE finished_at < clock() - :keep ORDER BY finished_at LIMIT :limit;
+
+-- name: prune_dead
+-- Rides holdfast_dead_finished.
+DELETE FROM holdfast_dead WHERE finished_at < clock() - :keep ORDER BY finished_at LIMIT :limit;
+
+-- name: prune_keys
+-- Rides holdfast_keys_expiry. A key outlives its term while its job is unfinished.
+DELETE FROM holdfast_keys WHERE expires_at <= clock()
+  AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = holdfast_keys.job_id)
+ORDER BY expires_at LIMIT :limit;

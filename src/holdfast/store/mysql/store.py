@@ -1,0 +1,198 @@
+"""The store on MySQL and MariaDB."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Self, TypeVar
+
+from holdfast.errors import Contention, HoldfastError, OutcomeUnknown, SchemaMismatch
+from holdfast.store import migrate
+from holdfast.store.migrate import Applied
+from holdfast.store.mysql.driver import Link
+from holdfast.store.mysql.errors import DRIVER, ambiguous, transient, translate
+from holdfast.store.mysql.literal import literal
+from holdfast.store.mysql.pool import Pool
+from holdfast.store.mysql.tx import MysqlTx
+from holdfast.store.mysql.url import read_url
+from holdfast.store.port import Retention, ServerInfo, Subscription, Work
+from holdfast.store.statements import Statements
+from holdfast.store.wakeup import Hub, always
+
+T = TypeVar("T")
+
+CLOCK = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))"
+"""Read once per statement, and the same whatever the session's time zone."""
+
+_TRIES = 10
+_TRY_FOR = 20.0
+"""Seconds after which a conflict is not tried again."""
+
+_LONGEST_POLL = 0.5
+_MIGRATION_TIMEOUT = 3600.0
+# The lock's name holds for the whole server, so it carries the database's.
+_MIGRATION_LOCK = "CONCAT('holdfast_migrate_', LEFT(MD5(DATABASE()), 16))"
+_RECORD = "INSERT INTO holdfast_schema (version, name, checksum) VALUES (%s, %s, %s)"
+
+
+class _Again(Exception):
+    """The transaction came to nothing and may be run again."""
+
+    def __init__(self, cause: BaseException, *, at_once: bool = False) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+        self.at_once = at_once
+
+
+class MysqlStore:
+    """See `holdfast.store.port.Store`."""
+
+    def __init__(self, pool: Pool, statements: Statements) -> None:
+        self._pool = pool
+        self._statements = statements
+        self._hub = Hub(probe=always, longest_poll=_LONGEST_POLL)
+
+    @classmethod
+    async def open(cls, url: str, *, clock: str | None = None, pool_size: int = 10) -> Self:
+        """Connect; raises `Misconfigured` or `Unavailable` with what to do."""
+        address = read_url(url)
+        statements = Statements("mysql", placeholder=lambda *_: "%s", clock=clock or CLOCK, repeat_positions=True)
+        pool = Pool(lambda: Link.connect(address), pool_size)
+        pool.release(await pool.acquire())
+        return cls(pool, statements)
+
+    async def run(self, work: Work[T]) -> T:
+        """See the port."""
+        return await self._transact(work, single=False)
+
+    async def single(self, work: Work[T]) -> T:
+        """See the port."""
+        return await self._transact(work, single=True)
+
+    def listen(self, queues: Sequence[str]) -> Subscription:
+        """See the port."""
+        return self._hub.listen(queues)
+
+    async def migrate(self) -> list[str]:
+        """See the port."""
+        return await self._on_link(_migrate)
+
+    async def check_schema(self) -> None:
+        """See the port."""
+        migrate.require_current(migrate.steps("mysql"), await self._on_link(_applied))
+
+    async def tend(self, rule: Retention) -> None:
+        """See the port. Nothing to do: InnoDB reuses what was deleted, and the statements name their indexes."""
+
+    async def info(self) -> ServerInfo:
+        """See the port."""
+
+        async def server(link: Link) -> ServerInfo:
+            return ServerInfo(link.server.name, link.server.version, pooled=False, listens=False)
+
+        return await self._on_link(server)
+
+    async def aclose(self) -> None:
+        """See the port."""
+        await self._pool.aclose()
+
+    async def _transact(self, work: Work[T], *, single: bool) -> T:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + _TRY_FOR
+        for attempt in range(_TRIES):
+            try:
+                return await self._attempt(work, single=single)
+            except _Again as again:
+                if again.at_once:
+                    continue
+                if attempt == _TRIES - 1 or loop.time() > until:
+                    raise Contention(
+                        f"the database gave up on a conflict {attempt + 1} times ({again}); try again"
+                    ) from again.cause
+                await asyncio.sleep(random.uniform(0, 0.005 * 2**attempt))
+        raise AssertionError("unreachable")
+
+    async def _attempt(self, work: Work[T], *, single: bool) -> T:
+        link = await self._pool.acquire()
+        before = link.used
+        tx = MysqlTx(link, self._statements, single=single)
+        try:
+            result = await work(tx)
+            await tx.commit()
+        except HoldfastError:
+            await self._give_back(link)
+            raise
+        except DRIVER as error:
+            await self._give_back(link)
+            raise self._verdict(error, tx, stale=0 < before == link.used - 1) from error
+        except BaseException:  # the task was cancelled, or the work is at fault: what it did must not stay
+            link.close()
+            self._pool.release(link)
+            raise
+        self._pool.release(link)
+        self._hub.publish(tx.news)
+        return result
+
+    @staticmethod
+    def _verdict(error: BaseException, tx: MysqlTx, *, stale: bool) -> Exception:
+        """What a failure of the driver means: run it again, or tell the caller."""
+        if transient(error):
+            return _Again(error)
+        if tx.committing and ambiguous(error):
+            return OutcomeUnknown(f"the connection broke while the database was committing: {translate(error)}")
+        if stale and ambiguous(error) and not isinstance(error, TimeoutError):
+            # The first message on a connection that had lain idle: it was dead before.
+            return _Again(error, at_once=True)
+        return translate(error)
+
+    async def _give_back(self, link: Link) -> None:
+        """Return a connection after a failure, rolled back; one that may be in the middle of something is cut."""
+        try:
+            if link.usable():
+                await link.send("ROLLBACK", timeout=2)
+        except DRIVER:
+            link.close()
+        finally:
+            self._pool.release(link)
+
+    async def _on_link(self, work: Callable[[Link], Awaitable[T]]) -> T:
+        """Run on a connection outside a transaction, for the few things that are no use case."""
+        link = await self._pool.acquire()
+        try:
+            return await work(link)
+        except DRIVER as error:
+            link.close()
+            raise translate(error) from error
+        except BaseException:
+            link.close()
+            raise
+        finally:
+            self._pool.release(link)
+
+
+async def _migrate(link: Link) -> list[str]:
+    if link.server.name == "mariadb":
+        await link.send("SET SESSION max_statement_time = 0")
+    (lock,) = await link.send(f"SELECT GET_LOCK({_MIGRATION_LOCK}, 60)", timeout=_MIGRATION_TIMEOUT)
+    if lock.rows[0][0] != 1:
+        raise Contention("another node has been changing the schema for a minute; try again when it is done")
+    await link.send(
+        "CREATE TABLE IF NOT EXISTS holdfast_schema (version INT PRIMARY KEY, name VARCHAR(128) NOT NULL, "
+        "checksum VARCHAR(64) NOT NULL, applied_at DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)) ENGINE = InnoDB"
+    )
+    todo = migrate.pending(migrate.steps("mysql"), await _applied(link))
+    for step in todo:
+        for statement in step.statements():
+            await link.send(statement, timeout=_MIGRATION_TIMEOUT)
+        await link.send(_RECORD % tuple(map(literal, (step.version, step.name, step.checksum))))
+    link.close()  # gives the lock back, and the session's settings with it
+    return [f"{step.version:04d}_{step.name}" for step in todo]
+
+
+async def _applied(link: Link) -> list[Applied]:
+    try:
+        (found,) = await link.send("SELECT version, name, checksum FROM holdfast_schema ORDER BY version")
+    except DRIVER as error:
+        if isinstance(translate(error), SchemaMismatch):  # no such table: version 0
+            return []
+        raise
+    return [Applied(*row) for row in found.rows]

@@ -1,0 +1,105 @@
+"""A transaction on MySQL and MariaDB: what goes in, what is asked, who works."""
+
+from collections.abc import Collection, Iterator, Sequence
+from uuid import UUID
+
+from holdfast.model.ids import JobId, WorkerId
+from holdfast.model.job import Job, NewJob
+from holdfast.model.lane import Lane
+from holdfast.model.time import Instant
+from holdfast.store.codec import job_of
+from holdfast.store.mysql.literal import Sql, items, table
+from holdfast.store.mysql.moves import MovesTx, parts
+from holdfast.store.mysql.rows import is_ready, new_row
+from holdfast.store.port import Held
+from holdfast.store.sql_tx import KeyClaim, KeyOwner
+
+_MOST_TEXT = 4 * 1024 * 1024
+"""How many bytes of rows one INSERT carries, if the server takes that much at a time."""
+
+
+class MysqlTx(MovesTx):
+    """See `holdfast.store.port.Tx`."""
+
+    async def insert_rows(self, jobs: Sequence[NewJob]) -> Instant:
+        """Insert all; when that was."""
+        rows = [new_row(job, position) for position, job in enumerate(jobs)]
+        inserts = [self.text("insert", rows=Sql(",".join(part))) for part in self._loads(rows)]
+        message = (self.text("draw"), *inserts, self.text("drawn"))
+        # One statement is atomic by itself; several, or several messages, need a transaction around them.
+        whole = len(inserts) == 1 and sum(map(len, message)) + len(message) <= self.largest
+        results = await (self.send_alone(*message) if whole and self.alone else self.send(*message))
+        at, first = results[-1].rows[0]
+        self.tell(
+            (Lane(job.queue, job.tenant, job.priority), first + position)
+            for position, job in enumerate(jobs)
+            if is_ready(job, at)
+        )
+        return Instant(at)
+
+    async def take_keys(self, claims: Sequence[KeyClaim]) -> None:
+        """Insert those of the keys that nobody has."""
+        for part in parts(claims):
+            self.later("take_keys", rows=_keys(part))
+
+    async def lock_keys(self, claims: Sequence[KeyClaim]) -> dict[tuple[str, int, str], KeyOwner]:
+        """Lock these keys and tell whose they are."""
+        return {
+            (tenant, kind, name.decode()): KeyOwner(JobId(UUID(bytes=job_id)), fingerprint, bool(valid))
+            for part in parts(claims)
+            for tenant, kind, name, job_id, fingerprint, valid in await self.rows("lock_keys", rows=_keys(part))
+        }
+
+    async def retake_keys(self, claims: Sequence[KeyClaim]) -> None:
+        """Give these locked keys to other jobs."""
+        for part in parts(claims):
+            self.later("retake_keys", rows=_keys(part))
+
+    async def get(self, ids: Collection[JobId]) -> list[Job]:
+        """See the port."""
+        return [job_of(row) for part in parts(list(ids)) for row in await self.rows("get", ids=items(part))]
+
+    async def lost(self, held: Collection[Held]) -> set[JobId]:
+        """See the port."""
+        asked = {(job.id.bytes, job.fence, job.worker): job.id for job in held}
+        for part in parts(list(asked)):
+            for row in await self.rows("still_held", ids=items([job_id for job_id, _, _ in part])):
+                asked.pop((row[0], row[1], row[2]), None)
+        return set(asked.values())
+
+    async def orphans(self, limit: int) -> list[Job]:
+        """See the port."""
+        ghosts = [row[0] for row in await self.rows("ghosts", limit=limit)]
+        if not ghosts:
+            return []
+        return [job_of(row) for row in await self.rows("held_by_ghosts", workers=items(ghosts), limit=limit)]
+
+    async def depart(self, worker: WorkerId) -> bool:
+        """See the port."""
+        return await self._strike("depart", worker)
+
+    async def forget(self, workers: Collection[WorkerId]) -> int:
+        """See the port."""
+        return sum([await self._strike("forget", worker) for worker in sorted(workers)])
+
+    async def _strike(self, name: str, worker: WorkerId) -> bool:
+        _, struck = await self.send(self.text("lock_worker", worker=worker), self.text(name, worker=worker))
+        return bool(struck.matched == 1)
+
+    def _loads(self, rows: Sequence[str]) -> Iterator[list[str]]:
+        """The rows in loads that one statement can carry."""
+        most = min(_MOST_TEXT, self.largest // 2)
+        load: list[str] = []
+        size = 0
+        for row in rows:
+            if load and size + len(row) > most:
+                yield load
+                load, size = [], 0
+            load.append(row)
+            size += len(row) + 1
+        yield load
+
+
+def _keys(claims: Sequence[KeyClaim]) -> Sql:
+    columns = ("of_tenant", "of_kind", "of_name", "next_job", "next_fingerprint", "span")
+    return table(columns, [(tenant, kind, key.encode(), *rest) for tenant, kind, key, *rest in claims])
