@@ -186,8 +186,7 @@ async def reap_all(store: Store) -> int:
 
 async def read(store: Store, job: JobId | NewJob | Job | Inserted) -> Job:
     """The job as it is now: exactly one row, wherever it is."""
-    job_id: JobId = getattr(job, "id", job)
-    (found,) = await read_all(store, [job_id])
+    (found,) = await read_all(store, [job.id if isinstance(job, NewJob | Job | Inserted) else job])
     return found
 
 

@@ -1,0 +1,362 @@
+"""Moves: each is made once, by whoever still holds the job as it was read, and carries all it should."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from holdfast.engine import operate
+from holdfast.model.ids import new_worker_id
+from holdfast.model.job import JobFilter, Page
+from holdfast.model.outcome import Snoozed
+from holdfast.model.state import MOVES, TERMINAL, Status
+from holdfast.model.time import seconds
+from holdfast.policy import lifecycle
+from holdfast.policy.lifecycle import attempt_log
+from tests.support.builders import (
+    a_job,
+    a_move,
+    as_dict,
+    enter,
+    error,
+    fields,
+    hold,
+    lane_of,
+    move,
+    put,
+    read,
+    read_all,
+    report,
+    running,
+    take,
+    undone,
+)
+
+LEGAL = [(was, to) for was, targets in MOVES.items() for to in sorted(targets) if to is not Status.RUNNING]
+TABLES = {"holdfast_live": set(Status) - TERMINAL, "holdfast_dead": {Status.DEAD},
+          "holdfast_history": {Status.SUCCEEDED, Status.CANCELLED}}  # fmt: skip
+
+
+async def bring(store, console, status):
+    """A job in that state."""
+    job = a_job(max_attempts=3, delay=seconds(50) if status is Status.SCHEDULED else None)
+    await put(store, job)
+    if status in (Status.BLOCKED, Status.READY, Status.SCHEDULED):
+        if status is Status.BLOCKED:  # nothing blocks a job yet: write the state itself
+            await console.run(f"UPDATE holdfast_live SET status = {status.code}")
+        return await read(store, job)
+    (held,) = await take(store, await enter(store))
+    if status is not Status.RUNNING:
+        assert await move(store, a_move(held, status, attempt_log=b"[]")) == {job.id}
+    return await read(store, job)
+
+
+async def where(console):
+    """How many jobs each table holds, those that hold any."""
+    counts = {table: await console.value(f"SELECT count(*) FROM {table}") for table in TABLES}
+    return {table: count for table, count in counts.items() if count}
+
+
+@pytest.mark.parametrize("was, to", LEGAL, ids=[f"{was}-{to}" for was, to in LEGAL])
+async def test_every_legal_move_is_made_and_leaves_one_row_in_the_right_table(manual_store, console, was, to):
+    """S4"""
+    job = await bring(manual_store, console, was)
+    assert job.status is was
+    assert await move(manual_store, a_move(job, to)) == {job.id}
+    moved = await read(manual_store, job)
+    assert moved.status is to
+    assert moved.fence == job.fence
+    assert await where(console) == {next(table for table, states in TABLES.items() if to in states): 1}
+    assert (moved.finished_at is not None) is to.terminal
+    found = await manual_store.run(lambda tx: tx.find(JobFilter(status=to), Page()))
+    assert [each.id for each in found] == [job.id]
+
+
+@pytest.mark.parametrize("was, to", LEGAL, ids=[f"{was}-{to}" for was, to in LEGAL])
+async def test_a_move_of_a_job_that_was_moved_since_is_refused(manual_store, console, was, to):
+    """S4, S7"""
+    job = await bring(manual_store, console, was)
+    alike = [status for status in Status if status.terminal is was.terminal and status is not was]
+    wrong = [a_move(job, to, fence=job.fence + 1), a_move(job, to, was=alike[0])]
+    if was not in TERMINAL:
+        wrong.append(a_move(job, to, worker=new_worker_id()))
+    if was is Status.RUNNING:
+        wrong += [a_move(job, to, worker=None), a_move(job, to, fence=job.fence - 1)]
+    for each in wrong:
+        assert await move(manual_store, each) == set()
+    assert as_dict(await read(manual_store, job)) == as_dict(job)
+
+
+@pytest.mark.parametrize("was, to", LEGAL, ids=[f"{was}-{to}" for was, to in LEGAL])
+async def test_the_same_move_made_twice_is_made_once(manual_store, console, was, to):
+    """S4"""
+    job = await bring(manual_store, console, was)
+    once = a_move(job, to)
+    assert await move(manual_store, once) == {job.id}
+    after = await read(manual_store, job)
+    assert await move(manual_store, once) == set()
+    assert as_dict(await read(manual_store, job)) == as_dict(after)
+
+
+@pytest.mark.parametrize("to", sorted(TERMINAL))
+async def test_an_end_carries_all_that_is_known_of_it(manual_store, clock, to):
+    job = await running(manual_store)
+    await clock.advance(seconds(3))
+    told = {
+        "attempt_log": '[{"e": "Zoë 🐙"}]'.encode(),
+        "result": '{"n": "ü"}'.encode(),
+        "reason": "it’s over 🐙",
+        "fingerprint": "f" * 40,
+    }
+    await move(manual_store, a_move(job, to, **told))
+    done = await read(manual_store, job)
+    assert {name: getattr(done, name) for name in told} == told
+    assert (done.finished_at, done.worker, done.started_at) == (clock.now, job.worker, job.started_at)
+    ended = {"status", "finished_at", *told}
+    assert {k: v for k, v in as_dict(done).items() if k not in ended} == {
+        k: v for k, v in as_dict(job).items() if k not in ended
+    }
+
+
+async def test_an_end_without_a_log_keeps_the_one_there_is(manual_store, clock):
+    worker = await enter(manual_store, lease=seconds(1_000))
+    (job,) = await hold(manual_store, worker)
+    await report(manual_store, job, error())
+    log = (await read(manual_store, job)).attempt_log
+    assert log
+    await clock.advance(seconds(100))
+    await manual_store.run(lambda tx: tx.promote(10))
+    (again,) = await take(manual_store, worker, lane_of(job))
+    assert again.attempt_log == log
+    await report(manual_store, again)
+    assert fields(await read(manual_store, job), "status", "attempt_log") == (Status.SUCCEEDED, log)
+
+
+async def test_a_large_log_and_result_are_kept_whole(manual_store):
+    job = await running(manual_store)
+    log, result = msgspec.json.encode(["ß" * 200_000]), msgspec.json.encode("r" * 250_000)
+    await move(manual_store, a_move(job, Status.SUCCEEDED, attempt_log=log, result=result))
+    assert fields(await read(manual_store, job), "attempt_log", "result") == (log, result)
+
+
+@pytest.mark.parametrize("to", [Status.RETRYING, Status.SCHEDULED, Status.READY])
+async def test_a_job_that_waits_again_carries_its_counts_and_when_it_is_due(manual_store, clock, to):
+    job = await running(manual_store)
+    await clock.advance(seconds(3))
+    await move(manual_store, a_move(job, to, attempts=7, releases=3, delay=seconds(42), attempt_log=b"[1]"))
+    waits = await read(manual_store, job)
+    assert fields(waits, "status", "attempts", "releases", "attempt_log", "worker") == (to, 7, 3, b"[1]", None)
+    assert waits.scheduled_at == clock.now + seconds(42)
+    assert waits.seq > job.seq
+    unchanged = ("id", "payload", "priority", "max_attempts", "cost", "created_at", "generation", "fence")
+    assert fields(waits, *unchanged) == fields(job, *unchanged)
+
+
+async def test_a_stale_worker_cannot_settle_a_job_another_holds(manual_store, clock):
+    """S7: whatever it reports."""
+    stale = await running(manual_store)
+    await clock.expire()
+    await manual_store.run(lambda tx: tx.apply([a_move(stale, Status.READY)]))
+    (held,) = await take(manual_store, await enter(manual_store), lane_of(stale))
+    for outcome in (None, error(), Snoozed(seconds(5))):
+        assert await report(manual_store, stale, outcome) == set()
+    assert await read(manual_store, stale) == held
+    assert await report(manual_store, held) == {held.id}
+
+
+async def test_one_worker_cannot_settle_with_the_fence_of_its_earlier_claim(manual_store):
+    """S5, S7: the same worker, the same job, another claim."""
+    worker = await enter(manual_store)
+    (first,) = await hold(manual_store, worker)
+    await move(manual_store, a_move(first, Status.READY))
+    (second,) = await take(manual_store, worker, lane_of(first))
+    assert await report(manual_store, first) == set()
+    assert await report(manual_store, second) == {second.id}
+
+
+async def test_in_a_batch_the_stale_are_refused_and_the_rest_is_done(manual_store):
+    worker = await enter(manual_store)
+    jobs = await hold(manual_store, worker, n=60)
+    stale = [msgspec.structs.replace(job, fence=job.fence + 1) for job in jobs[::3]]
+    fresh = [job for number, job in enumerate(jobs) if number % 3]
+    ends = (Status.SUCCEEDED, Status.DEAD, Status.RETRYING, Status.CANCELLED, Status.SCHEDULED, Status.READY)
+    chosen = {job.id: ends[number % 6] for number, job in enumerate(fresh)}
+    moves = [*(a_move(job, chosen[job.id]) for job in fresh), *(a_move(job, Status.SUCCEEDED) for job in stale)]
+    moves.sort(key=lambda each: each.id)
+    assert await move(manual_store, *moves) == set(chosen)
+    now = {job.id: job.status for job in await read_all(manual_store, [job.id for job in jobs])}
+    assert now == dict.fromkeys((job.id for job in jobs), Status.RUNNING) | chosen
+
+
+async def test_ten_thousand_jobs_are_settled_in_one_transaction(manual_store):
+    jobs = [a_job() for _ in range(10_000)]
+    await put(manual_store, *jobs)
+    held = await take(manual_store, await enter(manual_store))
+    assert await report(manual_store, held) == {job.id for job in jobs}
+    assert await manual_store.run(lambda tx: tx.counts(JobFilter())) == []
+
+
+async def test_of_two_that_settle_one_job_one_succeeds(manual_store):
+    """S1"""
+    jobs = await hold(manual_store, await enter(manual_store), n=50)
+    outcomes = await asyncio.gather(*(report(manual_store, job, end) for job in jobs for end in (None, error())))
+    for job, one, other in zip(jobs, outcomes[::2], outcomes[1::2], strict=True):
+        assert sorted([one, other], key=len) == [set(), {job.id}]
+        expected = Status.SUCCEEDED if one else Status.RETRYING
+        assert (await read(manual_store, job)).status is expected
+
+
+async def test_a_cancelled_job_cannot_be_settled_by_the_worker_that_runs_it(manual_store):
+    """S17"""
+    job = await running(manual_store)
+    assert await operate.cancel(manual_store, [job.id], reason="not wanted") == {job.id}
+    assert await report(manual_store, job) == set()
+    assert fields(await read(manual_store, job), "status", "reason", "result") == (Status.CANCELLED, "not wanted", None)
+
+
+async def test_cancelling_what_is_finished_or_unknown_leaves_no_trace(manual_store):
+    """P11"""
+    job = await running(manual_store)
+    await report(manual_store, job)
+    done = await read(manual_store, job)
+    assert await operate.cancel(manual_store, [job.id, a_job().id], reason="late") == set()
+    assert as_dict(await read(manual_store, job)) == as_dict(done)
+
+
+@pytest.mark.parametrize("end", [Status.DEAD, Status.CANCELLED])
+async def test_a_replayed_job_starts_a_new_generation_and_keeps_its_past(manual_store, clock, end):
+    """S4, S5, S20"""
+    worker = await enter(manual_store, lease=seconds(1_000))
+    (first,) = await hold(manual_store, worker, max_attempts=2, idempotency_key="k", tags=("a",), timeout=seconds(9))
+    await report(manual_store, first, error())
+    await clock.advance(seconds(10))
+    await manual_store.run(lambda tx: tx.promote(1))
+    (second,) = await take(manual_store, worker, lane_of(first))
+    if end is Status.DEAD:
+        await report(manual_store, second, error())
+    else:
+        await operate.cancel(manual_store, [second.id], reason="not now")
+    ended = await read(manual_store, first)
+    assert ended.status is end
+    assert await operate.retry(manual_store, [first.id]) == {first.id}
+    now = await read(manual_store, first)
+    assert fields(now, "status", "attempts", "releases", "generation", "worker", "fence") == (
+        Status.READY, 0, 0, 1, None, 2,
+    )  # fmt: skip
+    assert fields(now, "finished_at", "result", "reason", "fingerprint") == (None,) * 4
+    assert now.attempt_log == ended.attempt_log
+    kept = ("created_at", "idempotency_key", "tags", "timeout", "payload", "max_attempts", "cost", "priority")
+    assert fields(now, *kept) == fields(first, *kept)
+    (third,) = await take(manual_store, worker, lane_of(first))
+    assert (third.fence, third.attempts, third.generation) == (3, 1, 1)
+    await report(manual_store, third, error())
+    log = attempt_log(await read(manual_store, first))
+    assert [(entry.generation, entry.attempt) for entry in log][-1] == (1, 1)
+    assert log[0].generation == 0
+
+
+async def test_a_holder_from_before_the_replay_can_change_nothing(manual_store):
+    """S7"""
+    job = await running(manual_store, max_attempts=1)
+    await report(manual_store, job, error())
+    await operate.retry(manual_store, [job.id])
+    assert await report(manual_store, job) == set()
+    (held,) = await take(manual_store, await enter(manual_store), lane_of(job))
+    assert await report(manual_store, job) == set()
+    assert await report(manual_store, held) == {job.id}
+
+
+async def test_replays_at_once_make_one_new_generation(manual_store):
+    """S20"""
+    jobs = await hold(manual_store, await enter(manual_store), n=30, max_attempts=1)
+    await report(manual_store, jobs, error())
+    ids = [job.id for job in jobs]
+    moved = await asyncio.gather(*(operate.retry(manual_store, ids) for _ in range(4)))
+    assert sum(len(each) for each in moved) == len(ids)
+    assert {fields(job, "status", "generation") for job in await read_all(manual_store, ids)} == {(Status.READY, 1)}
+
+
+async def test_a_succeeded_job_cannot_be_replayed(manual_store):
+    """S4: the end is the end."""
+    job = await running(manual_store)
+    await report(manual_store, job)
+    done = await read(manual_store, job)
+    assert lifecycle.retry(done) is None
+    assert await operate.retry(manual_store, [job.id]) == set()
+
+
+async def test_moves_that_are_rolled_back_leave_everything_as_it_was(manual_store):
+    jobs = await hold(manual_store, await enter(manual_store), n=4)
+    ends = (Status.SUCCEEDED, Status.DEAD, Status.RETRYING, Status.READY)
+    await undone(manual_store, lambda tx: tx.apply([a_move(job, end) for job, end in zip(jobs, ends, strict=True)]))
+    assert await read_all(manual_store, [job.id for job in jobs]) == jobs
+
+
+async def watched(store, look):
+    """Move ten jobs to their ends and back while `look` is called again and again: it must see each of them once."""
+    worker = await enter(store, lease=seconds(600))
+    jobs = await hold(store, worker, n=10, max_attempts=1_000)
+    ids = [job.id for job in jobs]
+    looks, over = 0, asyncio.Event()
+
+    async def keep_looking():
+        nonlocal looks
+        while not over.is_set():
+            assert sorted(job.id for job in await look(ids)) == ids
+            looks += 1
+
+    async def keep_moving():
+        held = jobs
+        try:
+            for _ in range(15):
+                await asyncio.gather(
+                    move(store, *(a_move(job, Status.DEAD) for job in held[:3])),
+                    move(store, *(a_move(job, Status.CANCELLED) for job in held[3:6])),
+                    move(store, *(a_move(job, Status.RETRYING) for job in held[6:])),
+                )
+                await operate.retry(store, ids)
+                held = await take(store, worker, lane_of(jobs[0]))
+        finally:
+            over.set()
+
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        group.create_task(keep_looking())
+        group.create_task(keep_moving())
+    assert looks
+
+
+async def test_whoever_looks_sees_a_moving_job_once_and_never_misses_it(store):
+    """P38: a job that waits again stays where it is, one that ends moves in one step."""
+    await watched(store, lambda ids: store.single(lambda tx: tx.get(ids)))
+
+
+async def test_a_listing_shows_a_moving_job_once(store):
+    """P38"""
+    await watched(store, lambda _: store.run(lambda tx: tx.find(JobFilter(), Page(100))))
+
+
+async def test_a_count_counts_a_moving_job_once(store):
+    """S22"""
+    worker = await enter(store, lease=seconds(600))
+    held = await hold(store, worker, n=10)
+    ids = [job.id for job in held]
+    over = asyncio.Event()
+
+    async def keep_counting():
+        while not over.is_set():
+            counts = await store.run(lambda tx: tx.counts(JobFilter()))
+            assert sum(count.jobs for count in counts) == len(ids)
+
+    async def keep_moving():
+        moving = held
+        try:
+            for _ in range(15):
+                await move(store, *(a_move(job, Status.DEAD) for job in moving))
+                await operate.retry(store, ids)
+                moving = await take(store, worker, lane_of(moving[0]))
+        finally:
+            over.set()
+
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        group.create_task(keep_counting())
+        group.create_task(keep_moving())

@@ -1,0 +1,246 @@
+"""What can be asked of a store."""
+
+import itertools
+from collections import Counter
+
+import pytest
+
+from holdfast.model.job import JobFilter, Page
+from holdfast.model.lane import Lane
+from holdfast.model.state import Status
+from holdfast.model.time import seconds
+from tests.support.builders import (
+    a_job,
+    a_move,
+    enter,
+    error,
+    lane_of,
+    move,
+    put,
+    read_all,
+    report,
+    running,
+    some_jobs,
+    take,
+    undone,
+)
+
+ENDS = (Status.SUCCEEDED, Status.DEAD, Status.CANCELLED)
+
+
+async def find(store, page=Page(1_000), **where):
+    return await store.run(lambda tx: tx.find(JobFilter(**where), page))
+
+
+async def lanes(store, *queues, cap=1_000):
+    return await store.single(lambda tx: tx.lanes(queues, cap))
+
+
+async def spread(store, n=60):
+    """Jobs of many kinds, by id: some waiting, some running, some at each end."""
+    jobs = [
+        a_job(
+            queue=("mail", "images")[number % 2],
+            tenant=("acme", "umbrella", "Acme")[number % 3],
+            type=("send", "resize")[number % 4 // 2],
+            delay=seconds(99) if number % 5 == 0 else None,
+        )
+        for number in range(n)
+    ]
+    await put(store, *jobs)
+    held = await take(store, await enter(store), *{lane_of(job) for job in jobs}, limit=n)
+    held.sort(key=lambda job: job.id)
+    await move(store, *(a_move(job, ENDS[number % 4]) for number, job in enumerate(held) if number % 4 < 3))
+    return {job.id: job for job in await read_all(store, [job.id for job in jobs])}
+
+
+async def test_a_job_nobody_knows_is_not_found(store):
+    await put(store, a_job())
+    assert await read_all(store, [a_job().id]) == []
+    assert await read_all(store, []) == []
+
+
+async def test_jobs_are_read_wherever_they_stand(store):
+    jobs = await spread(store)
+    assert {job.status for job in jobs.values()} == {Status.SCHEDULED, Status.RUNNING, *ENDS}
+    assert len(await read_all(store, [*jobs, a_job().id])) == len(jobs)
+
+
+async def test_many_thousand_jobs_are_read_at_once(store):
+    jobs = some_jobs(5_000)
+    await put(store, *jobs)
+    assert [job.id for job in await read_all(store, [job.id for job in jobs])] == [job.id for job in jobs]
+
+
+async def test_what_is_found_is_what_is_stored(store):
+    jobs = await spread(store)
+    assert {job.id: job for job in await find(store)} == jobs
+
+
+async def test_the_newest_are_found_first(store):
+    jobs = await spread(store)
+    assert [job.id for job in await find(store)] == sorted(jobs, reverse=True)
+    assert [job.id for job in await find(store, Page(7))] == sorted(jobs, reverse=True)[:7]
+
+
+@pytest.mark.parametrize("limit", [1, 7, 60])
+async def test_pages_follow_each_other_without_gap_or_repeat(store, limit):
+    jobs = await spread(store)
+    pages, before = [], None
+    while page := await find(store, Page(limit, before)):
+        assert len(page) <= limit
+        pages.append([job.id for job in page])
+        before = page[-1].id
+    assert list(itertools.chain(*pages)) == sorted(jobs, reverse=True)
+
+
+async def test_filters_find_what_matches_and_only_that(store):
+    jobs = await spread(store)
+    cases = [
+        {"tenant": "acme"},
+        {"tenant": "nobody"},
+        {"queue": "mail"},
+        {"type": "resize"},
+        *({"status": status} for status in Status),
+        {"tenant": "umbrella", "queue": "images", "type": "send", "status": Status.DEAD},
+        {"tenant": "Acme", "status": Status.SUCCEEDED},
+        {"queue": "mail", "status": Status.SCHEDULED},
+    ]
+    for where in cases:
+        expected = [id_ for id_, job in jobs.items() if all(getattr(job, k) == v for k, v in where.items())]
+        assert [job.id for job in await find(store, **where)] == sorted(expected, reverse=True), where
+
+
+async def test_filters_and_pages_go_together(store):
+    jobs = await spread(store)
+    expected = sorted((id_ for id_, job in jobs.items() if job.tenant == "acme"), reverse=True)
+    first = await find(store, Page(4), tenant="acme")
+    rest = await find(store, Page(1_000, first[-1].id), tenant="acme")
+    assert [job.id for job in (*first, *rest)] == expected
+
+
+async def test_counts_are_of_what_is_unfinished_or_dead(store):
+    """S22"""
+    jobs = await spread(store)
+
+    async def counted(**where):
+        rows = await store.run(lambda tx: tx.counts(JobFilter(**where)))
+        assert len({row[:4] for row in rows}) == len(rows)
+        return {row[:4]: row.jobs for row in rows}
+
+    def expected(**where):
+        return Counter(
+            (job.tenant, job.queue, job.type, job.status)
+            for job in jobs.values()
+            if job.status not in (Status.SUCCEEDED, Status.CANCELLED)
+            and all(getattr(job, k) == v for k, v in where.items())
+        )
+
+    cases = [{}, {"tenant": "acme"}, {"queue": "mail"}, {"type": "send"}, {"status": Status.DEAD},
+             {"status": Status.RUNNING, "tenant": "Acme"}]  # fmt: skip
+    for where in cases:
+        assert await counted(**where) == expected(**where), where
+
+
+async def test_lanes_are_those_with_ready_jobs(store):
+    expected = {
+        Lane(queue, tenant, priority)
+        for queue in ("a", "b", "c")
+        for tenant in [f"tenant-{number:03d}" for number in range(40)] + ["Tenant-000", "x"]
+        for priority in (-1_000, -1, 0, 1, 1_000)
+    }
+    await put(store, *(a_job(queue=q, tenant=t, priority=p) for q, t, p in expected for _ in range(2)))
+    found = await lanes(store, "a", "b", "c")
+    assert len(found) == len(expected)
+    assert set(found) == expected
+    assert set(await lanes(store, "b")) == {lane for lane in expected if lane.queue == "b"}
+    assert await lanes(store, "nothing", "A") == []
+    assert await lanes(store) == []
+
+
+async def test_lanes_without_ready_jobs_are_not_named(store):
+    waiting, finished, scheduled = a_job(tenant="waits"), a_job(tenant="done"), a_job(tenant="later", delay=seconds(9))
+    await put(store, waiting, finished, scheduled)
+    (held,) = await take(store, await enter(store), lane_of(finished))
+    assert await lanes(store, "mail") == [lane_of(waiting)]
+    await report(store, held)
+    assert await lanes(store, "mail") == [lane_of(waiting)]
+    await take(store, await enter(store), lane_of(waiting))
+    assert await lanes(store, "mail") == []
+
+
+async def test_no_more_lanes_are_named_than_asked_for_in_each_queue(store):
+    await put(store, *(a_job(queue=queue, tenant=f"tenant-{n}") for queue in ("a", "b") for n in range(20)))
+    found = await lanes(store, "a", "b", cap=7)
+    assert Counter(lane.queue for lane in found) == {"a": 7, "b": 7}
+    assert len(set(found)) == 14
+
+
+async def test_a_lane_with_many_jobs_does_not_hide_others(store):
+    await put(store, *some_jobs(5_000, tenant="big"), a_job(tenant="small"), a_job(tenant="big", priority=5))
+    assert set(await lanes(store, "mail")) == {Lane("mail", "big", 0), Lane("mail", "small", 0), Lane("mail", "big", 5)}
+
+
+async def test_nothing_is_due_when_nothing_waits(manual_store):
+    assert await manual_store.single(lambda tx: tx.next_due()) is None
+    await put(manual_store, a_job())
+    await running(manual_store)
+    assert await manual_store.single(lambda tx: tx.next_due()) is None
+
+
+async def test_the_next_due_is_the_earliest_that_waits(manual_store, clock):
+    await put(manual_store, a_job(delay=seconds(90)), a_job(delay=seconds(60)))
+    assert await manual_store.single(lambda tx: tx.next_due()) == seconds(60)
+    await report(manual_store, await running(manual_store), error())
+    assert await manual_store.single(lambda tx: tx.next_due()) == seconds(1)
+    await clock.advance(seconds(70))
+    assert await manual_store.single(lambda tx: tx.next_due()) == 0
+    await manual_store.run(lambda tx: tx.promote(10))
+    assert await manual_store.single(lambda tx: tx.next_due()) == seconds(20)
+
+
+async def test_the_clock_is_the_databases(manual_store, clock):
+    """S24"""
+    assert await manual_store.single(lambda tx: tx.now()) == clock.now
+    await clock.advance(seconds(1))
+    assert await manual_store.single(lambda tx: tx.now()) == clock.now
+
+
+async def test_without_a_clock_of_the_tests_own_time_passes_by_itself(store):
+    earlier = await store.single(lambda tx: tx.now())
+    (answer,) = await put(store, a_job())
+    later = await store.single(lambda tx: tx.now())
+    assert earlier <= answer.created_at <= later
+    assert abs(later - _node_clock()) < seconds(3_600)
+
+
+async def test_a_transaction_reads_its_own_writes(store):
+    job = a_job()
+
+    async def work(tx):
+        await tx.insert([job], key_retention=seconds(1))
+        found = await tx.get([job.id])
+        assert [each.id for each in found] == [job.id]
+        assert await tx.lanes(["mail"], 10) == [lane_of(job)]
+
+    await undone(store, work)
+    assert await read_all(store, [job.id]) == []
+
+
+async def test_the_store_knows_what_server_it_is_on(store, console):
+    info = await store.info()
+    names = {"postgres": {"postgresql"}, "mysql": {"mysql", "mariadb"}, "sqlite": {"sqlite"}}
+    assert info.name.lower() in names[console.dialect]
+    assert info.version[0].isdigit()
+    assert not info.pooled
+
+
+async def test_the_schema_is_the_one_this_version_works_with(store):
+    await store.check_schema()
+    assert await store.migrate() == []
+
+
+def _node_clock():
+    import time
+
+    return time.time_ns() // 1_000
