@@ -28,14 +28,19 @@ WHERE tenant = :tenant AND kind = :kind AND key = :key;
 
 -- name: lanes
 -- Rides holdfast_live_ready from one lane to the next, without reading the jobs in between: each step carries the
--- position of a lane's first job. The last step finds none.
+-- position of a lane's first job. The last step finds none. A comparison of (tenant, priority) at once would read all
+-- jobs of the lane it comes from: SQLite seeks to where such a pair begins, not to where it ends.
 WITH RECURSIVE lane (first) AS (
   SELECT (SELECT seq FROM holdfast_live INDEXED BY holdfast_live_ready
           WHERE status = 0 AND queue = :queue ORDER BY tenant, priority LIMIT 1)
   UNION ALL
-  SELECT (SELECT n.seq FROM holdfast_live n INDEXED BY holdfast_live_ready
-          WHERE n.status = 0 AND n.queue = :queue AND (n.tenant, n.priority) > (l.tenant, l.priority)
-          ORDER BY n.tenant, n.priority LIMIT 1)
+  SELECT coalesce(
+    (SELECT n.seq FROM holdfast_live n INDEXED BY holdfast_live_ready
+     WHERE n.status = 0 AND n.queue = :queue AND n.tenant = l.tenant AND n.priority > l.priority
+     ORDER BY n.priority LIMIT 1),
+    (SELECT n.seq FROM holdfast_live n INDEXED BY holdfast_live_ready
+     WHERE n.status = 0 AND n.queue = :queue AND n.tenant > l.tenant
+     ORDER BY n.tenant, n.priority LIMIT 1))
   FROM lane CROSS JOIN holdfast_live l ON l.seq = lane.first
   LIMIT :cap)
 SELECT l.tenant, l.priority FROM lane CROSS JOIN holdfast_live l ON l.seq = lane.first;
