@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Protocol, Self
 from urllib.parse import urlsplit
 
@@ -42,6 +43,7 @@ class Console:
     def __init__(self, url: str) -> None:
         self.url = url
         self.dialect = dialect_of(url)
+        self._busy = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         self._connection = await _CONNECT[self.dialect](self.url)
@@ -54,7 +56,8 @@ class Console:
 
     async def run(self, statement: str) -> list[tuple[Any, ...]]:
         """Run a statement that all databases understand; its rows."""
-        return await self._connection.run(statement)
+        async with self._busy:
+            return await self._connection.run(statement)
 
     async def value(self, statement: str) -> Any:
         """The first value of the first row."""
