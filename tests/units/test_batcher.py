@@ -1,0 +1,250 @@
+"""Group commit without timers: everyone is answered once, after their own flush and never before."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+import pytest
+
+from holdfast.engine.batcher import Batcher
+
+T = TypeVar("T")
+Answers = Sequence[str | BaseException]
+
+
+class Database:
+    """Flushes when told to, and remembers what it was given."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+        self.gates: list[asyncio.Future[Answers | None]] = []
+
+    async def flush(self, items: Sequence[int]) -> Answers:
+        self.batches.append(list(items))
+        self.gates.append(asyncio.get_running_loop().create_future())
+        answers = await self.gates[-1]
+        return [f"done {item}" for item in items] if answers is None else answers
+
+    def finish(self, batch: int, answers: Answers | None = None) -> None:
+        """Let a flush end: all well, or with these answers."""
+        self.gates[batch].set_result(answers)
+
+
+@pytest.fixture
+def database() -> Database:
+    return Database()
+
+
+async def settle_down() -> None:
+    """Let everything run that can run without a flush ending."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def start(*calls: Coroutine[Any, Any, T]) -> list[asyncio.Task[T]]:
+    tasks = [asyncio.create_task(call) for call in calls]
+    await settle_down()
+    return tasks
+
+
+async def test_a_lone_item_leaves_at_once(database: Database) -> None:
+    batcher = Batcher(database.flush, largest=10)
+    await start(batcher.put(1))
+
+    assert database.batches == [[1]]
+    database.finish(0)
+    await batcher.drain()
+
+
+async def test_nobody_is_answered_before_their_own_flush_ended(database: Database) -> None:
+    batcher = Batcher(database.flush, largest=10, width=1)
+    (first, second) = await start(batcher.put(1), batcher.put(2))
+    assert database.batches == [[1, 2]]
+    (third,) = await start(batcher.put(3))
+
+    database.finish(0)
+    await settle_down()
+    assert (first.result(), second.result(), third.done()) == ("done 1", "done 2", False)
+    database.finish(1)
+    assert await third == "done 3"
+
+
+async def test_what_arrives_during_a_flush_goes_out_together(database: Database) -> None:
+    batcher = Batcher(database.flush, largest=100, width=1)
+    await start(batcher.put(0))
+    await start(*(batcher.put(n) for n in range(1, 51)))
+    assert database.batches == [[0]]
+
+    database.finish(0)
+    await settle_down()
+    assert database.batches == [[0], list(range(1, 51))]
+    database.finish(1)
+    await batcher.drain()
+
+
+async def test_a_batch_has_a_largest_size(database: Database) -> None:
+    batcher = Batcher(database.flush, largest=10, width=1)
+    await start(batcher.put(0))
+    calls = await start(*(batcher.put(n) for n in range(1, 26)))
+    for batch in range(4):
+        database.finish(batch)
+        await settle_down()
+
+    assert [len(batch) for batch in database.batches] == [1, 10, 10, 5]
+    assert [await call for call in calls] == [f"done {n}" for n in range(1, 26)]
+
+
+async def test_two_flushes_at_most_are_under_way(database: Database) -> None:
+    batcher = Batcher(database.flush, largest=10, width=2)
+    for n in range(5):
+        await start(batcher.put(n))
+
+    assert database.batches == [[0], [1]]
+    database.finish(0)
+    await settle_down()
+    assert database.batches == [[0], [1], [2, 3, 4]]
+    for batch in (1, 2):
+        database.finish(batch)
+    await batcher.drain()
+
+
+async def test_an_error_goes_to_its_own_caller_alone(database: Database) -> None:
+    batcher = Batcher(database.flush, largest=10)
+    fine, bad, other = await start(batcher.put(1), batcher.put(2), batcher.put(3))
+    database.finish(0, ["done 1", ValueError("two is bad"), "done 3"])
+
+    assert (await fine, await other) == ("done 1", "done 3")
+    with pytest.raises(ValueError, match="two is bad"):
+        await bad
+
+
+async def test_a_flush_that_fails_as_a_whole_fails_all_of_its_callers_and_no_others(database: Database) -> None:
+    batcher = Batcher(database.flush, largest=10, width=1)
+    one, two = await start(batcher.put(1), batcher.put(2))
+    (three,) = await start(batcher.put(3))
+    database.gates[0].set_exception(OSError("away"))
+    await settle_down()
+    database.finish(1)
+
+    for call in (one, two):
+        with pytest.raises(OSError, match="away"):
+            await call
+    assert await three == "done 3"
+
+
+async def test_a_caller_that_gave_up_before_its_flush_is_not_served(database: Database) -> None:
+    batcher = Batcher(database.flush, largest=10, width=1)
+    (first,) = await start(batcher.put(1))
+    waiting, other = await start(batcher.put(2), batcher.put(3))
+    waiting.cancel()
+    database.finish(0)
+    await settle_down()
+
+    assert database.batches == [[1], [3]]
+    database.finish(1)
+    assert (await first, await other) == ("done 1", "done 3")
+
+
+async def test_a_caller_that_gave_up_during_its_flush_disturbs_nobody(database: Database) -> None:
+    batcher = Batcher(database.flush, largest=10)
+    gone, other = await start(batcher.put(1), batcher.put(2))
+    gone.cancel()
+    await settle_down()
+    database.finish(0)
+
+    assert await other == "done 2"
+
+
+async def again_and_again(put: Callable[[int], Awaitable[str]], times: int) -> list[str]:
+    return [await put(n) for n in range(times)]
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+async def test_a_caller_that_puts_again_as_soon_as_it_is_answered_is_served(database: Database, width: int) -> None:
+    batcher = Batcher(database.flush, largest=10, width=width)
+    (caller,) = await start(again_and_again(batcher.put, 5))
+    for batch in range(5):
+        database.finish(batch)
+        await settle_down()
+
+    assert caller.result() == [f"done {n}" for n in range(5)]
+
+
+async def test_the_last_item_of_a_burst_is_not_forgotten_when_two_flushes_end_at_once(database: Database) -> None:
+    """It arrives after both flushes ended, and nobody puts anything after it."""
+    batcher = Batcher(database.flush, largest=10, width=2)
+    (eager,) = await start(again_and_again(batcher.put, 2))
+    (other,) = await start(batcher.put(9))
+    database.finish(0)
+    database.finish(1)
+    await settle_down()
+
+    assert database.batches == [[0], [9], [1]]
+    database.finish(2)
+    assert (await eager, await other) == (["done 0", "done 1"], "done 9")
+
+
+async def test_nothing_is_left_behind_by_any_mix_of_callers() -> None:
+    flushed: list[int] = []
+
+    async def flush(items: Sequence[int]) -> Sequence[int]:
+        for _ in range(len(items) % 5):
+            await asyncio.sleep(0)
+        flushed.extend(items)
+        return items
+
+    batcher = Batcher(flush, largest=7)
+
+    async def caller(number: int) -> None:
+        for n in range(number % 9 + 1):
+            assert await batcher.put(number * 100 + n) == number * 100 + n
+            for _ in range((number + n) % 4):
+                await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(60):
+            group.create_task(caller(number))
+    assert sorted(flushed) == [number * 100 + n for number in range(60) for n in range(number % 9 + 1)]
+
+
+async def test_draining_waits_for_what_is_under_way_and_for_what_waits(database: Database) -> None:
+    batcher = Batcher(database.flush, largest=10, width=1)
+    calls = await start(batcher.put(1))
+    calls += await start(batcher.put(2))
+    draining = asyncio.create_task(batcher.drain())
+    await settle_down()
+    assert not draining.done()
+
+    database.finish(0)
+    await settle_down()
+    assert not draining.done()
+    database.finish(1)
+    await draining
+    assert [call.result() for call in calls] == ["done 1", "done 2"]
+
+
+async def test_a_flush_that_answers_for_too_few_leaves_nobody_waiting(database: Database) -> None:
+    batcher = Batcher(database.flush, largest=10)
+    calls = await start(batcher.put(1), batcher.put(2))
+    database.finish(0, ["done 1"])
+    await settle_down()
+
+    assert all(call.done() for call in calls)
+    with pytest.raises(Exception):  # noqa: B017, PT011 - which error is nobody's promise
+        await calls[1]
+
+
+async def test_no_timer_is_ever_set(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches grow because the database is slow, not because a clock says so."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a timer was set")
+
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(loop, "call_later", refuse)
+    monkeypatch.setattr(loop, "call_at", refuse)
+    batcher = Batcher(database.flush, largest=10)
+    calls = await start(*(batcher.put(n) for n in range(3)))
+    database.finish(0)
+
+    assert [await call for call in calls] == ["done 0", "done 1", "done 2"]
