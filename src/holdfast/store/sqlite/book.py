@@ -30,6 +30,9 @@ class Book:
     def __getitem__(self, name: str) -> Statement:
         return self._statements[name]
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._statements)
+
     def writes(self, name: str) -> bool:
         """Whether a statement needs the write lock."""
         return name in self._writing

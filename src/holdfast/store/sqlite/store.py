@@ -50,19 +50,22 @@ class SqliteStore:
         """See the port."""
         transaction = Transaction(work, self._book, self._file)
         try:
-            access = transaction.start()
-        except StopIteration as end:
+            if transaction.start() is Access.READ:
+                try:
+                    return await self._reader.call(lambda db: transaction.finish(db, Access.READ))
+                except WriteNeeded:
+                    transaction = Transaction(work, self._book, self._file)
+                    transaction.start()
+        except StopIteration as end:  # it never came to a statement
             done: T = end.value
             return done
-        if access is Access.READ:
-            try:
-                return await self._reader.call(lambda db: transaction.finish(db, Access.READ))
-            except WriteNeeded:
-                transaction = Transaction(work, self._book, self._file)
-                transaction.start()
         return await self._writer.call(
             lambda db: transaction.finish(db, Access.WRITE), after=lambda: self._hub.publish(transaction.news)
         )
+
+    async def read(self, work: Work[T]) -> T:
+        """See the port."""
+        return await self.run(work)
 
     async def single(self, work: Work[T]) -> T:
         """See the port."""
@@ -156,7 +159,8 @@ def _migrate(db: apsw.Connection) -> list[str]:
 
 
 def _applied(db: apsw.Connection) -> list[Applied]:
-    if not db.table_exists("main", "holdfast_schema"):
+    # Asked of the file, not of what the connection remembers of it.
+    if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'holdfast_schema'").fetchall():
         return []
     rows: Sequence[Sequence[Any]] = db.execute(
         "SELECT version, name, checksum FROM holdfast_schema ORDER BY version"

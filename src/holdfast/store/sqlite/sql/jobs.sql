@@ -204,3 +204,7 @@ DELETE FROM holdfast_keys WHERE (tenant, kind, key) IN (
   SELECT tenant, kind, key FROM holdfast_keys k
   WHERE expires_at <= clock() AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = k.job_id)
   ORDER BY expires_at LIMIT :limit);
+
+-- name: lock_worker
+-- The write lock is held already.
+SELECT id FROM holdfast_workers WHERE id = :worker;
