@@ -30,9 +30,7 @@ class Batcher(Generic[In, Out]):
         answer: asyncio.Future[Out] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, answer))
         if len(self._flushing) < self._width:
-            task = asyncio.create_task(self._run())
-            self._flushing.add(task)
-            task.add_done_callback(self._flushing.discard)
+            self._flushing.add(asyncio.create_task(self._run()))
         return await answer
 
     async def drain(self) -> None:
@@ -43,16 +41,27 @@ class Batcher(Generic[In, Out]):
     async def _run(self) -> None:
         while self._waiting:
             batch, self._waiting = self._waiting[: self._largest], self._waiting[self._largest :]
-            # A caller that gave up while its item was still waiting is not served.
-            batch = [(item, answer) for item, answer in batch if not answer.done()]
-            try:
-                results = await self._flush([item for item, _ in batch]) if batch else []
-            except BaseException as error:  # noqa: BLE001 - every caller must get an answer, whatever happened
-                results = [error] * len(batch)
-            for (_, answer), result in zip(batch, results, strict=True):
-                if answer.done():
-                    continue
-                if isinstance(result, BaseException):
-                    answer.set_exception(result)
-                else:
-                    answer.set_result(result)
+            await self._answer(batch)
+        # Left here and not in a callback: a caller answered just now may put again before a callback runs.
+        if task := asyncio.current_task():
+            self._flushing.discard(task)
+
+    async def _answer(self, batch: list[tuple[In, asyncio.Future[Out]]]) -> None:
+        # A caller that gave up while its item was still waiting is not served.
+        batch = [(item, answer) for item, answer in batch if not answer.done()]
+        if not batch:
+            return
+        results: Sequence[Out | BaseException]
+        try:
+            results = await self._flush([item for item, _ in batch])
+            if len(results) != len(batch):
+                raise RuntimeError(f"{len(batch)} items were flushed and {len(results)} answered")
+        except BaseException as error:  # noqa: BLE001 - every caller must get an answer, whatever happened
+            results = [error] * len(batch)
+        for (_, answer), result in zip(batch, results, strict=True):
+            if answer.done():
+                continue
+            if isinstance(result, BaseException):
+                answer.set_exception(result)
+            else:
+                answer.set_result(result)

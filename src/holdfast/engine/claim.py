@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from holdfast.model.ids import WorkerId
 from holdfast.model.job import Job
-from holdfast.model.lane import Lane, News
+from holdfast.model.lane import Lane, News, Share
 from holdfast.policy.fairness import Rotation, Taken
 from holdfast.store.port import Store
 
@@ -29,9 +29,7 @@ class Claims:
         """At most `slots` jobs, now held by the worker; none when nothing is ready or its lease is gone."""
         await self._look()
         while shares := self._rotation.allot(slots):
-            jobs = await self._store.single(lambda tx: tx.claim(self.worker, shares, slots, self._types))  # noqa: B023
-            self._rotation.took(shares, _by_lane(jobs), slots, time.monotonic())
-            if jobs:
+            if jobs := await self._claim(shares, slots):
                 return jobs
         return []
 
@@ -43,6 +41,15 @@ class Claims:
         self._rotation.heard(named)
         if not named:
             self._rotation.look_again()
+
+    async def _claim(self, shares: Sequence[Share], slots: int) -> list[Job]:
+        try:
+            jobs = await self._store.single(lambda tx: tx.claim(self.worker, shares, slots, self._types))
+        except BaseException:
+            self._rotation.gave_up(shares)
+            raise
+        self._rotation.took(shares, _by_lane(jobs), slots, time.monotonic())
+        return jobs
 
     async def _look(self) -> None:
         if not self._rotation.sweep_due(time.monotonic()):

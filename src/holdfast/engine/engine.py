@@ -115,11 +115,11 @@ class Engine:
 
     async def find(self, where: JobFilter, page: Page = Page()) -> list[Job]:
         """Jobs, newest first."""
-        return await self.store.run(lambda tx: tx.find(where, page))
+        return await self.store.read(lambda tx: tx.find(where, page))
 
     async def counts(self, where: JobFilter = JobFilter()) -> list[Count]:
         """How many jobs are unfinished or dead."""
-        return await self.store.run(lambda tx: tx.counts(where))
+        return await self.store.read(lambda tx: tx.counts(where))
 
     async def cancel(self, ids: Collection[JobId], *, reason: str) -> set[JobId]:
         """Cancel what is not finished; which were."""

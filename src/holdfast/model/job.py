@@ -23,7 +23,7 @@ class Unique(Struct, frozen=True):
 
     key: str
     within: Duration = Duration(0)
-    on_conflict: Literal["return", "replace", "reject"] = "return"
+    on_conflict: Literal["return", "reject"] = "return"
 
 
 class NewJob(Struct, frozen=True):
@@ -130,7 +130,7 @@ class UniqueSpec(Struct, frozen=True, forbid_unknown_fields=True):
 
     by: tuple[str, ...] = ("payload",)
     within: Duration = Duration(0)
-    on_conflict: Literal["return", "replace", "reject"] = "return"
+    on_conflict: Literal["return", "reject"] = "return"
 
 
 class JobSpec(Struct, frozen=True):

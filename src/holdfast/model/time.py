@@ -17,6 +17,7 @@ Duration = NewType("Duration", int)
 _UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d)", re.ASCII)
 _LONGEST_TEXT = 40
+_LONGEST_SECONDS = 1e12
 
 
 def micros(n: int) -> Duration:
@@ -49,7 +50,7 @@ def parse_duration(value: float | str) -> Duration:
     if isinstance(value, bool):
         raise ValueError(f"{value} is not a duration: give seconds or a text such as '5m'")
     if isinstance(value, int | float):
-        if not 0 <= value < 1e12:  # also false for NaN
+        if not 0 <= value < _LONGEST_SECONDS:  # also false for NaN
             raise ValueError(f"{value} is not a duration: give seconds, 0 or more")
         return seconds(value)
     text = value.strip()
@@ -60,7 +61,7 @@ def parse_duration(value: float | str) -> Duration:
     parts = _PART.findall(text)
     if not parts or "".join(n + unit for n, unit in parts) != text:
         raise ValueError(f"{text!r} is not a duration: write it as '250ms', '30s', '5m', '1h30m' or '7d'")
-    return Duration(round(sum(float(n) * _UNITS[unit] for n, unit in parts)))
+    return parse_duration(sum(float(n) * _UNITS[unit] for n, unit in parts) / 1_000_000)
 
 
 def rfc3339(at: Instant) -> str:

@@ -8,6 +8,8 @@ import msgspec
 
 from holdfast.errors import Invalid
 
+MOST_PARTS = 20
+
 _CANONICAL = msgspec.json.Encoder(order="deterministic")
 
 
@@ -19,29 +21,29 @@ def body_fingerprint(asked: object) -> bytes:
 def unique_key(job_type: str, queue: str, payload: bytes, by: Sequence[str]) -> str:
     """The key under which a unique job is one: its type, and of what it was asked the parts named in `by`.
 
-    `by` may name `queue`, `payload`, or `payload.<field>` for one field of an object payload.
+    `by` may name `type`, `queue`, `payload`, or `payload.<field>` for one field of an object payload.
     """
+    if len(by) > MOST_PARTS:
+        raise Invalid(f"unique.by has {len(by)} entries; at most {MOST_PARTS} are allowed", pointer="/unique/by")
+    value = msgspec.json.decode(payload)
     parts: dict[str, Any] = {"type": job_type}
     for name in by:
-        match name.split(".", 1):
+        match str(name).split(".", 1):
             case ["type"]:
                 pass
             case ["queue"]:
-                parts[name] = queue
+                parts["queue"] = queue
             case ["payload"]:
-                parts[name] = msgspec.json.decode(payload)
+                parts["payload"] = value
             case ["payload", field]:
-                parts[name] = _field(payload, field)
+                if not isinstance(value, dict) or field not in value:
+                    raise Invalid(
+                        f"unique.by names 'payload.{field}', but the payload has no such field", pointer="/unique/by"
+                    )
+                parts[f"payload.{field}"] = value[field]
             case _:
                 raise Invalid(
                     f"unique.by names {name!r}; it may name 'type', 'queue', 'payload' or 'payload.<field>'",
                     pointer="/unique/by",
                 )
     return hashlib.sha256(_CANONICAL.encode(parts)).hexdigest()[:40]
-
-
-def _field(payload: bytes, field: str) -> object:
-    value = msgspec.json.decode(payload)
-    if not isinstance(value, dict) or field not in value:
-        raise Invalid(f"unique.by names 'payload.{field}', but the payload has no such field", pointer="/unique/by")
-    return value[field]

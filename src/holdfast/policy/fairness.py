@@ -71,6 +71,7 @@ class Rotation:
         self._floors: dict[Lane, _Floor] = {}
         self._per_visit = float(QUANTUM)
         self._next_sweep = -math.inf
+        self._rest: dict[_Turn, int] = {}
 
     def __len__(self) -> int:
         return len(self._priorities)
@@ -102,22 +103,29 @@ class Rotation:
         if slots <= 0 or not self._priorities:
             return []
         turns = self._next_turns(min(MOST_SHARES, math.ceil(slots / self._per_visit)))
-        quota = min(slots, max(QUANTUM, slots // len(turns)))
+        if not turns:
+            return []
+        quota = min(slots, max(QUANTUM, -(-slots // len(turns))))
         shares = []
         for turn in turns:
             lane = Lane(*turn, self._priorities[turn][0])
             floor = self._floors.get(lane)
-            shares.append(Share(lane, quota, floor.at if floor else 0))
+            shares.append(Share(lane, self._rest.pop(turn, quota), floor.at if floor else 0))
         return shares
 
     def took(self, shares: Sequence[Share], taken: dict[Lane, Taken], slots: int, now: float) -> None:
         """Take in what a claim over `shares` brought.
 
-        A lane that gave nothing though it was asked is dropped; one the claim did not reach keeps its turn.
+        A lane that gave nothing though it was asked is dropped; one the claim did not reach keeps its turn, and one it
+        was cut short in keeps the rest of its turn.
         """
         full = sum(took.jobs for took in taken.values()) >= slots
         last = max((i for i, share in enumerate(shares) if share.lane in taken), default=-1)
         reached = shares[: last + 1] if full else shares
+        if full and (rest := shares[last].quota - taken[shares[last].lane].jobs) > 0:
+            lane = shares[last].lane
+            self._rest[(lane.queue, lane.tenant)] = rest
+            reached = shares[:last]
         for lane, took in taken.items():
             self._floors.setdefault(lane, _Floor()).advance(took.furthest, now)
         for share in reached:
@@ -128,13 +136,18 @@ class Rotation:
         for share in reversed(shares[len(reached) :]):
             self._back_in_line(share.lane, first=True)
         if reached:
-            seen = sum(took.jobs for took in taken.values()) / len(reached)
+            seen = sum(taken[share.lane].jobs for share in reached if share.lane in taken) / len(reached)
             self._per_visit = min(float(QUANTUM), max(1.0, 0.5 * self._per_visit + 0.5 * seen))
+
+    def gave_up(self, shares: Sequence[Share]) -> None:
+        """A claim over `shares` failed: they keep their turn."""
+        for share in reversed(shares):
+            self._back_in_line(share.lane, first=True)
 
     def _next_turns(self, width: int) -> list[_Turn]:
         turns = [self._order.popleft() for _ in range(min(width, len(self._order)))]
         if not turns:  # every lane is being visited by another claim: visit the same, locked rows are skipped
-            turns = list(self._visited)[:width]
+            turns = [turn for turn in self._visited if turn in self._priorities][:width]
         for turn in turns:
             self._visited[turn] = self._visited.get(turn, 0) + 1
         return turns
@@ -166,3 +179,4 @@ class Rotation:
             known.remove(lane.priority)
             if not known:
                 del self._priorities[turn]
+                self._rest.pop(turn, None)

@@ -6,8 +6,9 @@ import re
 _VARYING = (
     (re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"), "<id>"),
     (re.compile(r"0x[0-9a-fA-F]+"), "<address>"),
-    (re.compile(r"\b[0-9a-fA-F]{16,}\b"), "<hex>"),
-    (re.compile(r"'[^'\n]{0,200}'|\"[^\"\n]{0,200}\""), "<text>"),
+    (re.compile(r"\b[0-9a-fA-F]{16,}\b"), "<n>"),
+    # Quotes at the edges of words only: an apostrophe opens nothing.
+    (re.compile(r"(?<!\w)'[^'\n]{0,200}'(?!\w)|\"[^\"\n]{0,200}\""), "<text>"),
     (re.compile(r"\d+"), "<n>"),
     (re.compile(r"\s+"), " "),
 )

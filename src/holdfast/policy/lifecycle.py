@@ -23,12 +23,18 @@ from holdfast.model.time import Duration, Instant, in_seconds, rfc3339
 from holdfast.model.transition import Transition
 from holdfast.policy.fingerprint import fingerprint
 from holdfast.policy.retry import LONGEST_WAIT, backoff, honour
+from holdfast.policy.text import clean
 
 MAX_RELEASES = 100
 """How often a job may be handed back or snoozed without spending an attempt."""
 
 KEPT_ATTEMPTS = 50
 """How many entries the attempt log holds: the first, and the newest."""
+
+
+LONGEST_MESSAGE = 2_000
+LONGEST_TRACEBACK = 8_000
+LONGEST_REASON = 500
 
 
 class AttemptRecord(Struct, frozen=True, omit_defaults=True):
@@ -67,7 +73,7 @@ def settle(job: Job, outcome: Outcome, *, now: Instant, default: RetryRule, dice
         case Interrupted():
             return _release(job, Status.READY, now)
         case CancelledByHandler(reason):
-            return _move(job, Status.CANCELLED, reason=reason)
+            return _move(job, Status.CANCELLED, reason=clean(reason, LONGEST_REASON))
         case _:
             assert_never(outcome)
 
@@ -80,7 +86,7 @@ def expire(job: Job, *, now: Instant, default: RetryRule, dice: float) -> Transi
 
 def cancel(job: Job, reason: str) -> Transition | None:
     """Cancel a waiting or running job; None when it is finished already."""
-    return None if job.status in TERMINAL else _move(job, Status.CANCELLED, reason=reason)
+    return None if job.status in TERMINAL else _move(job, Status.CANCELLED, reason=clean(reason, LONGEST_REASON))
 
 
 def retry(job: Job) -> Transition | None:
@@ -113,8 +119,9 @@ def _fail(
     retryable: bool = True,
     wait: Duration | None = None,
 ) -> Transition:
+    failure = _stored(failure)
     log = _logged(job, how, now, failure)
-    mark = failure.fingerprint or fingerprint(failure.kind, failure.message)
+    mark = failure.fingerprint
     if not retryable or job.attempts >= job.max_attempts:
         return _move(job, Status.DEAD, attempt_log=log, fingerprint=mark)
     if wait is None:
@@ -146,6 +153,16 @@ def _logged(job: Job, how: str, now: Instant, failure: Failure) -> bytes:
     if len(entries) > KEPT_ATTEMPTS:
         entries = [entries[0], *entries[-(KEPT_ATTEMPTS - 1) :]]
     return _ENCODE(entries)
+
+
+def _stored(failure: Failure) -> Failure:
+    """Fit to be stored, whatever the handler put into its exception."""
+    return Failure(
+        kind=clean(failure.kind, LONGEST_REASON),
+        message=clean(failure.message, LONGEST_MESSAGE),
+        traceback=clean(failure.traceback, LONGEST_TRACEBACK),
+        fingerprint=failure.fingerprint or fingerprint(failure.kind, failure.message),
+    )
 
 
 def _failure(kind: str, message: str) -> Failure:

@@ -11,6 +11,7 @@ from holdfast.model.ids import JobId
 from holdfast.model.job import JobSpec, NewJob, RetryRule, Unique
 from holdfast.model.time import Duration, days
 from holdfast.policy.dedupe import body_fingerprint, unique_key
+from holdfast.policy.text import clean
 
 LARGEST_PAYLOAD = 256 * 1024
 DEEPEST_PAYLOAD = 32
@@ -78,7 +79,10 @@ def accept(spec: JobSpec, job_id: JobId, *, max_attempts: int) -> NewJob:
 
 def encode_payload(payload: Any) -> bytes:
     """A payload as JSON; refuses what JSON cannot carry, rather than change it."""
-    _walk(payload, "/payload", 1, [0])
+    try:
+        _walk(payload, 1, [0])
+    except _NotJson as fault:
+        raise Invalid(fault.message, pointer=fault.pointer()) from None
     try:
         encoded = _ENCODE(payload)
     except (UnicodeEncodeError, OverflowError, ValueError) as error:
@@ -94,10 +98,12 @@ def encode_payload(payload: Any) -> bytes:
 
 def check_retry(rule: RetryRule) -> None:
     """Refuse a retry rule that makes no sense."""
-    if not 0 <= rule.jitter <= 1:
-        raise Invalid(f"retry.jitter is {rule.jitter}; it must lie between 0 and 1", pointer="/retry/jitter")
-    _span(rule.base, "retry/base")
-    _span(rule.cap, "retry/cap")
+    if type(rule.jitter) not in (int, float) or not 0 <= rule.jitter <= 1:
+        raise Invalid(f"retry.jitter is {_shown(rule.jitter)}; it must lie between 0 and 1", pointer="/retry/jitter")
+    for span, field in ((rule.base, "retry/base"), (rule.cap, "retry/cap")):
+        if span is None:
+            raise Invalid(f"{field.replace('/', '.')} is missing: give seconds or a text such as '5m'", pointer=f"/{field}")
+        _span(span, field)
     if rule.cap < rule.base:
         raise Invalid("retry.cap is below retry.base: raise it", pointer="/retry/cap")
     if len(rule.delays) > MOST_DELAYS:
@@ -133,7 +139,7 @@ def _within(value: int, least: int, most: int, field: str) -> None:
 
 
 def _span(value: Duration | None, field: str, *, least: int = 0) -> None:
-    if value is not None and (not isinstance(value, int) or not least <= value <= LONGEST_SPAN):
+    if value is not None and (type(value) is not int or not least <= value <= LONGEST_SPAN):
         raise Invalid(
             f"{field.replace('/', '.')} must be {'more than 0' if least else '0 or more'} and at most 366 days",
             pointer=f"/{field}",
@@ -159,30 +165,49 @@ def _unique(spec: JobSpec, payload: bytes) -> Unique | None:
     return Unique(key, spec.unique.within, spec.unique.on_conflict)
 
 
-def _walk(value: Any, pointer: str, depth: int, keys: list[int]) -> None:
+class _NotJson(Exception):
+    """Found in the depth of a payload; its path is gathered on the way out, so that good payloads pay nothing for it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path: list[str] = []
+
+    def pointer(self) -> str:
+        steps = [step.replace("~", "~0").replace("/", "~1") for step in reversed(self.path)]
+        return clean("/".join(["/payload", *steps]), 500)
+
+
+def _walk(value: Any, depth: int, keys: list[int]) -> None:
     """Refuse what would be lost or changed on the way through JSON."""
     kind = type(value)
     if kind is str or kind is int or kind is bool or value is None:
         return
     if kind is float:
         if not math.isfinite(value):
-            raise Invalid(f"{value} is not a JSON number", pointer=pointer)
+            raise _NotJson(f"{value} is not a JSON number")
         return
     if depth > DEEPEST_PAYLOAD:
-        raise Invalid(f"the payload is nested deeper than {DEEPEST_PAYLOAD} levels", pointer="/payload")
-    if kind is dict:
-        keys[0] += len(value)
-        if keys[0] > MOST_PAYLOAD_KEYS:
-            raise Invalid(f"the payload has more than {MOST_PAYLOAD_KEYS:,} keys", pointer="/payload")
-        for key, item in value.items():
-            if type(key) is not str:
-                raise Invalid(f"the key {_shown(key)} is not a text; JSON objects have texts as keys", pointer=pointer)
-            _walk(item, f"{pointer}/{key}", depth + 1, keys)
-    elif kind is list or kind is tuple:
-        for index, item in enumerate(value):
-            _walk(item, f"{pointer}/{index}", depth + 1, keys)
-    else:
-        raise Invalid(f"a {kind.__name__} is not JSON: turn it into text, numbers, lists or objects", pointer=pointer)
+        raise _NotJson(f"the payload is nested deeper than {DEEPEST_PAYLOAD} levels")
+    step: str | int | None = None
+    try:
+        if kind is dict:
+            keys[0] += len(value)
+            if keys[0] > MOST_PAYLOAD_KEYS:
+                raise _NotJson(f"the payload has more than {MOST_PAYLOAD_KEYS:,} keys")
+            for step, item in value.items():  # noqa: B007 - the step is wanted where a fault passes
+                if type(step) is not str:
+                    raise _NotJson(f"the key {_shown(step)} is not a text; JSON objects have texts as keys")
+                _walk(item, depth + 1, keys)
+        elif kind is list or kind is tuple:
+            for step, item in enumerate(value):  # noqa: B007
+                _walk(item, depth + 1, keys)
+        else:
+            raise _NotJson(f"a {kind.__name__} is not JSON: turn it into text, numbers, lists or objects")
+    except _NotJson as fault:
+        if step is not None:
+            fault.path.append(str(step))
+        raise
 
 
 def _shown(value: object) -> str:

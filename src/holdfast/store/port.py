@@ -155,6 +155,9 @@ class Store(Protocol):
         nothing was committed, `OutcomeUnknown` when the connection broke at the commit.
         """
 
+    async def read(self, work: Work[T]) -> T:
+        """Run `work`, which only reads, on one snapshot: a job that moves meanwhile is seen once, in one place."""
+
     async def single(self, work: Work[T]) -> T:
         """As `run`, for work that calls the transaction exactly once; saves round trips where the call is one statement."""
 

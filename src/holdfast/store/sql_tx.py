@@ -2,7 +2,8 @@
 
 import heapq
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Literal, NamedTuple
 
 from holdfast.errors import Contention
@@ -63,6 +64,10 @@ class SqlTx(ABC):
     async def count(self, name: str, /, **parameters: Any) -> int:
         """Run a named statement; how many rows it changed."""
 
+    def together(self) -> AbstractAsyncContextManager[None]:
+        """Make one transaction of several statements, also where each would be one by itself."""
+        return nullcontext()
+
     # How a dialect moves sets of rows.
 
     @abstractmethod
@@ -117,6 +122,13 @@ class SqlTx(ABC):
 
     async def insert(self, jobs: Sequence[NewJob], *, key_retention: Duration) -> list[Inserted]:
         """See the port."""
+        if all(job.idempotency_key is None and job.unique is None for job in jobs):
+            at = await self.insert_rows(jobs)
+            return [Inserted(job.id, at) for job in jobs]
+        async with self.together():
+            return await self._insert_keyed(jobs, key_retention)
+
+    async def _insert_keyed(self, jobs: Sequence[NewJob], key_retention: Duration) -> list[Inserted]:
         repeats: dict[JobId, tuple[KeyKind, KeyOwner]] = {}
         wanted = [
             KeyClaim(job.tenant, 0, job.idempotency_key, job.id, job.fingerprint, key_retention)
@@ -139,10 +151,8 @@ class SqlTx(ABC):
             if repointed:
                 await self.retake_keys(repointed)
             repeats |= taken
-        fresh = [job for job in jobs if job.id not in repeats] if repeats else jobs
+        fresh = [job for job in jobs if job.id not in repeats]
         at = await self.insert_rows(fresh) if fresh else await self.now()
-        if not repeats:
-            return [Inserted(job.id, at) for job in jobs]
         return [_inserted(job, at, repeats.get(job.id)) for job in jobs]
 
     async def apply(self, moves: Sequence[Transition]) -> set[JobId]:
@@ -235,7 +245,10 @@ class SqlTx(ABC):
 
     async def depart(self, worker: WorkerId) -> bool:
         """See the port."""
-        return await self.count("depart", worker=worker) == 1
+        async with self.together():
+            # Locked by a statement of its own: the next one then sees what a claim that was under way has taken.
+            await self.rows("lock_worker", worker=worker)
+            return await self.count("depart", worker=worker) == 1
 
     async def expired(self, limit: int) -> list[WorkerId]:
         """See the port."""

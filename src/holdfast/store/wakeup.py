@@ -85,11 +85,13 @@ class LocalSubscription:
 
     async def wait(self, timeout: float) -> list[News] | None:
         """See the port."""
+        if self._closed:
+            raise RuntimeError("this subscription is closed")
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout
         while not self._event.is_set():
             left = until - loop.time()
-            if left <= 0 or self._closed:
+            if left <= 0:
                 return None
             probe = self._hub.probe
             pause = left if probe is None else min(left, self._step)

@@ -8,6 +8,9 @@ VALUES (:worker, :name, :host, :pid, :version, :queues, :slots, clock(), clock()
 -- Rides the primary key. The lease only ever grows while it lives: an expired one stays expired.
 UPDATE holdfast_workers SET expires_at = clock() + :lease WHERE id = :worker AND expires_at > clock();
 
+-- name: lock_worker
+SELECT id FROM holdfast_workers WHERE id = :worker FOR UPDATE;
+
 -- name: depart
 DELETE FROM holdfast_workers WHERE id = :worker
   AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.worker = :worker AND l.status = 1);

@@ -172,6 +172,7 @@ def _session(server: Server) -> str:
         "sql_mode": f"'{_SQL_MODE}'",
         "innodb_lock_wait_timeout": _LOCK_WAIT,
         "time_zone": "'+00:00'",
+        "sql_notes": 0,  # the driver asks for each, and logs it
     }
     if server.name == "mariadb":
         settings["tx_isolation"] = "'READ-COMMITTED'"

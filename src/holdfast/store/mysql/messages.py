@@ -4,6 +4,7 @@ A transaction begins with its first statement. Statements that need no answer ar
 one, at the latest with the COMMIT, so that a claim or a settle takes two round trips.
 """
 
+import enum
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,10 @@ from holdfast.store.statements import Statements
 
 # With each transaction, not once per connection: a proxy may change the connection behind our back.
 _BEGIN = ("SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION")
+_BEGIN_SNAPSHOT = (
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+    "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+)
 
 _FINDS = frozenset({"find_live", "find_dead", "find_history", "get"})
 _JOBS = _FINDS | {"held_by", "held_by_ghosts"}
@@ -28,23 +33,33 @@ _WRITES = frozenset({"register", "renew"})
 """Statements that are the whole of a call: sent alone they need no transaction around them."""
 
 
+class Mode(enum.Enum):
+    """What a transaction is for."""
+
+    WHOLE = enum.auto()
+    SINGLE = enum.auto()
+    """One call: it may go out without a transaction around it, where it is one statement."""
+    SNAPSHOT = enum.auto()
+    """Only reads, all of the same state of the database."""
+
+
 class MessageTx(SqlTx):
     """The part of a transaction that speaks to the connection."""
 
-    def __init__(self, link: Link, statements: Statements, *, single: bool) -> None:
+    def __init__(self, link: Link, statements: Statements, mode: Mode) -> None:
         super().__init__()
         self.committing = False
         """Whether what was sent last may have been committed, if its answer is lost."""
         self._link = link
         self._statements = statements
-        self._single = single
+        self._mode = mode
         self._begun = False
         self._held_back: list[str] = []
 
     async def commit(self) -> None:
         """Make it last."""
         if self._begun or self._held_back:
-            self.committing = True
+            self.committing = self._mode is not Mode.SNAPSHOT
             await self.send("COMMIT")
 
     async def rows(self, name: str, /, **parameters: Any) -> Sequence[Row]:
@@ -62,7 +77,7 @@ class MessageTx(SqlTx):
     @property
     def alone(self) -> bool:
         """Whether the next statement may go out without a transaction: it is to be all there is."""
-        return self._single and not self._begun and not self._held_back
+        return self._mode is Mode.SINGLE and not self._begun and not self._held_back
 
     def text(self, name: str, /, **parameters: Any) -> str:
         """A named statement with its parameters filled in."""
@@ -75,7 +90,8 @@ class MessageTx(SqlTx):
 
     async def send(self, *texts: str) -> list[Result]:
         """Run statements in the transaction; the result of each."""
-        before = self._held_back if self._begun else [*_BEGIN, *self._held_back]
+        begin = _BEGIN_SNAPSHOT if self._mode is Mode.SNAPSHOT else _BEGIN
+        before = self._held_back if self._begun else [*begin, *self._held_back]
         self._begun, self._held_back = True, []
         results = await self._link.send(*before, *texts)
         return results[len(before) :]

@@ -11,6 +11,7 @@ from holdfast.store.migrate import Applied
 from holdfast.store.mysql.driver import Link
 from holdfast.store.mysql.errors import DRIVER, ambiguous, transient, translate
 from holdfast.store.mysql.literal import literal
+from holdfast.store.mysql.messages import Mode
 from holdfast.store.mysql.pool import Pool
 from holdfast.store.mysql.tx import MysqlTx
 from holdfast.store.mysql.url import read_url
@@ -62,11 +63,15 @@ class MysqlStore:
 
     async def run(self, work: Work[T]) -> T:
         """See the port."""
-        return await self._transact(work, single=False)
+        return await self._transact(work, Mode.WHOLE)
+
+    async def read(self, work: Work[T]) -> T:
+        """See the port."""
+        return await self._transact(work, Mode.SNAPSHOT)
 
     async def single(self, work: Work[T]) -> T:
         """See the port."""
-        return await self._transact(work, single=True)
+        return await self._transact(work, Mode.SINGLE)
 
     def listen(self, queues: Sequence[str]) -> Subscription:
         """See the port."""
@@ -95,12 +100,12 @@ class MysqlStore:
         """See the port."""
         await self._pool.aclose()
 
-    async def _transact(self, work: Work[T], *, single: bool) -> T:
+    async def _transact(self, work: Work[T], mode: Mode) -> T:
         loop = asyncio.get_running_loop()
         until = loop.time() + _TRY_FOR
         for attempt in range(_TRIES):
             try:
-                return await self._attempt(work, single=single)
+                return await self._attempt(work, mode)
             except _Again as again:
                 if again.at_once:
                     continue
@@ -111,10 +116,10 @@ class MysqlStore:
                 await asyncio.sleep(random.uniform(0, 0.005 * 2**attempt))
         raise AssertionError("unreachable")
 
-    async def _attempt(self, work: Work[T], *, single: bool) -> T:
+    async def _attempt(self, work: Work[T], mode: Mode) -> T:
         link = await self._pool.acquire()
         before = link.used
-        tx = MysqlTx(link, self._statements, single=single)
+        tx = MysqlTx(link, self._statements, mode)
         try:
             result = await work(tx)
             await tx.commit()

@@ -26,8 +26,24 @@ PLANNER: Mapping[str, str] = {
     "idle_in_transaction_session_timeout": "60s",
 }
 
-BEGIN_POOLED = "BEGIN; " + "; ".join(f"SET LOCAL {name} = '{value}'" for name, value in PLANNER.items())
-"""Behind a transaction pooler nothing of a session lasts, so each transaction brings its settings, in one message."""
+READER: Mapping[str, str] = {
+    # Listings have many optional filters: each is planned for the values it has, and may join and scan as it likes.
+    "plan_cache_mode": "force_custom_plan",
+    "enable_seqscan": "on",
+    "enable_hashjoin": "on",
+    "enable_mergejoin": "on",
+}
+
+
+def _begin(kind: str, settings: Mapping[str, str]) -> str:
+    """Begin a transaction with settings of its own, in one message."""
+    return "; ".join([kind, *(f"SET LOCAL {name} = '{value}'" for name, value in settings.items())])
+
+
+BEGIN = "BEGIN"
+BEGIN_POOLED = _begin("BEGIN", PLANNER)
+"""Behind a transaction pooler nothing of a session lasts, so each transaction brings its settings."""
+BEGIN_READ = _begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", {**PLANNER, **READER})
 
 
 class PlainConnection(asyncpg.Connection):

@@ -59,7 +59,11 @@ class PostgresStore:
 
     async def run(self, work: Work[T]) -> T:
         """See the port."""
-        return await self._transact(work, begin=pools.BEGIN_POOLED if self._pooled else "BEGIN")
+        return await self._transact(work, begin=pools.BEGIN_POOLED if self._pooled else pools.BEGIN)
+
+    async def read(self, work: Work[T]) -> T:
+        """See the port."""
+        return await self._transact(work, begin=pools.BEGIN_READ)
 
     async def single(self, work: Work[T]) -> T:
         """See the port."""
@@ -129,7 +133,7 @@ class PostgresStore:
         connection = await self._acquire()
         committing = begin is None
         try:
-            tx = PostgresTx(connection, self._statements)
+            tx = PostgresTx(connection, self._statements, autocommit=begin is None)
             if begin is not None:
                 await connection.execute(begin)
             result = await work(tx)

@@ -1,6 +1,7 @@
 """A transaction on PostgreSQL: sets travel as arrays."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from asyncpg import Connection
@@ -22,9 +23,10 @@ _READY = Status.READY.code
 class PostgresTx(SqlTx):
     """See `holdfast.store.port.Tx`."""
 
-    def __init__(self, connection: Connection, statements: Statements) -> None:
+    def __init__(self, connection: Connection, statements: Statements, *, autocommit: bool) -> None:
         super().__init__()
         self._connection = connection
+        self._autocommit = autocommit
         self._statements = statements
 
     async def rows(self, name: str, /, **parameters: Any) -> Sequence[Row]:
@@ -37,6 +39,15 @@ class PostgresTx(SqlTx):
         statement = self._statements[name]
         tag = await self._connection.execute(statement.text, *[parameters[p] for p in statement.parameters])
         return int(tag.rsplit(" ", 1)[1])
+
+    @asynccontextmanager
+    async def together(self) -> AsyncIterator[None]:
+        """Make one transaction of several statements, also where each would be one by itself."""
+        if not self._autocommit:
+            yield
+            return
+        async with self._connection.transaction():
+            yield
 
     async def insert_rows(self, jobs: Sequence[NewJob]) -> Instant:
         """Insert all; when that was."""

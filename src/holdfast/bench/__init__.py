@@ -1,0 +1,1 @@
+"""Measures the engine by its own public way, all guarantees on."""

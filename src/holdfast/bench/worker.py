@@ -1,0 +1,104 @@
+"""A worker with nothing in it: claims, decodes the payload, settles. What a real worker adds is measured against it."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable
+
+import msgspec
+
+from holdfast import __version__
+from holdfast.engine.engine import Engine
+from holdfast.engine.settle import Report
+from holdfast.model.ids import new_worker_id
+from holdfast.model.job import Job
+from holdfast.model.outcome import Succeeded
+from holdfast.model.time import seconds
+from holdfast.model.worker import WorkerInfo
+
+LEASE = seconds(60)
+BATCH = 500
+_AHEAD = 3 * BATCH
+_POLL = 1.0
+_DONE = Succeeded(b"null")
+
+
+class NoopWorker:
+    """Two tasks claim, two settle; jobs that end while a settle is in flight are settled together with the next."""
+
+    def __init__(self, engine: Engine, queue: str, goal: int, started: Callable[[Job], None] | None = None) -> None:
+        self.done = 0
+        self.reported = 0
+        self._engine = engine
+        self._queue = queue
+        self._goal = goal
+        self._started = started
+        self._held = 0
+        self._outbox: list[Report] = []
+        self._news = asyncio.Event()
+        self._room = asyncio.Event()
+        self._finished = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until `goal` jobs are settled."""
+        worker = WorkerInfo(new_worker_id(), "bench", socket.gethostname(), os.getpid(), __version__, self._queue, BATCH)
+        await self._engine.register(worker, LEASE)
+        self._claims = self._engine.claims(worker.id, [self._queue])
+        self._subscription = self._engine.listen([self._queue])
+        tasks = [asyncio.create_task(job) for job in (self._claim(), self._claim(), self._settle(), self._settle())]
+        tasks.append(asyncio.create_task(self._renew(worker)))
+        ended = asyncio.create_task(self._finished.wait())
+        await asyncio.wait([*tasks, ended], return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._subscription.close()
+        if not ended.done():
+            ended.cancel()
+            for task in tasks:
+                if not task.cancelled():
+                    task.result()
+        await self._engine.depart(worker.id)
+
+    async def _renew(self, worker: WorkerInfo) -> None:
+        while await self._engine.renew(worker.id, LEASE):
+            await asyncio.sleep(10)
+        raise RuntimeError("the bench lost its lease: the machine is overloaded")
+
+    async def _claim(self) -> None:
+        while True:
+            while self._held > _AHEAD:
+                self._room.clear()
+                await self._room.wait()
+            jobs = await self._claims.claim(BATCH)
+            if not jobs:
+                self._claims.heard(await self._subscription.wait(_POLL))
+                continue
+            self._subscription.reset()
+            self._held += len(jobs)
+            for job in jobs:
+                self._handle(job)
+            self._news.set()
+            await asyncio.sleep(0)
+
+    def _handle(self, job: Job) -> None:
+        if self._started:
+            self._started(job)
+        msgspec.json.decode(job.payload)
+        self._outbox.append(Report(job, _DONE))
+
+    async def _settle(self) -> None:
+        while True:
+            if not self._outbox:
+                self._news.clear()
+                await self._news.wait()
+                continue
+            batch, self._outbox = self._outbox[:BATCH], self._outbox[BATCH:]
+            settled = await self._engine.settle_many(batch)
+            if len(settled) != len(batch):
+                raise RuntimeError("a settle was refused: somebody else works on the bench's jobs")
+            self.done += len(batch)
+            self._held -= len(batch)
+            self._room.set()
+            if self.done >= self._goal:
+                self._finished.set()

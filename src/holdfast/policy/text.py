@@ -1,0 +1,9 @@
+"""Texts from outside, made fit to be stored and shown."""
+
+
+def clean(text: str, longest: int) -> str:
+    """At most `longest` characters, none of which a database or JSON refuses; what is cut is said."""
+    fit = text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")
+    if len(fit) <= longest:
+        return fit
+    return f"{fit[: max(0, longest - 40)]} … [{len(fit):,} characters in all]"[:longest]
