@@ -74,17 +74,12 @@ class MysqlTx(MovesTx):
             return []
         return [job_of(row) for row in await self.rows("held_by_ghosts", workers=items(ghosts), limit=limit)]
 
-    async def depart(self, worker: WorkerId) -> bool:
-        """See the port."""
-        return await self._strike("depart", worker)
-
     async def forget(self, workers: Collection[WorkerId]) -> int:
         """See the port."""
-        return sum([await self._strike("forget", worker) for worker in sorted(workers)])
-
-    async def _strike(self, name: str, worker: WorkerId) -> bool:
-        _, struck = await self.send(self.text("lock_worker", worker=worker), self.text(name, worker=worker))
-        return bool(struck.matched == 1)
+        for worker in sorted(workers):
+            # Before what it holds is looked at: this database may look first and lock the row afterwards.
+            self.later("lock_worker", worker=worker)
+        return await super().forget(workers)
 
     def _loads(self, rows: Sequence[str]) -> Iterator[list[str]]:
         """The rows in loads that one statement can carry."""

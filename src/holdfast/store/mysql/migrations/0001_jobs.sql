@@ -145,10 +145,10 @@ SELECT LOWER(CONCAT_WS('-', HEX(SUBSTR(id, 1, 4)), HEX(SUBSTR(id, 5, 2)), HEX(SU
   tenant, queue, type,
   ELT(status + 1, 'ready', 'running', 'succeeded', 'dead', 'cancelled', 'scheduled', 'retrying', 'blocked') AS status,
   priority, attempts, max_attempts,
-  TIMESTAMPADD(MICROSECOND, created_at, '1970-01-01 00:00:00.000000') AS created_at,
-  TIMESTAMPADD(MICROSECOND, scheduled_at, '1970-01-01 00:00:00.000000') AS scheduled_at,
-  TIMESTAMPADD(MICROSECOND, NULLIF(started_at, 0), '1970-01-01 00:00:00.000000') AS started_at,
-  TIMESTAMPADD(MICROSECOND, finished_at, '1970-01-01 00:00:00.000000') AS finished_at,
+  TIMESTAMPADD(MICROSECOND, created_at, TIMESTAMP '1970-01-01 00:00:00') AS created_at,
+  TIMESTAMPADD(MICROSECOND, scheduled_at, TIMESTAMP '1970-01-01 00:00:00') AS scheduled_at,
+  TIMESTAMPADD(MICROSECOND, NULLIF(started_at, 0), TIMESTAMP '1970-01-01 00:00:00') AS started_at,
+  TIMESTAMPADD(MICROSECOND, finished_at, TIMESTAMP '1970-01-01 00:00:00') AS finished_at,
   NULLIF(worker, 0) AS worker, CONVERT(payload USING utf8mb4) AS payload, CONVERT(result USING utf8mb4) AS result,
   CONVERT(attempt_log USING utf8mb4) AS attempt_log, reason
 FROM (

@@ -22,7 +22,3 @@ WHERE worker IN :workers AND status = 1 LIMIT :limit FOR UPDATE SKIP LOCKED;
 -- Rides holdfast_workers_expiry. Locked: a renewal or a claim waits for the verdict, another reaper passes by.
 SELECT id FROM holdfast_workers FORCE INDEX (holdfast_workers_expiry)
 WHERE expires_at <= clock() ORDER BY expires_at LIMIT :limit FOR UPDATE SKIP LOCKED;
-
--- name: lock_worker
--- Before what it holds is looked at: this database may look first and lock the row afterwards.
-SELECT id FROM holdfast_workers WHERE id = :worker FOR UPDATE;

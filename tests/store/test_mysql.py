@@ -1,0 +1,532 @@
+"""What is special to MySQL and MariaDB: plans, locks, connections, and what their errors become."""
+
+import asyncio
+import socket
+from urllib.parse import urlsplit
+
+import pytest
+from asyncmy.errors import IntegrityError, OperationalError, ProgrammingError
+
+from holdfast.errors import Misconfigured, OutcomeUnknown, Rejected, SchemaMismatch, Unavailable
+from holdfast.model.job import JobFilter, Page
+from holdfast.model.lane import Lane
+from holdfast.model.state import Status
+from holdfast.model.time import seconds
+from holdfast.store.mysql.driver import Link, Server
+from holdfast.store.mysql.errors import ambiguous, transient, translate
+from holdfast.store.mysql.literal import items, literal, table
+from holdfast.store.mysql.pool import Pool
+from holdfast.store.mysql.store import MysqlStore
+from holdfast.store.mysql.url import read_url
+from tests.support.builders import a_job, a_move, enter, lane_of, put, read, read_all, share, some_jobs, take
+from tests.support.clock import Console, console
+
+__all__ = ["console"]
+
+pytestmark = pytest.mark.databases("mysql")
+
+DIGITS = "(" + " UNION ALL ".join(f"SELECT {n} AS n" for n in range(10)) + ")"
+NUMBERS = (
+    "(SELECT a.n + 10 * b.n + 100 * c.n + 1000 * d.n + 10000 * e.n AS n "
+    f"FROM {DIGITS} a, {DIGITS} b, {DIGITS} c, {DIGITS} d, {DIGITS} e)"
+)
+
+
+async def fill(console, *, tenants, parked=0, status=0, worker=0):
+    """100,000 jobs in one statement, spread over the tenants."""
+    await console.run(
+        "INSERT INTO holdfast_live (parked, queue, tenant, priority, seq, id, created_at, due_at, worker, status, "
+        "max_attempts, type, payload) "
+        f"SELECT {parked}, 'mail', CONCAT('t', n MOD {tenants}), 0, 1 + n, UNHEX(MD5(CONCAT({status}, n))), 1, "
+        f"IF({status} IN (5, 6), n, NULL), {worker}, {status}, 5, 'send', '' FROM {NUMBERS} AS numbers"
+    )
+    await console.run("ANALYZE TABLE holdfast_live")
+
+
+async def explain(store, name, **parameters):
+    """The plan of a named statement: (table, key, extra) of each row."""
+
+    async def plan(tx):
+        (shown,) = await tx.send("EXPLAIN " + tx.text(name, **parameters))
+        return shown.rows
+
+    rows = await store.run(plan)
+    return [
+        (row[-8] if len(row) == 10 else row[2], row[-5] if len(row) == 10 else row[6], row[-1] or "") for row in rows
+    ]
+
+
+async def rows_read(store, work):
+    """How many rows the server looked at for this work."""
+
+    async def looked_at(tx):
+        (shown,) = await tx.send("SHOW SESSION STATUS LIKE 'Handler_read%'")
+        return sum(int(value) for _, value in shown.rows)
+
+    async def counting(tx):
+        before = await looked_at(tx)
+        await work(tx)
+        after = await looked_at(tx)
+        itself = await looked_at(tx) - after
+        return after - before - itself
+
+    return await store.run(counting)
+
+
+# Plans
+
+
+async def test_every_statement_that_locks_rides_its_index_in_its_order(store, console):
+    """P34: a sort would lock every candidate, and others would find nothing."""
+    await fill(console, tenants=10)
+    lane = {"queue": "mail", "tenant": "t1", "priority": 0, "floor": 0, "quota": 10}
+    ids = items([job.id for job in some_jobs(3)])
+    expected = {
+        "claim_lane": ("PRIMARY", lane),
+        "claim_lane_types": ("PRIMARY", lane | {"types": items(["send"])}),
+        "lock_live": ("holdfast_live_id", {"ids": ids}),
+        "lock_due": ("holdfast_live_due", {"limit": 10}),
+        "held_by": ("holdfast_live_held", {"worker": 7, "limit": 10}),
+        "expired": ("holdfast_workers_expiry", {"limit": 10}),
+        "lock_dead": ("PRIMARY", {"ids": ids}),
+        "lock_history": ("holdfast_history_id", {"ids": ids}),
+        "claimed": ("holdfast_live_id", {"ids": ids, "worker": 7, "at": 1}),
+    }
+    for name, (index, parameters) in expected.items():
+        for _, key, extra in await explain(store, name, **parameters):
+            assert (name, key) == (name, index)
+            assert not {"Using filesort", "Using temporary"} & set(extra.split("; ")), name
+
+
+async def test_a_claim_reads_the_rows_it_takes_and_no_others(store, console):
+    await fill(console, tenants=10)
+    worker = await enter(store)
+    shares = [share(Lane("mail", f"t{n}", 0), quota=10) for n in range(10)]
+    # Once to lock each, once to change it.
+    assert await rows_read(store, lambda tx: tx.claim(worker, shares, 100, None)) < 250
+
+
+async def test_a_claim_does_not_walk_over_jobs_that_wait(store, console):
+    await fill(console, tenants=1, parked=1, status=5)
+    worker = await enter(store)
+    job = a_job(tenant="t0")
+    await put(store, job)
+    taken = []
+
+    async def claim(tx):
+        taken.extend(await tx.claim(worker, [share(lane_of(job), quota=10)], 10, None))
+
+    assert await rows_read(store, claim) < 20
+    assert [held.id for held in taken] == [job.id]
+
+
+async def test_the_search_for_lanes_costs_by_lanes_and_not_by_jobs(store, console):
+    await fill(console, tenants=20)
+    assert await rows_read(store, lambda tx: tx.lanes(["mail"], 1000)) < 200
+
+
+async def test_the_search_for_lanes_does_not_walk_over_jobs_that_wait(store, console):
+    await fill(console, tenants=20, parked=1, status=5)
+    assert await rows_read(store, lambda tx: tx.lanes(["mail"], 1000)) < 20
+
+
+# Locks
+
+
+async def test_eight_claimers_at_once_all_get_rows(store):
+    """P34"""
+    await put(store, *some_jobs(100))
+    workers = [await enter(store) for _ in range(8)]
+    everyone = asyncio.Barrier(8)
+
+    async def claim(worker):
+        async def work(tx):
+            held = await tx.claim(worker, [share(quota=10)], 10, None)
+            await everyone.wait()  # all hold their rows at the same time
+            return held
+
+        return await store.run(work)
+
+    async with asyncio.timeout(30):
+        held = await asyncio.gather(*map(claim, workers))
+    assert [len(jobs) for jobs in held] == [10] * 8
+    assert len({job.id for jobs in held for job in jobs}) == 80
+
+
+async def test_a_claim_over_many_lanes_locks_in_all_of_them(store):
+    lanes = [Lane("mail", f"t{n}", 0) for n in range(5)]
+    await put(store, *(a_job(tenant=lane.tenant) for lane in lanes for _ in range(2)))
+    first, second = await enter(store), await enter(store)
+    shares = [share(lane, quota=1) for lane in lanes]
+
+    async def work(tx):
+        mine = await tx.claim(first, shares, 5, None)
+        others = await asyncio.wait_for(take(store, second, *shares), 10)
+        return mine, others
+
+    mine, others = await store.run(work)
+    assert len(mine) == len(others) == 5
+    assert not {job.id for job in mine} & {job.id for job in others}
+    assert sorted(job.tenant for job in mine) == sorted(job.tenant for job in others) == [lane.tenant for lane in lanes]
+
+
+async def test_a_claim_over_shallow_lanes_looks_on_until_it_is_full(store):
+    lanes = [Lane("mail", f"t{n}", 0) for n in range(60)]
+    await put(store, *(a_job(tenant=lane.tenant) for lane in lanes))
+    worker = await enter(store)
+    held = await take(store, worker, *(share(lane, quota=10) for lane in lanes), limit=45)
+    assert [job.tenant for job in held] == [lane.tenant for lane in lanes[:45]]
+
+
+async def test_a_deadlock_runs_the_work_again(store):
+    """F22"""
+    one, other = [await enter(store) for _ in range(2)]
+    first_locks = asyncio.Barrier(2)
+    runs = 0
+
+    async def lock(tx, worker):
+        await tx.rows("lock_worker", worker=worker)
+
+    async def work(tx, mine, theirs):
+        nonlocal runs
+        runs += 1
+        await lock(tx, mine)
+        if runs <= 2:
+            await first_locks.wait()
+        await lock(tx, theirs)
+        return mine
+
+    async with asyncio.timeout(30):
+        done = await asyncio.gather(
+            store.run(lambda tx: work(tx, one, other)), store.run(lambda tx: work(tx, other, one))
+        )
+    assert done == [one, other]
+    assert runs == 3
+
+
+async def test_a_renewal_that_changes_nothing_is_no_lost_lease(database_url):
+    """P36: the server counts rows that matched, not those that changed."""
+    frozen = await MysqlStore.open(database_url, clock="1000000000000000")
+    try:
+        worker = await enter(frozen)
+        for _ in range(2):
+            assert await frozen.single(lambda tx: tx.renew(worker, seconds(15)))
+    finally:
+        await frozen.aclose()
+
+
+# Values
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["plain", "", "it's", 'a "b"', "back\\slash", "%s", ":name", "; DROP TABLE x", "new\nline", "\x00", "ü€𐍈", "a'--"],
+)
+async def test_any_text_comes_back_as_it_went_in(store, value):
+    job = a_job(concurrency_key=value, payload=value.encode())
+    await put(store, job)
+    worker = await enter(store)
+    (held,) = await take(store, worker)
+    await store.run(lambda tx: tx.apply([a_move(held, Status.CANCELLED, reason=value, result=value.encode())]))
+    found = await read(store, job)
+    assert (found.concurrency_key, found.payload, found.result, found.reason) == (
+        value,
+        value.encode(),
+        value.encode(),
+        value,
+    )
+
+
+async def test_texts_that_differ_in_nature_stand_in_one_column(store):
+    """Plain and unusual ones, and none at all, moved by one statement."""
+    reasons = ["plain", "it's ü", None]
+    jobs = some_jobs(3)
+    await put(store, *jobs)
+    held = await take(store, await enter(store))
+    moves = [a_move(job, Status.CANCELLED, reason=reason) for job, reason in zip(held, reasons, strict=True)]
+    await store.run(lambda tx: tx.apply(moves))
+    assert [job.reason for job in await read_all(store, [job.id for job in jobs])] == reasons
+
+
+@pytest.mark.parametrize("one, other", [("key", "key "), ("key", "KEY"), ("é", "e"), ("straße", "strasse")])
+async def test_keys_are_the_same_only_byte_for_byte(store, one, other):
+    made = await put(store, a_job(idempotency_key=one), a_job(idempotency_key=other))
+    assert [each.repeats for each in made] == [None, None]
+
+
+async def test_a_value_that_does_not_fit_is_refused_and_not_cut(store):
+    with pytest.raises(Rejected):
+        await put(store, a_job(type="x" * 129))
+    with pytest.raises(Rejected):
+        await put(store, a_job(tenant="ü"))
+    assert not await store.run(lambda tx: tx.find(JobFilter(), Page()))
+
+
+async def test_a_batch_larger_than_a_packet_goes_in_whole(store, console):
+    packet = int(await console.value("SELECT @@max_allowed_packet"))
+    jobs = some_jobs(5, payload=b"x" * (packet // 8))
+    assert sum(2 * len(job.payload) for job in jobs) > packet
+    await put(store, *jobs)
+    held = await take(store, await enter(store))
+    assert [job.id for job in held] == [job.id for job in jobs]
+    await store.run(lambda tx: tx.apply([a_move(job, Status.DEAD) for job in held]))
+    assert {job.status for job in await read_all(store, [job.id for job in jobs])} == {Status.DEAD}
+
+
+async def test_a_job_larger_than_a_packet_is_refused_with_the_setting_to_raise(store, console):
+    packet = int(await console.value("SELECT @@max_allowed_packet"))
+    with pytest.raises(Rejected, match="max_allowed_packet"):
+        await put(store, a_job(payload=b"x" * (packet // 2)))
+    await put(store, a_job())
+
+
+def test_a_literal_of_an_unusual_text_holds_no_quote_of_its_own():
+    assert literal("a'b\\") == "_utf8mb4 x'6127625c'"
+    assert literal(b"'") == "x'27'"
+    assert table(("a", "b"), [(1, None), (2, b"x")]) == "(SELECT 1 AS a,NULL AS b UNION ALL SELECT 2,x'78')"
+
+
+# Connections
+
+
+async def connections(console):
+    """Those of the store, by their ids."""
+    rows = await console.run(
+        "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()"
+    )
+    return {row[0] for row in rows}
+
+
+async def test_a_connection_that_died_while_idle_is_not_noticed_by_anybody(store, console, database_url):
+    before = await connections(console)
+    fresh = await MysqlStore.open(database_url)
+    try:
+        for died in await connections(console) - before:
+            await console.run(f"KILL {died}")
+        worker = await enter(fresh)
+        assert worker in {row.info.id for row in await fresh.run(lambda tx: tx.workers())}
+    finally:
+        await fresh.aclose()
+
+
+async def test_a_connection_that_breaks_in_the_work_means_that_nothing_happened(store, console):
+    job = a_job()
+
+    async def work(tx):
+        await tx.insert([job], key_retention=seconds(60))
+        (own,) = await tx.send("SELECT CONNECTION_ID()")
+        await console.run(f"KILL {own.rows[0][0]}")
+        await tx.now()
+
+    with pytest.raises(Unavailable) as caught:
+        await store.run(work)
+    assert not isinstance(caught.value, OutcomeUnknown)
+    assert not await read_all(store, [job.id])
+
+
+async def test_a_connection_that_breaks_at_the_commit_leaves_the_outcome_unknown(store, console):
+    async def work(tx):
+        await tx.insert([a_job()], key_retention=seconds(60))
+        (own,) = await tx.send("SELECT CONNECTION_ID()")
+        await console.run(f"KILL {own.rows[0][0]}")
+
+    with pytest.raises(OutcomeUnknown):
+        await store.run(work)
+
+
+async def test_a_cancelled_work_leaves_no_lock_and_no_broken_connection_behind(store):
+    job = a_job()
+    await put(store, job)
+    worker = await enter(store)
+    holds = asyncio.Event()
+
+    async def work(tx):
+        await tx.claim(worker, [share()], 10, None)
+        holds.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(store.run(work))
+    await holds.wait()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+    async def taken():
+        return await take(store, worker)
+
+    async with asyncio.timeout(30):
+        while not (held := await taken()):  # until the server has noticed that the connection is gone
+            await asyncio.sleep(0.01)
+    assert (held[0].id, held[0].fence) == (job.id, 1)
+
+
+async def test_who_waits_too_long_for_a_connection_is_told_so(database_url):
+    address = read_url(database_url)
+    pool = Pool(lambda: Link.connect(address), 1, wait=0.01)
+    link = await pool.acquire()
+    with pytest.raises(Unavailable, match="no database connection was free"):
+        await pool.acquire()
+    pool.release(link)
+    assert await pool.acquire() is link
+    pool.release(link)
+    await pool.aclose()
+    with pytest.raises(Unavailable, match="closed"):
+        await pool.acquire()
+
+
+async def test_a_message_that_takes_too_long_costs_its_connection(database_url):
+    link = await Link.connect(read_url(database_url))
+    with pytest.raises(TimeoutError):
+        await link.send("SELECT SLEEP(30)", timeout=0.05)
+    assert not link.usable()
+
+
+# The schema
+
+
+async def test_ten_nodes_migrate_at_once(empty_database_url):
+    stores = [await MysqlStore.open(empty_database_url) for _ in range(10)]
+    try:
+        with pytest.raises(SchemaMismatch, match="holdfast migrate"):
+            await stores[0].check_schema()
+        with pytest.raises(SchemaMismatch, match="holdfast migrate"):
+            await put(stores[0], a_job())
+        done = await asyncio.gather(*(each.migrate() for each in stores))
+        assert sorted(map(len, done))[:-1] == [0] * 9
+        for each in stores:
+            await each.check_schema()
+    finally:
+        for each in stores:
+            await each.aclose()
+
+
+async def test_a_newer_schema_is_refused(empty_database_url):
+    opened = await MysqlStore.open(empty_database_url)
+    try:
+        await opened.migrate()
+        await opened._on_link(
+            lambda link: link.send("INSERT INTO holdfast_schema (version, name, checksum) VALUES (9999, 'later', 'x')")
+        )
+        with pytest.raises(SchemaMismatch, match="9999"):
+            await opened.check_schema()
+        with pytest.raises(SchemaMismatch, match="9999"):
+            await opened.migrate()
+    finally:
+        await opened.aclose()
+
+
+async def test_the_view_for_people_shows_words_and_utc(store, console):
+    job = a_job(payload=b'{"to": "you"}')
+    await put(store, job)
+    await console.run("SET time_zone = '+05:00'")
+    row = (await console.run("SELECT id, status, payload, started_at, worker, created_at FROM holdfast_jobs"))[0]
+    assert row[:5] == (str(job.id), "ready", '{"to": "you"}', None, None)
+    assert abs((row[5] - (await console.value("SELECT UTC_TIMESTAMP(6)"))).total_seconds()) < 3600
+
+
+# Words
+
+
+async def refusal(url, kind=Misconfigured):
+    with pytest.raises(kind) as caught:
+        await MysqlStore.open(url)
+    text = str(caught.value)
+    assert "HOLDFAST_DATABASE_URL" in text
+    assert "\n" not in text
+    assert "s3cret" not in text
+    return text
+
+
+async def test_what_is_wrong_with_the_url_is_said_in_one_line(database_url):
+    parts = urlsplit(database_url)
+    server = f"{parts.hostname}:{parts.port}"
+    assert "password" in await refusal(f"mysql://holdfast:s3cret@{server}/holdfast")
+    assert "names no database" in await refusal(f"mysql://holdfast:s3cret@{server}")
+    assert "names no user" in await refusal(f"mysql://{server}/holdfast")
+    assert "charset" in await refusal(f"mysql://holdfast:s3cret@{server}/holdfast?charset=latin1")
+    assert "ssl=perhaps" in await refusal(f"mysql://holdfast:s3cret@{server}/holdfast?ssl=perhaps")
+    assert "port" in await refusal("mysql://holdfast:s3cret@localhost:port/holdfast")
+    assert "CREATE DATABASE" in await refusal(parts._replace(path="/no_such_database").geturl())
+
+
+async def test_a_server_that_is_away_is_said_in_one_line():
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        port = reserved.getsockname()[1]
+        assert "cannot be reached" in await refusal(f"mysql://holdfast:s3cret@127.0.0.1:{port}/holdfast", Unavailable)
+    assert "cannot be reached" in await refusal("mysql://holdfast:s3cret@nowhere.invalid/holdfast", Unavailable)
+
+
+async def test_a_user_that_may_not_create_tables_is_told_so(empty_database_url):
+    parts = urlsplit(empty_database_url)
+    database = parts.path.lstrip("/")
+    user = f"{database[-20:]}@'%'"
+    async with Console(empty_database_url) as console:
+        await console.run(f"CREATE USER {user} IDENTIFIED BY 's3cret'")
+        try:
+            await console.run(f"GRANT SELECT ON `{database}`.* TO {user}")
+            url = f"mysql://{database[-20:]}:s3cret@{parts.hostname}:{parts.port}/{database}"
+            opened = await MysqlStore.open(url)
+            with pytest.raises(Misconfigured, match="may not do this"):
+                await opened.migrate()
+            await opened.aclose()
+        finally:
+            await console.run(f"DROP USER {user}")
+
+
+def test_a_percent_sign_in_a_url_is_a_code():
+    address = read_url("mariadb://me%40home:p%2Fw%C3%BC@db:3307/jobs?unix_socket=/run/db.sock")
+    assert address[:6] == ("db", 3307, "me@home", "p/wü", "jobs", "/run/db.sock")
+    assert str(address) == "me@home@/run/db.sock/jobs"
+
+
+@pytest.mark.parametrize(
+    "greeting, expected",
+    [
+        ("5.5.5-10.11.6-MariaDB-0+deb12u1", ("mariadb", "10.11.6")),
+        ("10.6.0-MariaDB", ("mariadb", "10.6.0")),
+        ("11.8.2-MariaDB-ubu2404", ("mariadb", "11.8.2")),
+        ("8.0.1-dmr", ("mysql", "8.0.1")),
+        ("9.4.0", ("mysql", "9.4.0")),
+    ],
+)
+def test_servers_that_are_new_enough(greeting, expected):
+    assert Server.read(greeting) == expected
+
+
+@pytest.mark.parametrize("greeting", ["5.7.44-log", "5.5.5-10.5.29-MariaDB", "8.0.0-dmr", "TiDB"])
+def test_servers_that_are_too_old(greeting):
+    with pytest.raises(Misconfigured, match="HOLDFAST_DATABASE_URL"):
+        Server.read(greeting)
+
+
+@pytest.mark.parametrize(
+    "error, kind",
+    [
+        (ProgrammingError(1146, "Table 'x.holdfast_live' doesn't exist"), SchemaMismatch),
+        (OperationalError(1142, "INSERT command denied"), Misconfigured),
+        (OperationalError(1290, "running with the --read-only option"), Unavailable),
+        (OperationalError(2013, "Lost connection"), Unavailable),
+        (OperationalError(1040, "Too many connections"), Unavailable),
+        (IntegrityError(1062, "Duplicate entry"), Rejected),
+        (TimeoutError(), Unavailable),
+        (ConnectionResetError("reset"), Unavailable),
+    ],
+)
+def test_what_the_errors_of_the_driver_become(error, kind):
+    assert type(translate(error)) is kind
+
+
+def test_which_errors_are_tried_again_and_which_leave_a_commit_unknown():
+    assert [code for code in (1213, 1205, 1062, 2013, 1927) if transient(OperationalError(code, ""))] == [1213, 1205]
+    assert [code for code in (1213, 1062, 2013, 1927, 1317) if ambiguous(OperationalError(code, ""))] == [
+        2013,
+        1927,
+        1317,
+    ]
+    assert ambiguous(TimeoutError())
+
+
+async def test_the_server_is_named(store, console):
+    info = await store.info()
+    assert info.name == ("mariadb" if "MariaDB" in await console.value("SELECT VERSION()") else "mysql")
+    assert (info.pooled, info.listens) == (False, False)
