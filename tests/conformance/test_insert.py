@@ -190,6 +190,15 @@ async def test_an_id_that_exists_is_refused_and_nothing_of_its_batch_stays(store
     assert [answer.repeats for answer in again] == [None, None]
 
 
+async def test_an_id_that_exists_is_refused_by_a_single_statement_too(store):
+    job = a_job()
+    await put(store, job)
+    for _ in range(20):  # more often than there are connections: none is spoilt by it
+        with pytest.raises(Rejected):
+            await store.single(lambda tx: tx.insert([job], key_retention=days(1)))
+    assert (await read(store, job)).status is Status.READY
+
+
 async def test_an_id_given_twice_in_one_batch_is_refused(store):
     job = a_job()
     with pytest.raises(Rejected):

@@ -16,7 +16,7 @@ from tests.support.builders import Undone, undone
 from tests.support.eventually import PATIENCE, eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from holdfast.store.port import Store, Tx, Work
     from tests.support.clock import Console
@@ -163,18 +163,35 @@ class Held(Around):
 
 
 class Faulty(Around):
-    """Fails the transactions whose turn it is: before they begin, or after they were committed."""
+    """Fails the transactions whose turn it is, in order: before they begin, or after they were committed."""
 
-    def __init__(self, store: Store, *, before: Iterable[Exception] = (), after: Iterable[Exception] = ()) -> None:
+    def __init__(self, store: Store, *turns: Fault | None) -> None:
         super().__init__(store)
-        self.before = list(before)
-        self.after = list(after)
+        self.turns = list(turns)
 
     async def transact(self, go: Callable[[Work[A]], Awaitable[A]], work: Work[A]) -> A:
         """Fail, or do it and say that it failed, or do it."""
-        if self.before:
-            raise self.before.pop(0)
+        turn = self.turns.pop(0) if self.turns else None
+        if turn and not turn.committed:
+            raise turn.error
         result = await go(work)
-        if self.after:
-            raise self.after.pop(0)
+        if turn:
+            raise turn.error
         return result
+
+
+class Fault(NamedTuple):
+    """What happens to a transaction, and what is told of it."""
+
+    error: Exception
+    committed: bool
+
+
+def before(error: Exception) -> Fault:
+    """It fails before it began."""
+    return Fault(error, committed=False)
+
+
+def after(error: Exception) -> Fault:
+    """It is committed, but this is what is heard."""
+    return Fault(error, committed=True)
