@@ -1,9 +1,14 @@
 """Builds the parts from settings: the one module that names concrete adapters."""
 
+from typing import Any
 from urllib.parse import urlsplit
 
+from holdfast.config import Settings
+from holdfast.engine.engine import Engine, EngineRules
 from holdfast.errors import Misconfigured
-from holdfast.store.port import Store
+from holdfast.model.job import RetryRule
+from holdfast.store.port import Retention, Store
+from holdfast.telemetry.emit import Emit, log_event
 
 _SETTING = "HOLDFAST_DATABASE_URL"
 
@@ -32,3 +37,32 @@ async def open_store(url: str, *, clock: str | None = None, pool_size: int = 10)
                 f"{_SETTING}: {scheme or url!r} is not a database holdfast knows; "
                 "use postgresql://…, mysql://… or sqlite:///path/to/file.db"
             )
+
+
+def engine_rules(settings: Settings) -> EngineRules:
+    """The defaults of an installation, from its settings."""
+    return EngineRules(
+        retry=RetryRule(settings.backoff_base, settings.backoff_max, settings.backoff_jitter),
+        max_attempts=settings.max_attempts,
+        key_retention=settings.keys_kept,
+        retention=Retention(history=settings.history_kept, dead=settings.dead_kept),
+    )
+
+
+async def open_engine(settings: Settings, *, migrate: bool = False, emit: Emit = log_event) -> Engine:
+    """An engine on the database of the settings, whose schema must be right; `migrate` makes it so first."""
+    store = await open_store(settings.database_url, pool_size=settings.pool_size)
+    try:
+        if migrate:
+            await store.migrate()
+        return await Engine.open(store, engine_rules(settings), emit=emit)
+    except BaseException:
+        await store.aclose()
+        raise
+
+
+def mysql_arguments(url: str) -> dict[str, Any]:
+    """How the driver of MySQL is called for a URL, for a session beside the store."""
+    from holdfast.store.mysql.url import read_url
+
+    return read_url(url).arguments()

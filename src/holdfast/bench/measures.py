@@ -83,7 +83,7 @@ async def pick_up(engine: Engine, jobs: int, *, progress: Progress, gap: float =
     worker = NoopWorker(engine, QUEUE, jobs, started=note)
     running = asyncio.create_task(worker.run())
     for i in range(jobs):
-        await asyncio.sleep(random.uniform(0.5, 1.5) * gap)  # noqa: S311 - spreads load, guards nothing
+        await asyncio.sleep(random.uniform(0.5, 1.5) * gap)
         receipt = await engine.submit(_spec(i, 1))
         submitted[hash(receipt.id)] = time.perf_counter()
         progress(1)

@@ -9,10 +9,9 @@ import msgspec
 
 from holdfast import __version__
 from holdfast.engine.engine import Engine
-from holdfast.engine.settle import Report
 from holdfast.model.ids import new_worker_id
 from holdfast.model.job import Job
-from holdfast.model.outcome import Succeeded
+from holdfast.model.outcome import Report, Succeeded
 from holdfast.model.time import seconds
 from holdfast.model.worker import WorkerInfo
 
@@ -41,7 +40,8 @@ class NoopWorker:
 
     async def run(self) -> None:
         """Until `goal` jobs are settled."""
-        worker = WorkerInfo(new_worker_id(), "bench", socket.gethostname(), os.getpid(), __version__, self._queue, BATCH)
+        host, pid = socket.gethostname(), os.getpid()
+        worker = WorkerInfo(new_worker_id(), "bench", host, pid, __version__, self._queue, BATCH)
         await self._engine.register(worker, LEASE)
         self._claims = self._engine.claims(worker.id, [self._queue])
         self._subscription = self._engine.listen([self._queue])
@@ -61,7 +61,7 @@ class NoopWorker:
         await self._engine.depart(worker.id)
 
     async def _renew(self, worker: WorkerInfo) -> None:
-        while await self._engine.renew(worker.id, LEASE):
+        while await self._engine.renew(worker.id, LEASE):  # noqa: ASYNC110 - a beat: there is nothing to wait for
             await asyncio.sleep(10)
         raise RuntimeError("the bench lost its lease: the machine is overloaded")
 

@@ -1,0 +1,86 @@
+"""`holdfast`: the table of commands, each imported when it is asked for, and the one way they end."""
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+from holdfast import __version__
+from holdfast.cli.exits import INTERRUPTED, OK, code_of, one_line
+from holdfast.cli.options import settings_options
+
+COMMANDS = {
+    "up": "holdfast.cli.up:up",
+    "work": "holdfast.cli.work:work",
+    "migrate": "holdfast.cli.migrate:migrate",
+    "bench": "holdfast.cli.bench:bench",
+}
+"""Each command by its name, as `module:function`."""
+
+HELP = {
+    "up": "Run everything in one go: API, dashboard, worker, on SQLite by default.",
+    "work": "Run a worker: a supervisor with worker processes.",
+    "migrate": "Bring the database's schema up to date, or look at it.",
+    "bench": "Measure this machine and this database.",
+}
+"""One line each for the overview, so that it imports no command."""
+
+
+class Commands(click.Group):
+    """A group whose commands are named in a table and imported when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the table's order."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, its module imported now."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, function = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(module), function)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The overview."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, HELP[name]) for name in COMMANDS])
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@settings_options()
+@click.version_option(__version__, message="holdfast %(version)s")
+def cli() -> None:
+    """Background jobs that are not lost, on the database you already run.
+
+    Settings come from flags, then the environment (HOLDFAST_…), then holdfast.toml, then defaults.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command; whatever goes wrong ends as one line on standard error and an exit code."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """As `main`, giving the exit code."""
+    try:
+        code = cli.main(arguments, prog_name="holdfast", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except Exception as error:  # the last line of every command
+        if os.environ.get("HOLDFAST_DEBUG") == "1":
+            raise
+        print(f"holdfast: {one_line(error)}", file=sys.stderr)
+        return code_of(error)
+    return code if isinstance(code, int) else OK

@@ -1,0 +1,109 @@
+"""`holdfast migrate`: bring the schema up to date, show where it stands, print the SQL for review."""
+
+import click
+
+from holdfast.bench.console import dialect_of, is_there, open_console
+from holdfast.cli.exits import FAILED, OK, starting
+from holdfast.cli.options import with_settings
+from holdfast.cli.render import as_json, table
+from holdfast.cli.running import run
+from holdfast.compose import open_store
+from holdfast.config import Settings, shown_url
+from holdfast.errors import SchemaMismatch
+from holdfast.store import migrate as schema
+from holdfast.store.migrate import Applied, Step
+
+
+@click.group(invoke_without_command=True)
+@with_settings()
+@click.option("--json", "json", is_flag=True, help="for programs")
+@click.pass_context
+def migrate(context: click.Context, settings: Settings, *, json: bool) -> None:
+    """Bring the database's schema up to this version of holdfast.
+
+    Safe while nodes run and on many nodes at once. Without a command it migrates.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    done = run(_up(settings))
+    if json:
+        print(as_json({"applied": done}))
+    elif done:
+        print("\n".join(f"applied {name}" for name in done))
+    else:
+        print(f"up to date: {shown_url(settings.database_url)}")
+
+
+@migrate.command()
+@with_settings()
+@click.option("--json", "json", is_flag=True, help="for programs")
+def status(settings: Settings, *, json: bool) -> int:
+    """Show which steps the database has. Exit code 1 if some are missing."""
+    known = schema.steps(dialect_of(settings.database_url))
+    had = {done.version: done for done in run(_applied(settings))}
+    missing = schema.pending(known, list(had.values()))
+    names = [f"{step.version:04d}_{step.name}" for step in known]
+    states = ["pending" if step in missing else "applied" for step in known]
+    if json:
+        print(as_json({"steps": [{"name": n, "state": s} for n, s in zip(names, states, strict=True)]}))
+    else:
+        table(["step", "state"], list(zip(names, states, strict=True)))
+    return FAILED if missing else OK
+
+
+@migrate.command()
+@with_settings()
+@click.option("--all", "everything", is_flag=True, help="all steps, also those the database has; does not connect")
+def sql(settings: Settings, *, everything: bool) -> None:
+    """Print the SQL of the steps that are missing, for review. Changes nothing."""
+    known = schema.steps(dialect_of(settings.database_url))
+    steps = known if everything else schema.pending(known, run(_applied(settings)))
+    if not steps:
+        print("-- up to date: nothing to apply")
+    for step in steps:
+        print(_as_sql(step))
+
+
+def _as_sql(step: Step) -> str:
+    line = "-" * 60
+    return (
+        f"-- {line}\n-- step {step.version:04d}_{step.name}, checksum {step.checksum}\n-- {line}\n{step.sql.rstrip()}\n"
+    )
+
+
+async def _up(settings: Settings) -> list[str]:
+    with starting(settings):
+        store = await open_store(settings.database_url, pool_size=2)
+        try:
+            return await store.migrate()
+        finally:
+            await store.aclose()
+
+
+async def _applied(settings: Settings) -> list[Applied]:
+    """What the database says it has; the store is opened first, for its checks and its words."""
+    if dialect_of(settings.database_url) == "sqlite" and not is_there(settings.database_url):
+        return []  # to look must not make it
+    with starting(settings):
+        store = await open_store(settings.database_url, pool_size=2)
+        try:
+            await store.check_schema()
+        except SchemaMismatch:
+            pass  # just what is asked
+        finally:
+            await store.aclose()
+    console = await open_console(settings.database_url)
+    try:
+        if not await console.rows(_HAS_TABLE[console.dialect]):
+            return []
+        rows = await console.rows("SELECT version, name, checksum FROM holdfast_schema ORDER BY version")
+        return [Applied(*row) for row in rows]
+    finally:
+        await console.aclose()
+
+
+_HAS_TABLE = {
+    "postgres": "SELECT 1 WHERE to_regclass('holdfast_schema') IS NOT NULL",
+    "mysql": "SHOW TABLES LIKE 'holdfast_schema'",
+    "sqlite": "SELECT 1 FROM sqlite_schema WHERE name = 'holdfast_schema'",
+}

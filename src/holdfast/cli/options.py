@@ -1,0 +1,78 @@
+"""Options that are settings: made from the table of settings, and handed to a command as its `Settings`."""
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from holdfast.config import KNOWN, Settings, load
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_BY_KEY = {setting.key: setting for setting in KNOWN}
+
+
+def settings_options(*keys: str) -> Callable[[F], F]:
+    """Give a command `--database-url`, `--config` and the flags of these settings.
+
+    They may stand before or after the command's name; what stands after it wins. The values are kept in the
+    context, where `with_settings` finds them.
+    """
+    wanted = ("database_url", *keys)
+
+    def decorate(command: F) -> F:
+        @functools.wraps(command)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            given = {key: kwargs.pop(key) for key in wanted}
+            _remember(given, kwargs.pop("config"))
+            return command(*args, **kwargs)
+
+        decorated: Any = click.option(
+            "--config", metavar="FILE", type=click.Path(path_type=Path), help="settings, instead of ./holdfast.toml"
+        )(run)
+        for key in reversed(wanted):
+            setting = _BY_KEY[key]
+            decorated = click.option(setting.flag, key, metavar="VALUE", help=f"{setting.help} [{setting.variable}]")(
+                decorated
+            )
+        made: F = decorated
+        return made
+
+    return decorate
+
+
+def with_settings(*keys: str) -> Callable[[F], F]:
+    """As `settings_options`, and the command gets the settings of this process as its first argument."""
+
+    def decorate(command: F) -> F:
+        @functools.wraps(command)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            return command(current_settings(), *args, **kwargs)
+
+        return settings_options(*keys)(run)  # type: ignore[return-value]
+
+    return decorate
+
+
+def current_settings() -> Settings:
+    """The settings of this process, by the flags given so far; raises `Misconfigured`."""
+    flags: dict[str, object] = {}
+    file: Path | None = None
+    context: click.Context | None = click.get_current_context()
+    while context is not None:  # from the innermost command outwards: what stands later wins
+        own = context.meta.get(_place(context), ({}, None))
+        flags = own[0] | flags
+        file = file or own[1]
+        context = context.parent
+    return load(flags, file=file)
+
+
+def _remember(given: dict[str, object], file: Path | None) -> None:
+    context = click.get_current_context()
+    context.meta[_place(context)] = ({key: value for key, value in given.items() if value is not None}, file)
+
+
+def _place(context: click.Context) -> str:
+    return f"holdfast.settings {context.command_path}"

@@ -1,0 +1,156 @@
+"""What an installation can choose: the values, and for each its names, its kind and what it is for."""
+
+import os
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from holdfast.config.values import Ratio, Reader, Span, Text, Url, Whole, Word
+from holdfast.model.time import Duration, days, seconds
+
+PREFIX = "HOLDFAST_"
+DATABASES = ("postgresql", "postgres", "mysql", "mariadb", "sqlite")
+
+_PASSWORD = re.compile(r"(?<=://)([^/?#:@]*):(.*)(?=@)", re.DOTALL)
+_SECRET_OPTION = re.compile(r"(?i)([?&](?:password|passwd|sslpassword)=)[^&#]*")
+
+
+def shown_url(url: str) -> str:
+    """A URL as people may see it: the password masked."""
+    return _SECRET_OPTION.sub(r"\1***", _PASSWORD.sub(r"\1:***", url))
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """What an installation can choose. `sources` tells where each value came from that is not a default."""
+
+    database_url: str = "sqlite:///holdfast.db"
+    redis_url: str | None = None
+    host: str = "127.0.0.1"
+    port: int = 8080
+    admin_key: str | None = None
+    worker_id: str = ""
+    worker_pool_size: int = 0
+    job_queue_size: int = 100
+    poll_interval: Duration = seconds(1)
+    lease: Duration = seconds(15)
+    backoff_base: Duration = seconds(1)
+    backoff_max: Duration = seconds(300)
+    backoff_jitter: float = 0.2
+    max_attempts: int = 5
+    fail_rate: float = 0.0
+    drain: Duration = seconds(30)
+    log_format: str = "text"
+    history_kept: Duration = days(7)
+    dead_kept: Duration = days(30)
+    keys_kept: Duration = days(7)
+    pool_size: int = 10
+    sources: Mapping[str, str] = {}
+
+    @property
+    def renewal(self) -> Duration:
+        """How often leases are renewed: two renewals may fail before one runs out."""
+        return Duration(self.lease // 3)
+
+    @property
+    def processes(self) -> int:
+        """How many worker processes to run."""
+        return self.worker_pool_size or os.cpu_count() or 1
+
+    def __repr__(self) -> str:
+        """Without secrets: settings end up in logs."""
+        shown = [f"{each.field}={each.shown(getattr(self, each.field))}" for each in KNOWN]
+        return f"Settings({', '.join(shown)})"
+
+
+class Setting(NamedTuple):
+    """One setting. `key` is its name in `holdfast.toml`; flag and variable are made of it."""
+
+    key: str
+    field: str
+    reader: Reader
+    help: str
+    bare: tuple[str, ...] = ()
+    """Further variables it answers to; the prefixed one wins."""
+    secret: bool = False
+
+    @property
+    def flag(self) -> str:
+        """Its name on the command line, where a command takes it."""
+        return f"--{self.key.replace('_', '-')}"
+
+    @property
+    def variable(self) -> str:
+        """Its name in the environment."""
+        return PREFIX + self.key.upper()
+
+    def shown(self, value: object) -> str:
+        """The value as people may see it."""
+        if value is None or value == "":
+            return repr(value)
+        if self.secret:
+            return "***"
+        return repr(shown_url(value) if isinstance(value, str) else value)
+
+
+KNOWN: tuple[Setting, ...] = (
+    Setting(
+        "database_url", "database_url", Url(DATABASES, "postgresql://…, mysql://… or sqlite:///path/to/file.db"),
+        "where the jobs are kept", ("DATABASE_URL", "DB_DSN"),
+    ),
+    Setting(
+        "redis_url", "redis_url", Url(("redis", "rediss", "unix"), "redis://host:6379/0"),
+        "a Redis that wakes, caches and counts; nothing is lost without it",
+    ),
+    Setting("host", "host", Text("an address or a host name"), "the address the API listens on"),
+    Setting("port", "port", Whole(0, 65_535), "the port the API listens on; 0 takes a free one", ("PORT",)),
+    Setting("admin_key", "admin_key", Text("a text in one line"), "the key of the first administrator", secret=True),
+    Setting(
+        "worker_id", "worker_id", Text("a text in one line"),
+        "what this node is called in the register of workers; by default the machine's name", ("WORKER_ID",),
+    ),
+    Setting(
+        "worker_pool_size", "worker_pool_size", Whole(0, 1_024),
+        "worker processes on this node; 0 is one for each core", ("WORKER_POOL_SIZE",),
+    ),
+    Setting(
+        "job_queue_size", "job_queue_size", Whole(1, 10_000),
+        "jobs a worker process holds at the most, waiting ones included", ("JOB_QUEUE_SIZE",),
+    ),
+    Setting(
+        "poll_interval_ms", "poll_interval", Span("ms", Duration(1_000), "250ms"),
+        "how long an idle worker waits for a wake-up before it looks by itself", ("POLL_INTERVAL_MS",),
+    ),
+    Setting(
+        "lease_seconds", "lease", Span("s", seconds(1), "15s"),
+        "how long a worker that says nothing keeps its jobs; renewed every third of it", ("LEASE_SECONDS",),
+    ),
+    Setting(
+        "backoff_base_ms", "backoff_base", Span("ms", Duration(0), "1s"),
+        "wait after the first failed attempt; each further one doubles it", ("BACKOFF_BASE_MS",),
+    ),
+    Setting(
+        "backoff_max_ms", "backoff_max", Span("ms", Duration(0), "5m"),
+        "longest wait between two attempts", ("BACKOFF_MAX_MS",),
+    ),
+    Setting(
+        "backoff_jitter", "backoff_jitter", Ratio(),
+        "by which part, at random, a wait is lengthened or shortened", ("BACKOFF_JITTER",),
+    ),
+    Setting("max_attempts", "max_attempts", Whole(1, 1_000), "attempts of a job that does not say itself how many"),
+    Setting(
+        "fail_rate", "fail_rate", Ratio(), "for tests: the part of attempts that fail on purpose", ("FAIL_RATE",)
+    ),
+    Setting(
+        "drain_seconds", "drain", Span("s", Duration(0), "30s"),
+        "how long running jobs may go on after a worker was told to stop",
+    ),
+    Setting("log_format", "log_format", Word(("text", "json")), "how log lines are written"),
+    Setting(
+        "history_days", "history_kept", Span("d", seconds(60), "7d"), "how long succeeded and cancelled jobs are kept"
+    ),
+    Setting("dead_days", "dead_kept", Span("d", seconds(60), "30d"), "how long dead letters are kept"),
+    Setting("key_days", "keys_kept", Span("d", seconds(60), "7d"), "how long an idempotency key belongs to its job"),
+    Setting("pool_size", "pool_size", Whole(1, 1_000), "connections to the database, for each process"),
+)  # fmt: skip

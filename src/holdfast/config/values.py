@@ -1,0 +1,131 @@
+"""How each kind of value is read, as text or as TOML has it, and what to say when it cannot be."""
+
+import math
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import urlsplit
+
+from holdfast.model.time import Duration, parse_duration
+
+_UNITS = {"ms": 1_000, "s": 1_000_000, "d": 86_400_000_000}
+_UNIT_WORDS = {"ms": "milliseconds", "s": "seconds", "d": "days"}
+
+
+class Reader(Protocol):
+    """Reads one kind of value, as text or as TOML has it; raises ValueError for others. `takes` says what it wants."""
+
+    @property
+    def takes(self) -> str:
+        """What it wants, in words."""
+
+    def read(self, value: object) -> Any:
+        """The value, or ValueError."""
+
+
+class Whole(NamedTuple):
+    """A whole number."""
+
+    low: int
+    high: int
+
+    @property
+    def takes(self) -> str:
+        return f"a whole number from {self.low} to {self.high}"
+
+    def read(self, value: object) -> int:
+        if isinstance(value, bool | float):
+            raise ValueError
+        number = int(str(value))
+        if not self.low <= number <= self.high:
+            raise ValueError
+        return number
+
+
+class Ratio(NamedTuple):
+    """A part of a whole."""
+
+    @property
+    def takes(self) -> str:
+        return "a number from 0 to 1"
+
+    def read(self, value: object) -> float:
+        if isinstance(value, bool):
+            raise ValueError
+        number = float(str(value))
+        if not 0 <= number <= 1:  # also for NaN
+            raise ValueError
+        return number
+
+
+class Span(NamedTuple):
+    """A length of time: a bare number counts in `unit`."""
+
+    unit: str
+    least: Duration
+    example: str
+
+    @property
+    def takes(self) -> str:
+        least = f", at least {self.least / _UNITS[self.unit]:g}" if self.least else ""
+        return f"{_UNIT_WORDS[self.unit]}{least}, or a text such as {self.example!r}"
+
+    def read(self, value: object) -> Duration:
+        if isinstance(value, bool):
+            raise ValueError
+        try:
+            number = float(str(value))
+        except ValueError:
+            span = parse_duration(str(value))
+        else:
+            if not math.isfinite(number):
+                raise ValueError
+            span = parse_duration(number * _UNITS[self.unit] / 1_000_000)
+        if span < self.least:
+            raise ValueError
+        return span
+
+
+class Text(NamedTuple):
+    """Any text in one line."""
+
+    what: str
+
+    @property
+    def takes(self) -> str:
+        return self.what
+
+    def read(self, value: object) -> str:
+        if not isinstance(value, str) or not value.strip() or not value.isprintable():
+            raise ValueError
+        return value.strip()
+
+
+class Word(NamedTuple):
+    """One of a few words."""
+
+    words: tuple[str, ...]
+
+    @property
+    def takes(self) -> str:
+        return " or ".join(self.words)
+
+    def read(self, value: object) -> str:
+        if value not in self.words:
+            raise ValueError
+        return str(value)
+
+
+class Url(NamedTuple):
+    """A URL of one of these schemes; a driver may follow after a plus sign."""
+
+    schemes: tuple[str, ...]
+    forms: str
+
+    @property
+    def takes(self) -> str:
+        return self.forms
+
+    def read(self, value: object) -> str:
+        text = Text("").read(value)
+        if "://" not in text or urlsplit(text).scheme.split("+", 1)[0] not in self.schemes:
+            raise ValueError
+        return text
