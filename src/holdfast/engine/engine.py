@@ -12,15 +12,14 @@ from holdfast.engine.batcher import Batcher
 from holdfast.engine.claim import Claims
 from holdfast.engine.dice import Dice, throw
 from holdfast.engine.housekeeping import Rules, keep_house
-from holdfast.engine.settle import Report
 from holdfast.engine.submit import Receipt
 from holdfast.errors import InvalidBatch, NotFound
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Count, Job, JobFilter, JobSpec, NewJob, Page, RetryRule
-from holdfast.model.outcome import Outcome
+from holdfast.model.outcome import Outcome, Report
 from holdfast.model.time import Duration, days
 from holdfast.model.worker import WorkerInfo, WorkerRow
-from holdfast.store.port import Retention, Store, Subscription
+from holdfast.store.port import Held, Retention, Store, Subscription
 from holdfast.telemetry.emit import Emit, log_event
 
 LARGEST_BATCH = 10_000
@@ -101,6 +100,14 @@ class Engine:
     async def depart(self, worker: WorkerId) -> bool:
         """Strike a worker that holds nothing any more."""
         return await self.store.single(lambda tx: tx.depart(worker))
+
+    async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:
+        """What a worker holds, as the database sees it."""
+        return await self.store.run(lambda tx: tx.held_by(worker, limit))
+
+    async def lost(self, held: Collection[Held]) -> set[JobId]:
+        """Those of `held` that were taken away: cancelled, or given to another."""
+        return await self.store.single(lambda tx: tx.lost(held))
 
     async def workers(self) -> list[WorkerRow]:
         """Who is registered."""

@@ -12,7 +12,7 @@ from holdfast.store.port import Retention, Store
 from holdfast.telemetry.emit import Emit
 from holdfast.telemetry.events import JobsReaped
 
-REAP_EVERY = 0.5
+REAP_EVERY = 1.0
 PROMOTE_AT_MOST = 0.5
 """Seconds until due jobs are looked for again, at the most: a job may be submitted that is due before all others."""
 ORPHANS_EVERY = 30.0
@@ -46,10 +46,13 @@ async def keep_house(store: Store, rules: Rules, *, stop: asyncio.Event, emit: E
         return 0 if jobs >= reaping.AT_ONCE else ORPHANS_EVERY
 
     async def promote() -> float:
-        if await promote_due(store) >= _PROMOTED_AT_ONCE:
-            return 0
         due = await store.single(lambda tx: tx.next_due())
-        return PROMOTE_AT_MOST if due is None else min(PROMOTE_AT_MOST, in_seconds(due) + 0.001)
+        if due is None:
+            return PROMOTE_AT_MOST
+        if due > 0:
+            return min(PROMOTE_AT_MOST, in_seconds(due) + 0.001)
+        # Less than a full batch while something is due: another node is at it.
+        return 0 if await promote_due(store) >= _PROMOTED_AT_ONCE else 0.01
 
     async def prune() -> float:
         gone = await store.run(lambda tx: tx.prune(rules.retention, _PRUNED_AT_ONCE))

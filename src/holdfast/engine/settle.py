@@ -1,25 +1,16 @@
 """Settle attempts: the outcome decides, the fence permits, and what is finished leaves the live table."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
-
 from holdfast.engine.dice import Dice
 from holdfast.errors import OutcomeUnknown
 from holdfast.model.ids import JobId
 from holdfast.model.job import Job, RetryRule
-from holdfast.model.outcome import Outcome, Succeeded
+from holdfast.model.outcome import Report, Succeeded
 from holdfast.model.state import Status
 from holdfast.model.time import Instant
 from holdfast.model.transition import Transition
 from holdfast.policy import lifecycle
 from holdfast.store.port import Store, Tx
-
-
-class Report(NamedTuple):
-    """A job as it was claimed, and what came of the attempt."""
-
-    job: Job
-    outcome: Outcome
 
 
 async def settle(store: Store, reports: Sequence[Report], *, default: RetryRule, dice: Dice) -> set[JobId]:

@@ -97,6 +97,14 @@ class Job(Struct, frozen=True, gc=False):
     fingerprint: str | None = None
 
 
+class Held(NamedTuple):
+    """A job as a holder names it: it acts only while the row still has this fence and this holder."""
+
+    id: JobId
+    fence: int
+    worker: WorkerId
+
+
 class JobFilter(Struct, frozen=True):
     """Which jobs; a field left out matches all."""
 

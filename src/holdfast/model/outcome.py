@@ -1,7 +1,10 @@
 """What came of an attempt."""
 
+from typing import NamedTuple
+
 from msgspec import Struct
 
+from holdfast.model.job import Job
 from holdfast.model.time import Duration
 
 
@@ -57,3 +60,10 @@ class CancelledByHandler(Struct, frozen=True):
 
 
 Outcome = Succeeded | Failed | TimedOut | Crashed | Snoozed | Interrupted | CancelledByHandler
+
+
+class Report(NamedTuple):
+    """A job as it was claimed, and what came of the attempt."""
+
+    job: Job
+    outcome: Outcome

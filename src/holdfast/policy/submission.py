@@ -33,28 +33,9 @@ _ENCODE = msgspec.json.Encoder().encode
 
 def accept(spec: JobSpec, job_id: JobId, *, max_attempts: int) -> NewJob:
     """The job to insert for what was asked; `Invalid` with a pointer to the field that is at fault."""
-    _name(spec.type, "type")
-    _name(spec.queue, "queue")
-    _name(spec.tenant, "tenant")
+    check_options(spec)
     payload = encode_payload(spec.payload)
     attempts = max_attempts if spec.max_attempts is None else spec.max_attempts
-    _within(attempts, 1, MOST_ATTEMPTS, "max_attempts")
-    _within(spec.priority, *PRIORITIES, "priority")
-    _within(spec.cost, 1, LARGEST_COST, "cost")
-    if spec.scheduled_at is not None and spec.delay is not None:
-        raise Invalid("scheduled_at and delay exclude each other: give one of them", pointer="/delay")
-    _span(spec.delay, "delay")
-    _span(spec.timeout, "timeout", least=1)
-    if spec.scheduled_at is not None:
-        _within(spec.scheduled_at, 0, _LATEST, "scheduled_at")
-    if spec.deadline is not None:
-        _within(spec.deadline, 0, _LATEST, "deadline")
-    if spec.retry is not None:
-        check_retry(spec.retry)
-    if spec.tags:
-        _tags(spec.tags)
-    _key(spec.concurrency_key, "concurrency_key")
-    _key(spec.idempotency_key, "idempotency_key")
     return NewJob(
         id=job_id,
         tenant=spec.tenant,
@@ -75,6 +56,31 @@ def accept(spec: JobSpec, job_id: JobId, *, max_attempts: int) -> NewJob:
         fingerprint=body_fingerprint(spec) if spec.idempotency_key is not None else b"",
         unique=_unique(spec, payload),
     )
+
+
+def check_options(spec: JobSpec) -> None:
+    """Refuse what is asked beside the payload, if it cannot be: names, numbers, times and keys."""
+    _name(spec.type, "type")
+    _name(spec.queue, "queue")
+    _name(spec.tenant, "tenant")
+    if spec.max_attempts is not None:
+        _within(spec.max_attempts, 1, MOST_ATTEMPTS, "max_attempts")
+    _within(spec.priority, *PRIORITIES, "priority")
+    _within(spec.cost, 1, LARGEST_COST, "cost")
+    if spec.scheduled_at is not None and spec.delay is not None:
+        raise Invalid("scheduled_at and delay exclude each other: give one of them", pointer="/delay")
+    _span(spec.delay, "delay")
+    _span(spec.timeout, "timeout", least=1)
+    if spec.scheduled_at is not None:
+        _within(spec.scheduled_at, 0, _LATEST, "scheduled_at")
+    if spec.deadline is not None:
+        _within(spec.deadline, 0, _LATEST, "deadline")
+    if spec.retry is not None:
+        check_retry(spec.retry)
+    if spec.tags:
+        _tags(spec.tags)
+    _key(spec.concurrency_key, "concurrency_key")
+    _key(spec.idempotency_key, "idempotency_key")
 
 
 def encode_payload(payload: Any) -> bytes:

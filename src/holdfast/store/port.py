@@ -8,21 +8,15 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from holdfast.model.ids import JobId, WorkerId
-from holdfast.model.job import Count, Inserted, Job, JobFilter, NewJob, Page
+from holdfast.model.job import Count
+from holdfast.model.job import Held as Held
+from holdfast.model.job import Inserted, Job, JobFilter, NewJob, Page
 from holdfast.model.lane import Lane, News, Share
 from holdfast.model.time import Duration, Instant
 from holdfast.model.transition import Transition
 from holdfast.model.worker import WorkerInfo, WorkerRow
 
 T = TypeVar("T")
-
-
-class Held(NamedTuple):
-    """A job as a holder names it: it acts only while the row still has this fence and this holder."""
-
-    id: JobId
-    fence: int
-    worker: WorkerId
 
 
 class Retention(NamedTuple):
