@@ -1,0 +1,45 @@
+"""The source of holdfast as trees, for rules that no linter knows."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "holdfast"
+DIALECTS = ("postgres", "mysql", "sqlite")
+
+
+class Module(NamedTuple):
+    """One file of the source."""
+
+    path: str
+    """Relative to the package."""
+    text: str
+    tree: ast.Module
+
+
+def modules(under: str = "") -> list[Module]:
+    """All modules, or those of a folder."""
+    found = []
+    for file in sorted((PACKAGE / under).rglob("*.py")):
+        text = file.read_text()
+        found.append(Module(file.relative_to(PACKAGE).as_posix(), text, ast.parse(text)))
+    return found
+
+
+def dotted(node: ast.expr) -> str:
+    """`time.time` for an expression that is a name with attributes; empty for anything else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and (owner := dotted(node.value)):
+        return f"{owner}.{node.attr}"
+    return ""
+
+
+def scopes(tree: ast.AST, inside: str = "") -> Iterator[tuple[str, ast.AST]]:
+    """Every node with the function or class it stands in."""
+    for child in ast.iter_child_nodes(tree):
+        yield inside, child
+        named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        yield from scopes(child, f"{inside}.{child.name}".lstrip(".") if named else inside)  # type: ignore[attr-defined]
