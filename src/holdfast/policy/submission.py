@@ -34,8 +34,9 @@ _ENCODE = msgspec.json.Encoder().encode
 def accept(spec: JobSpec, job_id: JobId, *, max_attempts: int) -> NewJob:
     """The job to insert for what was asked; `Invalid` with a pointer to the field that is at fault."""
     check_options(spec)
-    payload = encode_payload(spec.payload)
     attempts = max_attempts if spec.max_attempts is None else spec.max_attempts
+    _within(attempts, 1, MOST_ATTEMPTS, "max_attempts")
+    payload = encode_payload(spec.payload)
     return NewJob(
         id=job_id,
         tenant=spec.tenant,
