@@ -1,0 +1,296 @@
+"""Where settings come from, and how each refusal names its source."""
+
+import pytest
+
+from holdfast.compose import engine_rules
+from holdfast.config import KNOWN, Settings, load, shown_url
+from holdfast.errors import Misconfigured
+from holdfast.model.time import days, parse_duration, seconds
+
+GOOD = {
+    "database_url": ("postgresql://u:p@h/db", "postgresql://u:p@h/db"),
+    "redis_url": ("redis://h:6379/0", "redis://h:6379/0"),
+    "host": ("0.0.0.0", "0.0.0.0"),
+    "port": ("9000", 9000),
+    "admin_key": ("hunter2", "hunter2"),
+    "worker_id": ("node-7", "node-7"),
+    "worker_pool_size": ("3", 3),
+    "job_queue_size": ("50", 50),
+    "poll_interval_ms": ("200", parse_duration("200ms")),
+    "lease_seconds": ("20", seconds(20)),
+    "backoff_base_ms": ("500", parse_duration("500ms")),
+    "backoff_max_ms": ("60000", seconds(60)),
+    "backoff_jitter": ("0.5", 0.5),
+    "max_attempts": ("7", 7),
+    "fail_rate": ("0.25", 0.25),
+    "drain_seconds": ("5", seconds(5)),
+    "log_format": ("json", "json"),
+    "history_days": ("14", days(14)),
+    "dead_days": ("60", days(60)),
+    "key_days": ("3", days(3)),
+    "pool_size": ("4", 4),
+}
+
+ALIASES = {
+    "DATABASE_URL": "database_url",
+    "DB_DSN": "database_url",
+    "PORT": "port",
+    "WORKER_ID": "worker_id",
+    "POLL_INTERVAL_MS": "poll_interval_ms",
+    "LEASE_SECONDS": "lease_seconds",
+    "WORKER_POOL_SIZE": "worker_pool_size",
+    "JOB_QUEUE_SIZE": "job_queue_size",
+    "BACKOFF_BASE_MS": "backoff_base_ms",
+    "BACKOFF_MAX_MS": "backoff_max_ms",
+    "BACKOFF_JITTER": "backoff_jitter",
+    "FAIL_RATE": "fail_rate",
+}
+
+BAD = [
+    ("database_url", "oracle://h/db"),
+    ("database_url", "/srv/holdfast.db"),
+    ("database_url", "postgresql"),
+    ("database_url", "postgresql://[half/db"),
+    ("redis_url", "http://h"),
+    ("host", "two\nlines"),
+    ("port", "eighty"),
+    ("port", "-1"),
+    ("port", "65536"),
+    ("port", "80.5"),
+    ("worker_id", " "),
+    ("worker_pool_size", "-1"),
+    ("worker_pool_size", "many"),
+    ("job_queue_size", "0"),
+    ("poll_interval_ms", "0"),
+    ("poll_interval_ms", "soon"),
+    ("lease_seconds", "0.5"),
+    ("lease_seconds", "999ms"),
+    ("lease_seconds", "nan"),
+    ("lease_seconds", "inf"),
+    ("lease_seconds", "-15"),
+    ("backoff_base_ms", "-1"),
+    ("backoff_max_ms", "x"),
+    ("backoff_jitter", "1.1"),
+    ("backoff_jitter", "nan"),
+    ("max_attempts", "0"),
+    ("max_attempts", "1001"),
+    ("fail_rate", "-0.1"),
+    ("fail_rate", "50%"),
+    ("drain_seconds", "1e300"),
+    ("log_format", "xml"),
+    ("history_days", "0"),
+    ("dead_days", "-1"),
+    ("key_days", "week"),
+    ("pool_size", "0"),
+]
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Load with nothing but what the test gives."""
+
+    def call(flags=None, *, toml=None, file=None, **environ):
+        if toml is not None:
+            (tmp_path / "holdfast.toml").write_text(toml)
+        return load(flags or {}, environ=environ, file=file, folder=tmp_path)
+
+    return call
+
+
+def _setting(key):
+    return next(setting for setting in KNOWN if setting.key == key)
+
+
+def _value(settings, key):
+    return getattr(settings, _setting(key).field)
+
+
+def test_the_defaults_need_nothing(read):
+    settings = read()
+    assert settings == Settings()
+    assert settings.database_url == "sqlite:///holdfast.db"
+    assert settings.sources == {}
+
+
+def test_every_setting_has_a_case_here():
+    assert list(GOOD) == [setting.key for setting in KNOWN]
+    assert {alias: s.key for s in KNOWN for alias in s.bare} == ALIASES
+
+
+@pytest.mark.parametrize("key", GOOD)
+def test_a_setting_is_read_from_its_variable_its_flag_and_its_key(read, key):
+    text, value = GOOD[key]
+    assert _value(read(**{_setting(key).variable: text}), key) == value
+    assert _value(read({key: text}), key) == value
+    assert _value(read(toml=f'{key} = "{text}"'), key) == value
+
+
+@pytest.mark.parametrize("alias, key", ALIASES.items())
+def test_a_setting_answers_to_its_bare_name(read, alias, key):
+    text, value = GOOD[key]
+    settings = read(**{alias: text})
+    assert _value(settings, key) == value
+    assert settings.sources[key] == alias
+
+
+def test_flag_over_prefixed_over_bare_over_file_over_default(read):
+    toml = "port = 4"
+    assert read({"port": "1"}, toml=toml, HOLDFAST_PORT="2", PORT="3").port == 1
+    assert read(toml=toml, HOLDFAST_PORT="2", PORT="3").port == 2
+    assert read(toml=toml, PORT="3").port == 3
+    assert read(toml=toml).port == 4
+    assert read(toml="").port == 8080
+
+
+def test_the_first_bare_name_wins(read):
+    assert read(DATABASE_URL="sqlite:///a.db", DB_DSN="sqlite:///b.db").database_url == "sqlite:///a.db"
+
+
+def test_an_empty_variable_is_not_set(read):
+    assert read(toml="port = 4", HOLDFAST_PORT="").port == 4
+
+
+@pytest.mark.parametrize("key, text", BAD)
+def test_a_bad_value_is_refused_naming_its_source_and_what_is_expected(read, key, text):
+    setting = _setting(key)
+    sources = {
+        setting.variable: lambda: read(**{setting.variable: text}),
+        setting.flag: lambda: read({key: text}),
+        **{alias: lambda alias=alias: read(**{alias: text}) for alias in setting.bare},
+    }
+    for source, load_it in sources.items():
+        with pytest.raises(Misconfigured) as refused:
+            load_it()
+        message = str(refused.value)
+        assert message.startswith(f"{source}: ")
+        assert repr(text) in message
+        assert setting.reader.takes in message
+
+
+@pytest.mark.parametrize(
+    "line, said",
+    [
+        ("port = true", "port in"),
+        ("port = 80.0", "port in"),
+        ("fail_rate = true", "fail_rate in"),
+        ("lease_seconds = false", "lease_seconds in"),
+        ("host = 5", "host in"),
+        ("port = [1]", "port in"),
+    ],
+)
+def test_toml_values_of_the_wrong_kind_are_refused(read, line, said):
+    with pytest.raises(Misconfigured, match=said):
+        read(toml=line)
+
+
+@pytest.mark.parametrize(
+    "key, near",
+    [
+        ("prot", "port"),
+        ("lease_second", "lease_seconds"),
+        ("HOLDFAST_PORT", "port"),
+        ("backoff_jiter", "backoff_jitter"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_the_nearest_known_one(read, key, near):
+    with pytest.raises(Misconfigured, match=f"^{key} in .*holdfast.toml.*did you mean {near}\\?"):
+        read(toml=f"{key} = 1")
+
+
+def test_an_unknown_key_like_no_other_is_refused_with_all_of_them(read):
+    with pytest.raises(Misconfigured, match="database_url, redis_url"):
+        read(toml="zzzzzz = 1")
+
+
+def test_a_file_that_is_not_toml_is_named(read):
+    with pytest.raises(Misconfigured, match=r"holdfast\.toml is not TOML"):
+        read(toml="port: 8080")
+
+
+def test_a_named_file_must_be_there(read, tmp_path):
+    with pytest.raises(Misconfigured, match=r"--config: there is no file .*absent\.toml"):
+        read(file=tmp_path / "absent.toml")
+    with pytest.raises(Misconfigured, match=r"HOLDFAST_CONFIG: there is no file .*absent\.toml"):
+        read(HOLDFAST_CONFIG=str(tmp_path / "absent.toml"))
+
+
+def test_a_named_file_is_read_instead_of_the_one_that_lies_here(read, tmp_path):
+    other = tmp_path / "other.toml"
+    other.write_text("port = 5")
+    assert read(toml="port = 4", file=other).port == 5
+    assert read(toml="port = 4", HOLDFAST_CONFIG=str(other)).port == 5
+
+
+def test_a_file_that_is_not_text_is_refused(read, tmp_path):
+    binary = tmp_path / "binary.toml"
+    binary.write_bytes(b"\xff\xfe")
+    with pytest.raises(Misconfigured, match="not UTF-8"):
+        read(file=binary)
+    with pytest.raises(Misconfigured, match="cannot be read"):
+        read(file=tmp_path)
+
+
+def test_durations_may_be_written_with_their_unit(read):
+    assert read(HOLDFAST_LEASE_SECONDS="1m").lease == seconds(60)
+    assert read(HOLDFAST_POLL_INTERVAL_MS="2s").poll_interval == seconds(2)
+    assert read(toml='history_days = "36h"').history_kept == days(1.5)
+
+
+def test_the_longest_wait_is_not_shorter_than_the_first(read):
+    with pytest.raises(Misconfigured, match=r"^BACKOFF_MAX_MS: .*500 ms.*1000 ms \(the default of backoff_base_ms\)"):
+        read(BACKOFF_MAX_MS="500")
+
+
+def test_leases_are_renewed_every_third_of_them(read):
+    assert read(HOLDFAST_LEASE_SECONDS="30").renewal == seconds(10)
+
+
+def test_no_processes_means_one_for_each_core(read, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 6)
+    assert read().processes == 6
+    assert read(WORKER_POOL_SIZE="2").processes == 2
+
+
+def test_secrets_are_never_shown(read):
+    settings = read(
+        HOLDFAST_ADMIN_KEY="hunter2", DATABASE_URL="mysql://u:tops%40cret@h/db", HOLDFAST_REDIS_URL="redis://:pw3@h"
+    )
+    for secret in ("hunter2", "tops", "pw3"):
+        assert secret not in repr(settings)
+    with pytest.raises(Misconfigured) as refused:
+        read(HOLDFAST_ADMIN_KEY="hunter2\nx")
+    assert "hunter2" not in str(refused.value)
+    with pytest.raises(Misconfigured) as refused:
+        read(DATABASE_URL="oracle://u:hunter2@h/db")
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "url, shown",
+    [
+        ("postgresql://u:secret@h:5432/db", "postgresql://u:***@h:5432/db"),
+        ("postgresql://u:se@c:r/et@h/db", "postgresql://u:***@h/db"),
+        ("redis://:secret@h", "redis://:***@h"),
+        ("postgresql://u@h/db", "postgresql://u@h/db"),
+        ("postgresql://h:5432/db", "postgresql://h:5432/db"),
+        ("postgresql://h/db?password=secret&sslmode=require", "postgresql://h/db?password=***&sslmode=require"),
+        ("sqlite:///holdfast.db", "sqlite:///holdfast.db"),
+    ],
+)
+def test_a_url_is_shown_without_its_password(url, shown):
+    assert shown_url(url) == shown
+
+
+def test_the_engine_goes_by_the_settings(read):
+    rules = engine_rules(
+        read(
+            BACKOFF_BASE_MS="2000",
+            BACKOFF_MAX_MS="9000",
+            BACKOFF_JITTER="0",
+            HOLDFAST_MAX_ATTEMPTS="3",
+            HOLDFAST_KEY_DAYS="1",
+        )
+    )
+    assert (rules.retry.base, rules.retry.cap, rules.retry.jitter) == (seconds(2), seconds(9), 0)
+    assert (rules.max_attempts, rules.key_retention) == (3, days(1))
+    assert (rules.retention.history, rules.retention.dead) == (days(7), days(30))
