@@ -1,8 +1,9 @@
-"""How jobs change state on MySQL and MariaDB: lock, compare, write. What was compared was locked before."""
+"""How jobs change state on MySQL and MariaDB: lock, compare, write. Nothing is written that was not locked before."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
+from uuid import UUID
 
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Job
@@ -55,22 +56,28 @@ class MovesTx(MessageTx):
 
     async def finish(self, moves: Sequence[Transition]) -> set[JobId]:
         """Move jobs out of live, into history or the dead letters."""
-        columns = ("of_id", "becomes", "result", "log", "reason", "fingerprint")
         done: set[JobId] = set()
         for part in _in_order(moves):
-            held = [move for move, _ in await self._held("lock_live", part)]
-            for name, dead in (("finish_history", False), ("finish_dead", True)):
-                rows = [
-                    (move.id, move.to.code, move.result, move.attempt_log, move.reason, move.fingerprint)
-                    for move in held
-                    if (move.to is Status.DEAD) is dead
-                ]
-                if rows:
-                    self.later(name, rows=table(columns, rows))
-            if held:
-                self.later("finished", ids=items([move.id for move in held]))
-            done.update(move.id for move in held)
+            dead = [move for move in part if move.to is Status.DEAD]
+            rest = [move for move in part if move.to is not Status.DEAD]
+            done |= await self._finish("dead", dead) | await self._finish("history", rest)
         return done
+
+    async def _finish(self, place: str, moves: Sequence[Transition]) -> set[JobId]:
+        if not moves:
+            return set()
+        columns = ("of_id", "of_fence", "of_status", "of_worker", "becomes", "result", "log", "reason", "fingerprint")
+        rows = [
+            (m.id, m.fence, m.was.code, m.worker or 0, m.to.code, m.result, m.attempt_log, m.reason, m.fingerprint)
+            for m in moves
+        ]
+        ids = [move.id for move in moves]
+        if await self.count(f"finish_{place}", rows=table(columns, rows)) < len(ids):
+            copied = await self.rows(f"finishing_{place}", ids=items(ids))
+            ids = [JobId(UUID(bytes=row[0])) for row in copied]
+        if ids:
+            self.later("finished", rows=table(("of_id",), [(job_id,) for job_id in ids]))
+        return set(ids)
 
     async def requeue(self, moves: Sequence[Transition]) -> Iterable[Row]:
         """Let jobs wait or be ready again, in place."""
@@ -144,12 +151,9 @@ class MovesTx(MessageTx):
             placed = [(move, row, row[7] + position) for position, (move, row) in enumerate(held)]
             if not placed:
                 continue
-            given = {
-                "rows": table(columns, [change(move, seq) for move, _, seq in placed]),
-                "ids": items([move.id for move, _, _ in placed]),
-            }
+            rows = table(columns, [change(move, seq) for move, _, seq in placed])
             for name in writes:
-                self.later(name, **given)
+                self.later(name, rows=rows)
             moved += [(move.id, move.to.code, *row[4:7], seq) for move, row, seq in placed]
         return moved
 

@@ -77,19 +77,35 @@ SELECT id, fence, status, worker, queue, tenant, priority, {position} FROM holdf
 WHERE id IN :ids FOR UPDATE;
 
 -- name: finish_history
--- Of rows that lock_live locked.
+-- Rides holdfast_live_id. Locks what it compares, and so the rows that `finished` deletes.
 INSERT INTO holdfast_history ({finished})
 SELECT {finishing}
-FROM :rows AS m STRAIGHT_JOIN holdfast_live FORCE INDEX (holdfast_live_id) ON id = of_id;
+FROM :rows AS m STRAIGHT_JOIN holdfast_live FORCE INDEX (holdfast_live_id)
+  ON id = of_id AND fence = of_fence AND status = of_status AND worker = of_worker
+FOR UPDATE;
 
 -- name: finish_dead
--- Of rows that lock_live locked.
+-- As finish_history.
 INSERT INTO holdfast_dead ({finished})
 SELECT {finishing}
-FROM :rows AS m STRAIGHT_JOIN holdfast_live FORCE INDEX (holdfast_live_id) ON id = of_id;
+FROM :rows AS m STRAIGHT_JOIN holdfast_live FORCE INDEX (holdfast_live_id)
+  ON id = of_id AND fence = of_fence AND status = of_status AND worker = of_worker
+FOR UPDATE;
+
+-- name: finishing_history
+-- A job is in both tables only between the two halves of its own move, which only its own transaction sees.
+SELECT l.id FROM holdfast_live l FORCE INDEX (holdfast_live_id)
+STRAIGHT_JOIN holdfast_history h FORCE INDEX (holdfast_history_id) ON h.id = l.id
+WHERE l.id IN :ids;
+
+-- name: finishing_dead
+SELECT l.id FROM holdfast_live l FORCE INDEX (holdfast_live_id)
+STRAIGHT_JOIN holdfast_dead d FORCE INDEX (PRIMARY) ON d.id = l.id
+WHERE l.id IN :ids;
 
 -- name: finished
-DELETE l FROM holdfast_live l FORCE INDEX (holdfast_live_id) WHERE id IN :ids;
+-- A join, here and below: for a DELETE with IN, MariaDB scans the whole table in spite of the hint.
+DELETE l FROM :rows AS m STRAIGHT_JOIN holdfast_live l FORCE INDEX (holdfast_live_id) ON l.id = m.of_id;
 
 -- name: requeue
 -- Of rows that lock_live locked. Changed in place: a job that waits again never leaves the table.
@@ -122,10 +138,10 @@ SELECT 0, next_seq, {reviving}
 FROM :rows AS m STRAIGHT_JOIN holdfast_history FORCE INDEX (holdfast_history_id) ON id = of_id;
 
 -- name: revived_dead
-DELETE d FROM holdfast_dead d FORCE INDEX (PRIMARY) WHERE id IN :ids;
+DELETE d FROM :rows AS m STRAIGHT_JOIN holdfast_dead d FORCE INDEX (PRIMARY) ON d.id = m.of_id;
 
 -- name: revived_history
-DELETE h FROM holdfast_history h FORCE INDEX (holdfast_history_id) WHERE id IN :ids;
+DELETE h FROM :rows AS m STRAIGHT_JOIN holdfast_history h FORCE INDEX (holdfast_history_id) ON h.id = m.of_id;
 
 -- name: lock_due
 -- Rides holdfast_live_due, in its order.
