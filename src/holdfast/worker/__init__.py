@@ -1,0 +1,1 @@
+"""Runs jobs: finds their handlers, calls them, reports what came of it."""
