@@ -68,7 +68,7 @@ async def test_every_legal_move_is_made_and_leaves_one_row_in_the_right_table(ma
     assert moved.fence == job.fence
     assert await where(console) == {next(table for table, states in TABLES.items() if to in states): 1}
     assert (moved.finished_at is not None) is to.terminal
-    found = await manual_store.run(lambda tx: tx.find(JobFilter(status=to), Page()))
+    found = await manual_store.read(lambda tx: tx.find(JobFilter(status=to), Page()))
     assert [each.id for each in found] == [job.id]
 
 
@@ -193,7 +193,7 @@ async def test_ten_thousand_jobs_are_settled_in_one_transaction(manual_store):
     await put(manual_store, *jobs)
     held = await take(manual_store, await enter(manual_store))
     assert await report(manual_store, held) == {job.id for job in jobs}
-    assert await manual_store.run(lambda tx: tx.counts(JobFilter())) == []
+    assert await manual_store.read(lambda tx: tx.counts(JobFilter())) == []
 
 
 async def test_of_two_that_settle_one_job_one_succeeds(manual_store):
@@ -332,7 +332,7 @@ async def test_whoever_looks_sees_a_moving_job_once_and_never_misses_it(store):
 
 async def test_a_listing_shows_a_moving_job_once(store):
     """P38"""
-    await watched(store, lambda _: store.run(lambda tx: tx.find(JobFilter(), Page(100))))
+    await watched(store, lambda _: store.read(lambda tx: tx.find(JobFilter(), Page(100))))
 
 
 async def test_a_count_counts_a_moving_job_once(store):
@@ -344,7 +344,7 @@ async def test_a_count_counts_a_moving_job_once(store):
 
     async def keep_counting():
         while not over.is_set():
-            counts = await store.run(lambda tx: tx.counts(JobFilter()))
+            counts = await store.read(lambda tx: tx.counts(JobFilter()))
             assert sum(count.jobs for count in counts) == len(ids)
 
     async def keep_moving():

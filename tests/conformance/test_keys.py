@@ -26,7 +26,7 @@ FOREVER = Retention(history=days(10_000), dead=days(10_000))
 
 
 async def everything(store):
-    return await store.run(lambda tx: tx.find(JobFilter(), Page(limit=1_000)))
+    return await store.read(lambda tx: tx.find(JobFilter(), Page(limit=1_000)))
 
 
 async def finish(store, job, to=Status.SUCCEEDED):

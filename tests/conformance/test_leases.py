@@ -215,7 +215,7 @@ async def test_more_jobs_than_one_round_reaps_are_all_recovered(manual_store, cl
     assert sum(rounds) == 10_001
     assert max(rounds) <= AT_ONCE
     assert await workers(manual_store) == []
-    counts = await manual_store.run(lambda tx: tx.counts(JobFilter()))
+    counts = await manual_store.read(lambda tx: tx.counts(JobFilter()))
     assert [(count.status, count.jobs) for count in counts] == [(Status.DEAD, 10_001)]
 
 

@@ -337,7 +337,7 @@ async def test_cancels_against_claims_and_settles(manual_store):
     assert not cancelled & succeeded
     now = {job.id: job.status for job in await read_all(manual_store, ids)}
     assert now == dict.fromkeys(cancelled, Status.CANCELLED) | dict.fromkeys(succeeded, Status.SUCCEEDED)
-    assert await manual_store.run(lambda tx: tx.counts(JobFilter())) == []
+    assert await manual_store.read(lambda tx: tx.counts(JobFilter())) == []
 
 
 async def test_workers_reapers_and_operators_all_at_once_lose_nothing(manual_store, clock):
@@ -364,7 +364,7 @@ async def test_workers_reapers_and_operators_all_at_once_lose_nothing(manual_sto
             await clock.advance(seconds(20))
             await reap_all(manual_store)
             await manual_store.single(lambda tx: tx.promote(1_000))
-            counts = await manual_store.run(lambda tx: tx.counts(JobFilter()))
+            counts = await manual_store.read(lambda tx: tx.counts(JobFilter()))
             if not any(count.jobs for count in counts if count.status is not Status.DEAD):
                 over.set()
 

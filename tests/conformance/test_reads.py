@@ -29,7 +29,7 @@ ENDS = (Status.SUCCEEDED, Status.DEAD, Status.CANCELLED)
 
 
 async def find(store, page=Page(1_000), **where):
-    return await store.run(lambda tx: tx.find(JobFilter(**where), page))
+    return await store.read(lambda tx: tx.find(JobFilter(**where), page))
 
 
 async def lanes(store, *queues, cap=1_000):
@@ -124,7 +124,7 @@ async def test_counts_are_of_what_is_unfinished_or_dead(store):
     jobs = await spread(store)
 
     async def counted(**where):
-        rows = await store.run(lambda tx: tx.counts(JobFilter(**where)))
+        rows = await store.read(lambda tx: tx.counts(JobFilter(**where)))
         assert len({row[:4] for row in rows}) == len(rows)
         return {row[:4]: row.jobs for row in rows}
 

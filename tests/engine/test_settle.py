@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from holdfast.engine.engine import Engine, EngineRules
-from holdfast.engine.settle import Report
 from holdfast.errors import OutcomeUnknown, Unavailable
 from holdfast.model.job import RetryRule
 from holdfast.model.outcome import (
@@ -14,6 +13,7 @@ from holdfast.model.outcome import (
     Failed,
     Failure,
     Interrupted,
+    Report,
     Snoozed,
     Succeeded,
     TimedOut,
@@ -41,7 +41,6 @@ from tests.support.builders import (
 )
 from tests.support.interleave import Counting, Faulty, after, before
 
-LOST = OutcomeUnknown("the answer to the commit was lost")
 ENDINGS = [
     (Succeeded(b'"done"'), Status.SUCCEEDED, 1),
     (Failed(Failure("E", "m")), Status.RETRYING, 1),
@@ -80,7 +79,9 @@ async def test_every_outcome_has_its_end(manual_store, outcome, status, attempts
 async def test_a_settle_whose_answer_was_lost_is_told_as_applied(manual_store, outcome, status, attempts):
     """S4, F10: the commit had happened."""
     job = await running(manual_store)
-    turns = [after(LOST)] if type(outcome) is Succeeded else [None, after(LOST)]  # others read the clock first
+    turns = (
+        [after(OutcomeUnknown)] if type(outcome) is Succeeded else [None, after(OutcomeUnknown)]
+    )  # others read the clock first
     engine = Engine(Faulty(manual_store, *turns))
     assert await engine.settle(job, outcome)
     settled = await read(manual_store, job)
@@ -91,7 +92,7 @@ async def test_a_settle_whose_answer_was_lost_is_told_as_applied(manual_store, o
 async def test_a_settle_whose_request_was_lost_is_applied(manual_store):
     """F10: the commit had not happened."""
     job = await running(manual_store)
-    assert await Engine(Faulty(manual_store, before(LOST))).settle(job, Succeeded())
+    assert await Engine(Faulty(manual_store, before(OutcomeUnknown))).settle(job, Succeeded())
     assert (await read(manual_store, job)).status is Status.SUCCEEDED
 
 
@@ -101,13 +102,13 @@ async def test_a_stale_settle_whose_answer_was_lost_is_told_as_refused(manual_st
     await clock.expire()
     await reap_once(manual_store)
     (again,) = await take(manual_store, await enter(manual_store), lane_of(job))
-    assert not await Engine(Faulty(manual_store, after(LOST))).settle(job, Succeeded())
+    assert not await Engine(Faulty(manual_store, after(OutcomeUnknown))).settle(job, Succeeded())
     assert await read(manual_store, job) == again
 
 
 async def test_a_settle_while_the_database_is_away_can_be_repeated(manual_store):
     job = await running(manual_store)
-    engine = Engine(Faulty(manual_store, before(Unavailable("away"))))
+    engine = Engine(Faulty(manual_store, before(Unavailable)))
     with pytest.raises(Unavailable):
         await engine.settle(job, Succeeded())
     assert await engine.settle(job, Succeeded())

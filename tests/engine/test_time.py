@@ -123,11 +123,11 @@ async def test_housekeeping_outlives_a_database_that_was_away(manual_store, cloc
     await hold(manual_store, await enter(manual_store), n=5)
     await clock.expire()
     events = []
-    engine = Engine(Faulty(manual_store, *[before(Unavailable("away"))] * 6), emit=events.append)
+    engine = Engine(Faulty(manual_store, *[before(Unavailable)] * 6), emit=events.append)
     stop = asyncio.Event()
 
     async def reaped():
-        counts = await manual_store.run(lambda tx: tx.counts(JobFilter(status=Status.READY)))
+        counts = await manual_store.read(lambda tx: tx.counts(JobFilter(status=Status.READY)))
         return sum(count.jobs for count in counts) == 5
 
     async with asyncio.TaskGroup() as group:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from holdfast.engine.reap import reap
-from holdfast.engine.settle import Report, settle
+from holdfast.engine.settle import settle
 from holdfast.errors import HoldfastError
 from holdfast.model.ids import JobId, WorkerId, new_job_id, new_worker_id
 from holdfast.model.job import Inserted, Job, NewJob, RetryRule
 from holdfast.model.lane import Lane, Share
-from holdfast.model.outcome import Failed, Failure, Outcome, Succeeded
+from holdfast.model.outcome import Failed, Failure, Outcome, Report, Succeeded
 from holdfast.model.time import Duration, days, seconds
 from holdfast.model.transition import Transition
 from holdfast.model.worker import WorkerInfo

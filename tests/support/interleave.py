@@ -18,6 +18,7 @@ from tests.support.eventually import PATIENCE, eventually
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
+    from holdfast.errors import HoldfastError
     from holdfast.store.port import Store, Tx, Work
     from tests.support.clock import Console
 
@@ -128,6 +129,10 @@ class Around:
         """See the port."""
         return await self.transact(self.inner.single, work)
 
+    async def read(self, work: Work[A]) -> A:
+        """See the port."""
+        return await self.transact(self.inner.read, work)
+
     async def transact(self, go: Callable[[Work[A]], Awaitable[A]], work: Work[A]) -> A:
         """Do the transaction."""
         return await go(work)
@@ -173,25 +178,25 @@ class Faulty(Around):
         """Fail, or do it and say that it failed, or do it."""
         turn = self.turns.pop(0) if self.turns else None
         if turn and not turn.committed:
-            raise turn.error
+            raise turn.error("so the test wants it")
         result = await go(work)
         if turn:
-            raise turn.error
+            raise turn.error("so the test wants it")
         return result
 
 
 class Fault(NamedTuple):
     """What happens to a transaction, and what is told of it."""
 
-    error: Exception
+    error: type[HoldfastError]
     committed: bool
 
 
-def before(error: Exception) -> Fault:
+def before(error: type[HoldfastError]) -> Fault:
     """It fails before it began."""
     return Fault(error, committed=False)
 
 
-def after(error: Exception) -> Fault:
+def after(error: type[HoldfastError]) -> Fault:
     """It is committed, but this is what is heard."""
     return Fault(error, committed=True)
