@@ -5,6 +5,8 @@
 
 -- What is not finished, in the order it is claimed. Jobs that wait for their time or for others are parked: they lie
 -- apart from the ready and running ones, so that neither a claim nor the search for lanes walks over them.
+-- One index serves both who looks for parked jobs that are due and who looks for what a worker holds: every index on
+-- this table is paid for with each job.
 CREATE TABLE IF NOT EXISTS holdfast_live (
   parked TINYINT NOT NULL COMMENT '1 scheduled, retrying, blocked; 0 ready, running',
   queue VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -14,9 +16,9 @@ CREATE TABLE IF NOT EXISTS holdfast_live (
   id BINARY(16) NOT NULL,
   created_at BIGINT NOT NULL,
   scheduled_at BIGINT,
-  due_at BIGINT COMMENT 'scheduled_at while scheduled or retrying, else NULL',
   started_at BIGINT NOT NULL DEFAULT 0,
   worker BIGINT NOT NULL DEFAULT 0,
+  watch BIGINT NOT NULL DEFAULT 0 COMMENT 'if parked, when it is due; else who holds it',
   timeout BIGINT,
   deadline BIGINT,
   fence INT NOT NULL DEFAULT 0,
@@ -35,8 +37,7 @@ CREATE TABLE IF NOT EXISTS holdfast_live (
   attempt_log LONGBLOB,
   PRIMARY KEY (parked, queue, tenant, priority, seq, id),
   UNIQUE KEY holdfast_live_id (id),
-  KEY holdfast_live_due (due_at),
-  KEY holdfast_live_held (worker)
+  KEY holdfast_live_watch (parked, watch)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- What succeeded or was cancelled, in the order it finished: appended at one end, pruned at the other.
