@@ -82,6 +82,24 @@ class LeaseLost(HoldfastError):
     code = "lease_lost"
 
 
+class StepUnknown(HoldfastError):
+    """A step that is to be done at most once was begun by an earlier attempt: whether it was done, nobody knows."""
+
+    code = "step_unknown"
+
+
+class NotDeterministic(HoldfastError):
+    """A handler did something else than at an earlier attempt, whose records do not fit it any more."""
+
+    code = "not_deterministic"
+
+
+class TransactionEnded(HoldfastError):
+    """A handler's transaction ended before its block did; what the message says of its writes is all that is known."""
+
+    code = "transaction_ended"
+
+
 class Unavailable(HoldfastError):
     """The database cannot be reached or does not answer; trying again later may help."""
 
@@ -95,7 +113,7 @@ class OutcomeUnknown(Unavailable):
 
 
 class Rejected(HoldfastError):
-    """The database refused the values of a statement; trying the same again cannot help."""
+    """The database refused a statement or its values; trying the same again cannot help."""
 
     code = "rejected"
 

@@ -7,3 +7,8 @@ def clean(text: str, longest: int) -> str:
     if len(fit) <= longest:
         return fit
     return f"{fit[: max(0, longest - 40)]} … [{len(fit):,} characters in all]"[:longest]
+
+
+def escaped(text: str) -> str:
+    """On one line, whatever it contains: what would end a line or move a cursor is written as an escape."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
