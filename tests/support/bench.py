@@ -35,6 +35,8 @@ def main(arguments: list[str]) -> int:
             if "sqlite" in asked:
                 urls.append(_sqlite(folder))
             options = [option for url in urls for option in ("--url", url)]
+            if any(each.split("=")[0] == "--bare-loop" for each in theirs):  # it wipes its database: one of its own
+                theirs += ["--bare-url", *asyncio.run(_create({"postgres": servers["postgres"]}, f"{prefix}bare_"))]
             return subprocess.call([sys.executable, "-m", "holdfast", "bench", *options, *theirs])
         finally:
             asyncio.run(_drop(servers, prefix))

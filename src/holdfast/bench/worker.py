@@ -25,40 +25,50 @@ _DONE = Succeeded(b"null")
 class NoopWorker:
     """Two tasks claim, two settle; jobs that end while a settle is in flight are settled together with the next."""
 
-    def __init__(self, engine: Engine, queue: str, goal: int, started: Callable[[Job], None] | None = None) -> None:
+    def __init__(
+        self, engine: Engine, queue: str, goal: int | None, started: Callable[[Job], None] | None = None
+    ) -> None:
         self.done = 0
         self.reported = 0
+        self.progressed = asyncio.Event()
+        """Set whenever jobs were settled; whoever waits for it clears it."""
         self._engine = engine
         self._queue = queue
         self._goal = goal
         self._started = started
-        self._held = 0
+        self._claimed = 0
         self._outbox: list[Report] = []
         self._news = asyncio.Event()
         self._room = asyncio.Event()
         self._finished = asyncio.Event()
 
+    def finish_at(self, goal: int) -> None:
+        """End when so many jobs are settled in all."""
+        self._goal = goal
+        self._note_end()
+
     async def run(self) -> None:
-        """Until `goal` jobs are settled."""
+        """Until `goal` jobs are settled; never claims more than that."""
         host, pid = socket.gethostname(), os.getpid()
         worker = WorkerInfo(new_worker_id(), "bench", host, pid, __version__, self._queue, BATCH)
         await self._engine.register(worker, LEASE)
         self._claims = self._engine.claims(worker.id, [self._queue])
         self._subscription = self._engine.listen([self._queue])
-        tasks = [asyncio.create_task(job) for job in (self._claim(), self._claim(), self._settle(), self._settle())]
-        tasks.append(asyncio.create_task(self._renew(worker)))
-        ended = asyncio.create_task(self._finished.wait())
-        await asyncio.wait([*tasks, ended], return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        self._subscription.close()
-        if not ended.done():
-            ended.cancel()
+        parts = (self._claim(), self._claim(), self._settle(), self._settle(), self._renew(worker), self._end())
+        tasks = [asyncio.create_task(part) for part in parts]
+        try:
+            ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
             for task in tasks:
-                if not task.cancelled():
-                    task.result()
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._subscription.close()
+        for task in ended:
+            task.result()
         await self._engine.depart(worker.id)
+
+    async def _end(self) -> None:
+        await self._finished.wait()
 
     async def _renew(self, worker: WorkerInfo) -> None:
         while await self._engine.renew(worker.id, LEASE):  # noqa: ASYNC110 - a beat: there is nothing to wait for
@@ -67,19 +77,28 @@ class NoopWorker:
 
     async def _claim(self) -> None:
         while True:
-            while self._held > _AHEAD:
+            while not (slots := self._slots()):
                 self._room.clear()
                 await self._room.wait()
-            jobs = await self._claims.claim(BATCH)
+            self._claimed += slots  # before the answer is there, so that the other task does not count on them too
+            try:
+                jobs = await self._claims.claim(slots)
+            finally:
+                self._claimed -= slots
+            self._claimed += len(jobs)
             if not jobs:
                 self._claims.heard(await self._subscription.wait(_POLL))
                 continue
             self._subscription.reset()
-            self._held += len(jobs)
             for job in jobs:
                 self._handle(job)
             self._news.set()
             await asyncio.sleep(0)
+
+    def _slots(self) -> int:
+        if self._claimed - self.done > _AHEAD:
+            return 0
+        return BATCH if self._goal is None else max(0, min(BATCH, self._goal - self._claimed))
 
     def _handle(self, job: Job) -> None:
         if self._started:
@@ -98,7 +117,10 @@ class NoopWorker:
             if len(settled) != len(batch):
                 raise RuntimeError("a settle was refused: somebody else works on the bench's jobs")
             self.done += len(batch)
-            self._held -= len(batch)
             self._room.set()
-            if self.done >= self._goal:
-                self._finished.set()
+            self.progressed.set()
+            self._note_end()
+
+    def _note_end(self) -> None:
+        if self._goal is not None and self.done >= self._goal:
+            self._finished.set()

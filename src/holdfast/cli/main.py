@@ -10,7 +10,7 @@ import click
 
 from holdfast import __version__
 from holdfast.cli.exits import INTERRUPTED, OK, code_of, one_line
-from holdfast.cli.options import settings_options
+from holdfast.cli.options import setting_flags
 
 COMMANDS = {
     "up": "holdfast.cli.up:up",
@@ -54,7 +54,7 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@settings_options()
+@setting_flags()
 @click.version_option(__version__, message="holdfast %(version)s")
 def cli() -> None:
     """Background jobs that are not lost, on the database you already run.

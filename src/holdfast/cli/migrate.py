@@ -4,7 +4,7 @@ import click
 
 from holdfast.bench.console import dialect_of, is_there, open_console
 from holdfast.cli.exits import FAILED, OK, starting
-from holdfast.cli.options import with_settings
+from holdfast.cli.options import settings_options
 from holdfast.cli.render import as_json, table
 from holdfast.cli.running import run
 from holdfast.compose import open_store
@@ -15,7 +15,7 @@ from holdfast.store.migrate import Applied, Step
 
 
 @click.group(invoke_without_command=True)
-@with_settings()
+@settings_options()
 @click.option("--json", "json", is_flag=True, help="for programs")
 @click.pass_context
 def migrate(context: click.Context, settings: Settings, *, json: bool) -> None:
@@ -35,7 +35,7 @@ def migrate(context: click.Context, settings: Settings, *, json: bool) -> None:
 
 
 @migrate.command()
-@with_settings()
+@settings_options()
 @click.option("--json", "json", is_flag=True, help="for programs")
 def status(settings: Settings, *, json: bool) -> int:
     """Show which steps the database has. Exit code 1 if some are missing."""
@@ -52,7 +52,7 @@ def status(settings: Settings, *, json: bool) -> int:
 
 
 @migrate.command()
-@with_settings()
+@settings_options()
 @click.option("--all", "everything", is_flag=True, help="all steps, also those the database has; does not connect")
 def sql(settings: Settings, *, everything: bool) -> None:
     """Print the SQL of the steps that are missing, for review. Changes nothing."""

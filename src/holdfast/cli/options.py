@@ -14,11 +14,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 _BY_KEY = {setting.key: setting for setting in KNOWN}
 
 
-def settings_options(*keys: str) -> Callable[[F], F]:
+def setting_flags(*keys: str) -> Callable[[F], F]:
     """Give a command `--database-url`, `--config` and the flags of these settings.
 
     They may stand before or after the command's name; what stands after it wins. The values are kept in the
-    context, where `with_settings` finds them.
+    context, where `settings_options` finds them.
     """
     wanted = ("database_url", *keys)
 
@@ -43,15 +43,15 @@ def settings_options(*keys: str) -> Callable[[F], F]:
     return decorate
 
 
-def with_settings(*keys: str) -> Callable[[F], F]:
-    """As `settings_options`, and the command gets the settings of this process as its first argument."""
+def settings_options(*keys: str) -> Callable[[F], F]:
+    """As `setting_flags`, and the command gets the settings of this process as its first argument."""
 
     def decorate(command: F) -> F:
         @functools.wraps(command)
         def run(*args: Any, **kwargs: Any) -> Any:
             return command(current_settings(), *args, **kwargs)
 
-        return settings_options(*keys)(run)  # type: ignore[return-value]
+        return setting_flags(*keys)(run)  # type: ignore[return-value]
 
     return decorate
 

@@ -20,12 +20,14 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[object]], *, title: str 
     console = Console()
     if not console.is_terminal:
         console = Console(width=1_000)
-    drawn = Table(box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    drawn = Table(box=SIMPLE_HEAD, pad_edge=False)
     for index, head in enumerate(heads):
         numeric = bool(rows) and all(_is_number(row[index]) for row in rows)
         drawn.add_column(head, justify="right" if numeric else "left")
     for row in rows:
         drawn.add_row(*(_cell(value) for value in row))
+    if title:
+        console.print(title, highlight=False, markup=False, style="bold")
     console.print(drawn)
 
 

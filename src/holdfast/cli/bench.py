@@ -1,0 +1,186 @@
+"""`holdfast bench`: figures of this machine and these databases, and ratios between figures of one run."""
+
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+
+import click
+
+from holdfast.bench import ratios as comparing
+from holdfast.bench import suite
+from holdfast.bench.console import dialect_of
+from holdfast.bench.measures import Progress, Rate
+from holdfast.bench.ratios import BareLoop, Ratio, Scale
+from holdfast.bench.suite import Figures, Plan
+from holdfast.cli.exits import FAILED, OK, starting
+from holdfast.cli.options import settings_options
+from holdfast.cli.render import as_json, table
+from holdfast.cli.running import run
+from holdfast.config import Settings
+
+_COUNT = click.IntRange(min=1)
+_MAYBE = click.IntRange(min=0)
+_URLS = click.option("--url", "urls", multiple=True, help="a database to measure; may be given again")
+
+
+class Bars:
+    """Progress on standard error, if somebody looks at it."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self._console = Console(stderr=True)
+
+    @contextmanager
+    def step(self, name: str, total: int) -> Iterator[Progress]:
+        """See `Watcher`."""
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bar
+
+        columns = (TextColumn("{task.description:<34}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Bar(*columns, console=self._console, transient=True, disable=not self._console.is_terminal) as bar:
+            task = bar.add_task(name, total=total)
+            yield lambda more: bar.advance(task, more)
+
+
+@click.group(invoke_without_command=True)
+@settings_options()
+@_URLS
+@click.option("--jobs", type=_COUNT, default=50_000, show_default=True, help="jobs of each measure")
+@click.option("--tenants", type=_COUNT, default=100, show_default=True, help="tenants the jobs are spread over")
+@click.option("--only", metavar="PARTS", help=f"some of {', '.join(suite.PARTS)}, with commas between")
+@click.option("--history", type=_MAYBE, default=0, metavar="N", help="put N finished jobs there first")
+@click.option("--backlog", type=_MAYBE, default=0, metavar="N", help="put N more ready jobs there before the drain")
+@click.option("--pin", type=_MAYBE, default=0, metavar="SECONDS", help="sustain plain, and with a snapshot held open")
+@click.option("--force", is_flag=True, help="also on a database that holds jobs")
+@click.option("--json", "json", is_flag=True, help="for programs")
+@click.pass_context
+def bench(
+    context: click.Context,
+    settings: Settings,
+    *,
+    urls: tuple[str, ...],
+    jobs: int,
+    tenants: int,
+    only: str | None,
+    history: int,
+    backlog: int,
+    pin: int,
+    force: bool,
+    json: bool,
+) -> None:
+    """Measure enqueue, drain and pick-up on each database, all guarantees on.
+
+    The databases should be empty ones of their own; the schema is made if it is not there. Without --url it is
+    the database of the settings.
+    """
+    context.obj = urls
+    if context.invoked_subcommand is not None:
+        return
+    plan = Plan(jobs, tenants, _parts(only), history, backlog, pin, force)
+    figures = run(_measure_all(settings, urls or (settings.database_url,), plan))
+    if json:
+        print(as_json(figures))
+        return
+    for each in figures:
+        _show(each)
+
+
+@bench.command()
+@settings_options()
+@_URLS
+@click.option(
+    "--bare-loop", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="script to compare with"
+)
+@click.option("--bare-url", help="database of --bare-loop, which WIPES it")
+@click.option("--rounds", type=_COUNT, default=3, show_default=True, help="each figure is the median of so many")
+@click.option("--jobs", type=_COUNT, default=100_000, show_default=True, help="jobs of each drain")
+@click.option("--tenants", type=_COUNT, default=100, show_default=True, help="tenants of a plain drain")
+@click.option("--many-tenants", type=_COUNT, default=10_000, show_default=True)
+@click.option("--history", type=_COUNT, default=1_000_000, show_default=True, help="finished jobs in the database")
+@click.option("--backlog", type=_COUNT, default=1_000_000, show_default=True, help="ready jobs in the database")
+@click.option("--pin", type=_COUNT, default=60, show_default=True, help="seconds of a sustained run")
+@click.option("--json", "json", is_flag=True, help="for programs")
+@click.pass_context
+def ratios(
+    context: click.Context,
+    settings: Settings,
+    *,
+    urls: tuple[str, ...],
+    bare_loop: Path | None,
+    bare_url: str | None,
+    rounds: int,
+    jobs: int,
+    tenants: int,
+    many_tenants: int,
+    history: int,
+    backlog: int,
+    pin: int,
+    json: bool,
+) -> int:
+    """Hold figures against each other, in rounds that alternate, with the target of each.
+
+    The databases must be empty; they are emptied again between the trials and at the end. Exit code 1 if a target
+    is missed.
+    """
+    urls = urls or context.obj or ()
+    if not urls:
+        raise click.UsageError("give at least one --url: an empty database for the benchmark alone")
+    if bool(bare_loop) != bool(bare_url):
+        raise click.UsageError("--bare-loop and --bare-url belong together")
+    bare = BareLoop(bare_loop, bare_url) if bare_loop and bare_url else None
+    scale = Scale(jobs, tenants, many_tenants, max(history, jobs), backlog, pin)
+    found = run(_compare(settings, urls, scale, bare, rounds))
+    if json:
+        print(as_json([{"name": r.name, "ratio": r.value, "target": r.target, "met": r.met} for r in found]))
+    else:
+        rows = [(r.name, r.upper, r.lower, r.value, r.target, "met" if r.met else "MISSED") for r in found]
+        table(["", "jobs/s", "against", "ratio", "target", ""], rows, title=f"medians of {rounds} rounds")
+    return OK if all(each.met for each in found) else FAILED
+
+
+def _parts(only: str | None) -> frozenset[str]:
+    parts = frozenset(part.strip() for part in only.split(",")) if only else frozenset({"enqueue", "drain", "pickup"})
+    if unknown := parts - set(suite.PARTS):
+        raise click.BadParameter(f"{min(unknown)!r} is not one of {', '.join(suite.PARTS)}", param_hint="'--only'")
+    return parts
+
+
+async def _measure_all(settings: Settings, urls: tuple[str, ...], plan: Plan) -> list[Figures]:
+    figures = []
+    for url in urls:
+        async with AsyncExitStack() as stack:
+            with starting(suite.at(settings, url)):
+                ground = await stack.enter_async_context(suite.opened(url, settings, force=plan.force))
+            figures.append(await suite.measure(ground, plan, Bars()))
+    return figures
+
+
+async def _compare(
+    settings: Settings, urls: tuple[str, ...], scale: Scale, bare: BareLoop | None, rounds: int
+) -> list[Ratio]:
+    async with AsyncExitStack() as stack:
+        grounds = {}
+        for url in urls:
+            with starting(suite.at(settings, url)):
+                grounds[dialect_of(url)] = await stack.enter_async_context(suite.opened(url, settings))
+        figures = [await comparing.one_round(grounds, scale, bare, Bars()) for _ in range(rounds)]
+        return comparing.ratios(comparing.merge(figures))
+
+
+def _show(each: Figures) -> None:
+    rates: list[tuple[str, Rate | None]] = [
+        ("enqueue one by one, 1 client", each.enqueue_one),
+        (f"enqueue one by one, {suite.CLIENTS} clients", each.enqueue_one_concurrent),
+        ("enqueue many, batches of 1,000", each.enqueue_many),
+        ("drain", each.drain),
+        ("enqueue and drain at once", each.sustained),
+        ("the same, a snapshot pinned", each.sustained_pinned),
+    ]
+    rows: list[tuple[object, ...]] = [(name, rate.per_second, rate.cpu_us) for name, rate in rates if rate]
+    if rows:
+        table(["", "jobs/s", "Python µs/job"], rows, title=each.server)
+    if each.pickup_ms:
+        late = each.pickup_ms
+        title = None if rows else each.server
+        table(["", "p50 ms", "p99 ms", "longest ms"], [("pick-up", late.p50, late.p99, late.longest)], title=title)
