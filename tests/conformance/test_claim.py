@@ -4,11 +4,11 @@ import asyncio
 import itertools
 
 from holdfast.model.ids import new_worker_id
+from holdfast.model.job import Held
 from holdfast.model.lane import Lane
 from holdfast.model.outcome import Interrupted
 from holdfast.model.state import Status
 from holdfast.model.time import seconds
-from holdfast.store.port import Held
 from tests.support.builders import (
     LEASE,
     MAIL,

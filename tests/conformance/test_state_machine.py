@@ -24,11 +24,11 @@ from hypothesis.stateful import (
 from holdfast.compose import open_store
 from holdfast.engine import operate
 from holdfast.engine.reap import adopt_orphans
+from holdfast.model.job import Held
 from holdfast.model.lane import Lane
 from holdfast.model.outcome import CancelledByHandler, Crashed, Failed, Failure, Interrupted, Snoozed, Succeeded
 from holdfast.model.state import TERMINAL, Status
 from holdfast.model.time import Duration, days, seconds
-from holdfast.store.port import Held
 from tests.support.builders import (
     LEASE,
     RETRY,

@@ -32,7 +32,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     admin_key: str | None = None
     worker_id: str = ""
     worker_pool_size: int = 0
-    job_queue_size: int = 100
+    job_queue_size: int = 1_000
     poll_interval: Duration = seconds(1)
     lease: Duration = seconds(15)
     backoff_base: Duration = seconds(1)

@@ -54,10 +54,10 @@ class Batcher(Generic[In, Out]):
         results: Sequence[Out | BaseException]
         try:
             results = await self._flush([item for item, _ in batch])
-            if len(results) != len(batch):
-                raise RuntimeError(f"{len(batch)} items were flushed and {len(results)} answered")
         except BaseException as error:  # noqa: BLE001 - every caller must get an answer, whatever happened
             results = [error] * len(batch)
+        if len(results) != len(batch):
+            results = [RuntimeError(f"{len(batch)} items were flushed and {len(results)} answered")] * len(batch)
         for (_, answer), result in zip(batch, results, strict=True):
             if answer.done():
                 continue

@@ -9,4 +9,4 @@ Dice = Callable[[], float]
 
 def throw() -> float:
     """The ordinary dice: spreads retries, guards nothing."""
-    return random.random()  # noqa: S311
+    return random.random()

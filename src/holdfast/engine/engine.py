@@ -15,11 +15,11 @@ from holdfast.engine.housekeeping import Rules, keep_house
 from holdfast.engine.submit import Receipt
 from holdfast.errors import InvalidBatch, NotFound
 from holdfast.model.ids import JobId, WorkerId
-from holdfast.model.job import Count, Job, JobFilter, JobSpec, NewJob, Page, RetryRule
+from holdfast.model.job import Count, Held, Job, JobFilter, JobSpec, NewJob, Page, RetryRule
 from holdfast.model.outcome import Outcome, Report
 from holdfast.model.time import Duration, days
 from holdfast.model.worker import WorkerInfo, WorkerRow
-from holdfast.store.port import Held, Retention, Store, Subscription
+from holdfast.store.port import Retention, Store, Subscription
 from holdfast.telemetry.emit import Emit, log_event
 
 LARGEST_BATCH = 10_000
@@ -38,7 +38,9 @@ class EngineRules(NamedTuple):
 class Engine:
     """All use cases on one store. Belongs to one event loop."""
 
-    def __init__(self, store: Store, rules: EngineRules = EngineRules(), *, dice: Dice = throw, emit: Emit = log_event) -> None:
+    def __init__(
+        self, store: Store, rules: EngineRules = EngineRules(), *, dice: Dice = throw, emit: Emit = log_event
+    ) -> None:
         self.store = store
         self.rules = rules
         self._dice = dice
@@ -48,7 +50,9 @@ class Engine:
         self._settles: Batcher[Report, bool] = Batcher(self._flush_settles, largest=_FLUSHED_AT_ONCE)
 
     @classmethod
-    async def open(cls, store: Store, rules: EngineRules = EngineRules(), *, dice: Dice = throw, emit: Emit = log_event) -> Self:
+    async def open(
+        cls, store: Store, rules: EngineRules = EngineRules(), *, dice: Dice = throw, emit: Emit = log_event
+    ) -> Self:
         """An engine on a store whose schema is the right one; raises `SchemaMismatch` otherwise."""
         await store.check_schema()
         engine = cls(store, rules, dice=dice, emit=emit)

@@ -1,6 +1,7 @@
 """Settle attempts: the outcome decides, the fence permits, and what is finished leaves the live table."""
 
 from collections.abc import Sequence
+
 from holdfast.engine.dice import Dice
 from holdfast.errors import OutcomeUnknown
 from holdfast.model.ids import JobId

@@ -57,7 +57,9 @@ async def submit_all(store: Store, jobs: Sequence[NewJob], *, key_retention: Dur
         ]
         faults = {i: r for i, r in enumerate(receipts) if isinstance(r, HoldfastError)}
         if faults:
-            raise InvalidBatch({i: fault if isinstance(fault, Invalid) else Invalid(str(fault)) for i, fault in faults.items()})
+            raise InvalidBatch(
+                {i: fault if isinstance(fault, Invalid) else Invalid(str(fault)) for i, fault in faults.items()}
+            )
         return [r for r in receipts if isinstance(r, Receipt)]
 
     keyed = any(_has_key(job) for job in jobs)
@@ -70,7 +72,7 @@ async def submit_all(store: Store, jobs: Sequence[NewJob], *, key_retention: Dur
 async def submit_each(
     store: Store, jobs: Sequence[NewJob], *, key_retention: Duration
 ) -> list[Receipt | BaseException]:
-    """Insert many that have nothing to do with each other, in as few transactions as can be; each has its own answer."""
+    """Insert many that have nothing to do with each other, in few transactions; each has its own answer."""
     first, later = _split_repeated(jobs)
     answers: dict[JobId, Receipt | BaseException] = {}
 
@@ -119,7 +121,8 @@ async def _resolve(store: Store, jobs: Sequence[NewJob]) -> list[Receipt]:
     found = {job.id: job for job in await store.run(lambda tx: tx.get([job.id for job in jobs]))}
     if any(job.id not in found for job in jobs):
         raise OutcomeUnknown(
-            "the connection broke at the commit, and the jobs are not there (yet): repeat with idempotency keys to be sure"
+            "the connection broke at the commit, and the jobs are not there (yet): "
+            "repeat with idempotency keys to be sure"
         )
     return [Receipt(job.id, found[job.id].created_at, repeated=False) for job in jobs]
 

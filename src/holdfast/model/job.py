@@ -131,8 +131,6 @@ class Count(NamedTuple):
     jobs: int
 
 
-
-
 class UniqueSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """One such job at a time: the same as far as `by` tells."""
 

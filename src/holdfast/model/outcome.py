@@ -17,13 +17,13 @@ class Failure(Struct, frozen=True, omit_defaults=True):
     fingerprint: str = ""
 
 
-class Succeeded(Struct, frozen=True):
+class Succeeded(Struct, frozen=True, tag=True):
     """The handler returned; `result` is JSON."""
 
     result: bytes | None = None
 
 
-class Failed(Struct, frozen=True):
+class Failed(Struct, frozen=True, tag=True):
     """The handler raised. `retry_in` overrides the rule; not `retryable` means dead at once."""
 
     failure: Failure
@@ -31,29 +31,29 @@ class Failed(Struct, frozen=True):
     retry_in: Duration | None = None
 
 
-class TimedOut(Struct, frozen=True):
+class TimedOut(Struct, frozen=True, tag=True):
     """The attempt took longer than the job's timeout."""
 
     after: Duration
 
 
-class Crashed(Struct, frozen=True):
+class Crashed(Struct, frozen=True, tag=True):
     """The process that ran it ended: by an exit code, or by a signal."""
 
     how: str
 
 
-class Snoozed(Struct, frozen=True):
+class Snoozed(Struct, frozen=True, tag=True):
     """The handler asked to be run again later; no attempt is spent."""
 
     delay: Duration
 
 
-class Interrupted(Struct, frozen=True):
+class Interrupted(Struct, frozen=True, tag=True):
     """Handed back before it ended, because the worker stops; no attempt is spent."""
 
 
-class CancelledByHandler(Struct, frozen=True):
+class CancelledByHandler(Struct, frozen=True, tag=True):
     """The handler decided that the job is pointless."""
 
     reason: str

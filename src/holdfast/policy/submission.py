@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -9,7 +10,7 @@ import msgspec
 from holdfast.errors import Invalid, PayloadTooLarge
 from holdfast.model.ids import JobId
 from holdfast.model.job import JobSpec, NewJob, RetryRule, Unique
-from holdfast.model.time import Duration, days
+from holdfast.model.time import days
 from holdfast.policy.dedupe import body_fingerprint, unique_key
 from holdfast.policy.text import clean
 
@@ -109,7 +110,9 @@ def check_retry(rule: RetryRule) -> None:
         raise Invalid(f"retry.jitter is {_shown(rule.jitter)}; it must lie between 0 and 1", pointer="/retry/jitter")
     for span, field in ((rule.base, "retry/base"), (rule.cap, "retry/cap")):
         if span is None:
-            raise Invalid(f"{field.replace('/', '.')} is missing: give seconds or a text such as '5m'", pointer=f"/{field}")
+            raise Invalid(
+                f"{field.replace('/', '.')} is missing: give seconds or a text such as '5m'", pointer=f"/{field}"
+            )
         _span(span, field)
     if rule.cap < rule.base:
         raise Invalid("retry.cap is below retry.base: raise it", pointer="/retry/cap")
@@ -122,7 +125,7 @@ def check_retry(rule: RetryRule) -> None:
 _LATEST = 253_402_300_799_999_999  # the year 9999
 
 
-def _name(value: str, field: str) -> None:
+def _name(value: object, field: str) -> None:
     if not isinstance(value, str) or not _NAME.fullmatch(value):
         raise Invalid(
             f"{field} is {_shown(value)}; it must be 1 to 128 letters, digits or _ . : / @ + -, "
@@ -131,21 +134,21 @@ def _name(value: str, field: str) -> None:
         )
 
 
-def _key(value: str | None, field: str) -> None:
+def _key(value: object, field: str) -> None:
     if value is not None and (not isinstance(value, str) or not _KEY.fullmatch(value)):
         raise Invalid(
             f"{field} is {_shown(value)}; it must be 1 to {LONGEST_KEY} printable ASCII characters", pointer=f"/{field}"
         )
 
 
-def _within(value: int, least: int, most: int, field: str) -> None:
+def _within(value: object, least: int, most: int, field: str) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise Invalid(
             f"{field} is {_shown(value)}; it must be a whole number from {least} to {most}", pointer=f"/{field}"
         )
 
 
-def _span(value: Duration | None, field: str, *, least: int = 0) -> None:
+def _span(value: object, field: str, *, least: int = 0) -> None:
     if value is not None and (type(value) is not int or not least <= value <= LONGEST_SPAN):
         raise Invalid(
             f"{field.replace('/', '.')} must be {'more than 0' if least else '0 or more'} and at most 366 days",
@@ -153,7 +156,7 @@ def _span(value: Duration | None, field: str, *, least: int = 0) -> None:
         )
 
 
-def _tags(tags: tuple[str, ...]) -> None:
+def _tags(tags: Sequence[object]) -> None:
     if len(tags) > MOST_TAGS:
         raise Invalid(f"there are {len(tags)} tags; at most {MOST_TAGS} are allowed", pointer="/tags")
     for index, tag in enumerate(tags):
@@ -173,7 +176,7 @@ def _unique(spec: JobSpec, payload: bytes) -> Unique | None:
 
 
 class _NotJson(Exception):
-    """Found in the depth of a payload; its path is gathered on the way out, so that good payloads pay nothing for it."""
+    """Found deep in a payload; its path is gathered on the way out, so that good payloads pay nothing for it."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -196,25 +199,29 @@ def _walk(value: Any, depth: int, keys: list[int]) -> None:
         return
     if depth > DEEPEST_PAYLOAD:
         raise _NotJson(f"the payload is nested deeper than {DEEPEST_PAYLOAD} levels")
-    step: str | int | None = None
+    if kind is dict:
+        _check_keys(value, keys)
+        items: Iterable[tuple[object, Any]] = value.items()
+    elif kind is list or kind is tuple:
+        items = enumerate(value)
+    else:
+        raise _NotJson(f"a {kind.__name__} is not JSON: turn it into text, numbers, lists or objects")
+    step: object = None
     try:
-        if kind is dict:
-            keys[0] += len(value)
-            if keys[0] > MOST_PAYLOAD_KEYS:
-                raise _NotJson(f"the payload has more than {MOST_PAYLOAD_KEYS:,} keys")
-            for step, item in value.items():  # noqa: B007 - the step is wanted where a fault passes
-                if type(step) is not str:
-                    raise _NotJson(f"the key {_shown(step)} is not a text; JSON objects have texts as keys")
-                _walk(item, depth + 1, keys)
-        elif kind is list or kind is tuple:
-            for step, item in enumerate(value):  # noqa: B007
-                _walk(item, depth + 1, keys)
-        else:
-            raise _NotJson(f"a {kind.__name__} is not JSON: turn it into text, numbers, lists or objects")
+        for step, item in items:  # noqa: B007 - the step is wanted where a fault passes
+            _walk(item, depth + 1, keys)
     except _NotJson as fault:
-        if step is not None:
-            fault.path.append(str(step))
+        fault.path.append(str(step))
         raise
+
+
+def _check_keys(value: dict[Any, Any], keys: list[int]) -> None:
+    keys[0] += len(value)
+    if keys[0] > MOST_PAYLOAD_KEYS:
+        raise _NotJson(f"the payload has more than {MOST_PAYLOAD_KEYS:,} keys")
+    for key in value:
+        if type(key) is not str:
+            raise _NotJson(f"the key {_shown(key)} is not a text; JSON objects have texts as keys")
 
 
 def _shown(value: object) -> str:

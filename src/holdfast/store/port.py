@@ -8,9 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from holdfast.model.ids import JobId, WorkerId
-from holdfast.model.job import Count
-from holdfast.model.job import Held as Held
-from holdfast.model.job import Inserted, Job, JobFilter, NewJob, Page
+from holdfast.model.job import Count, Held, Inserted, Job, JobFilter, NewJob, Page
 from holdfast.model.lane import Lane, News, Share
 from holdfast.model.time import Duration, Instant
 from holdfast.model.transition import Transition
@@ -41,7 +39,7 @@ class Subscription(Protocol):
     async def wait(self, timeout: float) -> list[News] | None:
         """Until something may have become ready, or the timeout: then None.
 
-        An empty list means that it is not known where: look at all lanes. A wake-up can be lost; that costs the timeout.
+        An empty list means that it is not known where: look at all lanes. A lost wake-up costs the timeout.
         """
 
     def reset(self) -> None:
@@ -74,7 +72,9 @@ class Jobs(Protocol):
     async def lanes(self, queues: Sequence[str], cap: int) -> list[Lane]:
         """Lanes with at least one ready job, at most `cap` for each queue. Cost grows with lanes, not with jobs."""
 
-    async def claim(self, worker: WorkerId, shares: Sequence[Share], limit: int, types: Sequence[str] | None) -> list[Job]:
+    async def claim(
+        self, worker: WorkerId, shares: Sequence[Share], limit: int, types: Sequence[str] | None
+    ) -> list[Job]:
         """Take ready jobs for a worker whose lease lives, lane by lane in the order given, never over `limit`.
 
         Raises the fence and counts the attempt of each. `types`: only those (None: any). Nothing when the lease is
@@ -153,7 +153,7 @@ class Store(Protocol):
         """Run `work`, which only reads, on one snapshot: a job that moves meanwhile is seen once, in one place."""
 
     async def single(self, work: Work[T]) -> T:
-        """As `run`, for work that calls the transaction exactly once; saves round trips where the call is one statement."""
+        """As `run`, for work that calls the transaction exactly once; saves round trips where that is one statement."""
 
     def listen(self, queues: Sequence[str]) -> Subscription:
         """Hear of jobs that become ready in these queues, from now on."""

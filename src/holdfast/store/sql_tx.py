@@ -8,14 +8,14 @@ from typing import Any, Literal, NamedTuple
 
 from holdfast.errors import Contention
 from holdfast.model.ids import JobId, WorkerId
-from holdfast.model.job import Count, Inserted, Job, JobFilter, NewJob, Page
+from holdfast.model.job import Count, Held, Inserted, Job, JobFilter, NewJob, Page
 from holdfast.model.lane import Lane, News, Share
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant
 from holdfast.model.transition import Transition
 from holdfast.model.worker import WorkerInfo, WorkerRow
 from holdfast.store.codec import Row, count_of, job_of, worker_of
-from holdfast.store.port import Held, Retention
+from holdfast.store.port import Retention
 
 KeyKind = Literal["idempotency_key", "unique"]
 
@@ -87,7 +87,9 @@ class SqlTx(ABC):
         """Give these locked keys to other jobs."""
 
     @abstractmethod
-    async def claim(self, worker: WorkerId, shares: Sequence[Share], limit: int, types: Sequence[str] | None) -> list[Job]:
+    async def claim(
+        self, worker: WorkerId, shares: Sequence[Share], limit: int, types: Sequence[str] | None
+    ) -> list[Job]:
         """See the port."""
 
     @abstractmethod

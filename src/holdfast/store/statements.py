@@ -35,7 +35,7 @@ class Statements:
         self._all: dict[str, Statement] = {}
         for name, body in bodies.items():
             text = _COLUMNS.sub(lambda match: columns[match.group(1)], body).replace("clock()", clock)
-            self._all[name] = _fit(name, text, placeholder, repeat_positions)
+            self._all[name] = _fit(name, text, placeholder, repeat_positions=repeat_positions)
 
     def __getitem__(self, name: str) -> Statement:
         return self._all[name]
@@ -60,7 +60,7 @@ def _read(dialect: str) -> tuple[dict[str, str], dict[str, str]]:
     return found["columns"], found["name"]
 
 
-def _fit(name: str, text: str, placeholder: Placeholder, repeat_positions: bool) -> Statement:
+def _fit(name: str, text: str, placeholder: Placeholder, *, repeat_positions: bool) -> Statement:
     order: list[str] = []
 
     def place(match: re.Match[str]) -> str:

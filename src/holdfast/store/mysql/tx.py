@@ -4,14 +4,13 @@ from collections.abc import Collection, Iterator, Sequence
 from uuid import UUID
 
 from holdfast.model.ids import JobId, WorkerId
-from holdfast.model.job import Job, NewJob
+from holdfast.model.job import Held, Job, NewJob
 from holdfast.model.lane import Lane
 from holdfast.model.time import Instant
 from holdfast.store.codec import job_of
 from holdfast.store.mysql.literal import Sql, items, table
 from holdfast.store.mysql.moves import MovesTx, parts
 from holdfast.store.mysql.rows import is_ready, new_row
-from holdfast.store.port import Held
 from holdfast.store.sql_tx import KeyClaim, KeyOwner
 
 _MOST_TEXT = 4 * 1024 * 1024

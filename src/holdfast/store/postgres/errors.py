@@ -29,7 +29,9 @@ def translate(error: BaseException) -> HoldfastError | None:
         case asyncpg.UndefinedTableError() | asyncpg.UndefinedColumnError():
             return SchemaMismatch(f"the database has not the tables of this holdfast ({error}): {FIX_OLD}")
         case asyncpg.InvalidPasswordError() | asyncpg.InvalidAuthorizationSpecificationError():
-            return Misconfigured(f"{SETTING}: the server refused the user or password ({error}): correct them in the URL")
+            return Misconfigured(
+                f"{SETTING}: the server refused the user or password ({error}): correct them in the URL"
+            )
         case asyncpg.InvalidCatalogNameError():
             return Misconfigured(f"{SETTING}: {error}: create it ('createdb NAME') or correct the URL")
         case asyncpg.InsufficientPrivilegeError():
@@ -38,7 +40,9 @@ def translate(error: BaseException) -> HoldfastError | None:
                 "grant it, or run 'holdfast migrate' as the owner of the tables"
             )
         case asyncpg.ReadOnlySQLTransactionError():
-            return Unavailable("the database is read-only, perhaps a standby after a failover: point the URL at the primary")
+            return Unavailable(
+                "the database is read-only, perhaps a standby after a failover: point the URL at the primary"
+            )
         case asyncpg.QueryCanceledError():
             return Unavailable(f"the database took too long and the statement was cancelled ({error})")
         case asyncpg.DiskFullError() | asyncpg.OutOfMemoryError() | asyncpg.ConfigurationLimitExceededError():
@@ -48,7 +52,9 @@ def translate(error: BaseException) -> HoldfastError | None:
         case asyncpg.PostgresError() if not isinstance(error, LOST):
             return Unavailable(f"the database failed ({type(error).__name__}: {error})")
         case _ if isinstance(error, LOST):
-            return Unavailable(f"the database does not answer ({_said(error)}): check that the server of {SETTING} runs")
+            return Unavailable(
+                f"the database does not answer ({_said(error)}): check that the server of {SETTING} runs"
+            )
         case _:
             return None
 

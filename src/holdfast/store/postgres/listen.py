@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
 
 import asyncpg
 import msgspec
@@ -112,7 +111,9 @@ class Listener:
     async def _listen(self) -> None:
         pause = _FIRST_PAUSE
         while True:
-            with contextlib.suppress(HoldfastError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+            with contextlib.suppress(
+                HoldfastError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError
+            ):
                 connection = await self._connect()
                 try:
                     began = time.monotonic()
@@ -147,6 +148,8 @@ class Listener:
         if message.sender == self._own:
             return
         if message.lanes:
-            self._hub.publish(News(Lane(queue, tenant, priority), seq) for queue, tenant, priority, seq in message.lanes)
+            self._hub.publish(
+                News(Lane(queue, tenant, priority), seq) for queue, tenant, priority, seq in message.lanes
+            )
         else:
             self._hub.publish_unknown(message.queues or None)

@@ -46,7 +46,7 @@ BEGIN_POOLED = _begin("BEGIN", PLANNER)
 BEGIN_READ = _begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", {**PLANNER, **READER})
 
 
-class PlainConnection(asyncpg.Connection):
+class PlainConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver is not typed
     """Leaves no state behind, so nothing needs to be reset when it goes back to the pool."""
 
     def get_reset_query(self) -> str:
@@ -57,7 +57,7 @@ class PlainConnection(asyncpg.Connection):
 async def connect(url: str, *, pooled: bool, timeout: float = 10.0) -> asyncpg.Connection:
     """One connection; our errors when there is none."""
     try:
-        return await asyncpg.connect(_dsn(url), timeout=timeout, **_options(pooled))
+        return await asyncpg.connect(_dsn(url), timeout=timeout, **_options(pooled=pooled))
     except (asyncpg.PostgresError, OSError, TimeoutError, asyncpg.InterfaceError, ValueError, ssl.SSLError) as error:
         raise connect_error(error) from error
 
@@ -76,7 +76,7 @@ async def create_pool(url: str, *, pooled: bool, size: int) -> asyncpg.Pool:
         max_inactive_connection_lifetime=300,
         timeout=10,
         connection_class=PlainConnection,
-        **_options(pooled),
+        **_options(pooled=pooled),
     )
 
 
@@ -96,7 +96,7 @@ def check_url(url: str) -> None:
         raise Misconfigured(f"{SETTING}: {error}; write postgresql://user:password@host:5432/database") from error
     known = {"sslmode", "host", "port", "user", "password", "dbname", "database", "application_name", "passfile"}
     if unknown := {name for name, _ in parse_qsl(parts.query)} - known:
-        raise Misconfigured(f"{SETTING}: holdfast does not know the parameter {sorted(unknown)[0]!r} in the URL: remove it")
+        raise Misconfigured(f"{SETTING}: holdfast does not know the parameter {min(unknown)!r} in the URL: remove it")
 
 
 def _dsn(url: str) -> str:
@@ -104,7 +104,7 @@ def _dsn(url: str) -> str:
     return f"{scheme.split('+', 1)[0]}:{rest}"
 
 
-def _options(pooled: bool) -> dict[str, Any]:
+def _options(*, pooled: bool) -> dict[str, Any]:
     if pooled:
         # Neither startup parameters nor named statements get through a pooler in transaction mode.
         return {"statement_cache_size": 0, "command_timeout": STATEMENT_TIMEOUT + 5}

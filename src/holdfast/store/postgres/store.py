@@ -93,7 +93,7 @@ class PostgresStore:
                 )  # fmt: skip
             return [f"{step.version:04d}_{step.name}" for step in todo]
 
-        done = await self._on_connection(work)
+        done: list[str] = await self._on_connection(work)
         await self._upkeep.make_days()
         return done
 
@@ -125,8 +125,10 @@ class PostgresStore:
                 return await self._attempt(work, begin)
             except TRANSIENT as error:
                 if attempt == _TRIES - 1:
-                    raise Contention(f"the database gave up on a conflict {_TRIES} times ({error}); try again") from error
-                await asyncio.sleep(random.uniform(0, 0.005 * 2**attempt))  # noqa: S311 - spreads load, guards nothing
+                    raise Contention(
+                        f"the database gave up on a conflict {_TRIES} times ({error}); try again"
+                    ) from error
+                await asyncio.sleep(random.uniform(0, 0.005 * 2**attempt))
         raise AssertionError("unreachable")
 
     async def _attempt(self, work: Work[T], begin: str | None) -> T:

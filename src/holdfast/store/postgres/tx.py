@@ -7,13 +7,12 @@ from typing import Any
 from asyncpg import Connection
 
 from holdfast.model.ids import JobId, WorkerId
-from holdfast.model.job import Job, NewJob
+from holdfast.model.job import Held, Job, NewJob
 from holdfast.model.lane import Lane, News, Share
 from holdfast.model.state import Status
 from holdfast.model.time import Instant
 from holdfast.model.transition import Transition
 from holdfast.store.codec import Row, job_of, retry_bytes, tags_bytes
-from holdfast.store.port import Held
 from holdfast.store.sql_tx import KeyClaim, KeyOwner, SqlTx
 from holdfast.store.statements import Statements
 
@@ -32,7 +31,10 @@ class PostgresTx(SqlTx):
     async def rows(self, name: str, /, **parameters: Any) -> Sequence[Row]:
         """Run a named statement; its rows."""
         statement = self._statements[name]
-        return await self._connection.fetch(statement.text, *[parameters[p] for p in statement.parameters])
+        found: Sequence[Row] = await self._connection.fetch(
+            statement.text, *[parameters[p] for p in statement.parameters]
+        )
+        return found
 
     async def count(self, name: str, /, **parameters: Any) -> int:
         """Run a named statement; how many rows it changed."""
@@ -88,7 +90,9 @@ class PostgresTx(SqlTx):
         """Give these locked keys to other jobs."""
         await self.rows("retake_keys", **_key_columns(claims))
 
-    async def claim(self, worker: WorkerId, shares: Sequence[Share], limit: int, types: Sequence[str] | None) -> list[Job]:
+    async def claim(
+        self, worker: WorkerId, shares: Sequence[Share], limit: int, types: Sequence[str] | None
+    ) -> list[Job]:
         """See the port."""
         rows = await self.rows(
             "claim",

@@ -6,7 +6,6 @@ administrator: rows then go to the default partition and autovacuum does the res
 
 import time
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import asyncpg
 
@@ -49,7 +48,8 @@ class Upkeep:
     async def _drop_days(self, rule: Retention) -> None:
         async with self._pool.acquire() as connection:
             oldest = await connection.fetchval(
-                "SELECT floor((date_part('epoch', clock_timestamp()) * 1000000 - $1::bigint) / 86400000000)::bigint", rule.history
+                "SELECT floor((date_part('epoch', clock_timestamp()) * 1000000 - $1::bigint) / 86400000000)::bigint",
+                rule.history,
             )
             rows = await connection.fetch(
                 "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid "
@@ -82,7 +82,8 @@ async def _make_day(connection: asyncpg.Connection, day: int) -> None:
     if await connection.fetchval("SELECT to_regclass($1)", name) is None:
         await _try(
             connection,
-            f"CREATE TABLE IF NOT EXISTS {name} PARTITION OF holdfast_history FOR VALUES FROM ({day * _DAY}) TO ({(day + 1) * _DAY})",
+            f"CREATE TABLE IF NOT EXISTS {name} PARTITION OF holdfast_history "
+            f"FOR VALUES FROM ({day * _DAY}) TO ({(day + 1) * _DAY})",
         )
 
 

@@ -11,13 +11,12 @@ from uuid import UUID
 import apsw
 
 from holdfast.model.ids import JobId, WorkerId
-from holdfast.model.job import Job, NewJob
+from holdfast.model.job import Held, Job, NewJob
 from holdfast.model.lane import Lane, News, Share
 from holdfast.model.state import Status
 from holdfast.model.time import Instant
 from holdfast.model.transition import Transition
 from holdfast.store.codec import Row, job_of, retry_bytes, tags_bytes
-from holdfast.store.port import Held
 from holdfast.store.sql_tx import KeyClaim, KeyOwner, SqlTx
 from holdfast.store.sqlite.book import Book
 

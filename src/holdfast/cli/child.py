@@ -1,0 +1,139 @@
+"""The programs that `holdfast work` starts: a worker process, and below it processes for single jobs."""
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holdfast.cli.running import run
+from holdfast.compose import open_engine
+from holdfast.config import load
+from holdfast.engine.engine import Engine
+from holdfast.errors import HoldfastError, Misconfigured
+from holdfast.model.ids import JobId
+from holdfast.model.job import Held, Job
+from holdfast.model.step import Step
+from holdfast.model.time import in_seconds
+from holdfast.worker.board import Board
+from holdfast.worker.child import Application, Child, Options
+from holdfast.worker.lifeline import exit_now
+from holdfast.worker.loader import load_app, slots_of
+from holdfast.worker.processes import LARGEST_LINE
+from holdfast.worker.protocol import Failed, line
+from holdfast.worker.records import Session
+from holdfast.worker.runner import Runner
+
+if TYPE_CHECKING:
+    from holdfast.app import Holdfast
+
+_LOG = logging.getLogger("holdfast")
+
+
+def main() -> None:
+    """`python -m holdfast.cli.child worker|job APP [--queues Q] CHANNEL [BOARD CELLS]`."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("kind", choices=("worker", "job"))
+    parser.add_argument("app")
+    parser.add_argument("--queues", default="")
+    parser.add_argument("channel", type=int)
+    parser.add_argument("board", type=int, nargs="?")
+    parser.add_argument("cells", type=int, nargs="?")
+    asked = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C reaches all; the supervisor decides
+    channel = socket.socket(fileno=asked.channel)
+    try:
+        if asked.kind == "job":
+            code = run(_jobs(load_app(asked.app), channel))
+        else:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            code = run(_work(asked, load_app(asked.app), channel))
+    except HoldfastError as error:
+        channel.send(line(Failed(str(error))))
+        code = 2
+    exit_now(code)
+
+
+async def _work(asked: argparse.Namespace, app: "Holdfast", channel: socket.socket) -> int:
+    settings = msgspec.structs.replace(load(), database_url=app.url)
+    application = Application(app.url, app.registry, slots_of(asked.queues, app.registry))
+    options = Options(
+        most_ahead=settings.job_queue_size,
+        poll=in_seconds(settings.poll_interval),
+        fail_rate=settings.fail_rate,
+        process_command=["-m", "holdfast.cli.child", "job", asked.app],
+    )
+    board = Board(asked.board, asked.cells)
+    if sum(application.queues.values()) > asked.cells:
+        raise Misconfigured(f"--queues asks for more than {asked.cells} slots: start more processes instead")
+    child = Child(application, options, board=board, connect=lambda: open_engine(settings), warn=_warn)
+    return await child.live(channel)
+
+
+def _warn(handler: str, blocked: float) -> None:
+    _LOG.warning(
+        "handler %r has blocked the event loop of process %d for %.1f s: make it 'def' or isolation='process'",
+        handler, os.getpid(), blocked,
+    )  # fmt: skip
+
+
+class LazyRecords:
+    """An engine's records, connected when a handler first asks for them."""
+
+    def __init__(self, connect: Callable[[], Awaitable[Engine]]) -> None:
+        self._connect = connect
+        self._opening = asyncio.Lock()
+        self._engine: Engine | None = None
+
+    async def steps(self, job_id: JobId) -> Sequence[Step]:
+        """See `holdfast.worker.records.Records`."""
+        return await (await self._open()).steps(job_id)
+
+    async def record_step(self, held: Held, step: Step) -> bool:
+        """See `holdfast.worker.records.Records`."""
+        return await (await self._open()).record_step(held, step)
+
+    async def save_progress(self, held: Held, progress: bytes) -> bool:
+        """See `holdfast.worker.records.Records`."""
+        return await (await self._open()).save_progress(held, progress)
+
+    @asynccontextmanager
+    async def session(self, held: Held, key: str) -> AsyncIterator[Session]:
+        """See `holdfast.worker.records.Records`."""
+        async with (await self._open()).session(held, key) as session:
+            yield session
+
+    async def _open(self) -> Engine:
+        async with self._opening:
+            if self._engine is None:
+                self._engine = await self._connect()
+        return self._engine
+
+
+async def _jobs(app: "Holdfast", channel: socket.socket) -> int:
+    """Run one job after the other, for the worker at the other end."""
+    reader, writer = await asyncio.open_connection(sock=channel, limit=LARGEST_LINE)
+    settings = msgspec.structs.replace(load(), database_url=app.url)
+    runner = Runner(app.registry, LazyRecords(lambda: open_engine(settings)), threads=ThreadPoolExecutor(1))
+    decode, encode = msgspec.json.Decoder(Job).decode, msgspec.json.Encoder().encode
+    while text := await reader.readline():
+        job = decode(text)
+        task = runner.task(job)
+        if task is None:
+            raise Misconfigured(f"there is no handler for {job.type!r}")
+        outcome = await runner.run(job, task, runner.context(job, task, None))
+        writer.write(encode(outcome) + b"\n")
+        await writer.drain()
+    return 0
+
+
+if __name__ == "__main__":
+    main()

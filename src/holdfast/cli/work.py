@@ -1,0 +1,67 @@
+"""`holdfast work`: a supervisor with worker processes."""
+
+import socket
+import sys
+
+import click
+import msgspec
+
+from holdfast import __version__
+from holdfast.cli.options import settings_options
+from holdfast.cli.running import run
+from holdfast.compose import open_engine
+from holdfast.config import Settings
+from holdfast.engine.engine import Engine
+from holdfast.model.time import in_seconds
+from holdfast.worker.loader import MOST_SLOTS
+from holdfast.worker.supervisor import Supervisor
+from holdfast.worker.ward import Plan
+
+
+@click.command()
+@click.argument("app")
+@click.option("--queues", default="", metavar="Q:N,…", help="Queues and slots in each process: mail:10,default:5.")
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 256),
+    help="Worker processes (default: HOLDFAST_WORKER_POOL_SIZE, or one a core).",
+)
+@settings_options("lease_seconds", "drain_seconds")
+def work(settings: Settings, app: str, queues: str, processes: int | None) -> None:
+    r"""Run the jobs of APP, named as module:attribute.
+
+    \b
+      holdfast work myapp.jobs:app
+      holdfast work myapp.jobs:app --queues mail:10,default:5 --processes 2
+    """
+    run(supervise(settings, app, queues, processes or settings.processes))
+
+
+async def supervise(settings: Settings, app: str, queues: str, processes: int) -> None:
+    """Run worker processes until a signal comes."""
+    supervisor = Supervisor(
+        plan_of(settings, app, queues),
+        processes,
+        open_fleet=lambda url: _open(settings, url),
+        drain=in_seconds(settings.drain),
+        say=say,
+    )
+    say(f"{processes} worker process{'es' if processes > 1 else ''} for {app}; Ctrl-C or SIGTERM ends in good order")
+    await supervisor.run()
+    say("stopped; every unfinished job was handed back")
+
+
+def plan_of(settings: Settings, app: str, queues: str) -> Plan:
+    """How the children of this installation are started."""
+    command = ["-m", "holdfast.cli.child", "worker", app, "--queues", queues]
+    host = socket.gethostname()
+    return Plan(command, MOST_SLOTS, settings.lease, settings.worker_id or host, host, __version__)
+
+
+async def _open(settings: Settings, url: str) -> Engine:
+    return await open_engine(msgspec.structs.replace(settings, database_url=url, pool_size=4))
+
+
+def say(text: str) -> None:
+    """Tell the person at the terminal."""
+    print(f"holdfast: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,1 @@
+"""The job types in the box."""

@@ -1,0 +1,23 @@
+"""The `demo` job type, for trying things out: it sleeps, fails and returns as its payload says."""
+
+import asyncio
+import random
+from typing import Any
+
+from holdfast.app import Holdfast
+from holdfast.worker.context import Context
+
+app = Holdfast()
+
+
+@app.job(name="demo", queue="demo")
+async def demo(
+    sleep: float = 0.0, fail_times: int = 0, fail_rate: float = 0.0, result: Any = None, *, ctx: Context
+) -> Any:
+    """Sleep; fail the first `fail_times` attempts, or any with chance `fail_rate`; then return `result`."""
+    await asyncio.sleep(min(max(sleep, 0.0), 3_600.0))
+    if ctx.attempt <= fail_times:
+        raise RuntimeError(f"attempt {ctx.attempt} of {fail_times} that are to fail")
+    if random.random() < fail_rate:
+        raise RuntimeError("bad luck: this attempt was to fail by chance")
+    return result

@@ -1,0 +1,78 @@
+"""What a supervisor and its children tell each other: one JSON value a line, over a pair of sockets."""
+
+import msgspec
+from msgspec import Struct
+
+
+class Hello(Struct, frozen=True, tag="hello"):
+    """Child: the application is loaded; this is its database and what it handles."""
+
+    url: str
+    queues: dict[str, int]
+    types: list[str]
+
+
+class Failed(Struct, frozen=True, tag="failed"):
+    """Child: the application cannot be run, and trying again will not help."""
+
+    message: str
+
+
+class Worn(Struct, frozen=True, tag="worn"):
+    """Child: a handler cannot be stopped and keeps its slot; replace this process when the others have ended."""
+
+    reason: str
+
+
+class Load(Struct, frozen=True, tag="load"):
+    """Child: how many jobs run and wait here, told while it drains."""
+
+    running: int
+    waiting: int
+
+
+class Go(Struct, frozen=True, tag="go"):
+    """Supervisor: you are this worker, with a lease that was asked for at this moment of the monotonic clock."""
+
+    worker: int
+    lease: float
+    sent_at: float
+
+
+class Renewed(Struct, frozen=True, tag="renewed"):
+    """Supervisor: the lease was prolonged, asked for at this moment of the monotonic clock."""
+
+    sent_at: float
+
+
+class Lost(Struct, frozen=True, tag="lost"):
+    """Supervisor: the lease is gone; stop all handlers and end."""
+
+
+class Drain(Struct, frozen=True, tag="drain"):
+    """Supervisor: claim no more, finish within this many seconds, hand back the rest and end."""
+
+    seconds: float
+
+
+FromChild = Hello | Failed | Worn | Load
+ToChild = Go | Renewed | Lost | Drain
+
+_ENCODE = msgspec.json.Encoder().encode
+_FROM_CHILD: msgspec.json.Decoder[FromChild] = msgspec.json.Decoder(FromChild)
+_TO_CHILD: msgspec.json.Decoder[ToChild] = msgspec.json.Decoder(ToChild)
+
+
+def line(message: FromChild | ToChild) -> bytes:
+    """A message as it travels."""
+    return _ENCODE(message) + b"\n"
+
+
+def read_from_child(text: bytes) -> FromChild:
+    """What a child said."""
+    return _FROM_CHILD.decode(text)
+
+
+def read_to_child(text: bytes) -> ToChild:
+    """What the supervisor said."""
+    return _TO_CHILD.decode(text)

@@ -1,0 +1,288 @@
+"""The slots of one queue: how many of its jobs run here at once, and what waits to be run."""
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING
+
+from holdfast.errors import HoldfastError, OutcomeUnknown
+from holdfast.model.job import Held, Job
+from holdfast.model.outcome import Failed, Failure, Interrupted, Outcome, TimedOut
+from holdfast.model.time import Duration, in_seconds, seconds
+from holdfast.worker.board import Board
+from holdfast.worker.runner import Runner, Task
+from holdfast.worker.settler import Settler
+from holdfast.worker.source import Claims, Subscription
+
+if TYPE_CHECKING:
+    from holdfast.model.ids import JobId
+    from holdfast.worker.context import Context, SyncContext
+
+GRACE = 5.0
+"""Seconds a handler has to end after it was told to; then its slot is given up."""
+
+AHEAD = 0.25
+"""Seconds of work that may wait here, at the pace seen: enough to never run dry, too little to hoard."""
+
+CLAIM_AT_ONCE = 500
+_BREATH = 0.005
+_UNKNOWN = seconds(30)
+
+
+class Run:
+    """A job in a slot."""
+
+    __slots__ = ("cell", "context", "job", "over", "since", "slot", "task", "timeout", "timer", "why")
+
+    def __init__(self, job: Job, task: Task, cell: int, slot: "asyncio.Task[None] | None") -> None:
+        self.job = job
+        self.task = task
+        self.cell = cell
+        self.slot = slot
+        self.timeout = task.timeout if job.timeout is None else job.timeout
+        self.since = time.monotonic()
+        self.context: Context | SyncContext | None = None
+        self.timer: asyncio.TimerHandle | None = None
+        self.why: str | None = None
+        """Why it is being stopped: timeout, lost or drain."""
+        self.over = False
+        """Its outcome is decided; whatever the handler still does counts for nothing."""
+
+
+class Slots:
+    """Claims jobs of one queue and runs them, `size` at a time."""
+
+    def __init__(
+        self,
+        queue: str,
+        size: int,
+        *,
+        claims: Claims,
+        held_here: Callable[[], Awaitable[list[Job]]],
+        subscription: Subscription,
+        runner: Runner,
+        settler: Settler,
+        board: Board,
+        most_ahead: int,
+        poll: float,
+        worn: Callable[[str], None],
+    ) -> None:
+        self.queue = queue
+        self.size = size
+        self.stopping = False
+        self._claims = claims
+        self._held = held_here
+        self._subscription = subscription
+        self._runner = runner
+        self._settler = settler
+        self._board = board
+        self._most_ahead = most_ahead
+        self._poll = poll
+        self._worn = worn
+        self._waiting: deque[Job] = deque()
+        self._runs: dict[JobId, Run] = {}
+        self._idle: deque[asyncio.Future[None]] = deque()
+        self._room = asyncio.Event()
+        self._empty = asyncio.Event()
+        self._lost_slots = 0
+        self._pace = 0.0
+        self._done = 0
+
+    @property
+    def running(self) -> int:
+        """How many handlers are at work."""
+        return len(self._runs)
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs are claimed and not begun."""
+        return len(self._waiting)
+
+    def runs(self) -> Iterator[Run]:
+        """What is in the slots."""
+        return iter(list(self._runs.values()))
+
+    async def run(self) -> None:
+        """Claim and run until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._feed(), name=f"claim {self.queue}")
+            group.create_task(self._measure(), name=f"pace {self.queue}")
+            for n in range(self.size):
+                group.create_task(self._slot(), name=f"slot {self.queue} {n + 1}")
+
+    def stop_claiming(self) -> list[Job]:
+        """Claim nothing more; what was claimed and not begun."""
+        self.stopping = True
+        unbegun = list(self._waiting)
+        self._waiting.clear()
+        if not self._runs:
+            self._empty.set()
+        return unbegun
+
+    async def drained(self) -> None:
+        """Until no handler is at work."""
+        while self._runs:
+            self._empty.clear()
+            await self._empty.wait()
+
+    def stop(self, run: Run, why: str) -> None:
+        """Tell a handler to end. It has a little time; then its slot is given up."""
+        if run.over or run.why is not None:
+            return
+        run.why = why
+        if run.context is not None:
+            run.context.cancel(f"the job was stopped: {why}")
+        if run.slot is not None and run.task.place != "thread":
+            run.slot.cancel()
+        if run.timer is not None:
+            run.timer.cancel()
+        run.timer = asyncio.get_running_loop().call_later(GRACE, self._give_up, run)
+
+    async def _feed(self) -> None:
+        while not self.stopping:
+            want = min(
+                CLAIM_AT_ONCE, self.size - self._lost_slots + self._ahead() - len(self._waiting) - len(self._runs)
+            )
+            if want <= 0 or 2 * want < min(self._ahead(), CLAIM_AT_ONCE):
+                self._room.clear()
+                await self._room.wait()
+                continue
+            try:
+                jobs = await self._claims.claim(want)
+                if not jobs:
+                    self._claims.heard(await self._subscription.wait(self._poll))
+                    continue
+            except OutcomeUnknown:
+                await self._hand_back_strangers()
+                continue
+            except HoldfastError:
+                await asyncio.sleep(0.5)  # the database is away: the settler and the lease tell the rest
+                continue
+            self._subscription.reset()
+            self._take(jobs)
+
+    async def _hand_back_strangers(self) -> None:
+        """The answer to a claim was lost. What it took is held by this worker, which does not know it: give it back."""
+        while not self.stopping:
+            try:
+                held_here = await self._held()
+            except HoldfastError:
+                await asyncio.sleep(0.5)
+                continue
+            known = {job.id for job in self._waiting} | self._runs.keys() | self._settler.pending
+            for job in held_here:
+                if job.queue == self.queue and job.id not in known:
+                    self._settler.put(job, Interrupted())
+            return
+
+    def _take(self, jobs: list[Job]) -> None:
+        if self.stopping:  # claimed while the order to stop came in
+            for job in jobs:
+                self._settler.put(job, Interrupted())
+            return
+        self._waiting.extend(jobs)
+        for _ in range(min(len(jobs), len(self._idle))):
+            self._idle.popleft().set_result(None)
+
+    async def _slot(self) -> None:
+        slot = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        breath = time.monotonic() + _BREATH
+        while True:
+            while self._waiting:
+                run = self._begin(self._waiting.popleft(), slot)
+                if run is not None:
+                    await self._to_the_end(run)
+                # A handler that never waits must not keep claims and reports from being sent.
+                if (now := time.monotonic()) >= breath:
+                    await asyncio.sleep(0)
+                    breath = now + _BREATH
+            turn = loop.create_future()
+            self._idle.append(turn)
+            try:
+                await turn
+            finally:
+                if not turn.done() or turn.cancelled():
+                    with contextlib.suppress(ValueError):
+                        self._idle.remove(turn)
+            breath = time.monotonic() + _BREATH
+
+    def _begin(self, job: Job, slot: "asyncio.Task[None] | None") -> Run | None:
+        known = self._runner.task(job)
+        if known is None:
+            failure = Failure("UnknownType", f"this worker has no handler for jobs of type {job.type!r}")
+            self._settler.put(job, Failed(failure, retry_in=_UNKNOWN))
+            return None
+        run = Run(job, known, self._board.begin(job.id, job.fence), slot)
+        deadline = None
+        if run.timeout is not None:
+            deadline = run.since + in_seconds(run.timeout)
+            run.timer = asyncio.get_running_loop().call_later(in_seconds(run.timeout), self.stop, run, "timeout")
+        run.context = self._runner.context(job, known, deadline)
+        self._runs[job.id] = run
+        return run
+
+    async def _to_the_end(self, run: Run) -> None:
+        try:
+            outcome: Outcome | None = await self._runner.run(run.job, run.task, run.context)
+        except asyncio.CancelledError:
+            if run.why is None:  # not the handler but the slot is to end
+                self._end(run, Interrupted())
+                raise
+            if run.slot is not None:
+                run.slot.uncancel()
+            outcome = None
+        if run.why is not None:
+            outcome = self._stopped(run)
+        self._end(run, outcome)
+
+    def _stopped(self, run: Run) -> Outcome | None:
+        """What a handler that was told to end comes to, whatever it did about it."""
+        match run.why:
+            case "timeout":
+                return TimedOut(run.timeout or Duration(0))
+            case "drain":
+                return Interrupted()
+            case _:  # the job is somebody else's now: there is nothing to report
+                return None
+
+    def _end(self, run: Run, outcome: Outcome | None) -> None:
+        if run.timer is not None:
+            run.timer.cancel()
+        if run.over:  # its slot was given up; the handler came back after all
+            return
+        run.over = True
+        self._board.end(run.cell)
+        del self._runs[run.job.id]
+        if outcome is not None:
+            self._settler.put(run.job, outcome)
+        self._done += 1
+        if not self._runs:
+            self._empty.set()
+        self._room.set()
+
+    def _give_up(self, run: Run) -> None:
+        """A handler would not end: report it all the same, and have this process replaced."""
+        self._end(run, self._stopped(run))
+        self._lost_slots += 1
+        self._worn(f"a handler of {run.job.type!r} (job {run.job.id}) does not stop {GRACE:g} s after it was told to")
+
+    def _ahead(self) -> int:
+        return min(self._most_ahead, int(self._pace * AHEAD))
+
+    async def _measure(self) -> None:
+        """How many jobs a second end here, lately."""
+        before = time.monotonic()
+        while True:
+            await asyncio.sleep(0.1)
+            now = time.monotonic()
+            pace, self._done = self._done / (now - before), 0
+            self._pace = pace if pace > self._pace else 0.7 * self._pace + 0.3 * pace
+            before = now
+
+
+def held(run: Run) -> Held | None:
+    """The run's job, as its holder names it."""
+    return None if run.job.worker is None else Held(run.job.id, run.job.fence, run.job.worker)

@@ -1,0 +1,150 @@
+"""Runs worker processes, replaces those that die, and ends them in good order. Runs no code of the user's itself."""
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections.abc import Awaitable, Callable
+
+from holdfast.errors import HoldfastError
+from holdfast.worker.lifeline import told
+from holdfast.worker.source import Fleet
+from holdfast.worker.ward import Plan, Ward
+
+KILL_AFTER = 15.0
+"""Seconds after the drain is over until a child that has not ended is killed."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 10.0
+_SETTLED = 10.0
+"""A child that lived this long was no false start."""
+
+
+class Supervisor:
+    """Keeps `count` children at work until it is told to stop."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        count: int,
+        *,
+        open_fleet: Callable[[str], Awaitable[Fleet]],
+        drain: float,
+        say: Callable[[str], None],
+    ) -> None:
+        self._plan = plan
+        self._count = count
+        self._open_fleet = open_fleet
+        self._drain = drain
+        self._say = say
+        self._wards: set[Ward] = set()
+        self._stop = asyncio.Event()
+        self._hastened = False
+        self._opening = asyncio.Lock()
+        self._leases: Fleet | None = None
+        self._housekeeping: asyncio.Task[None] | None = None
+        self._house: Fleet | None = None
+
+    async def run(self) -> None:
+        """Until stopped by a signal or `stop`; raises `CannotRun` when the application cannot be run at all."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        try:
+            async with asyncio.TaskGroup() as group:
+                telling = group.create_task(self._tell_what_it_waits_for())
+                keeping = [group.create_task(self._keep(n + 1)) for n in range(self._count)]
+                await asyncio.wait(keeping)
+                self._stop.set()
+                telling.cancel()
+        except* HoldfastError as errors:
+            raise errors.exceptions[0] from None
+        finally:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(number)
+            await self._close()
+
+    def stop(self) -> None:
+        """Claim no more, finish what runs, hand back the rest. Called again: at once."""
+        if self._stop.is_set() and not self._hastened:
+            self._hastened = True
+            self._say("stopping at once: what still runs is handed back")
+            for ward in self._wards:
+                ward.drain(0)
+            return
+        if self._hastened:
+            for ward in self._wards:
+                ward.kill()
+            return
+        self._stop.set()
+        for ward in self._wards:
+            ward.drain(self._drain)
+
+    async def _keep(self, n: int) -> None:
+        """Have one child at work at any time."""
+        pause = _FIRST_PAUSE
+        while not self._stop.is_set():
+            ward = Ward(self._plan, self._fleet, self._say)
+            self._wards.add(ward)
+            began = time.monotonic()
+            recycling = asyncio.create_task(self._recycle(ward))
+            overdue = asyncio.create_task(self._kill_the_overdue(ward))
+            try:
+                code = await ward.live()
+            finally:
+                self._wards.discard(ward)
+                recycling.cancel()
+                overdue.cancel()
+            if self._stop.is_set():
+                return
+            if ward.ready.is_set() and time.monotonic() - began > _SETTLED:
+                pause = _FIRST_PAUSE
+            self._say(f"worker {n} (process {ward.pid}) ended by {told(code)}; starting another")
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stop.wait(), pause)
+            pause = min(_LONGEST_PAUSE, 2 * pause)
+
+    async def _recycle(self, ward: Ward) -> None:
+        """Replace a child one of whose slots is lost, once its other jobs had time to end."""
+        await ward.worn.wait()
+        ward.drain(self._drain)
+
+    async def _kill_the_overdue(self, ward: Ward) -> None:
+        """A child that does not end by itself, its loop blocked perhaps, is ended."""
+        await self._stop.wait()
+        until = time.monotonic() + self._drain + KILL_AFTER
+        while time.monotonic() < until:
+            await asyncio.sleep(0.1)
+            if self._hastened:
+                until = min(until, time.monotonic() + 2.0)
+                await asyncio.sleep(max(0.0, until - time.monotonic()))
+        ward.kill()
+
+    async def _tell_what_it_waits_for(self) -> None:
+        await self._stop.wait()
+        said = ""
+        began = time.monotonic()
+        while True:
+            running = sum(ward.load.running for ward in self._wards)
+            left = max(0.0, self._drain - (time.monotonic() - began))
+            text = f"waiting for {running} running jobs, at most {left:.0f} s (again to stop at once)"
+            if running and text != said:
+                self._say(text)
+                said = text
+            await asyncio.sleep(1.0)
+
+    async def _fleet(self, url: str) -> Fleet:
+        """The connection that renews leases; it does nothing else, so nothing holds it up."""
+        async with self._opening:
+            if self._leases is None:
+                self._leases = await self._open_fleet(url)
+                self._house = await self._open_fleet(url)
+                self._housekeeping = asyncio.create_task(self._house.keep_house(asyncio.Event()))
+        return self._leases
+
+    async def _close(self) -> None:
+        if self._housekeeping is not None:
+            self._housekeeping.cancel()
+            await asyncio.gather(self._housekeeping, return_exceptions=True)
+        for fleet in (self._house, self._leases):
+            if fleet is not None:
+                await fleet.aclose()

@@ -1,0 +1,228 @@
+"""One child as its supervisor sees it: started, its lease renewed, its death accounted for."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from holdfast.errors import HoldfastError
+from holdfast.model.ids import WorkerId, new_worker_id, worker_name
+from holdfast.model.outcome import Crashed, Interrupted, Outcome, Report
+from holdfast.model.time import Duration, in_seconds
+from holdfast.model.worker import WorkerInfo
+from holdfast.worker.board import Board
+from holdfast.worker.child import LOST_CODE
+from holdfast.worker.lifeline import die_with_parent, told
+from holdfast.worker.protocol import Drain, Failed, Go, Hello, Load, Lost, Renewed, ToChild, Worn, line, read_from_child
+from holdfast.worker.source import Fleet
+
+MARGIN = 1 / 6
+"""The part of a lease that is not counted on."""
+
+ANSWER_WITHIN = 1.0
+"""Seconds a child has to end after its lease is gone; then it is killed."""
+
+_HELD_AT_ONCE = 500
+
+
+class Plan(NamedTuple):
+    """How children are started and what they are told."""
+
+    command: Sequence[str]
+    cells: int
+    lease: Duration
+    name: str
+    host: str
+    version: str
+
+
+class CannotRun(HoldfastError):
+    """The application cannot be loaded or run: starting it again would not help."""
+
+    code = "cannot_run"
+
+
+class Ward:
+    """One child, from its start to the last of its jobs given back."""
+
+    def __init__(self, plan: Plan, fleet: Callable[[str], Awaitable[Fleet]], say: Callable[[str], None]) -> None:
+        self._plan = plan
+        self._open_fleet = fleet
+        self._say = say
+        self._lease = in_seconds(plan.lease)
+        self._board = Board.create(plan.cells)
+        self._process: asyncio.subprocess.Process
+        self._writer: asyncio.StreamWriter | None = None
+        self._deadline = 0.0
+        self._worker: WorkerId | None = None
+        self._told_to_end = False
+        self.load = Load(0, 0)
+        self.worn = asyncio.Event()
+        """Set when one of its slots is lost for good."""
+        self.ready = asyncio.Event()
+
+    @property
+    def pid(self) -> int:
+        """The child's process id."""
+        return self._process.pid
+
+    def drain(self, seconds: float) -> None:
+        """Ask the child to finish within that time and end."""
+        self._told_to_end = True
+        self._tell(Drain(seconds))
+
+    def kill(self) -> None:
+        """End it now; what it runs is given back without an attempt being spent."""
+        self._told_to_end = True
+        self._signal(signal.SIGKILL)
+
+    async def live(self) -> int:
+        """From start to end; the exit code. When this returns, the child holds no job any more."""
+        ours, theirs = socket.socketpair()
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable, *self._plan.command, str(theirs.fileno()), str(self._board.descriptor),
+                str(self._plan.cells), pass_fds=(theirs.fileno(), self._board.descriptor),
+                start_new_session=True, preexec_fn=die_with_parent,
+            )  # fmt: skip
+        finally:
+            theirs.close()
+        reader, self._writer = await asyncio.open_connection(sock=ours, limit=1 << 20)
+        if self._told_to_end:
+            self._tell(Drain(0))
+        try:
+            hello = await self._hello(reader)
+            if hello is not None:
+                await self._work(hello, reader)
+            return await self._process.wait()
+        finally:
+            self._signal(signal.SIGKILL)
+            await self._process.wait()
+            self._writer.close()
+            self._board.close()
+
+    async def _hello(self, reader: asyncio.StreamReader) -> Hello | None:
+        match await _read(reader):
+            case Hello() as hello:
+                return hello
+            case Failed(message):
+                raise CannotRun(message)
+            case _:
+                return None
+
+    async def _work(self, hello: Hello, reader: asyncio.StreamReader) -> None:
+        fleet = await self._open_fleet(hello.url)
+        worker = self._worker = new_worker_id()
+        queues = ",".join(f"{queue}:{slots}" for queue, slots in hello.queues.items())
+        info = WorkerInfo(
+            id=worker, name=f"{self._plan.name}/{worker_name(worker)[-6:]}", host=self._plan.host, pid=self.pid,
+            version=self._plan.version, queues=queues, slots=sum(hello.queues.values()),
+        )  # fmt: skip
+        sent_at = time.monotonic()
+        await fleet.register(info, self._plan.lease)
+        self._deadline = sent_at + self._lease * (1 - MARGIN)
+        self._tell(Go(worker, self._lease, sent_at))
+        self.ready.set()
+        renewing = asyncio.create_task(self._renew(fleet, worker))
+        minding = asyncio.create_task(self._mind_the_lease())
+        hearing = asyncio.create_task(self._hear(reader))
+        try:
+            await self._process.wait()
+        finally:
+            # The lease is kept until the jobs are given back: nobody else takes them meanwhile.
+            hearing.cancel()
+            minding.cancel()
+            await self._account(fleet, worker)
+            renewing.cancel()
+            await asyncio.gather(renewing, minding, hearing, return_exceptions=True)
+
+    async def _renew(self, fleet: Fleet, worker: WorkerId) -> None:
+        """Prolong the lease at a third of it; when it fails, try again soon."""
+        while True:
+            await asyncio.sleep(self._lease / 3)
+            while True:
+                sent_at = time.monotonic()
+                try:
+                    async with asyncio.timeout(self._lease / 3):
+                        alive = await fleet.renew(worker, self._plan.lease)
+                except (HoldfastError, TimeoutError):
+                    await asyncio.sleep(self._lease / 15)
+                    continue
+                if not alive:
+                    self._deadline = 0.0
+                    await self._lost("the database says that the lease is gone")
+                    return
+                self._deadline = sent_at + self._lease * (1 - MARGIN)
+                self._tell(Renewed(sent_at))
+                break
+
+    async def _mind_the_lease(self) -> None:
+        """A timer, not the answer of a renewal, tells when the handlers must stop: an answer may never come."""
+        while (left := self._deadline - time.monotonic()) > 0:  # noqa: ASYNC110 - a renewal moves the deadline
+            await asyncio.sleep(left)
+        await self._lost("the lease could not be renewed in time")
+
+    async def _lost(self, why: str) -> None:
+        self._say(f"worker {self.pid}: {why}; stopping its handlers")
+        self._tell(Lost())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ANSWER_WITHIN):
+                await self._process.wait()
+        self._signal(signal.SIGKILL)
+
+    async def _hear(self, reader: asyncio.StreamReader) -> None:
+        while (message := await _read(reader)) is not None:
+            match message:
+                case Load():
+                    self.load = message
+                case Worn(reason):
+                    self.worn.set()
+                    self._say(f"worker {self.pid}: {reason}; it will be replaced")
+                case Hello() | Failed():
+                    pass
+
+    async def _account(self, fleet: Fleet, worker: WorkerId) -> None:
+        """Report what the child can no longer report: what it had begun has crashed, the rest goes back."""
+        code = await self._process.wait()
+        self._signal(signal.SIGKILL)  # whatever its handlers started
+        begun = dict(self._board.begun())
+        crashed = not self._told_to_end and code != LOST_CODE
+        until = time.monotonic() + self._lease
+        while time.monotonic() < until:
+            try:
+                held = await fleet.held_by(worker, _HELD_AT_ONCE)
+                if not held:
+                    await fleet.depart(worker)
+                    return
+                lot: list[Report] = []
+                for job in held:
+                    outcome: Outcome = Interrupted()
+                    if crashed and begun.get(job.id) == job.fence:
+                        outcome = Crashed(told(code))
+                    lot.append(Report(job, outcome))
+                await fleet.settle_many(lot)
+            except HoldfastError:
+                await asyncio.sleep(0.1)
+
+    def _tell(self, message: ToChild) -> None:
+        if self._writer is not None:
+            with contextlib.suppress(OSError, RuntimeError):
+                self._writer.write(line(message))
+
+    def _signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError, AttributeError):
+            os.killpg(self._process.pid, number)
+
+
+async def _read(reader: asyncio.StreamReader) -> Hello | Failed | Worn | Load | None:
+    with contextlib.suppress(OSError, msgspec.DecodeError, ValueError):
+        if text := await reader.readline():
+            return read_from_child(text)
+    return None
