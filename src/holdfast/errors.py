@@ -128,3 +128,34 @@ class SchemaMismatch(Misconfigured):
     """The database's schema is not the one this version of holdfast works with."""
 
     code = "schema_mismatch"
+
+
+class JobFailed(HoldfastError):
+    """The job that was waited for is dead: what its last attempt failed with."""
+
+    code = "job_failed"
+
+    def __init__(self, job_id: str, *, kind: str, message: str, attempts: int) -> None:
+        tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
+        super().__init__(f"job {job_id} is dead after {tries}: {kind}: {message}")
+        self.job_id = job_id
+        self.kind = kind
+        self.message = message
+        self.attempts = attempts
+
+
+class JobCancelled(HoldfastError):
+    """The job that was waited for was cancelled, for this `reason`."""
+
+    code = "job_cancelled"
+
+    def __init__(self, job_id: str, *, reason: str) -> None:
+        super().__init__(f"job {job_id} was cancelled: {reason}")
+        self.job_id = job_id
+        self.reason = reason
+
+
+class WaitTimeout(HoldfastError, TimeoutError):
+    """The job that was waited for is not finished yet; it goes on."""
+
+    code = "wait_timeout"
