@@ -62,7 +62,7 @@ def test_bytes_and_ids_keep_every_byte(value: bytes, made: UUID) -> None:
     assert bytes.fromhex(literal(made)[2:-1]) == made.bytes
 
 
-@pytest.mark.parametrize("value", [1.5, True, [1], {"a": 1}, object()], ids=repr)
+@pytest.mark.parametrize("value", [1.5, True, [1], {"a": 1}, object()], ids=lambda value: type(value).__name__)
 def test_what_has_no_writing_is_refused_rather_than_guessed(value: object) -> None:
     with pytest.raises(KeyError):
         literal(value)
