@@ -1,3 +1,99 @@
 """holdfast: a fault-tolerant, multi-tenant job engine on the database you already run."""
 
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.app import Holdfast
+    from holdfast.config import Settings
+    from holdfast.errors import (
+        Conflict,
+        Contention,
+        DuplicateJob,
+        HoldfastError,
+        IdempotencyMismatch,
+        Invalid,
+        InvalidBatch,
+        JobCancelled,
+        JobFailed,
+        LeaseLost,
+        Misconfigured,
+        NotFound,
+        OutcomeUnknown,
+        PayloadTooLarge,
+        Rejected,
+        SchemaMismatch,
+        Unavailable,
+        WaitTimeout,
+    )
+    from holdfast.handles import AsyncJobHandle, JobHandle
+    from holdfast.jobs import JobType, Unique
+    from holdfast.model.job import Job
+    from holdfast.model.state import Status
+    from holdfast.worker.context import Context, SyncContext
+    from holdfast.worker.exceptions import Cancel, Discard, Retry, Snooze
+    from holdfast.worker.signature import CONTEXT
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "CONTEXT",
+    "AsyncJobHandle",
+    "Cancel",
+    "Conflict",
+    "Contention",
+    "Context",
+    "Discard",
+    "DuplicateJob",
+    "Holdfast",
+    "HoldfastError",
+    "IdempotencyMismatch",
+    "Invalid",
+    "InvalidBatch",
+    "Job",
+    "JobCancelled",
+    "JobFailed",
+    "JobHandle",
+    "JobType",
+    "LeaseLost",
+    "Misconfigured",
+    "NotFound",
+    "OutcomeUnknown",
+    "PayloadTooLarge",
+    "Rejected",
+    "Retry",
+    "SchemaMismatch",
+    "Settings",
+    "Snooze",
+    "Status",
+    "SyncContext",
+    "Unavailable",
+    "Unique",
+    "WaitTimeout",
+]
+
+_HOMES = {
+    "app": ("Holdfast",),
+    "config": ("Settings",),
+    "handles": ("AsyncJobHandle", "JobHandle"),
+    "jobs": ("JobType", "Unique"),
+    "model.job": ("Job",),
+    "model.state": ("Status",),
+    "worker.context": ("Context", "SyncContext"),
+    "worker.exceptions": ("Cancel", "Discard", "Retry", "Snooze"),
+    "worker.signature": ("CONTEXT",),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+if not TYPE_CHECKING:  # a type checker would take any name for good
+
+    def __getattr__(name):  # noqa: ANN001, ANN202
+        """Each name is imported when it is first asked for, so that a part costs nothing to those who do not use it."""
+        if name not in __all__:
+            raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+        value = getattr(_import_module(f"holdfast.{_HOME.get(name, 'errors')}"), name)
+        globals()[name] = value
+        return value
+
+    def __dir__():  # noqa: ANN202
+        return sorted({*globals(), *__all__})
