@@ -8,21 +8,20 @@ A parameter without annotation takes any JSON.
 import contextlib
 import inspect
 import re
-import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, NoReturn, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, NamedTuple, NoReturn, Union
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from holdfast.errors import Invalid, Misconfigured
+from holdfast.worker import annotations
+from holdfast.worker.annotations import CONTEXTS, Flavour, Unresolved, read_model, write_model
 
-_CONTEXTS = {"Context": "async", "SyncContext": "sync"}
-_CONTEXT_MODULE = "holdfast.worker.context"
 _FAULT = re.compile(r"(?P<what>.*?)(?: - at (?:`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]|(\[\.\.\.\])")
 _KINDS = {"object": "an object", "array": "a list", "null": "None"}
-_NO_NAMES: Mapping[str, Any] = {}
+_NAMED = re.compile(r"Object (?:missing required|contains unknown) field `([^`]+)`")
 
 
 class _NoContext:
@@ -66,7 +65,7 @@ class Arguments:
         self._function = function
         self._parameters = _parameters(function, name)
         self._shape: _Shape | None = None
-        with contextlib.suppress(_Unresolved):
+        with contextlib.suppress(Unresolved):
             self._shape = self._read()
 
     @property
@@ -87,10 +86,10 @@ class Arguments:
         shape = self.resolve()
         given = self._bind(shape, args, kwargs)
         try:
-            values = msgspec.convert(given, shape.struct, dec_hook=_read_model)
+            values = msgspec.convert(given, shape.struct, dec_hook=read_model)
             payload = {name: _builtins(getattr(values, name), kind) for name, kind, _ in shape.fields if name in given}
             # An instance is taken as it is above; whether its fields are what they claim shows on the way back.
-            msgspec.convert(payload, shape.struct, dec_hook=_read_model)
+            msgspec.convert(payload, shape.struct, dec_hook=read_model)
         except msgspec.ValidationError as error:
             raise _invalid(self.name, error) from None
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -114,14 +113,14 @@ class Arguments:
         """What the function returned, as its annotation says."""
         if result is None:
             return None
-        return msgspec.json.decode(result, type=self.returns, dec_hook=_read_model)
+        return msgspec.json.decode(result, type=self.returns, dec_hook=read_model)
 
     def resolve(self) -> _Shape:
         """Look at the annotations now, if not done yet; raises `Misconfigured` for those that cannot be used."""
         if self._shape is None:
             try:
                 self._shape = self._read()
-            except _Unresolved as error:
+            except Unresolved as error:
                 raise Misconfigured(
                     f"job {self.name!r}: the annotation of {error.parameter!r} names {error.missing!r}, which is not "
                     "there at run time: import or define it in the module, and not only for type checking"
@@ -132,8 +131,8 @@ class Arguments:
         context: str | None = None
         fields: list[_Field] = []
         for parameter in self._parameters:
-            kind = self._annotation(parameter.name, parameter.annotation)
-            if flavour := _context_flavour(kind):
+            kind = self._kind(parameter.name, parameter.annotation)
+            if flavour := annotations.context_flavour(kind):
                 if context is not None:
                     raise Misconfigured(
                         f"job {self.name!r}: both {context!r} and {parameter.name!r} ask for the context"
@@ -152,7 +151,7 @@ class Arguments:
             fields=tuple(fields),
             positional=tuple(name for name in positional if name != context),
             struct=struct,
-            decoder=msgspec.json.Decoder(struct, dec_hook=_read_model),
+            decoder=msgspec.json.Decoder(struct, dec_hook=read_model),
             returns=self._returns(),
         )
 
@@ -166,48 +165,41 @@ class Arguments:
         except (TypeError, ValueError) as error:
             raise Misconfigured(f"job {self.name!r}: its parameters cannot be read from JSON: {error}") from error
 
-    def _annotation(self, parameter: str, annotation: Any) -> Any:
-        if annotation is inspect.Parameter.empty:
-            return Any
-        plain = inspect.unwrap(self._function)
-        # Known without an import, which linters like to move to where only type checkers see it.
-        names = {**_STAND_INS, **getattr(plain, "__globals__", _NO_NAMES)}
-        holder = types.SimpleNamespace(__annotations__={parameter: annotation})
+    def _kind(self, parameter: str, annotation: Any) -> Any:
         try:
-            return get_type_hints(holder, globalns=names, include_extras=True)[parameter]
-        except NameError as error:
-            raise _Unresolved(parameter, error.name or str(annotation)) from None
-        except Exception as error:
+            return annotations.read(self._function, parameter, annotation)
+        except Unresolved:
+            raise
+        except Exception as error:  # an annotation is the user's code
             raise Misconfigured(
                 f"job {self.name!r}: the annotation of {parameter!r} cannot be read: {error}"
             ) from error
 
     def _check_kind(self, parameter: str, kind: Any) -> None:
         try:
-            foreign = _foreign(msgspec.inspect.type_info(kind))
-            msgspec.json.Decoder(kind, dec_hook=_read_model)
+            stranger = annotations.foreign(kind)
         except (TypeError, ValueError, NameError) as error:
             raise Misconfigured(f"job {self.name!r}: {parameter!r} cannot be read from JSON: {error}") from error
-        if foreign is not None:
+        if stranger is not None:
             raise Misconfigured(
-                f"job {self.name!r}: {parameter!r} is a {foreign.__name__}, which JSON cannot carry: "
+                f"job {self.name!r}: {parameter!r} is a {stranger.__name__}, which JSON cannot carry: "
                 "pass plain values, a dataclass or a msgspec Struct, or an id to look it up by"
             )
 
-    def _check_flavour(self, flavour: str) -> None:
-        wanted = "async" if inspect.iscoroutinefunction(self._function) else "sync"
+    def _check_flavour(self, flavour: Flavour) -> None:
+        wanted: Flavour = "async" if inspect.iscoroutinefunction(self._function) else "sync"
         if flavour != wanted:
-            names = {flavour: name for name, flavour in _CONTEXTS.items()}
+            names = {flavour: name for name, flavour in CONTEXTS.items()}
             what = "an async function takes a" if wanted == "async" else "a plain function takes a"
             raise Misconfigured(f"job {self.name!r}: {what} {names[wanted]}, not a {names[flavour]}")
 
     def _returns(self) -> Any:
         annotation = getattr(inspect.unwrap(self._function), "__annotations__", {}).get("return", Any)
         try:
-            kind = self._annotation("return", annotation)
-            return kind if _foreign(msgspec.inspect.type_info(kind)) is None else Any
-        except (_Unresolved, Misconfigured, TypeError, ValueError, NameError):
-            return Any  # results are then given as JSON has them
+            kind = annotations.read(self._function, "return", annotation)
+            return kind if annotations.foreign(kind) is None else Any
+        except Exception:  # noqa: BLE001 - an annotation is the user's code; results are then given as JSON has them
+            return Any
 
     def _bind(self, shape: _Shape, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         if len(args) > len(shape.positional):
@@ -232,65 +224,9 @@ class Arguments:
         return given
 
 
-def write_model(value: Any) -> Any:
-    """For encoders: a model as the JSON values it consists of."""
-    dump = getattr(value, "model_dump", None)
-    if dump is None or isinstance(value, type):
-        raise TypeError(f"a {type(value).__name__} is not JSON")
-    return dump(mode="json")
-
-
-def _read_model(kind: type, value: Any) -> Any:
-    if isinstance(value, kind):
-        return value
-    return kind.model_validate(value)  # type: ignore[attr-defined]
-
-
 def _builtins(value: Any, kind: Any) -> Any:
     # What is not annotated comes back as JSON has it, so nothing is turned into something else on the way.
     return value if kind is Any else msgspec.to_builtins(value, str_keys=True, enc_hook=write_model)
-
-
-class _Unresolved(Exception):
-    def __init__(self, parameter: str, missing: str) -> None:
-        super().__init__(parameter, missing)
-        self.parameter = parameter
-        self.missing = missing
-
-
-class _StandIn:
-    """Of a context class that the module imports for type checking only."""
-
-
-class _AsyncStandIn(_StandIn):
-    pass
-
-
-class _SyncStandIn(_StandIn):
-    pass
-
-
-_STAND_INS = {"Context": _AsyncStandIn, "SyncContext": _SyncStandIn}
-
-
-def _context_flavour(kind: Any) -> Literal["async", "sync"] | None:
-    """Whether an annotation asks for the context, and which."""
-    if get_origin(kind) in (Union, types.UnionType):
-        flavours = {_context_flavour(each) for each in get_args(kind) if each is not types.NoneType}
-        return flavours.pop() if len(flavours) == 1 else None
-    if kind is _AsyncStandIn:
-        return "async"
-    if kind is _SyncStandIn:
-        return "sync"
-    if not isinstance(kind, type) or kind.__module__ != _CONTEXT_MODULE:
-        return None
-    match kind.__name__:
-        case "Context":
-            return "async"
-        case "SyncContext":
-            return "sync"
-        case _:
-            return None
 
 
 def _parameters(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
@@ -313,29 +249,6 @@ def _parameters(function: Callable[..., Any], name: str) -> list[inspect.Paramet
     return parameters
 
 
-def _foreign(info: msgspec.inspect.Type) -> type | None:
-    """A class within a type that can be neither written to nor read from JSON."""
-    match info:
-        case msgspec.inspect.CustomType(cls):
-            return None if hasattr(cls, "model_validate") and hasattr(cls, "model_dump") else cls
-        case msgspec.inspect.UnionType(members) | msgspec.inspect.TupleType(members):
-            inner: Sequence[msgspec.inspect.Type] = members
-        case msgspec.inspect.DictType():
-            inner = (info.key_type, info.value_type)
-        case (
-            msgspec.inspect.ListType()
-            | msgspec.inspect.SetType()
-            | msgspec.inspect.FrozenSetType()
-            | msgspec.inspect.VarTupleType()
-        ):
-            inner = (info.item_type,)
-        case msgspec.inspect.Metadata():
-            inner = (info.type,)
-        case _:
-            return None
-    return next((found for each in inner if (found := _foreign(each)) is not None), None)
-
-
 def _invalid(name: str, error: msgspec.ValidationError) -> Invalid:
     """What msgspec says, such as "Expected `int`, got `str` - at `$.user_id`", with a pointer."""
     found = _FAULT.fullmatch(str(error))
@@ -345,9 +258,14 @@ def _invalid(name: str, error: msgspec.ValidationError) -> Invalid:
         if some:  # one of a dictionary's values: its key is not told
             break
         steps.append(field or index)
+    if named := _NAMED.match(what):
+        steps.append(named[1])
+        what = "is missing" if "missing" in what else "is not an argument of it"
     what = re.sub(r"`([^`]*)`", lambda each: _KINDS.get(each[1], each[1]), what)
-    words = what[:1].lower() + what[1:]
-    return Invalid(f"{name}: {'.'.join(steps) or 'the payload'}: {words}", pointer=_pointer(*steps))
+    words = what[:1].lower() + what[1:] if not named else what
+    return Invalid(
+        f"{name}: {'.'.join(steps) or 'the payload'}{'' if named else ':'} {words}", pointer=_pointer(*steps)
+    )
 
 
 def _pointer(*steps: str) -> str:
