@@ -158,5 +158,16 @@ class Engine:
         return await submitting.submit_each(self.store, jobs, key_retention=self.rules.key_retention)
 
     async def _flush_settles(self, reports: Sequence[Report]) -> Sequence[bool]:
-        done = await self.settle_many(reports)
-        return [report.job.id in done for report in reports]
+        """One answer each. Reports of the same job go one after the other: the first that holds decides."""
+        answers: list[bool] = [False] * len(reports)
+        left = list(enumerate(reports))
+        while left:
+            lot: dict[JobId, int] = {}
+            for index, report in left:
+                lot.setdefault(report.job.id, index)
+            done = await self.settle_many([reports[index] for index in lot.values()])
+            for job_id, index in lot.items():
+                answers[index] = job_id in done
+            taken = set(lot.values())
+            left = [(index, report) for index, report in left if index not in taken]
+        return answers

@@ -13,9 +13,10 @@ from holdfast.errors import (
     InvalidBatch,
     OutcomeUnknown,
     Rejected,
+    Unavailable,
 )
 from holdfast.model.ids import JobId, new_job_id
-from holdfast.model.job import Inserted, JobSpec, NewJob
+from holdfast.model.job import Inserted, Job, JobSpec, NewJob
 from holdfast.model.time import Duration, Instant
 from holdfast.policy import submission
 from holdfast.store.port import Store, Tx
@@ -118,8 +119,8 @@ def receipt(job: NewJob, row: Inserted) -> Receipt | HoldfastError:
 
 async def _resolve(store: Store, jobs: Sequence[NewJob]) -> list[Receipt]:
     """The commit's answer was lost: see whether it happened. All were in one transaction, so one tells for all."""
-    found = {job.id: job for job in await store.run(lambda tx: tx.get([job.id for job in jobs]))}
-    if any(job.id not in found for job in jobs):
+    found = await _look_for(store, jobs)
+    if found is None or any(job.id not in found for job in jobs):
         raise OutcomeUnknown(
             "the connection broke at the commit, and the jobs are not there (yet): "
             "repeat with idempotency keys to be sure"
@@ -132,18 +133,41 @@ async def _resolve_each(
 ) -> dict[JobId, Receipt | BaseException]:
     """The commit's answer was lost. A key makes it safe to try again; without one, only a look can tell."""
     plain = [job for job in jobs if not _has_key(job)]
-    found = {job.id: job for job in await store.run(lambda tx: tx.get([job.id for job in plain]))}
+    found = await _look_for(store, plain) or {}
     answers: dict[JobId, Receipt | BaseException] = {
         job.id: Receipt(job.id, found[job.id].created_at, repeated=False) if job.id in found else error for job in plain
     }
     for job in jobs:
         if _has_key(job):
-            again = msgspec.structs.replace(job, id=new_job_id())
-            answer = (await submit_each(store, [again], key_retention=key_retention))[0]
-            if isinstance(answer, Receipt) and answer.id == job.id:  # it had been committed after all
-                answer = answer._replace(repeated=False)
-            answers[job.id] = answer
+            answers[job.id] = await _submit_again(store, job, key_retention, error)
     return answers
+
+
+async def _submit_again(
+    store: Store, job: NewJob, key_retention: Duration, error: OutcomeUnknown
+) -> Receipt | HoldfastError:
+    """Once more, as another job with the same key: it is either new, or finds what the first time made."""
+    again = msgspec.structs.replace(job, id=new_job_id())
+    try:
+        (row,) = await store.run(lambda tx: tx.insert([again], key_retention=key_retention))
+    except Unavailable:  # which says nothing of the first time
+        return error
+    except HoldfastError as refused:
+        return refused
+    answer = receipt(again, row)
+    if isinstance(answer, Receipt) and answer.id == job.id:  # it had been committed after all
+        return answer._replace(repeated=False)
+    return answer
+
+
+async def _look_for(store: Store, jobs: Sequence[NewJob]) -> dict[JobId, Job] | None:
+    """Those that are there; None when the database cannot be asked."""
+    if not jobs:
+        return {}
+    try:
+        return {job.id: job for job in await store.read(lambda tx: tx.get([job.id for job in jobs]))}
+    except Unavailable:
+        return None
 
 
 def _has_key(job: NewJob) -> bool:

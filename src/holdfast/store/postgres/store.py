@@ -149,10 +149,10 @@ class PostgresStore:
             await self._give_back(connection, begin)
             raise
         except (asyncpg.PostgresError, *LOST) as error:
-            lost = isinstance(error, LOST) and not isinstance(error, asyncpg.PostgresError)
+            lost = connection.is_closed() or (isinstance(error, LOST) and not isinstance(error, asyncpg.PostgresError))
             await self._give_back(connection, begin, broken=lost)
             ours = translate(error) or Unavailable(str(error))
-            if committing and (lost or connection.is_closed()):
+            if committing and lost:
                 raise OutcomeUnknown(f"the connection broke while the database was committing: {ours}") from error
             raise ours from error
         except BaseException:  # the task was cancelled, or the work is at fault: what it did must not stay

@@ -1,0 +1,32 @@
+-- name: record_step
+-- Rides the primary keys. The job's row is locked before anything is written, so whoever takes the job away either
+-- comes before and is obeyed, or waits. What is done stays as it is.
+WITH mine AS MATERIALIZED (
+  SELECT id FROM holdfast_live WHERE id = :id AND fence = :fence AND worker = :worker AND status = 1 FOR UPDATE),
+put AS (
+  INSERT INTO holdfast_steps (job_id, key, state, result, fence, recorded_at)
+  SELECT id, :key, :state, :result, :fence, clock() FROM mine
+  ON CONFLICT (job_id, key) DO UPDATE
+  SET state = excluded.state, result = excluded.result, fence = excluded.fence, recorded_at = excluded.recorded_at
+  WHERE holdfast_steps.state = 0)
+SELECT id FROM mine;
+
+-- name: lock_held
+-- Rides the primary key. Held until the end of the transaction: nobody takes the job away meanwhile.
+SELECT id FROM holdfast_live WHERE id = :id AND fence = :fence AND worker = :worker AND status = 1 FOR UPDATE;
+
+-- name: guard
+-- Rides the primary key. From here on the caller's statements run, planned as they would be elsewhere.
+SELECT (SELECT result FROM holdfast_steps WHERE job_id = :id AND key = :key AND state = 1),
+       set_config('plan_cache_mode', 'auto', true), set_config('enable_seqscan', 'on', true),
+       set_config('enable_hashjoin', 'on', true), set_config('enable_mergejoin', 'on', true),
+       set_config('idle_in_transaction_session_timeout', :idle, true);
+
+-- name: prune_steps
+-- Rides holdfast_steps_recorded. No job is gone sooner than :keep after its last step.
+DELETE FROM holdfast_steps WHERE ctid = ANY (ARRAY(
+  SELECT ctid FROM holdfast_steps s WHERE recorded_at < clock() - :keep
+    AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = s.job_id)
+    AND NOT EXISTS (SELECT 1 FROM holdfast_dead d WHERE d.id = s.job_id)
+    AND NOT EXISTS (SELECT 1 FROM holdfast_history h WHERE h.id = s.job_id)
+  LIMIT :limit FOR UPDATE SKIP LOCKED));
