@@ -132,6 +132,16 @@ async def test_an_end_without_a_log_keeps_the_one_there_is(manual_store, clock):
     assert fields(await read(manual_store, job), "status", "attempt_log") == (Status.SUCCEEDED, log)
 
 
+@pytest.mark.parametrize("to", [Status.RETRYING, Status.SCHEDULED, Status.READY])
+async def test_a_job_that_waits_again_without_a_log_keeps_the_one_there_is(manual_store, to):
+    worker = await enter(manual_store)
+    (job,) = await hold(manual_store, worker)
+    await move(manual_store, a_move(job, Status.READY, attempt_log=b"[1]"))
+    (again,) = await take(manual_store, worker, lane_of(job))
+    await move(manual_store, a_move(again, to))
+    assert (await read(manual_store, job)).attempt_log == b"[1]"
+
+
 async def test_a_large_log_and_result_are_kept_whole(manual_store):
     job = await running(manual_store)
     log, result = msgspec.json.encode(["ß" * 200_000]), msgspec.json.encode("r" * 250_000)
