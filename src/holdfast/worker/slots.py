@@ -36,7 +36,7 @@ class Run:
 
     __slots__ = ("cell", "context", "job", "over", "since", "slot", "task", "timeout", "timer", "why")
 
-    def __init__(self, job: Job, task: Task, cell: int, slot: "asyncio.Task[None] | None") -> None:
+    def __init__(self, job: Job, task: Task, cell: int | None, slot: "asyncio.Task[None] | None") -> None:
         self.job = job
         self.task = task
         self.cell = cell
@@ -215,7 +215,9 @@ class Slots:
             failure = Failure("UnknownType", f"this worker has no handler for jobs of type {job.type!r}")
             self._settler.put(job, Failed(failure, retry_in=_UNKNOWN))
             return None
-        run = Run(job, known, self._board.begin(job.id, job.fence), slot)
+        # One that runs in a process of its own is not to blame if this one crashes.
+        cell = None if known.place == "process" else self._board.begin(job.id, job.fence)
+        run = Run(job, known, cell, slot)
         deadline = None
         if run.timeout is not None:
             deadline = run.since + in_seconds(run.timeout)
@@ -254,7 +256,8 @@ class Slots:
         if run.over:  # its slot was given up; the handler came back after all
             return
         run.over = True
-        self._board.end(run.cell)
+        if run.cell is not None:
+            self._board.end(run.cell)
         del self._runs[run.job.id]
         if outcome is not None:
             self._settler.put(run.job, outcome)
