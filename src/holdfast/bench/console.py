@@ -48,9 +48,11 @@ def dialect_of(url: str) -> str:
             return "sqlite"
 
 
-def is_there(url: str) -> bool:
-    """Whether the file of an SQLite URL exists."""
-    return Path(_file_of(url)).exists()
+def is_new_file(url: str) -> bool:
+    """Whether an SQLite URL names a file that could be made and is not there yet."""
+    path, name = Path(_file_of(url)), url.partition("://")[2]
+    well_formed = name.startswith("/") and "?" not in name and path.name not in ("", ":memory:")
+    return well_formed and path.parent.is_dir() and not path.exists()
 
 
 def _file_of(url: str) -> str:

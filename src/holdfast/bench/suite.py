@@ -54,16 +54,17 @@ class Watcher(Protocol):
 
 
 @asynccontextmanager
-async def opened(url: str, settings: Settings, *, force: bool = False) -> AsyncIterator[Ground]:
+async def opened(settings: Settings, *, force: bool = False) -> AsyncIterator[Ground]:
     """A database in the hands of a benchmark: migrated, empty unless `force`, with housekeeping as in service."""
-    engine = await open_engine(at(settings, url), migrate=True)
+    url = settings.database_url
+    engine = await open_engine(settings, migrate=True)
     ground = Ground(url, engine, await open_console(url))
     stop = asyncio.Event()
     try:
         if not force and await ground.holds_jobs():
             raise Misconfigured(
-                f"{shown_url(url)} holds jobs, which would spoil the figures, and those of the queue {measures.QUEUE!r} "
-                "would be run: give an empty database, or --force"
+                f"{shown_url(url)} holds jobs: they would spoil the figures, and those of the queue "
+                f"{measures.QUEUE!r} would be run: give an empty database, or --force"
             )
         house = asyncio.create_task(engine.keep_house(stop))
         try:

@@ -78,7 +78,7 @@ def bench(
     if context.invoked_subcommand is not None:
         return
     plan = Plan(jobs, tenants, _parts(only), history, backlog, pin, force)
-    figures = run(_measure_all(settings, urls or (settings.database_url,), plan))
+    figures = run(_measure_all(_targets(settings, urls), plan))
     if json:
         print(as_json(figures))
         return
@@ -130,7 +130,7 @@ def ratios(
         raise click.UsageError("--bare-loop and --bare-url belong together")
     bare = BareLoop(bare_loop, bare_url) if bare_loop and bare_url else None
     scale = Scale(jobs, tenants, many_tenants, max(history, jobs), backlog, pin)
-    found = run(_compare(settings, urls, scale, bare, rounds))
+    found = run(_compare(_targets(settings, urls), scale, bare, rounds))
     if json:
         print(as_json([{"name": r.name, "ratio": r.value, "target": r.target, "met": r.met} for r in found]))
     else:
@@ -146,24 +146,27 @@ def _parts(only: str | None) -> frozenset[str]:
     return parts
 
 
-async def _measure_all(settings: Settings, urls: tuple[str, ...], plan: Plan) -> list[Figures]:
+def _targets(settings: Settings, urls: tuple[str, ...]) -> list[Settings]:
+    return [suite.at(settings, url) for url in urls] or [settings]
+
+
+async def _measure_all(targets: list[Settings], plan: Plan) -> list[Figures]:
     figures = []
-    for url in urls:
+    for target in targets:
         async with AsyncExitStack() as stack:
-            with starting(suite.at(settings, url)):
-                ground = await stack.enter_async_context(suite.opened(url, settings, force=plan.force))
+            with starting(target):
+                ground = await stack.enter_async_context(suite.opened(target, force=plan.force))
             figures.append(await suite.measure(ground, plan, Bars()))
     return figures
 
 
-async def _compare(
-    settings: Settings, urls: tuple[str, ...], scale: Scale, bare: BareLoop | None, rounds: int
-) -> list[Ratio]:
+async def _compare(targets: list[Settings], scale: Scale, bare: BareLoop | None, rounds: int) -> list[Ratio]:
     async with AsyncExitStack() as stack:
         grounds = {}
-        for url in urls:
-            with starting(suite.at(settings, url)):
-                grounds[dialect_of(url)] = await stack.enter_async_context(suite.opened(url, settings))
+        for target in targets:
+            with starting(target):
+                ground = await stack.enter_async_context(suite.opened(target))
+            grounds[dialect_of(target.database_url)] = ground
         figures = [await comparing.one_round(grounds, scale, bare, Bars()) for _ in range(rounds)]
         return comparing.ratios(comparing.merge(figures))
 

@@ -2,7 +2,7 @@
 
 import click
 
-from holdfast.bench.console import dialect_of, is_there, open_console
+from holdfast.bench.console import dialect_of, is_new_file, open_console
 from holdfast.cli.exits import FAILED, OK, starting
 from holdfast.cli.options import settings_options
 from holdfast.cli.render import as_json, table
@@ -82,7 +82,7 @@ async def _up(settings: Settings) -> list[str]:
 
 async def _applied(settings: Settings) -> list[Applied]:
     """What the database says it has; the store is opened first, for its checks and its words."""
-    if dialect_of(settings.database_url) == "sqlite" and not is_there(settings.database_url):
+    if dialect_of(settings.database_url) == "sqlite" and is_new_file(settings.database_url):
         return []  # to look must not make it
     with starting(settings):
         store = await open_store(settings.database_url, pool_size=2)

@@ -1,0 +1,137 @@
+"""The overview, the version, and how a misuse ends."""
+
+import subprocess
+import sys
+
+import pytest
+
+from holdfast import __version__
+from holdfast.cli import exits
+from holdfast.cli.main import COMMANDS, HELP
+from holdfast.errors import Contention, Invalid, Misconfigured, NotFound, OutcomeUnknown, SchemaMismatch, Unavailable
+
+
+def test_help_lists_every_command(holdfast):
+    shown = holdfast("--help")
+    assert shown.code == 0
+    for name in COMMANDS:
+        assert f"\n  {name} " in shown.out
+    assert list(HELP) == list(COMMANDS)
+
+
+def test_help_imports_no_command_and_no_driver(holdfast):
+    start = (
+        "import sys; from holdfast.cli.main import run; run(['--help']); "
+        "print([m for m in ('asyncpg', 'asyncmy', 'apsw', 'rich', 'asyncio', 'holdfast.engine') if m in sys.modules])"
+    )
+    assert holdfast(start=start).out.splitlines()[-1] == "[]"
+
+
+def test_the_version(holdfast):
+    assert holdfast("--version").out == f"holdfast {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["frobnicate"], "No such command 'frobnicate'"),
+        (["migrate", "--frob"], "No such option '--frob'"),
+        (["bench", "--jobs", "none"], "--jobs"),
+        (["bench", "--only", "speed"], "'speed' is not one of enqueue, drain, pickup"),
+        (["bench", "ratios"], "give at least one --url"),
+        (["bench", "ratios", "--url", "sqlite:///x.db", "--bare-url", "x"], "belong together"),
+    ],
+)
+def test_misuse_is_one_line_that_names_the_help(holdfast, arguments, said):
+    ended = holdfast(*arguments)
+    assert ended.code == 2
+    assert said in ended.complaint
+    assert "--help'" in ended.complaint
+
+
+def test_a_flag_may_stand_before_or_after_the_command(holdfast, tmp_path):
+    assert holdfast("--database-url", "sqlite:///before.db", "migrate").code == 0
+    assert holdfast("migrate", "--database-url", "sqlite:///after.db").code == 0
+    assert holdfast("--database-url", "sqlite:///x.db", "migrate", "--database-url", "sqlite:///inner.db").code == 0
+    assert {file.name for file in tmp_path.glob("*.db")} == {"before.db", "after.db", "inner.db"}
+
+
+def test_the_file_of_config_is_read(holdfast, tmp_path):
+    (tmp_path / "mine.toml").write_text('database_url = "sqlite:///mine.db"')
+    assert holdfast("migrate", "--config", "mine.toml").code == 0
+    assert (tmp_path / "mine.db").exists()
+    ended = holdfast("--config", "absent.toml", "migrate")
+    assert (ended.code, ended.complaint[:10]) == (2, "--config: ")
+
+
+def test_a_setting_that_cannot_be_used_is_named(holdfast):
+    ended = holdfast("migrate", HOLDFAST_PORT="http")
+    assert ended.code == 2
+    assert ended.complaint == "HOLDFAST_PORT: 'http' cannot be used: give a whole number from 0 to 65535"
+
+
+@pytest.mark.parametrize(
+    "error, code",
+    [
+        (Misconfigured(""), 2),
+        (SchemaMismatch(""), 2),
+        (Invalid(""), 2),
+        (Unavailable(""), 3),
+        (Contention(""), 3),
+        (OutcomeUnknown(""), 3),
+        (NotFound(""), 1),
+        (ZeroDivisionError(), 1),
+    ],
+)
+def test_exit_codes_are_stable(error, code):
+    assert exits.code_of(error) == code
+    assert code in exits.MEANINGS
+
+
+FAULT = """
+import os, sys, holdfast.cli.migrate as m
+from holdfast.cli.main import main
+from holdfast.errors import *
+async def fail(*_): raise eval(os.environ["FAULT"])
+m._up = fail
+main(["migrate"])
+"""
+
+
+@pytest.mark.parametrize(
+    "fault, code, said",
+    [
+        ("Unavailable('gone\\n away')", 3, "gone away"),
+        ("NotFound('no such')", 1, "no such"),
+        ("KeyError('bug')", 1, "KeyError: 'bug' (unexpected"),
+    ],
+)
+def test_whatever_fails_ends_as_one_line(holdfast, fault, code, said):
+    ended = holdfast(start=FAULT, FAULT=fault)
+    assert ended.code == code
+    assert ended.complaint.startswith(said)
+
+
+def test_ctrl_c_ends_quietly_with_130(holdfast):
+    ended = holdfast(start=FAULT, FAULT="KeyboardInterrupt()")
+    assert (ended.code, ended.out, ended.err.strip()) == (130, "", "")
+
+
+def test_debug_shows_where(holdfast):
+    ended = holdfast(start=FAULT, FAULT="KeyError('bug')", HOLDFAST_DEBUG="1")
+    assert ended.code == 1
+    assert "Traceback" in ended.err
+
+
+def test_a_reader_that_leaves_is_no_news(tmp_path, environment):
+    start = "from holdfast.cli.main import main; main(['migrate', 'sql', '--all'])"
+    with subprocess.Popen(
+        [sys.executable, "-c", start],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        process.stdout.close()
+        assert process.stderr.read() == ""
