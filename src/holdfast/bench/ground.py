@@ -1,5 +1,6 @@
 """The ground a benchmark stands on: a database that is its own, with history, backlog or a pinned snapshot in it."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import NamedTuple
@@ -91,13 +92,21 @@ class Ground:
                 return True
         return False
 
+    @asynccontextmanager
+    async def in_service(self) -> AsyncIterator[None]:
+        """With housekeeping beside the work, as where it is in use."""
+        stop = asyncio.Event()
+        house = asyncio.create_task(self.engine.keep_house(stop))
+        try:
+            yield
+        finally:
+            stop.set()
+            await house
+
     async def wipe(self) -> None:
-        """Remove all jobs; only for a database that was empty when the benchmark came."""
-        if self._console.dialect == "postgres":
-            await self._console.rows(f"TRUNCATE {', '.join(TABLES)}")
-            return
+        """Remove all jobs; only out of service, and of a database that was empty when the benchmark came."""
         for table in TABLES:
-            verb = "TRUNCATE TABLE" if self._console.dialect == "mysql" else "DELETE FROM"
+            verb = "DELETE FROM" if self._console.dialect == "sqlite" else "TRUNCATE TABLE"
             await self._console.rows(f"{verb} {table}")
         await self._calm()
 

@@ -91,7 +91,8 @@ async def one_round(grounds: Mapping[str, Ground], scale: Scale, bare: BareLoop 
         for database, ground in grounds.items():
             await ground.wipe()
             with watch.step(f"{database}: {name}", 1) as progress:
-                found[Trial(database, name)] = [await trial(ground, scale)]
+                async with ground.in_service():
+                    found[Trial(database, name)] = [await trial(ground, scale)]
                 progress(1)
     for ground in grounds.values():
         await ground.wipe()

@@ -1,6 +1,5 @@
 """The plain benchmark of one database: enqueue, drain, pick-up."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import NamedTuple, Protocol
@@ -55,23 +54,17 @@ class Watcher(Protocol):
 
 @asynccontextmanager
 async def opened(settings: Settings, *, force: bool = False) -> AsyncIterator[Ground]:
-    """A database in the hands of a benchmark: migrated, empty unless `force`, with housekeeping as in service."""
+    """A database in the hands of a benchmark: migrated, and empty unless `force`."""
     url = settings.database_url
     engine = await open_engine(settings, migrate=True)
     ground = Ground(url, engine, await open_console(url))
-    stop = asyncio.Event()
     try:
         if not force and await ground.holds_jobs():
             raise Misconfigured(
                 f"{shown_url(url)} holds jobs: they would spoil the figures, and those of the queue "
                 f"{measures.QUEUE!r} would be run: give an empty database, or --force"
             )
-        house = asyncio.create_task(engine.keep_house(stop))
-        try:
-            yield ground
-        finally:
-            stop.set()
-            await house
+        yield ground
     finally:
         await ground.aclose()
 

@@ -156,6 +156,7 @@ async def _measure_all(targets: list[Settings], plan: Plan) -> list[Figures]:
         async with AsyncExitStack() as stack:
             with starting(target):
                 ground = await stack.enter_async_context(suite.opened(target, force=plan.force))
+            await stack.enter_async_context(ground.in_service())
             figures.append(await suite.measure(ground, plan, Bars()))
     return figures
 
