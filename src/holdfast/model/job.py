@@ -63,7 +63,7 @@ class Inserted(NamedTuple):
 
 
 class Job(Struct, frozen=True, gc=False):
-    """A stored job. `payload`, `result` and `attempt_log` are JSON, decoded by whoever looks inside."""
+    """A stored job. `payload`, `result`, `attempt_log` and `progress` are JSON, decoded by whoever looks inside."""
 
     id: JobId
     seq: int
@@ -91,6 +91,8 @@ class Job(Struct, frozen=True, gc=False):
     idempotency_key: str | None
     attempt_log: bytes | None
     """JSON array: one entry for each attempt that did not succeed, oldest first."""
+    progress: bytes | None = None
+    """JSON: how far the latest attempt that told it came."""
     finished_at: Instant | None = None
     result: bytes | None = None
     reason: str | None = None

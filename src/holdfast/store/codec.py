@@ -8,6 +8,7 @@ import msgspec
 from holdfast.model.ids import WorkerId
 from holdfast.model.job import Count, Job, NewJob
 from holdfast.model.state import STATUS_OF_CODE
+from holdfast.model.step import Step, StepState
 from holdfast.model.time import Instant
 from holdfast.model.worker import WorkerInfo, WorkerRow
 
@@ -32,6 +33,12 @@ def worker_of(row: Row) -> WorkerRow:
     worker, name, host, pid, version, queues, slots, started_at, expires_at = row
     info = WorkerInfo(WorkerId(worker), name, host, pid, version, queues, slots)
     return WorkerRow(info, Instant(started_at), Instant(expires_at))
+
+
+def step_of(row: Row) -> Step:
+    """A row of records."""
+    key, state, result, fence, recorded_at = row
+    return Step(key if isinstance(key, str) else key.decode(), StepState(state), result, fence, Instant(recorded_at))
 
 
 def retry_bytes(job: NewJob) -> bytes | None:

@@ -5,11 +5,13 @@ All times are the database's, judged inside the statement; the port takes spans.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from contextlib import AbstractAsyncContextManager
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Count, Held, Inserted, Job, JobFilter, NewJob, Page
 from holdfast.model.lane import Lane, News, Share
+from holdfast.model.step import Step
 from holdfast.model.time import Duration, Instant
 from holdfast.model.transition import Transition
 from holdfast.model.worker import WorkerInfo, WorkerRow
@@ -103,7 +105,10 @@ class Jobs(Protocol):
         """Running jobs whose worker has no row any more: a net below the reaper, normally empty."""
 
     async def prune(self, rule: Retention, limit: int) -> int:
-        """Remove finished jobs, dead letters and keys past their retention, at most `limit` of each; how many."""
+        """Remove finished jobs, dead letters and keys past their retention, at most `limit` of each; how many.
+
+        Steps go when their job is gone, wherever it was.
+        """
 
 
 class Fleet(Protocol):
@@ -128,7 +133,43 @@ class Fleet(Protocol):
         """All that are registered, oldest first."""
 
 
-class Tx(Jobs, Fleet, Protocol):
+class Steps(Protocol):
+    """What attempts leave for the next one. Only who still holds the job, by fence and holder, writes it."""
+
+    async def steps(self, job_id: JobId) -> list[Step]:
+        """What was recorded for a job, oldest first."""
+
+    async def record_step(self, held: Held, step: Step) -> bool:
+        """Record a step, or that one which was started is done; False when the holder has lost the job.
+
+        What is done stays as it is: recording it again changes nothing and is no error.
+        """
+
+    async def save_progress(self, held: Held, progress: bytes) -> bool:
+        """Keep how far a job is; False when the holder has lost it."""
+
+
+class Session(Protocol):
+    """A transaction for the caller's own statements; its guard row commits with them. One statement at a time."""
+
+    @property
+    def recorded(self) -> bytes | None:
+        """What the guard holds if it was there: then nothing is to be run, and nothing is locked."""
+
+    async def execute(self, sql: str, *args: Any) -> int:
+        """Run one statement, with the driver's placeholders; how many rows it returned or else touched.
+
+        A statement that fails fails the transaction, whatever the caller does about it.
+        """
+
+    async def fetch(self, sql: str, *args: Any) -> list[tuple[Any, ...]]:
+        """Run one statement; its rows."""
+
+    def record(self, result: bytes) -> None:
+        """What the guard is to hold."""
+
+
+class Tx(Jobs, Steps, Fleet, Protocol):
     """One transaction: all of its effects, or none."""
 
     async def now(self) -> Instant:
@@ -154,6 +195,14 @@ class Store(Protocol):
 
     async def single(self, work: Work[T]) -> T:
         """As `run`, for work that calls the transaction exactly once; saves round trips where that is one statement."""
+
+    def session(self, held: Held, key: str) -> AbstractAsyncContextManager[Session]:
+        """A transaction for the caller's statements: they, the guard (job, key) and the check of the fence are one.
+
+        The job's row is locked from the start, so whoever takes the job away comes before all of it or after it. Raises
+        `LeaseLost` when the holder has lost the job, `OutcomeUnknown` when the connection broke at the commit,
+        `TransactionEnded` when it was over before the block: it took too long, or a statement failed or ended it.
+        """
 
     def listen(self, queues: Sequence[str]) -> Subscription:
         """Hear of jobs that become ready in these queues, from now on."""

@@ -1,7 +1,7 @@
 """A transaction on any of the databases: what they share. A dialect adds how sets of rows travel."""
 
 import heapq
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Literal, NamedTuple
@@ -16,6 +16,7 @@ from holdfast.model.transition import Transition
 from holdfast.model.worker import WorkerInfo, WorkerRow
 from holdfast.store.codec import Row, count_of, job_of, worker_of
 from holdfast.store.port import Retention
+from holdfast.store.sql_steps import SqlSteps
 
 KeyKind = Literal["idempotency_key", "unique"]
 
@@ -47,22 +48,12 @@ class KeyOwner(NamedTuple):
     valid: bool
 
 
-class SqlTx(ABC):
+class SqlTx(SqlSteps):
     """See `holdfast.store.port.Tx`."""
 
     def __init__(self) -> None:
         self.news: list[News] = []
         """What became ready by this transaction, to be told when it is committed."""
-
-    # How a dialect runs a statement.
-
-    @abstractmethod
-    async def rows(self, name: str, /, **parameters: Any) -> Sequence[Row]:
-        """Run a named statement; its rows."""
-
-    @abstractmethod
-    async def count(self, name: str, /, **parameters: Any) -> int:
-        """Run a named statement; how many rows it changed."""
 
     def together(self) -> AbstractAsyncContextManager[None]:
         """Make one transaction of several statements, also where each would be one by itself."""
@@ -225,6 +216,7 @@ class SqlTx(ABC):
             await self.count("prune_history", keep=rule.history, limit=limit)
             + await self.count("prune_dead", keep=rule.dead, limit=limit)
             + await self.count("prune_keys", limit=limit)
+            + await self.prune_steps(rule, limit)
         )
 
     async def register(self, worker: WorkerInfo, lease: Duration) -> None:

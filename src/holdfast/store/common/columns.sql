@@ -2,7 +2,8 @@
 
 -- columns: job
 id, seq, status, fence, worker, tenant, queue, type, payload, priority, attempts, max_attempts, releases, generation, cost,
-created_at, scheduled_at, started_at, timeout, deadline, retry, tags, concurrency_key, idempotency_key, attempt_log
+created_at, scheduled_at, started_at, timeout, deadline, retry, tags, concurrency_key, idempotency_key, attempt_log,
+progress
 
 -- columns: ended
 finished_at, result, reason, fingerprint
@@ -10,17 +11,17 @@ finished_at, result, reason, fingerprint
 -- columns: finished
 id, seq, created_at, scheduled_at, started_at, finished_at, worker, timeout, deadline, fence, cost, status, priority,
 attempts, max_attempts, releases, generation, tenant, queue, type, concurrency_key, idempotency_key, payload, retry, tags,
-attempt_log, result, reason, fingerprint
+attempt_log, progress, result, reason, fingerprint
 
 -- columns: finishing
 id, seq, created_at, scheduled_at, started_at, clock(), worker, timeout, deadline, fence, cost, becomes, priority,
 attempts, max_attempts, releases, generation, tenant, queue, type, concurrency_key, idempotency_key, payload, retry, tags,
-coalesce(log, attempt_log), result, reason, fingerprint
+coalesce(log, attempt_log), progress, result, reason, fingerprint
 
 -- columns: revived
 id, created_at, scheduled_at, timeout, deadline, fence, cost, status, priority, max_attempts, generation, tenant, queue,
-type, concurrency_key, idempotency_key, payload, retry, tags, attempt_log
+type, concurrency_key, idempotency_key, payload, retry, tags, attempt_log, progress
 
 -- columns: reviving
 id, created_at, clock(), timeout, deadline, fence, cost, 0, priority, max_attempts, next_generation, tenant, queue,
-type, concurrency_key, idempotency_key, payload, retry, tags, attempt_log
+type, concurrency_key, idempotency_key, payload, retry, tags, attempt_log, progress

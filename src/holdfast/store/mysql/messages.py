@@ -26,10 +26,10 @@ _FINDS = frozenset({"find_live", "find_dead", "find_history", "get"})
 _JOBS = _FINDS | {"held_by", "held_by_ghosts"}
 """Statements whose rows are jobs."""
 
-_READS = _FINDS | {"now", "next_due", "workers", "lanes", "counts_live", "counts_dead", "still_held"}
+_READS = _FINDS | {"now", "next_due", "workers", "lanes", "counts_live", "counts_dead", "still_held", "steps"}
 """Statements that lock nothing: outside a transaction they answer the same."""
 
-_WRITES = frozenset({"register", "renew"})
+_WRITES = frozenset({"register", "renew", "save_progress"})
 """Statements that are the whole of a call: sent alone they need no transaction around them."""
 
 

@@ -44,7 +44,7 @@ def claimed_job(row: Row, worker: WorkerId, at: Instant) -> Job:
         *row[18:22],
         _text(row[22]),
         _text(row[23]),
-        row[24],
+        *row[24:26],
     )
     return Job(*fields)
 

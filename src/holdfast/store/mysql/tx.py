@@ -6,11 +6,13 @@ from uuid import UUID
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Held, Job, NewJob
 from holdfast.model.lane import Lane
+from holdfast.model.step import Step
 from holdfast.model.time import Instant
 from holdfast.store.codec import job_of
 from holdfast.store.mysql.literal import Sql, items, table
 from holdfast.store.mysql.moves import MovesTx, parts
 from holdfast.store.mysql.rows import is_ready, new_row
+from holdfast.store.sql_steps import recording
 from holdfast.store.sql_tx import KeyClaim, KeyOwner
 
 _MOST_TEXT = 4 * 1024 * 1024
@@ -65,6 +67,13 @@ class MysqlTx(MovesTx):
             for row in await self.rows("still_held", ids=items([job_id for job_id, _, _ in part])):
                 asked.pop((row[0], row[1], row[2]), None)
         return set(asked.values())
+
+    async def record_step(self, held: Held, step: Step) -> bool:
+        """See the port."""
+        if not await self.rows("lock_held", **held._asdict()):
+            return False
+        self.later("record_step", key=step.key.encode(), **recording(held, step))
+        return True
 
     async def orphans(self, limit: int) -> list[Job]:
         """See the port."""

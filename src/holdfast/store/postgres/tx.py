@@ -10,9 +10,11 @@ from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Held, Job, NewJob
 from holdfast.model.lane import Lane, News, Share
 from holdfast.model.state import Status
+from holdfast.model.step import Step
 from holdfast.model.time import Instant
 from holdfast.model.transition import Transition
 from holdfast.store.codec import Row, job_of, retry_bytes, tags_bytes
+from holdfast.store.sql_steps import recording
 from holdfast.store.sql_tx import KeyClaim, KeyOwner, SqlTx
 from holdfast.store.statements import Statements
 
@@ -165,6 +167,10 @@ class PostgresTx(SqlTx):
             workers=[job.worker for job in held],
         )
         return {job.id for job in held} - {row[0] for row in rows}
+
+    async def record_step(self, held: Held, step: Step) -> bool:
+        """See the port."""
+        return bool(await self.rows("record_step", key=step.key, **recording(held, step)))
 
     async def promote(self, limit: int) -> int:
         """See the port."""

@@ -14,9 +14,11 @@ from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Held, Job, NewJob
 from holdfast.model.lane import Lane, News, Share
 from holdfast.model.state import Status
+from holdfast.model.step import Step
 from holdfast.model.time import Instant
 from holdfast.model.transition import Transition
 from holdfast.store.codec import Row, job_of, retry_bytes, tags_bytes
+from holdfast.store.sql_steps import recording
 from holdfast.store.sql_tx import KeyClaim, KeyOwner, SqlTx
 from holdfast.store.sqlite.book import Book
 
@@ -152,6 +154,10 @@ class SqliteTx(SqlTx):
         """See the port."""
         rows = await self._each("still_held", [(job.id.bytes, job.fence, job.worker) for job in held])
         return {job.id for job in held} - {row[0] for row in _with_ids(rows)}
+
+    async def record_step(self, held: Held, step: Step) -> bool:
+        """See the port."""
+        return await self.count("record_step", key=step.key, **recording(held, step)) == 1
 
     async def promote(self, limit: int) -> int:
         """See the port."""
