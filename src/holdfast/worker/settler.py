@@ -6,6 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 from holdfast.errors import HoldfastError, Rejected
+from holdfast.failpoints import reach
 from holdfast.model.job import Job
 from holdfast.model.outcome import Failed, Failure, Outcome, Report
 from holdfast.worker.source import Source
@@ -78,7 +79,9 @@ class Settler:
         pause = 0.05
         while not self._dropped:
             try:
+                reach("before_settle")
                 settled = await self._source.settle_many(batch)
+                reach("after_settle")
             except Rejected as error:
                 await self._one_by_one(batch, error)
                 return

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
 from holdfast.errors import HoldfastError, OutcomeUnknown
+from holdfast.failpoints import reach
 from holdfast.model.job import Held, Job
 from holdfast.model.outcome import Failed, Failure, Interrupted, Outcome, TimedOut
 from holdfast.model.time import Duration, in_seconds, seconds
@@ -178,6 +179,7 @@ class Slots:
             return
 
     def _take(self, jobs: list[Job]) -> None:
+        reach("after_claim")
         if self.stopping:  # claimed while the order to stop came in
             for job in jobs:
                 self._settler.put(job, Interrupted())
@@ -223,6 +225,7 @@ class Slots:
             deadline = run.since + in_seconds(run.timeout)
             run.timer = asyncio.get_running_loop().call_later(in_seconds(run.timeout), self.stop, run, "timeout")
         run.context = self._runner.context(job, known, deadline)
+        reach("before_start")
         self._runs[job.id] = run
         return run
 

@@ -1,0 +1,180 @@
+"""An application whose jobs do whatever their payload says: it serves every fault test.
+
+`sink` runs on the event loop, `sink_thread` in a thread, `sink_process` in a process of its own. Each writes to the
+ledger named by KITCHEN_LEDGER that it started, and that it came to its end.
+"""
+
+import asyncio
+import ctypes
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from holdfast import Context, Discard, Holdfast, Retry, Snooze, SyncContext
+from tests.support.ledger import Ledger
+
+app = Holdfast()
+
+_LIBC = ctypes.PyDLL(None)  # calls through PyDLL keep the interpreter's lock
+
+
+def _note(event: str, ctx: Context | SyncContext, key: str) -> None:
+    if path := os.environ.get("KITCHEN_LEDGER"):
+        job = ctx.job
+        Ledger(Path(path)).write(
+            event, job=str(job.id), key=key, attempt=job.attempts, fence=job.fence, pid=os.getpid()
+        )
+
+
+def _do_at_once(ctx: Context | SyncContext, action: str, amount: float) -> None:
+    """What blocks, breaks or ends whoever does it."""
+    if action:
+        ACTIONS[action](ctx, amount)
+
+
+def _fail_times(ctx: Context | SyncContext, amount: float) -> None:
+    if ctx.attempt <= amount:
+        raise RuntimeError(f"attempt {ctx.attempt} of {amount:g} that are to fail")
+
+
+def _interrupt(_ctx: Context | SyncContext, _amount: float) -> None:
+    raise KeyboardInterrupt
+
+
+def _base(_ctx: Context | SyncContext, _amount: float) -> None:
+    raise BaseException("not an ordinary exception")  # noqa: TRY002 - that is the point
+
+
+def _allocate(_ctx: Context | SyncContext, amount: float) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+    bytearray(int(amount) << 20)
+
+
+def _spin(_ctx: Context | SyncContext, amount: float) -> None:
+    until = time.monotonic() + amount
+    while time.monotonic() < until:
+        pass
+
+
+def _spawn(ctx: Context | SyncContext, amount: float) -> None:
+    child = subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({amount})"])
+    _note(f"spawned {child.pid}", ctx, "")
+
+
+def _snooze(ctx: Context | SyncContext, amount: float) -> None:
+    if ctx.job.releases < amount:
+        raise Snooze(0.05)
+
+
+def _retry_in(ctx: Context | SyncContext, amount: float) -> None:
+    if ctx.attempt == 1:
+        raise Retry(in_=amount)
+
+
+def _discard(_ctx: Context | SyncContext, _amount: float) -> None:
+    raise Discard("given up")
+
+
+ACTIONS: dict[str, Callable[[Context | SyncContext, float], object]] = {
+    "fail_times": _fail_times,
+    "exit": lambda _, code: os._exit(int(code)),
+    "sys_exit": lambda _, code: sys.exit(int(code)),
+    "interrupt": _interrupt,
+    "base": _base,
+    "segfault": lambda *_: ctypes.string_at(0),
+    "abort": lambda *_: os.abort(),
+    "kill": lambda *_: os.kill(os.getpid(), signal.SIGKILL),
+    "allocate": _allocate,
+    "hold_gil": lambda _, seconds: _LIBC.usleep(int(seconds * 1e6)),
+    "block": lambda _, seconds: time.sleep(seconds),
+    "spin": _spin,
+    "spawn": _spawn,
+    "snooze": _snooze,
+    "retry_in": _retry_in,
+    "discard": _discard,
+    "result": lambda *_: None,
+}
+
+
+@app.job
+async def sink(
+    key: str = "",
+    action: str = "",
+    amount: float = 0.0,
+    sleep: float = 0.0,
+    ignore_cancel: bool = False,
+    *,
+    ctx: Context,
+) -> str:
+    """On the event loop."""
+    _note("start", ctx, key)
+    until = time.monotonic() + sleep
+    while (left := until - time.monotonic()) > 0:
+        try:
+            await asyncio.sleep(left)
+        except asyncio.CancelledError:
+            _note("cancelled", ctx, key)
+            if not ignore_cancel:
+                raise
+    _do_at_once(ctx, action, amount)
+    _note("end", ctx, key)
+    return "x" * int(amount) if action == "result" else key
+
+
+@app.job
+def sink_thread(
+    key: str = "",
+    action: str = "",
+    amount: float = 0.0,
+    sleep: float = 0.0,
+    ignore_cancel: bool = False,
+    *,
+    ctx: SyncContext,
+) -> str:
+    """In a thread."""
+    _note("start", ctx, key)
+    until = time.monotonic() + sleep
+    while time.monotonic() < until:
+        time.sleep(0.02)
+        if ctx.cancelled and not ignore_cancel:
+            _note("cancelled", ctx, key)
+            ctx.raise_if_cancelled()
+    _do_at_once(ctx, action, amount)
+    _note("end", ctx, key)
+    return key
+
+
+@app.job(isolation="process")
+def sink_process(
+    key: str = "",
+    action: str = "",
+    amount: float = 0.0,
+    sleep: float = 0.0,
+    ignore_cancel: bool = False,
+    *,
+    ctx: SyncContext,
+) -> str:
+    """In a process of its own."""
+    if ignore_cancel:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _note("start", ctx, key)
+    time.sleep(sleep)
+    _do_at_once(ctx, action, amount)
+    _note("end", ctx, key)
+    return key
+
+
+@app.job
+async def effect(key: str, sql: str, args: list[object], sleep: float = 0.0, *, ctx: Context) -> str:
+    """One write in the engine's own database, once, whatever happens to the worker."""
+    _note("start", ctx, key)
+    async with ctx.transaction() as tx:
+        await tx.execute(sql, *args)
+    await asyncio.sleep(sleep)
+    _note("end", ctx, key)
+    return key
