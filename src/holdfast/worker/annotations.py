@@ -50,24 +50,18 @@ def read(function: Callable[..., Any], parameter: str, annotation: Any) -> Any:
         raise Unresolved(parameter, error.name or str(annotation)) from None
 
 
-def context_flavour(kind: Any) -> Literal["async", "sync"] | None:
-    """Whether an annotation asks for the context, and which."""
+def context_flavour(kind: Any) -> Flavour | None:
+    """Whether an annotation asks for the context, and which; `Context | None` does as well."""
     if get_origin(kind) in (Union, types.UnionType):
-        flavours = {context_flavour(each) for each in get_args(kind) if each is not types.NoneType}
-        return flavours.pop() if len(flavours) == 1 else None
+        inner = [each for each in get_args(kind) if each is not types.NoneType]
+        return context_flavour(inner[0]) if len(inner) == 1 else None
     if kind is _AsyncStandIn:
         return "async"
     if kind is _SyncStandIn:
         return "sync"
     if not isinstance(kind, type) or kind.__module__ != _CONTEXT_MODULE:
         return None
-    match kind.__name__:
-        case "Context":
-            return "async"
-        case "SyncContext":
-            return "sync"
-        case _:
-            return None
+    return CONTEXTS.get(kind.__name__)
 
 
 def foreign(kind: Any) -> type | None:

@@ -261,7 +261,7 @@ def _invalid(name: str, error: msgspec.ValidationError) -> Invalid:
     if named := _NAMED.match(what):
         steps.append(named[1])
         what = "is missing" if "missing" in what else "is not an argument of it"
-    what = re.sub(r"`([^`]*)`", lambda each: _KINDS.get(each[1], each[1]), what)
+    what = re.sub(r"`([^`]*)`", lambda each: " | ".join(_KINDS.get(kind, kind) for kind in each[1].split(" | ")), what)
     words = what[:1].lower() + what[1:] if not named else what
     return Invalid(
         f"{name}: {'.'.join(steps) or 'the payload'}{'' if named else ':'} {words}", pointer=_pointer(*steps)

@@ -1,0 +1,265 @@
+"""Enqueuing: what is submitted, from sync and async code alike."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+from holdfast import (
+    CONTEXT,
+    Context,
+    DuplicateJob,
+    Holdfast,
+    IdempotencyMismatch,
+    Invalid,
+    InvalidBatch,
+    NotFound,
+    PayloadTooLarge,
+    Retry,
+    SchemaMismatch,
+    Status,
+    Unique,
+)
+from holdfast.model.job import JobFilter, RetryRule
+from holdfast.model.time import seconds
+
+IN_A_YEAR = datetime.now(UTC) + timedelta(days=365)
+
+
+@pytest.fixture
+def welcome(app):
+    @app.job(queue="mail", retry=Retry(max_attempts=7), timeout=30, priority=2, cost=3)
+    async def welcome(user_id: int, name: str = "you", *, ctx: Context = CONTEXT) -> str:
+        return f"welcome, {name}"
+
+    return welcome
+
+
+def count(app):
+    return len(app._engines.run(lambda engine: engine.find(JobFilter())))
+
+
+def test_a_job_is_there_when_enqueue_returns(app, welcome):
+    handle = welcome.enqueue(42)
+    job = handle.job()
+    assert (job.type, job.queue, job.priority, job.max_attempts, job.cost) == ("welcome", "mail", 2, 7, 3)
+    assert (job.tenant, job.status, job.payload) == ("default", Status.READY, b'{"user_id":42}')
+    assert not handle.repeated
+    assert app.handle(str(handle.id)).job() == job
+    assert welcome.handle(handle.id) == handle
+
+
+async def test_a_job_is_there_when_aenqueue_returns(app, welcome):
+    handle = await welcome.aenqueue(user_id=42, name="Ann")
+    assert msgspec.json.decode((await handle.job()).payload) == {"user_id": 42, "name": "Ann"}
+    assert await handle.status() is Status.READY
+    assert await app.ahandle(handle.id).job() == await handle.job()
+    assert welcome.ahandle(handle.id) == handle
+    await app.aclose()
+
+
+async def test_sync_enqueue_works_on_an_event_loop_too(welcome):
+    assert welcome.enqueue(42).status() is Status.READY
+
+
+def test_a_refused_call_submits_nothing(app, welcome):
+    for call in ({"user_id": "x"}, {}, {"user_id": 1, "who": 2}):
+        with pytest.raises(Invalid) as refused:
+            welcome.enqueue(**call)
+        assert refused.value.pointer.startswith("/payload/")
+    assert count(app) == 0
+
+
+async def test_a_refused_async_call_submits_nothing(app, welcome):
+    with pytest.raises(Invalid, match="user_id: expected int, got str"):
+        await welcome.aenqueue("x")
+    assert count(app) == 0
+
+
+def test_what_json_cannot_carry_is_refused_by_name(app):
+    @app.job
+    def work(anything, more=None):
+        pass
+
+    with pytest.raises(Invalid, match="a datetime is not JSON") as refused:
+        work.enqueue({"when": IN_A_YEAR})
+    assert refused.value.pointer == "/payload/anything/when"
+    with pytest.raises(PayloadTooLarge):
+        work.enqueue("x" * 300_000)
+
+
+def test_the_options_of_using_are_the_job_s(welcome):
+    handle = welcome.using(
+        at=IN_A_YEAR,
+        tenant="acme",
+        queue="slow",
+        priority=-5,
+        tags=["a", "b"],
+        deadline=IN_A_YEAR,
+        concurrency_key="user-42",
+        timeout="1m",
+        retry=Retry(max_attempts=2, delays=["1s", "5s"]),
+        cost=9,
+    ).enqueue(42)
+    job = handle.job()
+    assert (job.tenant, job.queue, job.priority, job.cost) == ("acme", "slow", -5, 9)
+    assert (job.status, job.max_attempts, job.timeout) == (Status.SCHEDULED, 2, seconds(60))
+    assert job.scheduled_at == job.deadline == round(IN_A_YEAR.timestamp() * 1_000_000)
+    assert (job.concurrency_key, msgspec.json.decode(job.tags)) == ("user-42", ["a", "b"])
+    assert msgspec.json.decode(job.retry, type=RetryRule) == RetryRule(delays=(seconds(1), seconds(5)))
+
+
+async def test_a_delayed_job_is_scheduled(app, welcome):
+    async with app:
+        handle = await welcome.using(delay="5m").aenqueue(42)
+        assert await handle.status() is Status.SCHEDULED
+
+
+@pytest.mark.parametrize(
+    "options, pointer",
+    [
+        ({"at": datetime(2030, 1, 1)}, "/scheduled_at"),  # noqa: DTZ001 - without a time zone on purpose
+        ({"at": "2030-01-01"}, "/scheduled_at"),
+        ({"deadline": datetime(2030, 1, 1)}, "/deadline"),  # noqa: DTZ001
+        ({"delay": "soon"}, "/delay"),
+        ({"delay": 1, "at": IN_A_YEAR}, "/delay"),
+        ({"tags": "nightly"}, "/tags"),
+        ({"tags": [""]}, "/tags/0"),
+        ({"tenant": "not a name"}, "/tenant"),
+        ({"queue": ""}, "/queue"),
+        ({"priority": 5_000}, "/priority"),
+        ({"cost": 0}, "/cost"),
+        ({"max_attempts": 0}, "/max_attempts"),
+        ({"timeout": 0}, "/timeout"),
+        ({"idempotency_key": ""}, "/idempotency_key"),
+        ({"concurrency_key": "\n"}, "/concurrency_key"),
+        ({"unique": Unique(by="payload")}, "/unique/by"),
+        ({"unique": Unique(within="x")}, "/unique/within"),
+        ({"unique": Unique(on_conflict="explode")}, "/unique/on_conflict"),
+    ],
+)
+def test_bad_options_of_using_are_refused_at_once(nowhere, options, pointer):
+    @nowhere.job
+    def work():
+        pass
+
+    with pytest.raises(Invalid) as refused:
+        work.using(**options)
+    assert refused.value.pointer == pointer
+
+
+def test_a_caller_s_own_connection_is_not_taken_yet(nowhere):
+    @nowhere.job
+    def work():
+        pass
+
+    with pytest.raises(TypeError, match="connection"):
+        work.using(connection=object())
+
+
+def test_one_key_is_one_job(app, welcome):
+    once = welcome.using(idempotency_key="w-42")
+    first, again = once.enqueue(42), once.enqueue(42)
+    assert (first.repeated, again.repeated, again.id) == (False, True, first.id)
+    with pytest.raises(IdempotencyMismatch):
+        once.enqueue(43)
+    assert count(app) == 1
+
+
+async def test_one_key_at_once_is_one_job(app, welcome):
+    async with app:
+        once = welcome.using(idempotency_key="w-42")
+        handles = await asyncio.gather(*(once.aenqueue(42) for _ in range(20)))
+        assert len({handle.id for handle in handles}) == 1
+        assert sum(not handle.repeated for handle in handles) == 1
+
+
+def test_a_unique_job_is_one_at_a_time(welcome):
+    first = welcome.using(unique=True).enqueue(42)
+    again = welcome.using(unique=True).enqueue(42)
+    assert (again.id, again.repeated) == (first.id, True)
+    assert not welcome.using(unique=True).enqueue(43).repeated
+    by_user = Unique(by=["payload.user_id"], within="1h", on_conflict="reject")
+    other = welcome.using(unique=by_user).enqueue(42, "Ann")
+    with pytest.raises(DuplicateJob) as refused:
+        welcome.using(unique=by_user).enqueue(42, "Bob")
+    assert refused.value.job_id == str(other.id)
+
+
+def test_many_are_taken_together(app, welcome):
+    handles = welcome.using(tenant="acme").enqueue_many([{"user_id": 1}, (2, "Ann"), [3]])
+    assert [msgspec.json.decode(handle.job().payload) for handle in handles] == [
+        {"user_id": 1},
+        {"user_id": 2, "name": "Ann"},
+        {"user_id": 3},
+    ]
+    assert {handle.job().tenant for handle in handles} == {"acme"}
+    assert welcome.enqueue_many([]) == []
+    assert count(app) == 3
+
+
+async def test_many_are_taken_together_by_async_code(app, welcome):
+    async with app:
+        handles = await welcome.aenqueue_many([(n,) for n in range(50)])
+        assert len({handle.id for handle in handles}) == 50
+
+
+def test_every_bad_one_of_many_is_named_and_none_is_taken(app):
+    @app.job
+    def work(n: int, anything=None):
+        pass
+
+    calls = [(1,), ("x",), {}, {"n": 2, "m": 3}, "n", {"n": 1, "anything": float("nan")}, (7,)]
+    with pytest.raises(InvalidBatch) as refused:
+        work.enqueue_many(calls)
+    faults = refused.value.faults
+    assert {index: fault.pointer for index, fault in faults.items()} == {
+        1: "/payload/n",
+        2: "/payload/n",
+        3: "/payload/m",
+        4: "/payload",
+        5: "/payload/anything",
+    }
+    with pytest.raises(InvalidBatch) as refused:
+        work.enqueue_many([(1,), (2, float("nan"))])
+    assert set(refused.value.faults) == {1}
+    assert count(app) == 0
+
+
+def test_too_many_at_once_are_refused(welcome):
+    with pytest.raises(InvalidBatch, match="a batch has at most 10,000"):
+        welcome.enqueue_many([(1,)] * 10_001)
+
+
+def test_a_job_that_is_not_there_is_told(app):
+    with pytest.raises(NotFound):
+        app.handle("01890000-0000-7000-8000-000000000001").status()
+    with pytest.raises(Invalid, match="must be a UUID"):
+        app.handle("seven")
+
+
+def test_a_database_without_the_schema_is_told(empty_database_url):
+    with Holdfast(empty_database_url) as app:
+
+        @app.job
+        def work():
+            pass
+
+        with pytest.raises(SchemaMismatch, match="holdfast migrate"):
+            work.enqueue()
+
+
+async def test_opening_is_tried_again_after_a_failure(empty_database_url):
+    from tests.support.databases import migrate
+
+    async with Holdfast(empty_database_url) as app:
+
+        @app.job
+        def work():
+            pass
+
+        answers = await asyncio.gather(*(work.aenqueue() for _ in range(3)), return_exceptions=True)
+        assert {type(answer) for answer in answers} == {SchemaMismatch}
+        await migrate(empty_database_url)
+        assert not (await work.aenqueue()).repeated

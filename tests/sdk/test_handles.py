@@ -1,0 +1,149 @@
+"""Handles: wait for what comes of a job, cancel it, run it again."""
+
+import asyncio
+from dataclasses import dataclass
+from uuid import UUID
+
+import pytest
+
+from holdfast import Invalid, JobCancelled, JobFailed, Status, WaitTimeout
+from holdfast.model.outcome import CancelledByHandler, Failed, Failure, Succeeded
+
+BROKEN = Failed(Failure("ValueError", "no such user"), retryable=False)
+
+
+@dataclass
+class Account:
+    id: UUID
+    email: str
+
+
+ANN = Account(UUID(int=7), "ann@example.org")
+ANN_AS_JSON = {"id": str(ANN.id), "email": ANN.email}
+RESULT = Succeeded(b'{"id":"00000000-0000-0000-0000-000000000007","email":"ann@example.org"}')
+
+
+@pytest.fixture
+def load(app):
+    @app.job
+    def load(user_id: int) -> Account:
+        return ANN
+
+    return load
+
+
+def test_wait_gives_the_result_as_the_function_says(app, load, by_hand):
+    handle = load.enqueue(1)
+    by_hand.settle_now(RESULT)
+    assert handle.wait() == ANN
+    assert handle.status() is Status.SUCCEEDED
+    assert load.handle(handle.id).wait(timeout=0) == ANN
+    assert app.handle(handle.id).wait() == ANN_AS_JSON
+
+
+async def test_async_wait_goes_on_until_there_is_a_result(app, load, by_hand):
+    async with app:
+        handle = await load.aenqueue(1)
+        waiting = asyncio.create_task(handle.wait(timeout="1m"))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        await by_hand.settle(RESULT)
+        assert await waiting == ANN
+        assert await app.ahandle(handle.id).wait() == ANN_AS_JSON
+
+
+def test_wait_goes_on_in_another_thread(app, load, by_hand):
+    from concurrent.futures import ThreadPoolExecutor
+
+    handle = load.enqueue(1)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(handle.wait, "1m")
+        by_hand.settle_now(RESULT)
+        assert waiting.result() == ANN
+
+
+def test_waiting_for_a_dead_job_raises_its_last_error(load, by_hand):
+    handle = load.enqueue(1)
+    by_hand.settle_now(BROKEN)
+    with pytest.raises(JobFailed, match="is dead after 1 attempt: ValueError: no such user") as raised:
+        handle.wait()
+    error = raised.value
+    assert (error.kind, error.message, error.attempts) == ("ValueError", "no such user", 1)
+    assert error.job_id == str(handle.id)
+
+
+async def test_async_waiting_for_a_dead_job_raises_its_last_error(app, load, by_hand):
+    async with app:
+        handle = await load.aenqueue(1)
+        await by_hand.settle(BROKEN)
+        with pytest.raises(JobFailed):
+            await handle.wait()
+
+
+def test_waiting_for_a_cancelled_job_raises_the_reason(load, by_hand):
+    handle = load.enqueue(1)
+    by_hand.settle_now(CancelledByHandler("the account is gone"))
+    with pytest.raises(JobCancelled) as raised:
+        handle.wait()
+    assert raised.value.reason == "the account is gone"
+
+
+def test_waiting_ends_in_time_and_the_job_goes_on(load):
+    handle = load.enqueue(1)
+    with pytest.raises(WaitTimeout, match="is ready"):
+        handle.wait(timeout=0)
+    with pytest.raises(TimeoutError):
+        handle.wait(timeout="1ms")
+    assert handle.status() is Status.READY
+    with pytest.raises(Invalid, match="not a duration"):
+        handle.wait(timeout="soon")
+
+
+def test_cancel_and_retry(load, by_hand):
+    handle = load.enqueue(1)
+    assert handle.cancel("not needed")
+    assert not handle.cancel()
+    with pytest.raises(JobCancelled, match="not needed"):
+        handle.wait()
+    assert handle.retry()
+    assert not handle.retry()
+    by_hand.settle_now(RESULT)
+    assert not handle.cancel()
+    assert handle.wait() == ANN
+
+
+async def test_async_cancel_and_retry(app, load):
+    async with app:
+        handle = await load.aenqueue(1)
+        assert await handle.cancel()
+        assert not await handle.cancel()
+        with pytest.raises(JobCancelled, match="cancelled by the application"):
+            await handle.wait()
+        assert await handle.retry()
+        assert await handle.status() is Status.READY
+
+
+def test_a_result_that_is_not_what_the_function_says_is_told(load, by_hand):
+    handle = load.enqueue(1)
+    by_hand.settle_now(Succeeded(b'{"id":7}'))
+    with pytest.raises(Invalid, match="is not what 'load' says it returns") as raised:
+        handle.wait()
+    assert raised.value.pointer == "/result"
+
+
+def test_nothing_returned_is_none(app, by_hand):
+    @app.job
+    def work() -> None:
+        pass
+
+    handle = work.enqueue()
+    by_hand.settle_now(Succeeded(b"null"))
+    assert handle.wait() is None
+
+
+def test_handles_of_one_job_are_equal(load, app):
+    handle = load.enqueue(1)
+    assert handle == app.handle(handle.id)
+    assert len({handle, app.handle(handle.id), load.enqueue(1)}) == 2
+    assert handle != app.ahandle(handle.id)
+    assert str(handle.id) in repr(handle)
