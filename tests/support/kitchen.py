@@ -170,7 +170,7 @@ def sink_process(
 
 
 @app.job
-async def effect(key: str, sql: str, args: list[object], sleep: float = 0.0, *, ctx: Context) -> str:
+async def effect(key: str, sql: str, args: list[str], sleep: float = 0.0, *, ctx: Context) -> str:
     """One write in the engine's own database, once, whatever happens to the worker."""
     _note("start", ctx, key)
     async with ctx.transaction() as tx:
