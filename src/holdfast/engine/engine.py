@@ -3,10 +3,12 @@
 import asyncio
 import time
 from collections.abc import Collection, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Self
 
 from holdfast.engine import operate
 from holdfast.engine import settle as settling
+from holdfast.engine import steps as stepping
 from holdfast.engine import submit as submitting
 from holdfast.engine.batcher import Batcher
 from holdfast.engine.claim import Claims
@@ -17,9 +19,10 @@ from holdfast.errors import InvalidBatch, NotFound
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Count, Held, Job, JobFilter, JobSpec, NewJob, Page, RetryRule
 from holdfast.model.outcome import Outcome, Report
+from holdfast.model.step import Step
 from holdfast.model.time import Duration, days
 from holdfast.model.worker import WorkerInfo, WorkerRow
-from holdfast.store.port import Retention, Store, Subscription
+from holdfast.store.port import Retention, Session, Store, Subscription
 from holdfast.telemetry.emit import Emit, log_event
 
 LARGEST_BATCH = 10_000
@@ -116,6 +119,22 @@ class Engine:
     async def workers(self) -> list[WorkerRow]:
         """Who is registered."""
         return await self.store.single(lambda tx: tx.workers())
+
+    async def steps(self, job_id: JobId) -> list[Step]:
+        """What attempts of a job recorded."""
+        return await stepping.recorded(self.store, job_id)
+
+    async def record_step(self, held: Held, step: Step) -> bool:
+        """Record a step of a running job; False when it is not this holder's any more."""
+        return await stepping.record(self.store, held, step)
+
+    async def save_progress(self, held: Held, progress: bytes) -> bool:
+        """Keep how far a running job is; False when it is not this holder's any more."""
+        return await stepping.save_progress(self.store, held, progress)
+
+    def session(self, held: Held, key: str) -> AbstractAsyncContextManager[Session]:
+        """A transaction for a handler's own statements, whose record commits with them."""
+        return self.store.session(held, key)
 
     async def get(self, job_id: JobId) -> Job:
         """One job, wherever it stands; raises `NotFound`."""

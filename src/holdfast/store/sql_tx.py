@@ -4,7 +4,7 @@ import heapq
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from holdfast.errors import Contention
 from holdfast.model.ids import JobId, WorkerId

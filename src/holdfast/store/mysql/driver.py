@@ -110,6 +110,15 @@ class Link:
             return False
         return self._loop.time() - self._last_used < _IDLE_LIMIT
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open, as the last answer told."""
+        return bool(self._connection.get_transaction_status())
+
+    def filled(self, sql: str, args: Sequence[Any]) -> str:
+        """A caller's statement with its arguments filled in, by the driver."""
+        return str(self._cursor.mogrify(sql, args)) if args else sql
+
     async def send(self, *statements: str, timeout: float = STATEMENT_TIMEOUT) -> list[Result]:
         """Run these statements in order, in as few messages as their size allows; the result of each.
 

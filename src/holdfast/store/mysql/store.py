@@ -3,9 +3,11 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Self, TypeVar
 
 from holdfast.errors import Contention, HoldfastError, OutcomeUnknown, SchemaMismatch
+from holdfast.model.job import Held
 from holdfast.store import migrate
 from holdfast.store.migrate import Applied
 from holdfast.store.mysql.driver import Link
@@ -13,9 +15,10 @@ from holdfast.store.mysql.errors import DRIVER, ambiguous, transient, translate
 from holdfast.store.mysql.literal import literal
 from holdfast.store.mysql.messages import Mode
 from holdfast.store.mysql.pool import Pool
+from holdfast.store.mysql.session import Sessions
 from holdfast.store.mysql.tx import MysqlTx
 from holdfast.store.mysql.url import read_url
-from holdfast.store.port import Retention, ServerInfo, Subscription, Work
+from holdfast.store.port import Retention, ServerInfo, Session, Subscription, Work
 from holdfast.store.statements import Statements
 from holdfast.store.wakeup import Hub, always
 
@@ -47,8 +50,9 @@ class _Again(Exception):
 class MysqlStore:
     """See `holdfast.store.port.Store`."""
 
-    def __init__(self, pool: Pool, statements: Statements) -> None:
+    def __init__(self, pool: Pool, sessions: Pool, statements: Statements) -> None:
         self._pool = pool
+        self._sessions = Sessions(sessions, statements)
         self._statements = statements
         self._hub = Hub(probe=always, longest_poll=_LONGEST_POLL)
 
@@ -59,7 +63,7 @@ class MysqlStore:
         statements = Statements("mysql", placeholder=lambda *_: "%s", clock=clock or CLOCK, repeat_positions=True)
         pool = Pool(lambda: Link.connect(address), pool_size)
         pool.release(await pool.acquire())
-        return cls(pool, statements)
+        return cls(pool, Pool(lambda: Link.connect(address), pool_size, wait=30.0), statements)
 
     async def run(self, work: Work[T]) -> T:
         """See the port."""
@@ -72,6 +76,10 @@ class MysqlStore:
     async def single(self, work: Work[T]) -> T:
         """See the port."""
         return await self._transact(work, Mode.SINGLE)
+
+    def session(self, held: Held, key: str) -> AbstractAsyncContextManager[Session]:
+        """See the port."""
+        return self._sessions.open(held, key)
 
     def listen(self, queues: Sequence[str]) -> Subscription:
         """See the port."""
@@ -98,6 +106,7 @@ class MysqlStore:
 
     async def aclose(self) -> None:
         """See the port."""
+        await self._sessions.aclose()
         await self._pool.aclose()
 
     async def _transact(self, work: Work[T], mode: Mode) -> T:

@@ -3,18 +3,21 @@
 import asyncio
 import random
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Self, TypeVar
 
 import asyncpg
 
 from holdfast.errors import Contention, HoldfastError, OutcomeUnknown, Unavailable
 from holdfast.model.ids import new_worker_id
+from holdfast.model.job import Held
 from holdfast.store import migrate
 from holdfast.store.migrate import Applied
-from holdfast.store.port import Retention, ServerInfo, Subscription, Work
+from holdfast.store.port import Retention, ServerInfo, Session, Subscription, Work
 from holdfast.store.postgres import pool as pools
 from holdfast.store.postgres.errors import LOST, TRANSIENT, translate
 from holdfast.store.postgres.listen import Listener, Notifier
+from holdfast.store.postgres.session import Sessions
 from holdfast.store.postgres.tx import PostgresTx
 from holdfast.store.postgres.upkeep import Upkeep
 from holdfast.store.statements import Statements
@@ -34,7 +37,7 @@ _LONGEST_POLL = 0.5
 class PostgresStore:
     """See `holdfast.store.port.Store`."""
 
-    def __init__(self, url: str, pool: asyncpg.Pool, statements: Statements, *, pooled: bool) -> None:
+    def __init__(self, url: str, pool: asyncpg.Pool, statements: Statements, *, pooled: bool, pool_size: int) -> None:
         self._url = url
         self._pool = pool
         self._statements = statements
@@ -44,6 +47,7 @@ class PostgresStore:
         self._notifier = Notifier(own, self._notify)
         self._listener = Listener(self._hub, lambda: pools.connect(url, pooled=False), own)
         self._upkeep = Upkeep(pool)
+        self._sessions = Sessions(url, statements, pooled=pooled, size=pool_size)
 
     @classmethod
     async def open(cls, url: str, *, clock: str | None = None, pool_size: int = 10) -> Self:
@@ -55,7 +59,8 @@ class PostgresStore:
         finally:
             first.terminate()
         statements = Statements("postgres", placeholder=lambda _, position: f"${position}", clock=clock or CLOCK)
-        return cls(url, await pools.create_pool(url, pooled=pooled, size=pool_size), statements, pooled=pooled)
+        pool = await pools.create_pool(url, pooled=pooled, size=pool_size)
+        return cls(url, pool, statements, pooled=pooled, pool_size=pool_size)
 
     async def run(self, work: Work[T]) -> T:
         """See the port."""
@@ -68,6 +73,10 @@ class PostgresStore:
     async def single(self, work: Work[T]) -> T:
         """See the port."""
         return await self._transact(work, begin=pools.BEGIN_POOLED if self._pooled else None)
+
+    def session(self, held: Held, key: str) -> AbstractAsyncContextManager[Session]:
+        """See the port."""
+        return self._sessions.open(held, key)
 
     def listen(self, queues: Sequence[str]) -> Subscription:
         """See the port."""
@@ -117,6 +126,7 @@ class PostgresStore:
         """See the port."""
         await self._notifier.aclose()
         await self._listener.aclose()
+        await self._sessions.aclose()
         await pools.close_quietly(self._pool)
 
     async def _transact(self, work: Work[T], begin: str | None) -> T:

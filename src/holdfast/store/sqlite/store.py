@@ -3,17 +3,20 @@
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import apsw
 
+from holdfast.model.job import Held
 from holdfast.store import migrate
 from holdfast.store.migrate import Applied
-from holdfast.store.port import Retention, ServerInfo, Subscription, Work
+from holdfast.store.port import Retention, ServerInfo, Session, Subscription, Work
 from holdfast.store.sqlite.book import Book
 from holdfast.store.sqlite.connection import connect, file_of
 from holdfast.store.sqlite.errors import FAILED, translate
+from holdfast.store.sqlite.session import Sessions
 from holdfast.store.sqlite.thread import ConnectionThread
 from holdfast.store.sqlite.transaction import Transaction, WriteNeeded, roll_back
 from holdfast.store.sqlite.tx import Access
@@ -36,6 +39,7 @@ class SqliteStore:
         self._writer = ConnectionThread(writing, "holdfast sqlite writer")
         self._reader = ConnectionThread(reading, "holdfast sqlite reader")
         self._watch = watching
+        self._sessions = Sessions(file, book)
         self._hub = Hub(probe=self._probe, longest_poll=_LONGEST_POLL)
         self._version = _version(watching)
         self._next_checkpoint = time.monotonic() + _CHECKPOINT_EVERY
@@ -71,6 +75,10 @@ class SqliteStore:
         """See the port."""
         return await self.run(work)
 
+    def session(self, held: Held, key: str) -> AbstractAsyncContextManager[Session]:
+        """See the port."""
+        return self._sessions.open(held, key)
+
     def listen(self, queues: Sequence[str]) -> Subscription:
         """See the port."""
         return self._hub.listen(queues)
@@ -100,6 +108,7 @@ class SqliteStore:
         """See the port."""
         self._hub.probe = None
         if self._writer.of_this_process:  # a child that closed its parent's connections could damage the file
+            await self._sessions.aclose()
             self._watch.close()
             await self._reader.aclose()
             await self._writer.aclose()

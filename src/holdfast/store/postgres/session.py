@@ -1,0 +1,146 @@
+"""Transactions for the caller's own statements, on connections apart from the engine's.
+
+A handler may keep its transaction open while it asks the engine for something: with connections in common, enough of
+them would wait for each other.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import asyncpg
+
+from holdfast.errors import Contention, HoldfastError, OutcomeUnknown, Rejected, TransactionEnded, Unavailable
+from holdfast.model.job import Held
+from holdfast.store.postgres import pool as pools
+from holdfast.store.postgres.errors import LOST, TRANSIENT, translate
+from holdfast.store.postgres.tx import PostgresTx
+from holdfast.store.sql_session import Ran, SqlSession
+from holdfast.store.statements import Statements
+from holdfast.store.user_sql import POSTGRES
+
+LONGEST_IDLE = "15s"
+"""How long the caller may do nothing in its transaction: it keeps its job from being cancelled or reaped."""
+
+_ACQUIRE_TIMEOUT = 30.0
+_FAILED = (asyncpg.PostgresError, *LOST)
+
+
+class PostgresSession(SqlSession):
+    """See `holdfast.store.port.Session`."""
+
+    def __init__(self, connection: asyncpg.Connection, held: Held, key: str) -> None:
+        super().__init__(held, key, POSTGRES)
+        self._connection = connection
+
+    async def statement(self, sql: str, args: tuple[Any, ...]) -> Ran:
+        """Run it, always as one prepared statement: the server then takes no second one in the same text."""
+        try:
+            prepared = await self._connection.prepare(sql)
+            rows = await prepared.fetch(*args)
+        except _FAILED as error:
+            raise self._fault(error) from error
+        if not self._connection.is_in_transaction():
+            raise self.ended()
+        count = prepared.get_statusmsg().rsplit(" ", 1)[-1]
+        return Ran([tuple(row) for row in rows], int(count) if count.isdecimal() else 0)
+
+    def _fault(self, error: BaseException) -> HoldfastError:
+        if isinstance(error, TRANSIENT):
+            return Contention(f"{self.named}: the database gave up on a conflict ({error}); try again")
+        if self._connection.is_closed() or (isinstance(error, LOST) and not isinstance(error, asyncpg.InterfaceError)):
+            return Unavailable(f"{self.named}: {translate(error) or error}")
+        return Rejected(f"{self.named}: the database refused a statement: {error}")
+
+
+class Sessions:
+    """Opens them."""
+
+    def __init__(self, url: str, statements: Statements, *, pooled: bool, size: int) -> None:
+        self._url = url
+        self._statements = statements
+        self._pooled = pooled
+        self._size = size
+        self._pool: asyncpg.Pool | None = None
+
+    @asynccontextmanager
+    async def open(self, held: Held, key: str) -> AsyncIterator[PostgresSession]:
+        """See `session` of the port."""
+        pool, connection = await self._acquire()
+        session = PostgresSession(connection, held, key)
+        tx = PostgresTx(connection, self._statements, autocommit=False)
+        clean = False
+        try:
+            await self._begin(session, connection, tx)
+            yield session
+            if session.recorded is None:
+                await self._commit(session, connection, tx)
+            clean = not session.soiled
+        except Exception:
+            clean = not session.soiled and await _rolled_back(connection)
+            raise
+        finally:
+            if not clean:  # or cancelled, in the middle of something
+                connection.terminate()
+            await pool.release(connection)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        if self._pool is not None:
+            await pools.close_quietly(self._pool)
+
+    async def _begin(self, session: PostgresSession, connection: asyncpg.Connection, tx: PostgresTx) -> None:
+        held = session.held
+        try:
+            await connection.execute(pools.BEGIN_POOLED if self._pooled else pools.BEGIN)
+            if not await tx.rows("lock_held", **held._asdict()):
+                raise session.lost()
+            # Read after the lock is held: whoever committed this before has let it go by then.
+            ((session.recorded, *_),) = await tx.rows("guard", id=held.id, key=session.key, idle=LONGEST_IDLE)
+            if session.recorded is not None:
+                await connection.execute("ROLLBACK")
+        except TRANSIENT as error:
+            raise Contention(f"{session.named}: job {held.id} was locked for too long ({error}); try again") from error
+        except _FAILED as error:
+            raise translate(error) or Unavailable(str(error)) from error
+
+    @staticmethod
+    async def _commit(session: PostgresSession, connection: asyncpg.Connection, tx: PostgresTx) -> None:
+        guard = session.guard()
+        committing = False
+        try:
+            if not await tx.record_step(session.held, guard):
+                raise session.lost()
+            committing = True
+            if await connection.execute("COMMIT") != "COMMIT":
+                raise TransactionEnded(f"{session.named} was rolled back by the database: nothing of it was committed")
+        except TRANSIENT as error:
+            raise Contention(f"{session.named}: the database gave up on a conflict ({error}); try again") from error
+        except _FAILED as error:
+            ours = translate(error) or Unavailable(str(error))
+            lost = isinstance(error, LOST) and not isinstance(error, asyncpg.PostgresError)
+            if committing and (lost or connection.is_closed()):
+                raise OutcomeUnknown(f"{session.named}: the connection broke at the commit: {ours}") from error
+            raise ours from error
+
+    async def _acquire(self) -> tuple[asyncpg.Pool, asyncpg.Connection]:
+        try:
+            if self._pool is None:
+                self._pool = await pools.create_pool(self._url, pooled=self._pooled, size=self._size)
+            return self._pool, await self._pool.acquire(timeout=_ACQUIRE_TIMEOUT)
+        except TimeoutError as error:
+            raise Unavailable(
+                f"no connection was free for a transaction within {_ACQUIRE_TIMEOUT:.0f} s: "
+                "the server is slow or away, or too many transactions are open for too long"
+            ) from error
+        except _FAILED as error:
+            raise pools.connect_error(error) from error
+
+
+async def _rolled_back(connection: asyncpg.Connection) -> bool:
+    try:
+        if connection.is_in_transaction():
+            await connection.execute("ROLLBACK", timeout=2)
+    except _FAILED:
+        return False
+    return not connection.is_closed()
