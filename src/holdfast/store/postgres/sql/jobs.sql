@@ -1,4 +1,7 @@
 -- Sets travel as arrays: the text of a statement never varies with the number of rows.
+--
+-- A join on a key is written `= ANY (ARRAY[…])`: the planner can use the index with it, but cannot merge by it. With a plain
+-- `=` it reads the whole index instead, whenever its statistics were taken while the table was empty.
 
 -- name: insert
 WITH fresh AS (
@@ -30,14 +33,14 @@ ON CONFLICT (tenant, kind, key) DO NOTHING;
 SELECT k.tenant, k.kind, k.key, k.job_id, k.fingerprint,
        k.expires_at > clock() OR EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = k.job_id) AS valid
 FROM unnest(:tenants::text[], :kinds::smallint[], :keys::text[]) WITH ORDINALITY AS a(tenant, kind, key, n)
-JOIN holdfast_keys k ON k.tenant = a.tenant AND k.kind = a.kind AND k.key = a.key
+JOIN holdfast_keys k ON k.tenant = ANY (ARRAY[a.tenant]) AND k.kind = ANY (ARRAY[a.kind]) AND k.key = ANY (ARRAY[a.key])
 ORDER BY a.n FOR UPDATE OF k;
 
 -- name: retake_keys
 UPDATE holdfast_keys k SET job_id = a.job_id, fingerprint = a.fingerprint, expires_at = clock() + a.span
 FROM unnest(:tenants::text[], :kinds::smallint[], :keys::text[], :ids::uuid[], :fingerprints::bytea[], :spans::bigint[])
      AS a(tenant, kind, key, job_id, fingerprint, span)
-WHERE k.tenant = a.tenant AND k.kind = a.kind AND k.key = a.key;
+WHERE k.tenant = ANY (ARRAY[a.tenant]) AND k.kind = ANY (ARRAY[a.kind]) AND k.key = ANY (ARRAY[a.key]);
 
 -- name: lanes
 -- Rides holdfast_live_ready from one lane to the next, without reading the jobs in between.
@@ -76,7 +79,7 @@ WITH moved AS (
   USING unnest(:ids::uuid[], :fences::int[], :was::smallint[], :workers::bigint[], :becomes::smallint[],
                :results::bytea[], :logs::bytea[], :reasons::text[], :fingerprints::text[])
         AS m(id, fence, was, worker, becomes, result, log, reason, fingerprint)
-  WHERE l.id = m.id AND l.fence = m.fence AND l.status = m.was AND l.worker IS NOT DISTINCT FROM m.worker
+  WHERE l.id = ANY (ARRAY[m.id]) AND l.fence = m.fence AND l.status = m.was AND l.worker IS NOT DISTINCT FROM m.worker
   RETURNING l.*, m.becomes, m.result, m.log, m.reason, m.fingerprint),
 dead AS (
   INSERT INTO holdfast_dead ({finished})
@@ -96,7 +99,7 @@ SET status = m.becomes, attempts = m.attempts, releases = m.releases, scheduled_
 FROM unnest(:ids::uuid[], :fences::int[], :was::smallint[], :workers::bigint[], :becomes::smallint[],
             :attempts::smallint[], :releases::smallint[], :delays::bigint[], :logs::bytea[])
      AS m(id, fence, was, worker, becomes, attempts, releases, delay, log)
-WHERE l.id = m.id AND l.fence = m.fence AND l.status = m.was AND l.worker IS NOT DISTINCT FROM m.worker
+WHERE l.id = ANY (ARRAY[m.id]) AND l.fence = m.fence AND l.status = m.was AND l.worker IS NOT DISTINCT FROM m.worker
 RETURNING l.id, l.status, l.queue, l.tenant, l.priority, l.seq;
 
 -- name: revive_dead
@@ -104,7 +107,7 @@ RETURNING l.id, l.status, l.queue, l.tenant, l.priority, l.seq;
 WITH back AS (
   DELETE FROM holdfast_dead d
   USING unnest(:ids::uuid[], :fences::int[], :was::smallint[], :generations::smallint[]) AS m(id, fence, was, generation)
-  WHERE d.id = m.id AND d.fence = m.fence AND d.status = m.was
+  WHERE d.id = ANY (ARRAY[m.id]) AND d.fence = m.fence AND d.status = m.was
   RETURNING d.*, m.generation AS next_generation)
 INSERT INTO holdfast_live ({revived})
 SELECT {reviving} FROM back
@@ -115,7 +118,7 @@ RETURNING id, status, queue, tenant, priority, seq;
 WITH back AS (
   DELETE FROM holdfast_history d
   USING unnest(:ids::uuid[], :fences::int[], :was::smallint[], :generations::smallint[]) AS m(id, fence, was, generation)
-  WHERE d.id = m.id AND d.fence = m.fence AND d.status = m.was
+  WHERE d.id = ANY (ARRAY[m.id]) AND d.fence = m.fence AND d.status = m.was
   RETURNING d.*, m.generation AS next_generation)
 INSERT INTO holdfast_live ({revived})
 SELECT {reviving} FROM back
@@ -184,7 +187,7 @@ FROM holdfast_live WHERE worker = :worker AND status = 1 LIMIT :limit FOR UPDATE
 -- name: still_held
 -- Rides the primary key.
 SELECT l.id FROM unnest(:ids::uuid[], :fences::int[], :workers::bigint[]) AS h(id, fence, worker)
-JOIN holdfast_live l ON l.id = h.id AND l.fence = h.fence AND l.worker = h.worker AND l.status = 1;
+JOIN holdfast_live l ON l.id = ANY (ARRAY[h.id]) AND l.fence = h.fence AND l.worker = h.worker AND l.status = 1;
 
 -- name: orphans
 -- Rides holdfast_live_held; looks only at running jobs.
