@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from holdfast.cli.loader import load_app, slots_of
 from holdfast.cli.running import run
 from holdfast.compose import open_engine
 from holdfast.config import load
@@ -25,7 +26,6 @@ from holdfast.model.time import in_seconds
 from holdfast.worker.board import Board
 from holdfast.worker.child import Application, Child, Options
 from holdfast.worker.lifeline import exit_now
-from holdfast.worker.loader import load_app, slots_of
 from holdfast.worker.processes import LARGEST_LINE
 from holdfast.worker.protocol import Failed, line
 from holdfast.worker.records import Session

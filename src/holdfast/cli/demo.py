@@ -5,10 +5,15 @@ import contextlib
 import random
 from collections.abc import Iterator
 
+from holdfast.app import Holdfast
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
+from holdfast.executors.demo import demo
 from holdfast.model.job import JobSpec, RetryRule
 from holdfast.model.time import seconds
+
+app = Holdfast()
+app.job(name="demo", queue="demo")(demo)
 
 TENANTS = ("acme", "globex", "initech", "umbrella")
 EVERY = 0.5

@@ -13,7 +13,7 @@ from holdfast.compose import open_engine
 from holdfast.config import Settings, shown_url
 from holdfast.engine.engine import Engine
 
-DEMO = "holdfast.executors.demo:app"
+DEMO = "holdfast.cli.demo:app"
 _TELL_EVERY = 5.0
 
 

@@ -7,13 +7,13 @@ import click
 import msgspec
 
 from holdfast import __version__
+from holdfast.cli.loader import MOST_SLOTS
 from holdfast.cli.options import settings_options
 from holdfast.cli.running import run
 from holdfast.compose import open_engine
 from holdfast.config import Settings
 from holdfast.engine.engine import Engine
 from holdfast.model.time import in_seconds
-from holdfast.worker.loader import MOST_SLOTS
 from holdfast.worker.supervisor import Supervisor
 from holdfast.worker.ward import Plan
 

@@ -4,13 +4,9 @@ import asyncio
 import random
 from typing import Any
 
-from holdfast.app import Holdfast
 from holdfast.worker.context import Context
 
-app = Holdfast()
 
-
-@app.job(name="demo", queue="demo")
 async def demo(
     sleep: float = 0.0, fail_times: int = 0, fail_rate: float = 0.0, result: Any = None, *, ctx: Context
 ) -> Any:

@@ -3,22 +3,17 @@
 import importlib
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from holdfast.app import Holdfast
 from holdfast.errors import Misconfigured
 from holdfast.worker.registry import Registry
-
-if TYPE_CHECKING:
-    from holdfast.app import Holdfast
 
 DEFAULT_SLOTS = 10
 MOST_SLOTS = 1_000
 
 
-def load_app(name: str) -> "Holdfast":
+def load_app(name: str) -> Holdfast:
     """Import `module:attribute` from where the process was started."""
-    from holdfast.app import Holdfast  # noqa: PLC0415 - only here is the class itself needed
-
     module_name, _, attribute = name.partition(":")
     if not module_name:
         raise Misconfigured(f"{name!r} names no application: write module:attribute, such as myapp.jobs:app")
