@@ -96,7 +96,7 @@ def bench(
 @click.option("--rounds", type=_COUNT, default=3, show_default=True, help="each figure is the median of so many")
 @click.option("--jobs", type=_COUNT, default=100_000, show_default=True, help="jobs of each drain")
 @click.option("--tenants", type=_COUNT, default=100, show_default=True, help="tenants of a plain drain")
-@click.option("--many-tenants", type=_COUNT, default=10_000, show_default=True)
+@click.option("--many-tenants", type=_COUNT, default=10_000, show_default=True, help="tenants of a drain with many")
 @click.option("--history", type=_COUNT, default=1_000_000, show_default=True, help="finished jobs in the database")
 @click.option("--backlog", type=_COUNT, default=1_000_000, show_default=True, help="ready jobs in the database")
 @click.option("--pin", type=_COUNT, default=60, show_default=True, help="seconds of a sustained run")

@@ -44,6 +44,8 @@ class Commands(click.Group):
             return None
         module, _, function = COMMANDS[cmd_name].partition(":")
         command: click.Command = getattr(import_module(module), function)
+        if command.help:
+            command.help = command.help.replace(r"\b", "\b")  # docstrings are raw, and click wants the character
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

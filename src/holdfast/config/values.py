@@ -65,7 +65,9 @@ class Span(NamedTuple):
 
     @property
     def takes(self) -> str:
-        least = f", at least {self.least / _UNITS[self.unit]:g}" if self.least else ""
+        count = self.least / _UNITS[self.unit]
+        bound = f"{count:g}" if count >= 1 else f"{self.least // _UNITS['s']}s"
+        least = f", at least {bound}" if self.least else ""
         return f"{_UNIT_WORDS[self.unit]}{least}, or a text such as {self.example!r}"
 
     def read(self, value: object) -> Duration:

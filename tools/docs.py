@@ -1,0 +1,165 @@
+"""Write the pages of docs/reference that are made from code: `.venv/bin/python tools/docs.py`."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli.exits import MEANINGS
+from holdfast.cli.main import COMMANDS, HELP, cli
+from holdfast.config import KNOWN, Settings
+from holdfast.model.state import MOVES, TERMINAL, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
+_EXAMPLES = re.compile(r"(?:\\b|\x08)\n((?:.+\n?)+)")
+"""What click keeps as it is written."""
+
+MADE = "<!-- Made from the code by tools/docs.py: change it there, then run .venv/bin/python tools/docs.py -->"
+
+STATES = {
+    Status.BLOCKED: "waits for other jobs of its workflow",
+    Status.SCHEDULED: "due later: it was submitted so, or its handler asked for it (snooze)",
+    Status.READY: "may be claimed by any worker that knows its type",
+    Status.RUNNING: "held by one worker, under its lease",
+    Status.RETRYING: "an attempt failed; due again after its backoff",
+    Status.SUCCEEDED: "its handler returned; the result is kept with it",
+    Status.DEAD: "all attempts spent, or not worth another; kept as a dead letter, can be replayed",
+    Status.CANCELLED: "will not run (again): by a person, its handler, a parent that died, or a deadline that passed",
+}
+"""Each state in words."""
+
+
+def pages() -> dict[str, str]:
+    """Each page by its file's name."""
+    return {"cli.md": _cli(), "settings.md": _settings(), "states.md": _states()}
+
+
+def _settings() -> str:
+    rows = [_row("`holdfast.toml`", "variable", "what", "takes", "default"), _row(*["---"] * 5)]
+    defaults = Settings()
+    for each in KNOWN:
+        names = ", ".join(f"`{name}`" for name in (each.variable, *each.bare))
+        takes = each.reader.takes.replace("|", "\\|")
+        rows.append(_row(f"`{each.key}`", names, each.help, takes, _default(getattr(defaults, each.field), each.key)))
+    return _page(
+        "Settings",
+        """\
+A setting is taken from the first place that has it: a **flag** of the command, the **environment**, the file
+**`holdfast.toml`**, its **default**. The flag is the key with dashes (`lease_seconds` is `--lease-seconds`), where a
+command takes it. Of several variables the one with the prefix wins; an empty one counts as not set.
+
+The file is `holdfast.toml` in the folder the command runs in, or the one that `--config` or `HOLDFAST_CONFIG` names.
+It is flat: `port = 8080`, one line for each setting. A key that is not in this table is refused, with the nearest one
+that is.
+
+Lengths of time are numbers in the unit that the name tells, or texts with a unit: `lease_seconds = 15` and
+`lease_seconds = "15s"` are the same.""",
+        "\n".join(rows),
+        """\
+Leases are renewed every third of `lease_seconds`, so that two renewals may fail before one runs out. `backoff_max_ms`
+may not be less than `backoff_base_ms`. Passwords and keys are never shown, in messages or logs.
+
+`HOLDFAST_DEBUG=1` shows the traceback of an error that a command would tell in one line.""",
+    )
+
+
+def _states() -> str:
+    rows = [_row("state", "means", "can become"), _row(*["---"] * 3)]
+    for status in Status:
+        name = f"**`{status}`**" if status in TERMINAL else f"`{status}`"
+        rows.append(_row(name, STATES[status], ", ".join(f"`{to}`" for to in Status if to in MOVES[status]) or "–"))
+    arrows = [f"    {was} --> {to}" for was in Status for to in Status if to in MOVES[was]]
+    begins = [f"    [*] --> {status}" for status in (Status.BLOCKED, Status.SCHEDULED, Status.READY)]
+    diagram = "\n".join(["```mermaid", "stateDiagram-v2", *begins, *arrows, "```"])
+    return _page(
+        "States of a job",
+        "Every job is in one of these states. In **bold** those in which it stays, unless it is replayed.",
+        "\n".join(rows),
+        """\
+An attempt is counted when a job is claimed. Snoozing, draining and handing back spend none. A replay of a dead or
+cancelled job makes it `ready` again as a new generation: its attempts are counted anew, its old errors kept.
+
+Nothing else changes a job's state, and each move is applied once: it names the state, the fence and the holder that it
+was decided on, and comes to nothing if one of them has changed.""",
+        diagram,
+    )
+
+
+def _cli() -> str:
+    parts: list[str] = []
+    context = click.Context(cli, info_name="holdfast")
+    for name, place in COMMANDS.items():
+        module, _, function = place.partition(":")
+        parts += _command(getattr(import_module(module), function), context, name, HELP[name])
+    codes = [_row("exit code", "means"), _row("---", "---")]
+    codes += [_row(f"`{code}`", word) for code, word in MEANINGS.items()]
+    return _page(
+        "Command line",
+        """\
+`holdfast COMMAND --help` shows the same. Commands that show something take `--json` for programs. Each takes
+`--database-url` and `--config`, before or after its name, and reads the [settings](settings.md).""",
+        *parts,
+        "## How commands end",
+        """\
+What goes wrong is told in one line on standard error, `holdfast: …`, which names the flag, variable or key and what to
+do. The codes are stable:""",
+        "\n".join(codes),
+    )
+
+
+def _command(command: click.Command, parent: click.Context, name: str, summary: str) -> Iterator[str]:
+    context = click.Context(command, info_name=name, parent=parent)
+    yield f"{'##' if parent.parent is None else '###'} {context.command_path}"
+    yield f"`{context.command_path} {' '.join(command.collect_usage_pieces(context))}`"
+    yield _EXAMPLES.sub(_as_code, inspect.cleandoc(command.help or summary)).rstrip()
+    options = [_option(each, context) for each in command.params]
+    shown = [row for row in options if row and not row.startswith(("| `--database-url", "| `--config"))]
+    if shown:
+        yield "\n".join([_row("option", "what"), _row("---", "---"), *shown])
+    if isinstance(command, click.Group):
+        for sub, inner in command.commands.items():
+            yield from _command(inner, context, sub, inner.help or "")
+
+
+def _as_code(example: re.Match[str]) -> str:
+    return f"```sh\n{textwrap.dedent(example[1]).rstrip()}\n```\n"
+
+
+def _option(option: click.Parameter, context: click.Context) -> str | None:
+    record = option.get_help_record(context) if isinstance(option, click.Option) else None
+    if record is None:
+        return None
+    return _row(f"`{record[0].replace('INTEGER RANGE', 'N')}`", record[1].replace("|", "\\|"))
+
+
+def _default(value: object, key: str) -> str:
+    if value in (None, ""):
+        return "–"
+    for suffix, unit in (("_ms", 1_000), ("_seconds", 1_000_000), ("_days", 86_400_000_000)):
+        if key.endswith(suffix) and isinstance(value, int):
+            return f"`{value / unit:g}`"
+    return f"`{value}`"
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _page(title: str, *parts: str) -> str:
+    return "\n\n".join([f"# {title}", MADE, *parts]) + "\n"
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for file, text in pages().items():
+        (FOLDER / file).write_text(text)
+        print(f"wrote docs/reference/{file}")
