@@ -7,11 +7,13 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, Protocol
 
+from holdfast.errors import HoldfastError
 from holdfast.model.ids import WorkerId
 from holdfast.worker.board import Board
 from holdfast.worker.processes import JobProcesses
 from holdfast.worker.protocol import (
     Drain,
+    Failed,
     FromChild,
     Go,
     Hello,
@@ -30,6 +32,9 @@ from holdfast.worker.worker import Worker
 
 LOST_CODE = 75
 """Exit code of a child that ended because its lease was gone."""
+
+UNCONNECTED_CODE = 69
+"""Exit code of a child that could not reach the database."""
 
 _MARGIN = 1 / 6
 
@@ -91,7 +96,11 @@ class Child:
             return 0
         self._lease = go.lease
         self._renewed(go.sent_at)
-        engine = await self._connect()
+        try:
+            engine = await self._connect()
+        except HoldfastError as error:  # the database went away just now: the supervisor starts another
+            self._tell(Failed(str(error)))
+            return UNCONNECTED_CODE
         try:
             return await self._work(engine, WorkerId(go.worker), reader)
         finally:
@@ -116,8 +125,8 @@ class Child:
         listening = asyncio.create_task(self._listen(reader, self._worker))
         timing = asyncio.create_task(self._mind_the_lease())
         done, _ = await asyncio.wait([working, listening, timing], return_when=asyncio.FIRST_COMPLETED)
-        if listening in done:
-            code = listening.result()
+        if listening in done or (working in done and not working.cancelled() and working.exception() is None):
+            code = await listening
         elif timing in done:
             await self._worker.abandon()
             code = LOST_CODE

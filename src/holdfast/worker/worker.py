@@ -66,6 +66,7 @@ class Worker:
             for queue, size in queues.items()
         ]
         self._tasks: list[asyncio.Task[None]] = []
+        self._ended = asyncio.Event()
 
     @property
     def running(self) -> int:
@@ -78,13 +79,14 @@ class Worker:
         return sum(slots.waiting for slots in self._slots)
 
     async def run(self) -> None:
-        """Work until stopped; raises whatever goes wrong inside."""
+        """Work until it was stopped and has ended; raises whatever goes wrong inside before."""
         lives = [self._settler.run(), stop_the_lost(self._source, self._slots), self._watch.run()]
         self._tasks = [asyncio.create_task(life) for life in (*lives, *(slots.run() for slots in self._slots))]
         done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             if not task.cancelled():
                 task.result()
+        await self._ended.wait()
 
     async def drain(self, grace: float) -> None:
         """Stop in good order: nothing is lost, and no attempt is spent on what did not end."""
@@ -122,3 +124,4 @@ class Worker:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._processes.aclose()
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._ended.set()
