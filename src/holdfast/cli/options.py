@@ -44,12 +44,16 @@ def setting_flags(*keys: str) -> Callable[[F], F]:
 
 
 def settings_options(*keys: str) -> Callable[[F], F]:
-    """As `setting_flags`, and the command gets the settings of this process as its first argument."""
+    """As `setting_flags`, and the command gets the settings of this process first; logs are written as they say."""
 
     def decorate(command: F) -> F:
         @functools.wraps(command)
         def run(*args: Any, **kwargs: Any) -> Any:
-            return command(current_settings(), *args, **kwargs)
+            from holdfast.telemetry import logs
+
+            settings = current_settings()
+            logs.set_up(settings.log_format)
+            return command(settings, *args, **kwargs)
 
         return setting_flags(*keys)(run)  # type: ignore[return-value]
 
