@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, Unavailable
 from holdfast.model.ids import WorkerId, new_worker_id, worker_name
 from holdfast.model.outcome import Crashed, Interrupted, Outcome, Report
 from holdfast.model.time import Duration, in_seconds
@@ -61,7 +61,6 @@ class Ward:
         self._process: asyncio.subprocess.Process
         self._writer: asyncio.StreamWriter | None = None
         self._deadline = 0.0
-        self._worker: WorkerId | None = None
         self._told_to_end = False
         self.load = Load(0, 0)
         self.worn = asyncio.Event()
@@ -119,14 +118,15 @@ class Ward:
 
     async def _work(self, hello: Hello, reader: asyncio.StreamReader) -> None:
         fleet = await self._open_fleet(hello.url)
-        worker = self._worker = new_worker_id()
         queues = ",".join(f"{queue}:{slots}" for queue, slots in hello.queues.items())
         info = WorkerInfo(
-            id=worker, name=f"{self._plan.name}/{worker_name(worker)[-6:]}", host=self._plan.host, pid=self.pid,
+            id=WorkerId(0), name="", host=self._plan.host, pid=self.pid,
             version=self._plan.version, queues=queues, slots=sum(hello.queues.values()),
         )  # fmt: skip
-        sent_at = time.monotonic()
-        await fleet.register(info, self._plan.lease)
+        entered = await self._enter(fleet, info)
+        if entered is None:
+            return
+        worker, sent_at = entered
         self._deadline = sent_at + self._lease * (1 - MARGIN)
         self._tell(Go(worker, self._lease, sent_at))
         self.ready.set()
@@ -142,6 +142,22 @@ class Ward:
             await self._account(fleet, worker)
             renewing.cancel()
             await asyncio.gather(renewing, minding, hearing, return_exceptions=True)
+
+    async def _enter(self, fleet: Fleet, info: WorkerInfo) -> tuple[WorkerId, float] | None:
+        """Have the child registered, as soon as the database answers; when that was asked for. None if it ended."""
+        while self._process.returncode is None:
+            # Another id each time: one that was entered without our knowing expires and holds nothing.
+            worker = new_worker_id()
+            named = msgspec.structs.replace(info, id=worker, name=f"{self._plan.name}/{worker_name(worker)[-6:]}")
+            sent_at = time.monotonic()
+            try:
+                async with asyncio.timeout(self._lease / 3):
+                    await fleet.register(named, self._plan.lease)
+            except (Unavailable, TimeoutError):
+                await asyncio.sleep(self._lease / 15)
+            else:
+                return worker, sent_at
+        return None
 
     async def _renew(self, fleet: Fleet, worker: WorkerId) -> None:
         """Prolong the lease at a third of it; when it fails, try again soon."""
@@ -185,7 +201,9 @@ class Ward:
                 case Worn(reason):
                     self.worn.set()
                     self._say(f"worker {self.pid}: {reason}; it will be replaced")
-                case Hello() | Failed():
+                case Failed(reason):
+                    self._say(f"worker {self.pid}: {reason}")
+                case Hello():
                     pass
 
     async def _account(self, fleet: Fleet, worker: WorkerId) -> None:
@@ -197,18 +215,19 @@ class Ward:
         until = time.monotonic() + self._lease
         while time.monotonic() < until:
             try:
-                held = await fleet.held_by(worker, _HELD_AT_ONCE)
-                if not held:
-                    await fleet.depart(worker)
-                    return
-                lot: list[Report] = []
-                for job in held:
-                    outcome: Outcome = Interrupted()
-                    if crashed and begun.get(job.id) == job.fence:
-                        outcome = Crashed(told(code))
-                    lot.append(Report(job, outcome))
-                await fleet.settle_many(lot)
-            except HoldfastError:
+                async with asyncio.timeout(max(1.0, self._lease / 3)):  # a connection may have died silently
+                    held = await fleet.held_by(worker, _HELD_AT_ONCE)
+                    if not held:
+                        await fleet.depart(worker)
+                        return
+                    lot: list[Report] = []
+                    for job in held:
+                        outcome: Outcome = Interrupted()
+                        if crashed and begun.get(job.id) == job.fence:
+                            outcome = Crashed(told(code))
+                        lot.append(Report(job, outcome))
+                    await fleet.settle_many(lot)
+            except (HoldfastError, TimeoutError):
                 await asyncio.sleep(0.1)
 
     def _tell(self, message: ToChild) -> None:

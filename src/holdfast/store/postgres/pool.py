@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -110,6 +111,20 @@ def _options(*, pooled: bool) -> dict[str, Any]:
         return {"statement_cache_size": 0, "command_timeout": STATEMENT_TIMEOUT + 5}
     settings = {"application_name": "holdfast", **PLANNER}
     return {"server_settings": settings, "command_timeout": STATEMENT_TIMEOUT + 5}
+
+
+def is_gone(connection: asyncpg.Connection) -> bool:
+    """Whether it is closed. The driver's pool takes back by itself what broke, and then refuses to answer."""
+    try:
+        return bool(connection.is_closed())
+    except asyncpg.InterfaceError:
+        return True
+
+
+def cut(connection: asyncpg.Connection) -> None:
+    """Close it at once, if it is not gone yet."""
+    with suppress(asyncpg.InterfaceError):
+        connection.terminate()
 
 
 async def close_quietly(pool: asyncpg.Pool, within: float = 5.0) -> None:

@@ -48,7 +48,8 @@ class PostgresSession(SqlSession):
     def _fault(self, error: BaseException) -> HoldfastError:
         if isinstance(error, TRANSIENT):
             return Contention(f"{self.named}: the database gave up on a conflict ({error}); try again")
-        if self._connection.is_closed() or (isinstance(error, LOST) and not isinstance(error, asyncpg.InterfaceError)):
+        broken = isinstance(error, LOST) and not isinstance(error, asyncpg.InterfaceError)
+        if broken or pools.is_gone(self._connection):
             return Unavailable(f"{self.named}: {translate(error) or error}")
         return Rejected(f"{self.named}: the database refused a statement: {error}")
 
@@ -81,7 +82,7 @@ class Sessions:
             raise
         finally:
             if not clean:  # or cancelled, in the middle of something
-                connection.terminate()
+                pools.cut(connection)
             await pool.release(connection)
 
     async def aclose(self) -> None:
@@ -119,7 +120,7 @@ class Sessions:
         except _FAILED as error:
             ours = translate(error) or Unavailable(str(error))
             lost = isinstance(error, LOST) and not isinstance(error, asyncpg.PostgresError)
-            if committing and (lost or connection.is_closed()):
+            if committing and (lost or pools.is_gone(connection)):
                 raise OutcomeUnknown(f"{session.named}: the connection broke at the commit: {ours}") from error
             raise ours from error
 
@@ -143,4 +144,4 @@ async def _rolled_back(connection: asyncpg.Connection) -> bool:
             await connection.execute("ROLLBACK", timeout=2)
     except _FAILED:
         return False
-    return not connection.is_closed()
+    return not pools.is_gone(connection)

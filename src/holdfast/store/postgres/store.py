@@ -159,7 +159,9 @@ class PostgresStore:
             await self._give_back(connection, begin)
             raise
         except (asyncpg.PostgresError, *LOST) as error:
-            lost = connection.is_closed() or (isinstance(error, LOST) and not isinstance(error, asyncpg.PostgresError))
+            lost = pools.is_gone(connection) or (
+                isinstance(error, LOST) and not isinstance(error, asyncpg.PostgresError)
+            )
             await self._give_back(connection, begin, broken=lost)
             ours = translate(error) or Unavailable(str(error))
             if committing and lost:
@@ -188,12 +190,12 @@ class PostgresStore:
     async def _give_back(self, connection: asyncpg.Connection, begin: str | None, *, broken: bool = False) -> None:
         """Return a connection after a failure, rolled back; one that may be in the middle of something is cut."""
         try:
-            if broken or connection.is_closed():
-                connection.terminate()
+            if broken or pools.is_gone(connection):
+                pools.cut(connection)
             elif begin is not None:
                 await connection.execute("ROLLBACK", timeout=2)
         except (asyncpg.PostgresError, *LOST):
-            connection.terminate()
+            pools.cut(connection)
         finally:
             await self._pool.release(connection)
 

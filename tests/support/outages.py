@@ -1,0 +1,171 @@
+"""A database server that a test may crash, restart and reset under its workers, and what must be true afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import defaultdict
+from contextlib import contextmanager, suppress
+from signal import SIGINT, SIGKILL, SIGTERM
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import Unavailable
+from holdfast.model.state import Status
+from tests.support.builders import read_all
+from tests.support.clock import Console
+from tests.support.databases import at_database, migrate
+from tests.support.eventually import eventually
+from tests.support.nodes import children_of
+from tests.support.servers.__main__ import find
+from tests.support.servers.private import Private
+from tests.support.servers.process import scratch
+from tests.support.servers.recipes import RECIPES, Program
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from holdfast.engine.engine import Engine
+    from holdfast.model.ids import JobId
+    from holdfast.model.job import JobSpec
+    from tests.support.ledger import Ledger
+
+_OTHERS = {
+    "postgres": "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    "mysql": "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()",
+}
+_KILL = {"postgres": "SELECT pg_terminate_backend({})", "mysql": "KILL {}"}
+
+
+class Outages:
+    """A server of the test's own. All its faults leave the data as the database itself would recover it."""
+
+    def __init__(self, private: Private, url: str) -> None:
+        self._private = private
+        self._server_url = url
+        self.dialect = private.recipe.name
+        self._databases = 0
+
+    async def new_database(self) -> str:
+        """The URL of another database in it, migrated and empty."""
+        self._databases += 1
+        name = f"holdfast_{self._databases}"
+        async with Console(self._server_url) as console:
+            await console.run(f"CREATE DATABASE {name}")
+        url = at_database(self._server_url, name)
+        await migrate(url)
+        return url
+
+    def crash(self) -> None:
+        """Kill every process of it at once, as a power failure would end them."""
+        process = self._private._process
+        assert process is not None
+        pids = [process.pid, *children_of(process.pid)]
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, SIGKILL)
+        self._private.stop()
+        while any(_alive(pid) for pid in pids):
+            time.sleep(0.005)
+        # A note of a server that is no more; it would be taken for that of the next one.
+        (self._private.folder / "data" / "postmaster.pid").unlink(missing_ok=True)
+
+    def shut_down(self) -> None:
+        """End it in good order: it takes no more, ends what runs, and writes all it has."""
+        process = self._private._process
+        assert process is not None
+        process.send_signal(SIGINT if self.dialect == "postgres" else SIGTERM)
+        process.wait(60)
+        self._private.stop()
+
+    def start(self) -> None:
+        """Have it back, on the same port with the same data."""
+        self._private.start()
+        self._private.wait()
+
+    async def reset(self, url: str, *, one_in: int = 1) -> int:
+        """Cut the sessions of all others at a database, or every so manieth; how many."""
+        async with Console(url) as console:
+            sessions = [row[0] for row in await console.run(_OTHERS[self.dialect])]
+            for session in sessions[::one_in]:
+                with suppress(Exception):  # gone by itself meanwhile
+                    await console.run(_KILL[self.dialect].format(session))
+        return len(sessions[::one_in])
+
+
+@contextmanager
+def outages(dialect: str) -> Iterator[Outages | str]:
+    """Such a server for the length of a block, or why there is none."""
+    recipe = RECIPES[dialect]()
+    (program,) = find([recipe])
+    if not isinstance(program, Program):
+        yield program.reason
+        return
+    with scratch() as folder:
+        private = Private(recipe, program, folder)
+        private.prepare()
+        private.start()
+        try:
+            yield Outages(private, private.wait().url)
+        finally:
+            private.stop()
+
+
+class Client:
+    """Submits jobs whatever happens to the database, with keys, until each is accepted."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.accepted: dict[str, JobId] = {}
+        self.unanswered = 0
+        """Submissions that had to be repeated."""
+
+    async def submit(self, spec: JobSpec) -> JobId:
+        """One job for its key, however often it has to be asked for."""
+        key = spec.idempotency_key or ""
+        while key not in self.accepted:
+            try:
+                self.accepted[key] = (await self._engine.submit(spec)).id
+            except Unavailable:
+                self.unanswered += 1
+                await asyncio.sleep(0.05)
+        return self.accepted[key]
+
+
+async def all_ended(engine: Engine, ids: Collection[JobId], *, within: float = 60) -> None:
+    """Wait until each of these jobs has come to its end."""
+
+    async def ended() -> bool:
+        try:
+            return all(job.status.terminal for job in await engine.store.single(lambda tx: tx.get(ids)))
+        except Unavailable:
+            return False
+
+    await eventually(ended, within=within)
+
+
+async def check_all(engine: Engine, ids: Collection[JobId], ledger: Ledger | None = None) -> None:
+    """S1, S3, S5, S8: each of these jobs is there once and has succeeded; there is no other; claims rose by one."""
+    jobs = await read_all(engine.store, ids)
+    assert [job.id for job in jobs] == sorted(ids)
+    assert {job.status for job in jobs} == {Status.SUCCEEDED}
+    assert all(job.attempts <= job.max_attempts for job in jobs)
+    assert not [count for count in await engine.counts() if count.jobs]
+    if ledger is not None:
+        starts: dict[str, list[int]] = defaultdict(list)
+        for entry in ledger.entries("start"):
+            starts[entry.job].append(entry.fence)
+        assert set(starts) == {str(job.id) for job in jobs}
+        # A claim starts a job at most once, and later claims start later.
+        twice: dict[str, Any] = {job: fences for job, fences in starts.items() if fences != sorted(set(fences))}
+        assert not twice
+        ended = {(entry.job, entry.fence) for entry in ledger.entries("end")}
+        assert not [job.id for job in jobs if (str(job.id), job.fence) not in ended]
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
