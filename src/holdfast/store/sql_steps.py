@@ -28,7 +28,8 @@ class SqlSteps(ABC):
 
     async def steps(self, job_id: JobId) -> list[Step]:
         """See the port."""
-        return [step_of(row) for row in await self.rows("steps", id=job_id)]
+        found = [step_of(row) for row in await self.rows("steps", id=job_id)]
+        return sorted(found, key=lambda step: (step.recorded_at, step.key))
 
     async def save_progress(self, held: Held, progress: bytes) -> bool:
         """See the port."""

@@ -2,7 +2,7 @@
 
 -- name: steps
 -- Rides the primary key.
-SELECT key, state, result, fence, recorded_at FROM holdfast_steps WHERE job_id = :id ORDER BY recorded_at, key;
+SELECT key, state, result, fence, recorded_at FROM holdfast_steps WHERE job_id = :id;
 
 -- name: save_progress
 -- Rides the primary key or unique id.

@@ -20,14 +20,14 @@ from holdfast.store.sql_steps import recording
 from holdfast.store.statements import Statements
 from holdfast.store.user_sql import MYSQL
 
-_MARK = "holdfast_session"
-"""A savepoint: it is gone if the transaction it was set in is."""
+# A savepoint is gone if the transaction it was set in is.
+_MARK = "SAVEPOINT holdfast_session"
+_UNMARK = "RELEASE SAVEPOINT holdfast_session"
 
-_LONGEST_IDLE = 15
-"""Seconds the caller may do nothing in its transaction: it keeps its job from being cancelled or reaped."""
-
-_WATCH = f"SET SESSION wait_timeout = {_LONGEST_IDLE}"
+# Seconds the caller may do nothing in its transaction: it keeps its job from being cancelled or reaped.
+_WATCH = "SET SESSION wait_timeout = 15"
 _UNWATCH = "SET SESSION wait_timeout = DEFAULT"
+
 _NO_SAVEPOINT = 1305
 _BAD_ARGUMENTS = (TypeError, ValueError, KeyError, AttributeError)
 """What the driver raises when the arguments do not fit the placeholders."""
@@ -103,7 +103,7 @@ class Sessions:
         try:
             # Read after the lock is held: whoever committed this before has let it go by then.
             *_, mine, guard = await tx.send(
-                _WATCH, f"SAVEPOINT {_MARK}", tx.text("lock_held", **held._asdict()), tx.text("guard", **asked)
+                _WATCH, _MARK, tx.text("lock_held", **held._asdict()), tx.text("guard", **asked)
             )
             if not mine.rows:
                 raise session.lost()
@@ -118,7 +118,7 @@ class Sessions:
         guard = session.guard()
         record = tx.text("record_step", key=session.key.encode(), **recording(session.held, guard))
         try:
-            await tx.send(f"RELEASE SAVEPOINT {_MARK}", record, _UNWATCH, "COMMIT")
+            await tx.send(_UNMARK, record, _UNWATCH, "COMMIT")
         except DRIVER as error:
             if code_of(error) == _NO_SAVEPOINT:
                 raise session.ended() from error

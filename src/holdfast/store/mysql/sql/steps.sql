@@ -1,6 +1,6 @@
 -- name: steps
 -- Rides the primary key.
-SELECT name, state, result, fence, recorded_at FROM holdfast_steps WHERE job_id = :id ORDER BY recorded_at, name;
+SELECT name, state, result, fence, recorded_at FROM holdfast_steps WHERE job_id = :id;
 
 -- name: lock_held
 -- Rides holdfast_live_id. Held until the end of the transaction: nobody takes the job away meanwhile.
