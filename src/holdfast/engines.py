@@ -168,14 +168,25 @@ class _Thread:
         return await work(await self._process.here())
 
     def _serve(self) -> None:
-        with asyncio.Runner() as runner:
-            runner.run(self._until_stopped())
+        # Not by asyncio.Runner: it starts a thread to end the executor's, which is refused when the program ends.
+        loop = asyncio.new_event_loop()
+        try:
+            loop.run_until_complete(self._until_stopped())
+        finally:
+            loop.close()
 
     async def _until_stopped(self) -> None:
         self._stopped = asyncio.Event()
         self._started.set_result(asyncio.get_running_loop())
         await self._stopped.wait()
-        await self._process.aclose()
+        try:
+            await self._process.aclose()
+        finally:
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+            await asyncio.get_running_loop().shutdown_asyncgens()
 
 
 def _at_end(process: _Process) -> None:
