@@ -1,6 +1,5 @@
 """A database that cannot be worked with: one line that names the setting and the fix, exit code 2, no traceback."""
 
-import os
 import secrets
 import socket
 from contextlib import asynccontextmanager
@@ -155,12 +154,13 @@ def test_a_file_that_cannot_be_the_database(holdfast, tmp_path, url, said, comma
     assert said in ended.complaint
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_cannot_be_written(holdfast, tmp_path):
-    (tmp_path / "closed").mkdir(mode=0o500)
-    ended = holdfast("migrate", HOLDFAST_DATABASE_URL="sqlite:///closed/jobs.db")
+    # Tests may run as root, who may write anywhere: so the question itself is answered with no.
+    start = "import os; os.access = lambda *_: False; from holdfast.cli.main import main; main()"
+    ended = holdfast("migrate", start=start, HOLDFAST_DATABASE_URL="sqlite:///jobs.db")
     assert ended.code == 2
-    assert "must be writable" in ended.complaint
+    assert ended.complaint.startswith("HOLDFAST_DATABASE_URL: ")
+    assert "must be writable by this user" in ended.complaint
 
 
 async def test_a_damaged_table_of_steps(holdfast, tmp_path):
@@ -184,7 +184,7 @@ async def test_a_schema_newer_than_the_code(holdfast, database_url, command):
     assert "upgrade holdfast" in ended.complaint
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("command", [["migrate"], ["migrate", "status"]], ids=" ".join)
 async def test_a_step_that_was_another(holdfast, database_url, command):
     await _steps(database_url, "UPDATE holdfast_schema SET checksum = CONCAT('x', checksum)")
     try:

@@ -59,6 +59,14 @@ async def test_a_database_that_holds_jobs_is_refused(holdfast, database_url):
     assert holdfast("bench", "ratios", "--url", database_url).code == 2
 
 
+async def test_a_database_that_is_refused_is_not_migrated(holdfast, tmp_path):
+    db = apsw.Connection(str(tmp_path / "old.db"))
+    db.execute("CREATE TABLE holdfast_history (id BLOB); INSERT INTO holdfast_history VALUES (x'00')")
+    db.close()
+    assert "holds jobs" in holdfast("bench", "--url", "sqlite:///old.db", *SMALL).complaint
+    assert await _count(f"sqlite:///{tmp_path}/old.db", "sqlite_schema") == 1
+
+
 def test_people_get_a_table(holdfast):
     ended = holdfast("bench", *SMALL)
     assert ended.code == 0

@@ -37,6 +37,18 @@ async def open_console(url: str) -> Console:
             return await SqliteConsole.open(url)
 
 
+async def has_table(console: Console, name: str) -> bool:
+    """Whether there is such a table."""
+    return bool(await console.rows(_HAS_TABLE[console.dialect].format(name)))
+
+
+_HAS_TABLE = {
+    "postgres": "SELECT 1 WHERE to_regclass('{}') IS NOT NULL",
+    "mysql": "SHOW TABLES LIKE '{}'",
+    "sqlite": "SELECT 1 FROM sqlite_schema WHERE name = '{}'",
+}
+
+
 def dialect_of(url: str) -> str:
     """Which dialect's statements and migrations a URL's database takes."""
     match urlsplit(url).scheme.split("+", 1)[0]:

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from holdfast.bench import measures
-from holdfast.bench.console import Console, open_console
+from holdfast.bench.console import Console, has_table, open_console
 from holdfast.bench.measures import Progress
 from holdfast.engine.engine import Engine
 
@@ -63,6 +63,14 @@ class Server(NamedTuple):
         return f"{self.name} {self.version} ({settings})"
 
 
+async def holds_jobs(console: Console) -> bool:
+    """Whether there is any job in a database, finished ones included, whatever its schema's version."""
+    for table in ("holdfast_live", "holdfast_dead", "holdfast_history"):
+        if await has_table(console, table) and await console.rows(f"SELECT 1 FROM {table} LIMIT 1"):  # noqa: S608 - ours
+            return True
+    return False
+
+
 class Ground:
     """One database in the hands of a benchmark."""
 
@@ -70,11 +78,6 @@ class Ground:
         self.url = url
         self.engine = engine
         self._console = console
-
-    async def aclose(self) -> None:
-        """Let go of it."""
-        await self._console.aclose()
-        await self.engine.aclose()
 
     async def server(self) -> Server:
         """What it is."""
@@ -84,13 +87,6 @@ class Ground:
             return Server(info.name, info.version, {"journal_mode": "wal", "synchronous": "full"})
         found = await self._console.rows(_DURABILITY[self._console.dialect])
         return Server(info.name, info.version, {str(name): str(value) for name, value in found})
-
-    async def holds_jobs(self) -> bool:
-        """Whether there is any job in it, finished ones included."""
-        for table in ("holdfast_live", "holdfast_dead", "holdfast_history"):
-            if await self._console.rows(f"SELECT 1 FROM {table} LIMIT 1"):  # noqa: S608 - our own names
-                return True
-        return False
 
     @asynccontextmanager
     async def in_service(self) -> AsyncIterator[None]:

@@ -1,7 +1,7 @@
 """The plain benchmark of one database: enqueue, drain, pick-up."""
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from typing import NamedTuple, Protocol
 
 from msgspec import Struct
@@ -9,10 +9,11 @@ from msgspec.structs import replace
 
 from holdfast.bench import measures
 from holdfast.bench.console import open_console
-from holdfast.bench.ground import Ground
+from holdfast.bench.ground import Ground, holds_jobs
 from holdfast.bench.measures import Latency, Progress, Rate
-from holdfast.compose import open_engine
+from holdfast.compose import engine_rules, open_store
 from holdfast.config import Settings, shown_url
+from holdfast.engine.engine import Engine
 from holdfast.errors import Misconfigured
 
 PARTS = ("enqueue", "drain", "pickup", "sustained")
@@ -54,19 +55,20 @@ class Watcher(Protocol):
 
 @asynccontextmanager
 async def opened(settings: Settings, *, force: bool = False) -> AsyncIterator[Ground]:
-    """A database in the hands of a benchmark: migrated, and empty unless `force`."""
+    """A database in the hands of a benchmark: empty unless `force`, and migrated only after that is sure."""
     url = settings.database_url
-    engine = await open_engine(settings, migrate=True)
-    ground = Ground(url, engine, await open_console(url))
-    try:
-        if not force and await ground.holds_jobs():
+    async with AsyncExitStack() as stack:
+        store = await open_store(url, pool_size=settings.pool_size)
+        stack.push_async_callback(store.aclose)
+        console = await open_console(url)
+        stack.push_async_callback(console.aclose)
+        if not force and await holds_jobs(console):
             raise Misconfigured(
                 f"{shown_url(url)} holds jobs: they would spoil the figures, and those of the queue "
                 f"{measures.QUEUE!r} would be run: give an empty database, or --force"
             )
-        yield ground
-    finally:
-        await ground.aclose()
+        await store.migrate()
+        yield Ground(url, await Engine.open(store, engine_rules(settings)), console)
 
 
 async def measure(ground: Ground, plan: Plan, watch: Watcher) -> Figures:

@@ -2,7 +2,7 @@
 
 import click
 
-from holdfast.bench.console import dialect_of, is_new_file, open_console
+from holdfast.bench.console import dialect_of, has_table, is_new_file, open_console
 from holdfast.cli.exits import FAILED, OK, starting
 from holdfast.cli.options import settings_options
 from holdfast.cli.render import as_json, table
@@ -94,16 +94,9 @@ async def _applied(settings: Settings) -> list[Applied]:
             await store.aclose()
     console = await open_console(settings.database_url)
     try:
-        if not await console.rows(_HAS_TABLE[console.dialect]):
+        if not await has_table(console, "holdfast_schema"):
             return []
         rows = await console.rows("SELECT version, name, checksum FROM holdfast_schema ORDER BY version")
         return [Applied(*row) for row in rows]
     finally:
         await console.aclose()
-
-
-_HAS_TABLE = {
-    "postgres": "SELECT 1 WHERE to_regclass('holdfast_schema') IS NOT NULL",
-    "mysql": "SHOW TABLES LIKE 'holdfast_schema'",
-    "sqlite": "SELECT 1 FROM sqlite_schema WHERE name = 'holdfast_schema'",
-}
