@@ -37,6 +37,7 @@ def load_app(name: str) -> Holdfast:
         raise Misconfigured(f"{module_name} has no Holdfast application named {attribute or 'app'!r}")
     if not found.registry.types():
         raise Misconfigured(f"{name} has no jobs: decorate a function with @{attribute or 'app'}.job")
+    found.registry.resolve()
     return found
 
 

@@ -16,13 +16,14 @@ from holdfast.model.job import Job
 from holdfast.model.outcome import CancelledByHandler, Failed, Failure, Outcome, Snoozed, Succeeded
 from holdfast.model.time import Duration
 from holdfast.policy.redact import redact
+from holdfast.worker.annotations import write_model
 from holdfast.worker.context import Context, SyncContext
 from holdfast.worker.exceptions import Cancel, Discard, Retry, Snooze
 from holdfast.worker.records import Records
 from holdfast.worker.registry import Handler, Registry
 
 LARGEST_RESULT = 256 * 1024
-_RESULT = msgspec.json.Encoder().encode
+_RESULT = msgspec.json.Encoder(enc_hook=write_model).encode
 _NULL = Succeeded(b"null")
 _FRAMES = 40
 
