@@ -1,0 +1,589 @@
+"""A handler's own transaction: its writes, its record and the check of the fence are one."""
+
+# ruff: noqa: PT012 - what is tested is how a block ends
+
+import asyncio
+import subprocess
+import sys
+import time
+from contextlib import asynccontextmanager
+from datetime import date, datetime
+from decimal import Decimal
+
+import pytest
+import pytest_asyncio
+
+from holdfast.engine import operate
+from holdfast.engine.engine import Engine
+from holdfast.errors import (
+    Conflict,
+    Contention,
+    HoldfastError,
+    Invalid,
+    LeaseLost,
+    NotDeterministic,
+    OutcomeUnknown,
+    Rejected,
+    TransactionEnded,
+    Unavailable,
+)
+from holdfast.model.state import Status
+from holdfast.model.time import Duration
+from holdfast.store.port import Retention
+from holdfast.worker.context import Context
+from tests.conformance.test_steps import done, held, next_attempt, record, recorded
+from tests.support.builders import a_move, enter, hold, move, put, read, reap_once, report, running, some_jobs, undone
+from tests.support.eventually import eventually
+
+MARKS = {"postgres": "$1 $2 $3 $4", "mysql": "%s %s %s %s", "sqlite": "? ? ? ?"}
+
+
+class Shop:
+    """A table of the user's, in the same database."""
+
+    def __init__(self, console):
+        self.console = console
+        self.marks = MARKS[console.dialect].split()
+        self.insert = f"INSERT INTO shop (id, note) VALUES ({self.marks[0]}, {self.marks[1]})"
+        self.select = "SELECT id, note FROM shop ORDER BY id"
+
+    async def rows(self):
+        return await self.console.run(self.select)
+
+
+@pytest_asyncio.fixture
+async def shop(console):
+    await console.run("CREATE TABLE shop (id BIGINT PRIMARY KEY, note VARCHAR(100))")
+    return Shop(console)
+
+
+async def sell(context, shop, number=1, key=None):
+    """What a handler does."""
+    async with context.transaction(key) as tx:
+        sold = await tx.execute(shop.insert, number, f"attempt {context.attempt}")
+        return sold, await tx.fetch(shop.select)
+
+
+# Effect, guard and fence
+
+
+async def test_writes_and_record_are_there_after_the_block_and_not_before(store, shop):
+    job = await running(store)
+    async with store.session(held(job), "sell") as session:
+        assert session.recorded is None
+        assert await session.execute(shop.insert, 1, "it's 100 % ✓") == 1
+        assert await session.fetch(shop.select) == [(1, "it's 100 % ✓")]
+        assert await shop.rows() == []
+        session.record(b"remember")
+    assert await shop.rows() == [(1, "it's 100 % ✓")]
+    assert {key: result for key, (_, result) in (await recorded(store, job)).items()} == {"sell": b"remember"}
+    async with store.session(held(job), "sell") as session:
+        assert session.recorded == b"remember"
+        with pytest.raises(Conflict):
+            await session.execute(shop.insert, 2, "twice")
+
+
+async def test_a_block_that_fails_leaves_nothing(store, shop):
+    job = await running(store)
+    with pytest.raises(ZeroDivisionError):
+        async with store.session(held(job), "sell") as session:
+            await session.execute(shop.insert, 1, "undone")
+            raise ZeroDivisionError
+    assert await shop.rows() == []
+    assert await recorded(store, job) == {}
+    assert await sell(Context(job, Engine(store)), shop) == (1, [(1, "attempt 1")])
+
+
+async def test_a_block_that_is_cancelled_leaves_nothing(store, shop):
+    job = await running(store)
+    inside = asyncio.Event()
+
+    async def handler():
+        async with store.session(held(job), "sell") as session:
+            await session.execute(shop.insert, 1, "undone")
+            inside.set()
+            await asyncio.sleep(60)
+
+    task = asyncio.create_task(handler())
+    await inside.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await shop.rows() == []
+    assert await eventually(lambda: report(store, job)) == {job.id}, "nothing is locked any more"
+
+
+async def test_an_attempt_that_dies_after_its_commit_has_no_second_effect(manual_store, clock, shop):
+    """S11, trap A: effect and guard together."""
+    engine = Engine(manual_store)
+    job = await running(manual_store)
+    first = await sell(Context(job, engine), shop)
+    again = await next_attempt(manual_store, clock, job)
+    assert await sell(Context(again, engine), shop) == first == (1, [(1, "attempt 1")])
+    assert await report(manual_store, again) == {job.id}
+    assert await shop.rows() == [(1, "attempt 1")]
+
+
+@pytest.mark.databases("postgres", "mysql")
+async def test_an_attempt_that_is_cut_off_before_its_commit_has_no_effect(manual_store, clock, shop, console):
+    """S11, trap A: the connection goes while the block is open."""
+    engine = Engine(manual_store)
+    job = await running(manual_store)
+    me = {"postgres": "SELECT pg_backend_pid()", "mysql": "SELECT connection_id()"}[console.dialect]
+    kill = {"postgres": "SELECT pg_terminate_backend({})", "mysql": "KILL {}"}[console.dialect]
+    with pytest.raises(Unavailable):
+        async with Context(job, engine).transaction() as tx:
+            await tx.execute(shop.insert, 1, "never")
+            ((connection,),) = await tx.fetch(me)
+            await console.run(kill.format(connection))
+    assert await shop.rows() == []
+    again = await next_attempt(manual_store, clock, job)
+    assert await sell(Context(again, engine), shop) == (1, [(1, "attempt 2")])
+
+
+DIES = """
+import asyncio, os, sys
+from uuid import UUID
+from holdfast.compose import open_store
+from holdfast.model.job import Held
+
+async def main(url, job, fence, worker):
+    store = await open_store(url)
+    async with store.session(Held(UUID(job), int(fence), int(worker)), "sell") as session:
+        await session.execute("INSERT INTO shop (id, note) VALUES (1, 'never')")
+        os._exit(9)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+async def test_a_process_that_dies_inside_its_block_leaves_nothing_and_locks_nothing(store, shop, database_url):
+    """S11, trap A"""
+    job = await running(store)
+    command = [sys.executable, "-c", DIES, database_url, str(job.id), str(job.fence), str(job.worker)]
+    died = await asyncio.to_thread(subprocess.run, command, check=False, timeout=60)
+    assert died.returncode == 9
+    assert await shop.rows() == []
+    assert await sell(Context(job, Engine(store)), shop) == (1, [(1, "attempt 1")])
+    assert await report(store, job) == {job.id}
+
+
+class Unanswered:
+    """Records whose commits are carried out or not, but never answered."""
+
+    def __init__(self, engine, *, committed):
+        self.engine = engine
+        self.committed = committed
+
+    @asynccontextmanager
+    async def session(self, held, key):
+        async with self.engine.session(held, key) as session:
+            yield session
+            if not self.committed:
+                raise OutcomeUnknown("the connection broke at the commit")
+        raise OutcomeUnknown("the connection broke at the commit")
+
+
+@pytest.mark.parametrize("committed", [True, False])
+async def test_a_commit_that_is_not_answered_happens_once_all_the_same(manual_store, clock, shop, committed):
+    """S2, S11"""
+    engine = Engine(manual_store)
+    job = await running(manual_store)
+    with pytest.raises(OutcomeUnknown):
+        await sell(Context(job, Unanswered(engine, committed=committed)), shop)
+    again = await next_attempt(manual_store, clock, job)
+    expected = (1, [(1, "attempt 1" if committed else "attempt 2")])
+    assert await sell(Context(again, engine), shop) == expected
+    assert await shop.rows() == expected[1]
+
+
+async def test_a_stale_holder_cannot_open_a_transaction(manual_store, clock, shop):
+    """S7, S11, P29"""
+    job = await running(manual_store)
+    stale = Context(job, Engine(manual_store))
+    await next_attempt(manual_store, clock, job)
+    with pytest.raises(LeaseLost):
+        await sell(stale, shop)
+    assert await shop.rows() == []
+    assert await recorded(manual_store, job) == {}
+    assert stale.cancelled
+
+
+async def test_a_cancel_that_comes_first_is_obeyed(store, shop):
+    """S17"""
+    job = await running(store)
+    assert await operate.cancel(store, [job.id], reason="enough") == {job.id}
+    with pytest.raises(LeaseLost):
+        await sell(Context(job, Engine(store)), shop)
+    assert await shop.rows() == []
+
+
+@pytest.mark.parametrize("rival", ["cancel", "reap", "settle", "progress", "step"])
+async def test_whoever_wants_the_job_meanwhile_waits_for_the_block(manual_store, clock, shop, rival):
+    """S17, S7: the row's lock decides, and never both."""
+    job = await running(manual_store)
+    waiting = {
+        "cancel": lambda: operate.cancel(manual_store, [job.id], reason="enough"),
+        "reap": lambda: reap_once(manual_store),
+        "settle": lambda: report(manual_store, job),
+        "progress": lambda: manual_store.single(lambda tx: tx.save_progress(held(job), b"1")),
+        "step": lambda: record(manual_store, job, done("beside")),
+    }[rival]
+    if rival == "reap":
+        await clock.expire()
+    async with manual_store.session(held(job), "sell") as session:
+        await session.execute(shop.insert, 1, "first")
+        other = asyncio.create_task(waiting())
+        await asyncio.sleep(0.2)
+        assert not other.done()
+    assert await other
+    assert await shop.rows() == [(1, "first")]
+    assert "sell" in await recorded(manual_store, job)
+
+
+async def test_a_cancel_inside_the_block_undoes_it_before_the_commit(store, shop):
+    """S17: the worker was told that the job is gone."""
+    job = await running(store)
+    context = Context(job, Engine(store))
+    with pytest.raises(LeaseLost):
+        async with context.transaction() as tx:
+            await tx.execute(shop.insert, 1, "undone")
+            context.cancel("cancelled by hand")
+    assert await shop.rows() == []
+
+
+async def test_cancels_against_transactions_never_let_a_late_one_in(store, shop):
+    """S17: a short storm."""
+    engine = Engine(store)
+    jobs = await hold(store, await enter(store), n=30)
+    cancelled_at, sold = {}, set()
+
+    async def cancel(job):
+        await asyncio.sleep(0.001 * (job.seq % 7))
+        if await operate.cancel(store, [job.id], reason="enough"):
+            cancelled_at[job.id] = {row[0] for row in await shop.rows()}
+
+    async def work(number, job):
+        try:
+            await sell(Context(job, engine), shop, number)
+        except LeaseLost:
+            return
+        sold.add(number)
+
+    await asyncio.gather(*(work(n, job) for n, job in enumerate(jobs)), *(cancel(job) for job in jobs))
+    assert {row[0] for row in await shop.rows()} == sold
+    for number, job in enumerate(jobs):
+        assert (number in sold) is (number in cancelled_at[job.id])
+
+
+async def test_engines_work_goes_on_while_many_transactions_are_open(store, shop, console):
+    engine = Engine(store)
+    size = 1 if console.dialect == "sqlite" else 10
+    jobs = await hold(store, await enter(store), n=size)
+    inside = asyncio.Barrier(size)
+
+    async def handler(number, job):
+        async with Context(job, engine).transaction() as tx:
+            await tx.execute(shop.insert, number, "")
+            await inside.wait()
+            assert (await engine.get(job.id)).status is Status.RUNNING
+            if size > 1:
+                await put(store, *some_jobs(2))
+
+    async with asyncio.timeout(20):
+        await asyncio.gather(*(handler(number, job) for number, job in enumerate(jobs)))
+    assert len(await shop.rows()) == size
+
+
+# Replay
+
+
+async def test_results_come_back_as_they_were_whatever_their_type(manual_store, clock, console):
+    query = {
+        "postgres": "SELECT 1.10::numeric, 1.5::float8, 'NaN'::float8, true, NULL, '\\x00ff'::bytea, 'ü'::text, "
+        "'2026-03-29 01:30:00+00'::timestamptz, '2026-03-29 01:30:00.000001'::timestamp, '2026-03-29'::date, "
+        "'01:30:00'::time, '1 day 2 hours'::interval, gen_random_uuid(), ARRAY[1, NULL, 3], "
+        "9223372036854775807::bigint, '{\"a\": 1}'::jsonb",
+        "mysql": "SELECT CAST(1.10 AS DECIMAL(9, 2)), 1.5e0, NULL, x'00ff', 'ü', "
+        "TIMESTAMP '2026-03-29 01:30:00.000001', DATE '2026-03-29', TIME '26:30:00', "
+        "9223372036854775807, 18446744073709551615, RAND()",
+        "sqlite": "SELECT 1.5, 9e999, NULL, x'00ff', 'ü', 9223372036854775807, random()",
+    }[console.dialect]
+    engine, seen = Engine(manual_store), []
+    job = await running(manual_store)
+    for _ in range(2):
+        async with Context(job, engine).transaction() as tx:
+            seen.append(await tx.fetch(query))
+            seen.append(await tx.execute(query))
+        job = await next_attempt(manual_store, clock, job)
+    assert seen[1] == seen[3] == 1
+    assert repr(seen[0]).replace("asyncpg.pgproto.pgproto.", "") == repr(seen[2])
+    kinds = {type(value) for value in seen[0][0]}
+    expected = {"postgres": {Decimal, datetime, date}, "mysql": {Decimal, datetime, date}, "sqlite": {bytes, float}}
+    assert expected[console.dialect] <= kinds
+
+
+async def test_a_handler_that_runs_other_statements_than_were_committed_is_told_so(manual_store, clock, shop):
+    engine = Engine(manual_store)
+    job = await running(manual_store)
+    await sell(Context(job, engine), shop)
+    job = await next_attempt(manual_store, clock, job)
+    with pytest.raises(NotDeterministic, match="statement 1 was another"):
+        async with Context(job, engine).transaction() as tx:
+            await tx.execute("DELETE FROM shop")
+    with pytest.raises(NotDeterministic, match="ran 1 statements, the one that committed 2"):
+        async with Context(job, engine).transaction() as tx:
+            await tx.execute(shop.insert, 1, "")
+    with pytest.raises(NotDeterministic, match="no statement 3"):
+        async with Context(job, engine).transaction() as tx:
+            await tx.execute(shop.insert, 1, "")
+            await tx.fetch(shop.select)
+            await tx.fetch(shop.select)
+    with pytest.raises(NotDeterministic, match="something else than a step"):
+        await Context(job, engine).step("transaction-1", lambda: 1)
+    assert await shop.rows() == [(1, "attempt 1")]
+
+
+async def test_transactions_are_known_by_their_number_or_by_their_key(manual_store, clock, shop):
+    engine = Engine(manual_store)
+    job = await running(manual_store)
+    context = Context(job, engine)
+    await sell(context, shop, 1)
+    await sell(context, shop, 2, key="extra")
+    await sell(context, shop, 3)
+    assert set(await recorded(manual_store, job)) == {"transaction-1", "extra", "transaction-2"}
+    job = await next_attempt(manual_store, clock, job)
+    context = Context(job, engine)
+    await sell(context, shop, 1)
+    await sell(context, shop, 3)
+    await sell(context, shop, 4)
+    assert [row[0] for row in await shop.rows()] == [1, 2, 3, 4]
+
+
+async def test_guards_go_with_their_job(manual_store, clock, shop):
+    job = await running(manual_store)
+    await sell(Context(job, Engine(manual_store)), shop)
+    await report(manual_store, job)
+    await clock.advance(Duration(1))
+    assert await manual_store.run(lambda tx: tx.prune(Retention(Duration(0), Duration(0)), 10)) == 2
+    assert await recorded(manual_store, job) == {}
+
+
+# What a caller's statements may not do
+
+
+ENDS = ["COMMIT", "commit;", " /* x */ COMMIT", "-- x\nROLLBACK", "BEGIN", "START TRANSACTION", "END", "SAVEPOINT a",
+        "ROLLBACK TO a", "RELEASE a", "(COMMIT)"]  # fmt: skip
+
+
+@pytest.mark.parametrize("statement", ENDS)
+async def test_a_statement_that_would_end_the_transaction_is_refused(store, shop, statement):
+    job = await running(store)
+    with pytest.raises(TransactionEnded, match="nothing of it was committed"):
+        async with store.session(held(job), "sell") as session:
+            await session.execute(shop.insert, 1, "undone")
+            with pytest.raises(Invalid):
+                await session.execute(statement)
+    assert await shop.rows() == []
+    assert await recorded(store, job) == {}
+
+
+async def test_several_statements_in_one_text_are_refused(store, shop):
+    job = await running(store)
+    with pytest.raises(Invalid, match="one statement at a time"):
+        async with store.session(held(job), "sell") as session:
+            await session.execute("INSERT INTO shop (id, note) VALUES (1, 'a'); COMMIT")
+    assert await shop.rows() == []
+    async with store.session(held(job), "sell") as session:
+        await session.execute("INSERT INTO shop (id, note) VALUES (1, 'a; b -- c') -- ; d\n ; ")
+    assert await shop.rows() == [(1, "a; b -- c")]
+
+
+@pytest.mark.parametrize("statement", ["COMMIT", "ROLLBACK", "INSERT INTO shop (id, note) VALUES (2, 'a'); COMMIT"])
+async def test_a_transaction_that_is_ended_all_the_same_is_noticed(store, shop, statement, monkeypatch):
+    monkeypatch.setattr("holdfast.store.sql_session.check", lambda *_: False)
+    job = await running(store)
+    with pytest.raises(HoldfastError) as caught:
+        async with store.session(held(job), "sell") as session:
+            await session.execute(shop.insert, 1, "perhaps")
+            await session.execute(statement)
+            raise AssertionError("should not come here")
+    assert isinstance(caught.value, TransactionEnded | Rejected)
+    assert await recorded(store, job) == {}
+    assert await report(store, job) == {job.id}, "its connection is not used again"
+
+
+@pytest.mark.databases("mysql")
+@pytest.mark.parametrize(
+    "statement", ["CREATE TABLE other (id INT)", "TRUNCATE shop", "SET autocommit = 1", "LOCK TABLES shop READ"]
+)
+async def test_what_mysql_would_commit_by_itself_is_refused(store, shop, statement):
+    job = await running(store)
+    with pytest.raises(Invalid, match="this database would commit"):
+        async with store.session(held(job), "sell") as session:
+            await session.execute(shop.insert, 1, "undone")
+            await session.execute(statement)
+    assert await shop.rows() == []
+
+
+@pytest.mark.databases("mysql")
+@pytest.mark.parametrize("statement", ["CREATE TABLE other (id INT)", "COMMIT AND CHAIN", "COMMIT; START TRANSACTION"])
+async def test_what_mysql_commits_by_itself_is_noticed(store, shop, statement, monkeypatch):
+    monkeypatch.setattr("holdfast.store.sql_session.check", lambda *_: False)
+    job = await running(store)
+    with pytest.raises(TransactionEnded, match="may be committed without its record"):
+        async with store.session(held(job), "sell") as session:
+            await session.execute(shop.insert, 1, "perhaps")
+            await session.execute(statement)
+    assert await recorded(store, job) == {}
+
+
+@pytest.mark.databases("postgres", "sqlite")
+async def test_tables_made_in_a_transaction_go_with_it(store, shop):
+    job = await running(store)
+    with pytest.raises(ZeroDivisionError):
+        async with store.session(held(job), "sell") as session:
+            await session.execute("CREATE TABLE other (id INTEGER)")
+            raise ZeroDivisionError
+    async with store.session(held(job), "sell") as session:
+        await session.execute("CREATE TABLE other (id INTEGER)")
+        await session.execute("INSERT INTO other (id) VALUES (7)")
+    assert await shop.console.run("SELECT id FROM other") == [(7,)]
+
+
+async def test_a_statement_that_fails_fails_the_transaction(store, shop):
+    """The same on every database, whatever each could forgive."""
+    job = await running(store)
+    with pytest.raises(TransactionEnded, match="statement 2 failed"):
+        async with store.session(held(job), "sell") as session:
+            await session.execute(shop.insert, 1, "undone")
+            with pytest.raises(Rejected):
+                await session.execute(shop.insert, 1, "the same key")
+            with pytest.raises(TransactionEnded):
+                await session.execute(shop.insert, 2, "after it")
+    assert await shop.rows() == []
+    assert await recorded(store, job) == {}
+
+
+@pytest.mark.parametrize("fault", ["syntax", "table", "too many", "too few", "type"])
+async def test_what_the_database_refuses_is_told_as_refused(store, shop, fault):
+    job = await running(store)
+    with pytest.raises(Rejected, match="transaction 'sell'"):
+        async with store.session(held(job), "sell") as session:
+            match fault:
+                case "syntax":
+                    await session.execute("SELEKT 1")
+                case "table":
+                    await session.execute("SELECT * FROM nowhere")
+                case "too many":
+                    await session.execute(shop.insert, 1, "a", 2)
+                case "too few":
+                    await session.execute(shop.insert, 1)
+                case "type":
+                    await session.execute(shop.insert, object(), "a")
+    assert await sell(Context(job, Engine(store)), shop) == (1, [(1, "attempt 1")])
+
+
+async def test_how_many_rows_a_statement_touched(store, shop):
+    job = await running(store)
+    async with store.session(held(job), "sell") as session:
+        for number in range(5):
+            assert await session.execute(shop.insert, number, "a") == 1
+        assert await session.execute("UPDATE shop SET note = 'b' WHERE id < 3") == 3
+        assert await session.execute("UPDATE shop SET note = 'b' WHERE id < 3") == 3
+        assert await session.execute("UPDATE shop SET note = 'b' WHERE id > 30") == 0
+        assert await session.execute("SELECT id FROM shop") == 5
+        assert await session.execute("SELECT id FROM shop WHERE id > 30") == 0
+        assert await session.execute("DELETE FROM shop WHERE id = 4") == 1
+        assert await session.fetch("DELETE FROM shop WHERE id = 3") == []
+    assert len(await shop.rows()) == 3
+
+
+@pytest.mark.databases("postgres")
+async def test_a_callers_statements_are_planned_as_elsewhere_and_leave_no_settings(store, shop):
+    job = await running(store)
+    seen = []
+    for key in "ab":
+        async with store.session(held(job), key) as session:
+            seen += await session.fetch("SELECT current_setting('enable_seqscan'), current_setting('work_mem')")
+            await session.execute("SET LOCAL work_mem = '1MB'")
+    assert seen[0] == seen[1]
+    assert seen[0][0] == "on"
+    assert await store.single(lambda tx: tx._connection.fetchval("SHOW enable_seqscan")) == "off"
+
+
+@pytest.mark.databases("mysql")
+async def test_a_deadlock_is_told_as_one_and_nothing_is_committed(store, shop):
+    engine = Engine(store)
+    one, other = await hold(store, await enter(store), n=2)
+    for number in (1, 2):
+        await shop.console.run(f"INSERT INTO shop (id, note) VALUES ({number}, '')")
+    inside = asyncio.Barrier(2)
+
+    async def handler(job, first, second):
+        async with Context(job, engine).transaction() as tx:
+            await tx.execute("UPDATE shop SET note = %s WHERE id = %s", str(job.id), first)
+            await inside.wait()
+            await tx.execute("UPDATE shop SET note = %s WHERE id = %s", str(job.id), second)
+
+    ends = await asyncio.gather(handler(one, 1, 2), handler(other, 2, 1), return_exceptions=True)
+    assert sorted(type(end) for end in ends if end) == [Contention]
+    assert len({note for _, note in await shop.rows()}) == 1
+
+
+# SQLite's one write lock
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize("block", [asyncio.sleep, None])
+async def test_a_transaction_that_stays_open_too_long_is_rolled_back_and_lets_others_write(
+    store, shop, block, monkeypatch
+):
+    monkeypatch.setattr("holdfast.store.sqlite.session.LONGEST", 0.2)
+    job = await running(store)
+    with pytest.raises(TransactionEnded, match=r"longer than 0\.2 s"):
+        async with store.session(held(job), "sell") as session:
+            await session.execute(shop.insert, 1, "undone")
+            if block is None:
+                time.sleep(0.4)  # noqa: ASYNC251 - the handler blocks the event loop
+                await shop.console.run("INSERT INTO shop (id, note) VALUES (9, 'another')")
+            else:
+                await asyncio.gather(block(0.4), put(store, *some_jobs(3)))
+            await session.execute(shop.insert, 2, "too late")
+    assert await shop.rows() == ([(9, "another")] if block is None else [])
+    assert await recorded(store, job) == {}
+    monkeypatch.undo()
+    assert (await sell(Context(job, Engine(store)), shop))[0] == 1
+
+
+@pytest.mark.databases("sqlite")
+async def test_a_statement_that_takes_too_long_is_stopped(store, shop, monkeypatch):
+    monkeypatch.setattr("holdfast.store.sqlite.session.LONGEST", 0.2)
+    job = await running(store)
+    began = time.monotonic()
+    with pytest.raises(TransactionEnded):
+        async with store.session(held(job), "sell") as session:
+            await session.fetch(
+                "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n WHERE i < 0"
+            )
+    assert time.monotonic() - began < 5
+    assert await report(store, job) == {job.id}
+
+
+@pytest.mark.databases("sqlite")
+async def test_a_conflict_that_rolls_back_ends_the_transaction(store, shop):
+    job = await running(store)
+    with pytest.raises(TransactionEnded):
+        async with store.session(held(job), "sell") as session:
+            await session.execute(shop.insert, 1, "undone")
+            with pytest.raises(Rejected):
+                await session.execute("INSERT OR ROLLBACK INTO shop (id, note) VALUES (1, 'again')")
+    assert await shop.rows() == []
+
+
+async def test_moves_and_rolled_back_work_do_not_disturb_a_session(store, shop):
+    job, other = await running(store), await running(store)
+    await undone(store, lambda tx: tx.apply([a_move(job, Status.CANCELLED)]))
+    assert (await sell(Context(job, Engine(store)), shop))[0] == 1
+    await move(store, a_move(other, Status.CANCELLED))
+    assert (await read(store, job)).status is Status.RUNNING
