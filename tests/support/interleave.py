@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -98,7 +99,7 @@ class Interleaving:
 
     async def _stands(self, other: asyncio.Task[C]) -> bool:
         """Whether it is done, or a transaction of this database waits for a lock that another holds."""
-        return other.done() or bool(await self._console.run(_WAITING[self._console.dialect]))
+        return other.done() or await _WAITS[self._console.dialect](self._console)
 
 
 async def _either(fact: Coroutine[None, None, object], task: asyncio.Task[object]) -> None:
@@ -107,12 +108,26 @@ async def _either(fact: Coroutine[None, None, object], task: asyncio.Task[object
     waiting.cancel()
 
 
-_WAITING = {
-    "postgres": "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-    # Of the whole server: one that waits elsewhere makes the parked transaction go on early, which breaks no test. The
-    # table of transactions is no help: it is a copy that is not renewed for as long as it is asked for often.
-    "mysql": "SHOW GLOBAL STATUS WHERE variable_name = 'Innodb_row_lock_current_waits' AND value > 0",
-}
+async def _postgres_waits(console: Console) -> bool:
+    return bool(
+        await console.run(
+            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+    )
+
+
+async def _mysql_waits(console: Console) -> bool:
+    if not await console.run("SHOW GLOBAL STATUS WHERE variable_name = 'Innodb_row_lock_current_waits' AND value > 0"):
+        return False
+    # One of ours? The table of transactions does not tell: it is not renewed for as long as it is asked for often.
+    ((*_, status),) = await console.run("SHOW ENGINE INNODB STATUS")
+    waiting = [part for part in status.split("---TRANSACTION") if "LOCK WAIT" in part]
+    threads = {int(match[1]) for part in waiting if (match := re.search(r"thread id (\d+)", part))}
+    ours = await console.run("SELECT id FROM information_schema.processlist WHERE db = DATABASE()")
+    return not threads.isdisjoint(thread for (thread,) in ours)
+
+
+_WAITS = {"postgres": _postgres_waits, "mysql": _mysql_waits}
 
 
 class Around:
