@@ -120,7 +120,7 @@ async def test_upkeep_removes_nothing_inside_its_retention(store):
     assert len(await read_all(store, ids)) == 6
 
 
-@pytest.mark.databases("postgres")
+@pytest.mark.databases("postgres", "pgbouncer")
 async def test_upkeep_drops_days_that_are_past_their_retention(database_url, store, clock):
     """S25: on PostgreSQL the history of a day goes with its table."""
     now = await store.single(lambda tx: tx.now())

@@ -227,12 +227,12 @@ async def test_a_transaction_reads_its_own_writes(store):
     assert await read_all(store, [job.id]) == []
 
 
-async def test_the_store_knows_what_server_it_is_on(store, console):
+async def test_the_store_knows_what_server_it_is_on(store, console, dialect):
     info = await store.info()
     names = {"postgres": {"postgresql"}, "mysql": {"mysql", "mariadb"}, "sqlite": {"sqlite"}}
     assert info.name.lower() in names[console.dialect]
     assert info.version[0].isdigit()
-    assert not info.pooled
+    assert info.pooled is (dialect == "pgbouncer")
 
 
 async def test_the_schema_is_the_one_this_version_works_with(store):

@@ -44,7 +44,7 @@ from tests.support.builders import (
     take,
     undone,
 )
-from tests.support.clock import CLOCK, Console, ManualClock, dialect_of
+from tests.support.clock import CLOCK, Console, ManualClock
 
 EXAMPLES = int(os.environ.get("HOLDFAST_TEST_EXAMPLES", "0"))
 LANES = [Lane("mail", "acme", 0), Lane("mail", "umbrella", 0), Lane("mail", "acme", 5)]
@@ -346,9 +346,8 @@ class Machine(RuleBasedStateMachine):
 
 
 @pytest.mark.timeout(3_600 if EXAMPLES else 120)
-def test_any_sequence_of_actions_leaves_the_store_as_the_model_says(database_url, databases, tmp_path):
+def test_any_sequence_of_actions_leaves_the_store_as_the_model_says(database_url, dialect, databases, tmp_path):
     """S1, S4 to S8, S10, S17, S20, S25, L4"""
-    dialect = dialect_of(database_url)
     folders = (tmp_path / str(number) for number in range(10**9))
 
     def a_clean_database():

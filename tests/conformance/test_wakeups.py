@@ -40,10 +40,10 @@ async def other(database_url):
     await opened.aclose()
 
 
-async def hearing(store, console, *queues):
+async def hearing(store, *queues):
     """A subscription that hears and has nothing left to tell."""
     subscription = store.listen(queues or ["mail"])
-    if console.dialect == "postgres":
+    if (await store.info()).listens:
 
         async def connected():
             return store._hub.probe is None
@@ -62,8 +62,8 @@ async def first_job(store, worker, subscription, timeout=FOR_EVER):
     return held[0].id
 
 
-async def test_an_insert_in_this_process_is_heard_with_its_lane(store, console):
-    subscription = await hearing(store, console)
+async def test_an_insert_in_this_process_is_heard_with_its_lane(store):
+    subscription = await hearing(store)
     await put(store, a_job(tenant="umbrella", priority=7), a_job(queue="other"))
     news = await subscription.wait(0)
     stored = (await take(store, await enter(store), MAIL._replace(tenant="umbrella", priority=7)))[0]
@@ -72,8 +72,8 @@ async def test_an_insert_in_this_process_is_heard_with_its_lane(store, console):
     assert await subscription.wait(0) is None
 
 
-async def test_everything_that_makes_a_job_ready_is_heard(manual_store, console, clock):
-    subscription = await hearing(manual_store, console)
+async def test_everything_that_makes_a_job_ready_is_heard(manual_store, clock):
+    subscription = await hearing(manual_store)
     worker = await enter(manual_store, lease=days(1))
 
     async def heard(job):
@@ -101,24 +101,24 @@ async def test_everything_that_makes_a_job_ready_is_heard(manual_store, console,
     await heard(job)
 
 
-async def test_what_is_not_ready_or_not_committed_wakes_nobody(manual_store, console):
-    subscription = await hearing(manual_store, console)
+async def test_what_is_not_ready_or_not_committed_wakes_nobody(manual_store):
+    subscription = await hearing(manual_store)
     await put(manual_store, a_job(delay=seconds(50)))
     await undone(manual_store, lambda tx: tx.insert([a_job()], key_retention=days(1)))
     await put(manual_store, a_job(queue="other"))
     assert await subscription.wait(0) is None
 
 
-async def test_what_is_heard_between_a_look_and_the_wait_is_kept(store, console):
-    subscription = await hearing(store, console)
+async def test_what_is_heard_between_a_look_and_the_wait_is_kept(store):
+    subscription = await hearing(store)
     assert await take(store, await enter(store)) == []
     await put(store, a_job())
     await put(store, a_job(priority=3))
     assert {item.lane.priority for item in await subscription.wait(0)} == {0, 3}
 
 
-async def test_a_wait_that_is_in_progress_is_ended_by_news(store, console):
-    subscription = await hearing(store, console)
+async def test_a_wait_that_is_in_progress_is_ended_by_news(store):
+    subscription = await hearing(store)
     async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
         found = group.create_task(first_job(store, await enter(store), subscription))
         job = a_job()
@@ -126,8 +126,8 @@ async def test_a_wait_that_is_in_progress_is_ended_by_news(store, console):
     assert found.result() == job.id
 
 
-async def test_a_job_submitted_by_another_node_wakes_this_one(store, other, console):
-    subscription = await hearing(store, console)
+async def test_a_job_submitted_by_another_node_wakes_this_one(store, other):
+    subscription = await hearing(store)
     worker = await enter(store)
     for _ in range(5):
         async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
@@ -137,14 +137,14 @@ async def test_a_job_submitted_by_another_node_wakes_this_one(store, other, cons
         assert found.result() == job.id
 
 
-async def test_each_subscription_is_told(store, console):
-    subscriptions = [await hearing(store, console), await hearing(store, console, "other", "mail")]
+async def test_each_subscription_is_told(store):
+    subscriptions = [await hearing(store), await hearing(store, "other", "mail")]
     await put(store, a_job())
     assert [bool(await each.wait(0)) for each in subscriptions] == [True, True]
 
 
-async def test_closing_a_subscription_ends_its_wait(store, console):
-    subscription = await hearing(store, console)
+async def test_closing_a_subscription_ends_its_wait(store):
+    subscription = await hearing(store)
     waiting = asyncio.create_task(subscription.wait(FOR_EVER))
     await asyncio.sleep(0)
     subscription.close()
@@ -153,16 +153,16 @@ async def test_closing_a_subscription_ends_its_wait(store, console):
     await put(store, a_job())  # which tells nobody, and fails for nobody
 
 
-async def test_without_news_a_wait_ends_at_its_timeout_or_with_a_look(store, console):
+async def test_without_news_a_wait_ends_at_its_timeout_or_with_a_look(store):
     """A store that cannot hear of others looks now and then; one that can stays silent."""
-    subscription = await hearing(store, console)
+    subscription = await hearing(store)
     assert await subscription.wait(0.05) in (None, [])
 
 
 @pytest.mark.databases("postgres")
 async def test_a_listener_whose_connection_is_cut_hears_again(store, other, console):
     """P37, P05"""
-    subscription = await hearing(store, console)
+    subscription = await hearing(store)
     worker = await enter(store)
     for _ in range(2):
         ((pid,),) = await console.run(LISTENERS)
@@ -203,9 +203,9 @@ async def test_who_cannot_listen_at_all_polls(store, other):
 
 
 @pytest.mark.databases("postgres")
-async def test_losing_every_notification_costs_only_the_wait(store, other, console):
+async def test_losing_every_notification_costs_only_the_wait(store, other):
     """P37"""
-    subscription = await hearing(store, console)
+    subscription = await hearing(store)
     other._notifier.tell = lambda news: None
     worker = await enter(store)
     async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
@@ -216,8 +216,8 @@ async def test_losing_every_notification_costs_only_the_wait(store, other, conso
 
 
 @pytest.mark.databases("postgres")
-async def test_news_of_more_lanes_than_a_notification_holds_are_still_heard(store, other, console):
-    subscription = await hearing(store, console)
+async def test_news_of_more_lanes_than_a_notification_holds_are_still_heard(store, other):
+    subscription = await hearing(store)
     await put(other, *(a_job(tenant=f"tenant-{'x' * 100}-{number}") for number in range(500)))
     async with asyncio.timeout(PATIENCE):
         assert await subscription.wait(FOR_EVER) == []  # somewhere in this queue

@@ -27,7 +27,7 @@ START = Instant(1_000_000_000_000_000)
 
 
 def dialect_of(url: str) -> str:
-    """The database's name, as the option `--db` has it."""
+    """The kind of database, whatever stands in front of it."""
     scheme = urlsplit(url).scheme
     return {"postgresql": "postgres", "mariadb": "mysql"}.get(scheme, scheme)
 

@@ -34,12 +34,12 @@ def at_database(url: str, name: str) -> str:
 
 
 class Database(ABC):
-    """One database of our own, with a connection to it."""
+    """One database of our own, with a connection to it. Its URL may lead `through` a pooler, the connection never."""
 
-    def __init__(self, server_url: str, name: str) -> None:
+    def __init__(self, server_url: str, name: str, *, through: str | None = None) -> None:
         self.server_url = server_url
         self.name = name
-        self.url = at_database(server_url, name)
+        self.url = at_database(through or server_url, name)
         self._rowless: list[str] = []
         self._tables: frozenset[str] = frozenset()
 
@@ -89,7 +89,8 @@ class PostgresDatabase(Database):
         finally:
             await server.close()
         settings = {"synchronous_commit": "off", "lock_timeout": f"{PATIENCE}s"}
-        self._connection = await asyncpg.connect(self.url, server_settings=settings)
+        direct = at_database(self.server_url, self.name)
+        self._connection = await asyncpg.connect(direct, server_settings=settings)
 
     async def _disconnect(self) -> None:
         await self._connection.close()

@@ -2,6 +2,7 @@
 
 A test that takes `database_url` or `store` runs once for each database; `@pytest.mark.databases("mysql")` names the
 only ones it is for. A server is started the first time a test needs it, and the run's last lines tell what it ran on.
+With `--db pgbouncer` the tests that are for all databases run on PostgreSQL through a pooler.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from holdfast.store.port import Store
 
 DIALECTS = ("postgres", "mysql", "sqlite")
+POOLED = {"pgbouncer": "postgres"}
+"""Databases behind a pooler, and what they are: for tests that name them, and for all where `--db` does."""
 RUN = pytest.StashKey["Run"]()
 
 
@@ -54,8 +57,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--db",
         action="append",
-        choices=DIALECTS,
-        help="run database tests on this database only; may be given again (default: all)",
+        choices=(*DIALECTS, *POOLED),
+        help="run database tests on this database only; may be given again (default: all, each without a pooler)",
     )
 
 
@@ -83,11 +86,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Spread tests of a database over all databases that are asked for."""
     for fixture in ("database_url", "empty_database_url"):
         if fixture in metafunc.fixturenames:
-            marks = metafunc.definition.iter_markers("databases")
-            meant = {name for mark in marks for name in mark.args} or set(DIALECTS)
-            asked = metafunc.config.getoption("--db") or DIALECTS
-            names = [name for name in DIALECTS if name in meant and name in asked]
+            names = dialects(metafunc)
             metafunc.parametrize(fixture, names, indirect=True, ids=names)
+
+
+def dialects(metafunc: pytest.Metafunc) -> list[str]:
+    """The databases that a test runs on: those it is for, of those that are asked for."""
+    named = {name for mark in metafunc.definition.iter_markers("databases") for name in mark.args}
+    asked = metafunc.config.getoption("--db") or named or DIALECTS
+    return [name for name in (*DIALECTS, *POOLED) if name in asked and (name in named or not named)]
 
 
 @pytest.fixture(scope="session")
@@ -144,7 +151,9 @@ class Databases:
 
     def _new(self, dialect: str) -> Database:
         name = self._run.prefix + secrets.token_hex(4)
-        database = DATABASES[dialect](self._run.server(dialect).url, name)
+        through = self._run.server(dialect).url
+        direct = self._run.server(POOLED.get(dialect, dialect)).url
+        database = DATABASES[POOLED.get(dialect, dialect)](direct, name, through=through)
         return self._runner.run(self._stack.enter_async_context(database))
 
     def _sqlite_template(self) -> Path:
@@ -160,6 +169,13 @@ def databases(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Da
     made = Databases(run, tmp_path_factory.mktemp("sqlite"))
     yield made
     made.close()
+
+
+@pytest.fixture
+def dialect(request: pytest.FixtureRequest) -> str:
+    """Which database a test of `database_url` runs on, as the option `--db` has it."""
+    name: str = request.node.callspec.params["database_url"]
+    return name
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The keeper: bring servers up, print their URLs as one line of JSON, and hold them until told to end.
 
-It ends when its standard input closes (Ctrl-D, or the one who started it is gone), or by SIGTERM or SIGINT.
+It ends when its standard input closes (Ctrl-D, or the one who started it is gone), or by SIGTERM or SIGINT. Until
+then it does what the lines of its standard input say, `stop NAME` or `start NAME`, and answers each with a line.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from tests.support.servers.given import VARIABLES, given
 from tests.support.servers.packages import install, may_install
 from tests.support.servers.private import Private
 from tests.support.servers.process import ServerFailedError, scratch
-from tests.support.servers.recipes import RECIPES, Program, Recipe
+from tests.support.servers.recipes import RECIPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import FrameType
+
+    from tests.support.servers.recipes import Program, Recipe
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -43,32 +46,52 @@ def main(arguments: list[str]) -> None:
         signal.signal(each, _leave)
     with suppress(SystemExit), ExitStack() as stack:
         try:
-            found = bring_up(asked.names or list(RECIPES), stack)
+            found, privates = bring_up(asked.names or list(RECIPES), stack)
             print(encode(found), flush=True)
             if any(isinstance(each, Server) for each in found.values()):
-                hold(asked.while_locked)
+                hold(asked.while_locked, privates)
         finally:
             _ignore_signals()  # from here on nothing interrupts the cleaning up
 
 
-def bring_up(names: Iterable[str], stack: ExitStack) -> dict[str, Server | Missing]:
-    """Bring the named servers up together; the stack takes them down again."""
+def bring_up(names: Iterable[str], stack: ExitStack) -> tuple[dict[str, Server | Missing], dict[str, Private]]:
+    """Bring the named servers up together, and those that they need before them; the stack takes them down again."""
     found: dict[str, Server | Missing] = {}
-    programs: dict[str, Program] = {}
-    for name in names:
+    privates: dict[str, Private] = {}
+    wanted = {need for name in names for need in (name, *RECIPES[name].needs)}
+    for name in wanted:
         known = given(name)
         if known:
             found[name] = known
-    recipes = [RECIPES[name]() for name in names if name not in found]
+    folder = stack.enter_context(scratch())
+    for needy in (False, True):
+        recipes = []
+        for name in RECIPES:
+            if name in wanted - set(found) and bool(RECIPES[name].needs) is needy:
+                behind = {need: found[need] for need in RECIPES[name].needs}
+                urls = {need: server.url for need, server in behind.items() if isinstance(server, Server)}
+                if without := behind.keys() - urls:
+                    found[name] = Missing(f"it needs {', '.join(sorted(without))}, which is missing")
+                else:
+                    recipes.append(RECIPES[name](urls))
+        found |= _start(recipes, folder, stack, privates)
+    return {name: found[name] for name in names}, privates
+
+
+def _start(
+    recipes: list[Recipe], folder: Path, stack: ExitStack, started: dict[str, Private]
+) -> dict[str, Server | Missing]:
+    """Find and run these servers; `started` gets what runs."""
+    found: dict[str, Server | Missing] = {}
+    privates = []
     for recipe, program in zip(recipes, find(recipes), strict=True):
         if isinstance(program, Missing):
             found[recipe.name] = program
         else:
-            programs[recipe.name] = program
-    if programs:
-        folder = stack.enter_context(scratch())
-        found |= run_all([recipe for recipe in recipes if recipe.name in programs], programs, folder, stack)
-    return {name: found[name] for name in names}
+            privates.append(Private(recipe, program, folder))
+    found |= run_all(privates, stack)
+    started |= {each.recipe.name: each for each in privates if isinstance(found[each.recipe.name], Server)}
+    return found
 
 
 def find(recipes: list[Recipe]) -> list[Program | Missing]:
@@ -76,16 +99,16 @@ def find(recipes: list[Recipe]) -> list[Program | Missing]:
     absent = [recipe for recipe in recipes if recipe.find() is None]
     failure = None
     if absent and may_install():
-        failure = install(sorted({package for recipe in absent for package in recipe.packages}))
+        failure = install(
+            sorted({package for recipe in absent for package in recipe.packages}),
+            unpack=sorted({package for recipe in absent for package in recipe.unpacks}),
+        )
     return [recipe.find() or Missing(failure or _advice(recipe)) for recipe in recipes]
 
 
-def run_all(
-    recipes: list[Recipe], programs: dict[str, Program], folder: Path, stack: ExitStack
-) -> dict[str, Server | Missing]:
+def run_all(privates: list[Private], stack: ExitStack) -> dict[str, Server | Missing]:
     """Prepare all servers at once, start them, and wait until each answers."""
     found: dict[str, Server | Missing] = {}
-    privates = [Private(recipe, programs[recipe.name], folder) for recipe in recipes]
     with ThreadPoolExecutor() as pool:
         prepared = [pool.submit(private.prepare) for private in privates]
     for private, done in zip(privates, prepared, strict=True):
@@ -101,8 +124,8 @@ def run_all(
     return found
 
 
-def hold(lock: Path | None) -> None:
-    """Return when the file is unlocked, or without one when standard input closes."""
+def hold(lock: Path | None, privates: dict[str, Private]) -> None:
+    """Return when the file is unlocked, or without one when standard input closes; until then do as it says."""
     if lock is not None:
         with lock.open() as file:
             fcntl.flock(file, fcntl.LOCK_SH)
@@ -111,13 +134,28 @@ def hold(lock: Path | None) -> None:
     if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or os.isatty(0)):
         while True:  # /dev/null or a file never closes: a signal ends us
             signal.pause()
-    while os.read(0, 4096):
-        pass
+    for line in sys.stdin:
+        obey(line.split(), privates)
+
+
+def obey(words: list[str], privates: dict[str, Private]) -> None:
+    """Stop or start one of our servers, on the same port with the same data; tell when that is done."""
+    match words:
+        case ["stop", name] if name in privates:
+            privates[name].stop()
+            print(f"stopped {name}", flush=True)
+        case ["start", name] if name in privates:
+            privates[name].start()
+            privates[name].wait()
+            print(f"started {name}", flush=True)
+        case _:
+            print(f"not understood; `stop` or `start`, and one of {', '.join(privates)}", flush=True)
 
 
 def _advice(recipe: Recipe) -> str:
-    packages = " ".join(recipe.packages)
-    return f"{recipe.program} is not installed; `apt-get install {packages}`, or set {VARIABLES[recipe.name]}"
+    advice = f"{recipe.program} is not installed; `apt-get install {' '.join(recipe.packages or recipe.unpacks)}`"
+    variable = VARIABLES.get(recipe.name)
+    return f"{advice}, or set {variable}" if variable else advice
 
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:

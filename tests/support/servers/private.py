@@ -30,7 +30,7 @@ class Private:
 
     def prepare(self) -> None:
         """Make its data; slow, and safe beside the others'."""
-        self.recipe.prepare(self.program, self.folder)
+        self.recipe.prepare(self.program, self.folder, self.port)
 
     def start(self) -> None:
         """Start it without waiting, from the main thread."""

@@ -12,11 +12,13 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
+from urllib.parse import unquote, urlsplit
 
+from tests.support.servers.packages import UNPACKED
 from tests.support.servers.process import ServerFailedError, run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 # Servers often live where an ordinary user's PATH does not look.
 EXTRA_FOLDERS = ("/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/opt/homebrew/bin")
@@ -36,10 +38,13 @@ class Recipe(ABC):
     name: ClassVar[str]
     program: ClassVar[str]
     packages: ClassVar[tuple[str, ...]] = ()  # of Debian and Ubuntu; without services, so that nothing starts by itself
+    unpacks: ClassVar[tuple[str, ...]] = ()  # packages that bring a service: only their files are taken
+    needs: ClassVar[tuple[str, ...]] = ()  # other servers, which it stands in front of
     stop_by: ClassVar[signal.Signals] = signal.SIGKILL
 
-    def __init__(self) -> None:
+    def __init__(self, behind: Mapping[str, str] | None = None) -> None:
         self.password = secrets.token_hex(12)
+        self.behind = behind or {}  # the URLs of the servers it needs, by name
 
     def find(self) -> Program | None:
         """Look for the program on this machine."""
@@ -57,7 +62,7 @@ class Recipe(ABC):
         match = re.search(r"\d+\.\d+(\.\d+)?(-MariaDB)?", told)
         return match.group() if match else "of unknown version"
 
-    def prepare(self, program: Program, folder: Path) -> None:  # noqa: B027  not every server needs it
+    def prepare(self, program: Program, folder: Path, port: int) -> None:  # noqa: B027  not every server needs it
         """Make `folder` ready for a first start."""
 
     @abstractmethod
@@ -93,8 +98,9 @@ class Postgres(Recipe):
             return _copy_of_wheel(program, folder.parent / "postgres-program")
         return program
 
-    def prepare(self, program: Program, folder: Path) -> None:
+    def prepare(self, program: Program, folder: Path, port: int) -> None:
         """Make the cluster."""
+        del port
         password_file = folder / "password"
         password_file.write_text(self.password)
         password_file.chmod(0o644)  # its folder is closed to others
@@ -153,8 +159,9 @@ class MariaDB(Recipe):
         other = on_path("mysqld")
         return other if other and "MariaDB" in run([other.path, "--version"]) else None
 
-    def prepare(self, program: Program, folder: Path) -> None:
+    def prepare(self, program: Program, folder: Path, port: int) -> None:
         """Make the system tables, and a first statement file that creates our administrator."""
+        del program, port
         install = on_path("mariadb-install-db")
         if install is None:
             message = "mariadb-install-db is not on the PATH, though mariadbd is"
@@ -237,7 +244,69 @@ class Redis(Recipe):
         return f"redis://:{self.password}@127.0.0.1:{port}/0"
 
 
-RECIPES: dict[str, type[Recipe]] = {recipe.name: recipe for recipe in (Postgres, MariaDB, Redis)}
+class PgBouncer(Recipe):
+    """PgBouncer in front of PostgreSQL, in transaction mode: each transaction may run on another connection.
+
+    As strict as it comes: nothing that a client should not send is ignored for it.
+    """
+
+    name = "pgbouncer"
+    program = "pgbouncer"
+    unpacks = ("pgbouncer",)
+    needs = ("postgres",)
+
+    POOL_SIZE = 5
+    """Connections to the server for each database; fewer than a store opens to us, so that they are shared."""
+
+    def find(self) -> Program | None:
+        """Here or as it was unpacked."""
+        unpacked = UNPACKED / "usr/sbin/pgbouncer"
+        return on_path(self.program) or (Program(unpacked, "package") if unpacked.exists() else None)
+
+    def prepare(self, program: Program, folder: Path, port: int) -> None:
+        """Write what it reads: the settings, and who may come in, with the password that the server wants too."""
+        del program
+        server = urlsplit(self.behind["postgres"])
+        user, password = unquote(server.username or "postgres"), unquote(server.password or "")
+        users = folder / "users.txt"
+        users.write_text(f"{_quoted(user)} {_quoted(password)}\n")
+        settings = {
+            "listen_addr": "127.0.0.1",
+            "listen_port": port,
+            "unix_socket_dir": "",
+            "auth_type": "scram-sha-256",
+            "auth_file": users,
+            "pool_mode": "transaction",
+            "default_pool_size": self.POOL_SIZE,
+            "max_client_conn": 300,
+            "query_wait_timeout": 5,
+            "server_login_retry": 1,
+        }
+        lines = [f"{key} = {value}" for key, value in settings.items()]
+        fallback = f"* = host={server.hostname or '127.0.0.1'} port={server.port or 5432}"
+        (folder / "pgbouncer.ini").write_text("\n".join(["[databases]", fallback, "[pgbouncer]", *lines, ""]))
+        for file in folder.iterdir():
+            file.chmod(0o644)  # its folder is closed to others
+
+    def command(self, program: Program, folder: Path, port: int) -> list[str]:
+        """Run in the foreground."""
+        del port
+        return [str(program.path), str(folder / "pgbouncer.ini")]
+
+    def ready(self, folder: Path, port: int) -> bool:
+        """It answers a wish for TLS, if only to say no."""
+        del folder
+        return exchange(port, b"\x00\x00\x00\x08\x04\xd2\x16\x2f") in (b"N", b"S")
+
+    def url(self, port: int) -> str:
+        """The server's own, by way of the pooler."""
+        server = urlsplit(self.behind["postgres"])
+        login = server.netloc.rpartition("@")[0]
+        return server._replace(netloc=f"{login}@127.0.0.1:{port}").geturl()
+
+
+RECIPES: dict[str, type[Recipe]] = {recipe.name: recipe for recipe in (Postgres, MariaDB, Redis, PgBouncer)}
+"""Those that others need come before them."""
 
 
 def on_path(program: str, *, initdb: bool = False) -> Program | None:
@@ -280,6 +349,10 @@ def _copy_of_wheel(program: Program, to: Path) -> Program:
 def _postgres_of_debian() -> Program | None:
     programs = Path("/usr/lib/postgresql").glob("*/bin/postgres")
     return _newest(sorted(programs, key=lambda path: int(path.parts[-3])), "system")
+
+
+def _quoted(word: str) -> str:
+    return '"' + word.replace('"', '""') + '"'
 
 
 def _newest(programs: Sequence[Path], origin: str) -> Program | None:

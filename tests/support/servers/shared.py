@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 import subprocess
 import sys
@@ -12,10 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.support.servers import CHECKOUT, Missing, Server, decode
+from tests.support.servers import CHECKOUT, Missing, Server, decode, encode
+from tests.support.servers.given import VARIABLES
+from tests.support.servers.recipes import RECIPES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 OWNER = "owner.lock"
 
@@ -32,8 +35,24 @@ class Shared:
             fcntl.flock(turn, fcntl.LOCK_EX)
             note = self.folder / f"{name}.json"
             if not note.exists():
-                note.write_text(_start_keeper(name, self.folder))
+                note.write_text(self._start(name))
             return decode(note.read_text())[name]
+
+    def beside(self, name: str) -> dict[str, str] | Missing:
+        """The environment in which another server finds those that the named one needs; they are started now."""
+        environment = {}
+        for need in RECIPES[name].needs:
+            found = self.get(need)
+            if isinstance(found, Missing):
+                return Missing(f"it needs {need}: {found.reason}")
+            environment[VARIABLES[need]] = found.url
+        return environment
+
+    def _start(self, name: str) -> str:
+        environment = self.beside(name)
+        if isinstance(environment, Missing):
+            return encode({name: environment})
+        return _start_keeper(name, self.folder, environment)
 
     def known(self) -> dict[str, Server | Missing]:
         """The servers that were asked for."""
@@ -56,13 +75,14 @@ def shared() -> Iterator[Shared]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _start_keeper(name: str, folder: Path) -> str:
+def _start_keeper(name: str, folder: Path, environment: Mapping[str, str]) -> str:
     """Start a keeper that outlives this process but not the owner of the run; give the line it prints."""
     with (folder / f"{name}.alive").open("w") as alive, (folder / f"{name}.errors").open("w+") as errors:
         fcntl.flock(alive, fcntl.LOCK_EX)  # the keeper inherits it
         keeper = subprocess.Popen(
             [sys.executable, "-m", "tests.support.servers", "--while-locked", folder / OWNER, name],
             cwd=CHECKOUT,
+            env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
