@@ -36,6 +36,9 @@ READER: Mapping[str, str] = {
 }
 
 
+_NO_CONNECTION = (asyncpg.PostgresError, OSError, TimeoutError, asyncpg.InterfaceError, ValueError, ssl.SSLError)
+
+
 def _begin(kind: str, settings: Mapping[str, str]) -> str:
     """Begin a transaction with settings of its own, in one message."""
     return "; ".join([kind, *(f"SET LOCAL {name} = '{value}'" for name, value in settings.items())])
@@ -59,13 +62,16 @@ async def connect(url: str, *, pooled: bool, timeout: float = 10.0) -> asyncpg.C
     """One connection; our errors when there is none."""
     try:
         return await asyncpg.connect(_dsn(url), timeout=timeout, **_options(pooled=pooled))
-    except (asyncpg.PostgresError, OSError, TimeoutError, asyncpg.InterfaceError, ValueError, ssl.SSLError) as error:
+    except _NO_CONNECTION as error:
         raise connect_error(error) from error
 
 
 async def is_pooled(connection: asyncpg.Connection) -> bool:
     """Whether a transaction pooler stands between: then the server we were told of is not the one that answers."""
-    return bool(await connection.fetchval("SELECT pg_backend_pid()") != connection.get_server_pid())
+    try:
+        return bool(await connection.fetchval("SELECT pg_backend_pid()") != connection.get_server_pid())
+    except _NO_CONNECTION as error:  # a pooler greets us also when its server is away
+        raise connect_error(error) from error
 
 
 async def create_pool(url: str, *, pooled: bool, size: int) -> asyncpg.Pool:

@@ -17,6 +17,8 @@ _VACUUM_EVERY = 3.0
 _VACUUM_DEAD = 5_000
 """Dead rows below which a vacuum is not worth its cost."""
 _DAYS_EVERY = 600.0
+_BRIEFLY = "SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '30s'; "
+"""Whoever needs the table waits behind one who waits to change it; and behind a pooler no session has limits."""
 
 
 class Upkeep:
@@ -57,7 +59,7 @@ class Upkeep:
             )
             for (name,) in rows:
                 if _day_of(name) < oldest:  # the day's last moment is past the retention
-                    await _try(connection, f"DROP TABLE {name}")
+                    await _try(connection, f"{_BRIEFLY}DROP TABLE {name}")
 
     async def _vacuum(self) -> None:
         async with self._pool.acquire() as connection:
@@ -82,7 +84,7 @@ async def _make_day(connection: asyncpg.Connection, day: int) -> None:
     if await connection.fetchval("SELECT to_regclass($1)", name) is None:
         await _try(
             connection,
-            f"CREATE TABLE IF NOT EXISTS {name} PARTITION OF holdfast_history "
+            f"{_BRIEFLY}CREATE TABLE IF NOT EXISTS {name} PARTITION OF holdfast_history "
             f"FOR VALUES FROM ({day * _DAY}) TO ({(day + 1) * _DAY})",
         )
 
