@@ -52,6 +52,11 @@ def calls(path: str) -> list[Call]:
     return found
 
 
+def shared_calls() -> list[Call]:
+    """The statements that the code common to all dialects runs."""
+    return calls("store/sql_tx.py") + calls("store/sql_steps.py")
+
+
 def texts(dialect: str) -> dict[str, str]:
     """Each statement as it stands in its file, comments and all."""
     found: dict[str, str] = {}
@@ -69,13 +74,13 @@ def schema(dialect: str) -> str:
 @pytest.mark.parametrize("dialect", DIALECTS)
 class TestADialect:
     def test_has_every_statement_that_the_shared_code_runs(self, dialect: str) -> None:
-        wanted = {call.name for call in calls("store/sql_tx.py")} | CHOSEN_WHILE_RUNNING
+        wanted = {call.name for call in shared_calls()} | CHOSEN_WHILE_RUNNING
 
         assert wanted - set(statements(dialect)) == REPLACED.get(dialect, set())
 
     def test_asks_for_no_parameter_that_the_shared_code_does_not_give(self, dialect: str) -> None:
         asked = statements(dialect).names()
-        for name, given in calls("store/sql_tx.py"):
+        for name, given in shared_calls():
             if given is not None and name in asked:
                 assert asked[name] <= given, name
 

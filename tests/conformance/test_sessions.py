@@ -531,6 +531,20 @@ async def test_a_deadlock_is_told_as_one_and_nothing_is_committed(store, shop):
     assert len({note for _, note in await shop.rows()}) == 1
 
 
+@pytest.mark.databases("postgres", "mysql")
+async def test_a_transaction_in_which_nothing_happens_is_cut_off(store, shop, console, monkeypatch):
+    """A worker that hangs keeps nobody from its job for long."""
+    monkeypatch.setattr("holdfast.store.postgres.session.LONGEST_IDLE", "1s")
+    monkeypatch.setattr("holdfast.store.mysql.session._WATCH", "SET SESSION wait_timeout = 1")
+    job = await running(store)
+    with pytest.raises(Unavailable):
+        async with store.session(held(job), "sell") as session:
+            await session.execute(shop.insert, 1, "undone")
+            assert await operate.cancel(store, [job.id], reason="enough") == {job.id}
+            await session.execute(shop.insert, 2, "too late")
+    assert await shop.rows() == []
+
+
 # SQLite's one write lock
 
 

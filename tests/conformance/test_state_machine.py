@@ -24,10 +24,12 @@ from hypothesis.stateful import (
 from holdfast.compose import open_store
 from holdfast.engine import operate
 from holdfast.engine.reap import adopt_orphans
+from holdfast.errors import LeaseLost
 from holdfast.model.job import Held
 from holdfast.model.lane import Lane
 from holdfast.model.outcome import CancelledByHandler, Crashed, Failed, Failure, Interrupted, Snoozed, Succeeded
 from holdfast.model.state import TERMINAL, Status
+from holdfast.model.step import Step, StepState
 from holdfast.model.time import Duration, days, seconds
 from tests.support.builders import (
     LEASE,
@@ -87,6 +89,8 @@ class Model:
         self.jobs = {}
         self.workers = {}  # incarnation: when its lease ends
         self.keys = {}  # key: (job, when its term is over)
+        self.steps = {}  # (job, key): its state and result
+        self.progress = {}
 
     def alive(self, worker):
         return self.workers.get(worker, self.now) > self.now
@@ -117,6 +121,11 @@ class Model:
     def holds(self, handle):
         job = self.jobs[handle.id]
         return job.status is Status.RUNNING and (job.fence, job.worker) == (handle.fence, handle.worker)
+
+    def record(self, handle, step):
+        if self.holds(handle) and self.steps.get((handle.id, step.key), (StepState.STARTED,))[0] is StepState.STARTED:
+            self.steps[handle.id, step.key] = step.state, step.result
+        return self.holds(handle)
 
     def settle(self, handle, how):
         if not self.holds(handle):
@@ -296,6 +305,38 @@ class Machine(RuleBasedStateMachine):
         lost = self.do(self.store.single(lambda tx: tx.lost([Held(handle.id, handle.fence, handle.worker)])))
         assert lost == (set() if self.model.holds(handle) else {handle.id})
 
+    @rule(handle=handles, key=st.sampled_from("ab"), result=st.sampled_from([None, b"1", b"2"]))
+    def record_step(self, handle, key, result):
+        step = Step(key, StepState.STARTED if result is None else StepState.DONE, result)
+        held = Held(handle.id, handle.fence, handle.worker)
+        recorded = self.do(self.store.single(lambda tx: tx.record_step(held, step)))
+        assert recorded is self.model.record(handle, step)
+        kept = self.do(self.store.single(lambda tx: tx.steps(handle.id)))
+        expected = {key: found for (job, key), found in self.model.steps.items() if job == handle.id}
+        assert {step.key: (step.state, step.result) for step in kept} == expected
+
+    @rule(handle=handles, note=st.sampled_from([b"1", b"2"]))
+    def tell_progress(self, handle, note):
+        held = Held(handle.id, handle.fence, handle.worker)
+        saved = self.do(self.store.single(lambda tx: tx.save_progress(held, note)))
+        assert saved is self.model.holds(handle)
+        if saved:
+            self.model.progress[handle.id] = note
+
+    @rule(handle=handles)
+    def commit_a_transaction_of_its_own(self, handle):
+        async def commit():
+            async with self.store.session(Held(handle.id, handle.fence, handle.worker), "tx") as session:
+                assert (session.recorded is not None) is ((handle.id, "tx") in self.model.steps)
+                session.record(b"done")
+
+        if not self.model.holds(handle):
+            with pytest.raises(LeaseLost):
+                self.do(commit())
+        else:
+            self.do(commit())
+            self.model.steps[handle.id, "tx"] = StepState.DONE, b"done"
+
     @rule(job=jobs)
     def cancel(self, job):
         assert self.do(operate.cancel(self.store, [job], reason="by hand")) == self.model.cancel(job)
@@ -331,6 +372,7 @@ class Machine(RuleBasedStateMachine):
         assert shown == {i: job.visible() for i, job in self.model.jobs.items()}
         for i, job in stored.items():
             assert lane_of(job) == self.model.jobs[i].lane
+            assert job.progress == self.model.progress.get(i)
             assert (job.finished_at is not None) is job.status.terminal
             self.model.change(i, seq=job.seq)  # in what order jobs of one batch queue up is the store's affair
 
