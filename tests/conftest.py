@@ -1,7 +1,7 @@
-"""All tests share the fixtures of `tests/support/plugin.py`."""
+"""All tests share the fixtures of `tests/support/plugin.py` and `scene.py`."""
 
 import pytest
 
 pytest.register_assert_rewrite("tests.support")
 
-pytest_plugins = ["tests.support.plugin"]
+pytest_plugins = ["tests.support.plugin", "tests.support.scene"]

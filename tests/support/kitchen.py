@@ -20,6 +20,7 @@ from tests.support.ledger import Ledger
 
 app = Holdfast()
 
+_TASKS: list[asyncio.Task[None]] = []
 _LIBC = ctypes.PyDLL(None)  # calls through PyDLL keep the interpreter's lock
 
 
@@ -66,6 +67,28 @@ def _spawn(ctx: Context | SyncContext, amount: float) -> None:
     _note(f"spawned {child.pid}", ctx, "")
 
 
+def _fork_and_exit(ctx: Context | SyncContext, amount: float) -> None:
+    """Leave a child behind that has inherited everything, and end."""
+    if (child := os.fork()) == 0:
+        time.sleep(amount)
+        os._exit(0)
+    _note(f"spawned {child}", ctx, "")
+    os._exit(7)
+
+
+def _cancelled(_ctx: Context | SyncContext, _amount: float) -> None:
+    raise asyncio.CancelledError("by nobody but the handler")
+
+
+def _exit_in_task(_ctx: Context | SyncContext, amount: float) -> None:
+    """What ends the program is raised where no handler's caller can catch it."""
+
+    async def leave() -> None:
+        sys.exit(int(amount))
+
+    _TASKS.append(asyncio.get_running_loop().create_task(leave()))
+
+
 def _snooze(ctx: Context | SyncContext, amount: float) -> None:
     if ctx.job.releases < amount:
         raise Snooze(0.05)
@@ -89,6 +112,9 @@ ACTIONS: dict[str, Callable[[Context | SyncContext, float], object]] = {
     "segfault": lambda *_: ctypes.string_at(0),
     "abort": lambda *_: os.abort(),
     "kill": lambda *_: os.kill(os.getpid(), signal.SIGKILL),
+    "cancelled": _cancelled,
+    "exit_in_task": _exit_in_task,
+    "fork_and_exit": _fork_and_exit,
     "allocate": _allocate,
     "hold_gil": lambda _, seconds: _LIBC.usleep(int(seconds * 1e6)),
     "block": lambda _, seconds: time.sleep(seconds),
@@ -161,11 +187,20 @@ def sink_process(
 ) -> str:
     """In a process of its own."""
     if ignore_cancel:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        _LIBC.signal(int(signal.SIGTERM), 1)  # SIG_IGN; Python's own call is for main threads only
     _note("start", ctx, key)
     time.sleep(sleep)
     _do_at_once(ctx, action, amount)
     _note("end", ctx, key)
+    return key
+
+
+@app.job(isolation="process")
+def spawning(key: str = "", sleep: float = 0.0, *, ctx: SyncContext) -> str:
+    """In a process of its own, with a child that would outlive it."""
+    _spawn(ctx, sleep)
+    _note("start", ctx, key)
+    time.sleep(sleep)
     return key
 
 

@@ -125,10 +125,11 @@ def children_of(pid: int) -> list[int]:
     with suppress(FileNotFoundError, ProcessLookupError):
         for task in Path(f"/proc/{pid}/task").iterdir():
             found += [int(child) for child in (task / "children").read_text().split()]
-    return [child for child in found if _state(child) != "Z"]
+    return [child for child in found if state_of(child) != "Z"]
 
 
-def _state(pid: int) -> str:
+def state_of(pid: int) -> str:
+    """A process's state in a letter: R, S, T …; Z if it has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
     except (FileNotFoundError, ProcessLookupError):
