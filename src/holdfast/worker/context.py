@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar, overload
 
 from holdfast.errors import Conflict, HoldfastError, Invalid, LeaseLost, StepUnknown
+from holdfast.failpoints import reach
 from holdfast.model.ids import WorkerId
 from holdfast.model.job import Held, Job
 from holdfast.model.step import Step, StepState
@@ -128,6 +129,8 @@ class Context:
                 transaction = Transaction(key, session, self.raise_if_cancelled)
                 yield transaction
                 transaction.complete()
+                reach("before_step_commit")
+            reach("after_step_commit")
         except LeaseLost as error:
             self.cancel(str(error))
             raise
@@ -181,7 +184,10 @@ class Context:
             return self._found
 
     async def _record(self, step: Step) -> None:
-        self._held_still(await self._records.record_step(self._held, step))
+        reach("before_step_commit")
+        held = await self._records.record_step(self._held, step)
+        reach("after_step_commit")
+        self._held_still(held)
 
     async def _save_progress(self, progress: bytes) -> None:
         self._held_still(await self._records.save_progress(self._held, progress))
