@@ -6,15 +6,15 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from holdfast.cli.loader import load_app, slots_of
-from holdfast.cli.running import run
+from holdfast.cli.running import new_loop
 from holdfast.compose import open_engine
 from holdfast.config import load
 from holdfast.engine.engine import Engine
@@ -52,14 +52,26 @@ def main() -> None:
     channel = socket.socket(fileno=asked.channel)
     try:
         if asked.kind == "job":
-            code = run(_jobs(load_app(asked.app), channel))
+            code = _drive(_jobs(load_app(asked.app), channel))
         else:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            code = run(_work(asked, load_app(asked.app), channel))
+            code = _drive(_work(asked, load_app(asked.app), channel))
     except HoldfastError as error:
         channel.send(line(Failed(str(error))))
         code = 2
-    exit_now(code)
+    except SystemExit as error:  # raised in a task that a handler started
+        code = error.code if isinstance(error.code, int) else 1
+    except BaseException:  # noqa: BLE001 - whatever it is, it is told and the process ends
+        _LOG.exception("this process cannot go on")
+        code = 1
+    exit_now(code)  # threads that still run must not keep a process alive that has no loop any more
+
+
+def _drive(main: Coroutine[Any, Any, int]) -> int:
+    """Run it and leave the loop as it is: whoever closes one waits for its tasks, and a handler may never end."""
+    loop = new_loop()
+    asyncio.set_event_loop(loop)
+    return loop.run_until_complete(main)
 
 
 async def _work(asked: argparse.Namespace, app: "Holdfast", channel: socket.socket) -> int:

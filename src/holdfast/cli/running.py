@@ -9,9 +9,14 @@ T = TypeVar("T")
 
 def run(main: Coroutine[Any, Any, T]) -> T:
     """As `asyncio.run`, on uvloop where it is installed."""
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        return runner.run(main)
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """An event loop of uvloop where it is installed."""
     try:
         import uvloop
     except ImportError:  # not on every platform
-        return asyncio.run(main)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(main)
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()

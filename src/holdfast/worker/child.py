@@ -36,7 +36,13 @@ LOST_CODE = 75
 UNCONNECTED_CODE = 69
 """Exit code of a child that could not reach the database."""
 
-_MARGIN = 1 / 6
+MARGIN = 1 / 6
+"""The part of a lease that is not counted on."""
+
+
+def answer_within(lease: float) -> float:
+    """Seconds that handlers have to end when their lease is gone: fewer than the margin, so that they have by then."""
+    return min(1.0, lease * MARGIN / 2)
 
 
 class Application(NamedTuple):
@@ -104,7 +110,9 @@ class Child:
         try:
             return await self._work(engine, WorkerId(go.worker), reader)
         finally:
-            await engine.aclose()
+            with contextlib.suppress(TimeoutError):  # a handler that would not stop may have a connection
+                async with asyncio.timeout(1.0):
+                    await engine.aclose()
 
     async def _work(self, engine: Both, worker: WorkerId, reader: asyncio.StreamReader) -> int:
         self._worker = Worker(
@@ -128,7 +136,7 @@ class Child:
         if listening in done or (working in done and not working.cancelled() and working.exception() is None):
             code = await listening
         elif timing in done:
-            await self._worker.abandon()
+            await self._worker.abandon(answer_within(self._lease))
             code = LOST_CODE
         else:
             working.result()  # raises what went wrong
@@ -158,7 +166,7 @@ class Child:
                             await asyncio.gather(draining, return_exceptions=True)
                         draining = asyncio.create_task(worker.drain(seconds))
                     case Lost() | None:
-                        await worker.abandon()
+                        await worker.abandon(answer_within(self._lease))
                         return LOST_CODE
                     case Go():
                         pass
@@ -184,7 +192,7 @@ class Child:
 
     def _renewed(self, sent_at: float) -> None:
         # Counted from when the renewal was sent, on a clock that all processes of a machine share.
-        self._deadline = max(self._deadline, sent_at + self._lease * (1 - _MARGIN))
+        self._deadline = max(self._deadline, sent_at + self._lease * (1 - MARGIN))
 
     def _tell(self, message: FromChild) -> None:
         with contextlib.suppress(OSError, RuntimeError):

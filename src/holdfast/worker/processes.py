@@ -17,6 +17,7 @@ from holdfast.worker.lifeline import die_with_parent, told
 GRACE = 2.0
 """Seconds between the request to end and the end."""
 
+_LAST_WORDS = 0.2
 LARGEST_LINE = 8 * 1024 * 1024
 _ENCODE = msgspec.json.Encoder().encode
 _OUTCOME: msgspec.json.Decoder[Outcome] = msgspec.json.Decoder(Outcome)
@@ -82,10 +83,23 @@ class JobProcess:
             self._writer.write(_ENCODE(job) + b"\n")
             await self._writer.drain()
         with contextlib.suppress(OSError, ValueError):
-            if answer := await self._reader.readline():
+            if answer := await self._answer():
                 return _OUTCOME.decode(answer)
         await self.end()
         return Crashed(told(self._process.returncode))
+
+    async def _answer(self) -> bytes:
+        """What it says; nothing when it has ended, even if something it started keeps the line open."""
+        reading = asyncio.ensure_future(self._reader.readline())
+        ending = asyncio.ensure_future(self._process.wait())
+        try:
+            await asyncio.wait([reading, ending], return_when=asyncio.FIRST_COMPLETED)
+            if not reading.done():  # what it said before it ended is on its way
+                await asyncio.wait([reading], timeout=_LAST_WORDS)
+            return reading.result() if reading.done() else b""
+        finally:
+            reading.cancel()
+            ending.cancel()
 
     async def end(self) -> None:
         """End it and all it started: asked first, then made to."""

@@ -94,9 +94,17 @@ class Runner:
                 await context.finish()
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError):
-                raise
+                if _is_cancelled():
+                    raise
+                return outcome_of(HandlerExit("the handler raised CancelledError, though nobody cancelled it"))
             return outcome_of(error)
         return succeeded(result)
+
+
+def _is_cancelled() -> bool:
+    """Whether it is us who are to stop, and not something that the handler had waited for."""
+    current = asyncio.current_task()
+    return current is not None and current.cancelling() > 0
 
 
 def _task(handler: Handler, *, apart: bool) -> Task:

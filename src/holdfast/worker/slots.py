@@ -37,10 +37,10 @@ class Run:
 
     __slots__ = ("cell", "context", "job", "over", "since", "slot", "task", "timeout", "timer", "why")
 
-    def __init__(self, job: Job, task: Task, cell: int | None, slot: "asyncio.Task[None] | None") -> None:
+    def __init__(self, job: Job, task: Task, slot: "asyncio.Task[None] | None") -> None:
         self.job = job
         self.task = task
-        self.cell = cell
+        self.cell: int | None = None
         self.slot = slot
         self.timeout = task.timeout if job.timeout is None else job.timeout
         self.since = time.monotonic()
@@ -218,8 +218,9 @@ class Slots:
             self._settler.put(job, Failed(failure, retry_in=_UNKNOWN))
             return None
         # One that runs in a process of its own is not to blame if this one crashes.
-        cell = None if known.place == "process" else self._board.begin(job.id, job.fence)
-        run = Run(job, known, cell, slot)
+        run = Run(job, known, slot)
+        if known.place != "process":
+            run.cell = self._board.begin(job.id, job.fence, run.since, run.timeout)
         deadline = None
         if run.timeout is not None:
             deadline = run.since + in_seconds(run.timeout)
@@ -233,13 +234,13 @@ class Slots:
         try:
             outcome: Outcome | None = await self._runner.run(run.job, run.task, run.context)
         except asyncio.CancelledError:
-            if run.why is None:  # not the handler but the slot is to end
-                self._end(run, Interrupted())
+            if run.why is None:  # not the handler but this process ends: its supervisor reports the job
                 raise
-            if run.slot is not None:
-                run.slot.uncancel()
             outcome = None
         if run.why is not None:
+            # Told to end, whether or not it cared: the slot goes on, for other jobs.
+            while run.slot is not None and run.slot.cancelling():
+                run.slot.uncancel()
             outcome = self._stopped(run)
         self._end(run, outcome)
 

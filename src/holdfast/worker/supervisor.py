@@ -96,7 +96,7 @@ class Supervisor:
                 overdue.cancel()
             if self._stop.is_set():
                 return
-            if ward.ready.is_set() and time.monotonic() - began > _SETTLED:
+            if ward.crashed_at_work or (ward.ready.is_set() and time.monotonic() - began > _SETTLED):
                 pause = _FIRST_PAUSE
             self._say(f"worker {n} (process {ward.pid}) ended by {told(code)}; starting another")
             with contextlib.suppress(TimeoutError):
@@ -107,6 +107,8 @@ class Supervisor:
         """Replace a child one of whose slots is lost, once its other jobs had time to end."""
         await ward.worn.wait()
         ward.drain(self._drain)
+        await asyncio.sleep(self._drain + KILL_AFTER)
+        ward.kill()
 
     async def _kill_the_overdue(self, ward: Ward) -> None:
         """A child that does not end by itself, its loop blocked perhaps, is ended."""

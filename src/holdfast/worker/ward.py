@@ -7,28 +7,28 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from holdfast.errors import HoldfastError, Unavailable
-from holdfast.model.ids import WorkerId, new_worker_id, worker_name
-from holdfast.model.outcome import Crashed, Interrupted, Outcome, Report
+from holdfast.model.ids import JobId, WorkerId, new_worker_id, worker_name
+from holdfast.model.job import Job
+from holdfast.model.outcome import Crashed, Interrupted, Outcome, Report, TimedOut
 from holdfast.model.time import Duration, in_seconds
 from holdfast.model.worker import WorkerInfo
-from holdfast.worker.board import Board
-from holdfast.worker.child import LOST_CODE
+from holdfast.worker.board import Begun, Board
+from holdfast.worker.child import LOST_CODE, MARGIN, answer_within
 from holdfast.worker.lifeline import die_with_parent, told
 from holdfast.worker.protocol import Drain, Failed, Go, Hello, Load, Lost, Renewed, ToChild, Worn, line, read_from_child
+from holdfast.worker.slots import GRACE
 from holdfast.worker.source import Fleet
 
-MARGIN = 1 / 6
-"""The part of a lease that is not counted on."""
+OVERDUE = GRACE + 2.0
+"""Seconds after a timeout when the child should long have dealt with it: its loop must be blocked."""
 
-ANSWER_WITHIN = 1.0
-"""Seconds a child has to end after its lease is gone; then it is killed."""
-
+_LOOK_EVERY = 0.5
 _HELD_AT_ONCE = 500
 
 
@@ -62,10 +62,13 @@ class Ward:
         self._writer: asyncio.StreamWriter | None = None
         self._deadline = 0.0
         self._told_to_end = False
+        self._overdue: dict[JobId, Begun] = {}
         self.load = Load(0, 0)
         self.worn = asyncio.Event()
         """Set when one of its slots is lost for good."""
         self.ready = asyncio.Event()
+        self.crashed_at_work = False
+        """It ended while handlers were at work: one of them is to blame, not how it was started."""
 
     @property
     def pid(self) -> int:
@@ -133,15 +136,16 @@ class Ward:
         renewing = asyncio.create_task(self._renew(fleet, worker))
         minding = asyncio.create_task(self._mind_the_lease())
         hearing = asyncio.create_task(self._hear(reader))
+        looking = asyncio.create_task(self._look_for_the_overdue())
         try:
             await self._process.wait()
         finally:
             # The lease is kept until the jobs are given back: nobody else takes them meanwhile.
-            hearing.cancel()
-            minding.cancel()
+            for task in (hearing, minding, looking):
+                task.cancel()
             await self._account(fleet, worker)
             renewing.cancel()
-            await asyncio.gather(renewing, minding, hearing, return_exceptions=True)
+            await asyncio.gather(renewing, minding, hearing, looking, return_exceptions=True)
 
     async def _enter(self, fleet: Fleet, info: WorkerInfo) -> tuple[WorkerId, float] | None:
         """Have the child registered, as soon as the database answers; when that was asked for. None if it ended."""
@@ -186,11 +190,22 @@ class Ward:
         await self._lost("the lease could not be renewed in time")
 
     async def _lost(self, why: str) -> None:
+        self._told_to_end = True
         self._say(f"worker {self.pid}: {why}; stopping its handlers")
         self._tell(Lost())
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(ANSWER_WITHIN):
+            async with asyncio.timeout(answer_within(self._lease)):
                 await self._process.wait()
+        self._signal(signal.SIGKILL)
+
+    async def _look_for_the_overdue(self) -> None:
+        """A child whose loop is blocked, or that is stopped, does not notice timeouts: end it for them."""
+        while not self._overdue:
+            await asyncio.sleep(_LOOK_EVERY)
+            now = time.monotonic()
+            self._overdue = {each.job: each for each in self._board.begun() if each.overdue(now) > OVERDUE}
+        jobs = ", ".join(str(job) for job in self._overdue)
+        self._say(f"worker {self.pid}: it does not notice that {jobs} took too long; killing it")
         self._signal(signal.SIGKILL)
 
     async def _hear(self, reader: asyncio.StreamReader) -> None:
@@ -210,8 +225,9 @@ class Ward:
         """Report what the child can no longer report: what it had begun has crashed, the rest goes back."""
         code = await self._process.wait()
         self._signal(signal.SIGKILL)  # whatever its handlers started
-        begun = dict(self._board.begun())
-        crashed = not self._told_to_end and code != LOST_CODE
+        begun = {each.job: each for each in self._board.begun()}
+        crashed = not self._told_to_end and not self._overdue and code != LOST_CODE
+        self.crashed_at_work = crashed and bool(begun)
         until = time.monotonic() + self._lease
         while time.monotonic() < until:
             try:
@@ -220,15 +236,18 @@ class Ward:
                     if not held:
                         await fleet.depart(worker)
                         return
-                    lot: list[Report] = []
-                    for job in held:
-                        outcome: Outcome = Interrupted()
-                        if crashed and begun.get(job.id) == job.fence:
-                            outcome = Crashed(told(code))
-                        lot.append(Report(job, outcome))
+                    lot = [Report(job, self._outcome(job, begun, code, crashed=crashed)) for job in held]
                     await fleet.settle_many(lot)
             except (HoldfastError, TimeoutError):
                 await asyncio.sleep(0.1)
+
+    def _outcome(self, job: Job, begun: Mapping[JobId, Begun], code: int, *, crashed: bool) -> Outcome:
+        known = begun.get(job.id)
+        if known is None or known.fence != job.fence:
+            return Interrupted()
+        if job.id in self._overdue and known.timeout is not None:
+            return TimedOut(known.timeout)
+        return Crashed(told(code)) if crashed else Interrupted()
 
     def _tell(self, message: ToChild) -> None:
         if self._writer is not None:

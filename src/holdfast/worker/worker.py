@@ -106,7 +106,7 @@ class Worker:
         await self._settler.flush(FLUSH_LIMIT)  # 5 report all of it
         await self._end()
 
-    async def abandon(self) -> None:
+    async def abandon(self, within: float) -> None:
         """The lease is gone: stop all handlers at once, report nothing."""
         self._settler.drop()
         for slots in self._slots:
@@ -114,14 +114,15 @@ class Worker:
             for run in slots.runs():
                 slots.stop(run, "lost")
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(1.0):
+            async with asyncio.timeout(within):
                 await asyncio.gather(*[slots.drained() for slots in self._slots])
         await self._end()
 
     async def _end(self) -> None:
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._tasks:  # a handler that would not stop keeps its slot from ending
+            await asyncio.wait(self._tasks, timeout=1.0)
         await self._processes.aclose()
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._ended.set()

@@ -1,0 +1,172 @@
+"""Handlers that end, break or bloat the process they run in. On SQLite only: no database has a part in this."""
+
+import os
+from pathlib import Path
+from signal import SIGKILL
+from typing import NamedTuple
+
+import pytest
+
+from tests.support.nodes import state_of
+from tests.support.scene import KINDS
+
+pytestmark = pytest.mark.databases("sqlite")
+
+ENDS = {
+    "exit 0": ("exit", 0, "exit code 0"),
+    "exit 1": ("exit", 1, "exit code 1"),
+    "segfault": ("segfault", 0, "signal SIGSEGV"),
+    "abort": ("abort", 0, "signal SIGABRT"),
+    "kill": ("kill", 0, "signal SIGKILL"),
+}
+RAISES = {
+    "sys.exit": ("sys_exit", 3, "SystemExit"),
+    "interrupt": ("interrupt", 0, "KeyboardInterrupt"),
+    "base": ("base", 0, "BaseException"),
+    "cancelled": ("cancelled", 0, "CancelledError"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_handler_that_ends_its_process_is_recorded_and_given_up_after_its_attempts(scene, kind):
+    """F30, F31, F32, P03, P04: the exit code or signal is told; a poison pill starts `max_attempts` times."""
+    node = scene.node()
+    for key, (action, amount, how) in ENDS.items():
+        await scene.submit(key, kind, action=action, amount=amount, max_attempts=2)
+        await scene.becomes("dead", key)
+        assert scene.ledger.count("start", key) == 2
+        assert [(each.outcome, each.error.message) for each in await scene.attempts(key)] == [
+            ("crashed", f"the process that ran it ended: {how}")
+        ] * 2
+    await scene.submit("after", kind)
+    await scene.becomes("succeeded", "after")
+    assert ("starting another" in node.log) is (kind != "process")
+    assert node.alive()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_whatever_a_handler_raises_is_a_failed_attempt_and_costs_no_process(scene, kind):
+    """F30: SystemExit, KeyboardInterrupt and other exceptions that end programs end no worker, and no slot of it."""
+    node = scene.node(queues="default:2")
+    for key, (action, amount, _) in RAISES.items():
+        await scene.submit(key, kind, action=action, amount=amount, max_attempts=3)
+    await scene.becomes("dead")
+    for key, (*_, name) in RAISES.items():
+        assert scene.ledger.count("start", key) == 3
+        logged = await scene.attempts(key)
+        assert [each.outcome for each in logged] == ["failed"] * 3
+        assert all(name in each.error.kind + each.error.message for each in logged)
+    await scene.submit("after", kind)
+    await scene.becomes("succeeded", "after")
+    assert "starting another" not in node.log
+
+
+async def test_an_exit_that_no_caller_can_catch_ends_the_process_though_threads_still_run(scene):
+    """F30: raised in a task that a handler left behind, it ends the event loop. The process must not linger."""
+    scene.node()
+    await scene.submit("slow", "thread", sleep=600, max_attempts=1)
+    await scene.starts("slow")
+    await scene.submit("poison", action="exit_in_task", amount=3)
+    await scene.becomes("dead", "slow")
+    assert "exit code 3" in (await scene.attempts("slow"))[0].error.message
+    await scene.submit("after")
+    await scene.becomes("succeeded", "after")
+
+
+async def test_jobs_beside_a_poison_pill_finish(scene):
+    """P04: it takes those beside it down at most as often as it is started; they have attempts left and finish."""
+    scene.node(queues="default:4")
+    beside = [f"beside-{n}" for n in range(12)]
+    for key in beside:
+        await scene.submit(key, KINDS["async"], sleep=0.2)
+    for n, action in enumerate(("exit", "segfault")):
+        await scene.submit(f"poison-{n}", action=action, amount=1, max_attempts=2)
+    await scene.becomes("succeeded", *beside)
+    await scene.becomes("dead", "poison-0", "poison-1")
+    assert scene.ledger.count("start", "poison-0") == scene.ledger.count("start", "poison-1") == 2
+
+
+async def test_jobs_in_processes_of_their_own_harm_nobody(scene):
+    """F30, F31: a crash of one is no crash of those beside it, nor of the worker."""
+    node = scene.node()
+    await scene.submit("beside", "process", sleep=1.5)
+    await scene.submit("beside too", sleep=1.5)
+    await scene.starts("beside")
+    for action in ("exit", "segfault", "kill"):
+        await scene.submit(action, "process", action=action, amount=1, max_attempts=1)
+    await scene.becomes("dead", "exit", "segfault", "kill")
+    await scene.becomes("succeeded", "beside", "beside too")
+    assert scene.ledger.count("start", "beside") == scene.ledger.count("start", "beside too") == 1
+    assert "starting another" not in node.log
+
+
+async def test_too_much_memory_fails_the_attempt_or_the_process_but_not_the_node(scene):
+    """F32: with a limit of its own a handler gets MemoryError; killed by the kernel (P03) it has crashed."""
+    scene.node()
+    await scene.submit("limited", "process", action="allocate", amount=100_000, max_attempts=1)
+    await scene.submit("killed", "process", action="kill", max_attempts=1)
+    await scene.becomes("dead")
+    assert (await scene.attempts("limited"))[0].error.kind == "MemoryError"
+    assert (await scene.attempts("killed"))[0].error.message.endswith("signal SIGKILL")
+
+
+async def test_a_killed_process_of_a_job_is_retried(scene):
+    """P03: killed from outside, as by the kernel when memory is short."""
+    scene.node()
+    await scene.submit("job", "process", sleep=2)
+    await scene.starts("job")
+    os.kill(scene.ledger.entries("start", "job")[0].pid, SIGKILL)
+    (job,) = await scene.becomes("succeeded", "job")
+    assert job.attempts == scene.ledger.count("start", "job") == 2
+    assert (await scene.attempts("job"))[0].error.message.endswith("signal SIGKILL")
+
+
+async def test_what_a_process_job_started_ends_with_it(scene):
+    """F34: the whole group is killed when its process crashes or is stopped."""
+    scene.node()
+    await scene.submit("crash", "process", action="fork_and_exit", amount=600, max_attempts=1)
+    await scene.becomes("dead", "crash")
+    assert (await scene.attempts("crash"))[0].error.message.endswith("exit code 7")
+    await scene.submit("timeout", "spawning", sleep=600, timeout=1.0, max_attempts=1)
+    await scene.becomes("dead", "timeout")
+    assert [each.outcome for each in await scene.attempts("timeout")] == ["timed_out"]
+    spawned = [int(entry.event.split()[1]) for entry in scene.ledger.entries() if entry.event.startswith("spawned")]
+    assert len(spawned) == 2
+    for pid in spawned:
+        scene.leaves_running(pid)
+        await scene.gone(pid)
+
+
+async def test_descriptors_threads_and_zombies_do_not_grow_with_jobs(scene):
+    """F34: after some hundreds of jobs a node holds what it held after the first hundred."""
+    node = scene.node(queues="default:4")
+
+    async def run(batch):
+        for n in range(100):
+            crash = n % 25 == 0
+            kind = "process" if crash else ("async", "thread", "process")[n % 3]
+            await scene.submit(f"{batch}-{n}", kind, action="exit" if crash else "", amount=1, max_attempts=1)
+        for n in range(100):
+            await scene.becomes("succeeded" if n % 25 else "dead", f"{batch}-{n}")
+        (worker,) = node.children()
+        return [held_by(pid) for pid in (node.pid, worker)]
+
+    before = [await run("first"), await run("second")][-1]
+    after = [await run("third"), await run("fourth")][-1]
+    for now, then in zip(after, before, strict=True):
+        assert now.descriptors <= then.descriptors + 4  # a process for a job more has one socket more
+        assert now.threads <= then.threads + 4
+        assert now.zombies == 0
+
+
+class Holding(NamedTuple):
+    descriptors: int
+    threads: int
+    zombies: int
+
+
+def held_by(pid):
+    tasks = list(Path(f"/proc/{pid}/task").iterdir())
+    children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    zombies = sum(1 for child in children if state_of(child) == "Z")
+    return Holding(len(list(Path(f"/proc/{pid}/fd").iterdir())), len(tasks), zombies)
