@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from holdfast.bench.console import open_console
-from holdfast.bench.ratios import Trial, merge, ratios
+from holdfast.bench.ratios import Name, Pair, ratios
 from tests.cli.conftest import START
 from tests.support.eventually import eventually
 
@@ -106,21 +106,22 @@ async def test_ratios_compare_and_leave_the_database_empty(holdfast, empty_datab
         assert await _count(empty_database_url, table) == 0
 
 
-def test_ratios_are_of_medians():
-    plain, history = Trial("postgres", "plain"), Trial("postgres", "history")
-    other = Trial("sqlite", "plain")
-    figures = merge([{plain: [a], history: [b], other: [c]} for a, b, c in ((10, 9, 4), (100, 1, 5), (12, 8, 6))])
-    found = {each.name: each for each in ratios(figures)}
+def test_ratios_are_medians_of_pairs():
+    history, other = Name("postgres", "history"), Name("sqlite", "postgres")
+    rounds = [{history: Pair(a, b), other: Pair(c, 10)} for a, b, c in ((9, 10, 4), (1, 100, 5), (8, 12, 6))]
+    found = {each.name: each for each in ratios(rounds)}
     assert found["postgres: with history / plain"].value == pytest.approx(8 / 12)
     assert not found["postgres: with history / plain"].met
-    assert found["sqlite / postgres"].value == pytest.approx(5 / 12)
+    assert found["sqlite / postgres"].value == pytest.approx(0.5)
+    assert found["sqlite / postgres"].met
     assert len(found) == 2
 
 
-def test_a_bare_loop_that_fails_is_named(holdfast, tmp_path):
+@pytest.mark.databases("postgres")
+def test_a_bare_loop_that_fails_is_named(holdfast, tmp_path, empty_database_url):
     (tmp_path / "bare.py").write_text("raise SystemExit('no luck')")
     bare = ("--bare-loop", "bare.py", "--bare-url", "postgresql://nowhere/db")
-    ended = holdfast("bench", "ratios", "--url", "sqlite:///b.db", *bare)
+    ended = holdfast("bench", "ratios", "--url", empty_database_url, "--jobs", "20", *bare)
     assert ended.code == 1
     assert ended.complaint == "--bare-loop: bare.py ended with code 1: no luck"
 

@@ -41,7 +41,7 @@ _PIN = {
 _SETTLE_DOWN = {
     "postgres": ("VACUUM (ANALYZE) holdfast_history", "VACUUM (ANALYZE) holdfast_live"),
     "mysql": ("ANALYZE TABLE holdfast_history", "ANALYZE TABLE holdfast_live"),
-    "sqlite": ("PRAGMA wal_checkpoint(PASSIVE)",),
+    "sqlite": ("PRAGMA wal_checkpoint(TRUNCATE)",),
 }
 _DURABILITY = {
     "postgres": "SELECT name, current_setting(name) FROM pg_settings "

@@ -26,15 +26,15 @@ class Scale(NamedTuple):
     pin: float
 
 
-class Trial(NamedTuple):
-    """One figure, jobs/s, of one database."""
+class Pair(NamedTuple):
+    """Two figures, jobs/s, measured one right after the other."""
 
-    database: str
-    name: str
+    upper: float
+    lower: float
 
 
 class Ratio(msgspec.Struct, frozen=True):
-    """The median of one figure over that of another, and what it should be at least."""
+    """The median of one figure over another, pair by pair, and what it should be at least."""
 
     name: str
     value: float
@@ -67,63 +67,70 @@ class BareLoop(NamedTuple):
         return float(msgspec.json.decode(said.strip().splitlines()[-1])["drain_per_s"])
 
 
-_TARGETS = {"history": 0.9, "pinned": 0.85, "tenants": 0.6, "backlog": 0.9}
-_TARGET_BARE = 0.6
-_TARGET_OTHERS = 0.5
+_BARE = "postgres / bare loop"
+_TARGETS = {_BARE: 0.6, "history": 0.9, "pinned": 0.85, "tenants": 0.6, "backlog": 0.9, "postgres": 0.5}
 _WORDS = {
-    "history": "with history / plain",
-    "pinned": "snapshot pinned / sustained",
     "tenants": "many tenants / plain",
+    "history": "with history / plain",
     "backlog": "with backlog / plain",
+    "pinned": "snapshot pinned / sustained",
 }
 
-Figures = dict[Trial, list[float]]
+
+class Name(NamedTuple):
+    """Which ratio: of a database, by `_TARGETS`."""
+
+    database: str
+    kind: str
+
+    def __str__(self) -> str:
+        if self.kind in _WORDS:
+            return f"{self.database}: {_WORDS[self.kind]}"
+        return self.kind if self.kind == _BARE else f"{self.database} / {self.kind}"
 
 
-async def one_round(grounds: Mapping[str, Ground], scale: Scale, bare: BareLoop | None, watch: Watcher) -> Figures:
-    """Each trial once, the databases in turn within a trial."""
-    found: Figures = {}
-    if bare:
-        with watch.step("bare loop", 1) as progress:
-            found[Trial("bare loop", "plain")] = [await bare.drain(scale.jobs, scale.tenants)]
-            progress(1)
-    for name, trial in _TRIALS.items():
-        for database, ground in grounds.items():
-            await ground.wipe()
-            with watch.step(f"{database}: {name}", 1) as progress:
-                async with ground.in_service():
-                    found[Trial(database, name)] = [await trial(ground, scale)]
-                progress(1)
-    for ground in grounds.values():
+async def one_round(
+    number: int, grounds: Mapping[str, Ground], scale: Scale, bare: BareLoop | None, watch: Watcher
+) -> dict[Name, Pair]:
+    """Each pair once. Which of a pair comes first alternates from round to round."""
+    found: dict[Name, Pair] = {}
+    plain = {name: await _alone(f"{name}: plain", _plain, ground, scale, watch) for name, ground in grounds.items()}
+    if bare and "postgres" in plain:
+        with watch.step("bare loop", 1):
+            found[Name("postgres", _BARE)] = Pair(plain["postgres"], await bare.drain(scale.jobs, scale.tenants))
+    if "postgres" in plain:
+        others = [name for name in plain if name != "postgres"]
+        found |= {Name(other, "postgres"): Pair(plain[other], plain["postgres"]) for other in others}
+    for database, ground in grounds.items():
+        for kind, (trial, base) in _TRIALS.items():
+            figures = {}
+            for each in (base, trial) if number % 2 else (trial, base):
+                said = kind if each is trial else f"before {kind}"
+                figures[each] = await _alone(f"{database}: {said}", each, ground, scale, watch)
+            found[Name(database, kind)] = Pair(figures[trial], figures[base])
         await ground.wipe()
     return found
 
 
-def merge(rounds: Sequence[Figures]) -> Figures:
-    """All figures of each trial."""
-    return {trial: [figure for each in rounds for figure in each.get(trial, [])] for trial in rounds[0]}
-
-
-def ratios(figures: Figures) -> list[Ratio]:
-    """The ratios that these figures allow, by their medians."""
-    middle = {trial: median(values) for trial, values in figures.items()}
-    found: list[Ratio] = []
-
-    def add(name: str, upper: Trial, lower: Trial, target: float) -> None:
-        if upper in middle and lower in middle:
-            value = middle[upper] / middle[lower]
-            found.append(Ratio(name, value, target, middle[upper], middle[lower]))
-
-    databases = list(dict.fromkeys(trial.database for trial in figures if trial.database != "bare loop"))
-    add("postgres / bare loop", Trial("postgres", "plain"), Trial("bare loop", "plain"), _TARGET_BARE)
-    for database in databases:
-        for name, target in _TARGETS.items():
-            plain = "sustained" if name == "pinned" else "plain"
-            add(f"{database}: {_WORDS[name]}", Trial(database, name), Trial(database, plain), target)
-    for other in databases:
-        if other != "postgres":
-            add(f"{other} / postgres", Trial(other, "plain"), Trial("postgres", "plain"), _TARGET_OTHERS)
+def ratios(rounds: Sequence[Mapping[Name, Pair]]) -> list[Ratio]:
+    """The ratios of all rounds, by their medians."""
+    found = []
+    for name in rounds[0]:
+        pairs = [each[name] for each in rounds]
+        value = median(pair.upper / pair.lower for pair in pairs)
+        upper, lower = median(pair.upper for pair in pairs), median(pair.lower for pair in pairs)
+        found.append(Ratio(str(name), value, _TARGETS[name.kind], upper, lower))
     return found
+
+
+async def _alone(said: str, trial: "Trial", ground: Ground, scale: Scale, watch: Watcher) -> float:
+    """One figure, on a database that was emptied before."""
+    await ground.wipe()
+    with watch.step(said, 1) as progress:
+        async with ground.in_service():
+            figure = await trial(ground, scale)
+        progress(1)
+    return figure
 
 
 async def _plain(ground: Ground, scale: Scale) -> float:
@@ -159,11 +166,12 @@ async def _drain(ground: Ground, jobs: int, tenants: int) -> float:
     return (await measures.drain(ground.engine, jobs, progress=measures.quiet)).per_second
 
 
-_TRIALS: dict[str, Callable[[Ground, Scale], Awaitable[float]]] = {
-    "plain": _plain,
-    "tenants": _many_tenants,
-    "history": _with_history,
-    "backlog": _with_backlog,
-    "sustained": _sustained,
-    "pinned": _pinned,
+Trial = Callable[[Ground, Scale], Awaitable[float]]
+
+_TRIALS: dict[str, tuple[Trial, Trial]] = {
+    "tenants": (_many_tenants, _plain),
+    "history": (_with_history, _plain),
+    "backlog": (_with_backlog, _plain),
+    "pinned": (_pinned, _sustained),
 }
+"""Each with what it is held against."""

@@ -93,7 +93,7 @@ def bench(
     "--bare-loop", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="script to compare with"
 )
 @click.option("--bare-url", help="database of --bare-loop, which WIPES it")
-@click.option("--rounds", type=_COUNT, default=3, show_default=True, help="each figure is the median of so many")
+@click.option("--rounds", type=_COUNT, default=3, show_default=True, help="each ratio is the median of so many")
 @click.option("--jobs", type=_COUNT, default=100_000, show_default=True, help="jobs of each drain")
 @click.option("--tenants", type=_COUNT, default=100, show_default=True, help="tenants of a plain drain")
 @click.option("--many-tenants", type=_COUNT, default=10_000, show_default=True, help="tenants of a drain with many")
@@ -118,7 +118,7 @@ def ratios(
     pin: int,
     json: bool,
 ) -> int:
-    """Hold figures against each other, in rounds that alternate, with the target of each.
+    """Hold figures against each other, measured one right after the other, with the target of each.
 
     The databases must be empty; they are emptied again between the trials and at the end. Exit code 1 if a target
     is missed.
@@ -168,8 +168,8 @@ async def _compare(targets: list[Settings], scale: Scale, bare: BareLoop | None,
             with starting(target):
                 ground = await stack.enter_async_context(suite.opened(target))
             grounds[dialect_of(target.database_url)] = ground
-        figures = [await comparing.one_round(grounds, scale, bare, Bars()) for _ in range(rounds)]
-        return comparing.ratios(comparing.merge(figures))
+        found = [await comparing.one_round(number, grounds, scale, bare, Bars()) for number in range(rounds)]
+        return comparing.ratios(found)
 
 
 def _show(each: Figures) -> None:
