@@ -135,13 +135,13 @@ def outcome_of(error: BaseException) -> Outcome:
         case Snooze():
             return Snoozed(error.delay)
         case Cancel():
-            return CancelledByHandler(error.reason)
+            return CancelledByHandler(redact(error.reason))
         case Discard():
             return Failed(failure_of(error), retryable=False)
         case Retry():
             return Failed(failure_of(error), retry_in=error.in_)
         case Invalid() if error.pointer.startswith("/payload"):
-            return Failed(Failure("InvalidPayload", str(error)), retryable=False)
+            return Failed(Failure("InvalidPayload", redact(str(error))), retryable=False)
         case LeaseLost():
             return Failed(Failure("LeaseLost", str(error)))
         case _:

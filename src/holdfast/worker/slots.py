@@ -29,7 +29,14 @@ AHEAD = 0.25
 
 CLAIM_AT_ONCE = 500
 _BREATH = 0.005
+_SHORTEST = 0.02
+_KEPT = 0.7
+"""How much of the pace seen before still counts after a tenth of a second."""
 _UNKNOWN = seconds(30)
+
+LOOK_AGAIN = (0.0, 1.0, 5.0, 40.0)
+"""Seconds after the answer to a claim was lost at which to look what it took: the claim may still be under way in the
+database, for as long as a statement may take there."""
 
 
 class Run:
@@ -88,8 +95,11 @@ class Slots:
         self._room = asyncio.Event()
         self._empty = asyncio.Event()
         self._lost_slots = 0
+        self._looks: list[float] = []
+        """When to look for jobs that are held here unknown to us."""
         self._pace = 0.0
         self._done = 0
+        self._measured = time.monotonic()
 
     @property
     def running(self) -> int:
@@ -109,7 +119,6 @@ class Slots:
         """Claim and run until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._feed(), name=f"claim {self.queue}")
-            group.create_task(self._measure(), name=f"pace {self.queue}")
             for n in range(self.size):
                 group.create_task(self._slot(), name=f"slot {self.queue} {n + 1}")
 
@@ -143,26 +152,37 @@ class Slots:
 
     async def _feed(self) -> None:
         while not self.stopping:
-            want = min(
-                CLAIM_AT_ONCE, self.size - self._lost_slots + self._ahead() - len(self._waiting) - len(self._runs)
-            )
-            if want <= 0 or 2 * want < min(self._ahead(), CLAIM_AT_ONCE):
+            if self._looks and self._looks[0] <= time.monotonic():
+                del self._looks[0]
+                await self._hand_back_strangers()
+                continue
+            ahead = self._ahead()
+            want = min(CLAIM_AT_ONCE, self.size - self._lost_slots + ahead - len(self._waiting) - len(self._runs))
+            if want <= 0 or 2 * want < min(ahead, CLAIM_AT_ONCE):
                 self._room.clear()
-                await self._room.wait()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout_at(self._next_look()):
+                        await self._room.wait()
                 continue
             try:
                 jobs = await self._claims.claim(want)
                 if not jobs:
-                    self._claims.heard(await self._subscription.wait(self._poll))
+                    pause = self._poll if not self._looks else min(self._poll, self._looks[0] - time.monotonic())
+                    self._claims.heard(await self._subscription.wait(max(0.0, pause)))
                     continue
             except OutcomeUnknown:
-                await self._hand_back_strangers()
+                self._looks = [time.monotonic() + after for after in LOOK_AGAIN]
                 continue
             except HoldfastError:
                 await asyncio.sleep(0.5)  # the database is away: the settler and the lease tell the rest
                 continue
             self._subscription.reset()
             self._take(jobs)
+
+    def _next_look(self) -> float | None:
+        if not self._looks:
+            return None
+        return asyncio.get_running_loop().time() + self._looks[0] - time.monotonic()
 
     async def _hand_back_strangers(self) -> None:
         """The answer to a claim was lost. What it took is held by this worker, which does not know it: give it back."""
@@ -201,6 +221,8 @@ class Slots:
                 if (now := time.monotonic()) >= breath:
                     await asyncio.sleep(0)
                     breath = now + _BREATH
+            if self.stopping:
+                return
             turn = loop.create_future()
             self._idle.append(turn)
             try:
@@ -277,17 +299,12 @@ class Slots:
         self._worn(f"a handler of {run.job.type!r} (job {run.job.id}) does not stop {GRACE:g} s after it was told to")
 
     def _ahead(self) -> int:
+        """How many jobs may wait here: by how many a second ended lately, quick to rise and slow to fall."""
+        now = time.monotonic()
+        if (passed := now - self._measured) >= _SHORTEST:
+            pace, self._done, self._measured = self._done / passed, 0, now
+            self._pace = max(pace, pace + (self._pace - pace) * _KEPT ** (passed / 0.1))
         return min(self._most_ahead, int(self._pace * AHEAD))
-
-    async def _measure(self) -> None:
-        """How many jobs a second end here, lately."""
-        before = time.monotonic()
-        while True:
-            await asyncio.sleep(0.1)
-            now = time.monotonic()
-            pace, self._done = self._done / (now - before), 0
-            self._pace = pace if pace > self._pace else 0.7 * self._pace + 0.3 * pace
-            before = now
 
 
 def held(run: Run) -> Held | None:

@@ -1,0 +1,285 @@
+"""A supervisor and its children, as real processes around a scripted fleet."""
+
+import asyncio
+import os
+import textwrap
+from collections import deque
+from signal import SIGKILL
+
+import pytest
+
+from holdfast.errors import OutcomeUnknown, Unavailable
+from holdfast.model.ids import new_job_id
+from holdfast.model.outcome import Crashed, Interrupted
+from holdfast.model.time import seconds
+from holdfast.worker.child import LOST_CODE
+from holdfast.worker.supervisor import Supervisor
+from holdfast.worker.ward import CannotRun, Plan
+from tests.support.eventually import eventually
+from tests.support.nodes import ROOT
+from tests.worker.conftest import a_job
+
+LEASE = seconds(2)
+
+# A child that says hello and does as it is told, without a database or an application.
+CHILD = """
+import os, socket, sys, time
+sys.path[:0] = [{root!r} + "/src"]
+from uuid import UUID
+from holdfast.model.ids import JobId
+from holdfast.worker.board import Board
+from holdfast.worker.protocol import Drain, Failed, Go, Hello, Lost, Worn, line, read_to_child
+
+channel = socket.socket(fileno=int(sys.argv[-3]))
+board = Board(int(sys.argv[-2]), int(sys.argv[-1]))
+said = channel.makefile("rwb", buffering=0)
+{first}
+said.write(line(Hello("sqlite:///nowhere", {{"default": 2}}, ["work"])))
+for text in said:
+    match read_to_child(text):
+        case Go():
+            {go}
+        case Drain():
+            {drain}
+        case Lost():
+            {lost}
+"""
+
+
+class Fleet:
+    """Stands in for the engine."""
+
+    def __init__(self):
+        self.registered = []
+        self.departed = []
+        self.held = {}
+        self.reports = []
+        self.register_faults = deque()
+        self.renewals = 0
+        self.renew_faults = deque()
+        self.alive = True
+
+    async def register(self, worker, lease):
+        if self.register_faults:
+            raise self.register_faults.popleft()
+        self.registered.append(worker)
+
+    async def renew(self, worker, lease):
+        self.renewals += 1
+        if self.renew_faults:
+            raise self.renew_faults.popleft()
+        return self.alive
+
+    async def depart(self, worker):
+        self.departed.append(worker)
+        return True
+
+    async def held_by(self, worker, limit):
+        return list(self.held.values())
+
+    async def settle_many(self, reports):
+        self.reports += reports
+        for report in reports:
+            self.held.pop(report.job.id, None)
+        return {report.job.id for report in reports}
+
+    async def keep_house(self, stop):
+        await stop.wait()
+
+    async def aclose(self):
+        pass
+
+
+@pytest.fixture
+async def fleet():
+    return Fleet()
+
+
+@pytest.fixture
+async def supervise(fleet, tmp_path):
+    """Run a supervisor over children that do this."""
+    running = []
+    said = []
+
+    async def start(count=1, *, first="", go="pass", drain="os._exit(0)", lost=f"os._exit({LOST_CODE})", grace=5.0):
+        program = tmp_path / "child.py"
+        text = textwrap.dedent(CHILD).format(root=str(ROOT), first=first, go=go, drain=drain, lost=lost)
+        program.write_text(text)
+
+        async def open_fleet(url):
+            return fleet
+
+        plan = Plan([str(program)], 16, LEASE, "here", "host", "1.0")
+        supervisor = Supervisor(plan, count, open_fleet=open_fleet, drain=grace, say=said.append)
+        supervisor.said = said
+        supervisor.task = asyncio.create_task(supervisor.run())
+        running.append(supervisor)
+        return supervisor
+
+    yield start
+    for supervisor in running:
+        if not supervisor.task.done():
+            supervisor.stop()
+        async with asyncio.timeout(30):
+            await asyncio.gather(supervisor.task, return_exceptions=True)
+
+
+async def at_work(fleet, n):
+    async def registered():
+        return len(fleet.registered) >= n
+
+    await eventually(registered)
+
+
+def begun(*jobs):
+    """A child notes these as begun, on its board."""
+    return "; ".join(f"board.begin(JobId(UUID({str(job.id)!r})), {job.fence}, time.monotonic(), None)" for job in jobs)
+
+
+async def test_each_child_is_registered_as_itself(fleet, supervise):
+    await supervise(count=2)
+    await at_work(fleet, 2)
+    assert len({worker.id for worker in fleet.registered}) == 2
+    assert {worker.queues for worker in fleet.registered} == {"default:2"}
+    assert {worker.slots for worker in fleet.registered} == {2}
+
+
+async def test_a_child_that_ends_is_replaced_under_another_id(fleet, supervise):
+    """P15, P23: an incarnation is never used again."""
+    await supervise()
+    await at_work(fleet, 1)
+    os.kill(fleet.registered[0].pid, SIGKILL)
+    await at_work(fleet, 2)
+    assert fleet.registered[0].id != fleet.registered[1].id
+
+    async def departed():
+        return fleet.registered[0].id in fleet.departed
+
+    await eventually(departed)
+
+
+async def test_jobs_of_a_child_that_crashed_are_reported_at_once(fleet, supervise):
+    """P03, F30: what it had begun has crashed, what it only held goes back without an attempt."""
+    jobs = [a_job(id=new_job_id()) for _ in range(3)]
+    fleet.held = {job.id: job for job in jobs}
+    await supervise(go=begun(jobs[0]) + "; os._exit(9)")
+
+    async def reported():
+        return len(fleet.reports) >= 3
+
+    await eventually(reported)
+    outcomes = {report.job.id: report.outcome for report in fleet.reports}
+    assert outcomes[jobs[0].id] == Crashed("exit code 9")
+    assert outcomes[jobs[1].id] == outcomes[jobs[2].id] == Interrupted()
+
+
+async def test_a_board_entry_of_an_older_claim_blames_nobody(fleet, supervise):
+    """S7: the same job, claimed again since."""
+    old = a_job(fence=1)
+    now = a_job(id=old.id, fence=2)
+    fleet.held = {now.id: now}
+    await supervise(go=begun(old) + "; os._exit(9)")
+
+    async def reported():
+        return fleet.reports
+
+    (report,) = (await eventually(reported))[:1]
+    assert report.outcome == Interrupted()
+
+
+@pytest.mark.parametrize("error", [Unavailable("away"), OutcomeUnknown("broke")], ids=["away", "unknown"])
+async def test_a_database_that_is_away_when_a_child_starts_is_waited_for(fleet, supervise, error):
+    """F08, P05: neither the child nor the node ends for it."""
+    fleet.register_faults.extend([error] * 3)
+    supervisor = await supervise()
+    await at_work(fleet, 1)
+    assert not supervisor.task.done()
+
+
+async def test_a_renewal_that_fails_is_tried_again_before_the_lease_is_out(fleet, supervise):
+    """P17, F13"""
+    fleet.renew_faults.extend([Unavailable("away")] * 2)
+    supervisor = await supervise()
+    await at_work(fleet, 1)
+
+    async def renewed():
+        return fleet.renewals >= 5
+
+    await eventually(renewed)
+    assert len(fleet.registered) == 1
+    assert not [line for line in supervisor.said if "lease" in line]
+
+
+async def test_a_child_whose_lease_is_gone_is_stopped_and_replaced(fleet, supervise):
+    """P22, P41"""
+    supervisor = await supervise()
+    await at_work(fleet, 1)
+    fleet.alive = False
+    await at_work(fleet, 2)
+    assert any("lease is gone" in line for line in supervisor.said)
+    fleet.alive = True
+
+
+async def test_a_child_that_does_not_end_when_its_lease_is_gone_is_killed(fleet, supervise):
+    """P22: a zombie is not left running."""
+    await supervise(lost="time.sleep(600)")
+    await at_work(fleet, 1)
+    fleet.alive = False
+    await at_work(fleet, 2)
+    fleet.alive = True
+
+
+async def test_without_answers_the_lease_ends_by_the_clock(fleet, supervise):
+    """P39, F11: a renewal that hangs is as good as none."""
+    hanging = asyncio.Event()
+
+    async def renew(worker, lease):
+        await hanging.wait()
+        return True
+
+    fleet.renew = renew
+    supervisor = await supervise()
+    await at_work(fleet, 2)
+    assert any("could not be renewed in time" in line for line in supervisor.said)
+
+
+async def test_an_application_that_cannot_be_run_ends_it_with_the_reason(supervise):
+    supervisor = await supervise(first='said.write(line(Failed("no module named shop"))); os._exit(2)')
+    with pytest.raises(CannotRun, match="no module named shop"):
+        await asyncio.wait_for(supervisor.task, 30)
+
+
+async def test_told_to_stop_it_ends_when_its_children_have(fleet, supervise):
+    """F04"""
+    supervisor = await supervise(count=2)
+    await at_work(fleet, 2)
+    supervisor.stop()
+    await asyncio.wait_for(supervisor.task, 30)
+    assert sorted(fleet.departed) == sorted(worker.id for worker in fleet.registered)
+
+
+async def test_jobs_of_a_child_that_was_told_to_end_and_died_go_back_without_an_attempt(fleet, supervise):
+    """F04"""
+    job = a_job()
+    fleet.held = {job.id: job}
+    supervisor = await supervise(go=begun(job), drain="os._exit(1)")
+    await at_work(fleet, 1)
+    supervisor.stop()
+    await asyncio.wait_for(supervisor.task, 30)
+    assert [report.outcome for report in fleet.reports] == [Interrupted()]
+
+
+async def test_told_a_third_time_it_kills_what_will_not_end(fleet, supervise):
+    """F04"""
+    supervisor = await supervise(drain="time.sleep(600)", grace=600.0)
+    await at_work(fleet, 1)
+    for _ in range(3):
+        supervisor.stop()
+    await asyncio.wait_for(supervisor.task, 30)
+
+
+async def test_a_worn_child_is_drained_and_replaced(fleet, supervise):
+    """P26"""
+    supervisor = await supervise(go='said.write(line(Worn("a handler does not stop")))')
+    await at_work(fleet, 2)
+    assert any("a handler does not stop" in line for line in supervisor.said)
