@@ -6,6 +6,7 @@ whatever the server's modes and character sets. It is also quicker than escaping
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import compress
 from typing import Any
 from uuid import UUID
 
@@ -33,11 +34,32 @@ def items(members: Iterable[Any]) -> Sql:
     return Sql(f"({_items(members)})")
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Sql:
-    """Rows as a derived table with these columns."""
-    first, *others = rows
-    named = ",".join([f"{literal(value)} AS {column}" for column, value in zip(columns, first, strict=True)])
-    return Sql("".join(["(SELECT ", named, *[f" UNION ALL SELECT {_items(row)}" for row in others], ")"]))
+def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, as_values: bool = False) -> Sql:
+    """Rows as a derived table with these columns. Values in which all rows agree are written once.
+
+    `as_values`: written as MariaDB likes it best; elsewhere a row constructor has another syntax, or none.
+    """
+    if len(rows) == 1:
+        return Sql(f"(SELECT {_named(columns, rows[0])})")
+    differs = [len(set(values)) > 1 for values in zip(*rows, strict=True)]
+    if all(differs) or not any(differs):
+        return _rows(columns, rows, as_values=as_values)
+    names = list(compress(columns, differs))
+    varied = _rows(names, [tuple(compress(row, differs)) for row in rows], as_values=as_values)
+    same = [not each for each in differs]
+    shared = _named(list(compress(columns, same)), list(compress(rows[0], same)))
+    return Sql(f"(SELECT {','.join(names)},{shared} FROM {varied} AS v)")  # noqa: S608 - of literals only
+
+
+def _rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, as_values: bool) -> Sql:
+    first = f"SELECT {_named(columns, rows[0])}"
+    if as_values:
+        return Sql(f"({first} UNION ALL VALUES ({'),('.join([_items(row) for row in rows[1:]])}))")
+    return Sql("".join(["(", first, *[f" UNION ALL SELECT {_items(row)}" for row in rows[1:]], ")"]))
+
+
+def _named(columns: Sequence[str], row: Sequence[Any]) -> str:
+    return ",".join([f"{literal(value)} AS {column}" for column, value in zip(columns, row, strict=True)])
 
 
 def _items(members: Iterable[Any]) -> str:

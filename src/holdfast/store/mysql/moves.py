@@ -12,7 +12,7 @@ from holdfast.model.state import Status
 from holdfast.model.time import Instant
 from holdfast.model.transition import Transition
 from holdfast.store.codec import Row
-from holdfast.store.mysql.literal import items, table
+from holdfast.store.mysql.literal import items
 from holdfast.store.mysql.messages import MessageTx
 from holdfast.store.mysql.rows import claimed_job
 
@@ -72,11 +72,11 @@ class MovesTx(MessageTx):
             for m in moves
         ]
         ids = [move.id for move in moves]
-        if await self.count(f"finish_{place}", rows=table(columns, rows)) < len(ids):
+        if await self.count(f"finish_{place}", rows=self.table(columns, rows)) < len(ids):
             copied = await self.rows(f"finishing_{place}", ids=items(ids))
             ids = [JobId(UUID(bytes=row[0])) for row in copied]
         if ids:
-            self.later("finished", rows=table(("of_id",), [(job_id,) for job_id in ids]))
+            self.later("finished", rows=self.table(("of_id",), [(job_id,) for job_id in ids]))
         return set(ids)
 
     async def requeue(self, moves: Sequence[Transition]) -> Iterable[Row]:
@@ -108,7 +108,7 @@ class MovesTx(MessageTx):
         for start, part in zip(range(0, len(due), _MOST_ROWS), parts(due), strict=True):
             first = due[0][4] + start
             rows = [(row[0], first + position) for position, row in enumerate(part)]
-            self.later("promote", rows=table(("of_id", "next_seq"), rows))
+            self.later("promote", rows=self.table(("of_id", "next_seq"), rows))
             self.tell([(Lane(*row[1:4]), first + position) for position, row in enumerate(part)])
         return len(due)
 
@@ -151,7 +151,7 @@ class MovesTx(MessageTx):
             placed = [(move, row, row[7] + position) for position, (move, row) in enumerate(held)]
             if not placed:
                 continue
-            rows = table(columns, [change(move, seq) for move, _, seq in placed])
+            rows = self.table(columns, [change(move, seq) for move, _, seq in placed])
             for name in writes:
                 self.later(name, rows=rows)
             moved += [(move.id, move.to.code, *row[4:7], seq) for move, row, seq in placed]

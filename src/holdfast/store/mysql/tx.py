@@ -9,7 +9,7 @@ from holdfast.model.lane import Lane
 from holdfast.model.step import Step
 from holdfast.model.time import Instant
 from holdfast.store.codec import job_of
-from holdfast.store.mysql.literal import Sql, items, table
+from holdfast.store.mysql.literal import Sql, items
 from holdfast.store.mysql.moves import MovesTx, parts
 from holdfast.store.mysql.rows import is_ready, new_row
 from holdfast.store.sql_steps import recording
@@ -41,20 +41,20 @@ class MysqlTx(MovesTx):
     async def take_keys(self, claims: Sequence[KeyClaim]) -> None:
         """Insert those of the keys that nobody has."""
         for part in parts(claims):
-            self.later("take_keys", rows=_keys(part))
+            self.later("take_keys", rows=self._keys(part))
 
     async def lock_keys(self, claims: Sequence[KeyClaim]) -> dict[tuple[str, int, str], KeyOwner]:
         """Lock these keys and tell whose they are."""
         return {
             (tenant, kind, name.decode()): KeyOwner(JobId(UUID(bytes=job_id)), fingerprint, bool(valid))
             for part in parts(claims)
-            for tenant, kind, name, job_id, fingerprint, valid in await self.rows("lock_keys", rows=_keys(part))
+            for tenant, kind, name, job_id, fingerprint, valid in await self.rows("lock_keys", rows=self._keys(part))
         }
 
     async def retake_keys(self, claims: Sequence[KeyClaim]) -> None:
         """Give these locked keys to other jobs."""
         for part in parts(claims):
-            self.later("retake_keys", rows=_keys(part))
+            self.later("retake_keys", rows=self._keys(part))
 
     async def get(self, ids: Collection[JobId]) -> list[Job]:
         """See the port."""
@@ -102,7 +102,6 @@ class MysqlTx(MovesTx):
             size += len(row) + 1
         yield load
 
-
-def _keys(claims: Sequence[KeyClaim]) -> Sql:
-    columns = ("of_tenant", "of_kind", "of_name", "next_job", "next_fingerprint", "span")
-    return table(columns, [(tenant, kind, key.encode(), *rest) for tenant, kind, key, *rest in claims])
+    def _keys(self, claims: Sequence[KeyClaim]) -> Sql:
+        columns = ("of_tenant", "of_kind", "of_name", "next_job", "next_fingerprint", "span")
+        return self.table(columns, [(tenant, kind, key.encode(), *rest) for tenant, kind, key, *rest in claims])

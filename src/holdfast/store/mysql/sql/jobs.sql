@@ -56,14 +56,14 @@ SELECT clock() FROM holdfast_workers WHERE id = :worker AND expires_at > clock()
 -- Rides the primary key, in its order: rows are locked one by one until there are enough, and no more.
 SELECT {job} FROM holdfast_live FORCE INDEX (PRIMARY)
 WHERE parked = 0 AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq > :floor AND status = 0
-ORDER BY seq, id LIMIT :quota FOR UPDATE SKIP LOCKED;
+ORDER BY seq LIMIT :quota FOR UPDATE SKIP LOCKED;
 
 -- name: claim_lane_types
 -- As claim_lane, for workers that know some types only.
 SELECT {job} FROM holdfast_live FORCE INDEX (PRIMARY)
 WHERE parked = 0 AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq > :floor AND status = 0
   AND type IN :types
-ORDER BY seq, id LIMIT :quota FOR UPDATE SKIP LOCKED;
+ORDER BY seq LIMIT :quota FOR UPDATE SKIP LOCKED;
 
 -- name: claimed
 -- Of rows that claim_lane locked.
