@@ -1,7 +1,9 @@
 -- Sets travel as arrays: the text of a statement never varies with the number of rows.
 --
 -- A join on a key is written `= ANY (ARRAY[…])`: the planner can use the index with it, but cannot merge by it. With a plain
--- `=` it reads the whole index instead, whenever its statistics were taken while the table was empty.
+-- `=` it reads the whole index instead, whenever its statistics were taken while the table was empty. For the same reason
+-- a running job that is named by its id is asked for `status::int = 1`, and its holder by `IS NOT DISTINCT FROM`: else all
+-- that are held are read.
 
 -- name: insert
 WITH fresh AS (
@@ -187,7 +189,8 @@ FROM holdfast_live WHERE worker = :worker AND status = 1 LIMIT :limit FOR UPDATE
 -- name: still_held
 -- Rides the primary key.
 SELECT l.id FROM unnest(:ids::uuid[], :fences::int[], :workers::bigint[]) AS h(id, fence, worker)
-JOIN holdfast_live l ON l.id = ANY (ARRAY[h.id]) AND l.fence = h.fence AND l.worker = h.worker AND l.status = 1;
+JOIN holdfast_live l ON l.id = ANY (ARRAY[h.id]) AND l.fence = h.fence AND l.worker IS NOT DISTINCT FROM h.worker
+                    AND l.status::int = 1;
 
 -- name: orphans
 -- Rides holdfast_live_held; looks only at running jobs.

@@ -1,8 +1,11 @@
+-- Jobs are found by their id alone: see jobs.sql.
+
 -- name: record_step
 -- Rides the primary keys. The job's row is locked before anything is written, so whoever takes the job away either
 -- comes before and is obeyed, or waits. What is done stays as it is.
 WITH mine AS MATERIALIZED (
-  SELECT id FROM holdfast_live WHERE id = :id AND fence = :fence AND worker = :worker AND status = 1 FOR UPDATE),
+  SELECT id FROM holdfast_live
+  WHERE id = :id AND fence = :fence AND worker IS NOT DISTINCT FROM :worker AND status::int = 1 FOR UPDATE),
 put AS (
   INSERT INTO holdfast_steps (job_id, key, state, result, fence, recorded_at)
   SELECT id, :key, :state, :result, :fence, clock() FROM mine
@@ -13,7 +16,13 @@ SELECT id FROM mine;
 
 -- name: lock_held
 -- Rides the primary key. Held until the end of the transaction: nobody takes the job away meanwhile.
-SELECT id FROM holdfast_live WHERE id = :id AND fence = :fence AND worker = :worker AND status = 1 FOR UPDATE;
+SELECT id FROM holdfast_live
+WHERE id = :id AND fence = :fence AND worker IS NOT DISTINCT FROM :worker AND status::int = 1 FOR UPDATE;
+
+-- name: save_progress
+-- Rides the primary key.
+UPDATE holdfast_live SET progress = :progress
+WHERE id = :id AND fence = :fence AND worker IS NOT DISTINCT FROM :worker AND status::int = 1;
 
 -- name: guard
 -- Rides the primary key. From here on the caller's statements run, planned as they would be elsewhere.
