@@ -16,7 +16,7 @@ import pytest
 
 from holdfast.compose import open_store
 from holdfast.errors import HoldfastError, OutcomeUnknown, Rejected, Unavailable
-from holdfast.model.job import JobFilter, Page
+from holdfast.model.job import Held, JobFilter, Page
 from holdfast.model.lane import Lane
 from holdfast.model.state import Status
 from holdfast.model.time import days, seconds
@@ -29,6 +29,7 @@ from tests.support.builders import (
     a_job,
     enter,
     error,
+    hold,
     put,
     read,
     read_all,
@@ -134,6 +135,13 @@ async def neighbours(database_url):
                 await each.execute("COMMIT")
 
         yield run_on_each
+
+
+def names_of_others():
+    """Statements that prepare what the driver in this process would come to prepare next, by the same names."""
+    next_number = asyncpg.connection._uid
+    names = [f"__asyncpg_stmt_{number:x}__" for number in range(next_number, next_number + 200)]
+    return [f"PREPARE {name} AS SELECT 'of somebody else'" for name in names]
 
 
 # Finding out
@@ -269,7 +277,7 @@ async def test_prepared_statements_of_others_are_never_met(store, database_url, 
     async with everywhere(store) as processes:
         pass
     async with neighbours(database_url) as run_on_each:
-        await run_on_each([f"PREPARE __asyncpg_stmt_{each:x}__ AS SELECT 'of somebody else'" for each in range(50)])
+        await run_on_each(names_of_others())
         jobs = some_jobs(50)
         await put(store, *jobs)
         worker = await enter(store)
@@ -280,6 +288,27 @@ async def test_prepared_statements_of_others_are_never_met(store, database_url, 
         await run_on_each(["DEALLOCATE ALL"])
     rows = await direct.run("SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
     assert processes <= {pid for (pid,) in rows}  # all of them served, none had to be given up
+
+
+async def test_a_handler_s_transaction_meets_no_statement_of_others_and_leaves_none(store, database_url):
+    """P21: they would be named alike by the next process, and be found by whoever comes next on the same server."""
+    jobs = await hold(store, await enter(store), n=20)
+
+    async def handle(job):
+        async with store.session(Held(job.id, job.fence, job.worker), "step") as session:
+            session.record(b"1")
+            await session.execute("SELECT $1::int", 1)
+            return await session.fetch("SELECT $1::text", str(job.id))
+
+    async with neighbours(database_url) as run_on_each:
+        await run_on_each(names_of_others())
+        assert await asyncio.gather(*map(handle, jobs)) == [[(str(job.id),)] for job in jobs]
+        await run_on_each(["DEALLOCATE ALL"])
+    jobs = await hold(store, await enter(store), n=20)
+    await asyncio.gather(*map(handle, jobs))
+    async with Console(database_url) as neighbour:
+        for _ in range(20):
+            assert await neighbour.run("SELECT name FROM pg_prepared_statements") == []
 
 
 async def test_the_store_leaves_no_prepared_statement_and_no_lock_behind(store, direct, database_url):
