@@ -23,6 +23,7 @@ from holdfast.model.ids import JobId
 from holdfast.model.job import Held, Job
 from holdfast.model.step import Step
 from holdfast.model.time import in_seconds
+from holdfast.telemetry import logs
 from holdfast.worker.board import Board
 from holdfast.worker.child import Application, Child, Options
 from holdfast.worker.lifeline import exit_now
@@ -47,7 +48,7 @@ def main() -> None:
     parser.add_argument("board", type=int, nargs="?")
     parser.add_argument("cells", type=int, nargs="?")
     asked = parser.parse_args()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logs.set_up(load().log_format)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C reaches all; the supervisor decides
     channel = socket.socket(fileno=asked.channel)
     try:

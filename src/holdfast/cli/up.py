@@ -6,6 +6,7 @@ from collections import Counter
 import click
 
 from holdfast.cli.demo import keep_busy
+from holdfast.cli.exits import starting
 from holdfast.cli.options import settings_options
 from holdfast.cli.running import run
 from holdfast.cli.work import say, supervise
@@ -36,7 +37,8 @@ def up(settings: Settings, app: str | None, *, demo: bool, queues: str, processe
 
 
 async def _up(settings: Settings, app: str, queues: str, processes: int, *, demo: bool) -> None:
-    engine = await open_engine(settings, migrate=True)
+    with starting(settings):
+        engine = await open_engine(settings, migrate=True)
     try:
         say(f"jobs are kept in {shown_url(settings.database_url)}")
         beside = [asyncio.create_task(_tell(engine))]

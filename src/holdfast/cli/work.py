@@ -7,6 +7,7 @@ import click
 import msgspec
 
 from holdfast import __version__
+from holdfast.cli.exits import starting
 from holdfast.cli.loader import MOST_SLOTS
 from holdfast.cli.options import settings_options
 from holdfast.cli.running import run
@@ -59,7 +60,8 @@ def plan_of(settings: Settings, app: str, queues: str) -> Plan:
 
 
 async def _open(settings: Settings, url: str) -> Engine:
-    return await open_engine(msgspec.structs.replace(settings, database_url=url, pool_size=4))
+    with starting(settings):
+        return await open_engine(msgspec.structs.replace(settings, database_url=url, pool_size=4))
 
 
 def say(text: str) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from holdfast.errors import HoldfastError, Unavailable
+from holdfast.errors import HoldfastError, Misconfigured, Unavailable
 from holdfast.model.ids import JobId, WorkerId, new_worker_id, worker_name
 from holdfast.model.job import Job
 from holdfast.model.outcome import Crashed, Interrupted, Outcome, Report, TimedOut
@@ -43,7 +43,7 @@ class Plan(NamedTuple):
     version: str
 
 
-class CannotRun(HoldfastError):
+class CannotRun(Misconfigured):
     """The application cannot be loaded or run: starting it again would not help."""
 
     code = "cannot_run"
