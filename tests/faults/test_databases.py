@@ -2,19 +2,27 @@
 
 import asyncio
 import itertools
+import subprocess
+import sys
 from contextlib import ExitStack
 
 import msgspec
 import pytest
 
-from holdfast.compose import open_engine
+from holdfast.compose import open_engine, open_store
 from holdfast.config import Settings
+from holdfast.errors import Unavailable
 from holdfast.model.job import JobSpec, RetryRule
+from holdfast.model.state import Status
 from holdfast.model.time import Duration, seconds
-from tests.support import nodes
+from tests.support import effects, nodes
+from tests.support.builders import enter, hold, read, reap_once, share
+from tests.support.clock import Console, dialect_of
+from tests.support.cutting import cutting
 from tests.support.eventually import eventually
 from tests.support.ledger import Ledger
 from tests.support.outages import Client, all_ended, check_all, outages
+from tests.support.proxy import proxied
 
 SERVERS = ("postgres", "mysql")
 SOON = RetryRule(base=Duration(50_000), cap=Duration(200_000), jitter=0.5)
@@ -57,18 +65,17 @@ def start(url, tmp_path, ledger):
     """Start a node; all are ended with the test."""
     with ExitStack() as stack:
 
-        def one(**options):
+        def one(at=url, **options):
             options = {"ledger": ledger.path, "queues": "default:20", "lease": 2.0} | options
-            return stack.enter_context(nodes.node(url, tmp_path, **options))
+            return stack.enter_context(nodes.node(at, tmp_path, **options))
 
         yield one
 
 
-def a_job(kind="sink", /, delay=None, **payload):
+def a_job(kind="sink", /, delay=None, queue="default", **payload):
     key = f"job-{next(_number)}"
-    return JobSpec(
-        type=kind, payload={"key": key, **payload}, idempotency_key=key, max_attempts=50, retry=SOON, delay=delay
-    )  # fmt: skip
+    payload = {"key": key, **payload}
+    return JobSpec(kind, payload, queue=queue, idempotency_key=key, max_attempts=200, retry=SOON, delay=delay)
 
 
 def in_every_stage(n):
@@ -111,8 +118,8 @@ async def begun(ledger, more):
     await eventually(so_many, within=60)
 
 
-@pytest.mark.parametrize("end", ["crash", "shut_down"])
-async def test_jobs_in_every_stage_outlive_the_end_of_the_database(server, engine, ledger, start, end):
+@pytest.mark.parametrize("end, lengths", [("crash", (0.0, 3.0)), ("shut_down", (3.0,))], ids=["crash", "shut down"])
+async def test_jobs_in_every_stage_outlive_the_end_of_the_database(server, engine, ledger, start, end, lengths):
     """F08, F09, P14, S1–S8, L3: away for less and for longer than a lease, while clients go on submitting."""
     workers = [start(processes=1), start(processes=1)]
     await at_work(engine, *workers)
@@ -121,7 +128,7 @@ async def test_jobs_in_every_stage_outlive_the_end_of_the_database(server, engin
         await client.submit(job)
     stop = asyncio.Event()
     submitting = asyncio.create_task(keep_submitting(client, stop))
-    for away in (0.0, 3.0):
+    for away in lengths:
         await begun(ledger, 20)
         getattr(server, end)()
         await asyncio.sleep(away)
@@ -133,3 +140,159 @@ async def test_jobs_in_every_stage_outlive_the_end_of_the_database(server, engin
     await check_all(engine, client.accepted.values(), ledger)
     assert client.unanswered > 0
     assert all(node.alive() for node in workers)
+
+
+async def test_all_workers_claim_again_after_every_connection_was_reset_again_and_again(
+    server, url, engine, ledger, start
+):
+    """P05, F09, L3: twenty times within three seconds, under load; nothing is lost and nobody falls silent."""
+    workers = [start(processes=2), start()]
+    await at_work(engine, *workers)
+    client = Client(engine)
+    stop = asyncio.Event()
+    submitting = asyncio.create_task(keep_submitting(client, stop))
+    await begun(ledger, 10)
+    cut = 0
+    for one_in in [1, 2] * 10:
+        cut += await server.reset(url, one_in=one_in)
+        await asyncio.sleep(0.15)
+    assert cut >= 20
+    before = {entry.job for entry in ledger.entries("start")}
+    children = {child for node in workers for child in node.children()}
+
+    async def everybody_claims():
+        for job in [a_job(sleep=0.2) for _ in range(20)]:
+            await client.submit(job)
+        return children <= {entry.pid for entry in ledger.entries("start") if entry.job not in before}
+
+    await eventually(everybody_claims)
+    stop.set()
+    await submitting
+    await all_ended(engine, client.accepted.values())
+    await check_all(engine, client.accepted.values(), ledger)
+    assert all(node.alive() for node in workers)
+
+
+async def test_what_was_lost_on_the_way_is_done_once(url, engine, ledger, start):
+    """F10, S2, S4, S11: requests that never came, commits never heard of; of submits, claims, settles and steps."""
+    async with Console(url) as console:
+        await console.run(effects.TABLE)
+    sql = effects.INSERT[dialect_of(url)]
+    async with cutting(url, seed=7) as (proxy, through):
+        workers = [start(through), start(through)]
+        await at_work(engine, *workers)
+        other = await open_engine(msgspec.structs.replace(Settings(), database_url=through))
+        client = Client(other)
+        proxy.chance = 0.03
+        submitted = 0
+        while proxy.lost_requests < 40 or proxy.lost_answers < 40:
+            submitted += 1
+            await client.submit(a_job("effect", sql=sql, args=[f"e{submitted}", "write"]))
+            await client.submit(a_job(sleep=0.01))
+        proxy.chance = 0.0
+        await all_ended(engine, client.accepted.values())
+        await other.aclose()
+    await check_all(engine, client.accepted.values(), ledger)
+    async with Console(url) as console:
+        rows = await console.run("SELECT job, count(*) FROM ledger_tx GROUP BY job")
+    assert sorted(rows) == sorted((f"e{n + 1}", 1) for n in range(submitted))
+
+
+@pytest.mark.parametrize("place", ["sink", "sink_process"])
+async def test_a_node_whose_connections_went_silent_stops_before_others_take_over(url, engine, ledger, start, place):
+    """F11, P22, P39, S6: nobody is told anything; the lease alone ends the handlers, and in time."""
+    client = Client(engine)
+    async with proxied(url) as first, proxied(url) as second:
+        pairs = [
+            (start(through, queues=f"default:2,of-{n}:1"), proxy, f"of-{n}")
+            for n, (proxy, through) in enumerate((first, second))
+        ]
+        await at_work(engine, *[node for node, *_ in pairs])
+        spec = a_job(place, sleep=3)
+        await client.submit(spec)
+        await begun(ledger, 1)
+        (begin,) = ledger.entries("start")
+        ((node, proxy, its_queue),) = [pair for pair in pairs if begin.pid in pair[0].everyone()]
+        proxy.black_hole()
+        await all_ended(engine, client.accepted.values())
+        (_, again) = ledger.entries("start")
+        assert again.fence > begin.fence
+        stopped = ledger.entries("cancelled")
+        assert [entry.at < again.at for entry in stopped] == ([] if place == "sink_process" else [True])
+        assert begin.pid not in node.everyone()
+        proxy.heal()
+        await client.submit(a_job(queue=its_queue))
+        await all_ended(engine, client.accepted.values())
+        assert node.alive()
+    await check_all(engine, client.accepted.values())
+
+
+@pytest.mark.databases("postgres", "mysql")
+async def test_who_falls_silent_in_a_transaction_keeps_its_jobs_from_others_for_seconds_only(store, database_url):
+    """F11: the connection of a claim goes dead midway; its lock on the worker would keep the reaper away for hours."""
+    other = await open_store(database_url)
+    worker = await enter(store, lease=seconds(1))
+    (job,) = await hold(store, worker)
+    silence = asyncio.Event()
+
+    async def claim(tx):
+        await tx.claim(worker, [share()], 1, None)
+        await silence.wait()
+
+    silent = asyncio.create_task(store.run(claim))
+
+    async def reaped():
+        return await reap_once(other)
+
+    assert await eventually(reaped) == 1
+    assert not silent.done()
+    silence.set()
+    with pytest.raises(Unavailable):
+        await silent
+    assert (await read(other, job)).status is Status.READY
+    await other.aclose()
+
+
+# SQLite has no server that could end, but other processes that lock the file
+
+
+@pytest.fixture
+def file_of_its_own(database_url, tmp_path, ledger):
+    """A node on the test's SQLite file, and that file."""
+    with nodes.node(database_url, tmp_path, ledger=ledger.path, queues="default:10", lease=2.0) as node:
+        yield node, database_url.removeprefix("sqlite:///")
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize("end", ["release", "kill"])
+async def test_a_file_locked_for_longer_than_a_lease_loses_nothing(database_url, file_of_its_own, ledger, end):
+    """F08, F21: another process holds the write lock; it lets go, or is killed in the middle of its transaction."""
+    node, file = file_of_its_own
+    engine = await open_engine(msgspec.structs.replace(Settings(), database_url=database_url))
+    client = Client(engine)
+    await at_work(engine, node)
+    stop = asyncio.Event()
+    submitting = asyncio.create_task(keep_submitting(client, stop))
+    await begun(ledger, 10)
+    program = (
+        "import sqlite3, sys; db = sqlite3.connect(sys.argv[1], timeout=60, isolation_level=None); "
+        "db.execute('BEGIN IMMEDIATE'); db.execute('DELETE FROM holdfast_live'); print('locked', flush=True); "
+        "sys.stdin.read(); db.execute('ROLLBACK')"
+    )
+    locker = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, file, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert await locker.stdout.readline() == b"locked\n"
+    await asyncio.sleep(3.5)
+    if end == "kill":
+        locker.kill()
+    else:
+        locker.stdin.close()
+    await locker.wait()
+    await begun(ledger, 10)
+    stop.set()
+    await submitting
+    await all_ended(engine, client.accepted.values())
+    await check_all(engine, client.accepted.values(), ledger)
+    assert node.alive()
+    await engine.aclose()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 TABLE = "CREATE TABLE ledger_tx (job VARCHAR(40) NOT NULL, step VARCHAR(40) NOT NULL)"
 """Without any constraint: nothing but the engine keeps a row from being written twice."""
 
-_INSERT = {
+INSERT = {
     "postgres": "INSERT INTO ledger_tx (job, step) VALUES ($1, $2)",
     "mysql": "INSERT INTO ledger_tx (job, step) VALUES (%s, %s)",
     "sqlite": "INSERT INTO ledger_tx (job, step) VALUES (?, ?)",
@@ -77,7 +77,7 @@ async def run(url: str, folder: Path, plan: Plan) -> Found:
 
 
 async def _submit(engine: Engine, url: str, jobs: int) -> list[JobId]:
-    sql = _INSERT[dialect_of(url)]
+    sql = INSERT[dialect_of(url)]
     ids: list[JobId] = []
     for low in range(0, jobs, _BATCH):
         specs = [

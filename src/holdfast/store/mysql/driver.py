@@ -23,6 +23,10 @@ _LOCK_WAIT = 5
 _IDLE_LIMIT = 60.0
 """Seconds without use after which a connection is not trusted: firewalls and servers drop idle ones silently."""
 
+IDLE_IN_TRANSACTION = 5
+"""Seconds until the server ends a transaction whose client has fallen silent: it may hold a lock on which the recovery
+of that very client's jobs waits, and a connection that died without a word would be kept for hours."""
+
 _PACKET_RESERVE = 1024
 _OLDEST = {"mariadb": (10, 6, 0), "mysql": (8, 0, 1)}
 
@@ -77,8 +81,8 @@ class Link:
         self._last_used = self._loop.time()
 
     @classmethod
-    async def connect(cls, address: Address) -> Self:
-        """A new connection; raises what the driver raises."""
+    async def connect(cls, address: Address, *, idle_in_transaction: int | None = IDLE_IN_TRANSACTION) -> Self:
+        """A new connection; raises what the driver raises. With None, whoever uses it bounds its idleness itself."""
         async with asyncio.timeout(_CONNECT_TIMEOUT):
             connection = await asyncmy.connect(
                 **address.arguments(),
@@ -93,7 +97,9 @@ class Link:
             server = Server.read(connection.get_server_info())
             link = cls(connection, server, 1024 * 1024)
             # A transaction names its isolation itself; this one is for statements that are sent alone.
-            settings, packet = await link.send(f"SET SESSION {_session(server)}", "SELECT @@max_allowed_packet")
+            settings, packet = await link.send(
+                f"SET SESSION {_session(server, idle_in_transaction)}", "SELECT @@max_allowed_packet"
+            )
             del settings
         except BaseException:
             connection.close()
@@ -176,7 +182,7 @@ class Link:
         return [*messages, ";".join(parts)]
 
 
-def _session(server: Server) -> str:
+def _session(server: Server, idle_in_transaction: int | None) -> str:
     settings: dict[str, Any] = {
         "sql_mode": f"'{_SQL_MODE}'",
         "innodb_lock_wait_timeout": _LOCK_WAIT,
@@ -186,7 +192,11 @@ def _session(server: Server) -> str:
     if server.name == "mariadb":
         settings["tx_isolation"] = "'READ-COMMITTED'"
         settings["max_statement_time"] = STATEMENT_TIMEOUT
+        if idle_in_transaction is not None:
+            settings["idle_transaction_timeout"] = idle_in_transaction
     else:
         settings["transaction_isolation"] = "'READ-COMMITTED'"
         settings["max_execution_time"] = int(STATEMENT_TIMEOUT * 1000)
+        if idle_in_transaction is not None:  # it knows no bound for transactions alone
+            settings["wait_timeout"] = int(_IDLE_LIMIT) + idle_in_transaction
     return ", SESSION ".join(f"{name} = {value}" for name, value in settings.items())

@@ -24,6 +24,9 @@ from holdfast.store.wakeup import Hub, always
 
 T = TypeVar("T")
 
+OnTx = Callable[[MysqlTx], Awaitable[T]]
+"""Work that may also use what is special to this database."""
+
 CLOCK = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))"
 """Read once per statement, and the same whatever the session's time zone."""
 
@@ -32,6 +35,9 @@ _TRY_FOR = 20.0
 """Seconds after which a conflict is not tried again."""
 
 _LONGEST_POLL = 0.5
+_TIDIED_AT_ONCE = 20
+"""Claims looked through in one transaction."""
+
 _MIGRATION_TIMEOUT = 3600.0
 # The lock's name holds for the whole server, so it carries the database's.
 _MIGRATION_LOCK = "CONCAT('holdfast_migrate_', LEFT(MD5(DATABASE()), 16))"
@@ -63,7 +69,8 @@ class MysqlStore:
         statements = Statements("mysql", placeholder=lambda *_: "%s", clock=clock or CLOCK, repeat_positions=True)
         pool = Pool(lambda: Link.connect(address), pool_size)
         pool.release(await pool.acquire())
-        return cls(pool, Pool(lambda: Link.connect(address), pool_size, wait=30.0), statements)
+        sessions = Pool(lambda: Link.connect(address, idle_in_transaction=None), pool_size, wait=30.0)
+        return cls(pool, sessions, statements)
 
     async def run(self, work: Work[T]) -> T:
         """See the port."""
@@ -94,7 +101,10 @@ class MysqlStore:
         migrate.require_current(migrate.steps("mysql"), await self._on_link(_applied))
 
     async def tend(self, rule: Retention) -> None:
-        """See the port. Nothing to do: InnoDB reuses what was deleted, and the statements name their indexes."""
+        """See the port. InnoDB reuses what was deleted, and the statements name their indexes; claims need tidying."""
+        del rule
+        while await self._transact(lambda tx: tx.tidy_claims(_TIDIED_AT_ONCE), Mode.WHOLE) == _TIDIED_AT_ONCE:
+            pass
 
     async def info(self) -> ServerInfo:
         """See the port."""
@@ -109,7 +119,7 @@ class MysqlStore:
         await self._sessions.aclose()
         await self._pool.aclose()
 
-    async def _transact(self, work: Work[T], mode: Mode) -> T:
+    async def _transact(self, work: OnTx[T], mode: Mode) -> T:
         loop = asyncio.get_running_loop()
         until = loop.time() + _TRY_FOR
         for attempt in range(_TRIES):
@@ -125,7 +135,7 @@ class MysqlStore:
                 await asyncio.sleep(random.uniform(0, 0.005 * 2**attempt))
         raise AssertionError("unreachable")
 
-    async def _attempt(self, work: Work[T], mode: Mode) -> T:
+    async def _attempt(self, work: OnTx[T], mode: Mode) -> T:
         link = await self._pool.acquire()
         before = link.used
         tx = MysqlTx(link, self._statements, mode)

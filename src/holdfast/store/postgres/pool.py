@@ -22,9 +22,11 @@ PLANNER: Mapping[str, str] = {
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "jit": "off",
+    "default_transaction_isolation": "read committed",
     "statement_timeout": f"{STATEMENT_TIMEOUT:.0f}s",
     "lock_timeout": "10s",
-    "idle_in_transaction_session_timeout": "60s",
+    # Whoever falls silent in a transaction may hold the lock on which the recovery of its own jobs waits.
+    "idle_in_transaction_session_timeout": "5s",
 }
 
 READER: Mapping[str, str] = {
@@ -44,8 +46,8 @@ def _begin(kind: str, settings: Mapping[str, str]) -> str:
     return "; ".join([kind, *(f"SET LOCAL {name} = '{value}'" for name, value in settings.items())])
 
 
-BEGIN = "BEGIN"
-BEGIN_POOLED = _begin("BEGIN", PLANNER)
+BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+BEGIN_POOLED = _begin(BEGIN, PLANNER)
 """Behind a transaction pooler nothing of a session lasts, so each transaction brings its settings."""
 BEGIN_READ = _begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", {**PLANNER, **READER})
 
