@@ -31,6 +31,7 @@ CLOCK = "(SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint)"
 _TRIES = 10
 _ACQUIRE_TIMEOUT = 10.0
 _MIGRATION_LOCK = 0x686F6C64
+_MIGRATION_TIMEOUT = 3_600.0
 _LONGEST_POLL = 0.5
 
 
@@ -88,14 +89,16 @@ class PostgresStore:
         """See the port."""
 
         async def work(connection: asyncpg.Connection) -> list[str]:
-            await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATION_LOCK)
+            # A step may have much to rewrite, and other nodes wait for it here.
+            await connection.execute("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0")
+            await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATION_LOCK, timeout=_MIGRATION_TIMEOUT)
             await connection.execute(
                 "CREATE TABLE IF NOT EXISTS holdfast_schema (version integer PRIMARY KEY, name text NOT NULL, "
                 "checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT clock_timestamp())"
             )
             todo = migrate.pending(migrate.steps("postgres"), await _applied(connection))
             for step in todo:
-                await connection.execute(step.sql)
+                await connection.execute(step.sql, timeout=_MIGRATION_TIMEOUT)
                 await connection.execute(
                     "INSERT INTO holdfast_schema (version, name, checksum) VALUES ($1, $2, $3)",
                     step.version, step.name, step.checksum,
