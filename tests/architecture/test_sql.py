@@ -13,12 +13,12 @@ from tests.architecture.source import DIALECTS, PACKAGE, dotted, modules
 CHOSEN_WHILE_RUNNING = {"find_live", "find_dead", "find_history"}
 """Statements that the shared code names in a variable."""
 
-REPLACED = {"mysql": {"orphans"}}
+REPLACED = {"mysql": {"held_by", "orphans"}}
 """Statements of the shared code whose method a dialect writes anew, with statements of its own."""
 
 HOT = {
     "postgres": {"claim", "finish", "requeue", "expired", "promote", "lanes", "renew", "held_by", "get"},
-    "mysql": {"claim_lane", "lock_live", "expired", "lock_due", "lanes", "renew", "held_by", "get"},
+    "mysql": {"claim_lane", "lock_live", "expired", "lock_due", "lanes", "renew", "claims_of", "lock_holding", "get"},
     "sqlite": {"claim", "finish_history", "leave", "requeue", "expired", "due", "lanes", "renew", "held_by", "get"},
 }
 """What runs all the time, or over all jobs: each rides an index and says which."""
@@ -153,7 +153,7 @@ def test_all_dialects_have_the_same_tables() -> None:
     """But for what one of them alone needs."""
     own = {
         "postgres": {"holdfast_history_default", "holdfast_upkeep"},
-        "mysql": set(),
+        "mysql": {"holdfast_claims"},
         "sqlite": {"holdfast_counter", "holdfast_upkeep"},
     }
     made = re.compile(r"CREATE TABLE (?:IF NOT EXISTS )?(\w+)")

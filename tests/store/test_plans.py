@@ -119,11 +119,16 @@ _POSTGRES_JOBS = f"""
     FROM ({_jobs(f"generate_series(0, {JOBS - 1}) AS n", nth="(n / 1000 % 100)")}) AS j"""
 _MYSQL_JOBS = f"""
     INSERT INTO holdfast_live (id, created_at, scheduled_at, started_at, worker, fence, status, attempts, max_attempts,
-                               tenant, queue, type, payload, priority, seq, parked, watch)
+                               tenant, queue, type, payload, priority, seq, parked, due)
     SELECT UNHEX(CONCAT('00000000000070008000', LPAD(HEX(n), 12, '0'))), 1, at, COALESCE(worker, 0),
            COALESCE(worker, 0), status = 1, status, 1, 5, CONCAT('t', MOD(n, 1000)), 'mail', 'send', '', 0, 1 + n,
-           status >= 5, COALESCE(worker, IF(status < 5, 0, COALESCE(at, 9223372036854775807)))
+           status >= 5, IF(status < 5, 0, COALESCE(at, 9223372036854775807))
     FROM ({_jobs(_NUMBERS, nth="MOD(n DIV 1000, 100)")}) AS j"""
+# As if 250 had been claimed at a time.
+_MYSQL_CLAIMS = """
+    INSERT INTO holdfast_claims (worker, id, fence, look_at, ids)
+    SELECT worker, MIN(id), 1, 4000000000000000, GROUP_CONCAT(id ORDER BY id SEPARATOR '')
+    FROM holdfast_live WHERE status = 1 GROUP BY worker, (seq - 1) DIV 100000, MOD(seq - 1, 4)"""
 
 FILL = {
     "postgres": [
@@ -136,7 +141,9 @@ FILL = {
         "SET SESSION tx_isolation = 'READ-COMMITTED'",
         _WORKERS,
         _MYSQL_JOBS,
-        "ANALYZE TABLE holdfast_live, holdfast_workers",
+        "SET SESSION group_concat_max_len = 1000000",
+        _MYSQL_CLAIMS,
+        "ANALYZE TABLE holdfast_live, holdfast_workers, holdfast_claims",
     ],
 }
 
@@ -151,6 +158,7 @@ class Hot(NamedTuple):
     postgres: set[str]
     mysql: set[str]
     rows: int
+    more_on_mysql: int = 0
 
 
 def some(n, jobs=BATCH):
@@ -160,7 +168,10 @@ def some(n, jobs=BATCH):
 
 READY, ID, HELD, DUE = "holdfast_live_ready", "holdfast_live_pkey", "holdfast_live_held", "holdfast_live_due"
 WORKERS, EXPIRY = "holdfast_workers_pkey", "holdfast_workers_expiry"
-MY_ID, MY_WATCH = "holdfast_live_id", "holdfast_live_watch"
+MY_ID = "holdfast_live_id"
+A_CLAIM = 2 * 250
+"""On MySQL what a worker holds is found by what it claimed, one claim at a time, found and compared."""
+
 STEP = Step("charge", StepState.DONE, None)
 
 
@@ -197,15 +208,15 @@ HOT = {
     "hand back": Hot(
         lambda tx, held: tx.apply([a_move(job, Status.READY) for job in held]), {ID}, {MY_ID}, 8 * BATCH
     ),
-    "promote": Hot(lambda tx, held: tx.promote(BATCH), {DUE}, {MY_WATCH, MY_ID}, 6 * BATCH),
+    "promote": Hot(lambda tx, held: tx.promote(BATCH), {DUE}, {DUE, MY_ID}, 6 * BATCH),
     "expired": Hot(lambda tx, held: tx.expired(10), {EXPIRY}, {EXPIRY}, 10),
-    "held by": Hot(lambda tx, held: tx.held_by(DEAD, BATCH), {HELD}, {MY_WATCH}, 2 * BATCH),
-    "depart": Hot(lambda tx, held: tx.depart(WORKER), {HELD, WORKERS}, {MY_WATCH, "PRIMARY"}, 10),
-    "forget": Hot(lambda tx, held: tx.forget([DEAD]), {HELD, WORKERS}, {MY_WATCH, "PRIMARY", EXPIRY}, 20),
+    "held by": Hot(lambda tx, held: tx.held_by(DEAD, BATCH), {HELD}, {MY_ID, "PRIMARY"}, 2 * BATCH, A_CLAIM),
+    "depart": Hot(lambda tx, held: tx.depart(WORKER), {HELD, WORKERS}, {MY_ID, "PRIMARY"}, 10, A_CLAIM),
+    "forget": Hot(lambda tx, held: tx.forget([DEAD]), {HELD, WORKERS}, {MY_ID, "PRIMARY", EXPIRY}, 20, A_CLAIM),
     "renew": Hot(lambda tx, held: tx.renew(WORKER, seconds(15)), {WORKERS}, {"PRIMARY"}, 5),
     "still held": Hot(lambda tx, held: tx.lost([as_held(job) for job in held]), {ID}, {MY_ID}, 2 * BATCH),
     "lanes": Hot(lambda tx, held: tx.lanes(["mail"], TENANTS), {READY}, {"PRIMARY"}, 6 * TENANTS),
-    "next due": Hot(lambda tx, held: tx.next_due(), {DUE}, {MY_WATCH}, 5),
+    "next due": Hot(lambda tx, held: tx.next_due(), {DUE}, {DUE}, 5),
     "record a step": Hot(
         lambda tx, held: tx.record_step(as_held(held[0]), STEP), {ID}, {MY_ID, "PRIMARY"}, 10
     ),
@@ -464,7 +475,7 @@ async def test_what_runs_all_the_time_rides_its_index_on_mysql(store, held, name
 @pytest.mark.databases("mysql")
 @pytest.mark.parametrize("name", HOT)
 async def test_what_runs_all_the_time_looks_at_what_was_asked_for_on_mysql(store, held, name):
-    assert await rows_read(store, name, held) <= HOT[name].rows
+    assert await rows_read(store, name, held) <= HOT[name].rows + HOT[name].more_on_mysql
 
 
 @pytest.mark.databases("mysql")

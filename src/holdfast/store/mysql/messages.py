@@ -23,7 +23,7 @@ _BEGIN_SNAPSHOT = (
 )
 
 _FINDS = frozenset({"find_live", "find_dead", "find_history", "get"})
-_JOBS = _FINDS | {"held_by", "held_by_ghosts"}
+_JOBS = _FINDS | {"lock_holding", "lock_ghostly"}
 """Statements whose rows are jobs."""
 
 _READS = _FINDS | {"now", "next_due", "workers", "lanes", "counts_live", "counts_dead", "still_held", "steps"}

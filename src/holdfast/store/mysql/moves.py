@@ -1,6 +1,7 @@
 """How jobs change state on MySQL and MariaDB: lock, compare, write. Nothing is written that was not locked before."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
@@ -52,7 +53,12 @@ class MovesTx(MessageTx):
         taken = list(found.values())[:limit]
         for part in parts(taken):
             self.later("claimed", worker=worker, at=at, ids=items([row[0] for row in part]))
+        self.note_claim(worker, at, [(row[0], row[3] + 1) for row in taken])
         return [claimed_job(row, worker, at) for row in taken]
+
+    @abstractmethod
+    def note_claim(self, worker: WorkerId, at: Instant, taken: Sequence[tuple[bytes, int]]) -> None:
+        """Remember which jobs a worker took, by their ids and fences."""
 
     async def finish(self, moves: Sequence[Transition]) -> set[JobId]:
         """Move jobs out of live, into history or the dead letters."""

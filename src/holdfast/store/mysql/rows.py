@@ -54,19 +54,19 @@ def new_row(job: NewJob, position: int) -> str:
     status: Any = _READY
     parked: Any = 0
     scheduled = "NULL"
-    watch: Any = 0
+    due: Any = 0
     if job.scheduled_at is not None:
         scheduled = literal(job.scheduled_at)
         parked = f"{scheduled} > @holdfast_at"
         status = f"IF({parked}, {_SCHEDULED}, {_READY})"
-        watch = f"IF({parked}, {scheduled}, 0)"
+        due = f"IF({parked}, {scheduled}, 0)"
     elif job.delay is not None:
         scheduled = f"@holdfast_at + {literal(job.delay)}"
         if job.delay > 0:
-            parked, status, watch = 1, _SCHEDULED, scheduled
+            parked, status, due = 1, _SCHEDULED, scheduled
     return (
         f"({parked},{literal(job.queue)},{literal(job.tenant)},{job.priority},@holdfast_seq + {position},"
-        f"x'{job.id.hex}',@holdfast_at,{scheduled},{watch},{literal(job.timeout)},{literal(job.deadline)},{job.cost},{status},"
+        f"x'{job.id.hex}',@holdfast_at,{scheduled},{due},{literal(job.timeout)},{literal(job.deadline)},{job.cost},{status},"
         f"{job.max_attempts},{literal(job.type)},{literal(_bytes(job.concurrency_key))},"
         f"{literal(_bytes(job.idempotency_key))},x'{job.payload.hex()}',{literal(retry_bytes(job))},"
         f"{literal(tags_bytes(job))})"

@@ -3,14 +3,15 @@
 from collections.abc import Collection, Iterator, Sequence
 from uuid import UUID
 
-from holdfast.model.ids import JobId, WorkerId
+from holdfast.model.ids import JobId
 from holdfast.model.job import Held, Job, NewJob
 from holdfast.model.lane import Lane
 from holdfast.model.step import Step
 from holdfast.model.time import Instant
 from holdfast.store.codec import job_of
+from holdfast.store.mysql.claims import ClaimsTx
 from holdfast.store.mysql.literal import Sql, items
-from holdfast.store.mysql.moves import MovesTx, parts
+from holdfast.store.mysql.moves import parts
 from holdfast.store.mysql.rows import is_ready, new_row
 from holdfast.store.sql_steps import recording
 from holdfast.store.sql_tx import KeyClaim, KeyOwner
@@ -19,7 +20,7 @@ _MOST_TEXT = 4 * 1024 * 1024
 """How many bytes of rows one INSERT carries, if the server takes that much at a time."""
 
 
-class MysqlTx(MovesTx):
+class MysqlTx(ClaimsTx):
     """See `holdfast.store.port.Tx`."""
 
     async def insert_rows(self, jobs: Sequence[NewJob]) -> Instant:
@@ -74,20 +75,6 @@ class MysqlTx(MovesTx):
             return False
         self.later("record_step", key=step.key.encode(), **recording(held, step))
         return True
-
-    async def orphans(self, limit: int) -> list[Job]:
-        """See the port."""
-        ghosts = [row[0] for row in await self.rows("ghosts", limit=limit)]
-        if not ghosts:
-            return []
-        return [job_of(row) for row in await self.rows("held_by_ghosts", workers=items(ghosts), limit=limit)]
-
-    async def forget(self, workers: Collection[WorkerId]) -> int:
-        """See the port."""
-        for worker in sorted(workers):
-            # Before what it holds is looked at: this database may look first and lock the row afterwards.
-            self.later("lock_worker", worker=worker)
-        return await super().forget(workers)
 
     def _loads(self, rows: Sequence[str]) -> Iterator[list[str]]:
         """The rows in loads that one statement can carry."""

@@ -5,8 +5,7 @@
 
 -- What is not finished, in the order it is claimed. Jobs that wait for their time or for others are parked: they lie
 -- apart from the ready and running ones, so that neither a claim nor the search for lanes walks over them.
--- One index serves both who looks for parked jobs that are due and who looks for what a worker holds: every index on
--- this table is paid for with each job.
+-- Every index on this table is paid for with each job, and an index on who holds it twice more: see holdfast_claims.
 CREATE TABLE IF NOT EXISTS holdfast_live (
   parked TINYINT NOT NULL COMMENT '1 scheduled, retrying, blocked; 0 ready, running',
   queue VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -18,7 +17,7 @@ CREATE TABLE IF NOT EXISTS holdfast_live (
   scheduled_at BIGINT,
   started_at BIGINT NOT NULL DEFAULT 0,
   worker BIGINT NOT NULL DEFAULT 0,
-  watch BIGINT NOT NULL DEFAULT 0 COMMENT 'if parked, when it is due; else who holds it',
+  due BIGINT NOT NULL DEFAULT 0 COMMENT 'if parked, when; else 0',
   timeout BIGINT,
   deadline BIGINT,
   fence INT NOT NULL DEFAULT 0,
@@ -37,7 +36,20 @@ CREATE TABLE IF NOT EXISTS holdfast_live (
   attempt_log LONGBLOB,
   PRIMARY KEY (parked, queue, tenant, priority, seq, id),
   UNIQUE KEY holdfast_live_id (id),
-  KEY holdfast_live_watch (parked, watch)
+  KEY holdfast_live_due (parked, due)
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- Which jobs a worker took, a row for each claim: how what it holds is found when it is gone. Written with the claim and
+-- with nothing else, so it names jobs too that the worker has let go of: holdfast_live decides. A row that names no job
+-- any more that its worker holds is tidied away some time later.
+CREATE TABLE IF NOT EXISTS holdfast_claims (
+  worker BIGINT NOT NULL,
+  id BINARY(16) NOT NULL COMMENT 'the first of ids; with its fence at this claim it names the row',
+  fence INT NOT NULL,
+  looks TINYINT NOT NULL DEFAULT 0 COMMENT 'how often it was looked at for tidying',
+  look_at BIGINT NOT NULL COMMENT 'when to look next',
+  ids BLOB NOT NULL COMMENT '16 bytes each',
+  PRIMARY KEY (worker, id, fence)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- What succeeded or was cancelled, in the order it finished: appended at one end, pruned at the other.

@@ -14,7 +14,7 @@ SET @holdfast_at = clock(), @holdfast_seq = {position};
 SELECT @holdfast_at, @holdfast_seq;
 
 -- name: insert
-INSERT INTO holdfast_live (parked, queue, tenant, priority, seq, id, created_at, scheduled_at, watch, timeout, deadline,
+INSERT INTO holdfast_live (parked, queue, tenant, priority, seq, id, created_at, scheduled_at, due, timeout, deadline,
                            cost, status, max_attempts, type, concurrency_key, idempotency_key, payload, retry, tags)
 VALUES :rows;
 
@@ -68,9 +68,12 @@ ORDER BY seq LIMIT :quota FOR UPDATE SKIP LOCKED;
 -- name: claimed
 -- Of rows that claim_lane locked.
 UPDATE holdfast_live FORCE INDEX (holdfast_live_id)
-SET status = 1, attempts = attempts + 1, fence = fence + 1, worker = :worker, watch = :worker,
-    started_at = :at
+SET status = 1, attempts = attempts + 1, fence = fence + 1, worker = :worker, started_at = :at
 WHERE id IN :ids;
+
+-- name: note_claim
+-- Whose row `lock_lease` locked: no reap comes between.
+INSERT INTO holdfast_claims (worker, id, fence, look_at, ids) VALUES :rows;
 
 -- name: lock_live
 -- Rides holdfast_live_id.
@@ -113,7 +116,7 @@ DELETE l FROM :rows AS m STRAIGHT_JOIN holdfast_live l FORCE INDEX (holdfast_liv
 UPDATE :rows AS m STRAIGHT_JOIN holdfast_live l FORCE INDEX (holdfast_live_id) ON l.id = m.of_id
 SET l.status = m.becomes, l.parked = m.becomes <> 0, l.seq = m.next_seq, l.attempts = m.next_attempts,
     l.releases = m.next_releases, l.scheduled_at = clock() + m.delay,
-    l.watch = CASE m.becomes WHEN 0 THEN 0 ELSE clock() + m.delay END, l.worker = 0,
+    l.due = CASE m.becomes WHEN 0 THEN 0 ELSE clock() + m.delay END, l.worker = 0,
     l.attempt_log = COALESCE(m.log, l.attempt_log);
 
 -- name: lock_dead
@@ -145,18 +148,18 @@ DELETE d FROM :rows AS m STRAIGHT_JOIN holdfast_dead d FORCE INDEX (PRIMARY) ON 
 DELETE h FROM :rows AS m STRAIGHT_JOIN holdfast_history h FORCE INDEX (holdfast_history_id) ON h.id = m.of_id;
 
 -- name: lock_due
--- Rides holdfast_live_watch, in its order.
-SELECT id, queue, tenant, priority, {position} FROM holdfast_live FORCE INDEX (holdfast_live_watch)
-WHERE parked = 1 AND watch <= clock() ORDER BY watch LIMIT :limit FOR UPDATE SKIP LOCKED;
+-- Rides holdfast_live_due, in its order.
+SELECT id, queue, tenant, priority, {position} FROM holdfast_live FORCE INDEX (holdfast_live_due)
+WHERE parked = 1 AND due <= clock() ORDER BY due LIMIT :limit FOR UPDATE SKIP LOCKED;
 
 -- name: promote
 -- Of rows that lock_due locked. One update in place: a job is never in two states, never in none.
 UPDATE :rows AS m STRAIGHT_JOIN holdfast_live l FORCE INDEX (holdfast_live_id) ON l.id = m.of_id
-SET l.status = 0, l.parked = 0, l.watch = 0, l.seq = m.next_seq;
+SET l.status = 0, l.parked = 0, l.due = 0, l.seq = m.next_seq;
 
 -- name: next_due
--- Rides holdfast_live_watch: a look at its first entry.
-SELECT MIN(watch) - clock() FROM holdfast_live WHERE parked = 1 AND watch < 9223372036854775807;
+-- Rides holdfast_live_due: a look at its first entry.
+SELECT MIN(due) - clock() FROM holdfast_live WHERE parked = 1 AND due < 9223372036854775807;
 
 -- name: get
 -- Rides the indexes of the ids. One statement, one snapshot: a job that moves meanwhile is seen once.
