@@ -137,6 +137,25 @@ async def test_what_a_process_job_started_ends_with_it(scene):
         await scene.gone(pid)
 
 
+@pytest.mark.parametrize("end", ["crash", "kill"])
+async def test_what_a_process_job_started_ends_with_the_worker_above_it_too(scene, end):
+    """F34: also when the worker had no time to see to it."""
+    node = scene.node()
+    await scene.submit("job", "spawning", sleep=600)
+    await scene.starts("job")
+    (spawned,) = [int(entry.event.split()[1]) for entry in scene.ledger.entries() if entry.event.startswith("spawned")]
+    scene.leaves_running(spawned)
+    if end == "crash":
+        await scene.submit("poison", action="segfault", max_attempts=1)
+    else:
+        os.kill(node.children()[0], SIGKILL)
+    await scene.gone(scene.ledger.entries("start", "job")[0].pid)
+    await scene.gone(spawned)
+    await scene.starts("job", times=2)
+    job = await scene.job("job")
+    assert (job.attempts, job.releases) == (1, 1)
+
+
 async def test_descriptors_threads_and_zombies_do_not_grow_with_jobs(scene):
     """F34: after some hundreds of jobs a node holds what it held after the first hundred."""
     node = scene.node(queues="default:4")

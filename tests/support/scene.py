@@ -47,8 +47,8 @@ class Scene:
         self._stack = stack
         self._jobs: dict[str, JobId] = {}
 
-    def node(self, *, lease: float = 1.0, environment: dict[str, str] | None = None, **options: Any) -> Node:
-        """Start a node; it works when it works."""
+    def node(self, *, lease: float = 15.0, environment: dict[str, str] | None = None, **options: Any) -> Node:
+        """Start a node; it works when it works. Only a test that waits for leases to run out wants a short one."""
         variables = {"HOLDFAST_BACKOFF_BASE_MS": "1", **(environment or {})}
         url = options.pop("url", self.url)
         started = nodes.start(url, self._folder, ledger=self.ledger.path, lease=lease, environment=variables, **options)

@@ -19,7 +19,6 @@ from holdfast.worker.protocol import (
     Hello,
     Load,
     Lost,
-    Renewed,
     ToChild,
     Worn,
     line,
@@ -87,7 +86,6 @@ class Child:
         self._connect = connect
         self._warn = warn
         self._writer: asyncio.StreamWriter
-        self._deadline = 0.0
         self._lease = 0.0
         self._worker: Worker | None = None
         self._stopping: asyncio.Task[int] | None = None
@@ -101,7 +99,6 @@ class Child:
         if not isinstance(go, Go):
             return 0
         self._lease = go.lease
-        self._renewed(go.sent_at)
         try:
             engine = await self._connect()
         except HoldfastError as error:  # the database went away just now: the supervisor starts another
@@ -122,7 +119,7 @@ class Child:
             worker=worker,
             queues=self._application.queues,
             board=self._board,
-            processes=JobProcesses(self._options.process_command),
+            processes=JobProcesses(self._options.process_command, self._board),
             most_ahead=self._options.most_ahead,
             poll=self._options.poll,
             fail_rate=self._options.fail_rate,
@@ -158,8 +155,6 @@ class Child:
                     draining.result()
                     return 0
                 match hearing.result():
-                    case Renewed(sent_at):
-                        self._renewed(sent_at)
                     case Drain(seconds):
                         if draining:  # asked again: hasten
                             draining.cancel()
@@ -187,12 +182,8 @@ class Child:
 
     async def _mind_the_lease(self) -> None:
         """Until the lease can no longer be trusted, whether or not anybody says so."""
-        while (left := self._deadline - time.monotonic()) > 0:  # noqa: ASYNC110 - a renewal moves the deadline
+        while (left := self._board.deadline - time.monotonic()) > 0:  # noqa: ASYNC110 - a renewal moves the deadline
             await asyncio.sleep(left)
-
-    def _renewed(self, sent_at: float) -> None:
-        # Counted from when the renewal was sent, on a clock that all processes of a machine share.
-        self._deadline = max(self._deadline, sent_at + self._lease * (1 - MARGIN))
 
     def _tell(self, message: FromChild) -> None:
         with contextlib.suppress(OSError, RuntimeError):

@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.model.job import Job
 from holdfast.model.outcome import Crashed, Outcome
+from holdfast.worker.board import Board
 from holdfast.worker.lifeline import die_with_parent, told
 
 GRACE = 2.0
@@ -26,13 +27,14 @@ _OUTCOME: msgspec.json.Decoder[Outcome] = msgspec.json.Decoder(Outcome)
 class JobProcesses:
     """Keeps processes that have the application loaded; each runs one job at a time."""
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], board: Board) -> None:
         self._command = command
+        self._board = board
         self._idle: list[JobProcess] = []
 
     async def run(self, job: Job) -> Outcome:
         """See `holdfast.worker.runner.Processes`."""
-        process = self._idle.pop() if self._idle else await JobProcess.start(self._command)
+        process = self._idle.pop() if self._idle else await JobProcess.start(self._command, self._board)
         try:
             outcome = await process.run(job)
         except BaseException:
@@ -40,6 +42,8 @@ class JobProcesses:
             raise
         if process.alive:
             self._idle.append(process)
+        else:
+            await process.end()
         return outcome
 
     async def aclose(self) -> None:
@@ -52,14 +56,20 @@ class JobProcess:
     """One such process, the leader of a group: what its jobs start ends with it."""
 
     def __init__(
-        self, process: asyncio.subprocess.Process, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self,
+        process: asyncio.subprocess.Process,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        board: Board,
     ) -> None:
         self._process = process
         self._reader = reader
         self._writer = writer
+        self._board = board
+        self._cell: int | None = board.started(process.pid)
 
     @classmethod
-    async def start(cls, command: Sequence[str]) -> "JobProcess":
+    async def start(cls, command: Sequence[str], board: Board) -> "JobProcess":
         """Start one and connect to it."""
         ours, theirs = socket.socketpair()
         try:
@@ -70,7 +80,7 @@ class JobProcess:
         finally:
             theirs.close()
         reader, writer = await asyncio.open_connection(sock=ours, limit=LARGEST_LINE)
-        return cls(process, reader, writer)
+        return cls(process, reader, writer, board)
 
     @property
     def alive(self) -> bool:
@@ -112,6 +122,9 @@ class JobProcess:
                 await self._process.wait()
         self._signal(signal.SIGKILL)
         self._writer.close()
+        if self._cell is not None:
+            self._board.ended(self._cell)
+            self._cell = None
 
     def _signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -32,17 +32,10 @@ class Load(Struct, frozen=True, tag="load"):
 
 
 class Go(Struct, frozen=True, tag="go"):
-    """Supervisor: you are this worker, with a lease that was asked for at this moment of the monotonic clock."""
+    """Supervisor: you are this worker, with a lease of so many seconds, whose end is on the board."""
 
     worker: int
     lease: float
-    sent_at: float
-
-
-class Renewed(Struct, frozen=True, tag="renewed"):
-    """Supervisor: the lease was prolonged, asked for at this moment of the monotonic clock."""
-
-    sent_at: float
 
 
 class Lost(Struct, frozen=True, tag="lost"):
@@ -56,7 +49,7 @@ class Drain(Struct, frozen=True, tag="drain"):
 
 
 FromChild = Hello | Failed | Worn | Load
-ToChild = Go | Renewed | Lost | Drain
+ToChild = Go | Lost | Drain
 
 _ENCODE = msgspec.json.Encoder().encode
 _FROM_CHILD: msgspec.json.Decoder[FromChild] = msgspec.json.Decoder(FromChild)

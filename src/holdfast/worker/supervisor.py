@@ -76,6 +76,7 @@ class Supervisor:
                 ward.kill()
             return
         self._stop.set()
+        self._say("stopping: nothing more is claimed")
         for ward in self._wards:
             ward.drain(self._drain)
 

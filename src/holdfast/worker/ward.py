@@ -21,7 +21,7 @@ from holdfast.model.worker import WorkerInfo
 from holdfast.worker.board import Begun, Board
 from holdfast.worker.child import LOST_CODE, MARGIN, answer_within
 from holdfast.worker.lifeline import die_with_parent, told
-from holdfast.worker.protocol import Drain, Failed, Go, Hello, Load, Lost, Renewed, ToChild, Worn, line, read_from_child
+from holdfast.worker.protocol import Drain, Failed, Go, Hello, Load, Lost, ToChild, Worn, line, read_from_child
 from holdfast.worker.slots import GRACE
 from holdfast.worker.source import Fleet
 
@@ -60,7 +60,6 @@ class Ward:
         self._board = Board.create(plan.cells)
         self._process: asyncio.subprocess.Process
         self._writer: asyncio.StreamWriter | None = None
-        self._deadline = 0.0
         self._told_to_end = False
         self._overdue: dict[JobId, Begun] = {}
         self.load = Load(0, 0)
@@ -130,8 +129,8 @@ class Ward:
         if entered is None:
             return
         worker, sent_at = entered
-        self._deadline = sent_at + self._lease * (1 - MARGIN)
-        self._tell(Go(worker, self._lease, sent_at))
+        self._trust_from(sent_at)
+        self._tell(Go(worker, self._lease))
         self.ready.set()
         renewing = asyncio.create_task(self._renew(fleet, worker))
         minding = asyncio.create_task(self._mind_the_lease())
@@ -176,16 +175,19 @@ class Ward:
                     await asyncio.sleep(self._lease / 15)
                     continue
                 if not alive:
-                    self._deadline = 0.0
+                    self._board.deadline = 0.0
                     await self._lost("the database says that the lease is gone")
                     return
-                self._deadline = sent_at + self._lease * (1 - MARGIN)
-                self._tell(Renewed(sent_at))
+                self._trust_from(sent_at)
                 break
+
+    def _trust_from(self, sent_at: float) -> None:
+        # Counted from when it was asked for, on a clock that all processes of a machine share.
+        self._board.deadline = sent_at + self._lease * (1 - MARGIN)
 
     async def _mind_the_lease(self) -> None:
         """A timer, not the answer of a renewal, tells when the handlers must stop: an answer may never come."""
-        while (left := self._deadline - time.monotonic()) > 0:  # noqa: ASYNC110 - a renewal moves the deadline
+        while (left := self._board.deadline - time.monotonic()) > 0:  # noqa: ASYNC110 - a renewal moves the deadline
             await asyncio.sleep(left)
         await self._lost("the lease could not be renewed in time")
 
@@ -224,7 +226,10 @@ class Ward:
     async def _account(self, fleet: Fleet, worker: WorkerId) -> None:
         """Report what the child can no longer report: what it had begun has crashed, the rest goes back."""
         code = await self._process.wait()
-        self._signal(signal.SIGKILL)  # whatever its handlers started
+        self._signal(signal.SIGKILL)  # whatever its handlers started, here and in processes of their own
+        for group in self._board.groups():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, signal.SIGKILL)
         begun = {each.job: each for each in self._board.begun()}
         crashed = not self._told_to_end and not self._overdue and code != LOST_CODE
         self.crashed_at_work = crashed and bool(begun)
