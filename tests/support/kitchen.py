@@ -205,6 +205,21 @@ def spawning(key: str = "", sleep: float = 0.0, *, ctx: SyncContext) -> str:
 
 
 @app.job
+async def stepping(key: str = "", *, ctx: Context) -> str:
+    """One step: what it does is noted, and so is what it gave."""
+    _note("start", ctx, key)
+
+    async def effect() -> int:
+        _note("effect", ctx, key)
+        return ctx.attempt
+
+    by = await ctx.step("once", effect)
+    _note(f"step of attempt {by}", ctx, key)
+    _note("end", ctx, key)
+    return key
+
+
+@app.job
 async def effect(key: str, sql: str, args: list[str], sleep: float = 0.0, *, ctx: Context) -> str:
     """One write in the engine's own database, once, whatever happens to the worker."""
     _note("start", ctx, key)

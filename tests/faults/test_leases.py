@@ -1,0 +1,64 @@
+"""Nodes that die or freeze while they hold jobs, and the nodes that take over."""
+
+import asyncio
+from signal import SIGCONT, SIGKILL, SIGSTOP
+
+from tests.support.scene import KINDS
+
+LEASE = 2.0
+
+
+async def test_jobs_of_a_killed_node_are_run_by_another(scene):
+    """F01, S1, S8: all that it held, begun or not; each is started once more, and an attempt is spent."""
+    first = scene.node(lease=LEASE, queues="default:3")
+    for kind in KINDS:
+        await scene.submit(kind, kind, sleep=4)
+    for n in range(5):
+        await scene.submit(f"behind-{n}")
+    for kind in KINDS:
+        await scene.starts(kind)
+    first.signal_all(SIGKILL)
+    scene.node(lease=LEASE)
+    await scene.becomes("succeeded")
+    await scene.workers(1)
+    for kind in KINDS:
+        job = await scene.job(kind)
+        assert (job.attempts, job.releases, scene.ledger.count("start", kind)) == (2, 0, 2)
+        assert scene.ledger.count("end", kind) == 1
+        assert [each.outcome for each in await scene.attempts(kind)] == ["lease_expired"]
+    assert all(times == 1 for key, times in scene.ledger.per_key("start").items() if key.startswith("behind"))
+
+
+async def test_a_node_that_was_frozen_beyond_its_lease_changes_nothing_when_it_wakes(scene):
+    """F03, S6, S7: its job runs elsewhere once more; the zombie goes on for a moment, but can report nothing."""
+    zombie = scene.node(lease=LEASE)
+    await scene.submit("job", "thread", sleep=1.0)
+    await scene.starts("job")
+    (worker,) = await scene.workers(1)
+    zombie.signal_all(SIGSTOP)
+    scene.node(lease=LEASE)
+    (settled,) = await scene.becomes("succeeded", "job")
+    await asyncio.sleep(2 * LEASE)  # frozen for three leases: the length of the fault, not a guess
+    zombie.signal_all(SIGCONT)
+    await scene.gone(worker.info.pid)
+    await scene.workers(2)
+    assert await scene.job("job") == settled
+    assert (settled.attempts, settled.fence) == (2, 2)
+    assert settled.worker != worker.info.id
+    assert scene.ledger.count("start", "job") == 2
+    await scene.submit("after")
+    await scene.becomes("succeeded", "after")
+
+
+async def test_nodes_that_start_take_nothing_from_one_that_works(scene):
+    """L4: only leases that ran out are taken back, never because somebody starts."""
+    scene.node(lease=LEASE)
+    for kind in KINDS:
+        await scene.submit(kind, kind, sleep=6)
+    for kind in KINDS:
+        await scene.starts(kind)
+    for _ in range(3):
+        scene.node(lease=LEASE)
+    await scene.workers(4)
+    await scene.becomes("succeeded")
+    assert set(scene.ledger.per_key("start").values()) == {1}

@@ -1,0 +1,42 @@
+"""A worker process is killed at each point of a job's way through it, and another node takes over."""
+
+import pytest
+
+from holdfast.failpoints import POINTS
+
+STARTED_TWICE = {"before_step_commit", "after_step_commit", "before_settle"}
+"""Points between the handler's start and the commit of what came of it."""
+
+
+@pytest.mark.parametrize("point", sorted(POINTS))
+async def test_a_job_survives_a_kill_at(scene, point):
+    """F02, P06, S1, S12: the job succeeds once; a handler or a step that was not recorded runs again, no other."""
+    node = scene.node(lease=1.0, environment={"HOLDFAST_FAILPOINT": f"{point}:1:kill"})
+    await scene.submit("job", "stepping", max_attempts=10)
+    await scene.says(node, "ended by signal SIGKILL")
+    node.end()  # its next process would be killed at the same point
+    killed_in = {entry.pid for entry in scene.ledger.entries()}
+    if point != "after_settle":
+        scene.node()
+    (job,) = await scene.becomes("succeeded", "job")
+
+    starts, effects = scene.ledger.count("start"), scene.ledger.count("effect")
+    assert scene.ledger.count("end") == starts - len(killed_in & _without_end(scene.ledger))
+    if point == "after_settle":
+        assert (starts, effects, job.attempts) == (1, 1, 1)
+    elif point in STARTED_TWICE:
+        assert starts == job.fence >= 2
+        # A handler that ended is not to blame for what its process comes to before that is reported.
+        assert (job.attempts, job.releases) == ((1, starts - 1) if point == "before_settle" else (starts, 0))
+    else:  # claimed, never started there
+        assert not killed_in
+        assert (starts, effects) == (1, 1)
+    if point == "before_step_commit":
+        assert effects == starts  # not recorded, so done again: at least once
+    else:
+        assert effects == 1
+        assert {entry.event for entry in scene.ledger.entries()} >= {"step of attempt 1"} or starts == 1
+
+
+def _without_end(ledger):
+    return {entry.pid for entry in ledger.entries("start")} - {entry.pid for entry in ledger.entries("end")}

@@ -1,0 +1,92 @@
+"""Nodes that are told to end."""
+
+from signal import SIGTERM
+
+import pytest
+
+from tests.support.long import LONG
+from tests.support.scene import KINDS
+
+
+async def test_running_jobs_finish_and_nothing_more_is_claimed(scene):
+    """F04: told to end, a node finishes what runs, leaves the rest ready, and departs."""
+    node = scene.node(queues="default:3", drain=60)
+    for kind in KINDS:
+        await scene.submit(kind, kind, sleep=3)
+    for kind in KINDS:
+        await scene.starts(kind)
+    for n in range(5):
+        await scene.submit(f"behind-{n}")
+    node.signal(SIGTERM)
+    assert node.wait() == 0
+    await scene.becomes("succeeded", *KINDS)
+    for n in range(5):
+        job = await scene.job(f"behind-{n}")
+        assert (job.status, job.attempts) == ("ready", 0)
+    assert set(scene.ledger.per_key("start")) == set(KINDS)
+    await scene.workers(0)
+    assert "every unfinished job was handed back" in node.log
+
+
+async def test_what_does_not_finish_is_handed_back_and_runs_elsewhere_at_once(scene):
+    """F04: no attempt is spent, and no lease is waited for: this one is far longer than the test's patience."""
+    node = scene.node(lease=600, drain=0)
+    for kind in KINDS:
+        await scene.submit(kind, kind, sleep=3)
+    for kind in KINDS:
+        await scene.starts(kind)
+    node.signal(SIGTERM)
+    assert node.wait() == 0
+    scene.node(lease=600)
+    await scene.becomes("succeeded")
+    for kind in KINDS:
+        job = await scene.job(kind)
+        assert (job.attempts, job.releases, scene.ledger.count("start", kind)) == (1, 1, 2)
+        assert await scene.attempts(kind) == []
+    assert [scene.ledger.count("end", kind) for kind in KINDS] == [1, 1, 1]
+    await scene.workers(1)
+
+
+@pytest.mark.databases("sqlite")
+async def test_a_second_signal_hastens(scene):
+    """F04: what still runs is handed back without waiting for the end of the drain."""
+    node = scene.node(drain=3600)
+    for kind in KINDS:
+        await scene.submit(kind, kind, sleep=3600)
+        await scene.starts(kind)
+    node.signal(SIGTERM)
+    await scene.says(node, "waiting for 3 running jobs")
+    node.signal(SIGTERM)
+    assert node.wait() == 0
+    for kind in KINDS:
+        job = await scene.job(kind)
+        assert (job.status, job.attempts, job.releases) == ("ready", 0, 1)
+    await scene.workers(0)
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize("kind, action", [("async", "block"), ("thread", "hold_gil")])
+@pytest.mark.parametrize("signals", [pytest.param(1, marks=pytest.mark.skipif(not LONG, reason="long")), 2])
+async def test_a_blocked_handler_does_not_keep_a_node_from_ending(scene, kind, action, signals):
+    """F04: its process is killed after the drain, or at a second signal, and the job is handed back."""
+    node = scene.node(lease=600, drain=1)
+    await scene.submit("stuck", kind, action=action, amount=3600)
+    await scene.starts("stuck")
+    node.signal(SIGTERM)
+    await scene.says(node, "stopping")
+    if signals > 1:
+        node.signal(SIGTERM)
+    assert node.wait() == 0
+    job = await scene.job("stuck")
+    assert (job.status, job.attempts, job.releases) == ("ready", 0, 1)
+    await scene.workers(0)
+
+
+@pytest.mark.databases("sqlite")
+async def test_a_node_that_is_told_to_end_while_it_starts_ends(scene):
+    """F04: whatever it has got to, it leaves nothing behind."""
+    node = scene.node()
+    await scene.says(node, "ends in good order")
+    node.signal(SIGTERM)
+    assert node.wait() == 0
+    await scene.workers(0)

@@ -1,0 +1,5 @@
+"""Proofs that take long run only when asked for: HOLDFAST_LONG_TESTS=1."""
+
+import os
+
+LONG = os.environ.get("HOLDFAST_LONG_TESTS", "") not in ("", "0")
