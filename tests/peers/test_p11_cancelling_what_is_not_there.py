@@ -1,0 +1,24 @@
+"""P11: arq#485: the abort of a job that was not there killed a later job of the same id."""
+
+from holdfast.model.ids import new_job_id
+
+
+async def test_cancelling_an_unknown_job_leaves_no_trace(scene):
+    unknown = new_job_id()
+    assert await scene.engine.cancel([unknown], reason="not there") == set()
+    assert await scene.engine.counts() == []
+    scene.node()
+    await scene.submit("job")
+    await scene.becomes("succeeded", "job")
+
+
+async def test_cancelling_a_finished_job_leaves_no_trace(scene):
+    node = scene.node()
+    done = await scene.submit("job")
+    (before,) = await scene.becomes("succeeded", "job")
+    assert await scene.engine.cancel([done], reason="too late") == set()
+    assert await scene.job("job") == before
+    await scene.submit("next")
+    await scene.becomes("succeeded", "next")
+    assert set(scene.ledger.per_key("start").values()) == {1}
+    assert node.alive()

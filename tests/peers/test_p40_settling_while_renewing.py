@@ -1,0 +1,39 @@
+"""P40: silo#399, lion-reader#917: a heartbeat under way while a job was settled gave a false alarm or stole it."""
+
+import asyncio
+
+from holdfast.model.job import Held, JobSpec
+from holdfast.model.outcome import Report, Succeeded
+from holdfast.model.time import seconds
+from tests.support.builders import a_worker
+
+JOBS = 10_000
+LOT = 250
+
+
+async def test_ten_thousand_settles_with_renewals_under_way_raise_no_false_alarm(scene):
+    """In this process: renewals follow each other without a pause, from before the first claim to the last settle."""
+    engine, worker = scene.engine, a_worker()
+    await engine.register(worker, seconds(60))
+    await engine.submit_many([JobSpec(type="sink", payload={})] * JOBS)
+    claims, renewals, ended = engine.claims(worker.id, ["default"]), [], asyncio.Event()
+
+    async def renew():
+        while not ended.is_set():
+            renewals.append(await engine.renew(worker.id, seconds(60)))
+
+    renewing = asyncio.create_task(renew())
+    settled, false_alarms = 0, 0
+    while settled < JOBS:
+        jobs = await claims.claim(LOT)
+        halves = jobs[::2], jobs[1::2]
+        lots = [[Report(job, Succeeded(b"null")) for job in half] for half in halves if half]
+        lost = await engine.lost([Held(job.id, job.fence, worker.id) for job in jobs])
+        done = await asyncio.gather(*[engine.settle_many(lot) for lot in lots])
+        false_alarms += len(lost) + len(jobs) - sum(len(each) for each in done)
+        settled += len(jobs)
+    ended.set()
+    await renewing
+    assert false_alarms == 0
+    assert len(renewals) > 20
+    assert all(renewals)
