@@ -31,6 +31,7 @@ from holdfast.config import load  # noqa: E402
 from tests.support.servers import Server, running  # noqa: E402
 
 TARGET = 0.75
+_LEFT = "SELECT 1 FROM holdfast_live LIMIT 1"
 _SPAN = "SELECT count(*), min(started_at), max(finished_at) FROM holdfast_history"
 
 
@@ -79,7 +80,7 @@ async def measure(url: str, jobs: int, rounds: int, slots: int) -> bool:
                     async with ground.in_service():
                         await measures.drain(ground.engine, jobs, progress=measures.quiet)
                 else:
-                    await _work(console, url, jobs, contender.processes, slots)
+                    await _work(console, url, contender.processes, slots)
                 rates.append(await _rate(console))
                 await ground.wipe()
         await console.aclose()
@@ -94,7 +95,7 @@ async def measure(url: str, jobs: int, rounds: int, slots: int) -> bool:
     return met
 
 
-async def _work(console: Console, url: str, jobs: int, processes: int, slots: int) -> None:
+async def _work(console: Console, url: str, processes: int, slots: int) -> None:
     """Have a node drain it, and end it in good order."""
     variables = {**os.environ, "HOLDFAST_DATABASE_URL": url, "PYTHONPATH": os.pathsep.join([str(ROOT / "src")])}
     node = subprocess.Popen(  # noqa: ASYNC220 - nothing else is done meanwhile
@@ -103,10 +104,10 @@ async def _work(console: Console, url: str, jobs: int, processes: int, slots: in
         cwd=ROOT / "bench", env=variables, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     try:
-        while (await console.rows(_SPAN))[0][0] < jobs:
+        while await console.rows(_LEFT):
             if node.poll() is not None:
                 raise RuntimeError(f"the worker ended with code {node.returncode}")
-            await asyncio.sleep(1)
+            await asyncio.sleep(0.5)
         node.send_signal(signal.SIGTERM)
         await asyncio.to_thread(node.wait)
     finally:

@@ -37,10 +37,11 @@ class Settler:
 
     def put(self, job: Job, outcome: Outcome) -> None:
         """Report this soon; does not wait."""
+        if not self._outbox:
+            self._quiet.clear()
+            self._news.set()
         self._outbox.append(Report(job, outcome))
         self.pending.add(job.id)
-        self._quiet.clear()
-        self._news.set()
 
     async def run(self) -> None:
         """Report until cancelled."""
