@@ -66,7 +66,7 @@ async def test_an_exit_that_no_caller_can_catch_ends_the_process_though_threads_
     scene.node()
     await scene.submit("slow", "thread", sleep=600, max_attempts=1)
     await scene.starts("slow")
-    await scene.submit("poison", action="exit_in_task", amount=3)
+    await scene.submit("poison", action="exit_in_task", amount=3, sleep=0.1, max_attempts=3)
     await scene.becomes("dead", "slow")
     assert "exit code 3" in (await scene.attempts("slow"))[0].error.message
     await scene.submit("after")

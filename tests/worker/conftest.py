@@ -170,8 +170,8 @@ def at_work(app, script, runner):
     @asynccontextmanager
     async def working(size=2, *, most_ahead=1_000, poll=0.05):
         worn = []
-        settler = Settler(script)
         board = Board.create(64)
+        settler = Settler(script, board)
         slots = Slots(
             "default", size, claims=script, held_here=lambda: script.held_by(WORKER, 1_000), subscription=script,
             runner=runner(), settler=settler, board=board, most_ahead=most_ahead, poll=poll, worn=worn.append,

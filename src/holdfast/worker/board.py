@@ -12,7 +12,7 @@ import mmap
 import os
 import struct
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from uuid import UUID
 
@@ -65,16 +65,29 @@ class Board:
     def deadline(self, moment: float) -> None:
         _DEADLINE.pack_into(self._memory, 0, moment)
 
-    def begin(self, job: JobId, fence: int, since: float, timeout: Duration | None) -> int:
-        """A handler starts: the cell it is noted in."""
+    def begin(self, job: JobId, fence: int, since: float, timeout: Duration | None) -> int | None:
+        """A handler starts: the cell it is noted in, if one is free."""
+        if not self._free:
+            return None
         cell = self._free.pop()
         _CELL.pack_into(self._memory, _cell_at(cell), job.bytes, fence, since, timeout or 0)
         return cell
 
     def end(self, cell: int) -> None:
-        """The attempt is over."""
+        """The attempt is over, and that is recorded."""
         _CELL.pack_into(self._memory, _cell_at(cell), b"", 0, 0.0, 0)
         self._free.append(cell)
+
+    def clear(self, cells: Iterable[int | None]) -> None:
+        """The same for many, some of which may stand nowhere."""
+        for cell in cells:
+            if cell is not None:
+                self.end(cell)
+
+    def stop_timing(self, cell: int) -> None:
+        """The handler has ended: however long its outcome takes to be recorded, it is not overdue."""
+        job, fence, since, _ = _CELL.unpack_from(self._memory, _cell_at(cell))
+        _CELL.pack_into(self._memory, _cell_at(cell), job, fence, since, 0)
 
     def begun(self) -> Iterator[Begun]:
         """The jobs whose handlers have begun and not ended."""

@@ -9,6 +9,7 @@ from holdfast.errors import HoldfastError, Rejected
 from holdfast.failpoints import reach
 from holdfast.model.job import Job
 from holdfast.model.outcome import Failed, Failure, Outcome, Report
+from holdfast.worker.board import Board
 from holdfast.worker.source import Source
 
 if TYPE_CHECKING:
@@ -21,10 +22,13 @@ _LONGEST_PAUSE = 2.0
 class Settler:
     """Keeps every outcome until it is accepted, or until the lease is gone and it would be refused anyway."""
 
-    def __init__(self, source: Source, *, width: int = 2) -> None:
+    def __init__(self, source: Source, board: Board | None = None, *, width: int = 2) -> None:
         self._source = source
+        self._board = board
         self._width = width
         self._outbox: list[Report] = []
+        self._cells: list[int | None] = []
+        """Where on the board each of them stands: as long as it is not accepted, a crash would undo it."""
         self._news = asyncio.Event()
         self._under_way = 0
         self._quiet = asyncio.Event()
@@ -35,12 +39,13 @@ class Settler:
         self.refused = 0
         """Outcomes that came too late: the job had been taken away."""
 
-    def put(self, job: Job, outcome: Outcome) -> None:
-        """Report this soon; does not wait."""
+    def put(self, job: Job, outcome: Outcome, cell: int | None = None) -> None:
+        """Report this soon, and clear its cell of the board then; does not wait."""
         if not self._outbox:
             self._quiet.clear()
             self._news.set()
         self._outbox.append(Report(job, outcome))
+        self._cells.append(cell)
         self.pending.add(job.id)
 
     async def run(self) -> None:
@@ -59,6 +64,7 @@ class Settler:
         """The lease is gone: what is not reported would be refused."""
         self._dropped = True
         self._outbox.clear()
+        self._cells.clear()
 
     async def _report(self) -> None:
         while True:
@@ -69,9 +75,12 @@ class Settler:
                 await self._news.wait()
                 continue
             batch, self._outbox = self._outbox[:BATCH], self._outbox[BATCH:]
+            cells, self._cells = self._cells[:BATCH], self._cells[BATCH:]
             self._under_way += 1
             try:
                 await self._until_accepted(batch)
+                if self._board is not None:
+                    self._board.clear(cells)
             finally:
                 self._under_way -= 1
                 self.pending.difference_update([report.job.id for report in batch])

@@ -282,11 +282,13 @@ class Slots:
         if run.over:  # its slot was given up; the handler came back after all
             return
         run.over = True
-        if run.cell is not None:
-            self._board.end(run.cell)
         del self._runs[run.job.id]
         if outcome is not None:
-            self._settler.put(run.job, outcome)
+            if run.cell is not None and run.timeout is not None:
+                self._board.stop_timing(run.cell)
+            self._settler.put(run.job, outcome, run.cell)
+        elif run.cell is not None:
+            self._board.end(run.cell)
         self._done += 1
         if not self._runs:
             self._empty.set()

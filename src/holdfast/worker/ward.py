@@ -67,7 +67,7 @@ class Ward:
         """Set when one of its slots is lost for good."""
         self.ready = asyncio.Event()
         self.crashed_at_work = False
-        """It ended while handlers were at work: one of them is to blame, not how it was started."""
+        """It ended with jobs begun and not recorded: one of them is to blame, not how it was started."""
 
     @property
     def pid(self) -> int:

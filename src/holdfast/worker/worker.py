@@ -44,7 +44,7 @@ class Worker:
         warn: Callable[[str, float], None],
     ) -> None:
         self._source = source
-        self._settler = Settler(source)
+        self._settler = Settler(source, board)
         self._processes = processes
         self._threads = ThreadPoolExecutor(max_workers=sum(queues.values()), thread_name_prefix="holdfast handler")
         self._watch = LoopWatch(registry, warn)
