@@ -1,4 +1,4 @@
-"""Nodes that are told to end."""
+"""Nodes that are told to end. Two of the cases wait long, and run only with HOLDFAST_LONG_TESTS=1."""
 
 from signal import SIGTERM
 

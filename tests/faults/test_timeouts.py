@@ -1,10 +1,14 @@
 """Handlers that take too long and will not stop. On SQLite only: no database has a part in this.
 
-After its timeout a handler is told to end; some seconds later its slot is given up: these tests wait for that.
+After its timeout a handler is told to end; some seconds later its slot is given up: these tests wait for that. One of
+them runs only with HOLDFAST_LONG_TESTS=1.
 """
 
 import pytest
 
+from tests.support.long import LONG
+
+only_long = pytest.mark.skipif(not LONG, reason="long")
 pytestmark = pytest.mark.databases("sqlite")
 
 
@@ -65,7 +69,7 @@ async def test_a_process_that_does_not_stop_is_killed(scene):
     assert "replaced" not in node.log
 
 
-@pytest.mark.parametrize("kind, action", [("async", "spin"), ("thread", "hold_gil")])
+@pytest.mark.parametrize("kind, action", [("async", "spin"), pytest.param("thread", "hold_gil", marks=only_long)])
 async def test_a_handler_that_blocks_its_whole_process_is_ended_at_its_timeout_all_the_same(scene, kind, action):
     """P26, F33: neither the loop nor a thread there can act on the timeout: the supervisor does.
 

@@ -16,6 +16,7 @@ def test_leases_are_renewed_at_a_third_of_them(lease, tmp_path):
     assert settings.renewal * 3 <= settings.lease
 
 
+@pytest.mark.databases("postgres")
 async def test_a_lease_never_comes_near_its_end_while_the_processors_are_busy(scene):
     """L4: by the database's clock, over two leases, with an endless loop beside it."""
     node = scene.node(lease=LEASE)
