@@ -18,8 +18,8 @@ QUANTUM = 10
 MOST_SHARES = 500
 """How many lanes one claim visits at most."""
 
-FLOOR_TRAIL = 0.2
-"""Seconds a floor stays behind what was claimed: longer than a commit takes, so that few are hidden by it."""
+FLOOR_TRAIL = 0.05
+"""Seconds a floor stays behind what was claimed: longer than most commits take. News of a later one lower the floor."""
 
 SWEEP_EVERY = 1.0
 """Seconds between looks at all lanes without floors, at the least."""
@@ -40,9 +40,9 @@ class _Floor:
 
     __slots__ = ("at", "next", "next_since")
 
-    def __init__(self) -> None:
-        self.at = 0
-        self.next = 0
+    def __init__(self, at: int = 0) -> None:
+        self.at = at
+        self.next = at
         self.next_since = -math.inf
 
     def advance(self, furthest: int, now: float) -> None:
@@ -90,8 +90,10 @@ class Rotation:
     def heard(self, news: Iterable[News]) -> None:
         """Jobs became ready: the lane takes part from now on, from that position at the latest."""
         for lane, seq in news:
-            self._add(lane)
-            if floor := self._floors.get(lane):
+            if self._add(lane):
+                # It was empty as far as is known: what lies before can only be what was claimed, until a sweep tells.
+                self._floors[lane] = _Floor(seq - 1)
+            elif floor := self._floors.get(lane):
                 floor.lower(seq)
 
     def look_again(self) -> None:
@@ -161,15 +163,19 @@ class Rotation:
         if self._visited.pop(turn, None) and turn in self._priorities:
             (self._order.appendleft if first else self._order.append)(turn)
 
-    def _add(self, lane: Lane) -> None:
+    def _add(self, lane: Lane) -> bool:
+        """Have a lane take part; whether it did not before."""
         turn = (lane.queue, lane.tenant)
         known = self._priorities.get(turn)
         if known is None:
             self._priorities[turn] = [lane.priority]
             if turn not in self._visited:
                 self._order.append(turn)
-        elif lane.priority not in known:
-            insort(known, lane.priority, key=neg)
+            return True
+        if lane.priority in known:
+            return False
+        insort(known, lane.priority, key=neg)
+        return True
 
     def _drop(self, lane: Lane) -> None:
         turn = (lane.queue, lane.tenant)

@@ -14,6 +14,8 @@ from holdfast.store.port import Retention
 DAYS_AHEAD = 3
 _DAY = 86_400_000_000
 _VACUUM_EVERY = 3.0
+_VACUUM_SELDOM = 60.0
+"""Seconds between vacuums while they can remove nothing, since somebody holds an old snapshot."""
 _VACUUM_DEAD = 5_000
 """Dead rows below which a vacuum is not worth its cost."""
 _DAYS_EVERY = 600.0
@@ -28,13 +30,14 @@ class Upkeep:
         self._pool = pool
         self._next_days = 0.0
         self._next_vacuum = 0.0
+        self._vacuum_pause = _VACUUM_EVERY
 
     async def tend(self, rule: Retention) -> None:
         """Whatever is due."""
         now = time.monotonic()
         if now >= self._next_vacuum:
-            self._next_vacuum = now + _VACUUM_EVERY
             await self._vacuum()
+            self._next_vacuum = time.monotonic() + self._vacuum_pause
         if now >= self._next_days:
             self._next_days = now + _DAYS_EVERY
             await self.make_days()
@@ -63,10 +66,9 @@ class Upkeep:
 
     async def _vacuum(self) -> None:
         async with self._pool.acquire() as connection:
-            dead = await connection.fetchval(
-                "SELECT n_dead_tup FROM pg_stat_user_tables WHERE relid = 'holdfast_live'::regclass"
-            )
-            if (dead or 0) < _VACUUM_DEAD:
+            dead = await _dead_rows(connection)
+            if dead < _VACUUM_DEAD:
+                self._vacuum_pause = _VACUUM_EVERY
                 return
             mine = await connection.fetchval(
                 "INSERT INTO holdfast_upkeep (name, done_at) "
@@ -77,6 +79,15 @@ class Upkeep:
             )
             if mine:
                 await _try(connection, "VACUUM (TRUNCATE off, INDEX_CLEANUP on) holdfast_live")
+                useless = await _dead_rows(connection) > dead // 2
+                self._vacuum_pause = min(_VACUUM_SELDOM, 2 * self._vacuum_pause) if useless else _VACUUM_EVERY
+
+
+async def _dead_rows(connection: asyncpg.Connection) -> int:
+    rows: int | None = await connection.fetchval(
+        "SELECT n_dead_tup FROM pg_stat_user_tables WHERE relid = 'holdfast_live'::regclass"
+    )
+    return rows or 0
 
 
 async def _make_day(connection: asyncpg.Connection, day: int) -> None:
