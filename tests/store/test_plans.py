@@ -355,17 +355,22 @@ async def test_what_runs_all_the_time_rides_its_index_on_postgresql(store, held,
 
 
 @pytest.mark.databases("postgres")
-async def test_a_plan_made_while_the_table_was_empty_is_as_good(database_url):
-    """A statement stays planned for as long as its connection lives, and the table may have filled meanwhile."""
+@pytest.mark.parametrize("vacuum", ["VACUUM (ANALYZE)", "VACUUM (ANALYZE, TRUNCATE off)"])
+async def test_a_plan_made_while_the_table_was_empty_is_as_good(database_url, vacuum):
+    """A statement stays planned for as long as its connection lives, and the table may have filled meanwhile.
+
+    The register of workers is small at any time: by which of its indexes a worker is found does not matter.
+    """
     store = await open_store(database_url)
     try:
         async with Console(database_url) as console:
             held = await hold(store, await enter(store), n=BATCH)
             await console.run("DELETE FROM holdfast_live")
-            await console.run("VACUUM ANALYZE holdfast_live")
+            await console.run(f"{vacuum} holdfast_live")
         for name, hot in HOT.items():
+            either = {WORKERS, EXPIRY} if {WORKERS, EXPIRY} & set(hot.postgres) else set()
             for plan in await plans_of(store, name, held, analyze=False):
-                plan.check_riding(hot.postgres)
+                plan.check_riding(set(hot.postgres) | either)
     finally:
         await store.aclose()
 
