@@ -82,6 +82,8 @@ class NoopWorker:
                 await self._room.wait()
             self._claimed += slots  # before the answer is there, so that the other task does not count on them too
             try:
+                # Taken in while it is fresh: old news would have the claim search among what is long claimed.
+                self._claims.heard(await self._subscription.wait(0))
                 jobs = await self._claims.claim(slots)
             finally:
                 self._claimed -= slots

@@ -28,6 +28,10 @@ SWEEP_SHARE = 50
 """A look at all lanes happens no more often than this many times what it costs."""
 
 
+CHEAP_SWEEP = 0.05
+"""Seconds: a look that took no longer may be repeated at once, when something is known to have become ready."""
+
+
 class Taken(NamedTuple):
     """What a claim took from one lane: how many jobs, and the furthest position."""
 
@@ -71,6 +75,7 @@ class Rotation:
         self._floors: dict[Lane, _Floor] = {}
         self._per_visit = float(QUANTUM)
         self._next_sweep = -math.inf
+        self._earliest_sweep = -math.inf
         self._rest: dict[_Turn, int] = {}
 
     def __len__(self) -> int:
@@ -86,6 +91,7 @@ class Rotation:
             self._add(lane)
         self._floors.clear()
         self._next_sweep = now + max(SWEEP_EVERY, SWEEP_SHARE * cost)
+        self._earliest_sweep = now + (SWEEP_SHARE * cost if cost > CHEAP_SWEEP else 0.0)
 
     def heard(self, news: Iterable[News]) -> None:
         """Jobs became ready: the lane takes part from now on, from that position at the latest."""
@@ -97,8 +103,8 @@ class Rotation:
                 floor.lower(seq)
 
     def look_again(self) -> None:
-        """Something became ready, it is not known where."""
-        self._next_sweep = -math.inf
+        """Something became ready, it is not known where: look for it, at once unless the last look was costly."""
+        self._next_sweep = min(self._next_sweep, self._earliest_sweep)
 
     def allot(self, slots: int) -> list[Share]:
         """The next lanes in turn. Together they may offer more than `slots`; the claim stops there."""

@@ -165,6 +165,8 @@ class Slots:
                         await self._room.wait()
                 continue
             try:
+                # Taken in while it is fresh: old news would have the claim search among what is long claimed.
+                self._claims.heard(await self._subscription.wait(0))
                 jobs = await self._claims.claim(want)
                 if not jobs:
                     pause = self._poll if not self._looks else min(self._poll, self._looks[0] - time.monotonic())
