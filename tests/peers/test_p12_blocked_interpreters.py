@@ -1,47 +1,42 @@
 """P12: dramatiq#692, bullmq#3183: a busy loop or a C extension kept heartbeats from being sent; the job ran twice."""
 
-import pytest
-
 from tests.support.eventually import eventually
+from tests.support.scene import KINDS
 
 LEASE = 1.5
 
 
-@pytest.mark.databases("sqlite")
-@pytest.mark.parametrize("kind", ["async", "thread"])
-async def test_a_handler_that_holds_the_interpreter_for_five_leases_starts_once(scene, kind):
+async def test_handlers_that_hold_the_interpreter_for_five_leases_start_once(scene):
     """F29, L4: the lease is kept, what is beside it waits or goes on, and nothing runs twice."""
-    await scene.submit("in a process", "process", action="hold_gil", amount=5 * LEASE)
-    await _runs_once(scene, kind, "hold_gil")
+    await _run_once(scene, "hold_gil", KINDS)
 
 
-async def test_a_handler_that_blocks_the_loop_for_five_leases_starts_once_and_is_named(scene, request):
+async def test_a_handler_that_blocks_the_loop_for_five_leases_starts_once_and_is_named(scene):
     """F28, L4: leases are renewed by the supervisor, whatever the worker does."""
-    if scene.url.startswith("mysql"):
-        reason = (
-            "a claim keeps its worker's row locked between two messages, and a blocked loop does not send the second"
-        )
-        request.applymarker(pytest.mark.xfail(reason=reason, raises=AssertionError, strict=False))
-    node = await _runs_once(scene, "async", "block")
+    (node,) = await _run_once(scene, "block", ["async"])
     assert "handler 'sink' has blocked the event loop" in node.log
 
 
-async def _runs_once(scene, kind, action):
-    blocked = scene.node(lease=LEASE)
-    await scene.submit("beside", "thread", sleep=1)
-    await scene.submit("blocking", kind, action=action, amount=5 * LEASE)
-    await scene.starts("blocking")
-    scene.node(lease=LEASE)
+async def _run_once(scene, action, kinds):
+    """On a node each, with other jobs beside and behind them, and another node that would take them over."""
+    nodes = [scene.node(lease=LEASE, queues=f"{kind}:10") for kind in kinds]
+    for kind in kinds:
+        await scene.submit(f"beside {kind}", "thread", queue=kind, sleep=1)
+        await scene.submit(kind, kind, queue=kind, action=action, amount=5 * LEASE)
+    for kind in kinds:
+        await scene.starts(kind)
+    scene.node(lease=LEASE, queues=",".join(f"{kind}:10" for kind in kinds))
     for n in range(5):
-        await scene.submit(f"later-{n}")
+        for kind in kinds:
+            await scene.submit(f"later {n} {kind}", queue=kind)
 
     async def over():
-        return scene.ledger.count("end", "blocking") or scene.ledger.count("start", "blocking") > 1
+        return all(scene.ledger.count("end", kind) or scene.ledger.count("start", kind) > 1 for kind in kinds)
 
     await eventually(over)
-    assert scene.ledger.count("start", "blocking") == 1, scene.logs()
+    assert {kind: scene.ledger.count("start", kind) for kind in kinds} == dict.fromkeys(kinds, 1), scene.logs()
     jobs = await scene.becomes("succeeded")
     assert set(scene.ledger.per_key("start").values()) == {1}
     assert {(job.attempts, job.fence) for job in jobs} == {(1, 1)}
-    assert "lease" not in blocked.log
-    return blocked
+    assert not [node.log for node in nodes if "lease" in node.log]
+    return nodes

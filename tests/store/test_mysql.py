@@ -48,7 +48,7 @@ async def explain(store, name, **parameters):
     """The plan of a named statement: (table, key, extra) of each row."""
 
     async def plan(tx):
-        (shown,) = await tx.send("EXPLAIN " + tx.text(name, **parameters))
+        _, shown = await tx.send("SET @holdfast_lease = 7", "EXPLAIN " + tx.text(name, **parameters))
         return shown.rows
 
     rows = await store.run(plan)
@@ -306,6 +306,57 @@ async def test_a_claim_over_many_lanes_locks_in_all_of_them(store):
     assert len(mine) == len(others) == 5
     assert not {job.id for job in mine} & {job.id for job in others}
     assert sorted(job.tenant for job in mine) == sorted(job.tenant for job in others) == [lane.tenant for lane in lanes]
+
+
+async def claim_and_meanwhile(run, worker, meanwhile):
+    """Claim, and do something between the message that locks jobs and the one that takes them."""
+
+    async def work(tx):
+        send_last = tx.send_last
+
+        async def later(*texts):
+            await meanwhile()
+            return await send_last(*texts)
+
+        tx.send_last = later
+        return await tx.claim(worker, [share()], 10, None)
+
+    return await run(work)
+
+
+@pytest.mark.parametrize("how", ["single", "run"])
+async def test_a_claim_whose_worker_falls_silent_does_not_hold_up_the_renewal_of_its_lease(store, how):
+    """P12, F28: its event loop may be blocked between two messages, while its supervisor renews."""
+    await put(store, a_job())
+    worker = await enter(store)
+    renewed = []
+
+    async def renew():
+        renewed.append(await store.single(lambda tx: tx.renew(worker, seconds(60))))
+
+    assert len(await claim_and_meanwhile(getattr(store, how), worker, renew)) == 1
+    assert renewed == [True]
+
+
+@pytest.mark.parametrize("how", ["single", "run"])
+@pytest.mark.parametrize("end", ["runs out", "is struck"])
+async def test_a_claim_takes_nothing_when_its_lease_is_lost_between_its_messages(store, console, how, end):
+    """P12, S6: and what it had locked is there for others."""
+    job = a_job()
+    await put(store, job)
+    worker, other = await enter(store), await enter(store)
+
+    async def lose():
+        if end == "runs out":
+            await console.run(f"UPDATE holdfast_workers SET expires_at = 1 WHERE id = {worker}")
+        else:
+            assert await store.run(lambda tx: tx.depart(worker))
+
+    assert await claim_and_meanwhile(getattr(store, how), worker, lose) == []
+    assert await noted(console) == []
+    found = await read(store, job)
+    assert (found.status, found.fence, found.attempts, found.worker) == (Status.READY, 0, 0, None)
+    assert [held.fence for held in await take(store, other)] == [1]
 
 
 async def test_a_claim_over_shallow_lanes_looks_on_until_it_is_full(store):

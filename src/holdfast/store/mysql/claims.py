@@ -7,7 +7,7 @@ from holdfast.model.ids import WorkerId
 from holdfast.model.job import Job
 from holdfast.model.time import Instant, seconds
 from holdfast.store.codec import Row, job_of
-from holdfast.store.mysql.literal import items, values
+from holdfast.store.mysql.literal import items
 from holdfast.store.mysql.moves import MovesTx, parts
 
 _ID = 16
@@ -25,12 +25,11 @@ _NAMES = ("of_worker", "of_id", "of_fence")
 class ClaimsTx(MovesTx):
     """The part of a transaction that knows what was claimed."""
 
-    def note_claim(self, worker: WorkerId, at: Instant, taken: Sequence[tuple[bytes, int]]) -> None:
-        """Remember which jobs a worker took, by their ids and fences."""
+    def claim_note(self, worker: WorkerId, at: Instant, taken: Sequence[tuple[bytes, int]]) -> str:
+        """The statement that remembers which jobs a worker took, by their ids and fences."""
         loads = [taken[start : start + _MOST_IDS] for start in range(0, len(taken), _MOST_IDS)]
         rows = [(worker, *load[0], at + _FIRST_LOOK, b"".join([job_id for job_id, _ in load])) for load in loads]
-        if rows:
-            self.later("note_claim", rows=values(rows))
+        return self.text("note_claim", rows=self.table((*_NAMES, "next_look", "taken"), rows))
 
     async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:
         """See the port."""

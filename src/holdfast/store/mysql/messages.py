@@ -96,6 +96,15 @@ class MessageTx(SqlTx):
         results = await self._link.send(*before, *texts)
         return results[len(before) :]
 
+    async def send_last(self, *texts: str) -> list[Result]:
+        """Run the last statements of a call. Where the call is all there is, the COMMIT goes out with them."""
+        if self._mode is not Mode.SINGLE:
+            return await self.send(*texts)
+        self.committing = True
+        results = await self.send(*texts, "COMMIT")
+        self._begun = False
+        return results[:-1]
+
     async def send_alone(self, *texts: str) -> list[Result]:
         """Run one statement that writes, with others that only prepare or read, without a transaction."""
         self.committing = True

@@ -35,10 +35,11 @@ class MovesTx(MessageTx):
         """See the port."""
         if limit <= 0 or not shares or (types is not None and not types):
             return []
-        lease = self.text("lock_lease", worker=worker)
         width = _enough(shares, limit)
-        held, lanes = await self.send(lease, self._visits(shares[:width], limit, types))
-        if not held.rows:
+        lives, lanes = await self.send(
+            self.text("see_lease", worker=worker), self._visits(shares[:width], limit, types)
+        )
+        if not lives.rows:
             return []
         found = {row[0]: row for row in lanes.rows}
         visited = width
@@ -49,16 +50,29 @@ class MovesTx(MessageTx):
             (lanes,) = await self.send(self._visits(shares[visited : visited + width], missing, types))
             found |= {row[0]: row for row in lanes.rows}
             visited += width
-        at = Instant(held.rows[0][0])
+        at = Instant(lives.rows[0][0])
         taken = list(found.values())[:limit]
-        for part in parts(taken):
-            self.later("claimed", worker=worker, at=at, ids=items([row[0] for row in part]))
-        self.note_claim(worker, at, [(row[0], row[3] + 1) for row in taken])
-        return [claimed_job(row, worker, at) for row in taken]
+        return [claimed_job(row, worker, at) for row in taken] if await self._take(worker, at, taken) else []
+
+    async def _take(self, worker: WorkerId, at: Instant, taken: Sequence[Row]) -> bool:
+        """Give locked jobs to a worker, if its lease lives: False if not, and then nothing is written.
+
+        The lease is locked with the last message of the claim. Were it locked before, a worker whose event loop is
+        blocked between two messages would keep its own lease from being renewed. The jobs are locked from the first
+        message on: others pass them by, and when the worker stays silent the server gives them free.
+        """
+        if not taken:
+            return False
+        writes = [
+            self.text("claimed", worker=worker, at=at, ids=items([row[0] for row in part])) for part in parts(taken)
+        ]
+        note = self.claim_note(worker, at, [(row[0], row[3] + 1) for row in taken])
+        _, first, *_ = await self.send_last(self.text("lock_lease", worker=worker), *writes, note)
+        return bool(first.matched)
 
     @abstractmethod
-    def note_claim(self, worker: WorkerId, at: Instant, taken: Sequence[tuple[bytes, int]]) -> None:
-        """Remember which jobs a worker took, by their ids and fences."""
+    def claim_note(self, worker: WorkerId, at: Instant, taken: Sequence[tuple[bytes, int]]) -> str:
+        """The statement that remembers which jobs a worker took, by their ids and fences."""
 
     async def finish(self, moves: Sequence[Transition]) -> set[JobId]:
         """Move jobs out of live, into history or the dead letters."""

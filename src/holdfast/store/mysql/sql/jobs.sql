@@ -48,9 +48,16 @@ WHERE (SELECT 1 FROM holdfast_live l FORCE INDEX (PRIMARY)
        LIMIT 1) IS NOT NULL
 LIMIT :cap;
 
+-- name: see_lease
+-- Locks nothing: whether there is any use in looking for jobs, and the instant of the claim.
+SELECT clock() FROM holdfast_workers WHERE id = :worker AND expires_at > clock();
+
 -- name: lock_lease
--- Shared: a renewal waits until the claim is committed, which is short; a reap passes by.
-SELECT clock() FROM holdfast_workers WHERE id = :worker AND expires_at > clock() LOCK IN SHARE MODE;
+-- Shared: a renewal waits until the claim is committed, which is in the same message; a reap passes by. What this sees
+-- decides for all that follows in the message. The join gives one row also where there is no lease.
+SELECT w.id INTO @holdfast_lease
+FROM (SELECT 1) AS claim LEFT JOIN holdfast_workers w FORCE INDEX (PRIMARY) ON w.id = :worker AND w.expires_at > clock()
+LOCK IN SHARE MODE;
 
 -- name: claim_lane
 -- Rides the primary key, in its order: rows are locked one by one until there are enough, and no more.
@@ -66,14 +73,15 @@ WHERE parked = 0 AND queue = :queue AND tenant = :tenant AND priority = :priorit
 ORDER BY seq LIMIT :quota FOR UPDATE SKIP LOCKED;
 
 -- name: claimed
--- Of rows that claim_lane locked.
+-- Of rows that claim_lane locked, if lock_lease found one.
 UPDATE holdfast_live FORCE INDEX (holdfast_live_id)
 SET status = 1, attempts = attempts + 1, fence = fence + 1, worker = :worker, started_at = :at
-WHERE id IN :ids;
+WHERE id IN :ids AND @holdfast_lease IS NOT NULL;
 
 -- name: note_claim
--- Whose row `lock_lease` locked: no reap comes between.
-INSERT INTO holdfast_claims (worker, id, fence, look_at, ids) VALUES :rows;
+-- Of a worker whose row lock_lease locked: no reap comes between.
+INSERT INTO holdfast_claims (worker, id, fence, look_at, ids)
+SELECT of_worker, of_id, of_fence, next_look, taken FROM :rows AS m WHERE @holdfast_lease IS NOT NULL;
 
 -- name: lock_live
 -- Rides holdfast_live_id.
