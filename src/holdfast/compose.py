@@ -1,6 +1,7 @@
 """Builds the parts from settings: the one module that names concrete adapters."""
 
-from typing import Any
+import asyncio
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from holdfast.config import Settings
@@ -9,6 +10,9 @@ from holdfast.errors import Misconfigured
 from holdfast.model.job import RetryRule
 from holdfast.store.port import Retention, Store
 from holdfast.telemetry.emit import Emit, log_event
+
+if TYPE_CHECKING:
+    from holdfast.api.app import Api
 
 _SETTING = "HOLDFAST_DATABASE_URL"
 
@@ -59,6 +63,22 @@ async def open_engine(settings: Settings, *, migrate: bool = False, emit: Emit =
     except BaseException:
         await store.aclose()
         raise
+
+
+def build_api(settings: Settings, engine: Engine, *, admin_key: str | None = None, demo: bool = False) -> "Api":
+    """The HTTP service on an engine. Without any way to prove who calls, it is not built."""
+    key = settings.admin_key or admin_key
+    if key is None:
+        raise Misconfigured("HOLDFAST_ADMIN_KEY: set it to a long random text: nobody could call the API without a key")
+    from holdfast import __version__
+    from holdfast.api.app import Api
+    from holdfast.api.auth import AdminKey
+    from holdfast.api.routes import ALL
+    from holdfast.api.service import Service, ServiceRules
+    from holdfast.api.table import Routes
+
+    routes = Routes(route for route in ALL if demo or not route.demo)
+    return Api(Service(engine, AdminKey(key), routes, ServiceRules(version=__version__, demo=demo), asyncio.Event()))
 
 
 def mysql_arguments(url: str) -> dict[str, Any]:

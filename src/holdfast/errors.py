@@ -60,6 +60,34 @@ class NotFound(HoldfastError):
     code = "not_found"
 
 
+class Unauthorized(HoldfastError):
+    """No key or token came with the request, or it is not (any more) a good one."""
+
+    code = "unauthorized"
+
+
+class Forbidden(HoldfastError):
+    """The key or token is good, but not for this."""
+
+    code = "forbidden"
+
+
+class TooMany(HoldfastError):
+    """Too much was asked for in too short a time; after `retry_after` seconds it may be asked again."""
+
+    code = "rate_limited"
+
+    def __init__(self, message: str, *, retry_after: float) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class BacklogFull(TooMany):
+    """The tenant or queue has as many unfinished jobs as it may have."""
+
+    code = "backlog_full"
+
+
 class Conflict(HoldfastError):
     """The thing is not in a state that allows what was asked."""
 

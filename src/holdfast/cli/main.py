@@ -14,6 +14,7 @@ from holdfast.cli.options import setting_flags
 
 COMMANDS = {
     "up": "holdfast.cli.up:up",
+    "serve": "holdfast.cli.serve:serve",
     "work": "holdfast.cli.work:work",
     "migrate": "holdfast.cli.migrate:migrate",
     "bench": "holdfast.cli.bench:bench",
@@ -22,6 +23,7 @@ COMMANDS = {
 
 HELP = {
     "up": "Run everything in one go: API, dashboard, worker, on SQLite by default.",
+    "serve": "Run a node of the HTTP service: the API and its live events.",
     "work": "Run a worker: a supervisor with worker processes.",
     "migrate": "Bring the database's schema up to date, or look at it.",
     "bench": "Measure this machine and this database.",

@@ -15,7 +15,7 @@ from holdfast.engine.claim import Claims
 from holdfast.engine.dice import Dice, throw
 from holdfast.engine.housekeeping import Rules, keep_house
 from holdfast.engine.submit import Receipt
-from holdfast.errors import InvalidBatch, NotFound
+from holdfast.errors import InvalidBatch, NotFound, SchemaMismatch, Unavailable
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Count, Held, Job, JobFilter, JobSpec, NewJob, Page, RetryRule
 from holdfast.model.outcome import Outcome, Report
@@ -65,11 +65,16 @@ class Engine:
 
     async def submit(self, spec: JobSpec) -> Receipt:
         """Submit one job; durable when this returns. Goes out together with others submitted meanwhile."""
-        try:
-            (job,) = submitting.check([spec], max_attempts=self.rules.max_attempts, at_ms=self._now_ms())
-        except InvalidBatch as batch:
-            raise batch.faults[0] from None
+        job = submitting.check_one(spec, max_attempts=self.rules.max_attempts, at_ms=self._now_ms())
         return await self._submits.put(job)
+
+    async def submit_job(self, spec: JobSpec) -> tuple[Job, bool]:
+        """As `submit`, answered with the job, and whether an earlier submission made it."""
+        job = submitting.check_one(spec, max_attempts=self.rules.max_attempts, at_ms=self._now_ms())
+        receipt = await self._submits.put(job)
+        if receipt.repeated:
+            return await self.get(receipt.id), True
+        return submitting.as_inserted(job, receipt), False
 
     async def submit_many(self, specs: Sequence[JobSpec]) -> list[Receipt]:
         """Submit up to 10,000 jobs in one transaction: all, or none and `InvalidBatch` naming every fault."""
@@ -158,6 +163,16 @@ class Engine:
     async def retry(self, ids: Collection[JobId]) -> set[JobId]:
         """Run dead, cancelled or waiting jobs now; which were moved."""
         return await operate.retry(self.store, ids)
+
+    async def ready(self) -> tuple[bool, bool]:
+        """Whether the database answers, and whether its schema is the right one."""
+        try:
+            await self.store.check_schema()
+        except SchemaMismatch:
+            return True, False
+        except Unavailable:
+            return False, False
+        return True, True
 
     async def keep_house(self, stop: asyncio.Event) -> None:
         """Reap, promote, prune and tend until `stop`."""

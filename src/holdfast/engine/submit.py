@@ -17,7 +17,8 @@ from holdfast.errors import (
 )
 from holdfast.model.ids import JobId, new_job_id
 from holdfast.model.job import Inserted, Job, JobSpec, NewJob
-from holdfast.model.time import Duration, Instant
+from holdfast.model.state import Status
+from holdfast.model.time import Duration, Instant, after
 from holdfast.policy import submission
 from holdfast.store.port import Store, Tx
 
@@ -43,6 +44,46 @@ def check(specs: Sequence[JobSpec], *, max_attempts: int, at_ms: int) -> list[Ne
     if faults:
         raise InvalidBatch(faults)
     return jobs
+
+
+def check_one(spec: JobSpec, *, max_attempts: int, at_ms: int) -> NewJob:
+    """The job to insert, or `Invalid`."""
+    return submission.accept(spec, new_job_id(at_ms), max_attempts=max_attempts)
+
+
+def as_inserted(job: NewJob, receipt: Receipt) -> Job:
+    """The job as it stands right after it was inserted: what a read would give, without one."""
+    due = job.scheduled_at
+    if due is None and job.delay is not None:
+        due = after(receipt.created_at, job.delay)
+    later = due is not None and due > receipt.created_at
+    return Job(
+        id=job.id,
+        seq=0,
+        status=Status.SCHEDULED if later else Status.READY,
+        fence=0,
+        worker=None,
+        tenant=job.tenant,
+        queue=job.queue,
+        type=job.type,
+        payload=job.payload,
+        priority=job.priority,
+        attempts=0,
+        max_attempts=job.max_attempts,
+        releases=0,
+        generation=0,
+        cost=job.cost,
+        created_at=receipt.created_at,
+        scheduled_at=due,
+        started_at=None,
+        timeout=job.timeout,
+        deadline=job.deadline,
+        retry=None,
+        tags=msgspec.json.encode(job.tags) if job.tags else None,
+        concurrency_key=job.concurrency_key,
+        idempotency_key=job.idempotency_key,
+        attempt_log=None,
+    )
 
 
 async def submit_all(store: Store, jobs: Sequence[NewJob], *, key_retention: Duration) -> list[Receipt]:

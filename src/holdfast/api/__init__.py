@@ -1,0 +1,1 @@
+"""The HTTP service: one table of routes, each three lines above the engine."""

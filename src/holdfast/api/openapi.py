@@ -1,0 +1,143 @@
+"""The API's description, OpenAPI 3.1, made of the table of routes."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from holdfast.api.table import PUBLIC, Route
+from holdfast.wire.problems import MEDIA_TYPE, TITLES, Problem
+
+_REF = "#/components/schemas/{name}"
+
+
+def describe(routes: Iterable[Route], version: str) -> dict[str, Any]:
+    """The document behind `/openapi.json`."""
+    table = list(routes)
+    kinds = [kind for route in table for kind in (route.body, *route.answers.values()) if _is_type(kind)]
+    schemas, components = msgspec.json.schema_components([*kinds, Problem], ref_template=_REF)
+    by_kind = dict(zip([*kinds, Problem], schemas, strict=True))
+    paths: dict[str, Any] = {}
+    for route in table:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_kind)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "holdfast",
+            "version": version,
+            "description": "Background jobs that are not lost. Errors are RFC 9457 problems with a stable `code`.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "tags": [{"name": tag} for tag in dict.fromkeys(route.tag for route in table)],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": "An API key or a JWT."}},
+        },
+    }
+
+
+def _operation(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": route.name,
+        "summary": route.summary,
+        "tags": [route.tag],
+        "parameters": [*_path_parameters(route), *_query_parameters(route), *_header_parameters(route)],
+        "responses": {str(status): _answer(route, status, kind, schemas) for status, kind in route.answers.items()},
+    }
+    if route.body is not None:
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": schemas[route.body]}},
+        }
+    for status in _refusals(route):
+        operation["responses"][str(status)] = {
+            "description": TITLES[status],
+            "content": {MEDIA_TYPE: {"schema": schemas[Problem]}},
+        }
+    if route.scope == PUBLIC:
+        operation["security"] = []
+    else:
+        operation["security"] = [{"bearer": []}]
+        operation["x-scope"] = str(route.scope)
+    return operation
+
+
+def _refusals(route: Route) -> list[int]:
+    """What a route may answer beside success."""
+    if route.scope == PUBLIC:
+        return sorted({400, 422, *route.refusals})
+    found = {400, 401, 403, 422, 429, 503, *route.refusals}
+    if route.body is not None:
+        found |= {413, 415}
+    if route.parameters:
+        found.add(404)
+    return sorted(found)
+
+
+def _answer(route: Route, status: int, kind: Any, schemas: dict[Any, Any]) -> dict[str, Any]:
+    described: dict[str, Any] = {"description": _MEANINGS.get(status, "Done")}
+    if isinstance(kind, str):
+        described["content"] = {kind: {"schema": {"type": "string"}}}
+    elif kind is not None:
+        described["content"] = {"application/json": {"schema": schemas[kind]}}
+    if headers := route.answer_headers.get(status):
+        described["headers"] = {
+            name: {"description": text, "schema": {"type": "string"}} for name, text in headers.items()
+        }
+    return described
+
+
+_MEANINGS = {200: "Done", 201: "Made", 202: "Accepted", 204: "Done, nothing to say"}
+
+
+def _path_parameters(route: Route) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+        for name in route.parameters
+    ]
+
+
+def _query_parameters(route: Route) -> list[dict[str, Any]]:
+    if route.query is None:
+        return []
+    _, components = msgspec.json.schema_components([route.query], ref_template="{name}")
+    schema = components[route.query.__name__]
+    return [
+        {
+            "name": name,
+            "in": "query",
+            "required": name in schema.get("required", ()),
+            "schema": _without_null(field),
+            **({"description": field["description"]} if "description" in field else {}),
+        }
+        for name, field in schema["properties"].items()
+    ]
+
+
+def _without_null(field: dict[str, Any]) -> dict[str, Any]:
+    """A parameter that is not given is left out; there is no null in a query."""
+    schema = {name: value for name, value in field.items() if name not in ("default", "description")}
+    if "anyOf" not in schema:
+        return schema
+    kinds = [kind for kind in schema.pop("anyOf") if kind != {"type": "null"}]
+    return kinds[0] | schema if len(kinds) == 1 else {"anyOf": kinds, **schema}
+
+
+def _header_parameters(route: Route) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "in": "header", "required": False, "description": text, "schema": _HEADER_SCHEMAS[name]}
+        for name, text in route.headers.items()
+    ]
+
+
+_HEADER_SCHEMAS: dict[str, dict[str, Any]] = {
+    "Idempotency-Key": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[\x20-\x7e]{1,255}$"},
+    "Holdfast-Tenant": {"type": "string", "pattern": r"^[A-Za-z0-9_][A-Za-z0-9_.:/@+-]{0,127}$"},
+    "Last-Event-ID": {"type": "string", "pattern": r"^[0-9]{1,19}$"},
+}
+
+
+def _is_type(kind: Any) -> bool:
+    return kind is not None and not isinstance(kind, str)

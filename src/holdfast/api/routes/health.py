@@ -1,0 +1,57 @@
+"""Whether the node lives, whether it is ready, and what the API looks like."""
+
+import msgspec
+
+from holdfast.api.docs import page
+from holdfast.api.http import Answer, Stream
+from holdfast.api.openapi import describe
+from holdfast.api.table import PUBLIC, Call, Route
+
+
+class Alive(msgspec.Struct, frozen=True):
+    """The process answers."""
+
+    status: str = "ok"
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """Whether requests can be served now."""
+
+    ready: bool
+    database: bool
+    """It answers."""
+    schema: bool
+    """It is the one this version works with."""
+
+
+async def healthz(call: Call[None, None]) -> Answer | Stream:
+    """Constant: it says that the process lives and nothing about the database."""
+    del call
+    return Answer(Alive())
+
+
+async def readyz(call: Call[None, None]) -> Answer | Stream:
+    """Asks the database each time."""
+    if call.service.stopping.is_set():
+        return Answer(Ready(ready=False, database=True, schema=True), 503, {"retry-after": "1"})
+    database, schema = await call.service.engine.ready()
+    good = database and schema
+    return Answer(Ready(good, database, schema), 200 if good else 503, {} if good else {"retry-after": "2"})
+
+
+async def openapi(call: Call[None, None]) -> Answer | Stream:
+    """The description of all that is here."""
+    return Answer(describe(call.service.routes.table, call.service.rules.version))
+
+
+async def docs(call: Call[None, None]) -> Answer | Stream:
+    """The same for people."""
+    return Answer(page(call.service.routes.table), 200, {}, "text/html; charset=utf-8")
+
+
+ROUTES = (
+    Route("GET", "/healthz", PUBLIC, healthz, "Whether the process lives", {200: Alive}, tag="node"),
+    Route("GET", "/readyz", PUBLIC, readyz, "Whether it can serve requests", {200: Ready, 503: Ready}, tag="node"),
+    Route("GET", "/openapi.json", PUBLIC, openapi, "This description", {200: dict}, tag="node"),
+    Route("GET", "/docs", PUBLIC, docs, "The API for people", {200: "text/html"}, tag="node"),
+)

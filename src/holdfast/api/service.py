@@ -1,0 +1,28 @@
+"""What the routes work with: the engine, and whatever else a node holds beside it."""
+
+import asyncio
+from typing import NamedTuple
+
+from holdfast.api.auth import Authenticator
+from holdfast.api.table import Routes
+from holdfast.engine.engine import Engine
+
+
+class ServiceRules(NamedTuple):
+    """How this node answers."""
+
+    version: str
+    demo: bool = False
+    cors_origins: tuple[str, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
+
+
+class Service(NamedTuple):
+    """One node of the service. Belongs to one event loop."""
+
+    engine: Engine
+    auth: Authenticator
+    routes: Routes
+    rules: ServiceRules
+    stopping: asyncio.Event
+    """Set when the node shuts down: whatever goes on ends then."""

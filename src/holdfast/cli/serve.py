@@ -1,0 +1,66 @@
+"""`holdfast serve`: a node of the HTTP service."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator
+
+import click
+
+from holdfast.api.app import Api
+from holdfast.api.server import bind
+from holdfast.api.server import serve as answer
+from holdfast.cli.exits import starting
+from holdfast.cli.options import settings_options
+from holdfast.cli.running import run
+from holdfast.cli.work import say
+from holdfast.compose import build_api, open_engine
+from holdfast.config import Settings, shown_url
+
+
+@click.command()
+@settings_options("host", "port")
+def serve(settings: Settings) -> None:
+    r"""Answer HTTP requests, on any number of nodes beside each other.
+
+    \b
+      holdfast serve
+      holdfast serve --port 8081 --database-url postgresql://localhost/jobs
+    """
+    run(_serve(settings))
+
+
+async def _serve(settings: Settings) -> None:
+    with starting(settings):
+        engine = await open_engine(settings)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        api = build_api(settings, engine)
+        async with serving(settings, api):
+            housekeeping = asyncio.create_task(engine.keep_house(stop))
+            await stop.wait()
+            say("stopping: requests in progress are finished, streams are ended")
+            await asyncio.gather(housekeeping, return_exceptions=True)
+    finally:
+        await engine.aclose()
+    say("stopped")
+
+
+@contextlib.asynccontextmanager
+async def serving(settings: Settings, api: Api) -> AsyncIterator[str]:
+    """The API answers within this block; its address."""
+    listening = bind(settings.host, settings.port)
+    host, port = listening.getsockname()[:2]
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    up, stop = asyncio.Event(), asyncio.Event()
+    answering = asyncio.create_task(answer(api, listening, stop=stop, ready=up.set))
+    try:
+        await up.wait()
+        say(f"the API answers on {url}; its jobs are kept in {shown_url(settings.database_url)}")
+        yield url
+    finally:
+        stop.set()
+        await answering

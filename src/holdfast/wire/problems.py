@@ -1,0 +1,119 @@
+"""Errors as they travel: RFC 9457 problem details, with a stable code and a pointer to the field."""
+
+from msgspec import UNSET, Struct, UnsetType
+
+from holdfast.errors import (
+    Conflict,
+    DuplicateJob,
+    Forbidden,
+    HoldfastError,
+    Invalid,
+    InvalidBatch,
+    LeaseLost,
+    NotFound,
+    PayloadTooLarge,
+    Rejected,
+    TooMany,
+    Unauthorized,
+    Unavailable,
+)
+from holdfast.wire.json import Malformed
+
+MEDIA_TYPE = "application/problem+json"
+
+RETRY_WHEN_UNAVAILABLE = 2
+"""Seconds after which a caller may try again when the database is away."""
+
+
+class Fault(Struct, frozen=True, omit_defaults=True):
+    """What is wrong with one item of a batch."""
+
+    index: int
+    code: str
+    detail: str
+    pointer: str = ""
+
+
+class Problem(Struct, frozen=True):
+    """Why a request was not done, and what to do about it."""
+
+    title: str
+    status: int
+    code: str
+    detail: str
+    type: str = "about:blank"
+    pointer: str | UnsetType = UNSET
+    """The field at fault, as a JSON pointer into the body."""
+    errors: list[Fault] | UnsetType = UNSET
+    """Of a batch: every item that cannot be accepted."""
+    job_id: str | UnsetType = UNSET
+    """The job that is in the way."""
+
+
+class HttpError(HoldfastError):
+    """What only HTTP can get wrong: a path, a method, a media type, a size."""
+
+    def __init__(self, status: int, code: str, detail: str, *, headers: dict[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.problem = Problem(TITLES[status], status, code, detail)
+        self.headers = headers or {}
+
+
+TITLES = {
+    400: "Bad request",
+    401: "Not authenticated",
+    403: "Not permitted",
+    404: "Not found",
+    405: "Method not allowed",
+    406: "Not acceptable",
+    408: "Request timeout",
+    409: "Conflict",
+    410: "Gone",
+    411: "Length required",
+    413: "Too large",
+    414: "URI too long",
+    415: "Unsupported media type",
+    422: "Not acceptable as it is",
+    429: "Too many requests",
+    431: "Header too large",
+    500: "Internal error",
+    503: "Not available",
+}
+
+
+def problem_of(error: HoldfastError) -> tuple[Problem, dict[str, str]]:
+    """The answer to an error, and the headers that go with it."""
+    if isinstance(error, HttpError):
+        return error.problem, error.headers
+    status, headers = _status(error)
+    pointer = getattr(error, "pointer", "") or UNSET
+    faults: list[Fault] | UnsetType = UNSET
+    if isinstance(error, InvalidBatch):
+        faults = [Fault(index, each.code, str(each), each.pointer) for index, each in sorted(error.faults.items())]
+    job_id = error.job_id if isinstance(error, DuplicateJob) else UNSET
+    text = str(error) or TITLES[status]
+    return Problem(TITLES[status], status, error.code, text, "about:blank", pointer, faults, job_id), headers
+
+
+def _status(error: HoldfastError) -> tuple[int, dict[str, str]]:
+    match error:
+        case Malformed():
+            return 400, {}
+        case PayloadTooLarge():
+            return 413, {}
+        case Invalid() | Rejected():
+            return 422, {}
+        case Unauthorized():
+            return 401, {"www-authenticate": "Bearer"}
+        case Forbidden():
+            return 403, {}
+        case NotFound():
+            return 404, {}
+        case Conflict() | LeaseLost():
+            return 409, {}
+        case TooMany():
+            return 429, {"retry-after": str(max(1, round(error.retry_after + 0.499)))}
+        case Unavailable():
+            return 503, {"retry-after": str(RETRY_WHEN_UNAVAILABLE)}
+        case _:
+            return 500, {}
