@@ -1,4 +1,4 @@
-"""Handlers that end, break or bloat the process they run in. On SQLite only: no database has a part in this."""
+"""Handlers that end, break or bloat the process they run in."""
 
 import os
 from pathlib import Path
@@ -9,8 +9,6 @@ import pytest
 
 from tests.support.nodes import state_of
 from tests.support.scene import KINDS
-
-pytestmark = pytest.mark.databases("sqlite")
 
 ENDS = {
     "exit 0": ("exit", 0, "exit code 0"),

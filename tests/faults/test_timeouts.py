@@ -1,15 +1,10 @@
-"""Handlers that take too long and will not stop. On SQLite only: no database has a part in this.
+"""Handlers that take too long and will not stop.
 
-After its timeout a handler is told to end; some seconds later its slot is given up: these tests wait for that. One of
-them runs only with HOLDFAST_LONG_TESTS=1.
+After its timeout a handler is told to end; some seconds later its slot is given up: these tests wait for that, and
+what can be waited for at the same time is, on nodes with a queue each.
 """
 
-import pytest
-
-from tests.support.long import LONG
-
-only_long = pytest.mark.skipif(not LONG, reason="long")
-pytestmark = pytest.mark.databases("sqlite")
+import asyncio
 
 
 async def has_a_process_ready(scene):
@@ -34,25 +29,52 @@ async def test_a_handler_is_stopped_at_its_timeout(scene):
     assert "starting another" not in node.log
 
 
-@pytest.mark.parametrize("kind", ["async", "thread"])
-async def test_a_handler_that_does_not_stop_loses_its_slot_and_has_its_process_replaced(scene, kind):
-    """P26, F33: reported as timed out while it runs on; the others end first; its slot comes back with the next."""
-    node = scene.node(queues="default:2", drain=600)
-    (before,) = await scene.workers(1)
-    await scene.submit("stubborn", kind, sleep=600, ignore_cancel=True, timeout=0.2, max_attempts=1)
-    await scene.starts("stubborn")
-    await scene.submit("beside", kind, sleep=8)
-    await scene.becomes("dead", "stubborn")
-    assert [each.outcome for each in await scene.attempts("stubborn")] == ["timed_out"]
-    assert (await scene.job("beside")).status == "running"
+async def test_handlers_that_do_not_stop_cost_a_slot_or_a_process_and_no_more(scene):
+    """P26, F33: stubborn ones lose their slots, and what blocks a whole process loses it, each at its timeout."""
+    async with asyncio.TaskGroup() as group:
+        for kind in ("async", "thread"):
+            group.create_task(_loses_its_slot_and_has_its_process_replaced(scene, kind))
+        for kind, action in (("async", "spin"), ("thread", "hold_gil")):
+            group.create_task(_has_its_process_ended_by_the_supervisor(scene, kind, action))
+
+
+async def _loses_its_slot_and_has_its_process_replaced(scene, kind):
+    """It is reported as timed out while it runs on; the others end first; its slot comes back with the next process."""
+    queue = f"stubborn-{kind}"
+    stubborn, beside, after = [f"{queue} {name}" for name in ("itself", "beside", "after")]
+    node = scene.node(queues=f"{queue}:2", drain=600)
+    (before,) = await scene.workers_of(node)
+    await scene.submit(stubborn, kind, queue=queue, sleep=600, ignore_cancel=True, timeout=0.2, max_attempts=1)
+    await scene.starts(stubborn)
+    await scene.submit(beside, kind, queue=queue, sleep=600, held=True)
+    await scene.becomes("dead", stubborn)
+    assert [each.outcome for each in await scene.attempts(stubborn)] == ["timed_out"]
     await scene.says(node, "does not stop")
-    await scene.submit("after")
-    await scene.becomes("succeeded", "beside", "after")
-    assert scene.ledger.count("start", "beside") == 1
+    await scene.submit(after, queue=queue)
+    assert (await scene.job(beside)).status == "running"
+    scene.let_go(beside)
+    await scene.becomes("succeeded", beside, after)
     await scene.gone(before.info.pid)
-    (beside,), (after,) = scene.ledger.entries("start", "beside"), scene.ledger.entries("start", "after")
-    assert beside.pid == before.info.pid != after.pid
-    assert after.at > scene.ledger.entries("end", "beside")[0].at
+    (first,), (second,) = scene.ledger.entries("start", beside), scene.ledger.entries("start", after)
+    assert first.pid == before.info.pid != second.pid
+    assert second.at > scene.ledger.entries("end", beside)[0].at
+
+
+async def _has_its_process_ended_by_the_supervisor(scene, kind, action):
+    """Neither the loop nor a thread there can act on the timeout. Jobs beside are handed back, at no attempt's cost."""
+    queue = f"stuck-{kind}"
+    stuck, beside = f"{queue} itself", f"{queue} beside"
+    node = scene.node(queues=f"{queue}:2")
+    await scene.submit(beside, queue=queue, sleep=600, held=True)
+    await scene.starts(beside)
+    await scene.submit(stuck, kind, queue=queue, action=action, amount=600, timeout=0.2, max_attempts=1)
+    await scene.becomes("dead", stuck)
+    assert [each.outcome for each in await scene.attempts(stuck)] == ["timed_out"]
+    await scene.starts(beside, times=2)
+    scene.let_go(beside)
+    (job,) = await scene.becomes("succeeded", beside)
+    assert (job.attempts, job.releases, scene.ledger.count("start", beside)) == (1, 1, 2)
+    assert "took too long" in node.log
 
 
 async def test_a_process_that_does_not_stop_is_killed(scene):
@@ -67,23 +89,6 @@ async def test_a_process_that_does_not_stop_is_killed(scene):
     await scene.becomes("succeeded", "after")
     assert [each.outcome for each in await scene.attempts("stubborn")] == ["timed_out"]
     assert "replaced" not in node.log
-
-
-@pytest.mark.parametrize("kind, action", [("async", "spin"), pytest.param("thread", "hold_gil", marks=only_long)])
-async def test_a_handler_that_blocks_its_whole_process_is_ended_at_its_timeout_all_the_same(scene, kind, action):
-    """P26, F33: neither the loop nor a thread there can act on the timeout: the supervisor does.
-
-    Jobs beside it are handed back, no attempt of theirs is spent.
-    """
-    node = scene.node(queues="default:2")
-    await scene.submit("beside", sleep=3)
-    await scene.starts("beside")
-    await scene.submit("stuck", kind, action=action, amount=600, timeout=0.2, max_attempts=1)
-    await scene.becomes("dead", "stuck")
-    assert [each.outcome for each in await scene.attempts("stuck")] == ["timed_out"]
-    (beside,) = await scene.becomes("succeeded", "beside")
-    assert (beside.attempts, beside.releases, scene.ledger.count("start", "beside")) == (1, 1, 2)
-    assert "took too long" in node.log
 
 
 async def test_an_endless_loop_in_a_process_of_its_own_is_killed_at_its_timeout(scene):

@@ -32,6 +32,11 @@ def _note(event: str, ctx: Context | SyncContext, key: str) -> None:
         )
 
 
+def _rested(until: float, key: str, held: bool) -> bool:
+    """Whether a handler has slept long enough; one that is held sleeps until the ledger lets it go, at most so long."""
+    return time.monotonic() >= until or (held and Ledger(Path(os.environ["KITCHEN_LEDGER"])).count("go", key) > 0)
+
+
 def _do_at_once(ctx: Context | SyncContext, action: str, amount: float) -> None:
     """What blocks, breaks or ends whoever does it."""
     if action:
@@ -135,14 +140,15 @@ async def sink(
     sleep: float = 0.0,
     ignore_cancel: bool = False,
     *,
+    held: bool = False,
     ctx: Context,
 ) -> str:
     """On the event loop."""
     _note("start", ctx, key)
     until = time.monotonic() + sleep
-    while (left := until - time.monotonic()) > 0:
+    while not _rested(until, key, held):
         try:
-            await asyncio.sleep(left)
+            await asyncio.sleep(0.05 if held else until - time.monotonic())
         except asyncio.CancelledError:
             _note("cancelled", ctx, key)
             if not ignore_cancel:
@@ -160,12 +166,13 @@ def sink_thread(
     sleep: float = 0.0,
     ignore_cancel: bool = False,
     *,
+    held: bool = False,
     ctx: SyncContext,
 ) -> str:
     """In a thread."""
     _note("start", ctx, key)
     until = time.monotonic() + sleep
-    while time.monotonic() < until:
+    while not _rested(until, key, held):
         time.sleep(0.02)
         if ctx.cancelled and not ignore_cancel:
             _note("cancelled", ctx, key)

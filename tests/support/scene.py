@@ -104,6 +104,10 @@ class Scene:
             seen = [(entry.event, entry.key, entry.attempt) for entry in self.ledger.entries()]
             raise AssertionError(f"never {times} × {event!r} of {key!r}: {seen}\n{self.logs()}") from None
 
+    def let_go(self, key: str) -> None:
+        """End the sleep of a handler that is held."""
+        self.ledger.write("go", job="", key=key, attempt=0, fence=0, pid=0)
+
     async def starts(self, key: str, times: int = 1) -> None:
         """Wait until a handler began with this job, that often at least."""
         await self.noted("start", key, times)
@@ -131,6 +135,19 @@ class Scene:
         except TimeoutError:
             names = [row.info.name for row in await self.engine.workers()]
             raise AssertionError(f"not {count} in the register: {names}\n{self.logs()}") from None
+
+    async def workers_of(self, node: Node) -> list[WorkerRow]:
+        """Wait until all workers of a node are in the register, and at least one; those."""
+
+        async def registered() -> list[WorkerRow]:
+            children = set(node.children())
+            rows = [row for row in await self.engine.workers() if row.info.pid in children]
+            return rows if len(rows) == len(children) else []
+
+        try:
+            return await eventually(registered, within=PATIENCE)
+        except TimeoutError:
+            raise AssertionError(f"not all in the register:\n{node.log}") from None
 
     async def gone(self, pid: int) -> None:
         """Wait until there is no such process any more, but for a zombie perhaps."""
