@@ -12,7 +12,7 @@ from holdfast.model.job import JobFilter, Page
 from holdfast.model.lane import Lane
 from holdfast.model.state import Status
 from holdfast.model.time import seconds
-from holdfast.store.mysql.driver import Link, Server
+from holdfast.store.mysql.driver import MESSAGE_TIMEOUT, STATEMENT_TIMEOUT, Link, Server
 from holdfast.store.mysql.errors import ambiguous, transient, translate
 from holdfast.store.mysql.literal import items, literal, table
 from holdfast.store.mysql.pool import Pool
@@ -524,6 +524,30 @@ async def test_a_connection_that_died_while_idle_is_not_noticed_by_anybody(store
         await fresh.aclose()
 
 
+async def test_any_number_of_connections_that_died_while_idle_is_not_noticed_by_anybody(database_url):
+    """F11: a firewall forgets all of them at once, and each tells only when it is used."""
+    size = 15
+    everyone = asyncio.Barrier(size)
+
+    async def use(tx):
+        await tx.now()
+        await everyone.wait()
+
+    async def died(*_):
+        raise OperationalError(2013, "Lost connection to MySQL server during query")
+
+    opened = await MysqlStore.open(database_url, pool_size=size)
+    try:
+        await asyncio.gather(*(opened.run(use) for _ in range(size)))
+        idle = list(opened._pool._idle)
+        for link in idle:
+            link._run = died
+        assert await opened.run(lambda tx: tx.now())
+        assert len(idle) == size
+    finally:
+        await opened.aclose()
+
+
 async def test_a_connection_that_breaks_in_the_work_means_that_nothing_happened(store, console):
     job = a_job()
 
@@ -586,6 +610,17 @@ async def test_who_waits_too_long_for_a_connection_is_told_so(database_url):
     await pool.aclose()
     with pytest.raises(Unavailable, match="closed"):
         await pool.acquire()
+
+
+async def test_the_server_gives_up_on_a_statement_before_the_client_gives_up_on_the_server(database_url):
+    """F11: an answer tells what became of it, a connection that is cut does not."""
+    link = await Link.connect(read_url(database_url))
+    try:
+        (limit,) = await link.send(f"SELECT @@{link.server.statement_limit}")
+        unit = 1 if link.server.name == "mariadb" else 1_000
+        assert 0 < limit.rows[0][0] / unit == STATEMENT_TIMEOUT < MESSAGE_TIMEOUT
+    finally:
+        await link.quit()
 
 
 async def test_a_message_that_takes_too_long_costs_its_connection(database_url):

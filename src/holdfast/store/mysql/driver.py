@@ -14,6 +14,9 @@ from holdfast.store.codec import Row
 from holdfast.store.mysql.url import SETTING, Address
 
 STATEMENT_TIMEOUT = 30.0
+"""Seconds a statement may take, by the server's count. MySQL counts those that only read."""
+
+MESSAGE_TIMEOUT = STATEMENT_TIMEOUT + 5
 """Seconds a message may take; then its connection is cut, for nobody knows what is still to come on it."""
 
 _CONNECT_TIMEOUT = 10.0
@@ -63,6 +66,11 @@ class Server(NamedTuple):
                 f"{SETTING}: {name} {found.group()} is too old, it cannot skip locked rows: use {wanted} or newer"
             )
         return cls(name, found.group())
+
+    @property
+    def statement_limit(self) -> str:
+        """The setting that limits how long a statement may take; 0 is no limit."""
+        return "max_statement_time" if self.name == "mariadb" else "max_execution_time"
 
 
 class Link:
@@ -125,7 +133,7 @@ class Link:
         """A caller's statement with its arguments filled in, by the driver."""
         return str(self._cursor.mogrify(sql, args)) if args else sql
 
-    async def send(self, *statements: str, timeout: float = STATEMENT_TIMEOUT) -> list[Result]:
+    async def send(self, *statements: str, timeout: float = MESSAGE_TIMEOUT) -> list[Result]:
         """Run these statements in order, in as few messages as their size allows; the result of each.
 
         The first that fails ends it; what ran before stays done, in the transaction if there is one.
@@ -191,12 +199,12 @@ def _session(server: Server, idle_in_transaction: int | None) -> str:
     }
     if server.name == "mariadb":
         settings["tx_isolation"] = "'READ-COMMITTED'"
-        settings["max_statement_time"] = STATEMENT_TIMEOUT
+        settings[server.statement_limit] = STATEMENT_TIMEOUT
         if idle_in_transaction is not None:
             settings["idle_transaction_timeout"] = idle_in_transaction
     else:
         settings["transaction_isolation"] = "'READ-COMMITTED'"
-        settings["max_execution_time"] = int(STATEMENT_TIMEOUT * 1000)
+        settings[server.statement_limit] = int(STATEMENT_TIMEOUT * 1000)
         if idle_in_transaction is not None:  # it knows no bound for transactions alone
             settings["wait_timeout"] = int(_IDLE_LIMIT) + idle_in_transaction
     return ", SESSION ".join(f"{name} = {value}" for name, value in settings.items())

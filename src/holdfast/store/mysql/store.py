@@ -122,18 +122,19 @@ class MysqlStore:
     async def _transact(self, work: OnTx[T], mode: Mode) -> T:
         loop = asyncio.get_running_loop()
         until = loop.time() + _TRY_FOR
-        for attempt in range(_TRIES):
+        conflicts = 0
+        while True:
             try:
                 return await self._attempt(work, mode)
             except _Again as again:
-                if again.at_once:
+                if again.at_once:  # ends: there is one dead connection less in the pool, and a new one is not stale
                     continue
-                if attempt == _TRIES - 1 or loop.time() > until:
+                conflicts += 1
+                if conflicts == _TRIES or loop.time() > until:
                     raise Contention(
-                        f"the database gave up on a conflict {attempt + 1} times ({again}); try again"
+                        f"the database gave up on a conflict {conflicts} times ({again}); try again"
                     ) from again.cause
-                await asyncio.sleep(random.uniform(0, 0.005 * 2**attempt))
-        raise AssertionError("unreachable")
+                await asyncio.sleep(random.uniform(0, 0.0025 * 2**conflicts))
 
     async def _attempt(self, work: OnTx[T], mode: Mode) -> T:
         link = await self._pool.acquire()
@@ -146,8 +147,9 @@ class MysqlStore:
             await self._give_back(link)
             raise
         except DRIVER as error:
+            stale = 0 < before == link.used - 1
             await self._give_back(link)
-            raise self._verdict(error, tx, stale=0 < before == link.used - 1) from error
+            raise self._verdict(error, tx, stale=stale) from error
         except BaseException:  # the task was cancelled, or the work is at fault: what it did must not stay
             link.close()
             self._pool.release(link)
@@ -194,8 +196,7 @@ class MysqlStore:
 
 
 async def _migrate(link: Link) -> list[str]:
-    if link.server.name == "mariadb":
-        await link.send("SET SESSION max_statement_time = 0")
+    await link.send(f"SET SESSION {link.server.statement_limit} = 0")
     (lock,) = await link.send(f"SELECT GET_LOCK({_MIGRATION_LOCK}, 60)", timeout=_MIGRATION_TIMEOUT)
     if lock.rows[0][0] != 1:
         raise Contention("another node has been changing the schema for a minute; try again when it is done")
