@@ -169,8 +169,8 @@ def some(n, jobs=BATCH):
 READY, ID, HELD, DUE = "holdfast_live_ready", "holdfast_live_pkey", "holdfast_live_held", "holdfast_live_due"
 WORKERS, EXPIRY = "holdfast_workers_pkey", "holdfast_workers_expiry"
 MY_ID = "holdfast_live_id"
-A_CLAIM = 2 * 250
-"""On MySQL what a worker holds is found by what it claimed, one claim at a time, found and compared."""
+A_CLAIM = 250
+"""On MySQL what a worker holds is found by what it claimed: a claim is looked at as a whole, each job of it once."""
 
 STEP = Step("charge", StepState.DONE, None)
 
@@ -322,14 +322,21 @@ class Plan:
         assert not {node["Node Type"] for node in self.nodes} & {"Hash Join", "Merge Join"}
 
 
-_LIVE = "'holdfast_live'::regclass"
 AS_IT_IS = "SELECT 1"
-NO_STATISTICS = (
-    f"DELETE FROM pg_statistic WHERE starelid = {_LIVE}; "
-    "UPDATE pg_class SET reltuples = -1, relpages = 0, relallvisible = 0 "
-    f"WHERE oid = {_LIVE} OR oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = {_LIVE})"
-)
-"""How a table is that was never analysed; undone with the transaction."""
+
+
+def known_as(table, *, rows, pages):
+    """What is known of a table and its indexes; undone with the transaction."""
+    itself = f"'{table}'::regclass"
+    return (
+        f"DELETE FROM pg_statistic WHERE starelid = {itself}; "
+        f"UPDATE pg_class SET reltuples = {rows}, relpages = {pages}, relallvisible = 0 "
+        f"WHERE oid = {itself} OR oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = {itself})"
+    )
+
+
+NO_STATISTICS = known_as("holdfast_live", rows=-1, pages=0)
+"""How a table is that was never analysed."""
 KNOWN = {"with statistics": AS_IT_IS, "without statistics": NO_STATISTICS}
 
 
@@ -354,13 +361,29 @@ async def test_what_runs_all_the_time_rides_its_index_on_postgresql(store, held,
         assert plan.sorted_rows <= HOT[name].rows
 
 
-@pytest.mark.databases("postgres")
-@pytest.mark.parametrize("vacuum", ["VACUUM (ANALYZE)", "VACUUM (ANALYZE, TRUNCATE off)"])
-async def test_a_plan_made_while_the_table_was_empty_is_as_good(database_url, vacuum):
-    """A statement stays planned for as long as its connection lives, and the table may have filled meanwhile.
+REGISTER = {
+    "of nobody knows how many": known_as("holdfast_workers", rows=-1, pages=0),
+    "of one": known_as("holdfast_workers", rows=1, pages=1),
+}
+"""What is known of the workers. Counted while there is one, as autovacuum may, all indexes look equally good."""
 
-    The register of workers is small at any time: by which of its indexes a worker is found does not matter.
-    """
+
+@pytest.mark.databases("postgres")
+@pytest.mark.parametrize(
+    "register",
+    [
+        "of nobody knows how many",
+        pytest.param(
+            "of one",
+            marks=pytest.mark.xfail(
+                reason="claim, renew and forget compare expires_at in a way that its index can serve", strict=True
+            ),
+        ),
+    ],
+)
+@pytest.mark.parametrize("vacuum", ["VACUUM (ANALYZE)", "VACUUM (ANALYZE, TRUNCATE off)"])
+async def test_a_plan_made_while_the_table_was_empty_is_as_good(database_url, vacuum, register):
+    """A statement stays planned for as long as its connection lives, and the table may have filled meanwhile."""
     store = await open_store(database_url)
     try:
         async with Console(database_url) as console:
@@ -368,9 +391,8 @@ async def test_a_plan_made_while_the_table_was_empty_is_as_good(database_url, va
             await console.run("DELETE FROM holdfast_live")
             await console.run(f"{vacuum} holdfast_live")
         for name, hot in HOT.items():
-            either = {WORKERS, EXPIRY} if {WORKERS, EXPIRY} & set(hot.postgres) else set()
-            for plan in await plans_of(store, name, held, analyze=False):
-                plan.check_riding(set(hot.postgres) | either)
+            for plan in await plans_of(store, name, held, before=REGISTER[register], analyze=False):
+                plan.check_riding(hot.postgres)
     finally:
         await store.aclose()
 
