@@ -36,6 +36,7 @@ SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
     ),
 )
 _NO_STORE = (b"cache-control", b"no-store")
+_USUAL_HEADERS = (*SECURITY_HEADERS, _NO_STORE)
 
 
 class Api:
@@ -146,6 +147,8 @@ async def _send_stream(answer: Stream, request: Incoming, send: Send) -> int:
 
 
 def _headers(answer: Answer | Stream) -> list[tuple[bytes, bytes]]:
+    if not answer.headers:
+        return [(b"content-type", answer.media_type.encode("ascii")), *_USUAL_HEADERS]
     headers = [(b"content-type", answer.media_type.encode("ascii")), *SECURITY_HEADERS]
     headers += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers.items()]
     if "cache-control" not in answer.headers:

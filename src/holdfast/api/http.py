@@ -12,7 +12,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 LARGEST_QUERY = 8_192
-_JSON_TYPE = re.compile(r"\s*application/json\s*(;\s*charset\s*=\s*\"?utf-8\"?\s*)?", re.IGNORECASE)
+_JSON_TYPE = re.compile(rb"\s*application/json\s*(;\s*charset\s*=\s*\"?utf-8\"?\s*)?", re.IGNORECASE)
 
 
 class Answer(NamedTuple):
@@ -85,8 +85,8 @@ class Incoming:
 
     async def json_body(self, most: int) -> bytes:
         """The body, refused before it is read whole when it is too large, or no JSON by its own account."""
-        kind = self.header("content-type")
-        if kind is None or not _JSON_TYPE.fullmatch(kind):
+        kind = self.headers.get(b"content-type", b"")
+        if kind != b"application/json" and not _JSON_TYPE.fullmatch(kind):
             raise HttpError(415, "not_json", "send JSON, with the header Content-Type: application/json")
         if self.headers.get(b"content-encoding", b"identity") != b"identity":
             raise HttpError(415, "encoded_body", "compressed bodies are not taken: leave Content-Encoding out")

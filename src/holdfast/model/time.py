@@ -6,6 +6,7 @@ a node only ever measures spans.
 
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import NewType
 
 Instant = NewType("Instant", int)
@@ -66,4 +67,9 @@ def parse_duration(value: float | str) -> Duration:
 
 def rfc3339(at: Instant) -> str:
     """An instant as people and JSON write it, in UTC with microseconds."""
-    return datetime.fromtimestamp(at // 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{at % 1_000_000:06d}Z"
+    return f"{_to_the_second(at // 1_000_000)}.{at % 1_000_000:06d}Z"
+
+
+@lru_cache(1_024)  # times that are written together lie close together
+def _to_the_second(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
