@@ -219,7 +219,7 @@ async def test_a_cancel_that_comes_first_is_obeyed(store, shop):
 
 
 @pytest.mark.parametrize("rival", ["cancel", "reap", "settle", "progress", "step"])
-async def test_whoever_wants_the_job_meanwhile_waits_for_the_block(manual_store, clock, shop, rival):
+async def test_whoever_wants_the_job_meanwhile_waits_for_the_block(manual_store, clock, shop, interleaving, rival):
     """S17, S7: the row's lock decides, and never both."""
     job = await running(manual_store)
     waiting = {
@@ -234,7 +234,7 @@ async def test_whoever_wants_the_job_meanwhile_waits_for_the_block(manual_store,
     async with manual_store.session(held(job), "sell") as session:
         await session.execute(shop.insert, 1, "first")
         other = asyncio.create_task(waiting())
-        await asyncio.sleep(0.2)
+        await interleaving.stands(other)
         assert not other.done()
     assert await other
     assert await shop.rows() == [(1, "first")]
@@ -257,20 +257,22 @@ async def test_cancels_against_transactions_never_let_a_late_one_in(store, shop)
     engine = Engine(store)
     jobs = await hold(store, await enter(store), n=30)
     cancelled_at, sold = {}, set()
+    begun = [asyncio.Event() for _ in jobs]
 
-    async def cancel(job):
-        await asyncio.sleep(0.001 * (job.seq % 7))
+    async def cancel(number, job):
+        await begun[7 * number % len(jobs)].wait()  # before some have begun, after others
         if await operate.cancel(store, [job.id], reason="enough"):
             cancelled_at[job.id] = {row[0] for row in await shop.rows()}
 
     async def work(number, job):
+        begun[number].set()
         try:
             await sell(Context(job, engine), shop, number)
         except LeaseLost:
             return
         sold.add(number)
 
-    await asyncio.gather(*(work(n, job) for n, job in enumerate(jobs)), *(cancel(job) for job in jobs))
+    await asyncio.gather(*(each(n, job) for n, job in enumerate(jobs) for each in (cancel, work)))
     assert {row[0] for row in await shop.rows()} == sold
     for number, job in enumerate(jobs):
         assert (number in sold) is (number in cancelled_at[job.id])

@@ -5,6 +5,7 @@ from signal import SIGCONT, SIGKILL, SIGSTOP
 
 import pytest
 
+from tests.support.eventually import eventually
 from tests.support.scene import KINDS
 
 LEASE = 2.0
@@ -14,13 +15,16 @@ async def test_jobs_of_a_killed_node_are_run_by_another(scene):
     """F01, S1, S8: all that it held, begun or not; each is started once more, and an attempt is spent."""
     first = scene.node(lease=LEASE, queues="default:3")
     for kind in KINDS:
-        await scene.submit(kind, kind, sleep=4)
+        await scene.submit(kind, kind, sleep=600, held=True)
     for n in range(5):
         await scene.submit(f"behind-{n}")
     for kind in KINDS:
         await scene.starts(kind)
     first.signal_all(SIGKILL)
     scene.node(lease=LEASE)
+    for kind in KINDS:
+        await scene.starts(kind, times=2)
+        scene.let_go(kind)
     await scene.becomes("succeeded")
     await scene.workers(1)
     for kind in KINDS:
@@ -50,6 +54,30 @@ async def test_a_node_that_was_frozen_beyond_its_lease_changes_nothing_when_it_w
     assert scene.ledger.count("start", "job") == 2
     await scene.submit("after")
     await scene.becomes("succeeded", "after")
+
+
+async def test_a_node_that_was_frozen_beyond_its_lease_writes_nothing_more_when_it_wakes(scene):
+    """F03, P29, S7: bull#308, bull#1416; its handler is at its next step while another attempt works on the job."""
+
+    async def steps_of(attempt):
+        steps = {step.key for step in await scene.engine.steps(job)}
+        return {key for key in steps if key.startswith(f"{attempt}-")}
+
+    zombie = scene.node(lease=LEASE)
+    job = await scene.submit("job", "writing")
+    await eventually(lambda: steps_of(1))
+    (worker,) = await scene.workers(1)
+    zombie.signal_all(SIGSTOP)
+    scene.node(lease=LEASE)
+    await scene.starts("job", times=2)
+    written = await steps_of(1)
+    zombie.signal_all(SIGCONT)
+    await scene.gone(worker.info.pid)
+    await eventually(lambda: steps_of(2))
+    assert await steps_of(1) == written
+    scene.let_go("job")
+    (settled,) = await scene.becomes("succeeded", "job")
+    assert (settled.attempts, settled.fence, scene.ledger.count("end", "job")) == (2, 2, 1)
 
 
 @pytest.mark.databases("postgres")

@@ -12,12 +12,15 @@ async def test_running_jobs_finish_and_nothing_more_is_claimed(scene):
     """F04: told to end, a node finishes what runs, leaves the rest ready, and departs."""
     node = scene.node(queues="default:3", drain=60)
     for kind in KINDS:
-        await scene.submit(kind, kind, sleep=3)
+        await scene.submit(kind, kind, sleep=600, held=True)
     for kind in KINDS:
         await scene.starts(kind)
     for n in range(5):
         await scene.submit(f"behind-{n}")
     node.signal(SIGTERM)
+    await scene.says(node, "waiting for 3 running jobs")
+    for kind in KINDS:
+        scene.let_go(kind)
     assert node.wait() == 0
     await scene.becomes("succeeded", *KINDS)
     for n in range(5):
@@ -32,12 +35,15 @@ async def test_what_does_not_finish_is_handed_back_and_runs_elsewhere_at_once(sc
     """F04: no attempt is spent, and no lease is waited for: this one is far longer than the test's patience."""
     node = scene.node(lease=600, drain=0)
     for kind in KINDS:
-        await scene.submit(kind, kind, sleep=3)
+        await scene.submit(kind, kind, sleep=600, held=True)
     for kind in KINDS:
         await scene.starts(kind)
     node.signal(SIGTERM)
     assert node.wait() == 0
     scene.node(lease=600)
+    for kind in KINDS:
+        await scene.starts(kind, times=2)
+        scene.let_go(kind)
     await scene.becomes("succeeded")
     for kind in KINDS:
         job = await scene.job(kind)

@@ -13,6 +13,8 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+import apsw
+
 from tests.support.builders import Undone, undone
 from tests.support.eventually import PATIENCE, eventually
 
@@ -93,12 +95,15 @@ class Interleaving:
             holder = group.create_task(run(work))
             await _either(parked.wait(), holder)
             other = group.create_task(meanwhile())
-            await eventually(partial(self._stands, other))
+            await self.stands(other)
             go.set()
         return Both(holder.result(), other.result())
 
-    async def _stands(self, other: asyncio.Task[C]) -> bool:
-        """Whether it is done, or a transaction of this database waits for a lock that another holds."""
+    async def stands(self, other: asyncio.Task[C]) -> None:
+        """Wait until this is done, or a transaction of this database waits for a lock that another holds."""
+        await eventually(partial(self._done_or_waiting, other))
+
+    async def _done_or_waiting(self, other: asyncio.Task[C]) -> bool:
         return other.done() or await _WAITS[self._console.dialect](self._console)
 
 
@@ -127,7 +132,19 @@ async def _mysql_waits(console: Console) -> bool:
     return not threads.isdisjoint(thread for (thread,) in ours)
 
 
-_WAITS = {"postgres": _postgres_waits, "mysql": _mysql_waits}
+async def _sqlite_waits(console: Console) -> bool:
+    """Nobody can tell who waits; but while the write lock is taken, everybody does who wants to write."""
+    file = apsw.Connection(console.url.removeprefix("sqlite:///"))
+    try:
+        file.execute("BEGIN IMMEDIATE")
+    except apsw.BusyError:
+        return True
+    finally:
+        file.close()
+    return False
+
+
+_WAITS = {"postgres": _postgres_waits, "mysql": _mysql_waits, "sqlite": _sqlite_waits}
 
 
 class Around:

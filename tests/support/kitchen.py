@@ -6,6 +6,7 @@ ledger named by KITCHEN_LEDGER that it started, and that it came to its end.
 
 import asyncio
 import ctypes
+import math
 import os
 import resource
 import signal
@@ -32,7 +33,7 @@ def _note(event: str, ctx: Context | SyncContext, key: str) -> None:
         )
 
 
-def _rested(until: float, key: str, held: bool) -> bool:
+def _rested(until: float, key: str, *, held: bool) -> bool:
     """Whether a handler has slept long enough; one that is held sleeps until the ledger lets it go, at most so long."""
     return time.monotonic() >= until or (held and Ledger(Path(os.environ["KITCHEN_LEDGER"])).count("go", key) > 0)
 
@@ -146,7 +147,7 @@ async def sink(
     """On the event loop."""
     _note("start", ctx, key)
     until = time.monotonic() + sleep
-    while not _rested(until, key, held):
+    while not _rested(until, key, held=held):
         try:
             await asyncio.sleep(0.05 if held else until - time.monotonic())
         except asyncio.CancelledError:
@@ -172,7 +173,7 @@ def sink_thread(
     """In a thread."""
     _note("start", ctx, key)
     until = time.monotonic() + sleep
-    while not _rested(until, key, held):
+    while not _rested(until, key, held=held):
         time.sleep(0.02)
         if ctx.cancelled and not ignore_cancel:
             _note("cancelled", ctx, key)
@@ -190,13 +191,16 @@ def sink_process(
     sleep: float = 0.0,
     ignore_cancel: bool = False,
     *,
+    held: bool = False,
     ctx: SyncContext,
 ) -> str:
     """In a process of its own."""
     if ignore_cancel:
         _LIBC.signal(int(signal.SIGTERM), 1)  # SIG_IGN; Python's own call is for main threads only
     _note("start", ctx, key)
-    time.sleep(sleep)
+    until = time.monotonic() + sleep
+    while not _rested(until, key, held=held):
+        time.sleep(0.02 if held else max(0.0, until - time.monotonic()))
     _do_at_once(ctx, action, amount)
     _note("end", ctx, key)
     return key
@@ -222,6 +226,18 @@ async def stepping(key: str = "", *, ctx: Context) -> str:
 
     by = await ctx.step("once", effect)
     _note(f"step of attempt {by}", ctx, key)
+    _note("end", ctx, key)
+    return key
+
+
+@app.job
+async def writing(key: str = "", *, ctx: Context) -> str:
+    """A step after the other, until the ledger lets it go."""
+    _note("start", ctx, key)
+    number = 0
+    while not _rested(math.inf, key, held=True):
+        number += 1
+        await ctx.step(f"{ctx.attempt}-{number}", asyncio.sleep, 0.02)
     _note("end", ctx, key)
     return key
 
