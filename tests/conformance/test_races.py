@@ -206,6 +206,31 @@ async def test_a_renewal_under_way_saves_the_worker_from_the_reaper(manual_store
     assert await reap_once(manual_store) == 0
 
 
+async def test_a_job_committed_late_is_named_as_the_first_of_its_lane(store, interleaving):
+    """P37: though a later one was taken before it was there. A worker that heard nothing of it finds it by this."""
+    late, prompt = a_job(), a_job(type="prompt")
+    worker = await enter(store)
+
+    async def look():
+        return await store.single(lambda tx: tx.lanes(["mail"], 10))
+
+    async def meanwhile():
+        await put(store, prompt)
+        (taken,) = await take(store, worker, types=["prompt"])
+        return taken, await look()
+
+    async def insert(tx):
+        await tx.insert([late], key_retention=days(1))
+
+    both = await interleaving.run(store, insert, meanwhile, nothing)
+    taken, seen = both.meanwhile
+    ((lane, first),) = found = await look()
+    assert seen == ([] if interleaving.possible else found)
+    assert lane == lane_of(late)
+    assert first < taken.seq
+    assert [job.id for job in await take(store, worker, share(lane, floor=first - 1))] == [late.id]
+
+
 async def test_a_worker_cannot_depart_from_under_its_own_claim(manual_store, interleaving):
     """P15: no job without a worker."""
     job = a_job()

@@ -20,6 +20,7 @@ from tests.support.builders import (
     read_all,
     report,
     running,
+    share,
     some_jobs,
     take,
     undone,
@@ -32,8 +33,12 @@ async def find(store, page=Page(1_000), **where):
     return await store.read(lambda tx: tx.find(JobFilter(**where), page))
 
 
-async def lanes(store, *queues, cap=1_000):
+async def look(store, *queues, cap=1_000):
     return await store.single(lambda tx: tx.lanes(queues, cap))
+
+
+async def lanes(store, *queues, cap=1_000):
+    return [lane for lane, _ in await look(store, *queues, cap=cap)]
 
 
 async def spread(store, n=60):
@@ -167,6 +172,19 @@ async def test_lanes_without_ready_jobs_are_not_named(store):
     assert await lanes(store, "mail") == [lane_of(waiting)]
     await take(store, await enter(store), lane_of(waiting))
     assert await lanes(store, "mail") == []
+
+
+async def test_lanes_are_named_with_the_position_of_their_first_ready_job(store):
+    pairs = [(a_job(tenant="a"), a_job(tenant="b", priority=3)) for _ in range(5)]
+    for pair in pairs:
+        await put(store, *pair)
+    worker = await enter(store)
+    for pair in pairs:
+        found = await look(store, "mail")
+        held = await take(store, worker, *(share(lane_of(job), quota=1) for job in pair))
+        assert {job.id for job in held} == {job.id for job in pair}
+        assert sorted(found) == sorted((lane_of(job), job.seq) for job in held)
+    assert await look(store, "mail") == []
 
 
 async def test_no_more_lanes_are_named_than_asked_for_in_each_queue(store):

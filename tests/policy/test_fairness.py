@@ -9,14 +9,26 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.model.lane import Lane, News, Share
-from holdfast.policy.fairness import FLOOR_TRAIL, MOST_SHARES, QUANTUM, SWEEP_EVERY, SWEEP_SHARE, Rotation, Taken
+from holdfast.policy.fairness import (
+    CHEAP_SWEEP,
+    FLOOR_TRAIL,
+    MOST_SHARES,
+    QUANTUM,
+    SWEEP_EVERY,
+    SWEEP_MOST,
+    SWEEP_SELDOM,
+    SWEEP_SHARE,
+    Rotation,
+    Round,
+    Taken,
+)
 
 A, B, C = (Lane("mail", tenant, 0) for tenant in "abc")
 
 
 def rotation_over(lanes: Iterable[Lane]) -> Rotation:
     rotation = Rotation()
-    rotation.swept(lanes, now=0.0, cost=0.0)
+    rotation.swept([News(lane, 1) for lane in lanes], now=0.0, cost=0.0)
     return rotation
 
 
@@ -36,6 +48,10 @@ class Backlog:
 
     def lanes(self) -> list[Lane]:
         return sorted(lane for lane, spans in self.ready.items() if spans)
+
+    def look(self) -> list[News]:
+        """Each lane with its first ready job, as a look at the database finds them."""
+        return [News(lane, min(span.start for span in self.ready[lane])) for lane in self.lanes()]
 
     def claim(self, shares: Iterable[Share], limit: int) -> dict[Lane, Taken]:
         """Lane by lane in the order given, past each floor, never over the limit."""
@@ -243,6 +259,32 @@ class TestSeveralClaimsAtOnce:
 
         assert [share.lane for share in rotation.allot(5)] == [A]
 
+    @pytest.mark.parametrize("told", ["by a wake-up", "by a look"])
+    def test_that_began_before_a_commit_do_not_drop_the_lane_that_it_was_in(self, told: str) -> None:
+        """Or the next news of that lane would have it taken up after what was forgotten."""
+        rotation = rotation_over([A])
+        shares = rotation.allot(5)
+        if told == "by a wake-up":
+            rotation.heard([News(A, 9)])
+        else:
+            rotation.swept([News(A, 9)], 0.0, 0.0)
+        rotation.took(shares, {}, 5, 0.0)
+
+        again = rotation.allot(5)
+        assert [share.lane for share in again] == [A]
+        assert again[0].floor < 9
+        rotation.took(again, {}, 5, 0.0)
+        assert rotation.allot(5) == []
+
+    def test_keep_a_lane_that_gave_one_of_them_jobs_though_it_looked_empty_to_another(self) -> None:
+        """What the first had locked, the second passed by."""
+        rotation = rotation_over([A])
+        first, second = rotation.allot(5), rotation.allot(5)
+        rotation.took(second, {}, 5, 0.0)
+        rotation.took(first, {A: Taken(5, 5)}, 5, 0.0)
+
+        assert [share.lane for share in rotation.allot(5)] == [A]
+
     def test_that_failed_leave_their_lanes_their_turn(self) -> None:
         rotation = rotation_over([A, B, C])
         rotation.gave_up(rotation.allot(20))
@@ -255,12 +297,12 @@ class TestSeveralClaimsAtOnce:
         for n in range(dice.randint(1, 6)):
             rotation.heard([backlog.add(Lane("q", f"{n}", n % 2), dice.randint(1, 30))])
 
-        under_way: list[tuple[list[Share], int]] = []
+        under_way: list[tuple[Round, int]] = []
         for _ in range(10_000):
             if not len(backlog) and not under_way:
                 break
             slots = dice.randint(1, 25)
-            shares = rotation.allot(slots) if len(under_way) < 4 and dice.random() < 0.5 else []
+            shares = rotation.allot(slots) if len(under_way) < 4 and dice.random() < 0.5 else Round()
             if shares:
                 under_way.append((shares, slots))
             elif under_way:
@@ -270,7 +312,7 @@ class TestSeveralClaimsAtOnce:
                 else:
                     rotation.took(shares, backlog.claim(shares, slots), slots, 0.0)
             elif dice.random() < 0.1:
-                rotation.swept(backlog.lanes(), 0.0, 0.0)
+                rotation.swept(backlog.look(), 0.0, 0.0)
         assert not len(backlog)
 
 
@@ -281,8 +323,9 @@ class TestFloors:
 
         floors = []
         for step in range(6):
-            floors.append(rotation.allot(10)[0].floor)
-            rotation.took([Share(A, 10, 0)], backlog.claim([Share(A, 10, 0)], 10), 10, step * FLOOR_TRAIL * 1.01)
+            shares = rotation.allot(10)
+            floors.append(shares[0].floor)
+            rotation.took(shares, backlog.claim(shares, 10), 10, step * FLOOR_TRAIL * 1.01)
         assert floors == [0, 0, 10, 20, 30, 40]
 
     def test_do_not_follow_at_once(self) -> None:
@@ -313,14 +356,72 @@ class TestFloors:
 
         assert rotation.allot(10)[0].floor == 90
 
-    def test_all_fall_when_all_lanes_are_looked_at(self) -> None:
+    @given(st.integers(1, 400))
+    def test_fall_to_the_first_job_that_a_look_found(self, seq: int) -> None:
+        """A late commit whose wake-up was lost starts after the next look."""
         rotation, backlog = rotation_over([A]), Backlog()
         backlog.add(A, 1_000)
         for step in range(10):
             claim(rotation, backlog, 10, now=float(step))
-        rotation.swept([A], now=10.0, cost=0.0)
+        rotation.swept([News(A, seq)], now=10.0, cost=0.0)
 
-        assert rotation.allot(10)[0].floor == 0
+        assert rotation.allot(10)[0].floor == min(seq - 1, 90)
+
+    def test_begin_where_a_look_found_the_first_job(self) -> None:
+        """Whatever died before it is not walked over, not even once."""
+        rotation = Rotation()
+        rotation.swept([News(A, 7_000)], now=0.0, cost=0.0)
+
+        assert rotation.allot(10) == [Share(A, 10, 6_999)]
+
+    @given(st.integers(1, 400), st.integers(1, 400))
+    def test_are_not_raised_by_a_look_over_what_was_heard_meanwhile(self, heard: int, seen: int) -> None:
+        rotation, backlog = rotation_over([A]), Backlog()
+        backlog.add(A, 300)
+        for step in range(10):
+            claim(rotation, backlog, 10, now=float(step))
+        rotation.heard([News(A, heard)])
+        rotation.swept([News(A, seen)], now=10.0, cost=0.0)
+
+        assert rotation.allot(10)[0].floor < min(heard, seen)
+
+    def test_fall_to_nothing_when_a_look_could_not_name_all_lanes(self) -> None:
+        rotation, backlog = rotation_over([A]), Backlog()
+        backlog.add(A, 1_000)
+        for step in range(10):
+            claim(rotation, backlog, 10, now=float(step))
+        rotation.swept([News(B, 5)], now=10.0, cost=0.0, complete=False)
+
+        assert [share.floor for share in rotation.allot(20)] == [0, 4]
+
+    @pytest.mark.parametrize("told", ["by a wake-up", "by a look"])
+    def test_do_not_follow_a_claim_past_what_it_could_not_see(self, told: str) -> None:
+        """Two claims began before a commit of earlier positions, and end one after the other when it is known."""
+        rotation = rotation_over([A])
+        claims = [rotation.allot(10), rotation.allot(10)]
+        if told == "by a wake-up":
+            rotation.heard([News(A, 1)])
+        else:
+            rotation.swept([News(A, 1)], 0.0, 0.0)
+        for ended, shares in enumerate(claims, 1):
+            rotation.took(shares, {A: Taken(10, 1_000 + 10 * ended)}, 10, now=float(ended))
+
+        for step in range(3, 6):  # the next takes the earlier ones, and they are more than it can take at once
+            shares = rotation.allot(10)
+            assert shares[0].floor < 10 * (step - 2)
+            rotation.took(shares, {A: Taken(10, 10 * (step - 2))}, 10, now=float(step))
+
+    def test_follow_claims_during_which_later_jobs_became_ready(self) -> None:
+        """Or a pinned snapshot would slow a busy lane down."""
+        rotation = rotation_over([A])
+        under_way = rotation.allot(10)
+        for step in range(1, 100):
+            following = rotation.allot(10)
+            rotation.heard([News(A, 10 * step + 1_000)])
+            rotation.took(under_way, {A: Taken(10, 10 * step)}, 10, now=float(step))
+            under_way = following
+
+        assert rotation.allot(10)[0].floor == 980
 
     def test_are_forgotten_with_their_lane(self) -> None:
         rotation, backlog = rotation_over([A]), Backlog()
@@ -332,6 +433,112 @@ class TestFloors:
         assert rotation.allot(10) == [Share(A, 10, 0)]
 
 
+class Database:
+    """Ready jobs of some lanes; claims and looks see what was committed when they began, and no more."""
+
+    def __init__(self, dice: Random) -> None:
+        self.dice = dice
+        self.ready: dict[Lane, set[int]] = {lane: set() for lane in (A, B, A._replace(priority=5))}
+        self.uncommitted: list[tuple[Lane, range]] = []
+        self.seq = 0
+
+    def insert(self) -> None:
+        """Positions are drawn now, in any transaction."""
+        jobs = self.dice.randint(1, 40)
+        self.uncommitted.append((self.dice.choice(list(self.ready)), range(self.seq + 1, self.seq + 1 + jobs)))
+        self.seq += jobs
+
+    def commit(self) -> News:
+        """One of the transactions, not the oldest first."""
+        lane, jobs = self.uncommitted.pop(self.dice.randrange(len(self.uncommitted)))
+        self.ready[lane] |= set(jobs)
+        return News(lane, jobs[0])
+
+    def snapshot(self) -> dict[Lane, set[int]]:
+        return {lane: set(jobs) for lane, jobs in self.ready.items()}
+
+    def look(self) -> list[News]:
+        return [News(lane, min(jobs)) for lane, jobs in self.ready.items() if jobs]
+
+    def claim(self, shares: Round, slots: int, seen: dict[Lane, set[int]]) -> dict[Lane, Taken]:
+        """What was ready when the claim began and still is."""
+        taken: dict[Lane, Taken] = {}
+        for lane, quota, floor in shares:
+            jobs = sorted(job for job in seen[lane] & self.ready[lane] if job > floor)[: min(quota, slots)]
+            self.ready[lane] -= set(jobs)
+            slots -= len(jobs)
+            if jobs:
+                taken[lane] = Taken(len(jobs), jobs[-1])
+        return taken
+
+
+class Overlap:
+    """Inserts, commits, wake-ups, claims and looks, each begun and ended at any time."""
+
+    def __init__(self, seed: int, lost: float, looking: float) -> None:
+        self.dice = Random(seed)
+        self.database = Database(self.dice)
+        self.rotation = Rotation()
+        self.lost, self.looking = lost, looking
+        self.claims: list[tuple[Round, int, dict[Lane, set[int]]]] = []
+        self.looks: list[list[News]] = []
+        self.told: deque[News] = deque()
+        self.now = 0.0
+
+    def step(self) -> None:
+        self.now += FLOOR_TRAIL
+        match self.dice.randrange(8):
+            case 0:
+                self.database.insert()
+            case 1 if self.database.uncommitted:
+                self.told.append(self.database.commit())
+            case 2 if self.told:
+                news = self.told.popleft()
+                self.rotation.heard([news] if self.dice.random() >= self.lost else [])
+            case 3 if self.looks:
+                self.rotation.swept(self.looks.pop(), self.now, 0.0)
+            case 4 if not self.looks and self.dice.random() < self.looking:
+                self.looks.append(self.database.look())
+            case 5 | 6 if len(self.claims) < 3:
+                self.begin_claim()
+            case _ if self.claims:
+                self.end_claim()
+
+    def begin_claim(self) -> bool:
+        slots = self.dice.randint(1, 30)
+        if shares := self.rotation.allot(slots):
+            self.claims.append((shares, slots, self.database.snapshot()))
+        return bool(shares)
+
+    def end_claim(self) -> None:
+        shares, slots, seen = self.claims.pop(self.dice.randrange(len(self.claims)))
+        self.rotation.took(shares, self.database.claim(shares, slots, seen), slots, self.now)
+
+    def come_to_rest(self) -> None:
+        """All commits are told of, or seen by one more look; then claims go on for as long as there are lanes."""
+        while self.claims:
+            self.end_claim()
+        while self.database.uncommitted:
+            self.told.append(self.database.commit())
+        self.rotation.heard(self.told)
+        if self.lost:
+            self.rotation.swept(self.database.look(), self.now, 0.0)
+        while self.begin_claim():
+            self.now += FLOOR_TRAIL
+            self.end_claim()
+
+
+@pytest.mark.parametrize("lost, looking", [(0.0, 0.0), (0.0, 0.2), (0.5, 0.2)])
+@pytest.mark.parametrize("seed", range(40))
+def test_nothing_stays_hidden_however_commits_claims_and_looks_overlap(seed: int, lost: float, looking: float) -> None:
+    """Where all wake-ups arrive, they suffice, with looks or without; else one more look finds what is left."""
+    overlap = Overlap(seed, lost, looking)
+    for _ in range(600):
+        overlap.step()
+    overlap.come_to_rest()
+    assert not any(overlap.database.ready.values())
+
+
 class TestSweeps:
     def test_are_due_at_first_and_then_now_and_again(self) -> None:
         rotation = Rotation()
@@ -341,12 +548,23 @@ class TestSweeps:
         assert not rotation.sweep_due(100.0 + SWEEP_EVERY * 0.99)
         assert rotation.sweep_due(100.0 + SWEEP_EVERY)
 
-    def test_cost_at_most_a_fiftieth_of_the_time(self) -> None:
+    @given(st.floats(0.0, 100.0))
+    def test_are_seldom_when_they_are_dear_but_not_ever_more_so(self, cost: float) -> None:
+        """A late commit whose news are lost waits for the next one."""
         rotation = Rotation()
-        rotation.swept([], now=0.0, cost=2.0)
+        rotation.swept([], now=0.0, cost=cost)
 
-        assert not rotation.sweep_due(SWEEP_SHARE * 2.0 - 0.1)
-        assert rotation.sweep_due(SWEEP_SHARE * 2.0)
+        assert not rotation.sweep_due(min(SWEEP_SHARE * cost, SWEEP_SELDOM) * 0.99)
+        assert not rotation.sweep_due(SWEEP_MOST * cost * 0.99)
+        assert rotation.sweep_due(max(SWEEP_SELDOM, SWEEP_MOST * cost))
+
+    @given(st.floats(0.0, 100.0))
+    def test_that_are_dear_are_not_hurried(self, cost: float) -> None:
+        rotation = Rotation()
+        rotation.swept([], now=0.0, cost=cost)
+        rotation.look_again()
+
+        assert rotation.sweep_due(0.0) is (cost <= CHEAP_SWEEP)
 
     def test_are_due_at_once_when_something_happened_nobody_knows_where(self) -> None:
         rotation = rotation_over([A])
@@ -356,7 +574,7 @@ class TestSweeps:
 
     def test_find_lanes_without_giving_them_a_second_turn(self) -> None:
         rotation = rotation_over([A, B])
-        rotation.swept([A, B, C], now=1.0, cost=0.0)
+        rotation.swept([News(lane, 1) for lane in (A, B, C)], now=1.0, cost=0.0)
 
         assert [rotation.allot(1)[0].lane for _ in range(3)] == [A, B, C]
 
@@ -377,7 +595,7 @@ def test_any_mix_of_lanes_is_drained_and_no_lane_starves(seed: int) -> None:
             break
         now += 0.01
         if rotation.sweep_due(now):
-            rotation.swept(backlog.lanes(), now, 0.0)
+            rotation.swept(backlog.look(), now, 0.0)
         if arrivals and dice.random() < 0.3:
             arrivals -= 1
             news = backlog.add(dice.choice(lanes), dice.randint(1, 30))

@@ -425,7 +425,7 @@ async def test_a_job_s_whole_life_behind_a_pooler(manual_store, clock):
         await put(store, job, later)
         assert (await put(store, a_job(idempotency_key="order-1")))[0].id == job.id
         worker = await enter(store)
-        assert await store.single(lambda tx: tx.lanes(["mail"], 10)) == [MAIL]
+        assert [lane for lane, _ in await store.single(lambda tx: tx.lanes(["mail"], 10))] == [MAIL]
         (held,) = await take(store, worker)
         assert await store.single(lambda tx: tx.renew(worker, seconds(15)))
         assert await report(store, held, error()) == {job.id}

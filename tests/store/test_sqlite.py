@@ -373,8 +373,8 @@ async def test_lanes_are_found_at_a_cost_of_lanes_not_of_jobs(store):
             )
 
         await store._reader.call(look)
-        lanes = await store.run(lambda tx: tx.lanes(["mail"], 100))
-        assert [(lane.tenant, lane.priority) for lane in lanes] == [("a", 0), ("a", 1), ("b", 0)]
+        found = await store.run(lambda tx: tx.lanes(["mail"], 100))
+        assert [(lane.tenant, lane.priority) for lane, _ in found] == [("a", 0), ("a", 1), ("b", 0)]
         return max(steps)
 
     await put(store, a_job(tenant="a"), a_job(tenant="a", priority=1), a_job(tenant="b"))

@@ -26,14 +26,17 @@ class ScriptedStore:
         self.looks = 0
         self.failure: BaseException | None = None
         self.gate: asyncio.Event | None = None
+        self.slow_look: asyncio.Event | None = None
         self._seq = 0
 
     async def single(self, work: Callable[[Tx], Awaitable[Any]]) -> Any:
         return await work(cast("Tx", self))
 
-    async def lanes(self, queues: Sequence[str], cap: int) -> list[Lane]:
+    async def lanes(self, queues: Sequence[str], cap: int) -> list[News]:
         self.looks += 1
-        return sorted(self.ready)
+        if self.slow_look is not None:
+            await self.slow_look.wait()
+        return [News(lane, self._seq + 1) for lane in sorted(self.ready)]
 
     async def claim(self, worker: WorkerId, shares: Sequence[Share], limit: int, types: Any) -> list[Job]:
         self.visited += [share.lane.tenant for share in shares]
@@ -92,6 +95,22 @@ async def test_many_claims_at_once_look_once() -> None:
     await asyncio.gather(*(claims.claim(5) for _ in range(10)))
 
     assert store.looks == 1
+
+
+async def test_a_slow_look_holds_up_no_claim_from_lanes_that_are_known() -> None:
+    store = ScriptedStore(A)
+    claims = claims_on(store)
+    await claims.claim(5)
+    claims.heard([])
+    store.slow_look = asyncio.Event()
+    looking = asyncio.create_task(claims.claim(5))
+    while store.looks < 2:
+        await asyncio.sleep(0)
+
+    assert len(await claims.claim(5)) == 5
+    assert not looking.done()
+    store.slow_look.set()
+    assert len(await looking) == 5
 
 
 async def test_a_claim_goes_on_to_other_lanes_when_the_first_are_empty() -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from holdfast.model.ids import WorkerId
 from holdfast.model.job import Job
-from holdfast.model.lane import Lane, News, Share
-from holdfast.policy.fairness import Rotation, Taken
+from holdfast.model.lane import Lane, News
+from holdfast.policy.fairness import Rotation, Round, Taken
 from holdfast.store.port import Store
 
 MOST_LANES = 20_000
@@ -42,7 +42,7 @@ class Claims:
         if not named:
             self._rotation.look_again()
 
-    async def _claim(self, shares: Sequence[Share], slots: int) -> list[Job]:
+    async def _claim(self, shares: Round, slots: int) -> list[Job]:
         try:
             jobs = await self._store.single(lambda tx: tx.claim(self.worker, shares, slots, self._types))
         except BaseException:
@@ -54,13 +54,15 @@ class Claims:
     async def _look(self) -> None:
         if not self._rotation.sweep_due(time.monotonic()):
             return
+        if self._looking.locked() and len(self._rotation):
+            return  # a look may be slow; the others claim meanwhile from the lanes that are known
         async with self._looking:
             began = time.monotonic()
             if not self._rotation.sweep_due(began):
                 return
-            lanes = await self._store.single(lambda tx: tx.lanes(self._queues, MOST_LANES))
+            found = await self._store.single(lambda tx: tx.lanes(self._queues, MOST_LANES))
             ended = time.monotonic()
-            self._rotation.swept(lanes, ended, ended - began)
+            self._rotation.swept(found, ended, ended - began, complete=len(found) < MOST_LANES)
 
 
 def _by_lane(jobs: Sequence[Job]) -> dict[Lane, Taken]:

@@ -20,7 +20,7 @@ class Share(NamedTuple):
 
 
 class News(NamedTuple):
-    """Jobs became ready in a lane; none of them lies before position `seq`."""
+    """There are ready jobs in a lane; none of those it tells of lies before position `seq`."""
 
     lane: Lane
     seq: int

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Count, Held, Inserted, Job, JobFilter, NewJob, Page
-from holdfast.model.lane import Lane, News, Share
+from holdfast.model.lane import News, Share
 from holdfast.model.step import Step
 from holdfast.model.time import Duration, Instant
 from holdfast.model.transition import Transition
@@ -71,8 +71,11 @@ class Jobs(Protocol):
     async def counts(self, where: JobFilter) -> list[Count]:
         """How many unfinished and dead jobs there are, by tenant, queue, type and status."""
 
-    async def lanes(self, queues: Sequence[str], cap: int) -> list[Lane]:
-        """Lanes with at least one ready job, at most `cap` for each queue. Cost grows with lanes, not with jobs."""
+    async def lanes(self, queues: Sequence[str], cap: int) -> list[News]:
+        """Lanes with at least one ready job, each with the position of its first; at most `cap` for each queue.
+
+        Cost grows with lanes, not with jobs. A job that a claim is taking at this moment still counts as ready.
+        """
 
     async def claim(
         self, worker: WorkerId, shares: Sequence[Share], limit: int, types: Sequence[str] | None

@@ -189,12 +189,12 @@ class SqlTx(SqlSteps):
         dead = await self.rows("counts_dead", **asked)
         return [count_of(row) for row in (*live, *dead)]
 
-    async def lanes(self, queues: Sequence[str], cap: int) -> list[Lane]:
+    async def lanes(self, queues: Sequence[str], cap: int) -> list[News]:
         """See the port."""
         return [
-            Lane(queue, tenant, priority)
+            News(Lane(queue, tenant, priority), first)
             for queue in queues
-            for tenant, priority in await self.rows("lanes", queue=queue, cap=cap)
+            for tenant, priority, first in await self.rows("lanes", queue=queue, cap=cap)
         ]
 
     async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:

@@ -40,12 +40,13 @@ SET k.job_id = a.next_job, k.fingerprint = a.next_fingerprint, k.expires_at = cl
 -- name: lanes
 -- Rides the primary key from one lane to the next, without reading the jobs in between, then looks into each lane until
 -- it meets a ready job. Written with LIMIT, so that no planner turns the look into a join over all jobs.
-SELECT d.tenant, d.priority
+SELECT d.tenant, d.priority,
+       (SELECT l.seq FROM holdfast_live l FORCE INDEX (PRIMARY)
+        WHERE l.parked = 0 AND l.queue = :queue AND l.tenant = d.tenant AND l.priority = d.priority AND l.status = 0
+        ORDER BY l.seq LIMIT 1) AS first
 FROM (SELECT tenant, priority FROM holdfast_live FORCE INDEX FOR GROUP BY (PRIMARY)
       WHERE parked = 0 AND queue = :queue GROUP BY parked, queue, tenant, priority) AS d
-WHERE (SELECT 1 FROM holdfast_live l FORCE INDEX (PRIMARY)
-       WHERE l.parked = 0 AND l.queue = :queue AND l.tenant = d.tenant AND l.priority = d.priority AND l.status = 0
-       LIMIT 1) IS NOT NULL
+HAVING first IS NOT NULL
 LIMIT :cap;
 
 -- name: see_lease

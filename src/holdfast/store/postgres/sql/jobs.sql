@@ -45,16 +45,16 @@ FROM unnest(:tenants::text[], :kinds::smallint[], :keys::text[], :ids::uuid[], :
 WHERE k.tenant = ANY (ARRAY[a.tenant]) AND k.kind = ANY (ARRAY[a.kind]) AND k.key = ANY (ARRAY[a.key]);
 
 -- name: lanes
--- Rides holdfast_live_ready from one lane to the next, without reading the jobs in between.
+-- Rides holdfast_live_ready from the first job of one lane to that of the next, without reading the jobs in between.
 WITH RECURSIVE lane AS (
-  (SELECT tenant, priority FROM holdfast_live
-   WHERE status = 0 AND queue = :queue ORDER BY queue, tenant, priority LIMIT 1)
+  (SELECT tenant, priority, seq FROM holdfast_live
+   WHERE status = 0 AND queue = :queue ORDER BY queue, tenant, priority, seq LIMIT 1)
   UNION ALL
-  SELECT n.tenant, n.priority FROM lane CROSS JOIN LATERAL (
-    SELECT tenant, priority FROM holdfast_live l
+  SELECT n.tenant, n.priority, n.seq FROM lane CROSS JOIN LATERAL (
+    SELECT tenant, priority, seq FROM holdfast_live l
     WHERE l.status = 0 AND l.queue = :queue AND (l.tenant, l.priority) > (lane.tenant, lane.priority)
-    ORDER BY l.queue, l.tenant, l.priority LIMIT 1) AS n)
-SELECT tenant, priority FROM lane LIMIT :cap;
+    ORDER BY l.queue, l.tenant, l.priority, l.seq LIMIT 1) AS n)
+SELECT tenant, priority, seq FROM lane LIMIT :cap;
 
 -- name: claim
 -- Rides holdfast_live_ready, once per lane. The worker's row is locked first: a renewal is not held up by that, a reap

@@ -43,7 +43,7 @@ WITH RECURSIVE lane (first) AS (
      ORDER BY n.tenant, n.priority LIMIT 1))
   FROM lane CROSS JOIN holdfast_live l ON l.seq = lane.first
   LIMIT :cap)
-SELECT l.tenant, l.priority FROM lane CROSS JOIN holdfast_live l ON l.seq = lane.first;
+SELECT l.tenant, l.priority, l.seq FROM lane CROSS JOIN holdfast_live l ON l.seq = lane.first;
 
 -- name: lease
 -- Rides the primary key. Asked under the write lock: neither a reap nor a renewal comes between this and the claim.
