@@ -1,0 +1,38 @@
+"""P38: laravel/ideas#1364: to wait again, a job was deleted and inserted anew, in no transaction.
+
+P13: dramatiq#431, dramatiq#461: what was due later was copied to where it runs before the first copy was gone.
+"""
+
+import asyncio
+from signal import SIGKILL
+
+from holdfast.model.job import JobFilter, Page
+from tests.support.eventually import eventually
+
+WAITS = [
+    {"action": "fail_times", "amount": 2},
+    {"action": "snooze", "amount": 2},
+    {"action": "retry_in", "amount": 0.2},
+]
+
+
+async def test_whoever_looks_sees_each_job_once_at_any_moment_however_it_waits(scene):
+    """Due later, tried again, put off: each in its place, also while a node is killed."""
+    first, _ = [scene.node(lease=1.0) for _ in range(2)]
+    await scene.workers(2)
+    ids = []
+    for n in range(5):
+        for wait in WAITS:
+            ids.append(await scene.submit(f"now {n} {wait}", sleep=0.1, max_attempts=20, **wait))
+            ids.append(await scene.submit(f"later {n} {wait}", delay=0.1 * n, max_attempts=20, **wait))
+
+    async def all_there_and_done():
+        found = await scene.engine.find(JobFilter(), Page(2 * len(ids)))
+        assert sorted(job.id for job in found) == sorted(ids)
+        return all(job.status == "succeeded" for job in found)
+
+    watching = asyncio.create_task(eventually(all_there_and_done, within=60))
+    await scene.noted("start", times=len(ids))
+    first.signal_all(SIGKILL)
+    await watching
+    assert set(scene.ledger.per_key("end").values()) == {1}
