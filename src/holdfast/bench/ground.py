@@ -10,8 +10,16 @@ from holdfast.bench.console import Console, has_table, open_console
 from holdfast.bench.measures import Progress
 from holdfast.engine.engine import Engine
 
-TABLES = ("holdfast_live", "holdfast_dead", "holdfast_history", "holdfast_keys", "holdfast_workers")
-"""What a benchmark fills."""
+TABLES = (
+    "holdfast_live",
+    "holdfast_dead",
+    "holdfast_history",
+    "holdfast_keys",
+    "holdfast_workers",
+    "holdfast_claims",
+    "holdfast_steps",
+)
+"""What jobs and workers leave behind, of all databases: not each has each."""
 
 _SEED = 1_000
 _COPIES = 50
@@ -101,9 +109,10 @@ class Ground:
 
     async def wipe(self) -> None:
         """Remove all jobs; only out of service, and of a database that was empty when the benchmark came."""
+        verb = "DELETE FROM" if self._console.dialect == "sqlite" else "TRUNCATE TABLE"
         for table in TABLES:
-            verb = "DELETE FROM" if self._console.dialect == "sqlite" else "TRUNCATE TABLE"
-            await self._console.rows(f"{verb} {table}")
+            if await has_table(self._console, table):
+                await self._console.rows(f"{verb} {table}")
         await self._calm()
 
     async def add_history(self, jobs: int, progress: Progress) -> None:
