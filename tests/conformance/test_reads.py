@@ -239,7 +239,7 @@ async def test_a_transaction_reads_its_own_writes(store):
         await tx.insert([job], key_retention=seconds(1))
         found = await tx.get([job.id])
         assert [each.id for each in found] == [job.id]
-        assert await tx.lanes(["mail"], 10) == [lane_of(job)]
+        assert [lane for lane, _ in await tx.lanes(["mail"], 10)] == [lane_of(job)]
 
     await undone(store, work)
     assert await read_all(store, [job.id]) == []
