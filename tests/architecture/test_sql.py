@@ -54,7 +54,7 @@ def calls(path: str) -> list[Call]:
 
 def shared_calls() -> list[Call]:
     """The statements that the code common to all dialects runs."""
-    return calls("store/sql_tx.py") + calls("store/sql_steps.py")
+    return calls("store/sql_tx.py") + calls("store/sql_steps.py") + calls("store/sql_access.py")
 
 
 def texts(dialect: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ from holdfast.engine import operate
 from holdfast.engine import settle as settling
 from holdfast.engine import steps as stepping
 from holdfast.engine import submit as submitting
+from holdfast.engine.access import Access
 from holdfast.engine.batcher import Batcher
 from holdfast.engine.claim import Claims
 from holdfast.engine.dice import Dice, throw
@@ -46,6 +47,8 @@ class Engine:
     ) -> None:
         self.store = store
         self.rules = rules
+        self.access = Access(store)
+        """Tenants and keys."""
         self._dice = dice
         self._emit = emit
         self._skew_ms = 0

@@ -4,10 +4,11 @@ One conformance suite is the meaning of this port: every store gives the same an
 All times are the database's, judged inside the statement; the port takes spans.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from holdfast.model.access import ApiKey, KeyPosition, NewKey, Quotas, Tenant
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Count, Held, Inserted, Job, JobFilter, NewJob, Page
 from holdfast.model.lane import News, Share
@@ -152,6 +153,40 @@ class Steps(Protocol):
         """Keep how far a job is; False when the holder has lost it."""
 
 
+class Access(Protocol):
+    """Tenants, and the keys of the API."""
+
+    async def add_tenant(self, name: str, quotas: Quotas) -> bool:
+        """Enter a tenant; False when it is there already, and then nothing is changed."""
+
+    async def change_tenant(self, name: str, changes: Mapping[str, int | None]) -> bool:
+        """Write those fields of its `Quotas` that are given; False when there is no such tenant."""
+
+    async def tenant(self, name: str) -> Tenant | None:
+        """What is known of a tenant."""
+
+    async def tenants(self, after: str, limit: int) -> list[Tenant]:
+        """Those whose names come after this one, in their order."""
+
+    async def add_key(self, key: NewKey) -> None:
+        """Keep a key, whose id nobody has."""
+
+    async def key(self, key_id: str) -> tuple[ApiKey, Instant] | None:
+        """A key, good or not, and what time it was when it was read."""
+
+    async def keys(self, tenant: str | None, before: KeyPosition | None, limit: int) -> list[ApiKey]:
+        """Keys of a tenant (None: of all), newest first, also those that are good no more."""
+
+    async def revoke_key(self, key_id: str) -> bool:
+        """End a key for good; False when there is none. To do it again changes nothing."""
+
+    async def note_key(self, key_id: str, coarse: Duration) -> None:
+        """Note that a key is in use, unless that was noted within `coarse`."""
+
+    async def has_good_key(self) -> bool:
+        """Whether there is a key that is neither revoked nor expired."""
+
+
 class Session(Protocol):
     """A transaction for the caller's own statements; its guard row commits with them. One statement at a time."""
 
@@ -172,7 +207,7 @@ class Session(Protocol):
         """What the guard is to hold."""
 
 
-class Tx(Jobs, Steps, Fleet, Protocol):
+class Tx(Jobs, Steps, Fleet, Access, Protocol):
     """One transaction: all of its effects, or none."""
 
     async def now(self) -> Instant:

@@ -16,6 +16,7 @@ from holdfast.model.transition import Transition
 from holdfast.model.worker import WorkerInfo, WorkerRow
 from holdfast.store.codec import Row, count_of, job_of, worker_of
 from holdfast.store.port import Retention
+from holdfast.store.sql_access import SqlAccess
 from holdfast.store.sql_steps import SqlSteps
 
 KeyKind = Literal["idempotency_key", "unique"]
@@ -48,7 +49,7 @@ class KeyOwner(NamedTuple):
     valid: bool
 
 
-class SqlTx(SqlSteps):
+class SqlTx(SqlSteps, SqlAccess):
     """See `holdfast.store.port.Tx`."""
 
     def __init__(self) -> None:

@@ -26,7 +26,9 @@ _FINDS = frozenset({"find_live", "find_dead", "find_history", "get"})
 _JOBS = _FINDS | {"lock_holding", "lock_ghostly"}
 """Statements whose rows are jobs."""
 
-_READS = _FINDS | {"now", "next_due", "workers", "lanes", "counts_live", "counts_dead", "still_held", "steps"}
+_READS = _FINDS | {
+    "now", "next_due", "workers", "lanes", "counts_live", "counts_dead", "still_held", "steps", "tenant", "api_key",
+}  # fmt: skip
 """Statements that lock nothing: outside a transaction they answer the same."""
 
 _WRITES = frozenset({"register", "renew", "save_progress"})

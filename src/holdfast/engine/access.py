@@ -1,0 +1,114 @@
+"""Tenants and keys: make them, change them, end them."""
+
+import secrets
+import time
+from collections.abc import Mapping
+from hashlib import sha256
+
+from holdfast.engine.keyring import Keyring, Monotonic
+from holdfast.errors import Conflict, Invalid, NotFound
+from holdfast.model.access import ApiKey, KeyPosition, NewKey, Quotas, Scope, Tenant
+from holdfast.model.time import Duration, Instant
+from holdfast.policy.access import is_good
+from holdfast.store.port import Store, Tx
+
+_ID_BYTES = 8
+_SECRET_BYTES = 32
+
+
+class Access:
+    """Who may call. Belongs to one event loop."""
+
+    def __init__(self, store: Store, *, monotonic: Monotonic = time.monotonic) -> None:
+        self._store = store
+        self.keyring = Keyring(store, monotonic)
+        """How a node finds keys, quickly."""
+
+    async def create_tenant(self, name: str, quotas: Quotas) -> Tenant:
+        """Enter a tenant; `Conflict` when it is there already."""
+
+        async def work(tx: Tx) -> Tenant:
+            if not await tx.add_tenant(name, quotas):
+                raise Conflict(f"there is a tenant {name!r} already: change it with PATCH /v1/tenants/{name}")
+            return await _tenant(tx, name)
+
+        return await self._store.run(work)
+
+    async def change_tenant(self, name: str, changes: Mapping[str, int | None]) -> Tenant:
+        """Change what is given; None goes back to the installation's default."""
+
+        async def work(tx: Tx) -> Tenant:
+            await tx.change_tenant(name, changes)
+            return await _tenant(tx, name)
+
+        return await self._store.run(work)
+
+    async def tenants(self, after: str = "", limit: int = 50) -> list[Tenant]:
+        """Tenants by name."""
+        return await self._store.single(lambda tx: tx.tenants(after, limit))
+
+    async def tenant(self, name: str) -> Tenant | None:
+        """What is known of a tenant; None has all the defaults."""
+        return await self._store.single(lambda tx: tx.tenant(name))
+
+    async def create_key(
+        self,
+        tenant: str,
+        name: str,
+        scopes: frozenset[Scope],
+        *,
+        expires_at: Instant | None = None,
+        lifetime: Duration | None = None,
+    ) -> tuple[ApiKey, str]:
+        """A new key, and its token, which nobody can tell a second time. Its tenant is entered with it."""
+        key_id, secret = secrets.token_hex(_ID_BYTES), secrets.token_hex(_SECRET_BYTES)
+        new = NewKey(key_id, tenant, name, digest_of(secret), scopes, expires_at, lifetime)
+
+        async def work(tx: Tx) -> ApiKey:
+            await tx.add_tenant(tenant, Quotas())
+            await tx.add_key(new)
+            key = await _key(tx, key_id)
+            if not is_good(key, key.created_at):
+                raise Invalid("expires_at: that time has passed: give a later one", pointer="/expires_at")
+            return key
+
+        return await self._store.run(work), f"hf_{key_id}_{secret}"
+
+    async def keys(self, tenant: str | None, before: KeyPosition | None = None, limit: int = 50) -> list[ApiKey]:
+        """Keys of a tenant, or of all; newest first."""
+        return await self._store.single(lambda tx: tx.keys(tenant, before, limit))
+
+    async def revoke_key(self, key_id: str) -> ApiKey:
+        """End a key: here at once, on other nodes when they have forgotten it, within seconds."""
+
+        async def work(tx: Tx) -> ApiKey:
+            await tx.revoke_key(key_id)
+            return await _key(tx, key_id)
+
+        try:
+            return await self._store.run(work)
+        finally:
+            self.keyring.forget(key_id)
+
+    async def has_good_key(self) -> bool:
+        """Whether anybody has a key."""
+        return await self._store.single(lambda tx: tx.has_good_key())
+
+
+def digest_of(secret: str) -> bytes:
+    """What is kept of a secret. It is random and long, so that a quick digest tells nothing of it."""
+    return sha256(secret.encode()).digest()
+
+
+async def _tenant(tx: Tx, name: str) -> Tenant:
+    found = await tx.tenant(name)
+    if found is None:
+        raise NotFound(f"there is no tenant {name!r}: make it with POST /v1/tenants")
+    return found
+
+
+async def _key(tx: Tx, key_id: str) -> ApiKey:
+    found = await tx.key(key_id)
+    if found is None:
+        raise NotFound(f"there is no key {key_id!r}")
+    return found[0]

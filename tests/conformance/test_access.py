@@ -1,0 +1,169 @@
+"""Tenants and keys, as every database keeps them."""
+
+import asyncio
+from hashlib import sha256
+
+import pytest
+
+from holdfast.model.access import KeyPosition, NewKey, Quotas, Scope
+from holdfast.model.time import Duration, Instant, seconds
+from tests.support.builders import undone
+from tests.support.clock import START
+
+FULL = Quotas(weight=5, rate=1_000_000_000, rate_window=seconds(60), backlog=10_000_000_000, queue_backlog=0)
+
+
+def a_key(key_id="aa11", **changes):
+    given = {
+        "tenant": "acme",
+        "name": "ci – ключ ✓",
+        "digest": sha256(b"s").digest(),
+        "scopes": frozenset({Scope.READ}),
+    }
+    return NewKey(id=key_id, **(given | changes))
+
+
+async def add(store, *keys):
+    for key in keys:
+        await store.run(lambda tx, key=key: tx.add_key(key))
+
+
+async def key(store, key_id="aa11"):
+    found = await store.single(lambda tx: tx.key(key_id))
+    return found and found[0]
+
+
+class TestTenants:
+    async def test_all_its_fields_come_back(self, manual_store):
+        assert await manual_store.run(lambda tx: tx.add_tenant("acme", FULL))
+
+        found = await manual_store.single(lambda tx: tx.tenant("acme"))
+        assert (found.name, found.quotas, found.created_at) == ("acme", FULL, START)
+
+    async def test_nothing_needs_to_be_said(self, manual_store):
+        await manual_store.run(lambda tx: tx.add_tenant("acme", Quotas()))
+
+        assert (await manual_store.single(lambda tx: tx.tenant("acme"))).quotas == Quotas()
+
+    async def test_one_that_is_there_stays_as_it_is(self, manual_store):
+        await manual_store.run(lambda tx: tx.add_tenant("acme", FULL))
+
+        assert not await manual_store.run(lambda tx: tx.add_tenant("acme", Quotas(weight=9)))
+        assert (await manual_store.single(lambda tx: tx.tenant("acme"))).quotas == FULL
+
+    async def test_of_many_who_enter_one_at_once_one_does(self, manual_store):
+        answers = await asyncio.gather(
+            *[manual_store.run(lambda tx, n=n: tx.add_tenant("acme", Quotas(weight=n))) for n in range(1, 9)]
+        )
+
+        assert answers.count(True) == 1
+
+    @pytest.mark.parametrize("field", Quotas._fields)
+    async def test_only_what_is_given_changes(self, manual_store, field):
+        await manual_store.run(lambda tx: tx.add_tenant("acme", FULL))
+
+        assert await manual_store.run(lambda tx: tx.change_tenant("acme", {field: 7}))
+        assert (await manual_store.single(lambda tx: tx.tenant("acme"))).quotas == FULL._replace(**{field: 7})
+
+        assert await manual_store.run(lambda tx: tx.change_tenant("acme", {field: None}))
+        assert (await manual_store.single(lambda tx: tx.tenant("acme"))).quotas == FULL._replace(**{field: None})
+
+    async def test_a_change_to_what_it_is_is_a_change(self, manual_store):
+        await manual_store.run(lambda tx: tx.add_tenant("acme", FULL))
+
+        assert await manual_store.run(lambda tx: tx.change_tenant("acme", {"weight": 5}))
+        assert await manual_store.run(lambda tx: tx.change_tenant("acme", {}))
+
+    async def test_one_that_is_not_there_is_not_changed(self, manual_store):
+        assert not await manual_store.run(lambda tx: tx.change_tenant("acme", {"weight": 5}))
+        assert await manual_store.single(lambda tx: tx.tenant("acme")) is None
+
+    async def test_they_are_listed_by_name_byte_by_byte(self, manual_store):
+        for name in ("b", "B", "a/1", "_x", "a"):
+            await manual_store.run(lambda tx, name=name: tx.add_tenant(name, Quotas()))
+
+        first = await manual_store.single(lambda tx: tx.tenants("", 3))
+        second = await manual_store.single(lambda tx: tx.tenants(first[-1].name, 3))
+        assert [each.name for each in first + second] == ["B", "_x", "a", "a/1", "b"]
+
+
+class TestKeys:
+    async def test_all_its_fields_come_back(self, manual_store):
+        new = a_key(scopes=frozenset(Scope), digest=bytes(range(32)))
+        await add(manual_store, new)
+
+        found, at = await manual_store.single(lambda tx: tx.key("aa11"))
+        assert found[:5] == new[:5]
+        assert (found.created_at, found.expires_at, found.revoked_at, found.last_used_at) == (START, None, None, None)
+        assert at == START
+
+    async def test_it_expires_at_a_time_or_after_a_while(self, manual_store):
+        at = Instant(START + 5)
+        await add(
+            manual_store,
+            a_key("aa", expires_at=at),
+            a_key("bb", lifetime=seconds(9)),
+            a_key("cc", expires_at=at, lifetime=seconds(9)),
+        )
+
+        assert [(await key(manual_store, each)).expires_at - START for each in ("aa", "bb", "cc")] == [5, 9_000_000, 5]
+
+    async def test_one_that_is_not_there_is_none(self, manual_store):
+        assert await manual_store.single(lambda tx: tx.key("nobody")) is None
+        assert not await manual_store.run(lambda tx: tx.revoke_key("nobody"))
+
+    async def test_ids_are_compared_byte_by_byte(self, manual_store):
+        await add(manual_store, a_key("aa11"))
+
+        assert await key(manual_store, "AA11") is None
+
+    async def test_it_is_revoked_once(self, manual_store, clock):
+        await add(manual_store, a_key())
+        assert await manual_store.run(lambda tx: tx.revoke_key("aa11"))
+        await clock.advance(seconds(1))
+        assert await manual_store.run(lambda tx: tx.revoke_key("aa11"))
+
+        assert (await key(manual_store)).revoked_at == START
+
+    async def test_a_revocation_that_is_undone_is_none(self, manual_store):
+        await add(manual_store, a_key())
+
+        await undone(manual_store, lambda tx: tx.revoke_key("aa11"))
+        assert (await key(manual_store)).revoked_at is None
+
+    async def test_its_use_is_noted_coarsely(self, manual_store, clock):
+        await add(manual_store, a_key())
+        noted = []
+        for _ in range(4):
+            await manual_store.single(lambda tx: tx.note_key("aa11", seconds(20)))
+            noted.append((await key(manual_store)).last_used_at - START)
+            await clock.advance(seconds(10))
+
+        assert noted == [0, 0, 20_000_000, 20_000_000]
+
+    async def test_they_are_listed_newest_first(self, manual_store, clock):
+        for number, tenant in enumerate(["acme", "blue", "acme", "blue"]):
+            await add(manual_store, a_key(f"a{number}", tenant=tenant), a_key(f"b{number}", tenant=tenant))
+            await clock.advance(Duration(1))
+
+        listed = []
+        place = None
+        while page := await manual_store.single(lambda tx, place=place: tx.keys(None, place, 3)):
+            listed += [each.id for each in page]
+            place = KeyPosition(page[-1].created_at, page[-1].id)
+        of_acme = await manual_store.single(lambda tx: tx.keys("acme", None, 10))
+
+        assert listed == ["b3", "a3", "b2", "a2", "b1", "a1", "b0", "a0"]
+        assert [each.id for each in of_acme] == ["b2", "a2", "b0", "a0"]
+
+    async def test_a_good_one_is_neither_revoked_nor_expired(self, manual_store, clock):
+        good = manual_store.single
+        assert not await good(lambda tx: tx.has_good_key())
+        await add(manual_store, a_key("aa", lifetime=seconds(1)))
+        assert await good(lambda tx: tx.has_good_key())
+        await clock.advance(seconds(1))
+        assert not await good(lambda tx: tx.has_good_key())
+        await add(manual_store, a_key("bb"))
+        assert await good(lambda tx: tx.has_good_key())
+        await manual_store.run(lambda tx: tx.revoke_key("bb"))
+        assert not await good(lambda tx: tx.has_good_key())
