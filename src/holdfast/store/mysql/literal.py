@@ -41,7 +41,8 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, as_values: b
     """
     if len(rows) == 1:
         return Sql(f"(SELECT {_named(columns, rows[0])})")
-    differs = [len(set(values)) > 1 for values in zip(*rows, strict=True)]
+    # Most often the first two tell; and to hash what has no quick hash, like an id, would cost more than all the rest.
+    differs = [values[0] != values[1] or len(set(values)) > 1 for values in zip(*rows, strict=True)]
     if all(differs) or not any(differs):
         return _rows(columns, rows, as_values=as_values)
     names = list(compress(columns, differs))
@@ -53,9 +54,16 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, as_values: b
 
 def _rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, as_values: bool) -> Sql:
     first = f"SELECT {_named(columns, rows[0])}"
+    rest = list(map(",".join, zip(*map(_column, zip(*rows[1:], strict=True)), strict=True)))
     if as_values:
-        return Sql(f"({first} UNION ALL VALUES ({'),('.join([_items(row) for row in rows[1:]])}))")
-    return Sql("".join(["(", first, *[f" UNION ALL SELECT {_items(row)}" for row in rows[1:]], ")"]))
+        return Sql(f"({first} UNION ALL VALUES ({'),('.join(rest)}))")
+    return Sql(f"({first} UNION ALL SELECT {' UNION ALL SELECT '.join(rest)})")
+
+
+def _column(values: Sequence[Any]) -> Iterable[str]:
+    """Values of one column, written. Mostly they are all of one type."""
+    kinds = set(map(type, values))
+    return map(_WRITERS[kinds.pop()], values) if len(kinds) == 1 else map(literal, values)
 
 
 def _named(columns: Sequence[str], row: Sequence[Any]) -> str:
