@@ -278,7 +278,7 @@ async def test_a_job_for_a_process_of_its_own_goes_there_with_all_it_has(app, ru
     class Elsewhere:
         seen: list
 
-        async def run(self, job):
+        async def run(self, job, *, begun, logbook):
             self.seen.append(job)
             return Crashed("signal SIGSEGV")
 

@@ -71,7 +71,7 @@ async def test_a_report_that_came_too_late_is_counted(settler, script):
     settler.put(lost, DONE)
     assert await settler.flush(30)
     assert settler.refused == 1
-    assert [job.id for job, _ in script.reports] == [mine.id]
+    assert [report.job.id for report in script.reports] == [mine.id]
 
 
 async def test_a_value_that_the_database_refuses_fails_alone_and_for_good(settler, script):

@@ -103,6 +103,7 @@ async def test_when_jobs_become_slow_nothing_more_is_claimed_ahead(at_work, scri
     async with at_work(2, most_ahead=100) as bench:
         jobs = script.add(*[a_job() for _ in range(2_000)])
         await script.outcomes(*jobs)
+        await settled_down()  # a claim under way was made at the old pace
         bench.slots._done, bench.slots._pace = 0, 0.0  # as if nothing had ended for a while
         script.asked.clear()
         script.add(*[a_job(payload={"slowly": True}) for _ in range(300)])

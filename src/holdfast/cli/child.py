@@ -4,11 +4,14 @@ import argparse
 import asyncio
 import logging
 import os
+import select
 import signal
 import socket
+import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,11 +27,13 @@ from holdfast.model.job import Held, Job
 from holdfast.model.step import Step
 from holdfast.model.time import in_seconds
 from holdfast.telemetry import logs
+from holdfast.worker import sentinel
 from holdfast.worker.board import Board
 from holdfast.worker.child import Application, Child, Options
 from holdfast.worker.lifeline import exit_now
+from holdfast.worker.logbook import Logbook
 from holdfast.worker.processes import LARGEST_LINE
-from holdfast.worker.protocol import Failed, line
+from holdfast.worker.protocol import Begun, Ended, Failed, FromJob, Logged, line
 from holdfast.worker.records import Session
 from holdfast.worker.runner import Runner
 
@@ -56,7 +61,9 @@ def main() -> None:
             code = _drive(_jobs(load_app(asked.app), channel))
         else:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            code = _drive(_work(asked, load_app(asked.app), channel))
+            board = Board(asked.board, asked.cells)
+            sentinel.set_up(board)
+            code = _drive(_work(asked, load_app(asked.app), channel, board))
     except HoldfastError as error:
         channel.send(line(Failed(str(error))))
         code = 2
@@ -75,7 +82,7 @@ def _drive(main: Coroutine[Any, Any, int]) -> int:
     return loop.run_until_complete(main)
 
 
-async def _work(asked: argparse.Namespace, app: "Holdfast", channel: socket.socket) -> int:
+async def _work(asked: argparse.Namespace, app: "Holdfast", channel: socket.socket, board: Board) -> int:
     settings = msgspec.structs.replace(load(), database_url=app.url)
     application = Application(app.url, app.registry, slots_of(asked.queues, app.registry))
     options = Options(
@@ -84,7 +91,6 @@ async def _work(asked: argparse.Namespace, app: "Holdfast", channel: socket.sock
         fail_rate=settings.fail_rate,
         process_command=["-m", "holdfast.cli.child", "job", asked.app],
     )
-    board = Board(asked.board, asked.cells)
     if sum(application.queues.values()) > asked.cells:
         raise Misconfigured(f"--queues asks for more than {asked.cells} slots: start more processes instead")
     child = Child(application, options, board=board, connect=lambda: open_engine(settings), warn=_warn)
@@ -131,20 +137,47 @@ class LazyRecords:
         return self._engine
 
 
+class Teller:
+    """Tells the worker, from any thread. What was told is out: also if the process ends with the next instruction."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._lock = threading.Lock()
+
+    def __call__(self, message: FromJob) -> None:
+        """Send it."""
+        rest = memoryview(line(message))
+        with self._lock, suppress(OSError):  # a worker that is gone takes this process with it
+            while rest:
+                try:
+                    rest = rest[self._channel.send(rest) :]
+                except BlockingIOError:
+                    full = select.poll()
+                    full.register(self._channel, select.POLLOUT)
+                    full.poll()
+
+
 async def _jobs(app: "Holdfast", channel: socket.socket) -> int:
     """Run one job after the other, for the worker at the other end."""
-    reader, writer = await asyncio.open_connection(sock=channel, limit=LARGEST_LINE)
+    reader, _writer = await asyncio.open_connection(sock=channel, limit=LARGEST_LINE)
+    tell = Teller(channel)
     settings = msgspec.structs.replace(load(), database_url=app.url)
     runner = Runner(app.registry, LazyRecords(lambda: open_engine(settings)), threads=ThreadPoolExecutor(1))
-    decode, encode = msgspec.json.Decoder(Job).decode, msgspec.json.Encoder().encode
+    decode = msgspec.json.Decoder(Job).decode
     while text := await reader.readline():
         job = decode(text)
         task = runner.task(job)
         if task is None:
             raise Misconfigured(f"there is no handler for {job.type!r}")
-        outcome = await runner.run(job, task, runner.context(job, task, None))
-        writer.write(encode(outcome) + b"\n")
-        await writer.drain()
+        timeout = task.timeout if job.timeout is None else job.timeout
+        tell(Begun())
+        context = runner.context(
+            job,
+            task,
+            None if timeout is None else time.monotonic() + in_seconds(timeout),
+            Logbook(lambda line: tell(Logged(line))),
+        )
+        tell(Ended(await runner.run(job, task, context)))
     return 0
 
 

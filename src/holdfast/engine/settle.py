@@ -19,11 +19,11 @@ async def settle(store: Store, reports: Sequence[Report], *, default: RetryRule,
 
     Safe to repeat. Needs no read: each is decided from the job as it was claimed.
     """
-    plain = all(type(report.outcome) is Succeeded for report in reports)
+    plain = all(type(report.outcome) is Succeeded and report.logs is None for report in reports)
     now = Instant(0) if plain else await store.single(lambda tx: tx.now())
     moves = [
-        lifecycle.settle(job, outcome, now=now, default=default, dice=0.5 if plain else dice())
-        for job, outcome in reports
+        lifecycle.settle(job, outcome, logs=logs, now=now, default=default, dice=0.5 if plain else dice())
+        for job, outcome, logs in reports
     ]
     try:
         return await store.single(lambda tx: tx.apply(moves))

@@ -90,7 +90,7 @@ class Job(Struct, frozen=True, gc=False):
     concurrency_key: str | None
     idempotency_key: str | None
     attempt_log: bytes | None
-    """JSON array: one entry for each attempt that did not succeed, oldest first."""
+    """JSON array: an entry for each attempt that did not succeed or that logged something, oldest first."""
     progress: bytes | None = None
     """JSON: how far the latest attempt that told it came."""
     finished_at: Instant | None = None

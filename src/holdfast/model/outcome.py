@@ -62,8 +62,24 @@ class CancelledByHandler(Struct, frozen=True, tag=True):
 Outcome = Succeeded | Failed | TimedOut | Crashed | Snoozed | Interrupted | CancelledByHandler
 
 
+class LogLine(Struct, frozen=True, gc=False):
+    """What a handler wrote into the log of its job. The time is by the clock of the node it ran on."""
+
+    at: str
+    level: str
+    message: str
+
+
+class Logs(Struct, frozen=True, omit_defaults=True):
+    """The newest lines that an attempt logged, oldest first, and how many came before them."""
+
+    lines: tuple[LogLine, ...]
+    dropped: int = 0
+
+
 class Report(NamedTuple):
-    """A job as it was claimed, and what came of the attempt."""
+    """A job as it was claimed, what came of the attempt, and what the attempt logged, if anything."""
 
     job: Job
     outcome: Outcome
+    logs: Logs | None = None

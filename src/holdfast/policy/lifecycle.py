@@ -1,9 +1,10 @@
 """What becomes of a job: each function looks at a job and gives the one transition that follows."""
 
-from typing import assert_never
+from typing import Literal, assert_never
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.model.ids import WorkerId, worker_name
 from holdfast.model.job import Job, RetryRule
@@ -13,6 +14,7 @@ from holdfast.model.outcome import (
     Failed,
     Failure,
     Interrupted,
+    Logs,
     Outcome,
     Snoozed,
     Succeeded,
@@ -22,6 +24,7 @@ from holdfast.model.state import TERMINAL, Status, may_move
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339
 from holdfast.model.transition import Transition
 from holdfast.policy.fingerprint import fingerprint
+from holdfast.policy.logs import emptied, kept
 from holdfast.policy.retry import LONGEST_WAIT, backoff, honour
 from holdfast.policy.text import clean
 
@@ -31,14 +34,33 @@ MAX_RELEASES = 100
 KEPT_ATTEMPTS = 50
 """How many entries the attempt log holds: the first, and the newest."""
 
+KEPT_LOGS = 10
+"""Of how many attempts the lines they logged are kept: the newest."""
+
+CRASHED = "crashed"
+"""How the end of an attempt is told whose process died."""
 
 LONGEST_MESSAGE = 2_000
 LONGEST_TRACEBACK = 8_000
 LONGEST_REASON = 500
 
 
+Action = Literal["cancel", "retry", "delete"]
+
+_ACTIONS: dict[Status, list[Action]] = {
+    Status.BLOCKED: ["cancel"],
+    Status.SCHEDULED: ["cancel", "retry", "delete"],
+    Status.READY: ["cancel", "delete"],
+    Status.RUNNING: ["cancel"],
+    Status.RETRYING: ["cancel", "retry", "delete"],
+    Status.SUCCEEDED: ["delete"],
+    Status.DEAD: ["retry", "delete"],
+    Status.CANCELLED: ["retry", "delete"],
+}
+
+
 class AttemptRecord(Struct, frozen=True, omit_defaults=True):
-    """One entry of a job's attempt log."""
+    """One entry of a job's attempt log: an attempt that did not succeed, or that logged something."""
 
     attempt: int
     generation: int
@@ -47,6 +69,7 @@ class AttemptRecord(Struct, frozen=True, omit_defaults=True):
     ended_at: str
     outcome: str
     error: Failure | None = None
+    logs: Logs | None = None
 
 
 _LOG = msgspec.json.Decoder(list[AttemptRecord])
@@ -54,26 +77,35 @@ _RULE = msgspec.json.Decoder(RetryRule)
 _ENCODE = msgspec.json.Encoder().encode
 
 
-def settle(job: Job, outcome: Outcome, *, now: Instant, default: RetryRule, dice: float) -> Transition:
-    """What follows from the outcome of an attempt, reported by the worker that holds the job."""
+def settle(
+    job: Job, outcome: Outcome, *, logs: Logs | None = None, now: Instant, default: RetryRule, dice: float
+) -> Transition:
+    """What follows from the outcome of an attempt, reported by the worker that holds the job.
+
+    What it logged is kept with it, unless it was handed back or snoozed: then there was no attempt.
+    """
     match outcome:
         case Succeeded(result):
-            return _move(job, Status.SUCCEEDED, result=result)
+            log = None if logs is None else _logged(job, "succeeded", now, None, logs)
+            return _move(job, Status.SUCCEEDED, result=result, attempt_log=log)
         case Failed(failure, retryable, retry_in):
             wait = None if retry_in is None else honour(retry_in, longest=LONGEST_WAIT)
-            return _fail(job, failure, "failed", now, retryable=retryable, wait=wait, default=default, dice=dice)
+            return _fail(
+                job, failure, "failed", now, logs=logs, retryable=retryable, wait=wait, default=default, dice=dice
+            )
         case TimedOut(after):
             failure = _failure("TimedOut", f"took longer than its timeout of {in_seconds(after):g} s")
-            return _fail(job, failure, "timed_out", now, default=default, dice=dice)
+            return _fail(job, failure, "timed_out", now, logs=logs, default=default, dice=dice)
         case Crashed(how):
             failure = _failure("Crashed", f"the process that ran it ended: {how}")
-            return _fail(job, failure, "crashed", now, wait=Duration(0), default=default, dice=dice)
+            return _fail(job, failure, CRASHED, now, logs=logs, wait=Duration(0), default=default, dice=dice)
         case Snoozed(delay):
             return _release(job, Status.SCHEDULED, now, delay=honour(delay, longest=LONGEST_WAIT))
         case Interrupted():
             return _release(job, Status.READY, now)
         case CancelledByHandler(reason):
-            return _move(job, Status.CANCELLED, reason=clean(reason, LONGEST_REASON))
+            log = None if logs is None else _logged(job, "cancelled", now, None, logs)
+            return _move(job, Status.CANCELLED, reason=clean(reason, LONGEST_REASON), attempt_log=log)
         case _:
             assert_never(outcome)
 
@@ -103,9 +135,26 @@ def retry(job: Job) -> Transition | None:
             return None
 
 
+def actions(status: Status) -> list[Action]:
+    """What a person may do with a job in this state."""
+    return _ACTIONS[status]
+
+
 def attempt_log(job: Job) -> list[AttemptRecord]:
-    """The attempts that did not succeed, oldest first."""
+    """The attempts that did not succeed, and those that logged something, oldest first."""
     return _LOG.decode(job.attempt_log) if job.attempt_log else []
+
+
+def suspect(job: Job) -> bool:
+    """Whether a process died while it ran this job: through it, or through one beside it.
+
+    Nobody can tell which. So it runs alone from now on, until it is replayed: then it can take no other job with it,
+    and loses no further attempt to another.
+    """
+    log = job.attempt_log
+    if log is None or CRASHED.encode() not in log:
+        return False
+    return any(each.outcome == CRASHED and each.generation == job.generation for each in attempt_log(job))
 
 
 def _fail(
@@ -116,11 +165,12 @@ def _fail(
     *,
     default: RetryRule,
     dice: float,
+    logs: Logs | None = None,
     retryable: bool = True,
     wait: Duration | None = None,
 ) -> Transition:
     failure = _stored(failure)
-    log = _logged(job, how, now, failure)
+    log = _logged(job, how, now, failure, logs)
     mark = failure.fingerprint
     if not retryable or job.attempts >= job.max_attempts:
         return _move(job, Status.DEAD, attempt_log=log, fingerprint=mark)
@@ -139,7 +189,7 @@ def _release(job: Job, to: Status, now: Instant, *, delay: Duration = Duration(0
                  attempts=max(0, job.attempts - 1), releases=job.releases + 1)  # fmt: skip
 
 
-def _logged(job: Job, how: str, now: Instant, failure: Failure) -> bytes:
+def _logged(job: Job, how: str, now: Instant, failure: Failure | None, logs: Logs | None = None) -> bytes:
     record = AttemptRecord(
         attempt=job.attempts,
         generation=job.generation,
@@ -148,8 +198,12 @@ def _logged(job: Job, how: str, now: Instant, failure: Failure) -> bytes:
         ended_at=rfc3339(now),
         outcome=how,
         error=failure,
+        logs=None if logs is None else kept(logs),
     )
     entries = [*attempt_log(job), record]
+    with_lines = [index for index, entry in enumerate(entries) if entry.logs is not None and entry.logs.lines]
+    for index in with_lines[:-KEPT_LOGS]:
+        entries[index] = replace(entries[index], logs=emptied(entries[index].logs))
     if len(entries) > KEPT_ATTEMPTS:
         entries = [entries[0], *entries[-(KEPT_ATTEMPTS - 1) :]]
     return _ENCODE(entries)

@@ -14,8 +14,8 @@ from holdfast.model.ids import WorkerId
 from holdfast.model.job import Held, Job
 from holdfast.model.step import Step, StepState
 from holdfast.policy.steps import Verdict, verdict
-from holdfast.policy.text import escaped
 from holdfast.worker import results
+from holdfast.worker.logbook import Logbook, line_of, message_of, shown
 from holdfast.worker.progress import Progress
 from holdfast.worker.records import Records
 from holdfast.worker.transaction import SyncTransaction, Transaction
@@ -24,16 +24,19 @@ T = TypeVar("T")
 
 LONGEST_KEY = 255
 _LOG = logging.getLogger("holdfast.job")
-_PLAIN = (bool, int, float, type(None))
 
 
 class Context:
     """For handlers that are coroutines. Steps may run beside each other; a transaction runs alone."""
 
-    def __init__(self, job: Job, records: Records, *, deadline: float | None = None) -> None:
+    def __init__(
+        self, job: Job, records: Records, *, deadline: float | None = None, logbook: Logbook | None = None
+    ) -> None:
         self.job = job
         self.deadline = deadline
         """When the attempt times out, by `time.monotonic()`."""
+        self.logbook = Logbook() if logbook is None else logbook
+        """What the handler logged, for the record of the attempt."""
         self._records = records
         self._held = Held(job.id, job.fence, job.worker or WorkerId(0))
         self._stopped: str | None = None
@@ -75,12 +78,14 @@ class Context:
         return f"{self.job.id}:{step}"
 
     def log(self, message: str, *, level: int = logging.INFO, **fields: object) -> None:
-        """Write to the log `holdfast.job`, with the job's id and attempt and these fields."""
+        """Write to the log `holdfast.job`, with the job's id and attempt and these fields.
+
+        The newest lines are kept with the attempt as well. What looks like a secret is in neither.
+        """
         about = {"job_id": str(self.job.id), "job_type": self.job.type, "attempt": self.attempt}
-        shown = {
-            escaped(name): value if type(value) in _PLAIN else escaped(str(value)) for name, value in fields.items()
-        }
-        _LOG.log(level, "%s", escaped(message), extra={**about, "fields": shown})
+        told, text = shown(fields), message_of(message)
+        _LOG.log(level, "%s", text, extra={**about, "fields": told})
+        self.logbook.add(line_of(level, text, told))
 
     @overload
     async def step(
@@ -143,10 +148,9 @@ class Context:
         await self._progress.report(fraction, note)
 
     async def finish(self) -> None:
-        """For the worker, before the job is settled: write the progress that is not written yet, if it can be."""
-        if not self.cancelled:
-            with suppress(HoldfastError):
-                await self._progress.flush()
+        """For the worker, before the attempt is settled: write the progress that is not written yet, if it can be."""
+        with suppress(HoldfastError):
+            await self._progress.flush()
 
     async def begin_step(self, key: str, *, at_most_once: bool) -> Step | None:
         """The first half of a step: its record, or None when it is to be done now and `end_step` is to follow."""
@@ -207,10 +211,11 @@ class Context:
 
     def _use(self, key: str) -> None:
         if type(key) is not str or not 0 < len(key) <= LONGEST_KEY or not key.isprintable():
-            raise Invalid(f"{key!r} is no key of a step: give 1 to {LONGEST_KEY} printable characters")
+            raise Invalid(f"{key!r} is no key of a step: give 1 to {LONGEST_KEY} printable characters", pointer="/step")
         if key in self._keys:
             raise Invalid(
-                f"step {key!r} was used before in this attempt: its record would be mistaken; give each its own"
+                f"step {key!r} was used before in this attempt: its record would be mistaken; give each its own",
+                pointer="/step",
             )
         self._keys.add(key)
 
@@ -229,6 +234,7 @@ class SyncContext:
         self.time_left = context.time_left
         self.idempotency_key = context.idempotency_key
         self.log = context.log
+        self.logbook = context.logbook
         self.finish = context.finish
 
     @property

@@ -43,7 +43,8 @@ class Journal:
         if self._size > LARGEST:
             raise Invalid(
                 f"the results of this transaction take more than the {LARGEST:,} bytes that are kept for the next "
-                "attempt: select fewer rows or columns, or read what only this attempt needs outside of it"
+                "attempt: select fewer rows or columns, or read what only this attempt needs outside of it",
+                pointer="/step",
             )
         self._entries.append(entry)
 
@@ -72,7 +73,8 @@ def pack(value: Any) -> Any:
             return ["u", value.hex]
         raise Invalid(
             f"a {type(value).__name__} among the results of a transaction cannot be kept for the next attempt: "
-            "turn it into text or a number in the statement"
+            "turn it into text or a number in the statement",
+            pointer="/step",
         )
     return writer(value)
 

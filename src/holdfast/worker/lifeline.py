@@ -14,9 +14,14 @@ def die_with_parent() -> None:
 
     Only Linux knows this; elsewhere a child notices the closed socket, unless its handlers keep it from looking.
     """
+    signal_when_parent_dies(signal.SIGKILL)
+
+
+def signal_when_parent_dies(number: int) -> None:
+    """Have the kernel send this process a signal when its parent is gone, where it can."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
-            ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, number)
 
 
 def told(code: int | None) -> str:

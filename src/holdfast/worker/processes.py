@@ -6,7 +6,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -14,14 +15,18 @@ from holdfast.model.job import Job
 from holdfast.model.outcome import Crashed, Outcome
 from holdfast.worker.board import Board
 from holdfast.worker.lifeline import die_with_parent, told
+from holdfast.worker.logbook import Logbook
+from holdfast.worker.protocol import Begun, Ended, Failed, FromJob, Logged, read_from_job
 
 GRACE = 2.0
 """Seconds between the request to end and the end."""
 
+START_WITHIN = 120.0
+"""Seconds that the application may take to load. They count for no job's timeout."""
+
 _LAST_WORDS = 0.2
 LARGEST_LINE = 8 * 1024 * 1024
 _ENCODE = msgspec.json.Encoder().encode
-_OUTCOME: msgspec.json.Decoder[Outcome] = msgspec.json.Decoder(Outcome)
 
 
 class JobProcesses:
@@ -32,19 +37,24 @@ class JobProcesses:
         self._board = board
         self._idle: list[JobProcess] = []
 
-    async def run(self, job: Job) -> Outcome:
+    async def run(self, job: Job, *, begun: Callable[[], None], logbook: Logbook) -> Outcome:
         """See `holdfast.worker.runner.Processes`."""
-        process = self._idle.pop() if self._idle else await JobProcess.start(self._command, self._board)
-        try:
-            outcome = await process.run(job)
-        except BaseException:
-            await process.end()
-            raise
-        if process.alive:
-            self._idle.append(process)
-        else:
-            await process.end()
-        return outcome
+        while True:
+            kept = self._idle.pop() if self._idle else None
+            process = kept or await JobProcess.start(self._command, self._board)
+            try:
+                outcome = await process.run(job, begun, logbook)
+            except BaseException:
+                await process.end()
+                raise
+            if process.alive:
+                self._idle.append(process)
+            else:
+                await process.end()
+            if outcome is not None:
+                return outcome
+            if kept is None:  # one that died while it was kept is no fault of this job: take another
+                return Crashed(process.why_not_begun)
 
     async def aclose(self) -> None:
         """End all that have nothing to do."""
@@ -67,6 +77,7 @@ class JobProcess:
         self._writer = writer
         self._board = board
         self._cell: int | None = board.started(process.pid)
+        self._reason = ""
 
     @classmethod
     async def start(cls, command: Sequence[str], board: Board) -> "JobProcess":
@@ -87,29 +98,53 @@ class JobProcess:
         """Whether it can take another job."""
         return self._process.returncode is None and not self._reader.at_eof()
 
-    async def run(self, job: Job) -> Outcome:
-        """Run one job there. A process that ends before it answered has crashed with it."""
+    @property
+    def why_not_begun(self) -> str:
+        """How it ended before it came to the job it was given."""
+        return f"{told(self._process.returncode)}, before the handler began{self._reason and f': {self._reason}'}"
+
+    async def run(self, job: Job, begun: Callable[[], None], logbook: Logbook) -> Outcome | None:
+        """Run one job there. A process that ends before it answered has crashed with it; None if it had not begun."""
         with contextlib.suppress(OSError):
             self._writer.write(_ENCODE(job) + b"\n")
             await self._writer.drain()
-        with contextlib.suppress(OSError, ValueError):
-            if answer := await self._answer():
-                return _OUTCOME.decode(answer)
-        await self.end()
-        return Crashed(told(self._process.returncode))
-
-    async def _answer(self) -> bytes:
-        """What it says; nothing when it has ended, even if something it started keeps the line open."""
-        reading = asyncio.ensure_future(self._reader.readline())
+        has_begun = False
         ending = asyncio.ensure_future(self._process.wait())
         try:
-            await asyncio.wait([reading, ending], return_when=asyncio.FIRST_COMPLETED)
+            async with asyncio.timeout(START_WITHIN) as loading:
+                while (message := await self._hear(ending)) is not None:
+                    match message:
+                        case Begun():
+                            loading.reschedule(None)
+                            has_begun = True
+                            begun()
+                        case Logged(line):
+                            logbook.add(line)
+                        case Ended(outcome):
+                            return outcome
+                        case Failed(reason):
+                            self._reason = reason
+        except TimeoutError:
+            self._reason = f"it was not loaded after {START_WITHIN:g} s"
+        finally:
+            ending.cancel()
+        await self.end()
+        return Crashed(told(self._process.returncode)) if has_begun else None
+
+    async def _hear(self, ending: "asyncio.Future[int]") -> FromJob | None:
+        """What it says; nothing when it has ended, even if something it started keeps the line open."""
+        reading = asyncio.ensure_future(self._reader.readline())
+        try:
+            either: list[asyncio.Future[Any]] = [reading, ending]
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if not reading.done():  # what it said before it ended is on its way
                 await asyncio.wait([reading], timeout=_LAST_WORDS)
-            return reading.result() if reading.done() else b""
+            with contextlib.suppress(OSError, ValueError):
+                if reading.done() and (text := reading.result()):
+                    return read_from_job(text)
+            return None
         finally:
             reading.cancel()
-            ending.cancel()
 
     async def end(self) -> None:
         """End it and all it started: asked first, then made to."""

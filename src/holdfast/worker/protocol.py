@@ -1,7 +1,9 @@
-"""What a supervisor and its children tell each other: one JSON value a line, over a pair of sockets."""
+"""What a supervisor, its children and theirs tell each other: one JSON value a line, over a pair of sockets."""
 
 import msgspec
 from msgspec import Struct
+
+from holdfast.model.outcome import LogLine, Outcome
 
 
 class Hello(Struct, frozen=True, tag="hello"):
@@ -48,15 +50,33 @@ class Drain(Struct, frozen=True, tag="drain"):
     seconds: float
 
 
+class Begun(Struct, frozen=True, tag="begun"):
+    """Process of a job: all is loaded, the handler begins."""
+
+
+class Logged(Struct, frozen=True, tag="logged"):
+    """Process of a job: its handler logged this."""
+
+    line: LogLine
+
+
+class Ended(Struct, frozen=True, tag="ended"):
+    """Process of a job: this came of it."""
+
+    outcome: Outcome
+
+
 FromChild = Hello | Failed | Worn | Load
 ToChild = Go | Lost | Drain
+FromJob = Begun | Logged | Ended | Failed
 
 _ENCODE = msgspec.json.Encoder().encode
 _FROM_CHILD: msgspec.json.Decoder[FromChild] = msgspec.json.Decoder(FromChild)
 _TO_CHILD: msgspec.json.Decoder[ToChild] = msgspec.json.Decoder(ToChild)
+_FROM_JOB: msgspec.json.Decoder[FromJob] = msgspec.json.Decoder(FromJob)
 
 
-def line(message: FromChild | ToChild) -> bytes:
+def line(message: FromChild | ToChild | FromJob) -> bytes:
     """A message as it travels."""
     return _ENCODE(message) + b"\n"
 
@@ -69,3 +89,8 @@ def read_from_child(text: bytes) -> FromChild:
 def read_to_child(text: bytes) -> ToChild:
     """What the supervisor said."""
     return _TO_CHILD.decode(text)
+
+
+def read_from_job(text: bytes) -> FromJob:
+    """What the process of a job said."""
+    return _FROM_JOB.decode(text)

@@ -20,12 +20,14 @@ def encode(key: str, value: Any) -> bytes:
     except (TypeError, ValueError, UnicodeEncodeError, OverflowError, RecursionError) as error:
         raise Invalid(
             f"step {key!r} was done, but its result cannot be recorded ({error}): return what JSON can hold "
-            "(text, numbers, lists, dicts, dataclasses, msgspec structs)"
+            "(text, numbers, lists, dicts, dataclasses, msgspec structs)",
+            pointer="/step",
         ) from error
     if len(stored) > LARGEST:
         raise Invalid(
             f"step {key!r} was done, but its result takes {len(stored):,} bytes, and at most {LARGEST:,} are "
-            "recorded: store it elsewhere and return where"
+            "recorded: store it elsewhere and return where",
+            pointer="/step",
         )
     return stored
 

@@ -1,6 +1,7 @@
 """Runs one job and says what came of it. The one home of `except Exception` around the user's code."""
 
 import asyncio
+import contextlib
 import functools
 import inspect
 import random
@@ -11,14 +12,16 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
-from holdfast.errors import Invalid, LeaseLost
+from holdfast.errors import Invalid, LeaseLost, NotDeterministic, StepUnknown
 from holdfast.model.job import Job
 from holdfast.model.outcome import CancelledByHandler, Failed, Failure, Outcome, Snoozed, Succeeded
 from holdfast.model.time import Duration
+from holdfast.policy.lifecycle import suspect
 from holdfast.policy.redact import redact
 from holdfast.worker.annotations import write_model
 from holdfast.worker.context import Context, SyncContext
 from holdfast.worker.exceptions import Cancel, Discard, Retry, Snooze
+from holdfast.worker.logbook import Logbook
 from holdfast.worker.records import Records
 from holdfast.worker.registry import Handler, Registry
 
@@ -31,8 +34,11 @@ _FRAMES = 40
 class Processes(Protocol):
     """Runs jobs in processes of their own."""
 
-    async def run(self, job: Job) -> Outcome:
-        """What came of it. The process is ended when the caller is cancelled."""
+    async def run(self, job: Job, *, begun: Callable[[], None], logbook: Logbook) -> Outcome:
+        """What came of it; what it logs is in the book at once. `begun` is called when the handler begins.
+
+        The process is ended when the caller is cancelled.
+        """
 
 
 class Task(NamedTuple):
@@ -58,6 +64,7 @@ class Runner:
         dice: Callable[[], float] = random.random,
     ) -> None:
         self._tasks = {handler.type: _task(handler, apart=processes is not None) for handler in registry}
+        self._alone = {name: task._replace(place="process", context=None) for name, task in self._tasks.items()}
         self._records = records
         self._threads = threads
         self._processes = processes
@@ -65,23 +72,37 @@ class Runner:
         self._dice = dice
 
     def task(self, job: Job) -> Task | None:
-        """Who handles jobs of this type, and where."""
-        return self._tasks.get(job.type)
+        """Who handles this job, and where: one that may have crashed a process runs in one of its own."""
+        alone = self._processes is not None and suspect(job)
+        return (self._alone if alone else self._tasks).get(job.type)
 
-    def context(self, job: Job, task: Task, deadline: float | None) -> Context | SyncContext | None:
+    def context(
+        self, job: Job, task: Task, deadline: float | None, logbook: Logbook | None = None
+    ) -> Context | SyncContext | None:
         """What the handler is told about its job, if it wants to know."""
         if task.context is None:
             return None
-        context = Context(job, self._records, deadline=deadline)
+        context = Context(job, self._records, deadline=deadline, logbook=logbook)
         return SyncContext(context, asyncio.get_running_loop()) if task.place == "thread" else context
 
-    async def run(self, job: Job, task: Task, context: Context | SyncContext | None) -> Outcome:
-        """Call the handler. Only being cancelled gets out of here; everything else is an outcome."""
+    async def run(
+        self,
+        job: Job,
+        task: Task,
+        context: Context | SyncContext | None,
+        *,
+        begun: Callable[[], None] = lambda: None,
+        logbook: Logbook | None = None,
+    ) -> Outcome:
+        """Call the handler. Only being cancelled gets out of here; everything else is an outcome.
+
+        Of one in a process of its own, `begun` tells when the handler begins, and the book has what it logs.
+        """
         try:
             if self._fail_rate and self._dice() < self._fail_rate:
                 return Failed(Failure("FailedOnPurpose", "HOLDFAST_FAIL_RATE had this attempt fail"))
             if task.place == "process" and self._processes is not None:
-                return await self._processes.run(job)
+                return await self._processes.run(job, begun=begun, logbook=logbook or Logbook())
             arguments = task.handler.arguments.decode(job.payload)
             if task.context is not None:
                 arguments[task.context] = context
@@ -90,15 +111,17 @@ class Runner:
             else:
                 call = functools.partial(task.handler.function, **arguments)
                 result = await asyncio.get_running_loop().run_in_executor(self._threads, _contained, call)
-            if context is not None:
+            outcome = succeeded(result)
+        except asyncio.CancelledError:
+            if _is_cancelled():
+                raise
+            outcome = outcome_of(HandlerExit("the handler raised CancelledError, though nobody cancelled it"))
+        except BaseException as error:  # noqa: BLE001 - this is the user's code
+            outcome = outcome_of(error)
+        if context is not None:
+            with contextlib.suppress(Exception):  # how far it came is worth no attempt
                 await context.finish()
-        except BaseException as error:
-            if isinstance(error, asyncio.CancelledError):
-                if _is_cancelled():
-                    raise
-                return outcome_of(HandlerExit("the handler raised CancelledError, though nobody cancelled it"))
-            return outcome_of(error)
-        return succeeded(result)
+        return outcome
 
 
 def _is_cancelled() -> bool:
@@ -140,6 +163,10 @@ def outcome_of(error: BaseException) -> Outcome:
             return Failed(failure_of(error), retryable=False)
         case Retry():
             return Failed(failure_of(error), retry_in=error.in_)
+        case StepUnknown() | NotDeterministic():  # the records stay as they are, and so does what they mean
+            return Failed(failure_of(error), retryable=False)
+        case Invalid() if error.pointer.startswith("/step"):  # its effect may have happened; it would happen again
+            return Failed(failure_of(error), retryable=False)
         case Invalid() if error.pointer.startswith("/payload"):
             return Failed(Failure("InvalidPayload", redact(str(error))), retryable=False)
         case LeaseLost():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from holdfast.errors import HoldfastError, Rejected
 from holdfast.failpoints import reach
 from holdfast.model.job import Job
-from holdfast.model.outcome import Failed, Failure, Outcome, Report
+from holdfast.model.outcome import Failed, Failure, Logs, Outcome, Report
 from holdfast.worker.board import Board
 from holdfast.worker.source import Source
 
@@ -39,12 +39,12 @@ class Settler:
         self.refused = 0
         """Outcomes that came too late: the job had been taken away."""
 
-    def put(self, job: Job, outcome: Outcome, cell: int | None = None) -> None:
+    def put(self, job: Job, outcome: Outcome, cell: int | None = None, logs: Logs | None = None) -> None:
         """Report this soon, and clear its cell of the board then; does not wait."""
         if not self._outbox:
             self._quiet.clear()
             self._news.set()
-        self._outbox.append(Report(job, outcome))
+        self._outbox.append(Report(job, outcome, logs))
         self._cells.append(cell)
         self.pending.add(job.id)
 

@@ -13,6 +13,7 @@ from holdfast.model.job import Held, Job
 from holdfast.model.outcome import Failed, Failure, Interrupted, Outcome, TimedOut
 from holdfast.model.time import Duration, in_seconds, seconds
 from holdfast.worker.board import Board
+from holdfast.worker.logbook import Logbook
 from holdfast.worker.runner import Runner, Task
 from holdfast.worker.settler import Settler
 from holdfast.worker.source import Claims, Subscription
@@ -33,6 +34,8 @@ _SHORTEST = 0.02
 _KEPT = 0.7
 """How much of the pace seen before still counts after a tenth of a second."""
 _UNKNOWN = seconds(30)
+_LAST_WORDS = 1.0
+"""Seconds to write how far a handler came that was stopped."""
 
 LOOK_AGAIN = (0.0, 1.0, 5.0, 40.0)
 """Seconds after the answer to a claim was lost at which to look what it took: the claim may still be under way in the
@@ -42,7 +45,7 @@ database, for as long as a statement may take there."""
 class Run:
     """A job in a slot."""
 
-    __slots__ = ("cell", "context", "job", "over", "since", "slot", "task", "timeout", "timer", "why")
+    __slots__ = ("cell", "context", "job", "logbook", "over", "since", "slot", "task", "timeout", "timer", "why")
 
     def __init__(self, job: Job, task: Task, slot: "asyncio.Task[None] | None") -> None:
         self.job = job
@@ -52,11 +55,17 @@ class Run:
         self.timeout = task.timeout if job.timeout is None else job.timeout
         self.since = time.monotonic()
         self.context: Context | SyncContext | None = None
+        self.logbook = Logbook() if task.place == "process" else None
         self.timer: asyncio.TimerHandle | None = None
         self.why: str | None = None
         """Why it is being stopped: timeout, lost or drain."""
         self.over = False
         """Its outcome is decided; whatever the handler still does counts for nothing."""
+
+    @property
+    def deadline(self) -> float | None:
+        """When it is to be stopped, by the monotonic clock."""
+        return None if self.timeout is None else self.since + in_seconds(self.timeout)
 
 
 class Slots:
@@ -245,18 +254,25 @@ class Slots:
         run = Run(job, known, slot)
         if known.place != "process":
             run.cell = self._board.begin(job.id, job.fence, run.since, run.timeout)
-        deadline = None
-        if run.timeout is not None:
-            deadline = run.since + in_seconds(run.timeout)
-            run.timer = asyncio.get_running_loop().call_later(in_seconds(run.timeout), self.stop, run, "timeout")
-        run.context = self._runner.context(job, known, deadline)
+            self._time(run)
+        run.context = self._runner.context(job, known, run.deadline)
+        if run.context is not None:
+            run.logbook = run.context.logbook
         reach("before_start")
         self._runs[job.id] = run
         return run
 
+    def _time(self, run: Run) -> None:
+        """The handler begins: its time counts from now on."""
+        if run.timeout is None or run.why is not None or run.over:
+            return
+        run.timer = asyncio.get_running_loop().call_later(in_seconds(run.timeout), self.stop, run, "timeout")
+
     async def _to_the_end(self, run: Run) -> None:
         try:
-            outcome: Outcome | None = await self._runner.run(run.job, run.task, run.context)
+            outcome: Outcome | None = await self._runner.run(
+                run.job, run.task, run.context, begun=lambda: self._time(run), logbook=run.logbook
+            )
         except asyncio.CancelledError:
             if run.why is None:  # not the handler but this process ends: its supervisor reports the job
                 raise
@@ -265,6 +281,10 @@ class Slots:
             # Told to end, whether or not it cared: the slot goes on, for other jobs.
             while run.slot is not None and run.slot.cancelling():
                 run.slot.uncancel()
+            if run.why == "timeout" and run.context is not None:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_LAST_WORDS):
+                        await run.context.finish()
             outcome = self._stopped(run)
         self._end(run, outcome)
 
@@ -288,7 +308,7 @@ class Slots:
         if outcome is not None:
             if run.cell is not None and run.timeout is not None:
                 self._board.stop_timing(run.cell)
-            self._settler.put(run.job, outcome, run.cell)
+            self._settler.put(run.job, outcome, run.cell, None if run.logbook is None else run.logbook.logs())
         elif run.cell is not None:
             self._board.end(run.cell)
         self._done += 1

@@ -1,0 +1,122 @@
+"""An application whose jobs log, tell how far they are, and die: for what is kept of attempts.
+
+Loading it takes long where a job is to have a process of its own.
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from holdfast import CONTEXT, Context, Holdfast, SyncContext
+from holdfast.errors import StepUnknown
+from tests.support.ledger import Ledger
+
+app = Holdfast()
+
+if sys.argv[1:2] == ["job"]:
+    time.sleep(float(os.environ.get("DIARY_LOADING", "0")))
+
+
+def _ledger() -> Ledger:
+    return Ledger(Path(os.environ["KITCHEN_LEDGER"]))
+
+
+def _note(event: str, ctx: Context | SyncContext, key: str) -> None:
+    job = ctx.job
+    _ledger().write(event, job=str(job.id), key=key, attempt=job.attempts, fence=job.fence, pid=os.getpid())
+
+
+def _write(ctx: Context | SyncContext, key: str, end: str) -> None:
+    ctx.log(f"attempt {ctx.attempt} of {key}", password="hunter2", size=7)
+    if end == "exit":
+        os._exit(5)
+    if end == "fail" and ctx.attempt == 1:
+        raise RuntimeError("the first fails")
+
+
+@app.job
+async def on_loop(key: str, end: str = "", *, ctx: Context = CONTEXT) -> None:
+    """Logs a line."""
+    await ctx.progress(0.1)
+    await ctx.progress(ctx.attempt / 10, "so far")
+    _write(ctx, key, end)
+    if end == "hang":
+        await asyncio.Event().wait()
+
+
+@app.job
+def in_thread(key: str, end: str = "", *, ctx: SyncContext = CONTEXT) -> None:
+    """The same."""
+    _write(ctx, key, end)
+
+
+@app.job(isolation="process")
+def in_process(key: str, end: str = "", *, ctx: SyncContext = CONTEXT) -> None:
+    """The same."""
+    _write(ctx, key, end)
+    if end == "hang":
+        time.sleep(600)
+
+
+@app.job
+async def silent(key: str) -> str:
+    """Logs nothing."""
+    return key
+
+
+@app.job
+async def at_most_once(key: str, *, ctx: Context = CONTEXT) -> None:
+    """Dies in the middle of a step that is not to be repeated."""
+    _note("start", ctx, key)
+    await ctx.step("pay", lambda: os._exit(5), at_most_once=True)
+
+
+@app.job
+async def at_most_once_and_knows(key: str, *, ctx: Context = CONTEXT) -> str:
+    """The same, but goes on without it."""
+    _note("start", ctx, key)
+    try:
+        await ctx.step("pay", lambda: os._exit(5), at_most_once=True)
+    except StepUnknown:
+        return "asked the bank"
+    return "paid"
+
+
+@app.job
+async def waits(key: str, *, ctx: Context = CONTEXT) -> str:
+    """Until the ledger lets it go."""
+    _note("start", ctx, key)
+    while not _ledger().count("go"):
+        await asyncio.sleep(0.02)
+    return key
+
+
+@app.job
+async def poison(key: str, beside: int, *, ctx: Context = CONTEXT) -> None:
+    """Kills its process when so many others have started."""
+    while len(_ledger().per_key("start")) < beside:
+        await asyncio.sleep(0.02)
+    _note("poison", ctx, key)
+    os._exit(5)
+
+
+@app.job
+async def spawns(key: str, *, ctx: Context = CONTEXT) -> None:
+    """Starts a program that would outlive it."""
+    await asyncio.to_thread(_spawn, ctx, key)
+    await asyncio.Event().wait()
+
+
+@app.job(isolation="process")
+def spawns_apart(key: str, *, ctx: SyncContext = CONTEXT) -> None:
+    """The same."""
+    _spawn(ctx, key)
+    time.sleep(600)
+
+
+def _spawn(ctx: Context | SyncContext, key: str) -> None:
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    _note(f"spawned {child.pid}", ctx, key)
