@@ -8,9 +8,11 @@ import msgspec
 import pytest
 
 from holdfast import Cancel, Discard, Retry, Snooze
-from holdfast.errors import LeaseLost
-from holdfast.model.outcome import CancelledByHandler, Crashed, Failed, Snoozed, Succeeded
-from holdfast.model.time import seconds
+from holdfast.errors import Invalid, LeaseLost, NotDeterministic, StepUnknown
+from holdfast.model.job import RetryRule
+from holdfast.model.outcome import CancelledByHandler, Crashed, Failed, Failure, Snoozed, Succeeded
+from holdfast.model.time import Instant, seconds
+from holdfast.policy.lifecycle import settle
 from holdfast.worker.runner import LARGEST_RESULT
 from tests.worker.conftest import a_job
 
@@ -128,6 +130,45 @@ async def test_a_handler_says_when_to_try_again(outcome, raised, retryable, retr
 
     failed = await outcome(work)
     assert (failed.retryable, failed.retry_in) == (retryable, retry_in)
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        StepUnknown("step 'pay' was begun by an earlier attempt"),
+        NotDeterministic("another statement"),
+        Invalid("step 'k' was used before in this attempt", pointer="/step"),
+    ],
+    ids=["unknown", "not deterministic", "step used twice"],
+)
+async def test_what_would_be_the_same_at_every_attempt_fails_for_good(outcome, raised):
+    """F02: the records stay as they are; another attempt would only do once more what comes before."""
+
+    async def work():
+        raise raised
+
+    failed = await outcome(work)
+    assert not failed.retryable
+    assert failed.failure.message == str(raised)
+
+
+async def test_what_a_handler_submits_wrongly_is_a_failure_like_any_other(outcome):
+    async def work():
+        raise Invalid("queue: too long", pointer="/queue")
+
+    assert (await outcome(work)).retryable
+
+
+async def test_a_job_whose_process_died_runs_alone_until_it_is_replayed(app, runner):
+    """P04: it can take no other with it; nor can another take it."""
+    app.job(name="work")(_nothing)
+    made = runner(processes=object())
+    crashed = settle(a_job(), Crashed("signal SIGSEGV"), now=Instant(0), default=RetryRule(), dice=0.5).attempt_log
+    failed = settle(a_job(), _failed("crashed"), now=Instant(0), default=RetryRule(), dice=0.5).attempt_log
+    assert made.task(a_job()).place == "loop"
+    assert made.task(a_job(attempt_log=failed)).place == "loop"
+    assert made.task(a_job(attempt_log=crashed)).place == "process"
+    assert made.task(a_job(attempt_log=crashed, generation=1)).place == "loop"
 
 
 async def test_a_lost_lease_is_told_as_one(outcome):
@@ -288,6 +329,10 @@ async def test_a_job_for_a_process_of_its_own_goes_there_with_all_it_has(app, ru
     job = a_job()
     assert await made.run(job, made.task(job), None) == Crashed("signal SIGSEGV")
     assert elsewhere.seen == [job]
+
+
+def _failed(message):
+    return Failed(Failure("RuntimeError", message))
 
 
 async def _nothing() -> None:

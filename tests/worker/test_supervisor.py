@@ -12,8 +12,8 @@ from holdfast.errors import OutcomeUnknown, Unavailable
 from holdfast.model.ids import new_job_id
 from holdfast.model.outcome import Crashed, Interrupted
 from holdfast.model.time import seconds
-from holdfast.worker.child import LOST_CODE
-from holdfast.worker.supervisor import Supervisor
+from holdfast.worker.child import LOST_CODE, UNCONNECTED_CODE
+from holdfast.worker.supervisor import FIRST_PAUSE, LONGEST_PAUSE, RETURN_WITHIN, Supervisor, pause_before
 from holdfast.worker.ward import CannotRun, Plan
 from tests.support.eventually import eventually
 from tests.support.nodes import ROOT
@@ -194,6 +194,23 @@ async def test_a_database_that_is_away_when_a_child_starts_is_waited_for(fleet, 
     supervisor = await supervise()
     await at_work(fleet, 1)
     assert not supervisor.task.done()
+
+
+def pauses(code, **how):
+    last = 0.0
+    return [last := pause_before(last, code, **how) for _ in range(20)]
+
+
+def test_after_an_outage_of_any_length_children_are_started_again_within_the_bound():
+    """L3, F08: five seconds, of which this is the first."""
+    for code in (LOST_CODE, UNCONNECTED_CODE):
+        assert max(pauses(code, at_work=False, lived=0.0)) == RETURN_WITHIN <= 1.0
+
+
+def test_false_starts_are_spaced_and_crashes_at_work_are_not():
+    """F20, P04"""
+    assert pauses(1, at_work=False, lived=0.0)[-1] == LONGEST_PAUSE
+    assert set(pauses(1, at_work=True, lived=0.0)) == set(pauses(1, at_work=False, lived=60.0)) == {FIRST_PAUSE}
 
 
 async def test_a_renewal_that_fails_is_tried_again_before_the_lease_is_out(fleet, supervise):

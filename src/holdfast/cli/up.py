@@ -13,6 +13,7 @@ from holdfast.cli.work import say, supervise
 from holdfast.compose import open_engine
 from holdfast.config import Settings, shown_url
 from holdfast.engine.engine import Engine
+from holdfast.errors import Unavailable
 
 DEMO = "holdfast.cli.demo:app"
 _TELL_EVERY = 5.0
@@ -59,6 +60,10 @@ async def _tell(engine: Engine) -> None:
     while True:
         await asyncio.sleep(_TELL_EVERY)
         jobs: Counter[str] = Counter()
-        for count in await engine.counts():
-            jobs[count.status.value] += count.jobs
+        try:
+            for count in await engine.counts():
+                jobs[count.status.value] += count.jobs
+        except Unavailable as error:
+            say(f"waiting for the database: {error}")
+            continue
         say(" · ".join(f"{jobs[status]} {status}" for status in ("ready", "running", "scheduled", "retrying", "dead")))

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from holdfast.errors import HoldfastError
+from holdfast.worker.child import LOST_CODE, UNCONNECTED_CODE
 from holdfast.worker.lifeline import told
 from holdfast.worker.source import Fleet
 from holdfast.worker.ward import Plan, Ward
@@ -14,9 +15,23 @@ from holdfast.worker.ward import Plan, Ward
 KILL_AFTER = 15.0
 """Seconds after the drain is over until a child that has not ended is killed."""
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 10.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 10.0
+RETURN_WITHIN = 1.0
+"""The longest pause before another is started when it was the database that was away."""
+
 _SETTLED = 10.0
 """A child that lived this long was no false start."""
+
+
+def pause_before(last: float, code: int, *, at_work: bool, lived: float) -> float:
+    """Seconds until another child is started: longer after each false start, and short when the start was not false.
+
+    A child that ended because the database was away, or its lease with it, will not end so when that is back.
+    """
+    if at_work or lived > _SETTLED:
+        return FIRST_PAUSE
+    longest = RETURN_WITHIN if code in (LOST_CODE, UNCONNECTED_CODE) else LONGEST_PAUSE
+    return min(longest, max(FIRST_PAUSE, 2 * last))
 
 
 class Supervisor:
@@ -82,7 +97,7 @@ class Supervisor:
 
     async def _keep(self, n: int) -> None:
         """Have one child at work at any time."""
-        pause = _FIRST_PAUSE
+        pause = 0.0
         while not self._stop.is_set():
             ward = Ward(self._plan, self._fleet, self._say)
             self._wards.add(ward)
@@ -97,12 +112,11 @@ class Supervisor:
                 overdue.cancel()
             if self._stop.is_set():
                 return
-            if ward.crashed_at_work or (ward.ready.is_set() and time.monotonic() - began > _SETTLED):
-                pause = _FIRST_PAUSE
+            lived = time.monotonic() - began if ward.ready.is_set() else 0.0
+            pause = pause_before(pause, code, at_work=ward.crashed_at_work, lived=lived)
             self._say(f"worker {n} (process {ward.pid}) ended by {told(code)}; starting another")
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), pause)
-            pause = min(_LONGEST_PAUSE, 2 * pause)
 
     async def _recycle(self, ward: Ward) -> None:
         """Replace a child one of whose slots is lost, once its other jobs had time to end."""
