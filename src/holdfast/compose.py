@@ -1,6 +1,8 @@
 """Builds the parts from settings: the one module that names concrete adapters."""
 
 import asyncio
+from ipaddress import ip_address
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -66,19 +68,58 @@ async def open_engine(settings: Settings, *, migrate: bool = False, emit: Emit =
 
 
 def build_api(settings: Settings, engine: Engine, *, admin_key: str | None = None, demo: bool = False) -> "Api":
-    """The HTTP service on an engine. Without any way to prove who calls, it is not built."""
-    key = settings.admin_key or admin_key
-    if key is None:
-        raise Misconfigured("HOLDFAST_ADMIN_KEY: set it to a long random text: nobody could call the API without a key")
+    """The HTTP service on an engine; a key that is too weak, or cannot be read, is `Misconfigured`."""
     from holdfast import __version__
     from holdfast.api.app import Api
-    from holdfast.api.auth import AdminKey
+    from holdfast.api.attempts import Addresses, Attempts
+    from holdfast.api.auth import AdminKey, Gate
     from holdfast.api.routes import ALL
     from holdfast.api.service import Service, ServiceRules
     from holdfast.api.table import Routes
+    from holdfast.api.tokens import KeyFile, SigningKeys, Tokens
+    from holdfast.policy.access import LEAST_ADMIN_KEY, weakness
+    from holdfast.policy.tokens import Audience
 
+    key = settings.admin_key or admin_key
+    if key is not None and (weak := weakness(key, least=LEAST_ADMIN_KEY)):
+        raise Misconfigured(f"HOLDFAST_ADMIN_KEY: {weak}: make one with 'openssl rand -hex 32'")
+    files = []
+    if settings.jwt_public_key_file is not None:
+        path = Path(settings.jwt_public_key_file)
+        files.append(KeyFile("HOLDFAST_JWT_PUBLIC_KEY_FILE", path, settings.jwt_algorithm))
+    if settings.jwt_jwks_file is not None:
+        files.append(KeyFile("HOLDFAST_JWT_JWKS_FILE", Path(settings.jwt_jwks_file)))
+    gate = Gate(
+        engine.access.keyring,
+        Tokens(
+            SigningKeys(settings.jwt_secret, settings.jwt_previous_secret, tuple(files)),
+            Audience(settings.jwt_issuer, settings.jwt_audience),
+        ),
+        admin=None if key is None else AdminKey(key),
+        addresses=Addresses(settings.trusted_proxies),
+        attempts=Attempts(),
+    )
     routes = Routes(route for route in ALL if demo or not route.demo)
-    return Api(Service(engine, AdminKey(key), routes, ServiceRules(version=__version__, demo=demo), asyncio.Event()))
+    rules = ServiceRules(version=__version__, demo=demo, trusted_proxies=settings.trusted_proxies)
+    return Api(Service(engine, gate, routes, rules, asyncio.Event()))
+
+
+async def require_access(settings: Settings, engine: Engine) -> None:
+    """`Misconfigured` unless somebody could call: with the administrator's key, a token, or a key that was made."""
+    signs = (settings.jwt_secret, settings.jwt_public_key_file, settings.jwt_jwks_file)
+    if settings.admin_key is not None or any(signs) or await engine.access.has_good_key():
+        return
+    fix = "set HOLDFAST_ADMIN_KEY to a long random text (openssl rand -hex 32)"
+    if not _is_loopback(settings.host):
+        raise Misconfigured(f"HOLDFAST_HOST: {settings.host} is open to other machines, and there is no key yet: {fix}")
+    raise Misconfigured(f"HOLDFAST_ADMIN_KEY: nobody could call the API, for there is no key yet: {fix}")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def mysql_arguments(url: str) -> dict[str, Any]:

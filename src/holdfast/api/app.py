@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.api.http import Answer, ASGIScope, ClientGone, Incoming, Receive, Send, Stream
 from holdfast.api.service import Service
-from holdfast.api.table import PUBLIC, Call, Match, Route
+from holdfast.api.table import ANY_CALLER, PUBLIC, Call, Match, Route
 from holdfast.errors import HoldfastError
 from holdfast.model.access import Caller
 from holdfast.policy.access import permit
@@ -88,7 +88,8 @@ class Api:
         if route.scope == PUBLIC:
             return NOBODY
         caller = await self.service.auth.caller(request)
-        permit(caller, route.scope)
+        if route.scope != ANY_CALLER:
+            permit(caller, route.scope)
         return caller
 
     async def _call(self, match: Match, caller: Caller, request: Incoming) -> Call[Any, Any]:

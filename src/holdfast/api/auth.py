@@ -1,19 +1,35 @@
 """Who is behind a request: the bearer of a key or of a token."""
 
 import hmac
+import re
 from hashlib import sha256
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from holdfast.api.attempts import Addresses, Attempts, counted
 from holdfast.api.http import Incoming
-from holdfast.errors import Unauthorized
-from holdfast.model.access import Caller, Scope
+from holdfast.api.tokens import Tokens
+from holdfast.engine.access import digest_of
+from holdfast.engine.keyring import Keyring
+from holdfast.errors import TooMany, Unauthorized
+from holdfast.model.access import DEFAULT_TENANT, Caller, Scope
+from holdfast.model.time import Duration, Instant
+from holdfast.policy.tokens import LONGEST_TOKEN, bounded
+
+_KEY = re.compile(r"hf_([0-9a-f]{16})_([0-9a-f]{64})", re.ASCII)
+_NOBODY = bytes(32)
 
 
 class Authenticator(Protocol):
     """Proves who sent a request."""
 
     async def caller(self, request: Incoming) -> Caller:
-        """Whoever sent it; raises `Unauthorized`, in the same words whatever is wrong."""
+        """Whoever sent it; raises `Unauthorized`, in the same words whatever is wrong, or `TooMany`."""
+
+    async def still_good(self, caller: Caller) -> bool:
+        """Whether whatever a caller came with would be accepted now: for streams, which ask every few seconds."""
+
+    async def token(self, caller: Caller, life: Duration) -> tuple[str, Instant] | None:
+        """A token for a caller, and when it ends; None when this node has nothing to sign one with."""
 
 
 def bearer(request: Incoming) -> str:
@@ -30,14 +46,98 @@ def unauthorized() -> Unauthorized:
 
 
 class AdminKey:
-    """Knows one key, that of the installation's first administrator."""
+    """The key of the installation's first administrator: any text, from the settings."""
 
     def __init__(self, key: str) -> None:
         self._digest = sha256(key.encode()).digest()
-        self._admin = Caller("default", frozenset(Scope), "key:admin")
+        # What tokens name that were made with it: another key has another id, and they are good no more.
+        self.id = f"admin-{sha256(self._digest).hexdigest()[:16]}"
+        self.caller = Caller(DEFAULT_TENANT, frozenset(Scope), "key:admin", self.id)
+
+    def opens(self, text: str) -> bool:
+        """Whether this is it."""
+        return hmac.compare_digest(sha256(text.encode("latin-1", "replace")).digest(), self._digest)
+
+
+class Found(NamedTuple):
+    """What came of what a request carried."""
+
+    caller: Caller | None
+    key: str | None = None
+    """The id of the key that it claims to be."""
+
+
+class Gate:
+    """Knows the administrator's key, the keys of the database and the keys that tokens are signed with."""
+
+    def __init__(
+        self, keyring: Keyring, tokens: Tokens, *, admin: AdminKey | None, addresses: Addresses, attempts: Attempts
+    ) -> None:
+        self._keyring = keyring
+        self._tokens = tokens
+        self._admin = admin
+        self._addresses = addresses
+        self._attempts = attempts
 
     async def caller(self, request: Incoming) -> Caller:
+        """See `Authenticator`. Who fails too often is not looked at for a while; a good key elsewhere is not hurt."""
+        text = bearer(request)
+        address = f"address {counted(self._addresses.of(request))}"
+        if wait := self._attempts.wait(address):
+            raise _too_many(wait)
+        found = await self._recognise(text)
+        if found.caller is not None:
+            return found.caller
+        self._attempts.failed(address)
+        if found.key is not None:
+            # Only failures are held back here: whoever has the secret is let in, however many others try.
+            if wait := self._attempts.wait(f"key {found.key}"):
+                raise _too_many(wait)
+            self._attempts.failed(f"key {found.key}")
+        raise unauthorized()
+
+    async def still_good(self, caller: Caller) -> bool:
         """See `Authenticator`."""
-        if not hmac.compare_digest(sha256(bearer(request).encode("latin-1", "replace")).digest(), self._digest):
-            raise unauthorized()
-        return self._admin
+        if caller.until is not None and await self._keyring.now() >= caller.until:
+            return False
+        if caller.signed_by is not None and self._tokens.keys.find(caller.signed_by) is None:
+            return False
+        if caller.key is None or self._is_admins(caller.key):
+            return True
+        return await self._keyring.good_key(caller.key) is not None
+
+    async def token(self, caller: Caller, life: Duration) -> tuple[str, Instant] | None:
+        """See `Authenticator`."""
+        return self._tokens.make(caller, await self._keyring.now(), life)
+
+    async def _recognise(self, text: str) -> Found:
+        if self._admin is not None and self._admin.opens(text):
+            return Found(self._admin.caller)
+        if key := _KEY.fullmatch(text):
+            return Found(await self._by_key(key[1], key[2]), key[1])
+        if self._tokens.keys and len(text) <= LONGEST_TOKEN and text.count(".") == 2:
+            return Found(await self._by_token(text))
+        return Found(None)
+
+    async def _by_key(self, key_id: str, secret: str) -> Caller | None:
+        key = await self._keyring.good_key(key_id)
+        # Compared in any case, so that the time it takes does not tell which ids there are.
+        same = hmac.compare_digest(digest_of(secret), _NOBODY if key is None else key.digest)
+        if key is None or not same:
+            return None
+        await self._keyring.note_use(key)
+        return Caller(key.tenant, key.scopes, f"key:{key.id}", key.id)
+
+    async def _by_token(self, text: str) -> Caller | None:
+        caller = self._tokens.read(text, await self._keyring.now())
+        if caller is None or caller.key is None or self._is_admins(caller.key):
+            return caller
+        key = await self._keyring.good_key(caller.key)
+        return None if key is None else bounded(caller, key)
+
+    def _is_admins(self, key_id: str) -> bool:
+        return self._admin is not None and key_id == self._admin.id
+
+
+def _too_many(wait: float) -> TooMany:
+    return TooMany("too many attempts failed: wait, then send a good key or token", retry_after=wait)

@@ -19,6 +19,9 @@ Asked = TypeVar("Asked")
 PUBLIC: Literal["public"] = "public"
 """The scope of a route that needs no key: it must be said, so that none is public by omission."""
 
+ANY_CALLER: Literal["any caller"] = "any caller"
+"""The scope of a route for whoever has a key or token, whatever it permits."""
+
 BODY_LIMIT = 1024 * 1024
 BATCH_LIMIT = 5 * 1024 * 1024
 
@@ -43,7 +46,7 @@ class Route(NamedTuple):
     method: Literal["GET", "POST", "PATCH", "PUT", "DELETE"]
     path: str
     """`{name}` is a parameter: one segment."""
-    scope: Scope | Literal["public"]
+    scope: Scope | Literal["public", "any caller"]
     handler: Handler
     summary: str
     answers: Mapping[int, Any]
@@ -132,7 +135,7 @@ def _segment(part: str) -> str:
 
 
 def _check(route: Route) -> None:
-    if not isinstance(route.scope, Scope) and route.scope != PUBLIC:
-        raise Misconfigured(f"the route {route.method} {route.path} declares no scope: say which, or PUBLIC")
+    if not isinstance(route.scope, Scope) and route.scope not in (PUBLIC, ANY_CALLER):
+        raise Misconfigured(f"the route {route.method} {route.path} declares no scope: say which, PUBLIC or ANY_CALLER")
     if not route.answers:
         raise Misconfigured(f"the route {route.method} {route.path} declares no answer")

@@ -14,7 +14,7 @@ from holdfast.cli.exits import starting
 from holdfast.cli.options import settings_options
 from holdfast.cli.running import run
 from holdfast.cli.work import say
-from holdfast.compose import build_api, open_engine
+from holdfast.compose import build_api, open_engine, require_access
 from holdfast.config import Settings, shown_url
 
 
@@ -38,6 +38,7 @@ async def _serve(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     try:
+        await require_access(settings, engine)
         api = build_api(settings, engine)
         async with serving(settings, api):
             housekeeping = asyncio.create_task(engine.keep_house(stop))

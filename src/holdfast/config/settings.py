@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from holdfast.config.values import Ratio, Reader, Span, Text, Url, Whole, Word
+from holdfast.config.values import Networks, Ratio, Reader, Span, Text, Url, Whole, Word
 from holdfast.model.time import Duration, days, seconds
 
 PREFIX = "HOLDFAST_"
@@ -30,6 +30,14 @@ class Settings(Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: int = 8080
     admin_key: str | None = None
+    jwt_secret: str | None = None
+    jwt_previous_secret: str | None = None
+    jwt_public_key_file: str | None = None
+    jwt_algorithm: str = "RS256"
+    jwt_jwks_file: str | None = None
+    jwt_issuer: str = "holdfast"
+    jwt_audience: str = "holdfast"
+    trusted_proxies: tuple[str, ...] = ()
     worker_id: str = ""
     worker_pool_size: int = 0
     job_queue_size: int = 1_000
@@ -105,7 +113,33 @@ KNOWN: tuple[Setting, ...] = (
     ),
     Setting("host", "host", Text("an address or a host name"), "the address the API listens on"),
     Setting("port", "port", Whole(0, 65_535), "the port the API listens on; 0 takes a free one", ("PORT",)),
-    Setting("admin_key", "admin_key", Text("a text in one line"), "the key of the first administrator", secret=True),
+    Setting(
+        "admin_key", "admin_key", Text("a text in one line"),
+        "the key of the first administrator, 16 characters or more", secret=True,
+    ),
+    Setting(
+        "jwt_secret", "jwt_secret", Text("a text in one line"),
+        "signs tokens (HS256), those of POST /v1/tokens too; 32 bytes or more", secret=True,
+    ),
+    Setting(
+        "jwt_previous_secret", "jwt_previous_secret", Text("a text in one line"),
+        "the secret before this one: tokens that name it as their key are still good", secret=True,
+    ),
+    Setting(
+        "jwt_public_key_file", "jwt_public_key_file", Text("the path of a file"),
+        "a public key in PEM, for tokens that name no key; read again when it changes",
+    ),
+    Setting("jwt_algorithm", "jwt_algorithm", Word(("RS256", "ES256", "EdDSA")), "what that key is for"),
+    Setting(
+        "jwt_jwks_file", "jwt_jwks_file", Text("the path of a file"),
+        "keys (JWKS) for tokens that name one of them; read again when it changes",
+    ),
+    Setting("jwt_issuer", "jwt_issuer", Text("a text in one line"), "who issues tokens: their `iss`"),
+    Setting("jwt_audience", "jwt_audience", Text("a text in one line"), "for whom tokens are meant: their `aud`"),
+    Setting(
+        "trusted_proxies", "trusted_proxies", Networks(),
+        "proxies that are believed when they say where a request came from (X-Forwarded-For)",
+    ),
     Setting(
         "worker_id", "worker_id", Text("a text in one line"),
         "what this node is called in the register of workers; by default the machine's name", ("WORKER_ID",),

@@ -1,6 +1,7 @@
 """How each kind of value is read, as text or as TOML has it, and what to say when it cannot be."""
 
 import math
+from ipaddress import ip_network
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
@@ -99,6 +100,18 @@ class Text(NamedTuple):
         if not isinstance(value, str) or not value.strip() or not value.isprintable():
             raise ValueError
         return value.strip()
+
+
+class Networks(NamedTuple):
+    """Addresses and networks of addresses."""
+
+    @property
+    def takes(self) -> str:
+        return "addresses or networks with commas between, such as '10.0.0.0/8, ::1'"
+
+    def read(self, value: object) -> tuple[str, ...]:
+        given = value if isinstance(value, list) else str(value).split(",")
+        return tuple(str(ip_network(str(each).strip())) for each in given)
 
 
 class Word(NamedTuple):

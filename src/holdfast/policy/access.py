@@ -70,7 +70,9 @@ def use_is_news(key: ApiKey, at: Instant) -> bool:
 
 
 def narrowed(caller: Caller, asked: frozenset[Scope] | None) -> frozenset[Scope]:
-    """The scopes of a token that a caller wants: those they have, or fewer; `Forbidden` for others."""
+    """The scopes of a token that a caller wants: those of the key they came with, or fewer; `Forbidden` for others."""
+    if caller.key is None:
+        raise Forbidden("a token is made with a key, or with a token that was made with one: this has none behind it")
     if asked is None:
         return caller.scopes
     for scope in sorted(asked):

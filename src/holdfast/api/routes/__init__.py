@@ -1,6 +1,6 @@
 """The routes, by what they are about. `ALL` is the whole table."""
 
-from holdfast.api.routes import health, jobs
+from holdfast.api.routes import access, health, jobs
 from holdfast.api.table import Route
 
-ALL: tuple[Route, ...] = (*jobs.ROUTES, *health.ROUTES)
+ALL: tuple[Route, ...] = (*jobs.ROUTES, *access.ROUTES, *health.ROUTES)

@@ -1,0 +1,80 @@
+"""Failed attempts to be recognised: so many a minute from one address or at one key, and no more."""
+
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+from holdfast.api.http import Incoming
+
+MOST = 10
+WINDOW = 60.0
+
+_MOST_REMEMBERED = 10_000
+_MOST_HOPS = 20
+
+Network = IPv4Network | IPv6Network
+
+
+class Attempts:
+    """Counts failures by whatever they have in common. The longest ago are forgotten when there are too many."""
+
+    def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._failures: OrderedDict[str, deque[float]] = OrderedDict()
+
+    def wait(self, who: str) -> float:
+        """Seconds until the next attempt is looked at; 0 when it is now."""
+        found = self._failures.get(who)
+        if found is None or len(found) < MOST:
+            return 0.0
+        return max(0.0, found[0] + WINDOW - self._monotonic())
+
+    def failed(self, who: str) -> None:
+        """Count one more."""
+        found = self._failures.setdefault(who, deque(maxlen=MOST))
+        found.append(self._monotonic())
+        self._failures.move_to_end(who)
+        if len(self._failures) > _MOST_REMEMBERED:
+            self._failures.popitem(last=False)
+
+
+class Addresses:
+    """Where requests come from, past the proxies that are trusted to say so."""
+
+    def __init__(self, trusted: Sequence[str] = ()) -> None:
+        self._trusted: tuple[Network, ...] = tuple(ip_network(each) for each in trusted)
+
+    def of(self, request: Incoming) -> str:
+        """The nearest address that is none of a trusted proxy. What others say of themselves counts for nothing."""
+        nearest = _address(request.address)
+        if nearest is None:
+            return request.address
+        said = (request.header("x-forwarded-for") or "").split(",")
+        for each in said[: -_MOST_HOPS - 1 : -1]:
+            if not self._trusts(nearest):
+                break
+            further = _address(each)
+            if further is None:
+                break
+            nearest = further
+        return str(nearest)
+
+    def _trusts(self, address: IPv4Address | IPv6Address) -> bool:
+        return any(address in network for network in self._trusted)
+
+
+def counted(address: str) -> str:
+    """What attempts from an address are counted by: of IPv6 the network, for a single host has all of its addresses."""
+    found = _address(address)
+    if isinstance(found, IPv6Address):
+        return str(IPv6Network((found, 64), strict=False))
+    return address
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        found = ip_address(text.strip().partition("%")[0])
+    except ValueError:
+        return None
+    return found.ipv4_mapped or found if isinstance(found, IPv6Address) else found

@@ -1,0 +1,120 @@
+"""What a token must say of itself to be believed, its signature having been checked."""
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from holdfast.model.access import ApiKey, Caller, Scope
+from holdfast.model.time import Duration, Instant, seconds
+from holdfast.policy.access import is_tenant
+
+LEEWAY = seconds(10)
+"""How far the issuer's clock may be from the database's."""
+
+LONGEST_TOKEN = 8_192
+LONGEST_LIFE = seconds(3_600)
+LIFE = seconds(900)
+"""Of the tokens that are made here."""
+
+_HEADER = frozenset({"alg", "typ", "kid", "x5t", "x5t#S256"})
+"""What a header may say. Whatever else it says, where to find a key above all, is not for the sender to say."""
+_TYPES = frozenset({"jwt", "at+jwt"})
+_LONGEST_NAME = 255
+_LAST = 253_402_300_800
+"""The end of the year 9999, in seconds."""
+_SCOPES = frozenset(Scope)
+_KEY_ID = re.compile(r"[0-9a-z-]{1,32}", re.ASCII)
+
+
+class Audience(NamedTuple):
+    """Whose tokens are believed, and for whom they must be meant."""
+
+    issuer: str = "holdfast"
+    audience: str = "holdfast"
+
+
+def signer(header: Any) -> tuple[str | None, str] | None:
+    """The name and algorithm of the key that a header claims; None when it claims anything odd."""
+    if not isinstance(header, dict) or not header.keys() <= _HEADER:
+        return None
+    algorithm, kid, kind = header.get("alg"), header.get("kid"), header.get("typ", "JWT")
+    if not isinstance(algorithm, str) or not isinstance(kind, str) or kind.lower() not in _TYPES:
+        return None
+    if "kid" in header and not isinstance(kid, str):
+        return None
+    return kid, algorithm
+
+
+def caller_of(
+    claims: Any, expected: Audience, at: Instant, *, signed_by: tuple[str | None, str] | None = None
+) -> Caller | None:
+    """Whom a token stands for at that time; None when it is not good."""
+    if not isinstance(claims, dict) or claims.get("iss") != expected.issuer or not _meant(claims, expected.audience):
+        return None
+    until = _instant(claims.get("exp"))
+    if until is None or at >= until + LEEWAY or not _begun(claims, at):
+        return None
+    subject, tenant, scope, key = (claims.get(name) for name in ("sub", "tenant", "scope", "key"))
+    if not isinstance(subject, str) or not 0 < len(subject) <= _LONGEST_NAME or not subject.isprintable():
+        return None
+    if not isinstance(tenant, str) or not is_tenant(tenant):
+        return None
+    if not isinstance(scope if "scope" in claims else "", str):
+        return None
+    if "key" in claims and not (isinstance(key, str) and _KEY_ID.fullmatch(key)):
+        return None
+    # A scope that is not known permits nothing, and spoils nothing.
+    scopes = frozenset(Scope(word) for word in (scope or "").split(" ") if word in _SCOPES)
+    return Caller(tenant, scopes, f"token:{subject}", key, until, signed_by)
+
+
+def bounded(caller: Caller, key: ApiKey) -> Caller | None:
+    """A caller by a token that was made with this key: never more than the key itself."""
+    if caller.tenant != key.tenant and Scope.ADMIN not in key.scopes:
+        return None
+    scopes = caller.scopes if Scope.ADMIN in key.scopes else caller.scopes & key.scopes
+    return caller._replace(scopes=scopes)
+
+
+def claims_of(caller: Caller, expected: Audience, at: Instant, life: Duration, token_id: str) -> dict[str, Any]:
+    """What a token says that is made for a caller. It ends no later than what the caller came with."""
+    until = at + min(life, LONGEST_LIFE)
+    if caller.until is not None:
+        until = min(until, caller.until)
+    claims: dict[str, Any] = {
+        "iss": expected.issuer,
+        "aud": expected.audience,
+        "sub": caller.name.removeprefix("token:"),
+        "iat": at // 1_000_000,
+        "exp": until // 1_000_000,
+        "jti": token_id,
+        "tenant": caller.tenant,
+        "scope": " ".join(sorted(caller.scopes)),
+    }
+    return claims if caller.key is None else claims | {"key": caller.key}
+
+
+def _meant(claims: Mapping[str, Any], audience: str) -> bool:
+    found = claims.get("aud")
+    if isinstance(found, list):
+        return all(isinstance(each, str) for each in found) and audience in found
+    return isinstance(found, str) and found == audience
+
+
+def _begun(claims: Mapping[str, Any], at: Instant) -> bool:
+    for name in ("nbf", "iat"):
+        if name in claims:
+            since = _instant(claims[name])
+            if since is None or since > at + LEEWAY:
+                return False
+    return True
+
+
+def _instant(value: Any) -> Instant | None:
+    """A NumericDate; None for what is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if not math.isfinite(value) or not 0 <= value < _LAST:
+        return None
+    return Instant(int(value * 1_000_000))
