@@ -19,6 +19,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.05, 10.0
 RETURN_WITHIN = 1.0
 """The longest pause before another is started when it was the database that was away."""
 
+_TELL_EVERY = 10.0
 _SETTLED = 10.0
 """A child that lived this long was no false start."""
 
@@ -137,16 +138,19 @@ class Supervisor:
         ward.kill()
 
     async def _tell_what_it_waits_for(self) -> None:
+        """Tell it when it changes, and now and then when it does not."""
         await self._stop.wait()
-        said = ""
         began = time.monotonic()
-        while True:
-            running = sum(ward.load.running for ward in self._wards)
-            left = max(0.0, self._drain - (time.monotonic() - began))
-            text = f"waiting for {running} running jobs, at most {left:.0f} s (again to stop at once)"
-            if running and text != said:
-                self._say(text)
-                said = text
+        last, again_at = 0, 0.0
+        while not self._hastened:
+            running, now = sum(ward.load.running for ward in self._wards), time.monotonic()
+            if running and (running != last or now >= again_at):
+                left = max(0.0, self._drain - (now - began))
+                jobs = "1 running job" if running == 1 else f"{running} running jobs"
+                again = "Ctrl-C or SIGTERM again to stop at once"
+                self._say(f"waiting for {jobs}, at most {left:.0f} s more; {again}" if left else f"handing back {jobs}")
+                again_at = now + _TELL_EVERY
+            last = running
             await asyncio.sleep(1.0)
 
     async def _fleet(self, url: str) -> Fleet:
