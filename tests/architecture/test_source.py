@@ -117,6 +117,7 @@ WALL_CLOCK = {
 MAY_LOOK_AT_THE_CLOCK = {
     "model/ids.py": "a UUIDv7 carries a time; it orders, it decides nothing",
     "telemetry/logs.py": "when a log line was written, for people",
+    "worker/logbook.py": "the same, for the lines kept with an attempt",
     "engine/engine.py": "how far this node's clock is from the database's, so that ids carry the database's time",
 }
 

@@ -8,7 +8,10 @@ import msgspec
 import pytest
 
 from holdfast import Context
-from holdfast.model.outcome import LogLine, Logs
+from holdfast.model.job import RetryRule
+from holdfast.model.outcome import CancelledByHandler, Failed, Failure, Interrupted, LogLine, Logs, Snoozed, Succeeded
+from holdfast.model.time import Duration, Instant
+from holdfast.policy import lifecycle
 from holdfast.policy.logs import LONGEST_LINE, MOST_BYTES, MOST_LINES, kept
 from holdfast.worker.logbook import Logbook
 from tests.worker.conftest import a_job
@@ -116,3 +119,35 @@ def test_whatever_is_logged_takes_a_bounded_room_and_can_be_stored(text):
 
 def test_what_was_dropped_before_stays_counted():
     assert kept(Logs(lines("a", "b"), dropped=7)) == Logs(lines("a", "b"), dropped=7)
+
+
+def settle(job, outcome, logs=None):
+    return lifecycle.settle(job, outcome, logs=logs, now=Instant(0), default=RetryRule(), dice=0.5).attempt_log
+
+
+@pytest.mark.parametrize(
+    "outcome, told",
+    [
+        (Succeeded(), "succeeded"),
+        (CancelledByHandler("pointless"), "cancelled"),
+        (Failed(Failure("E", "m")), "failed"),
+    ],
+    ids=["succeeded", "cancelled", "failed"],
+)
+def test_an_attempt_is_recorded_with_its_lines_however_it_ends(outcome, told):
+    (entry,) = lifecycle.attempt_log(a_job(attempt_log=settle(a_job(), outcome, Logs(lines("a")))))
+    assert (entry.outcome, entry.logs) == (told, Logs(lines("a")))
+
+
+@pytest.mark.parametrize("outcome", [Snoozed(Duration(1)), Interrupted()], ids=["snoozed", "interrupted"])
+def test_what_was_no_attempt_leaves_no_record(outcome):
+    assert settle(a_job(), outcome, Logs(lines("a"))) is None
+
+
+def test_a_job_with_many_attempts_keeps_the_lines_of_the_newest():
+    log, many = None, lifecycle.KEPT_LOGS + 5
+    for attempt in range(1, many + 1):
+        job = a_job(attempts=attempt, max_attempts=100, attempt_log=log)
+        log = settle(job, Failed(Failure("E", "m")), Logs(lines("a", "b")))
+    entries = lifecycle.attempt_log(a_job(attempt_log=log))
+    assert [entry.logs for entry in entries] == [Logs((), 2)] * 5 + [Logs(lines("a", "b"))] * lifecycle.KEPT_LOGS
