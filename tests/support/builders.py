@@ -84,6 +84,7 @@ def a_move(job: Job, to: Status, **changes: Any) -> Transition:
         "to": to,
         "worker": job.worker,
         "attempts": job.attempts,
+        "job": job,
         "releases": job.releases,
         "generation": job.generation,
     }

@@ -21,7 +21,7 @@ from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Count, Held, Job, JobFilter, JobSpec, NewJob, Page, RetryRule
 from holdfast.model.outcome import Outcome, Report
 from holdfast.model.step import Step
-from holdfast.model.time import Duration, days
+from holdfast.model.time import Duration, Instant, days
 from holdfast.model.worker import WorkerInfo, WorkerRow
 from holdfast.store.port import Retention, Session, Store, Subscription
 from holdfast.telemetry.emit import Emit, log_event
@@ -102,7 +102,9 @@ class Engine:
 
     async def settle_many(self, reports: Sequence[Report]) -> set[JobId]:
         """Report many at once; which took effect."""
-        return await settling.settle(self.store, reports, default=self.rules.retry, dice=self._dice)
+        return await settling.settle(
+            self.store, reports, default=self.rules.retry, dice=self._dice, about=Instant(self._now_ms() * 1_000)
+        )
 
     async def register(self, worker: WorkerInfo, lease: Duration) -> None:
         """Enter a worker, with a lease from now on."""

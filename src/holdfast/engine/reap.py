@@ -47,4 +47,5 @@ async def _expire(tx: Tx, lost: Sequence[Job], default: RetryRule, dice: Dice) -
     if not lost:
         return 0
     now = await tx.now()
-    return len(await tx.apply([lifecycle.expire(job, now=now, default=default, dice=dice()) for job in lost]))
+    moves = [lifecycle.expire(job, now=now, default=default, dice=dice()) for job in lost]
+    return len(await tx.apply(moves, ended_at=now))

@@ -14,28 +14,31 @@ from holdfast.policy import lifecycle
 from holdfast.store.port import Store, Tx
 
 
-async def settle(store: Store, reports: Sequence[Report], *, default: RetryRule, dice: Dice) -> set[JobId]:
+async def settle(
+    store: Store, reports: Sequence[Report], *, default: RetryRule, dice: Dice, about: Instant = Instant(0)
+) -> set[JobId]:
     """Apply these outcomes; which took effect. One that did not was taken away from its holder meanwhile.
 
-    Safe to repeat. Needs no read: each is decided from the job as it was claimed.
+    Safe to repeat. Needs no read: each is decided from the job as it was claimed. `about`: the time by the database's
+    clock, as far as the caller knows it; enough for statistics.
     """
     plain = all(type(report.outcome) is Succeeded and report.logs is None for report in reports)
-    now = Instant(0) if plain else await store.single(lambda tx: tx.now())
+    now = about if plain else await store.single(lambda tx: tx.now())
     moves = [
         lifecycle.settle(job, outcome, logs=logs, now=now, default=default, dice=0.5 if plain else dice())
         for job, outcome, logs in reports
     ]
     try:
-        return await store.single(lambda tx: tx.apply(moves))
+        return await store.single(lambda tx: tx.apply(moves, ended_at=now))
     except OutcomeUnknown:
-        return await _settle_again(store, moves)
+        return await _settle_again(store, moves, now)
 
 
-async def _settle_again(store: Store, moves: Sequence[Transition]) -> set[JobId]:
+async def _settle_again(store: Store, moves: Sequence[Transition], ended_at: Instant) -> set[JobId]:
     """The commit's answer was lost: apply once more, and see for those refused whether the first time did it."""
 
     async def work(tx: Tx) -> set[JobId]:
-        done = await tx.apply(moves)
+        done = await tx.apply(moves, ended_at=ended_at)
         refused = {move.id: move for move in moves if move.id not in done}
         found = await tx.get(refused) if refused else []
         return done | {job.id for job in found if _was_applied(refused[job.id], job)}

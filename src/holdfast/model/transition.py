@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from holdfast.model.ids import JobId, WorkerId
+from holdfast.model.job import Job
 from holdfast.model.state import Status
 from holdfast.model.time import Duration
 
@@ -19,6 +20,8 @@ class Transition(Struct, frozen=True, gc=False):
     to: Status
     worker: WorkerId | None
     attempts: int
+    job: Job
+    """As it was read."""
     releases: int = 0
     generation: int = 0
     delay: Duration = Duration(0)

@@ -245,6 +245,7 @@ def _move(
         to=to,
         worker=job.worker,
         attempts=job.attempts if attempts is None else attempts,
+        job=job,
         releases=job.releases if releases is None else releases,
         generation=job.generation if generation is None else generation,
         delay=delay,

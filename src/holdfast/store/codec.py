@@ -41,6 +41,11 @@ def step_of(row: Row) -> Step:
     return Step(key if isinstance(key, str) else key.decode(), StepState(state), result, fence, Instant(recorded_at))
 
 
+def is_due(job: NewJob, at: Instant) -> bool:
+    """Whether a job inserted at that instant is ready at once."""
+    return job.scheduled_at <= at if job.scheduled_at is not None else not job.delay
+
+
 def retry_bytes(job: NewJob) -> bytes | None:
     """The job's own retry rule, as stored."""
     return None if job.retry is None else _ENCODE(job.retry)

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from holdfast.model.access import ApiKey, KeyPosition, NewKey, Quotas, Tenant
+from holdfast.model.feed import Entry
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Count, Held, Inserted, Job, JobFilter, NewJob, Page
 from holdfast.model.lane import News, Share
@@ -87,10 +88,11 @@ class Jobs(Protocol):
         gone, and no reap of this worker can slip in between.
         """
 
-    async def apply(self, moves: Sequence[Transition]) -> set[JobId]:
+    async def apply(self, moves: Sequence[Transition], *, ended_at: Instant = Instant(0)) -> set[JobId]:
         """Make these changes where the job still is as it was read; tells which took effect.
 
-        With `claim` and `promote` the only way a job's state changes. No two moves may name the same job.
+        `ended_at`: about when the attempts ended that it settles, for statistics; 0 if that is not known. With
+        `claim` and `promote` the only way a job's state changes. No two moves may name the same job.
         """
 
     async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:
@@ -204,10 +206,33 @@ class Session(Protocol):
         """Run one statement; its rows."""
 
     def record(self, result: bytes) -> None:
+class Kept(NamedTuple):
+    """What there is of the feed: numbers up to `pruned` may be gone, `last` is the highest."""
+
+    pruned: int
+    last: int
+
+
+class Feed(Protocol):
+    """What changed, a row for each statement that changes jobs, committed with the change.
+
+    Numbers are drawn before the commit: a lower one can appear after a higher one.
+    """
+
+    async def feed_after(self, seq: int, limit: int) -> list[Entry]:
+        """Rows with higher numbers, in order."""
+
+    async def feed_at(self, numbers: Collection[int]) -> list[Entry]:
+        """Those of these rows that are there, in order."""
+
+    async def feed_kept(self) -> Kept:
+        """What there is."""
+
+
         """What the guard is to hold."""
 
 
-class Tx(Jobs, Steps, Fleet, Access, Protocol):
+class Tx(Jobs, Steps, Fleet, Access, Feed, Protocol):
     """One transaction: all of its effects, or none."""
 
     async def now(self) -> Instant:

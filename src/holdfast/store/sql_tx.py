@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Literal, NamedTuple
 
+from holdfast.model import feed
+from holdfast.model.feed import WorkerChange
 from holdfast.errors import Contention
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Count, Held, Inserted, Job, JobFilter, NewJob, Page
@@ -16,6 +18,7 @@ from holdfast.model.transition import Transition
 from holdfast.model.worker import WorkerInfo, WorkerRow
 from holdfast.store.codec import Row, count_of, job_of, worker_of
 from holdfast.store.port import Retention
+from holdfast.store.sql_feed import SqlFeed
 from holdfast.store.sql_access import SqlAccess
 from holdfast.store.sql_steps import SqlSteps
 
@@ -49,12 +52,14 @@ class KeyOwner(NamedTuple):
     valid: bool
 
 
-class SqlTx(SqlSteps, SqlAccess):
+class SqlTx(SqlSteps, SqlAccess, SqlFeed):
     """See `holdfast.store.port.Tx`."""
 
     def __init__(self) -> None:
         self.news: list[News] = []
         """What became ready by this transaction, to be told when it is committed."""
+        self.ended_at = Instant(0)
+        """When the attempts that are being settled ended, as far as is known."""
 
     def together(self) -> AbstractAsyncContextManager[None]:
         """Make one transaction of several statements, also where each would be one by itself."""
@@ -149,8 +154,19 @@ class SqlTx(SqlSteps, SqlAccess):
         at = await self.insert_rows(fresh) if fresh else await self.now()
         return [_inserted(job, at, repeats.get(job.id)) for job in jobs]
 
-    async def apply(self, moves: Sequence[Transition]) -> set[JobId]:
+    async def tell_moves(self, moves: Sequence[Transition]) -> None:
+        """Write a row of the feed for moves that took effect."""
+        await self.tell(feed.of_moves(moves, self.ended_at))
+
+    async def apply(self, moves: Sequence[Transition], *, ended_at: Instant = Instant(0)) -> set[JobId]:
         """See the port."""
+        self.ended_at = ended_at
+        done = await self._apply(moves)
+        if done:
+            await self.tell_moves(moves if len(done) == len(moves) else [move for move in moves if move.id in done])
+        return done
+
+    async def _apply(self, moves: Sequence[Transition]) -> set[JobId]:
         done: set[JobId] = set()
         if finishing := [move for move in moves if move.to in _FINISHED]:
             done |= await self.finish(finishing)
@@ -222,17 +238,19 @@ class SqlTx(SqlSteps, SqlAccess):
 
     async def register(self, worker: WorkerInfo, lease: Duration) -> None:
         """See the port."""
-        await self.count(
-            "register",
-            worker=worker.id,
-            name=worker.name,
-            host=worker.host,
-            pid=worker.pid,
-            version=worker.version,
-            queues=worker.queues,
-            slots=worker.slots,
-            lease=lease,
-        )
+        async with self.together():
+            await self.count(
+                "register",
+                worker=worker.id,
+                name=worker.name,
+                host=worker.host,
+                pid=worker.pid,
+                version=worker.version,
+                queues=worker.queues,
+                slots=worker.slots,
+                lease=lease,
+            )
+            await self.tell(feed.of_workers([WorkerChange(worker.id, "registered", worker.name)]))
 
     async def renew(self, worker: WorkerId, lease: Duration) -> bool:
         """See the port."""
@@ -243,7 +261,7 @@ class SqlTx(SqlSteps, SqlAccess):
         async with self.together():
             # Locked by a statement of its own: the next one then sees what a claim that was under way has taken.
             await self.rows("lock_worker", worker=worker)
-            return await self.count("depart", worker=worker) == 1
+            return await self.strike("depart", [worker]) == 1
 
     async def expired(self, limit: int) -> list[WorkerId]:
         """See the port."""
@@ -251,7 +269,14 @@ class SqlTx(SqlSteps, SqlAccess):
 
     async def forget(self, workers: Collection[WorkerId]) -> int:
         """See the port."""
-        return sum([await self.count("forget", worker=worker) for worker in workers])
+        return await self.strike("forget", workers)
+
+    async def strike(self, name: Literal["depart", "forget"], workers: Iterable[WorkerId]) -> int:
+        """Strike workers from the register by this statement, and tell of it; how many."""
+        gone = [worker for worker in workers if await self.count(name, worker=worker)]
+        if gone:
+            await self.tell(feed.of_workers([WorkerChange(worker, "gone") for worker in gone]))
+        return len(gone)
 
     async def workers(self) -> list[WorkerRow]:
         """See the port."""

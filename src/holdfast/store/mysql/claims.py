@@ -45,11 +45,11 @@ class ClaimsTx(MovesTx):
 
     async def depart(self, worker: WorkerId) -> bool:
         """See the port."""
-        return not await self._holds(worker) and await self.count("depart", worker=worker) == 1
+        return not await self._holds(worker) and await self.strike("depart", [worker]) == 1
 
     async def forget(self, workers: Collection[WorkerId]) -> int:
         """See the port."""
-        return sum([await self.count("forget", worker=each) for each in sorted(workers) if not await self._holds(each)])
+        return await self.strike("forget", [each for each in sorted(workers) if not await self._holds(each)])
 
     async def tidy_claims(self, limit: int) -> int:
         """Look through claims whose time has come, and drop what their workers do not hold any more; how many."""

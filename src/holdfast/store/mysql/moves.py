@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
+from holdfast.model import feed
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Job
 from holdfast.model.lane import Lane, News, Share
@@ -67,7 +68,8 @@ class MovesTx(MessageTx):
             self.text("claimed", worker=worker, at=at, ids=items([row[0] for row in part])) for part in parts(taken)
         ]
         note = self.claim_note(worker, at, [(row[0], row[3] + 1) for row in taken])
-        _, first, *_ = await self.send_last(self.text("lock_lease", worker=worker), *writes, note)
+        told = self.text("tell_claim", body=feed.of_claimed([claimed_job(row, worker, at) for row in taken]))
+        _, first, *_ = await self.send_last(self.text("lock_lease", worker=worker), *writes, note, told)
         return bool(first.matched)
 
     @abstractmethod
@@ -129,10 +131,13 @@ class MovesTx(MessageTx):
             first = due[0][4] + start
             rows = [(row[0], first + position) for position, row in enumerate(part)]
             self.later("promote", rows=self.table(("of_id", "next_seq"), rows))
-            self.tell([(Lane(*row[1:4]), first + position) for position, row in enumerate(part)])
+            self.publish([(Lane(*row[1:4]), first + position) for position, row in enumerate(part)])
+        if due:
+            rows_told = [(JobId(UUID(bytes=row[0])), row[2], row[1], *row[5:]) for row in due]
+            await self.tell(feed.of_ready(rows_told))
         return len(due)
 
-    def tell(self, places: Iterable[tuple[Lane, int]]) -> None:
+    def publish(self, places: Iterable[tuple[Lane, int]]) -> None:
         """Jobs became ready at these positions: news of the first in each lane."""
         first: dict[Lane, int] = {}
         for lane, seq in places:

@@ -73,11 +73,6 @@ def new_row(job: NewJob, position: int) -> str:
     )
 
 
-def is_ready(job: NewJob, at: Instant) -> bool:
-    """Whether a job inserted at that instant is ready at once, as `new_row` decides it."""
-    return job.scheduled_at <= at if job.scheduled_at is not None else not job.delay
-
-
 def _text(value: bytes | None) -> str | None:
     return None if value is None else value.decode()
 

@@ -4,15 +4,18 @@ from collections.abc import Collection, Iterator, Sequence
 from uuid import UUID
 
 from holdfast.model.ids import JobId
+from holdfast.model import feed
+from holdfast.model.feed import Entry
 from holdfast.model.job import Held, Job, NewJob
 from holdfast.model.lane import Lane
 from holdfast.model.step import Step
 from holdfast.model.time import Instant
-from holdfast.store.codec import job_of
+from holdfast.store.codec import is_due, job_of
 from holdfast.store.mysql.claims import ClaimsTx
 from holdfast.store.mysql.literal import Sql, items
 from holdfast.store.mysql.moves import parts
-from holdfast.store.mysql.rows import is_ready, new_row
+from holdfast.store.mysql.rows import new_row
+from holdfast.store.sql_feed import entry_of
 from holdfast.store.sql_steps import recording
 from holdfast.store.sql_tx import KeyClaim, KeyOwner
 
@@ -27,15 +30,21 @@ class MysqlTx(ClaimsTx):
         """Insert all; when that was."""
         rows = [new_row(job, position) for position, job in enumerate(jobs)]
         inserts = [self.text("insert", rows=Sql(",".join(part))) for part in self._loads(rows)]
-        message = (self.text("draw"), *inserts, self.text("drawn"))
-        # One statement is atomic by itself; several, or several messages, need a transaction around them.
-        whole = len(inserts) == 1 and sum(map(len, message)) + len(message) <= self.largest
-        results = await (self.send_alone(*message) if whole and self.alone else self.send(*message))
+        message = [self.text("draw"), *inserts]
+        # Which of them are due is known only afterwards, if they have times of their own.
+        known = all(job.scheduled_at is None for job in jobs)
+        if known:
+            message.append(self.text("tell", body=feed.of_new(jobs, [bool(job.delay) for job in jobs])))
+        message.append(self.text("drawn"))
+        whole = known and len(inserts) == 1 and sum(map(len, message)) + len(message) <= self.largest
+        results = await (self.send_last(*message) if whole and self.alone else self.send(*message))
         at, first = results[-1].rows[0]
-        self.tell(
+        if not known:
+            await self.tell(feed.of_new(jobs, [not is_due(job, at) for job in jobs]))
+        self.publish(
             (Lane(job.queue, job.tenant, job.priority), first + position)
             for position, job in enumerate(jobs)
-            if is_ready(job, at)
+            if is_due(job, at)
         )
         return Instant(at)
 
@@ -92,3 +101,13 @@ class MysqlTx(ClaimsTx):
     def _keys(self, claims: Sequence[KeyClaim]) -> Sql:
         columns = ("of_tenant", "of_kind", "of_name", "next_job", "next_fingerprint", "span")
         return self.table(columns, [(tenant, kind, key.encode(), *rest) for tenant, kind, key, *rest in claims])
+    async def tell(self, body: bytes) -> None:
+        """Write a row of the feed."""
+        self.later("tell", body=body)
+
+    async def feed_at(self, numbers: Collection[int]) -> list[Entry]:
+        """See the port."""
+        return [
+            entry_of(row) for part in parts(list(numbers)) for row in await self.rows("feed_at", numbers=items(part))
+        ]
+

@@ -1,11 +1,13 @@
 """A transaction on PostgreSQL: sets travel as arrays."""
 
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from asyncpg import Connection
+from asyncpg import Connection, NotNullViolationError
 
+from holdfast.model import feed
+from holdfast.model.feed import Entry
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Held, Job, NewJob
 from holdfast.model.lane import Lane, News, Share
@@ -13,7 +15,8 @@ from holdfast.model.state import Status
 from holdfast.model.step import Step
 from holdfast.model.time import Instant
 from holdfast.model.transition import Transition
-from holdfast.store.codec import Row, job_of, retry_bytes, tags_bytes
+from holdfast.store.codec import Row, is_due, job_of, retry_bytes, tags_bytes
+from holdfast.store.sql_feed import entry_of
 from holdfast.store.sql_steps import recording
 from holdfast.store.sql_tx import KeyClaim, KeyOwner, SqlTx
 from holdfast.store.statements import Statements
@@ -51,29 +54,45 @@ class PostgresTx(SqlTx):
             yield
             return
         async with self._connection.transaction():
-            yield
+            self._autocommit = False
+            try:
+                yield
+            finally:
+                self._autocommit = True
 
     async def insert_rows(self, jobs: Sequence[NewJob]) -> Instant:
         """Insert all; when that was."""
-        groups = await self.rows(
-            "insert",
-            ids=[job.id for job in jobs],
-            tenants=[job.tenant for job in jobs],
-            queues=[job.queue for job in jobs],
-            types=[job.type for job in jobs],
-            payloads=[job.payload for job in jobs],
-            priorities=[job.priority for job in jobs],
-            max_attempts=[job.max_attempts for job in jobs],
-            costs=[job.cost for job in jobs],
-            scheduled=[job.scheduled_at for job in jobs],
-            delays=[job.delay for job in jobs],
-            timeouts=[job.timeout for job in jobs],
-            deadlines=[job.deadline for job in jobs],
-            retries=[retry_bytes(job) for job in jobs],
-            tags=[tags_bytes(job) for job in jobs],
-            concurrency_keys=[job.concurrency_key for job in jobs],
-            idempotency_keys=[job.idempotency_key for job in jobs],
-        )
+        later = [job.scheduled_at is not None or bool(job.delay) for job in jobs]
+        columns = {
+            "ids": [job.id for job in jobs],
+            "tenants": [job.tenant for job in jobs],
+            "queues": [job.queue for job in jobs],
+            "types": [job.type for job in jobs],
+            "payloads": [job.payload for job in jobs],
+            "priorities": [job.priority for job in jobs],
+            "max_attempts": [job.max_attempts for job in jobs],
+            "costs": [job.cost for job in jobs],
+            "scheduled": [job.scheduled_at for job in jobs],
+            "delays": [job.delay for job in jobs],
+            "timeouts": [job.timeout for job in jobs],
+            "deadlines": [job.deadline for job in jobs],
+            "retries": [retry_bytes(job) for job in jobs],
+            "tags": [tags_bytes(job) for job in jobs],
+            "concurrency_keys": [job.concurrency_key for job in jobs],
+            "idempotency_keys": [job.idempotency_key for job in jobs],
+            "later": sum(later),
+            "body": feed.of_new(jobs, later).decode(),
+        }
+
+        def truth(groups: Sequence[Row]) -> bytes | None:
+            """Those with a time of their own may have been due already: the database's clock decided."""
+            if sum(later) == 0 or not any(group[3] == _READY for group in groups):
+                return None
+            at = groups[0][5]
+            waiting = [each and not is_due(job, at) for job, each in zip(jobs, later, strict=True)]
+            return None if waiting == later else feed.of_new(jobs, waiting)
+
+        groups = await self._telling("insert", columns, truth)
         for queue, tenant, priority, status, seq, _ in groups:
             if status == _READY:
                 self.news.append(News(Lane(queue, tenant, priority), seq))
@@ -111,8 +130,9 @@ class PostgresTx(SqlTx):
 
     async def finish(self, moves: Sequence[Transition]) -> set[JobId]:
         """Move jobs out of live, into history or the dead letters."""
-        rows = await self.rows(
+        rows = await self._moved(
             "finish",
+            moves,
             ids=[move.id for move in moves],
             fences=[move.fence for move in moves],
             was=[move.was.code for move in moves],
@@ -127,8 +147,9 @@ class PostgresTx(SqlTx):
 
     async def requeue(self, moves: Sequence[Transition]) -> Iterable[Row]:
         """Let jobs wait or be ready again, in place."""
-        return await self.rows(
+        return await self._moved(
             "requeue",
+            moves,
             ids=[move.id for move in moves],
             fences=[move.fence for move in moves],
             was=[move.was.code for move in moves],
@@ -145,8 +166,9 @@ class PostgresTx(SqlTx):
         revived: list[Row] = []
         for name, dead in (("revive_dead", True), ("revive_history", False)):
             if here := [move for move in moves if (move.was is Status.DEAD) is dead]:
-                revived += await self.rows(
+                revived += await self._moved(
                     name,
+                    here,
                     ids=[move.id for move in here],
                     fences=[move.fence for move in here],
                     was=[move.was.code for move in here],
@@ -184,3 +206,47 @@ class PostgresTx(SqlTx):
 def _key_columns(claims: Sequence[KeyClaim]) -> dict[str, list[Any]]:
     names = ("tenants", "kinds", "keys", "ids", "fingerprints", "spans")
     return dict(zip(names, (list(column) for column in zip(*claims, strict=True)), strict=True))
+    async def tell(self, body: bytes) -> None:
+        """Write a row of the feed."""
+        await self.count("tell", body=body.decode())
+
+    async def feed_at(self, numbers: Collection[int]) -> list[Entry]:
+        """See the port."""
+        return [entry_of(row) for row in await self.rows("feed_at", numbers=list(numbers))]
+
+    async def tell_moves(self, moves: Sequence[Transition]) -> None:
+        """The statements that move jobs have told of it."""
+
+    async def _moved(self, name: str, moves: Sequence[Transition], **columns: Any) -> Sequence[Row]:
+        """Run a statement that moves jobs and tells of it; its rows, each beginning with an id."""
+        body = feed.of_moves(moves, self.ended_at).decode()
+
+        def truth(rows: Sequence[Row]) -> bytes | None:
+            if len(rows) in (0, len(moves)):
+                return None
+            done = {row[0] for row in rows}
+            return feed.of_moves([move for move in moves if move.id in done], self.ended_at)
+
+        return await self._telling(name, {"body": body, "expected": len(moves), **columns}, truth)
+
+    async def _telling(
+        self, name: str, columns: dict[str, Any], truth: Callable[[Sequence[Row]], bytes | None]
+    ) -> Sequence[Row]:
+        """Run a statement that writes its row of the feed itself if all goes as expected.
+
+        If it does not, the row is written afterwards: `truth` tells from the statement's rows what it is to be, None if
+        the statement wrote it. Where the statement is a transaction by itself (`strict`), it then fails instead,
+        and is run again together with that.
+        """
+        if self._autocommit:
+            try:
+                return await self.rows(name, strict=True, **columns)
+            except NotNullViolationError as error:
+                if error.table_name != "holdfast_feed":
+                    raise
+        async with self.together():
+            rows = await self.rows(name, strict=False, **columns)
+            if (body := truth(rows)) is not None:
+                await self.tell(body)
+            return rows
+

@@ -10,6 +10,8 @@ from uuid import UUID
 
 import apsw
 
+from holdfast.model import feed
+from holdfast.model.feed import Entry
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Held, Job, NewJob
 from holdfast.model.lane import Lane, News, Share
@@ -18,6 +20,7 @@ from holdfast.model.step import Step
 from holdfast.model.time import Instant
 from holdfast.model.transition import Transition
 from holdfast.store.codec import Row, job_of, retry_bytes, tags_bytes
+from holdfast.store.sql_feed import entry_of
 from holdfast.store.sql_steps import recording
 from holdfast.store.sql_tx import KeyClaim, KeyOwner, SqlTx
 from holdfast.store.sqlite.book import Book
@@ -77,6 +80,7 @@ class SqliteTx(SqlTx):
                 job.idempotency_key, status,
             ))  # fmt: skip
         self._write("insert", rows)
+        self._tell(feed.of_new(jobs, [row[-1] == _SCHEDULED for row in rows]))
         self.news += [News(lane, seq) for lane, seq in news.items()]
         return Instant(at)
 
@@ -112,6 +116,8 @@ class SqliteTx(SqlTx):
             asked = (worker, queue, tenant, priority, floor, wanted, wanted, min(quota, left))
             rows = self._db.execute(text, asked).fetchall()
             claimed += [job_of(row) for row in _with_ids(sorted(rows, key=_by_position))]
+        if claimed:
+            self._tell(feed.of_claimed(claimed))
         return claimed
 
     async def finish(self, moves: Sequence[Transition]) -> set[JobId]:
@@ -166,9 +172,8 @@ class SqliteTx(SqlTx):
             return 0
         last, _ = await self._draw(len(due))
         news: dict[Lane, int] = {}
-        for queue, tenant, priority, seq in await self._each(
-            "promote", [(becomes, seq) for becomes, (seq,) in enumerate(due, last + 1)]
-        ):
+        rows = _with_ids(await self._each("promote", [(becomes, seq) for becomes, (seq,) in enumerate(due, last + 1)]))
+        for _, queue, tenant, priority, seq, *_ in rows:
             news.setdefault(Lane(queue, tenant, priority), seq)
         self.news += [News(lane, seq) for lane, seq in news.items()]
         return len(due)
@@ -179,9 +184,19 @@ class SqliteTx(SqlTx):
         if self._access is Access.NONE or (wanted is Access.WRITE and self._access is Access.READ):
             await _ask(wanted)
 
+        self._tell(feed.of_ready([(row[0], row[2], row[1], *row[5:]) for row in rows]))
     async def _draw(self, positions: int) -> tuple[int, int]:
         """Reserve places at the end of the line: the last one taken before, and the time."""
         last, at = (await self.rows("draw", positions=positions))[0]
+    async def tell(self, body: bytes) -> None:
+        """Write a row of the feed."""
+        await self._enter("tell")
+        self._tell(body)
+
+    async def feed_at(self, numbers: Collection[int]) -> list[Entry]:
+        """See the port."""
+        return [entry_of(row) for row in await self.rows("feed_at", numbers=json.dumps(list(numbers)))]
+
         return last, at
 
     async def _each(self, name: str, rows: Sequence[Sequence[Any]]) -> Sequence[Row]:
@@ -203,6 +218,9 @@ class SqliteTx(SqlTx):
         return changed
 
     def _finish(self, name: str, moves: Sequence[Transition]) -> set[JobId]:
+    def _tell(self, body: bytes) -> None:
+        self._db.execute(self._book["tell"].text, (body,))
+
         rows = [
             (m.id.bytes, m.fence, m.was.code, m.worker, m.to.code, m.result, m.attempt_log, m.reason, m.fingerprint)
             for m in moves

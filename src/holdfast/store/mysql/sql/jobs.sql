@@ -158,7 +158,7 @@ DELETE h FROM :rows AS m STRAIGHT_JOIN holdfast_history h FORCE INDEX (holdfast_
 
 -- name: lock_due
 -- Rides holdfast_live_due, in its order.
-SELECT id, queue, tenant, priority, {position} FROM holdfast_live FORCE INDEX (holdfast_live_due)
+SELECT id, queue, tenant, priority, {position}, type, attempts, fence FROM holdfast_live FORCE INDEX (holdfast_live_due)
 WHERE parked = 1 AND due <= clock() ORDER BY due LIMIT :limit FOR UPDATE SKIP LOCKED;
 
 -- name: promote

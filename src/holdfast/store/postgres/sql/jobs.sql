@@ -4,6 +4,8 @@
 -- `=` it reads the whole index instead, whenever its statistics were taken while the table was empty. For the same reason
 -- a running job that is named by its id is asked for `status::int = 1`, and its holder by `IS NOT DISTINCT FROM`: else all
 -- that are held are read.
+--
+-- Whatever changes a job's state writes a row of the feed in the same statement: see feed.sql.
 
 -- name: insert
 WITH fresh AS (
@@ -18,7 +20,12 @@ WITH fresh AS (
        AS j(id, tenant, queue, type, payload, priority, max_attempts, cost, scheduled_at, delay, timeout,
             deadline, retry, tags, concurrency_key, idempotency_key),
        (SELECT clock() AS at) AS c
-  RETURNING queue, tenant, priority, status, seq, created_at)
+  RETURNING queue, tenant, priority, status, seq, created_at),
+told AS (
+  INSERT INTO holdfast_feed (at, body)
+  SELECT max(created_at), CASE WHEN count(*) FILTER (WHERE status = 5) = :later::bigint THEN :body::text END
+  FROM fresh
+  HAVING :strict::boolean OR count(*) FILTER (WHERE status = 5) = :later)
 SELECT queue, tenant, priority, status, min(seq), max(created_at) FROM fresh GROUP BY queue, tenant, priority, status;
 
 -- name: take_keys
@@ -60,7 +67,8 @@ SELECT tenant, priority, seq FROM lane LIMIT :cap;
 -- Rides holdfast_live_ready, once per lane. The worker's row is locked first: a renewal is not held up by that, a reap
 -- is. The candidates are an array, so that the planner cannot run their query twice and take more than was asked.
 WITH me AS MATERIALIZED (
-  SELECT clock() AS at FROM holdfast_workers WHERE id = :worker AND expires_at > clock() FOR KEY SHARE)
+  SELECT clock() AS at FROM holdfast_workers WHERE id = :worker AND expires_at > clock() FOR KEY SHARE),
+changed AS (
 UPDATE holdfast_live
 SET status = 1, attempts = attempts + 1, fence = fence + 1, worker = :worker, started_at = (SELECT at FROM me)
 WHERE ctid = ANY (ARRAY(
@@ -72,7 +80,9 @@ WHERE ctid = ANY (ARRAY(
                   AND l.seq > a.floor AND (:types::text[] IS NULL OR l.type = ANY (:types::text[]))
                 ORDER BY l.seq LIMIT a.quota FOR UPDATE SKIP LOCKED) AS x
   LIMIT :limit))
-RETURNING {job};
+RETURNING {job}),
+told AS (INSERT INTO holdfast_feed (at, body) SELECT (SELECT at FROM me), {told} WHERE EXISTS (SELECT FROM changed))
+SELECT {job} FROM changed;
 
 -- name: finish
 -- Rides the primary key. Out of live and into history or the dead letters, in one statement.
@@ -90,11 +100,14 @@ dead AS (
 done AS (
   INSERT INTO holdfast_history ({finished})
   SELECT {finishing}
-  FROM moved WHERE becomes <> 3)
+  FROM moved WHERE becomes <> 3),
+told AS (
+  {telling})
 SELECT id FROM moved;
 
 -- name: requeue
 -- Rides the primary key. Changed in place: a job that waits again never leaves the table.
+WITH moved AS (
 UPDATE holdfast_live l
 SET status = m.becomes, attempts = m.attempts, releases = m.releases, scheduled_at = clock() + m.delay, worker = NULL,
     attempt_log = coalesce(m.log, l.attempt_log), seq = nextval('holdfast_seq')
@@ -102,7 +115,10 @@ FROM unnest(:ids::uuid[], :fences::int[], :was::smallint[], :workers::bigint[], 
             :attempts::smallint[], :releases::smallint[], :delays::bigint[], :logs::bytea[])
      AS m(id, fence, was, worker, becomes, attempts, releases, delay, log)
 WHERE l.id = ANY (ARRAY[m.id]) AND l.fence = m.fence AND l.status = m.was AND l.worker IS NOT DISTINCT FROM m.worker
-RETURNING l.id, l.status, l.queue, l.tenant, l.priority, l.seq;
+RETURNING l.id, l.status, l.queue, l.tenant, l.priority, l.seq),
+told AS (
+  {telling})
+SELECT * FROM moved;
 
 -- name: revive_dead
 -- Rides the primary key of the dead letters. A new generation of the same job; its fence goes on rising.
@@ -110,10 +126,14 @@ WITH back AS (
   DELETE FROM holdfast_dead d
   USING unnest(:ids::uuid[], :fences::int[], :was::smallint[], :generations::smallint[]) AS m(id, fence, was, generation)
   WHERE d.id = ANY (ARRAY[m.id]) AND d.fence = m.fence AND d.status = m.was
-  RETURNING d.*, m.generation AS next_generation)
-INSERT INTO holdfast_live ({revived})
-SELECT {reviving} FROM back
-RETURNING id, status, queue, tenant, priority, seq;
+  RETURNING d.*, m.generation AS next_generation),
+moved AS (
+  INSERT INTO holdfast_live ({revived})
+  SELECT {reviving} FROM back
+  RETURNING id, status, queue, tenant, priority, seq),
+told AS (
+  {telling})
+SELECT * FROM moved;
 
 -- name: revive_history
 -- Rides holdfast_history_id, in each day.
@@ -121,20 +141,25 @@ WITH back AS (
   DELETE FROM holdfast_history d
   USING unnest(:ids::uuid[], :fences::int[], :was::smallint[], :generations::smallint[]) AS m(id, fence, was, generation)
   WHERE d.id = ANY (ARRAY[m.id]) AND d.fence = m.fence AND d.status = m.was
-  RETURNING d.*, m.generation AS next_generation)
-INSERT INTO holdfast_live ({revived})
-SELECT {reviving} FROM back
-RETURNING id, status, queue, tenant, priority, seq;
+  RETURNING d.*, m.generation AS next_generation),
+moved AS (
+  INSERT INTO holdfast_live ({revived})
+  SELECT {reviving} FROM back
+  RETURNING id, status, queue, tenant, priority, seq),
+told AS (
+  {telling})
+SELECT * FROM moved;
 
 -- name: promote
 -- Rides holdfast_live_due. One update in place: a job is never in two states, never in none.
-WITH due AS (
+WITH changed AS (
   UPDATE holdfast_live SET status = 0, seq = nextval('holdfast_seq')
   WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM holdfast_live WHERE status IN (5, 6) AND scheduled_at <= clock()
     ORDER BY scheduled_at LIMIT :limit FOR UPDATE SKIP LOCKED))
-  RETURNING queue, tenant, priority, seq)
-SELECT queue, tenant, priority, min(seq), count(*) FROM due GROUP BY queue, tenant, priority;
+  RETURNING queue, tenant, priority, seq, id, type, status, attempts, fence),
+told AS (INSERT INTO holdfast_feed (at, body) SELECT clock(), {told} WHERE EXISTS (SELECT FROM changed))
+SELECT queue, tenant, priority, min(seq), count(*) FROM changed GROUP BY queue, tenant, priority;
 
 -- name: get
 -- Rides the primary keys and holdfast_history_id. One statement, one snapshot: a job that moves meanwhile is seen once.

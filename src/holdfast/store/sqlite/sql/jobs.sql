@@ -120,7 +120,8 @@ WHERE status IN (5, 6) AND scheduled_at <= clock() ORDER BY scheduled_at, seq LI
 
 -- name: promote
 -- Rides the primary key. One update in place: a job is never in two states, never in none.
-UPDATE holdfast_live SET status = 0, seq = :becomes WHERE seq = :seq RETURNING queue, tenant, priority, seq;
+UPDATE holdfast_live SET status = 0, seq = :becomes WHERE seq = :seq
+RETURNING id, queue, tenant, priority, seq, type, attempts, fence;
 
 -- name: next_due
 -- Rides holdfast_live_due: its first entry.

@@ -1,0 +1,203 @@
+"""The feed: a small row for each transaction that changed jobs, written with the change.
+
+A row names what changed, one by one where it is little, counted where it is much: its cost does not grow with a batch.
+Of attempts that ended it also tells how long they waited and ran, as histograms that can be added up.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from holdfast.model.ids import JobId
+from holdfast.model.job import Job, NewJob
+from holdfast.model.state import Status
+from holdfast.model.time import Instant
+from holdfast.model.transition import Transition
+
+MOST_LISTED = 20
+"""Up to how many changes a row lists one by one. Statements that write a row themselves know this number too."""
+
+GROWTH = 1.2
+"""By how much each bucket of a histogram is wider than the one before it: its middle is off by a tenth at the most."""
+
+Histogram = dict[int, int]
+"""How many spans fell into which bucket: from `GROWTH ** bucket` microseconds up to the next."""
+
+Named = tuple[str, str, str]
+"""Tenant, queue and type."""
+
+_log = math.log
+_PER_LOG = 1 / math.log(GROWTH)
+_WAS_RUNNING = Status.RUNNING
+_READY, _RUNNING, _SCHEDULED = Status.READY.code, Status.RUNNING.code, Status.SCHEDULED.code
+
+
+class Change(Struct, frozen=True, array_like=True, gc=False):
+    """A job as a change left it."""
+
+    id: JobId
+    tenant: str
+    queue: str
+    type: str
+    status: int
+    attempt: int
+    fence: int
+
+
+class Group(Struct, array_like=True):
+    """How many jobs of one kind came into a state."""
+
+    tenant: str
+    queue: str
+    type: str
+    status: int
+    jobs: int = 0
+    failed: int = 0
+    """Of how many of them an attempt had failed."""
+    wait: Histogram = {}
+    """Of attempts that ended: from when they were due until they started."""
+    run: Histogram = {}
+    """Of attempts that ended: from start to end."""
+
+
+class WorkerChange(Struct, frozen=True, array_like=True, gc=False):
+    """A worker came or went."""
+
+    id: int
+    event: str
+    name: str = ""
+
+
+class Body(Struct, omit_defaults=True):
+    """What a row tells. The names are short: there are many rows."""
+
+    c: list[Change] = []
+    g: list[Group] = []
+    """Of attempts that ended always; of other changes only where they are not listed."""
+    w: list[WorkerChange] = []
+
+    def groups(self) -> Sequence[Group]:
+        """All that changed, counted."""
+        if self.g:
+            return self.g
+        counted = Counter((each.tenant, each.queue, each.type, each.status) for each in self.c)
+        return [Group(*kind, jobs) for kind, jobs in counted.items()]
+
+
+class Entry(NamedTuple):
+    """A row of the feed. Numbers are drawn before the commit: a lower one can appear after a higher one."""
+
+    seq: int
+    at: Instant
+    body: Body
+
+
+_ENCODE = msgspec.json.Encoder().encode
+_DECODE = msgspec.json.Decoder(Body).decode
+
+
+def bucket_of(span: int) -> int:
+    """The bucket that a span in microseconds belongs to."""
+    return int(_log(span) * _PER_LOG) if span > 1 else 0
+
+
+def read(stored: bytes | str) -> Body:
+    """A row's body."""
+    return _DECODE(stored)
+
+
+def of_new(jobs: Sequence[NewJob], waiting: Sequence[bool]) -> bytes:
+    """Jobs were submitted; which of them wait for their time."""
+    if len(jobs) <= MOST_LISTED:
+        return _ENCODE(
+            Body(
+                c=[
+                    Change(job.id, job.tenant, job.queue, job.type, _SCHEDULED if later else _READY, 0, 0)
+                    for job, later in zip(jobs, waiting, strict=True)
+                ]
+            )
+        )
+    return _counted(
+        [(j.tenant, j.queue, j.type, _SCHEDULED if later else _READY) for j, later in zip(jobs, waiting, strict=True)]
+    )
+
+
+def of_claimed(jobs: Sequence[Job]) -> bytes:
+    """Jobs were claimed."""
+    if len(jobs) <= MOST_LISTED:
+        return _ENCODE(Body(c=[Change(j.id, j.tenant, j.queue, j.type, _RUNNING, j.attempts, j.fence) for j in jobs]))
+    return _counted([(job.tenant, job.queue, job.type, _RUNNING) for job in jobs])
+
+
+def of_moves(moves: Sequence[Transition], at: Instant) -> bytes:
+    """Jobs were moved. `at`: when attempts ended, if any did; 0 if nobody knows."""
+    groups: dict[tuple[str, str, str, Status], tuple[list[int], list[int], list[Transition]]] = {}
+    attempts = 0
+    for move in moves:  # run for every job that ends: little is called here
+        job = move.job
+        key = (job.tenant, job.queue, job.type, move.to)
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = [], [], []
+        group[2].append(move)
+        started = job.started_at
+        if move.was is not _WAS_RUNNING or started is None:
+            continue
+        attempts += 1
+        due = job.scheduled_at
+        waited = started - (job.created_at if due is None or due < job.created_at else due)
+        group[0].append(int(_log(waited) * _PER_LOG) if waited > 1 else 0)
+        ran = at - started
+        if at:
+            group[1].append(int(_log(ran) * _PER_LOG) if ran > 1 else 0)
+    listed = [_change(move) for move in moves] if len(moves) <= MOST_LISTED else []
+    if listed and not attempts:
+        return _ENCODE(Body(c=listed))
+    counted = [
+        Group(*key[:3], key[3].code, len(here), _failed(here), Counter(waits), Counter(runs))
+        for key, (waits, runs, here) in groups.items()
+    ]
+    return _ENCODE(Body(c=listed, g=counted))
+
+
+def of_ready(rows: Sequence[tuple[JobId, str, str, str, int, int]]) -> bytes:
+    """Jobs became ready, their time having come: (id, tenant, queue, type, attempts, fence)."""
+    if len(rows) <= MOST_LISTED:
+        return _ENCODE(Body(c=[Change(*row[:4], _READY, *row[4:]) for row in rows]))
+    return _counted([(*row[1:4], _READY) for row in rows])
+
+
+def of_workers(changes: Iterable[WorkerChange]) -> bytes:
+    """Workers came or went."""
+    return _ENCODE(Body(w=list(changes)))
+
+
+def _counted(kinds: Sequence[tuple[str, str, str, int]]) -> bytes:
+    return _ENCODE(Body(g=[Group(*kind, jobs) for kind, jobs in Counter(kinds).items()]))
+
+
+def _change(move: Transition) -> Change:
+    job = move.job
+    return Change(job.id, job.tenant, job.queue, job.type, move.to.code, move.attempts, move.fence)
+
+
+def _failed(moves: Sequence[Transition]) -> int:
+    """How many attempts failed, of moves into one state. What is handed back, snoozed or cancelled did not fail."""
+    match moves[0].to:
+        case Status.SUCCEEDED | Status.CANCELLED:
+            return 0
+        case Status.RETRYING | Status.DEAD:
+            return len(moves)
+        case _:
+            return sum(move.was is Status.RUNNING and move.attempts == move.job.attempts for move in moves)
+
+
+def merged(into: Histogram, more: Mapping[int, int]) -> Histogram:
+    """Two histograms as one: `into`, with `more` added."""
+    for bucket, count in more.items():
+        into[bucket] = into.get(bucket, 0) + count
+    return into

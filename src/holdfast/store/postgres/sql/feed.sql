@@ -1,0 +1,24 @@
+-- Rows of the feed, written with what they tell of. Names hold neither quotes nor backslashes.
+
+-- columns: told
+-- Of the rows `changed`: one by one, or counted where they are many.
+CASE WHEN (SELECT count(*) FROM changed) <= 20
+THEN (SELECT '{"c":[' || string_agg(concat('["', id, '","', tenant, '","', queue, '","', type, '",', status, ',', attempts, ',',
+                                           fence, ']'), ',') || ']}' FROM changed)
+ELSE (SELECT '{"g":[' || string_agg(concat('["', tenant, '","', queue, '","', type, '",', status, ',', jobs, ']'), ',') || ']}'
+      FROM (SELECT tenant, queue, type, status, count(*) AS jobs FROM changed GROUP BY tenant, queue, type, status) AS g)
+END
+
+-- columns: telling
+-- If all were `moved`, what was prepared for that. If some were refused, nothing: the caller writes what is true. Or, where
+-- that would be another transaction (:strict), an error: then nothing has happened, and it is done in one.
+INSERT INTO holdfast_feed (at, body)
+SELECT clock(), CASE WHEN count(*) = :expected::bigint THEN :body::text END FROM moved
+HAVING count(*) > 0 AND (:strict::boolean OR count(*) = :expected)
+
+-- name: tell
+INSERT INTO holdfast_feed (at, body) VALUES (clock(), :body);
+
+-- name: feed_at
+-- Rides the primary key.
+SELECT seq, at, body FROM holdfast_feed WHERE seq = ANY (:numbers::bigint[]) ORDER BY seq;

@@ -1,0 +1,291 @@
+"""The feed: what it tells is what happened, neither more nor less, in the transaction in which it happened."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from holdfast.engine.housekeeping import promote_due
+from holdfast.engine.operate import cancel, retry
+from holdfast.model.feed import MOST_LISTED, Change, Entry, Group, bucket_of
+from holdfast.model.outcome import Interrupted, Outcome, Snoozed, Succeeded
+from holdfast.model.state import STATUS_OF_CODE, Status
+from holdfast.model.time import Duration, Instant, seconds
+from tests.support.builders import (
+    KEY_RETENTION,
+    a_job,
+    a_move,
+    enter,
+    error,
+    hold,
+    move,
+    put,
+    read,
+    reap_all,
+    report,
+    running,
+    share,
+    some_jobs,
+    take,
+    undone,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.model.job import Job, NewJob
+    from holdfast.model.transition import Transition
+    from holdfast.store.port import Store
+    from tests.support.clock import ManualClock
+
+MANY = MOST_LISTED + 1
+
+
+class Tail:
+    """The rows of the feed that come from now on."""
+
+    def __init__(self, store: Store, after: int) -> None:
+        self._store = store
+        self._after = after
+
+    @classmethod
+    async def begin(cls, store: Store) -> Tail:
+        return cls(store, (await store.single(lambda tx: tx.feed_kept())).last)
+
+    async def rows(self) -> list[Entry]:
+        found = await self._store.single(lambda tx: tx.feed_after(self._after, 1_000))
+        self._after = max([self._after, *(entry.seq for entry in found)])
+        return found
+
+    async def changes(self) -> list[Change]:
+        return [change for entry in await self.rows() for change in entry.body.c]
+
+    async def groups(self) -> list[Group]:
+        return [group for entry in await self.rows() for group in entry.body.groups()]
+
+
+def told(job: NewJob | Job, status: Status, attempt: int = 0, fence: int = 0) -> Change:
+    return Change(job.id, job.tenant, job.queue, job.type, status.code, attempt, fence)
+
+
+def by_status(groups: Sequence[Group]) -> Counter[Status]:
+    counted: Counter[Status] = Counter()
+    for group in groups:
+        counted[STATUS_OF_CODE[group.status]] += group.jobs
+    return counted
+
+
+@pytest.mark.parametrize("way", ["run", "single"])
+class TestARowTells:
+    """In a transaction of several statements, and of one."""
+
+    async def insert(self, store: Store, way: str, jobs: Sequence[NewJob]) -> None:
+        await getattr(store, way)(lambda tx: tx.insert(jobs, key_retention=KEY_RETENTION))
+
+    async def apply(self, store: Store, way: str, moves: Sequence[Transition], **more: Any) -> None:
+        await getattr(store, way)(lambda tx: tx.apply(moves, **more))
+
+    async def test_of_jobs_submitted(self, store: Store, way: str) -> None:
+        tail = await Tail.begin(store)
+        now, later = a_job(), a_job(delay=seconds(60))
+        await self.insert(store, way, [now, later])
+
+        assert await tail.changes() == [told(now, Status.READY), told(later, Status.SCHEDULED)]
+
+    async def test_of_jobs_with_a_time_of_their_own_as_the_database_s_clock_judges_it(
+        self, store: Store, way: str
+    ) -> None:
+        at = await store.single(lambda tx: tx.now())
+        jobs = [a_job(scheduled_at=Instant(at - 1)), a_job(scheduled_at=Instant(at + 10**12)), a_job()]
+        tail = await Tail.begin(store)
+        await self.insert(store, way, jobs)
+
+        (entry,) = await tail.rows()
+        wanted = [Status.READY, Status.SCHEDULED, Status.READY]
+        assert entry.body.c == [told(job, status) for job, status in zip(jobs, wanted, strict=True)]
+
+    async def test_of_jobs_submitted_with_keys_only_those_that_were_added(self, store: Store, way: str) -> None:
+        first = a_job(idempotency_key="k")
+        await put(store, first)
+        tail = await Tail.begin(store)
+        fresh = a_job(idempotency_key="l")
+        await self.insert(store, way, [a_job(idempotency_key="k"), fresh])
+
+        assert await tail.changes() == [told(fresh, Status.READY)]
+
+    async def test_of_many_jobs_submitted_their_number(self, store: Store, way: str) -> None:
+        jobs = [*some_jobs(MANY), *some_jobs(3, tenant="b"), *some_jobs(2, delay=seconds(60))]
+        tail = await Tail.begin(store)
+        await self.insert(store, way, jobs)
+
+        (entry,) = await tail.rows()
+        assert entry.body.c == []
+        assert sorted((g.tenant, g.queue, g.type, g.status, g.jobs) for g in entry.body.g) == [
+            ("acme", "mail", "send", 0, MANY),
+            ("acme", "mail", "send", 5, 2),
+            ("b", "mail", "send", 0, 3),
+        ]
+
+    @pytest.mark.parametrize("n", [1, MANY])
+    async def test_of_moves_only_those_that_took_effect(self, store: Store, way: str, n: int) -> None:
+        """A move that is refused changed nothing: it is not told of."""
+        worker = await enter(store)
+        jobs = await hold(store, worker, n + 1)
+        stolen = jobs[0]
+        await move(store, a_move(stolen, Status.CANCELLED))
+        tail = await Tail.begin(store)
+        await self.apply(store, way, [a_move(job, Status.SUCCEEDED) for job in jobs], ended_at=jobs[0].started_at)
+
+        (entry,) = await tail.rows()
+        assert [(g.status, g.jobs, g.failed) for g in entry.body.g] == [(Status.SUCCEEDED.code, n, 0)]
+        assert entry.body.c == ([told(jobs[1], Status.SUCCEEDED, 1, 1)] if n == 1 else [])
+
+    @pytest.mark.parametrize("to", [Status.RETRYING, Status.READY, Status.SCHEDULED, Status.DEAD, Status.CANCELLED])
+    async def test_of_every_way_out_of_running(self, store: Store, way: str, to: Status) -> None:
+        worker = await enter(store)
+        jobs = await hold(store, worker, 3)
+        await move(store, a_move(jobs[0], Status.CANCELLED))
+        tail = await Tail.begin(store)
+        await self.apply(store, way, [a_move(job, to) for job in jobs])
+
+        assert await tail.changes() == [told(job, to, 1, 1) for job in jobs[1:]]
+
+    async def test_of_nothing_when_all_was_refused(self, store: Store, way: str) -> None:
+        job = await running(store)
+        await move(store, a_move(job, Status.CANCELLED))
+        tail = await Tail.begin(store)
+        await self.apply(store, way, [a_move(job, Status.SUCCEEDED)])
+        await self.apply(store, way, [a_move(job, Status.RETRYING)])
+
+        assert await tail.rows() == []
+
+    async def test_of_mixed_moves_each_once(self, store: Store, way: str) -> None:
+        jobs = await hold(store, await enter(store), 5)
+        await move(store, a_move(jobs[4], Status.DEAD))
+        dead = await read(store, jobs[4])
+        states = [Status.SUCCEEDED, Status.DEAD, Status.RETRYING, Status.READY]
+        tail = await Tail.begin(store)
+        moves = [a_move(job, to) for job, to in zip(jobs, states, strict=False)]
+        await self.apply(store, way, [*moves, a_move(dead, Status.READY, attempts=0, generation=1)])
+
+        assert by_status(await tail.groups()) == Counter([*states, Status.READY])
+
+
+class TestTheFeed:
+    async def test_tells_of_claims_one_by_one_where_they_are_few(self, store: Store) -> None:
+        jobs = some_jobs(MOST_LISTED)
+        await put(store, *jobs)
+        worker = await enter(store)
+        tail = await Tail.begin(store)
+        await take(store, worker, limit=MOST_LISTED)
+
+        found = await tail.changes()
+        assert sorted(found, key=lambda each: each.id) == [told(job, Status.RUNNING, 1, 1) for job in jobs]
+
+    async def test_counts_claims_where_they_are_many(self, store: Store) -> None:
+        jobs = [*some_jobs(MANY), *some_jobs(2, type="other")]
+        await put(store, *jobs)
+        worker = await enter(store)
+        tail = await Tail.begin(store)
+        await take(store, worker)
+
+        (entry,) = await tail.rows()
+        assert entry.body.c == []
+        assert {(g.tenant, g.queue, g.type, g.status, g.jobs) for g in entry.body.g} == {
+            ("acme", "mail", "send", 1, MANY),
+            ("acme", "mail", "other", 1, 2),
+        }
+
+    async def test_tells_nothing_of_a_claim_that_took_nothing(self, store: Store) -> None:
+        await put(store, a_job())
+        worker = await enter(store, lease=Duration(0))
+        tail = await Tail.begin(store)
+        assert await take(store, worker) == []
+        assert await take(store, await enter(store), share(quota=0)) == []
+
+        assert [entry for entry in await tail.rows() if not entry.body.w] == []
+
+    @pytest.mark.parametrize("n", [1, MANY])
+    async def test_tells_of_jobs_whose_time_has_come(self, manual_store: Store, clock: ManualClock, n: int) -> None:
+        jobs = some_jobs(n, delay=seconds(60))
+        await put(manual_store, *jobs)
+        tail = await Tail.begin(manual_store)
+        await clock.advance(seconds(60))
+        await promote_due(manual_store)
+
+        assert by_status(await tail.groups()) == {Status.READY: n}
+
+    async def test_tells_of_cancelling_and_running_again(self, store: Store) -> None:
+        job = a_job()
+        await put(store, job)
+        tail = await Tail.begin(store)
+        await cancel(store, [job.id], reason="")
+        await retry(store, [job.id])
+
+        assert await tail.changes() == [told(job, Status.CANCELLED), told(job, Status.READY)]
+
+    async def test_tells_of_what_a_reaper_did(self, manual_store: Store, clock: ManualClock) -> None:
+        job = await running(manual_store)
+        tail = await Tail.begin(manual_store)
+        await clock.advance(seconds(60))
+        await reap_all(manual_store)
+
+        (group,) = [group for group in await tail.groups() if group.jobs]
+        assert (group.status, group.jobs, group.failed) == (Status.READY.code, 1, 1)
+        assert group.run == {bucket_of(seconds(60)): 1}
+        assert job.status is Status.RUNNING
+
+    async def test_tells_nothing_of_what_was_rolled_back(self, store: Store) -> None:
+        tail = await Tail.begin(store)
+        await undone(store, lambda tx: tx.insert([a_job()], key_retention=KEY_RETENTION))
+
+        assert await tail.rows() == []
+
+    async def test_tells_how_long_jobs_waited_and_ran(self, manual_store: Store, clock: ManualClock) -> None:
+        job = a_job()
+        await put(manual_store, job)
+        await clock.advance(seconds(3))
+        (held,) = await take(manual_store, await enter(manual_store))
+        await clock.advance(seconds(7))
+        tail = await Tail.begin(manual_store)
+        await report(manual_store, held, error())
+
+        (group,) = await tail.groups()
+        assert (group.status, group.jobs, group.failed) == (Status.RETRYING.code, 1, 1)
+        assert (group.wait, group.run) == ({bucket_of(seconds(3)): 1}, {bucket_of(seconds(7)): 1})
+
+    async def test_does_not_take_a_hand_back_for_a_failure(self, store: Store) -> None:
+        jobs = await hold(store, await enter(store), 3)
+        tail = await Tail.begin(store)
+        outcomes: list[Outcome] = [Interrupted(), Snoozed(seconds(5)), Succeeded()]
+        for job, outcome in zip(jobs, outcomes, strict=True):
+            await report(store, job, outcome)
+
+        assert [group.failed for group in await tail.groups()] == [0, 0, 0]
+
+    async def test_gives_rows_by_their_numbers(self, store: Store) -> None:
+        tail = await Tail.begin(store)
+        for _ in range(3):
+            await put(store, a_job())
+        first, second, third = await tail.rows()
+
+        found = await store.single(lambda tx: tx.feed_at([third.seq, first.seq, third.seq + 1_000]))
+        assert found == [first, third]
+        assert (await store.single(lambda tx: tx.feed_kept())).last == third.seq
+        assert [entry.at for entry in (first, second)] == sorted(entry.at for entry in (first, second))
+
+    async def test_tells_of_workers_that_come_and_go(self, manual_store: Store, clock: ManualClock) -> None:
+        tail = await Tail.begin(manual_store)
+        one, other = await enter(manual_store), await enter(manual_store)
+        await manual_store.single(lambda tx: tx.depart(one))
+        await clock.advance(seconds(60))
+        await reap_all(manual_store)
+
+        assert [(each.id, each.event) for entry in await tail.rows() for each in entry.body.w] == [
+            (one, "registered"),
+            (other, "registered"),
+            (one, "gone"),
+            (other, "gone"),
+        ]
