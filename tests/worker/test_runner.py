@@ -13,7 +13,7 @@ from holdfast.model.job import RetryRule
 from holdfast.model.outcome import CancelledByHandler, Crashed, Failed, Failure, Snoozed, Succeeded
 from holdfast.model.time import Instant, seconds
 from holdfast.policy.lifecycle import settle
-from holdfast.worker.runner import LARGEST_RESULT
+from holdfast.worker.runner import LARGEST_RESULT, SUSPECTS_AT_ONCE
 from tests.worker.conftest import a_job
 
 SECRET = "hunter2-canary"
@@ -169,6 +169,31 @@ async def test_a_job_whose_process_died_runs_alone_until_it_is_replayed(app, run
     assert made.task(a_job(attempt_log=failed)).place == "loop"
     assert made.task(a_job(attempt_log=crashed)).place == "process"
     assert made.task(a_job(attempt_log=crashed, generation=1)).place == "loop"
+
+
+async def test_few_run_alone_at_a_time_however_many_died_together(app, runner):
+    """F32: a process that ran hundreds may have died for want of memory."""
+    go, running = asyncio.Event(), []
+
+    class Elsewhere:
+        async def run(self, job, *, begun, logbook):
+            running.append(job)
+            await go.wait()
+            return Succeeded()
+
+    app.job(name="work")(_nothing)
+    app.job(name="apart", isolation="process")(_nothing_plain)
+    made = runner(processes=Elsewhere())
+    log = settle(a_job(), Crashed("signal SIGKILL"), now=Instant(0), default=RetryRule(), dice=0.5).attempt_log
+    suspects = [a_job(attempt_log=log) for _ in range(30)]
+    apart = [a_job("apart", attempt_log=log) for _ in range(30)]
+    tasks = [asyncio.create_task(made.run(job, made.task(job), None)) for job in (*suspects, *apart)]
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert len(running) == SUSPECTS_AT_ONCE + len(apart)
+    go.set()
+    assert set(map(type, await asyncio.gather(*tasks))) == {Succeeded}
+    assert len(running) == 60
 
 
 async def test_a_lost_lease_is_told_as_one(outcome):

@@ -26,6 +26,8 @@ from holdfast.worker.records import Records
 from holdfast.worker.registry import Handler, Registry
 
 LARGEST_RESULT = 256 * 1024
+SUSPECTS_AT_ONCE = 8
+"""How many jobs run alone at a time because their process died: it may have had hundreds, and too little memory."""
 _RESULT = msgspec.json.Encoder(enc_hook=write_model).encode
 _NULL = Succeeded(b"null")
 _FRAMES = 40
@@ -65,6 +67,7 @@ class Runner:
     ) -> None:
         self._tasks = {handler.type: _task(handler, apart=processes is not None) for handler in registry}
         self._alone = {name: task._replace(place="process", context=None) for name, task in self._tasks.items()}
+        self._suspects = asyncio.Semaphore(SUSPECTS_AT_ONCE)
         self._records = records
         self._threads = threads
         self._processes = processes
@@ -102,7 +105,8 @@ class Runner:
             if self._fail_rate and self._dice() < self._fail_rate:
                 return Failed(Failure("FailedOnPurpose", "HOLDFAST_FAIL_RATE had this attempt fail"))
             if task.place == "process" and self._processes is not None:
-                return await self._processes.run(job, begun=begun, logbook=logbook or Logbook())
+                async with contextlib.nullcontext() if task.handler.isolation == "process" else self._suspects:
+                    return await self._processes.run(job, begun=begun, logbook=logbook or Logbook())
             arguments = task.handler.arguments.decode(job.payload)
             if task.context is not None:
                 arguments[task.context] = context
