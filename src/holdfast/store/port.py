@@ -189,23 +189,6 @@ class Access(Protocol):
         """Whether there is a key that is neither revoked nor expired."""
 
 
-class Session(Protocol):
-    """A transaction for the caller's own statements; its guard row commits with them. One statement at a time."""
-
-    @property
-    def recorded(self) -> bytes | None:
-        """What the guard holds if it was there: then nothing is to be run, and nothing is locked."""
-
-    async def execute(self, sql: str, *args: Any) -> int:
-        """Run one statement, with the driver's placeholders; how many rows it returned or else touched.
-
-        A statement that fails fails the transaction, whatever the caller does about it.
-        """
-
-    async def fetch(self, sql: str, *args: Any) -> list[tuple[Any, ...]]:
-        """Run one statement; its rows."""
-
-    def record(self, result: bytes) -> None:
 class Kept(NamedTuple):
     """What there is of the feed: numbers up to `pruned` may be gone, `last` is the highest."""
 
@@ -229,6 +212,23 @@ class Feed(Protocol):
         """What there is."""
 
 
+class Session(Protocol):
+    """A transaction for the caller's own statements; its guard row commits with them. One statement at a time."""
+
+    @property
+    def recorded(self) -> bytes | None:
+        """What the guard holds if it was there: then nothing is to be run, and nothing is locked."""
+
+    async def execute(self, sql: str, *args: Any) -> int:
+        """Run one statement, with the driver's placeholders; how many rows it returned or else touched.
+
+        A statement that fails fails the transaction, whatever the caller does about it.
+        """
+
+    async def fetch(self, sql: str, *args: Any) -> list[tuple[Any, ...]]:
+        """Run one statement; its rows."""
+
+    def record(self, result: bytes) -> None:
         """What the guard is to hold."""
 
 

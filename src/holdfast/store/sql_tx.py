@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Literal, NamedTuple
 
+from holdfast.errors import Contention
 from holdfast.model import feed
 from holdfast.model.feed import WorkerChange
-from holdfast.errors import Contention
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Count, Held, Inserted, Job, JobFilter, NewJob, Page
 from holdfast.model.lane import Lane, News, Share
@@ -18,8 +18,8 @@ from holdfast.model.transition import Transition
 from holdfast.model.worker import WorkerInfo, WorkerRow
 from holdfast.store.codec import Row, count_of, job_of, worker_of
 from holdfast.store.port import Retention
-from holdfast.store.sql_feed import SqlFeed
 from holdfast.store.sql_access import SqlAccess
+from holdfast.store.sql_feed import SqlFeed
 from holdfast.store.sql_steps import SqlSteps
 
 KeyKind = Literal["idempotency_key", "unique"]

@@ -28,9 +28,9 @@ _JOBS = _FINDS | {"lock_holding", "lock_ghostly"}
 
 _READS = _FINDS | {
     "now", "next_due", "workers", "lanes", "counts_live", "counts_dead", "still_held", "steps", "tenant", "api_key",
+    "feed_after", "feed_at", "feed_kept",
 }  # fmt: skip
 """Statements that lock nothing: outside a transaction they answer the same."""
-    "feed_after", "feed_at", "feed_kept",
 
 _WRITES = frozenset({"renew", "save_progress"})
 """Statements that are the whole of a call: sent alone they need no transaction around them."""

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterator, Sequence
 from uuid import UUID
 
-from holdfast.model.ids import JobId
 from holdfast.model import feed
 from holdfast.model.feed import Entry
+from holdfast.model.ids import JobId
 from holdfast.model.job import Held, Job, NewJob
 from holdfast.model.lane import Lane
 from holdfast.model.step import Step
@@ -85,6 +85,16 @@ class MysqlTx(ClaimsTx):
         self.later("record_step", key=step.key.encode(), **recording(held, step))
         return True
 
+    async def tell(self, body: bytes) -> None:
+        """Write a row of the feed."""
+        self.later("tell", body=body)
+
+    async def feed_at(self, numbers: Collection[int]) -> list[Entry]:
+        """See the port."""
+        return [
+            entry_of(row) for part in parts(list(numbers)) for row in await self.rows("feed_at", numbers=items(part))
+        ]
+
     def _loads(self, rows: Sequence[str]) -> Iterator[list[str]]:
         """The rows in loads that one statement can carry."""
         most = min(_MOST_TEXT, self.largest // 2)
@@ -101,13 +111,3 @@ class MysqlTx(ClaimsTx):
     def _keys(self, claims: Sequence[KeyClaim]) -> Sql:
         columns = ("of_tenant", "of_kind", "of_name", "next_job", "next_fingerprint", "span")
         return self.table(columns, [(tenant, kind, key.encode(), *rest) for tenant, kind, key, *rest in claims])
-    async def tell(self, body: bytes) -> None:
-        """Write a row of the feed."""
-        self.later("tell", body=body)
-
-    async def feed_at(self, numbers: Collection[int]) -> list[Entry]:
-        """See the port."""
-        return [
-            entry_of(row) for part in parts(list(numbers)) for row in await self.rows("feed_at", numbers=items(part))
-        ]
-

@@ -202,10 +202,6 @@ class PostgresTx(SqlTx):
             promoted += jobs
         return promoted
 
-
-def _key_columns(claims: Sequence[KeyClaim]) -> dict[str, list[Any]]:
-    names = ("tenants", "kinds", "keys", "ids", "fingerprints", "spans")
-    return dict(zip(names, (list(column) for column in zip(*claims, strict=True)), strict=True))
     async def tell(self, body: bytes) -> None:
         """Write a row of the feed."""
         await self.count("tell", body=body.decode())
@@ -250,3 +246,7 @@ def _key_columns(claims: Sequence[KeyClaim]) -> dict[str, list[Any]]:
                 await self.tell(body)
             return rows
 
+
+def _key_columns(claims: Sequence[KeyClaim]) -> dict[str, list[Any]]:
+    names = ("tenants", "kinds", "keys", "ids", "fingerprints", "spans")
+    return dict(zip(names, (list(column) for column in zip(*claims, strict=True)), strict=True))

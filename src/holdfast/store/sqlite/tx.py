@@ -175,19 +175,10 @@ class SqliteTx(SqlTx):
         rows = _with_ids(await self._each("promote", [(becomes, seq) for becomes, (seq,) in enumerate(due, last + 1)]))
         for _, queue, tenant, priority, seq, *_ in rows:
             news.setdefault(Lane(queue, tenant, priority), seq)
+        self._tell(feed.of_ready([(row[0], row[2], row[1], *row[5:]) for row in rows]))
         self.news += [News(lane, seq) for lane, seq in news.items()]
         return len(due)
 
-    async def _enter(self, name: str) -> None:
-        """Make sure that this statement may run: from here on the work may be on another thread, or start again."""
-        wanted = Access.WRITE if self._book.writes(name) else Access.READ
-        if self._access is Access.NONE or (wanted is Access.WRITE and self._access is Access.READ):
-            await _ask(wanted)
-
-        self._tell(feed.of_ready([(row[0], row[2], row[1], *row[5:]) for row in rows]))
-    async def _draw(self, positions: int) -> tuple[int, int]:
-        """Reserve places at the end of the line: the last one taken before, and the time."""
-        last, at = (await self.rows("draw", positions=positions))[0]
     async def tell(self, body: bytes) -> None:
         """Write a row of the feed."""
         await self._enter("tell")
@@ -197,6 +188,15 @@ class SqliteTx(SqlTx):
         """See the port."""
         return [entry_of(row) for row in await self.rows("feed_at", numbers=json.dumps(list(numbers)))]
 
+    async def _enter(self, name: str) -> None:
+        """Make sure that this statement may run: from here on the work may be on another thread, or start again."""
+        wanted = Access.WRITE if self._book.writes(name) else Access.READ
+        if self._access is Access.NONE or (wanted is Access.WRITE and self._access is Access.READ):
+            await _ask(wanted)
+
+    async def _draw(self, positions: int) -> tuple[int, int]:
+        """Reserve places at the end of the line: the last one taken before, and the time."""
+        last, at = (await self.rows("draw", positions=positions))[0]
         return last, at
 
     async def _each(self, name: str, rows: Sequence[Sequence[Any]]) -> Sequence[Row]:
@@ -209,6 +209,9 @@ class SqliteTx(SqlTx):
         values = [_bound(parameters[parameter]) for parameter in statement.parameters]
         return self._db.execute(statement.text, values).fetchall()
 
+    def _tell(self, body: bytes) -> None:
+        self._db.execute(self._book["tell"].text, (body,))
+
     def _write(self, name: str, rows: Sequence[Sequence[Any]]) -> int:
         """Run a statement for many rows at a time; how many rows it changed."""
         changed = 0
@@ -218,9 +221,6 @@ class SqliteTx(SqlTx):
         return changed
 
     def _finish(self, name: str, moves: Sequence[Transition]) -> set[JobId]:
-    def _tell(self, body: bytes) -> None:
-        self._db.execute(self._book["tell"].text, (body,))
-
         rows = [
             (m.id.bytes, m.fence, m.was.code, m.worker, m.to.code, m.result, m.attempt_log, m.reason, m.fingerprint)
             for m in moves
