@@ -89,7 +89,8 @@ class LocalSubscription:
             raise RuntimeError("this subscription is closed")
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout
-        while not self._event.is_set():
+        # Several may wait on one subscription: who comes too late for what was told waits on.
+        while not (self._news or self._unknown or self._closed):
             left = until - loop.time()
             if left <= 0:
                 return None
@@ -97,7 +98,7 @@ class LocalSubscription:
             pause = left if probe is None else min(left, self._step)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._event.wait(), pause)
-                break
+                continue
             if probe is not None:
                 self._step = min(2 * self._step, self._hub.longest_poll)
                 if await probe():

@@ -19,6 +19,8 @@ PLANNER: Mapping[str, str] = {
     # The hot statements must ride their index from the first row on, before statistics exist and whatever they say.
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
+    # An ANALYZE at a moment without ready jobs would have the lanes collected and sorted instead of walked.
+    "enable_bitmapscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "jit": "off",
@@ -33,6 +35,7 @@ READER: Mapping[str, str] = {
     # Listings have many optional filters: each is planned for the values it has, and may join and scan as it likes.
     "plan_cache_mode": "force_custom_plan",
     "enable_seqscan": "on",
+    "enable_bitmapscan": "on",
     "enable_hashjoin": "on",
     "enable_mergejoin": "on",
 }
