@@ -88,9 +88,7 @@ async def test_jobs_beside_a_poison_pill_finish(scene):
     for key in ("poison-0", "poison-1"):
         job = await scene.job(key)
         assert [each.outcome for each in await scene.attempts(key)] == ["crashed"] * 2
-        assert scene.ledger.count("start", key) == job.attempts + job.releases
-        assert job.attempts == 2
-        assert job.releases <= 1
+        assert job.attempts == 2 <= scene.ledger.count("start", key) <= 2 + job.releases
 
 
 async def test_jobs_in_processes_of_their_own_harm_nobody(scene):
