@@ -10,7 +10,11 @@ from holdfast.store.migrate import steps
 from holdfast.store.statements import Statements
 from tests.architecture.source import DIALECTS, PACKAGE, dotted, modules
 
-CHOSEN_WHILE_RUNNING = {"find_live", "find_dead", "find_history"}
+CHOSEN_WHILE_RUNNING = {
+    f"{look}_{way}"
+    for look in ("window", "find")
+    for way in ("live", "dead", "dead_of", "dead_alike", "history", "history_of")
+}
 """Statements that the shared code names in a variable."""
 
 REPLACED = {"mysql": {"held_by", "orphans"}}
@@ -54,7 +58,7 @@ def calls(path: str) -> list[Call]:
 
 def shared_calls() -> list[Call]:
     """The statements that the code common to all dialects runs."""
-    return calls("store/sql_tx.py") + calls("store/sql_steps.py") + calls("store/sql_access.py")
+    return calls("store/sql_tx.py") + calls("store/sql_steps.py") + calls("store/sql_find.py") + calls("store/sql_access.py")
 
 
 def texts(dialect: str) -> dict[str, str]:

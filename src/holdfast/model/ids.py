@@ -18,6 +18,11 @@ def new_job_id(at_ms: int | None = None) -> JobId:
     return JobId(UUID(int=(ms << 80) | (7 << 76) | ((noise >> 68) << 64) | (2 << 62) | (noise & ((1 << 62) - 1))))
 
 
+def first_job_id(at_ms: int) -> JobId:
+    """Comes before every id of that millisecond, and after all of those before it."""
+    return JobId(UUID(int=min(max(at_ms, 0), (1 << 48) - 1) << 80))
+
+
 def new_worker_id() -> WorkerId:
     """A worker incarnation nobody had before."""
     return WorkerId(int.from_bytes(os.urandom(8)) >> 2 or 1)

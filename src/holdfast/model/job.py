@@ -114,6 +114,12 @@ class JobFilter(Struct, frozen=True):
     status: Status | None = None
     queue: str | None = None
     type: str | None = None
+    tag: str | None = None
+    created_after: Instant | None = None
+    created_before: Instant | None = None
+    error: str | None = None
+    """The fingerprint of what a dead job failed with last."""
+    finished: bool | None = None
 
 
 class Page(NamedTuple):
@@ -121,6 +127,26 @@ class Page(NamedTuple):
 
     limit: int = 50
     before: JobId | None = None
+
+
+class Found(NamedTuple):
+    """A part of what was looked for, newest first; it may be empty though there is more."""
+
+    jobs: list[Job]
+    rest: JobId | None
+    """Look for those before this one to go on; None when there are no more."""
+
+
+class DeadGroup(NamedTuple):
+    """Dead letters of one tenant with the same error."""
+
+    oldest: JobId
+    """By submission, as is the newest."""
+    newest: JobId
+    tenant: str
+    error: str
+    jobs: int
+    """No more than was asked to count."""
 
 
 class Count(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from holdfast.model.access import ApiKey, KeyPosition, NewKey, Quotas, Tenant
 from holdfast.model.feed import Entry
 from holdfast.model.ids import JobId, WorkerId
-from holdfast.model.job import Count, Held, Inserted, Job, JobFilter, NewJob, Page
+from holdfast.model.job import Count, DeadGroup, Found, Held, Inserted, Job, JobFilter, NewJob, Page
 from holdfast.model.lane import News, Share
 from holdfast.model.step import Step
 from holdfast.model.time import Duration, Instant
@@ -68,7 +68,24 @@ class Jobs(Protocol):
         """Those that exist, in no order."""
 
     async def find(self, where: JobFilter, page: Page) -> list[Job]:
-        """Newest first, by id."""
+        """Newest first, by id: as many as are asked for, if there are, however long it takes."""
+
+    async def seek(self, where: JobFilter, page: Page, *, most: int) -> Found:
+        """As `find`, but looks at about `most` rows of each table and then tells where to go on."""
+
+    async def remove(self, jobs: Sequence[Job]) -> set[JobId]:
+        """Delete these with all that they recorded, where they still are as they were read; which were.
+
+        Keys stay: they belong to their job for their whole term.
+        """
+
+    async def dead_groups(
+        self, tenant: str | None, after: tuple[str, str] | None, *, limit: int, most: int
+    ) -> list[DeadGroup]:
+        """Dead letters by tenant and error, in the order of these, those after `after`; each counted up to `most`."""
+
+    async def lease_until(self, worker: WorkerId) -> Instant | None:
+        """Until when a worker's lease runs, or ran; None when it is not registered."""
 
     async def counts(self, where: JobFilter) -> list[Count]:
         """How many unfinished and dead jobs there are, by tenant, queue, type and status."""

@@ -1,6 +1,5 @@
 """A transaction on any of the databases: what they share. A dialect adds how sets of rows travel."""
 
-import heapq
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -10,7 +9,7 @@ from holdfast.errors import Contention
 from holdfast.model import feed
 from holdfast.model.feed import WorkerChange
 from holdfast.model.ids import JobId, WorkerId
-from holdfast.model.job import Count, Held, Inserted, Job, JobFilter, NewJob, Page
+from holdfast.model.job import Count, Held, Inserted, Job, JobFilter, NewJob
 from holdfast.model.lane import Lane, News, Share
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant
@@ -20,6 +19,7 @@ from holdfast.store.codec import Row, count_of, job_of, worker_of
 from holdfast.store.port import Retention
 from holdfast.store.sql_access import SqlAccess
 from holdfast.store.sql_feed import SqlFeed
+from holdfast.store.sql_find import SqlFinds
 from holdfast.store.sql_steps import SqlSteps
 
 KeyKind = Literal["idempotency_key", "unique"]
@@ -52,7 +52,7 @@ class KeyOwner(NamedTuple):
     valid: bool
 
 
-class SqlTx(SqlSteps, SqlAccess, SqlFeed):
+class SqlTx(SqlSteps, SqlFinds, SqlAccess, SqlFeed):
     """See `holdfast.store.port.Tx`."""
 
     def __init__(self) -> None:
@@ -182,22 +182,6 @@ class SqlTx(SqlSteps, SqlAccess, SqlFeed):
                 self.news.append(News(Lane(queue, tenant, priority), seq))
         return done
 
-    async def find(self, where: JobFilter, page: Page) -> list[Job]:
-        """See the port."""
-        parameters = {
-            "tenant": where.tenant,
-            "queue": where.queue,
-            "type": where.type,
-            "status": None if where.status is None else where.status.code,
-            "before": page.before,
-            "limit": page.limit,
-        }
-        found = [
-            [job_of(row) for row in await self.rows(statement, **parameters)] for statement in _places(where.status)
-        ]
-        newest_first = heapq.merge(*found, key=lambda job: job.id, reverse=True)
-        return [job for job, _ in zip(newest_first, range(page.limit), strict=False)]
-
     async def counts(self, where: JobFilter) -> list[Count]:
         """See the port."""
         status = None if where.status is None else where.status.code
@@ -305,16 +289,3 @@ def _inserted(job: NewJob, at: Instant, repeat: tuple[KeyKind, KeyOwner] | None)
         return Inserted(job.id, at)
     kind, owner = repeat
     return Inserted(owner.job_id, at, kind, same_body=owner.fingerprint == job.fingerprint)
-
-
-def _places(status: Status | None) -> tuple[str, ...]:
-    """Which tables can hold jobs of that status."""
-    match status:
-        case None:
-            return "find_live", "find_dead", "find_history"
-        case Status.DEAD:
-            return ("find_dead",)
-        case Status.SUCCEEDED | Status.CANCELLED:
-            return ("find_history",)
-        case _:
-            return ("find_live",)

@@ -22,7 +22,9 @@ _BEGIN_SNAPSHOT = (
     "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
 )
 
-_FINDS = frozenset({"find_live", "find_dead", "find_history", "get"})
+_FINDS = frozenset(
+    {"find_live", "find_dead", "find_dead_of", "find_dead_alike", "find_history", "find_history_of", "get"}
+)
 _JOBS = _FINDS | {"lock_holding", "lock_ghostly"}
 """Statements whose rows are jobs."""
 

@@ -1,6 +1,7 @@
 """A transaction on MySQL and MariaDB: what goes in, what is asked, who works."""
 
 from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 from uuid import UUID
 
 from holdfast.model import feed
@@ -8,6 +9,7 @@ from holdfast.model.feed import Entry
 from holdfast.model.ids import JobId
 from holdfast.model.job import Held, Job, NewJob
 from holdfast.model.lane import Lane
+from holdfast.model.state import Status
 from holdfast.model.step import Step
 from holdfast.model.time import Instant
 from holdfast.store.codec import is_due, job_of
@@ -16,6 +18,7 @@ from holdfast.store.mysql.literal import Sql, items
 from holdfast.store.mysql.moves import parts
 from holdfast.store.mysql.rows import new_row
 from holdfast.store.sql_feed import entry_of
+from holdfast.store.sql_find import FEW
 from holdfast.store.sql_steps import recording
 from holdfast.store.sql_tx import KeyClaim, KeyOwner
 
@@ -69,6 +72,49 @@ class MysqlTx(ClaimsTx):
     async def get(self, ids: Collection[JobId]) -> list[Job]:
         """See the port."""
         return [job_of(row) for part in parts(list(ids)) for row in await self.rows("get", ids=items(part))]
+
+    async def few(self, status: Status | None, tenant: str | None) -> set[JobId] | None:
+        """All unfinished jobs of a status or a tenant or both, and perhaps others; None if they are not few."""
+        found: set[bytes] = set()
+        if status is Status.RUNNING:  # by what was claimed
+            for (ids,) in await self.rows("few_claims", few=FEW):
+                found |= {ids[start : start + 16] for start in range(0, len(ids), 16)}
+        else:
+            for name, asked in await self._shelves(status, tenant):
+                found |= {row[0] for row in await self.rows(name, few=FEW, **asked)}
+                if len(found) >= FEW:
+                    break
+        return None if len(found) >= FEW else {JobId(UUID(bytes=each)) for each in found}
+
+    async def _shelves(self, status: Status | None, tenant: str | None) -> list[tuple[str, dict[str, Any]]]:
+        """Where unfinished jobs lie: those that wait apart, each by queue and tenant."""
+        parked = (0, 1) if status is None else (int(status is not Status.READY),)
+        if tenant is None:
+            return [("few_live", {"parked": each}) for each in parked]
+        places = await self.rows("few_queues", few=FEW)
+        return [
+            ("few_live_of", {"parked": each, "queue": queue, "tenant": tenant})
+            for each, queue in places
+            if each in parked
+        ]
+
+    async def remove_rows(self, place: str, jobs: Sequence[Job]) -> set[JobId]:
+        """Delete those of a table that still are as they were read; which were."""
+        removed: set[JobId] = set()
+        for part in parts(sorted(jobs, key=lambda job: job.id.int)):
+            asked = {(job.id.bytes, job.fence, job.status.code): job.id for job in part}
+            rows = await self.rows(f"lock_{place}", ids=items([job.id for job in part]))
+            ids = [asked[row[:3]] for row in map(tuple, rows) if row[:3] in asked]
+            if ids:
+                delete = "finished" if place == "live" else f"revived_{place}"
+                self.later(delete, rows=self.table(("of_id",), [(job_id,) for job_id in ids]))
+            removed |= set(ids)
+        return removed
+
+    async def remove_steps(self, ids: Collection[JobId]) -> None:
+        """Delete all that was recorded for these."""
+        for part in parts(sorted(ids)):
+            self.later("remove_steps", rows=self.table(("of_id",), [(job_id,) for job_id in part]))
 
     async def lost(self, held: Collection[Held]) -> set[JobId]:
         """See the port."""

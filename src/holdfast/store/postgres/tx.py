@@ -180,6 +180,20 @@ class PostgresTx(SqlTx):
         """See the port."""
         return [job_of(row) for row in await self.rows("get", ids=list(ids))]
 
+    async def remove_rows(self, place: str, jobs: Sequence[Job]) -> set[JobId]:
+        """Delete those of a table that still are as they were read; which were."""
+        rows = await self.rows(
+            f"remove_{place}",
+            ids=[job.id for job in jobs],
+            fences=[job.fence for job in jobs],
+            was=[job.status.code for job in jobs],
+        )
+        return {row[0] for row in rows}
+
+    async def remove_steps(self, ids: Collection[JobId]) -> None:
+        """Delete all that was recorded for these."""
+        await self.rows("remove_steps", ids=list(ids))
+
     async def lost(self, held: Collection[Held]) -> set[JobId]:
         """See the port."""
         rows = await self.rows(

@@ -156,6 +156,15 @@ class SqliteTx(SqlTx):
         """See the port."""
         return [job_of(row) for row in _with_ids(await self._each("get", [(i.bytes,) * 3 for i in ids]))]
 
+    async def remove_rows(self, place: str, jobs: Sequence[Job]) -> set[JobId]:
+        """Delete those of a table that still are as they were read; which were."""
+        rows = await self._each(f"remove_{place}", [(job.id.bytes, job.fence, job.status.code) for job in jobs])
+        return {row[0] for row in _with_ids(rows)}
+
+    async def remove_steps(self, ids: Collection[JobId]) -> None:
+        """Delete all that was recorded for these."""
+        await self._each("remove_steps", [(job_id.bytes,) for job_id in ids])
+
     async def lost(self, held: Collection[Held]) -> set[JobId]:
         """See the port."""
         rows = await self._each("still_held", [(job.id.bytes, job.fence, job.worker) for job in held])

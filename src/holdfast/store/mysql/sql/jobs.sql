@@ -179,30 +179,6 @@ SELECT {job}, {ended} FROM holdfast_dead FORCE INDEX (PRIMARY) WHERE id IN :ids
 UNION ALL
 SELECT {job}, {ended} FROM holdfast_history FORCE INDEX (holdfast_history_id) WHERE id IN :ids;
 
--- name: find_live
-SELECT {job}
-FROM holdfast_live
-WHERE (:before IS NULL OR id < :before) AND (:tenant IS NULL OR tenant = :tenant)
-  AND (:queue IS NULL OR queue = :queue) AND (:type IS NULL OR type = :type)
-  AND (:status IS NULL OR status = :status)
-ORDER BY id DESC LIMIT :limit;
-
--- name: find_dead
-SELECT {job}, {ended}
-FROM holdfast_dead
-WHERE (:before IS NULL OR id < :before) AND (:tenant IS NULL OR tenant = :tenant)
-  AND (:queue IS NULL OR queue = :queue) AND (:type IS NULL OR type = :type)
-  AND (:status IS NULL OR status = :status)
-ORDER BY id DESC LIMIT :limit;
-
--- name: find_history
-SELECT {job}, {ended}
-FROM holdfast_history
-WHERE (:before IS NULL OR id < :before) AND (:tenant IS NULL OR tenant = :tenant)
-  AND (:queue IS NULL OR queue = :queue) AND (:type IS NULL OR type = :type)
-  AND (:status IS NULL OR status = :status)
-ORDER BY id DESC LIMIT :limit;
-
 -- name: still_held
 -- Rides holdfast_live_id.
 SELECT id, fence, worker FROM holdfast_live FORCE INDEX (holdfast_live_id) WHERE id IN :ids AND status = 1;

@@ -170,30 +170,6 @@ SELECT {job}, {ended} FROM holdfast_dead WHERE id = ANY (:ids::uuid[])
 UNION ALL
 SELECT {job}, {ended} FROM holdfast_history WHERE id = ANY (:ids::uuid[]);
 
--- name: find_live
-SELECT {job}
-FROM holdfast_live
-WHERE (:before::uuid IS NULL OR id < :before) AND (:tenant::text IS NULL OR tenant = :tenant)
-  AND (:queue::text IS NULL OR queue = :queue) AND (:type::text IS NULL OR type = :type)
-  AND (:status::smallint IS NULL OR status = :status)
-ORDER BY id DESC LIMIT :limit;
-
--- name: find_dead
-SELECT {job}, {ended}
-FROM holdfast_dead
-WHERE (:before::uuid IS NULL OR id < :before) AND (:tenant::text IS NULL OR tenant = :tenant)
-  AND (:queue::text IS NULL OR queue = :queue) AND (:type::text IS NULL OR type = :type)
-  AND (:status::smallint IS NULL OR status = :status)
-ORDER BY id DESC LIMIT :limit;
-
--- name: find_history
-SELECT {job}, {ended}
-FROM holdfast_history
-WHERE (:before::uuid IS NULL OR id < :before) AND (:tenant::text IS NULL OR tenant = :tenant)
-  AND (:queue::text IS NULL OR queue = :queue) AND (:type::text IS NULL OR type = :type)
-  AND (:status::smallint IS NULL OR status = :status)
-ORDER BY id DESC LIMIT :limit;
-
 -- name: counts_live
 SELECT tenant, queue, type, status, count(*) FROM holdfast_live
 WHERE (:tenant::text IS NULL OR tenant = :tenant) AND (:queue::text IS NULL OR queue = :queue)

@@ -136,40 +136,6 @@ SELECT {job}, {ended} FROM holdfast_dead WHERE id = :id
 UNION ALL
 SELECT {job}, {ended} FROM holdfast_history WHERE id = :id;
 
--- name: find_live
--- Rides the unique id, newest first, from :before on; no id is as large as seventeen bytes of ones.
-SELECT {job}
-FROM holdfast_live
-WHERE id < coalesce(:before, x'ffffffffffffffffffffffffffffffffff') AND (:tenant IS NULL OR tenant = :tenant)
-  AND (:queue IS NULL OR queue = :queue) AND (:type IS NULL OR type = :type) AND (:status IS NULL OR status = :status)
-ORDER BY id DESC LIMIT :limit;
-
--- name: find_dead
--- Rides holdfast_dead_tenant, or the unique id when no tenant is asked for: one half of it is empty.
-SELECT {job}, {ended}
-FROM holdfast_dead INDEXED BY holdfast_dead_tenant
-WHERE tenant = :tenant AND id < coalesce(:before, x'ffffffffffffffffffffffffffffffffff')
-  AND (:queue IS NULL OR queue = :queue) AND (:type IS NULL OR type = :type) AND (:status IS NULL OR status = :status)
-UNION ALL
-SELECT {job}, {ended}
-FROM holdfast_dead
-WHERE :tenant IS NULL AND id < coalesce(:before, x'ffffffffffffffffffffffffffffffffff')
-  AND (:queue IS NULL OR queue = :queue) AND (:type IS NULL OR type = :type) AND (:status IS NULL OR status = :status)
-ORDER BY id DESC LIMIT :limit;
-
--- name: find_history
--- Rides holdfast_history_tenant, or the unique id when no tenant is asked for: one half of it is empty.
-SELECT {job}, {ended}
-FROM holdfast_history INDEXED BY holdfast_history_tenant
-WHERE tenant = :tenant AND id < coalesce(:before, x'ffffffffffffffffffffffffffffffffff')
-  AND (:queue IS NULL OR queue = :queue) AND (:type IS NULL OR type = :type) AND (:status IS NULL OR status = :status)
-UNION ALL
-SELECT {job}, {ended}
-FROM holdfast_history
-WHERE :tenant IS NULL AND id < coalesce(:before, x'ffffffffffffffffffffffffffffffffff')
-  AND (:queue IS NULL OR queue = :queue) AND (:type IS NULL OR type = :type) AND (:status IS NULL OR status = :status)
-ORDER BY id DESC LIMIT :limit;
-
 -- name: held_by
 -- Rides holdfast_live_held.
 SELECT {job} FROM holdfast_live WHERE worker = :worker AND status = 1 LIMIT :limit;

@@ -1,0 +1,139 @@
+-- Looking for jobs. Each look is bounded: `window_…` tells how far so many rows reach, `find_…` looks no further.
+
+-- columns: asked
+(:queue IS NULL OR queue = :queue) AND (:type IS NULL OR type = :type) AND (:status IS NULL OR status = :status)
+  AND (:tag IS NULL OR instr(tags, :tag) > 0) AND (:after IS NULL OR created_at > :after)
+  AND (:until IS NULL OR created_at < :until)
+
+-- name: window_live
+-- Rides the unique id.
+SELECT id FROM holdfast_live WHERE id < :before AND id >= :floor ORDER BY id DESC LIMIT 1 OFFSET :skip;
+
+-- name: find_live
+-- Rides the unique id.
+SELECT {job} FROM holdfast_live
+WHERE id < :before AND id >= :floor AND (:tenant IS NULL OR tenant = :tenant) AND {asked}
+ORDER BY id DESC LIMIT :limit;
+
+-- name: window_dead
+-- Rides the unique id.
+SELECT id FROM holdfast_dead WHERE id < :before AND id >= :floor ORDER BY id DESC LIMIT 1 OFFSET :skip;
+
+-- name: find_dead
+-- Rides the unique id.
+SELECT {job}, {ended} FROM holdfast_dead
+WHERE id < :before AND id >= :floor AND {asked} AND (:fingerprint IS NULL OR fingerprint = :fingerprint)
+ORDER BY id DESC LIMIT :limit;
+
+-- name: window_dead_of
+-- Rides holdfast_dead_tenant.
+SELECT id FROM holdfast_dead INDEXED BY holdfast_dead_tenant
+WHERE tenant = :tenant AND id < :before AND id >= :floor ORDER BY id DESC LIMIT 1 OFFSET :skip;
+
+-- name: find_dead_of
+-- Rides holdfast_dead_tenant.
+SELECT {job}, {ended} FROM holdfast_dead INDEXED BY holdfast_dead_tenant
+WHERE tenant = :tenant AND id < :before AND id >= :floor AND {asked}
+ORDER BY id DESC LIMIT :limit;
+
+-- name: window_dead_alike
+-- Rides holdfast_dead_alike.
+SELECT id FROM holdfast_dead INDEXED BY holdfast_dead_alike
+WHERE tenant = :tenant AND fingerprint = :fingerprint AND id < :before AND id >= :floor
+ORDER BY id DESC LIMIT 1 OFFSET :skip;
+
+-- name: find_dead_alike
+-- Rides holdfast_dead_alike.
+SELECT {job}, {ended} FROM holdfast_dead INDEXED BY holdfast_dead_alike
+WHERE tenant = :tenant AND fingerprint = :fingerprint AND id < :before AND id >= :floor AND {asked}
+ORDER BY id DESC LIMIT :limit;
+
+-- name: window_history
+-- Rides the unique id.
+SELECT id FROM holdfast_history WHERE id < :before AND id >= :floor ORDER BY id DESC LIMIT 1 OFFSET :skip;
+
+-- name: find_history
+-- Rides the unique id.
+SELECT {job}, {ended} FROM holdfast_history
+WHERE id < :before AND id >= :floor AND {asked}
+ORDER BY id DESC LIMIT :limit;
+
+-- name: window_history_of
+-- Rides holdfast_history_tenant.
+SELECT id FROM holdfast_history INDEXED BY holdfast_history_tenant
+WHERE tenant = :tenant AND id < :before AND id >= :floor ORDER BY id DESC LIMIT 1 OFFSET :skip;
+
+-- name: find_history_of
+-- Rides holdfast_history_tenant.
+SELECT {job}, {ended} FROM holdfast_history INDEXED BY holdfast_history_tenant
+WHERE tenant = :tenant AND id < :before AND id >= :floor AND {asked}
+ORDER BY id DESC LIMIT :limit;
+
+-- name: few_ready
+-- Rides holdfast_live_ready.
+SELECT id FROM holdfast_live INDEXED BY holdfast_live_ready WHERE status = 0 LIMIT :few;
+
+-- name: few_ready_of
+-- Rides holdfast_live_ready from queue to queue, and in each to the tenant's.
+WITH RECURSIVE q (queue) AS (
+  SELECT (SELECT queue FROM holdfast_live INDEXED BY holdfast_live_ready WHERE status = 0 ORDER BY queue LIMIT 1)
+  UNION ALL
+  SELECT (SELECT l.queue FROM holdfast_live l INDEXED BY holdfast_live_ready
+          WHERE l.status = 0 AND l.queue > q.queue ORDER BY l.queue LIMIT 1)
+  FROM q WHERE q.queue IS NOT NULL)
+SELECT l.id FROM q CROSS JOIN holdfast_live l INDEXED BY holdfast_live_ready
+ON l.status = 0 AND l.queue = q.queue AND l.tenant = :tenant
+LIMIT :few;
+
+-- name: few_running
+-- Rides holdfast_live_held.
+SELECT id, tenant FROM holdfast_live INDEXED BY holdfast_live_held WHERE status = 1 LIMIT :few;
+
+-- name: few_parked
+-- Rides holdfast_live_parked.
+SELECT id FROM holdfast_live INDEXED BY holdfast_live_parked WHERE status >= 5 AND status = :status LIMIT :few;
+
+-- name: few_parked_of
+-- Rides holdfast_live_parked.
+SELECT id FROM holdfast_live INDEXED BY holdfast_live_parked
+WHERE status >= 5 AND status = :status AND tenant = :tenant LIMIT :few;
+
+-- name: dead_groups
+-- Rides holdfast_dead_alike from the first of one group to the first of the next, without reading those in between. The
+-- last step finds none. A comparison of pairs would read all of the group it comes from: see `lanes`.
+WITH RECURSIVE g (first) AS (
+  SELECT coalesce(
+    (SELECT rowid FROM holdfast_dead INDEXED BY holdfast_dead_alike
+     WHERE tenant = :tenant_after AND fingerprint > :fingerprint_after ORDER BY fingerprint, id LIMIT 1),
+    (SELECT rowid FROM holdfast_dead INDEXED BY holdfast_dead_alike
+     WHERE tenant > :tenant_after AND tenant <= :tenant_last AND fingerprint IS NOT NULL
+     ORDER BY tenant, fingerprint, id LIMIT 1))
+  UNION ALL
+  SELECT coalesce(
+    (SELECT n.rowid FROM holdfast_dead n INDEXED BY holdfast_dead_alike
+     WHERE n.tenant = d.tenant AND n.fingerprint > d.fingerprint ORDER BY n.fingerprint, n.id LIMIT 1),
+    (SELECT n.rowid FROM holdfast_dead n INDEXED BY holdfast_dead_alike
+     WHERE n.tenant > d.tenant AND n.tenant <= :tenant_last AND n.fingerprint IS NOT NULL
+     ORDER BY n.tenant, n.fingerprint, n.id LIMIT 1))
+  FROM g CROSS JOIN holdfast_dead d ON d.rowid = g.first
+  LIMIT :limit)
+SELECT d.id, (SELECT n.id FROM holdfast_dead n INDEXED BY holdfast_dead_alike
+              WHERE n.tenant = d.tenant AND n.fingerprint = d.fingerprint ORDER BY n.id DESC LIMIT 1),
+       d.tenant, d.fingerprint
+FROM g CROSS JOIN holdfast_dead d ON d.rowid = g.first;
+
+-- name: remove_live
+-- Rides the unique id.
+DELETE FROM holdfast_live WHERE id = :id AND fence = :fence AND status = :was RETURNING id;
+
+-- name: remove_dead
+-- Rides the unique id.
+DELETE FROM holdfast_dead WHERE id = :id AND fence = :fence AND status = :was RETURNING id;
+
+-- name: remove_history
+-- Rides the unique id.
+DELETE FROM holdfast_history WHERE id = :id AND fence = :fence AND status = :was RETURNING id;
+
+-- name: remove_steps
+-- Rides the primary key.
+DELETE FROM holdfast_steps WHERE job_id = :id;
