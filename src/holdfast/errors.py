@@ -59,6 +59,11 @@ class NotFound(HoldfastError):
 
     code = "not_found"
 
+    @classmethod
+    def job(cls, job_id: object) -> "NotFound":
+        """The one answer for a job that is not there and for one that belongs to somebody else."""
+        return cls(f"there is no job {str(job_id)[:40]!r}")
+
 
 class Unauthorized(HoldfastError):
     """No key or token came with the request, or it is not (any more) a good one."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Self
 
-from holdfast.engine import operate
+from holdfast.engine import inspect, operate
 from holdfast.engine import settle as settling
 from holdfast.engine import steps as stepping
 from holdfast.engine import submit as submitting
@@ -15,14 +15,17 @@ from holdfast.engine.batcher import Batcher
 from holdfast.engine.claim import Claims
 from holdfast.engine.dice import Dice, throw
 from holdfast.engine.housekeeping import Rules, keep_house
+from holdfast.engine.inspect import Detail, Group
+from holdfast.engine.operate import Bulk
 from holdfast.engine.submit import Receipt
-from holdfast.errors import InvalidBatch, NotFound, SchemaMismatch, Unavailable
+from holdfast.errors import Invalid, InvalidBatch, SchemaMismatch, Unavailable
 from holdfast.model.ids import JobId, WorkerId
-from holdfast.model.job import Count, Held, Job, JobFilter, JobSpec, NewJob, Page, RetryRule
+from holdfast.model.job import Count, Found, Held, Job, JobFilter, JobSpec, NewJob, Page, RetryRule
 from holdfast.model.outcome import Outcome, Report
 from holdfast.model.step import Step
 from holdfast.model.time import Duration, Instant, days
 from holdfast.model.worker import WorkerInfo, WorkerRow
+from holdfast.policy.lifecycle import Action
 from holdfast.store.port import Retention, Session, Store, Subscription
 from holdfast.telemetry.emit import Emit, log_event
 
@@ -76,11 +79,14 @@ class Engine:
         job = submitting.check_one(spec, max_attempts=self.rules.max_attempts, at_ms=self._now_ms())
         receipt = await self._submits.put(job)
         if receipt.repeated:
-            return await self.get(receipt.id), True
+            return await submitting.earlier(self.store, job, receipt), True
         return submitting.as_inserted(job, receipt), False
 
-    async def submit_many(self, specs: Sequence[JobSpec]) -> list[Receipt]:
-        """Submit up to 10,000 jobs in one transaction: all, or none and `InvalidBatch` naming every fault."""
+    async def submit_many(self, specs: Sequence[JobSpec | Invalid]) -> list[Receipt]:
+        """Submit up to 10,000 jobs in one transaction: all, or none and `InvalidBatch` naming every fault.
+
+        What could not even be read is given as its fault, to be named with the others.
+        """
         if len(specs) > LARGEST_BATCH:
             raise InvalidBatch.too_many(len(specs), LARGEST_BATCH)
         if not specs:
@@ -148,10 +154,35 @@ class Engine:
 
     async def get(self, job_id: JobId) -> Job:
         """One job, wherever it stands; raises `NotFound`."""
-        found = await self.store.single(lambda tx: tx.get([job_id]))
-        if not found:
-            raise NotFound(f"there is no job {job_id}")
-        return found[0]
+        return await inspect.one(self.store, job_id, tenant=None)
+
+    async def detail(self, job_id: JobId, *, tenant: str | None) -> Detail:
+        """One job of this tenant (None: of any) and all that is known of it; raises `NotFound`."""
+        return await inspect.detail(self.store, job_id, tenant=tenant)
+
+    async def page(self, where: JobFilter, page: Page = Page()) -> Found:
+        """Jobs, newest first, with a bounded amount of work: perhaps fewer than asked for, and where to go on."""
+        return await inspect.page(self.store, where, page)
+
+    async def dead_groups(self, tenant: str | None, after: tuple[str, str] | None, *, limit: int) -> list[Group]:
+        """Dead letters by tenant and error."""
+        return await inspect.dead_groups(self.store, tenant, after, limit=limit)
+
+    async def act(self, action: Action, job_id: JobId, *, tenant: str | None, reason: str = "") -> None:
+        """Cancel, retry or delete one job; raises `NotFound`, or `Conflict` when it is not in a state for that."""
+        await operate.act_on_one(self.store, action, job_id, tenant=tenant, reason=reason)
+
+    async def act_on_all(
+        self, action: Action, where: JobFilter, *, before: JobId | None = None, reason: str = "", dry_run: bool = False
+    ) -> Bulk:
+        """Cancel, retry or delete all that match, as many as one call may; tells where to go on."""
+        return await operate.act_on_all(self.store, action, where, before=before, reason=reason, dry_run=dry_run)
+
+    async def act_on_these(
+        self, action: Action, ids: Collection[JobId], where: JobFilter, *, reason: str = "", dry_run: bool = False
+    ) -> Bulk:
+        """Cancel, retry or delete those of these jobs that the filter's tenant and status allow."""
+        return await operate.act_on_these(self.store, action, ids, where, reason=reason, dry_run=dry_run)
 
     async def find(self, where: JobFilter, page: Page = Page()) -> list[Job]:
         """Jobs, newest first."""

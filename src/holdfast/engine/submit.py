@@ -6,6 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.errors import (
+    Conflict,
     DuplicateJob,
     HoldfastError,
     IdempotencyMismatch,
@@ -32,12 +33,14 @@ class Receipt(NamedTuple):
     """An earlier submission with the same key made this job; nothing was added."""
 
 
-def check(specs: Sequence[JobSpec], *, max_attempts: int, at_ms: int) -> list[NewJob]:
+def check(specs: Sequence[JobSpec | Invalid], *, max_attempts: int, at_ms: int) -> list[NewJob]:
     """All of them, or `InvalidBatch` naming every one that cannot be accepted."""
     jobs: list[NewJob] = []
     faults: dict[int, Invalid] = {}
     for index, spec in enumerate(specs):
         try:
+            if isinstance(spec, Invalid):
+                raise spec
             jobs.append(submission.accept(spec, new_job_id(at_ms), max_attempts=max_attempts))
         except Invalid as fault:
             faults[index] = fault
@@ -84,6 +87,17 @@ def as_inserted(job: NewJob, receipt: Receipt) -> Job:
         idempotency_key=job.idempotency_key,
         attempt_log=None,
     )
+
+
+async def earlier(store: Store, job: NewJob, receipt: Receipt) -> Job:
+    """The job that an earlier submission with the same key made; `Conflict` when it is not there any more."""
+    found = await store.single(lambda tx: tx.get([receipt.id]))
+    if not found:
+        raise Conflict(
+            f"an earlier submission made the job {receipt.id}, which was deleted or is past its retention: "
+            f"{'use a new idempotency key' if job.idempotency_key is not None else 'try again'}"
+        )
+    return found[0]
 
 
 async def submit_all(store: Store, jobs: Sequence[NewJob], *, key_retention: Duration) -> list[Receipt]:

@@ -17,6 +17,7 @@ from holdfast.policy.text import clean
 LARGEST_PAYLOAD = 256 * 1024
 DEEPEST_PAYLOAD = 32
 MOST_PAYLOAD_KEYS = 10_000
+LONGEST_STRING = 65_536
 MOST_ATTEMPTS = 1_000
 PRIORITIES = (-1_000, 1_000)
 LARGEST_COST = 1_000_000
@@ -26,7 +27,10 @@ LONGEST_TAG = 100
 LONGEST_KEY = 255
 MOST_DELAYS = 100
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]{0,127}", re.ASCII)
+LONGEST_NAME = 128
+NAME_PATTERN = r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]*"
+
+_NAME = re.compile(NAME_PATTERN, re.ASCII)
 _KEY = re.compile(r"[\x20-\x7e]{1,255}", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _ENCODE = msgspec.json.Encoder().encode
@@ -126,7 +130,7 @@ _LATEST = 253_402_300_799_999_999  # the year 9999
 
 
 def _name(value: object, field: str) -> None:
-    if not isinstance(value, str) or not _NAME.fullmatch(value):
+    if not isinstance(value, str) or len(value) > LONGEST_NAME or not _NAME.fullmatch(value):
         raise Invalid(
             f"{field} is {_shown(value)}; it must be 1 to 128 letters, digits or _ . : / @ + -, "
             "beginning with a letter, a digit or _",
@@ -191,7 +195,10 @@ class _NotJson(Exception):
 def _walk(value: Any, depth: int, keys: list[int]) -> None:
     """Refuse what would be lost or changed on the way through JSON."""
     kind = type(value)
-    if kind is str or kind is int or kind is bool or value is None:
+    if kind is str:
+        _check_text(value)
+        return
+    if kind is int or kind is bool or value is None:
         return
     if kind is float:
         if not math.isfinite(value):
@@ -222,6 +229,14 @@ def _check_keys(value: dict[Any, Any], keys: list[int]) -> None:
     for key in value:
         if type(key) is not str:
             raise _NotJson(f"the key {_shown(key)} is not a text; JSON objects have texts as keys")
+        _check_text(key)
+
+
+def _check_text(text: str) -> None:
+    if len(text) > LONGEST_STRING:
+        raise _NotJson(f"a text has {len(text):,} characters; at most {LONGEST_STRING:,}: pass a reference instead")
+    if "\0" in text:
+        raise _NotJson("a text has the character U+0000 in it, which not all databases keep: leave it out")
 
 
 def _shown(value: object) -> str:

@@ -2,7 +2,8 @@
 
 import binascii
 import re
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import b64decode, urlsafe_b64encode
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -12,10 +13,26 @@ from msgspec import UNSET, Raw, UnsetType
 
 from holdfast.errors import Invalid, NotFound
 from holdfast.model.ids import JobId, worker_name
-from holdfast.model.job import Job, JobSpec, RetryRule, UniqueSpec
+from holdfast.model.job import Job, JobFilter, JobSpec, RetryRule, UniqueSpec
 from holdfast.model.state import Status
+from holdfast.model.step import Step, StepState
 from holdfast.model.time import Duration, Instant, in_seconds, parse_duration, rfc3339
-from holdfast.wire.types import Action, ErrorOut, JobOut, RetryShape, SubmitJob, UniqueShape
+from holdfast.wire.types import (
+    Action,
+    AttemptOut,
+    DeadFilter,
+    ErrorOut,
+    FilterShape,
+    JobDetail,
+    JobOut,
+    LineageOut,
+    RetryShape,
+    StepOut,
+    SubmitBatch,
+    SubmitBatchJob,
+    SubmitJob,
+    UniqueShape,
+)
 
 _JOB_ID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
 NULL = Raw(b"null")
@@ -27,6 +44,7 @@ class _LastError(msgspec.Struct, frozen=True):
 
 
 _ERRORS = msgspec.json.Decoder(list[_LastError])
+_ATTEMPTS = msgspec.json.Decoder(list[AttemptOut])
 
 
 def spec_of(asked: SubmitJob, *, tenant: str, idempotency_key: str | None) -> JobSpec:
@@ -87,6 +105,56 @@ def job_out(job: Job, *, actions: list[Action], lease_until: Instant | None = No
     )
 
 
+def job_detail(
+    job: Job, *, actions: list[Action], steps: Sequence[Step], lease_until: Instant | None = None
+) -> JobDetail:
+    """A job with all that is known of it."""
+    shown = job_out(job, actions=actions, lease_until=lease_until)
+    return JobDetail(
+        **{name: getattr(shown, name) for name in shown.__struct_fields__},
+        attempt_log=_ATTEMPTS.decode(job.attempt_log) if job.attempt_log else [],
+        steps=[
+            StepOut(
+                each.key,
+                "done" if each.state is StepState.DONE else "started",
+                rfc3339(each.recorded_at),
+                NULL if each.result is None else Raw(each.result),
+            )
+            for each in steps
+        ],
+        lineage=LineageOut(job.generation),
+    )
+
+
+def batch_specs(body: SubmitBatch, *, tenant: str) -> list[JobSpec | Invalid]:
+    """The jobs of a batch as the engine takes them, with a fault in the place of each that cannot be read."""
+
+    def spec(asked: SubmitBatchJob | Invalid) -> JobSpec | Invalid:
+        if isinstance(asked, Invalid):
+            return asked
+        try:
+            return spec_of(asked, tenant=tenant, idempotency_key=asked.idempotency_key)
+        except Invalid as fault:
+            return fault
+
+    return [spec(asked) for asked in body.jobs]
+
+
+def filter_of(asked: FilterShape | DeadFilter, *, tenant: str | None) -> JobFilter:
+    """Which jobs are asked for, of this tenant (None: of all)."""
+    status = asked.status if isinstance(asked, FilterShape) else "dead"
+    return JobFilter(
+        tenant=tenant,
+        status=None if status is None else Status(status),
+        queue=asked.queue,
+        type=asked.type,
+        tag=asked.tag,
+        created_after=instant(asked.created_after),
+        created_before=instant(asked.created_before),
+        error=asked.error,
+    )
+
+
 def last_error(job: Job) -> ErrorOut | None:
     """What the latest attempt that failed, failed with; without its traceback."""
     if not job.attempt_log:
@@ -100,28 +168,60 @@ def last_error(job: Job) -> ErrorOut | None:
 def job_id(text: str) -> JobId:
     """An id from a path; one that cannot be is as unknown as one that is not there."""
     if not _JOB_ID.fullmatch(text):
-        raise not_found(text)
+        raise NotFound.job(text)
     return JobId(UUID(text))
 
 
-def not_found(text: object) -> NotFound:
-    """The one answer for what is not there and for what belongs to somebody else."""
-    return NotFound(f"there is no job {str(text)[:40]!r}")
+def job_ids(texts: Sequence[str]) -> set[JobId]:
+    """Ids from a body or a query; `Invalid` for one that cannot be."""
+    for index, text in enumerate(texts):
+        if not _JOB_ID.fullmatch(text):
+            raise Invalid(f"ids[{index}] is {text[:40]!r}, which is no id of a job", pointer=f"/ids/{index}")
+    return {JobId(UUID(text)) for text in texts}
 
 
-def cursor_of(last: JobId) -> str:
-    """Where the next page begins."""
-    return urlsafe_b64encode(last.bytes).decode().rstrip("=")
+def cursor_of(last: JobId | None) -> str | None:
+    """Where the next page begins; None after the last."""
+    return None if last is None else urlsafe_b64encode(last.bytes).decode().rstrip("=")
 
 
 def read_cursor(text: str | None) -> JobId | None:
     """A cursor as a page gave it. It says only where to go on: whose jobs are seen is decided anew."""
     if text is None:
         return None
+    raw = _unpacked(text)
+    if len(raw) != 16:
+        raise _no_cursor()
+    return JobId(UUID(bytes=raw))
+
+
+def group_cursor_of(tenant: str, fingerprint: str) -> str:
+    """Where the next page of groups begins."""
+    return urlsafe_b64encode(f"{tenant} {fingerprint}".encode()).decode().rstrip("=")
+
+
+def read_group_cursor(text: str | None) -> tuple[str, str] | None:
+    """A cursor as a page of groups gave it; as with `read_cursor`, only a place in an order."""
+    if text is None:
+        return None
     try:
-        return JobId(UUID(bytes=urlsafe_b64decode(text[:64] + "=" * (-len(text) % 4))))
+        tenant, fingerprint = _unpacked(text).decode("ascii").split(" ")
+    except ValueError:
+        raise _no_cursor() from None
+    if "\0" in tenant + fingerprint:
+        raise _no_cursor()
+    return tenant, fingerprint
+
+
+def _unpacked(text: str) -> bytes:
+    try:
+        return b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (ValueError, binascii.Error):
-        raise Invalid("the cursor is none that a page gave: begin without one", pointer="/cursor") from None
+        raise _no_cursor() from None
+
+
+def _no_cursor() -> Invalid:
+    return Invalid("the cursor is none that a page gave: begin without one", pointer="/cursor")
 
 
 def instant(at: datetime | None) -> Instant | None:

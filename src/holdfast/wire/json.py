@@ -14,6 +14,12 @@ _WHERE = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
 _PARTS = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 _DECODE = msgspec.json.Decoder().decode
 
+SMALL = 1024 * 1024
+MOST_PARTS = 60_000
+"""Names, lists and objects in a body of up to `SMALL` bytes, and in a larger one."""
+MOST_PARTS_IN_BATCH = 600_000
+LONGEST_NAME_SHOWN = 100
+
 
 class Malformed(Invalid):
     """The body is not JSON, or not JSON that means one thing only."""
@@ -22,19 +28,44 @@ class Malformed(Invalid):
 
 
 def read(body: bytes, kind: type[T]) -> T:
-    """A request's body as the type its route takes; `Invalid` with a pointer to what is at fault."""
-    return convert(parse(body), kind)
+    """A request's body as the type its route takes; `Invalid` with a pointer to what is at fault.
+
+    A type that is a batch is read item by item when it is at fault, so that every item at fault can be named.
+    """
+    value = parse(body)
+    try:
+        return convert(value, kind)
+    except Invalid:
+        sort_out = getattr(kind, "sort_out", None)
+        sorted_out: T | None = None if sort_out is None else sort_out(value, _item)
+        if sorted_out is None:
+            raise
+        return sorted_out
+
+
+def _item(value: Any, kind: type[T]) -> T | Invalid:
+    try:
+        return convert(value, kind)
+    except Invalid as fault:
+        return fault
 
 
 def parse(body: bytes) -> Any:
-    """Any JSON value; refuses names that stand twice in one object, where readers would disagree."""
+    """Any JSON value; refuses names that stand twice in one object, where readers would disagree.
+
+    What takes many times as much memory once it is read as it takes to write is refused before it is read.
+    """
+    marks = _STRINGS.sub(b"", body)
+    names = marks.count(b":")
+    if names + marks.count(b"[") + marks.count(b"{") > (MOST_PARTS if len(body) <= SMALL else MOST_PARTS_IN_BATCH):
+        raise Malformed("the body has too many names, lists and objects: send less at once")
     try:
         value = _DECODE(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Malformed(f"the body is not JSON: {error}") from None
     except RecursionError:
         raise Malformed("the body is nested too deeply: at most 32 levels are allowed") from None
-    if _STRINGS.sub(b"", body).count(b":") != _names(value):
+    if names != _names(value):
         raise Malformed("a name stands twice in one object: keep one of the two")
     return value
 
@@ -53,14 +84,18 @@ def fault(error: msgspec.ValidationError) -> Invalid:
     pointer = ""
     if where := _WHERE.fullmatch(text):
         text = where[1]
-        pointer = "".join(f"/{name or index}" for name, index in _PARTS.findall(where[2]))
+        pointer = "".join(f"/{_step(name or index)}" for name, index in _PARTS.findall(where[2]))
     if unknown := re.fullmatch(r"Object contains unknown field `(.*)`", text, re.DOTALL):
-        pointer += f"/{unknown[1]}"
+        pointer += f"/{_step(unknown[1])}"
         text = "there is no such field: leave it out"
     elif missing := re.fullmatch(r"Object missing required field `(.*)`", text, re.DOTALL):
-        pointer += f"/{missing[1]}"
+        pointer += f"/{_step(missing[1])}"
         text = "this field is missing: add it"
     return Invalid(f"{pointer.removeprefix('/').replace('/', '.') or 'the body'}: {text}", pointer=pointer)
+
+
+def _step(name: str) -> str:
+    return name[:LONGEST_NAME_SHOWN].replace("~", "~0").replace("/", "~1")
 
 
 def _names(value: Any) -> int:

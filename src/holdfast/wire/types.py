@@ -1,9 +1,12 @@
 """The shapes of requests and answers that several routes share, and those of jobs. Names are those a user says."""
 
+from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
+
+from holdfast.errors import Invalid
 
 Seconds = Annotated[
     int | float | str,
@@ -19,8 +22,17 @@ Name = Annotated[
         description="1 to 128 letters, digits or _ . : / @ + -, beginning with a letter, a digit or _.",
     ),
 ]
+Tag = Annotated[str, Meta(min_length=1, max_length=100)]
+Fingerprint = Annotated[
+    str, Meta(min_length=1, max_length=64, description="Of an error: `error.fingerprint` of a job.")
+]
+Cursor = Annotated[str, Meta(min_length=1, max_length=400, description="`next_cursor` of the page before.")]
+Limit = Annotated[int, Meta(ge=1, le=200)]
 StatusName = Literal["blocked", "scheduled", "ready", "running", "retrying", "succeeded", "dead", "cancelled"]
 Action = Literal["cancel", "retry", "delete"]
+
+LARGEST_BATCH = 10_000
+MOST_IDS = 1_000
 
 
 class Request(Struct, forbid_unknown_fields=True):
@@ -61,7 +73,7 @@ class SubmitJob(Request):
     timeout: Seconds | None = None
     retry: RetryShape | None = None
     cost: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
-    tags: Annotated[list[Annotated[str, Meta(min_length=1, max_length=100)]], Meta(max_length=20)] = []
+    tags: Annotated[list[Tag], Meta(max_length=20)] = []
     unique: UniqueShape | None = None
     deadline: When | None = None
     concurrency_key: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
@@ -76,7 +88,16 @@ class SubmitBatchJob(SubmitJob):
 class SubmitBatch(Request):
     """Jobs to submit together: all, or none."""
 
-    jobs: list[SubmitBatchJob]
+    jobs: Annotated[list[SubmitBatchJob], Meta(max_length=LARGEST_BATCH)]
+
+    @classmethod
+    def sort_out(cls, value: Any, read: Callable[[Any, type[SubmitBatchJob]], SubmitBatchJob | Invalid]) -> Self | None:
+        """The batch with a fault in the place of each job that cannot be read; None if it is no batch at all."""
+        if type(value) is not dict or set(value) != {"jobs"} or type(value["jobs"]) is not list:
+            return None
+        if len(value["jobs"]) > LARGEST_BATCH:
+            return None
+        return cls([read(each, SubmitBatchJob) for each in value["jobs"]])  # type: ignore[misc]
 
 
 class ReceiptOut(Struct, frozen=True):
@@ -99,7 +120,7 @@ class ErrorOut(Struct, frozen=True):
 
     kind: str
     message: str
-    fingerprint: str
+    fingerprint: str = ""
     traceback: str | UnsetType = UNSET
 
 
@@ -148,9 +169,154 @@ class JobOut(Struct, frozen=True):
     """What may be done with it now."""
 
 
+class LogLineOut(Struct, frozen=True):
+    """What a handler wrote into the log of its job."""
+
+    at: str
+    level: str
+    message: str
+
+
+class LogsOut(Struct, frozen=True):
+    """The newest lines that an attempt logged, oldest first."""
+
+    lines: list[LogLineOut]
+    dropped: int = 0
+    """How many came before them."""
+
+
+class AttemptOut(Struct, frozen=True):
+    """An attempt that did not succeed, or that logged something."""
+
+    attempt: int
+    generation: int
+    worker: str
+    started_at: str
+    ended_at: str
+    outcome: str
+    error: ErrorOut | None = None
+    logs: LogsOut | None = None
+
+
+class StepOut(Struct, frozen=True):
+    """What a step of the job left."""
+
+    key: str
+    state: Literal["started", "done"]
+    recorded_at: str
+    result: Raw
+
+
+class LineageOut(Struct, frozen=True):
+    """Where a job comes from."""
+
+    generation: int
+    """How often it was replayed."""
+    parent_id: str | None = None
+    schedule: str | None = None
+    workflow_id: str | None = None
+
+
+class JobDetail(JobOut, frozen=True):
+    """A job and all that is known of it."""
+
+    attempt_log: list[AttemptOut]
+    """Oldest first."""
+    steps: list[StepOut]
+    lineage: LineageOut
+
+
 class JobPage(Struct, frozen=True):
-    """A page of jobs, newest first."""
+    """A page of jobs, newest first. It may hold fewer than asked for, even none: go on while there is a next_cursor."""
 
     items: list[JobOut]
     next_cursor: str | None
     """For the next page; none when this was the last."""
+
+
+class FilterShape(Request):
+    """Which jobs; what is left out matches all."""
+
+    status: StatusName | None = None
+    type: Name | None = None
+    queue: Name | None = None
+    tag: Tag | None = None
+    tenant: Name | None = None
+    created_after: When | None = None
+    created_before: When | None = None
+    error: Fingerprint | None = None
+
+
+class DeadFilter(Request):
+    """Which dead letters; what is left out matches all."""
+
+    type: Name | None = None
+    queue: Name | None = None
+    tag: Tag | None = None
+    tenant: Name | None = None
+    created_after: When | None = None
+    created_before: When | None = None
+    error: Fingerprint | None = None
+
+
+class BulkRequest(Request):
+    """All jobs that match, in several requests if they are many: repeat with `next_cursor` as `cursor`."""
+
+    filter: FilterShape = field(default_factory=FilterShape)
+    all: bool = False
+    """Must be said when the filter is empty."""
+    dry_run: bool = False
+    """Only tell how many match."""
+    cursor: Cursor | None = None
+
+
+class BulkCancel(BulkRequest):
+    """Which jobs to cancel, and why."""
+
+    reason: Annotated[str, Meta(max_length=500)] = ""
+
+
+class ReplayRequest(Request):
+    """Dead letters to run again: by their ids, or all that match."""
+
+    ids: Annotated[list[str], Meta(min_length=1, max_length=MOST_IDS)] | None = None
+    filter: DeadFilter | None = None
+    all: bool = False
+    dry_run: bool = False
+    cursor: Cursor | None = None
+
+
+class BulkOut(Struct, frozen=True):
+    """What became of an action on many jobs."""
+
+    matched: int
+    """How many were found in a state that allows it."""
+    changed: int
+    """How many of them this request changed; others were quicker with the rest."""
+    dry_run: bool
+    next_cursor: str | None
+    """There are more: repeat the request with this as `cursor`."""
+
+
+class GroupOut(Struct, frozen=True):
+    """Dead letters of one tenant with the same error."""
+
+    tenant: str
+    fingerprint: str
+    count: int
+    more: bool
+    """There are more than were counted."""
+    first_at: str
+    """When the one submitted first died, and below the one submitted last."""
+    last_at: str
+    error: ErrorOut | None
+    newest: JobOut
+
+
+class DeadPage(Struct, frozen=True):
+    """A page of dead letters, newest first, or of groups of them if these were asked for."""
+
+    items: list[JobOut] | UnsetType = UNSET
+    groups: list[GroupOut] | UnsetType = UNSET
+    """In the order of tenant and error from page to page; within a page the latest first."""
+    next_cursor: str | None = None

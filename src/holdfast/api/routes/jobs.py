@@ -6,23 +6,28 @@ from msgspec import Meta
 
 from holdfast.api.http import Answer, Stream
 from holdfast.api.table import BATCH_LIMIT, Call, Route
-from holdfast.errors import Invalid, InvalidBatch
+from holdfast.engine.operate import Bulk
 from holdfast.model.access import Scope
-from holdfast.model.job import Job, JobFilter, Page
-from holdfast.model.state import Status
+from holdfast.model.ids import JobId
+from holdfast.model.job import Job, Page
 from holdfast.model.time import rfc3339
 from holdfast.policy.access import acting_tenant, seen_tenant
-from holdfast.policy.lifecycle import actions
+from holdfast.policy.actions import reach
+from holdfast.policy.lifecycle import Action, actions
 from holdfast.wire import codec
 from holdfast.wire.types import (
     BatchOut,
+    BulkCancel,
+    BulkOut,
+    BulkRequest,
+    Cursor,
+    FilterShape,
+    JobDetail,
     JobOut,
     JobPage,
-    Name,
-    Query,
+    Limit,
     ReceiptOut,
     Request,
-    StatusName,
     SubmitBatch,
     SubmitJob,
 )
@@ -32,15 +37,11 @@ TENANT = {"Holdfast-Tenant": "For administrators: act for this tenant."}
 REPLAYED = {"Idempotent-Replayed": "`true`: an earlier request with this key made the job."}
 
 
-class JobQuery(Query):
+class JobQuery(FilterShape):
     """Which jobs, and where to go on."""
 
-    status: StatusName | None = None
-    type: Name | None = None
-    queue: Name | None = None
-    tenant: Name | None = None
-    cursor: Annotated[str, Meta(max_length=64)] | None = None
-    limit: Annotated[int, Meta(ge=1, le=200)] = 50
+    cursor: Cursor | None = None
+    limit: Limit = 50
 
 
 class CancelRequest(Request):
@@ -58,51 +59,48 @@ async def submit_job(call: Call[SubmitJob, None]) -> Answer | Stream:
 
 async def submit_batch(call: Call[SubmitBatch, None]) -> Answer | Stream:
     """Submit many jobs: all, or none and a list of every one at fault."""
-    tenant = tenant_of(call)
-    specs, faults = [], {}
-    for index, asked in enumerate(call.body.jobs):
-        try:
-            specs.append(codec.spec_of(asked, tenant=tenant, idempotency_key=asked.idempotency_key))
-        except Invalid as fault:
-            faults[index] = fault
-    if faults:
-        raise InvalidBatch(faults)
-    receipts = await call.service.engine.submit_many(specs)
+    receipts = await call.service.engine.submit_many(codec.batch_specs(call.body, tenant=tenant_of(call)))
     return Answer(BatchOut([ReceiptOut(str(r.id), rfc3339(r.created_at), r.repeated) for r in receipts]), 201)
 
 
 async def list_jobs(call: Call[None, JobQuery]) -> Answer | Stream:
     """Jobs, newest first, page by page."""
-    asked = call.query
-    where = JobFilter(
-        tenant=seen_tenant(call.caller, asked.tenant),
-        status=None if asked.status is None else Status(asked.status),
-        queue=asked.queue,
-        type=asked.type,
-    )
-    jobs = await call.service.engine.find(where, Page(asked.limit, codec.read_cursor(asked.cursor)))
-    following = codec.cursor_of(jobs[-1].id) if len(jobs) == asked.limit else None
-    return Answer(JobPage([shown(job) for job in jobs], following))
+    where = codec.filter_of(call.query, tenant=seen_tenant(call.caller, call.query.tenant))
+    found = await call.service.engine.page(where, Page(call.query.limit, codec.read_cursor(call.query.cursor)))
+    return Answer(JobPage([shown(job) for job in found.jobs], codec.cursor_of(found.rest)))
 
 
 async def get_job(call: Call[None, None]) -> Answer | Stream:
-    """One job."""
-    return Answer(shown(await own_job(call)))
+    """One job and all that is known of it."""
+    return await detailed(call, codec.job_id(call.path["id"]))
 
 
 async def cancel_job(call: Call[CancelRequest, None]) -> Answer | Stream:
     """Cancel a job, also one that runs."""
-    job = await own_job(call)
-    reason = call.body.reason or f"by {call.caller.name}"
-    await call.service.engine.cancel([job.id], reason=reason)
-    return Answer(shown(await own_job(call)))
+    await act(call, "cancel", reason=call.body.reason)
+    return await detailed(call, codec.job_id(call.path["id"]))
 
 
 async def retry_job(call: Call[None, None]) -> Answer | Stream:
     """Have a job run now: a dead or cancelled one anew, a waiting one ahead of its time."""
-    job = await own_job(call)
-    await call.service.engine.retry([job.id])
-    return Answer(shown(await own_job(call)))
+    await act(call, "retry")
+    return await detailed(call, codec.job_id(call.path["id"]))
+
+
+async def delete_job(call: Call[None, None]) -> Answer | Stream:
+    """Delete a job and what it recorded. Its idempotency key stays taken for its term."""
+    await act(call, "delete")
+    return Answer(None, 204)
+
+
+async def cancel_jobs(call: Call[BulkCancel, None]) -> Answer | Stream:
+    """Cancel all that match and are not finished."""
+    return await act_on_all(call, "cancel", reason=call.body.reason)
+
+
+async def retry_jobs(call: Call[BulkRequest, None]) -> Answer | Stream:
+    """Run all that match; without a status in the filter, the dead ones."""
+    return await act_on_all(call, "retry")
 
 
 def tenant_of(call: Call[Any, Any]) -> str:
@@ -110,13 +108,40 @@ def tenant_of(call: Call[Any, Any]) -> str:
     return acting_tenant(call.caller, call.request.header("holdfast-tenant"))
 
 
-async def own_job(call: Call[Any, Any]) -> Job:
-    """The job that a path names; a foreign one is as unknown as one that never was."""
-    wanted = codec.job_id(call.path["id"])
-    found = await call.service.engine.get(wanted)
-    if not call.caller.is_admin and found.tenant != call.caller.tenant:
-        raise codec.not_found(wanted)
-    return found
+async def act(call: Call[Any, Any], action: Action, *, reason: str = "") -> None:
+    """Do it to the job that the path names."""
+    await call.service.engine.act(
+        action,
+        codec.job_id(call.path["id"]),
+        tenant=seen_tenant(call.caller, None),
+        reason=reason or f"by {call.caller.name}",
+    )
+
+
+async def act_on_all(call: Call[Any, Any], action: Action, *, reason: str = "") -> Answer | Stream:
+    """Do it to all jobs that the body's filter finds."""
+    asked: BulkRequest = call.body
+    where = codec.filter_of(asked.filter, tenant=seen_tenant(call.caller, asked.filter.tenant))
+    done = await call.service.engine.act_on_all(
+        action,
+        reach(where, action, everything=asked.all),
+        before=codec.read_cursor(asked.cursor),
+        reason=reason or f"by {call.caller.name}",
+        dry_run=asked.dry_run,
+    )
+    return Answer(bulk_out(done, dry_run=asked.dry_run))
+
+
+def bulk_out(done: Bulk, *, dry_run: bool) -> BulkOut:
+    """What became of an action on many jobs, as it is answered."""
+    return BulkOut(done.matched, done.changed, dry_run, codec.cursor_of(done.rest))
+
+
+async def detailed(call: Call[Any, Any], job_id: JobId) -> Answer:
+    """A job with all that is known of it; a foreign one is as unknown as one that never was."""
+    found = await call.service.engine.detail(job_id, tenant=seen_tenant(call.caller, None))
+    allowed = actions(found.job.status)
+    return Answer(codec.job_detail(found.job, actions=allowed, steps=found.steps, lease_until=found.lease_until))
 
 
 def shown(job: Job) -> JobOut:
@@ -133,13 +158,27 @@ ROUTES = (
         "POST", "/v1/jobs/batch", Scope.SUBMIT, submit_batch, "Submit up to 10,000 jobs: all, or none", {201: BatchOut},
         SubmitBatch, body_limit=BATCH_LIMIT, headers=TENANT, refusals=(409,),
     ),
-    Route("GET", "/v1/jobs", Scope.READ, list_jobs, "Jobs, newest first", {200: JobPage}, query=JobQuery),
-    Route("GET", "/v1/jobs/{id}", Scope.READ, get_job, "One job", {200: JobOut}),
     Route(
-        "POST", "/v1/jobs/{id}/cancel", Scope.CANCEL, cancel_job, "Cancel a job, also one that runs", {200: JobOut},
+        "GET", "/v1/jobs", Scope.READ, list_jobs, "Jobs, newest first; a page may be short: go on by next_cursor",
+        {200: JobPage}, query=JobQuery,
+    ),
+    Route(
+        "POST", "/v1/jobs/cancel", Scope.CANCEL, cancel_jobs, "Cancel all that match", {200: BulkOut}, BulkCancel
+    ),
+    Route(
+        "POST", "/v1/jobs/retry", Scope.CANCEL, retry_jobs, "Run all that match; if no status is given, the dead ones",
+        {200: BulkOut}, BulkRequest,
+    ),
+    Route("GET", "/v1/jobs/{id}", Scope.READ, get_job, "One job and all that is known of it", {200: JobDetail}),
+    Route(
+        "DELETE", "/v1/jobs/{id}", Scope.CANCEL, delete_job,
+        "Delete a job that does not run; its idempotency key stays taken for its term", {204: None}, refusals=(409,),
+    ),
+    Route(
+        "POST", "/v1/jobs/{id}/cancel", Scope.CANCEL, cancel_job, "Cancel a job, also one that runs", {200: JobDetail},
         CancelRequest, refusals=(409,),
     ),
     Route(
-        "POST", "/v1/jobs/{id}/retry", Scope.CANCEL, retry_job, "Have a job run now", {200: JobOut}, refusals=(409,)
+        "POST", "/v1/jobs/{id}/retry", Scope.CANCEL, retry_job, "Have a job run now", {200: JobDetail}, refusals=(409,)
     ),
 )  # fmt: skip
