@@ -1,6 +1,8 @@
 """Builds the parts from settings: the one module that names concrete adapters."""
 
 import asyncio
+import time
+from collections.abc import Callable
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,7 +69,14 @@ async def open_engine(settings: Settings, *, migrate: bool = False, emit: Emit =
         raise
 
 
-def build_api(settings: Settings, engine: Engine, *, admin_key: str | None = None, demo: bool = False) -> "Api":
+def build_api(
+    settings: Settings,
+    engine: Engine,
+    *,
+    admin_key: str | None = None,
+    demo: bool = False,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> "Api":
     """The HTTP service on an engine; a key that is too weak, or cannot be read, is `Misconfigured`."""
     from holdfast import __version__
     from holdfast.api.app import Api
@@ -92,12 +101,12 @@ def build_api(settings: Settings, engine: Engine, *, admin_key: str | None = Non
     gate = Gate(
         engine.access.keyring,
         Tokens(
-            SigningKeys(settings.jwt_secret, settings.jwt_previous_secret, tuple(files)),
+            SigningKeys(settings.jwt_secret, settings.jwt_previous_secret, tuple(files), monotonic=monotonic),
             Audience(settings.jwt_issuer, settings.jwt_audience),
         ),
         admin=None if key is None else AdminKey(key),
         addresses=Addresses(settings.trusted_proxies),
-        attempts=Attempts(),
+        attempts=Attempts(monotonic=monotonic),
     )
     routes = Routes(route for route in ALL if demo or not route.demo)
     rules = ServiceRules(version=__version__, demo=demo, trusted_proxies=settings.trusted_proxies)

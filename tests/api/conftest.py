@@ -7,11 +7,14 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 import httpx2
+import pytest
 import pytest_asyncio
 
 from holdfast.api.server import bind, serve
 from holdfast.compose import build_api, open_engine
 from holdfast.config import Settings
+from holdfast.engine.access import Access
+from holdfast.model.access import Scope
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -31,6 +34,11 @@ class Served:
         self.url = url or "http://holdfast.test"
         self._stack = stack
         self._listens = url is not None
+
+    async def key(self, tenant: str = "acme", *scopes: str, **options: Any) -> str:
+        """The token of a new key of this tenant, with these scopes (submit, read and cancel)."""
+        wanted = frozenset(Scope(each) for each in scopes or ("submit", "read", "cancel"))
+        return (await self.engine.access.create_key(tenant, "of a test", wanted, **options))[1]
 
     async def client(
         self, key: str | None = ADMIN, *, address: str = "127.0.0.1", **headers: str
@@ -62,6 +70,34 @@ async def served(settings: Settings, engine: Engine) -> AsyncIterator[Served]:
     """A node without a socket: answers come whole, so streams want `live`."""
     async with AsyncExitStack() as stack:
         yield Served(build_api(settings, engine), engine, stack)
+
+
+class Ticker:
+    """A monotonic clock that stands still until a test moves it."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def ticker() -> Ticker:
+    return Ticker()
+
+
+@pytest_asyncio.fixture
+async def ticking(settings: Settings, ticker: Ticker) -> AsyncIterator[Served]:
+    """Another node on the same database, on which time passes only when a test says so."""
+    engine = await open_engine(settings)
+    engine.access = Access(engine.store, monotonic=ticker)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(engine.aclose)
+        yield Served(build_api(settings, engine, monotonic=ticker), engine, stack)
 
 
 @pytest_asyncio.fixture
