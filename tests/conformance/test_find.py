@@ -1,0 +1,205 @@
+"""Looking for jobs with a bounded amount of work, deleting them, and dead letters in groups."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from holdfast.model.job import Held, JobFilter, Page
+from holdfast.model.state import Status
+from holdfast.model.step import Step, StepState
+from holdfast.model.time import seconds
+from holdfast.store import sql_find
+from tests.support.builders import (
+    a_job,
+    a_move,
+    enter,
+    hold,
+    lane_of,
+    move,
+    put,
+    read_all,
+    running,
+    some_jobs,
+    take,
+)
+
+ENDS = (Status.SUCCEEDED, Status.DEAD, Status.CANCELLED)
+TENANTS, QUEUES, TYPES, TAGS = ("acme", "umbrella", "Acme"), ("mail", "images"), ("send", "resize"), ("a", ",", 'q"')
+
+
+async def spread(store, n=60):
+    """Jobs of many kinds in every state, by id."""
+    jobs = [
+        a_job(
+            queue=QUEUES[number % 2],
+            tenant=TENANTS[number % 3],
+            type=TYPES[number % 4 // 2],
+            tags=TAGS[: number % 4],
+            delay=seconds(99) if number % 5 == 0 else None,
+        )
+        for number in range(n)
+    ]
+    await put(store, *jobs)
+    held = await take(store, await enter(store), *{lane_of(job) for job in jobs[: n // 2]}, limit=n // 2)
+    held.sort(key=lambda job: job.id)
+    await move(
+        store,
+        *(
+            a_move(job, ENDS[number % 4], fingerprint=f"e{number % 3}" if ENDS[number % 4] is Status.DEAD else None)
+            for number, job in enumerate(held)
+            if number % 4 < 3
+        ),
+    )
+    return {job.id: job for job in await read_all(store, [job.id for job in jobs])}
+
+
+def fits(job, where):
+    plain = all(getattr(job, name) == where[name] for name in ("tenant", "queue", "type", "status") if name in where)
+    tagged = "tag" not in where or (job.tags is not None and where["tag"] in sql_find._TAGS.decode(job.tags))
+    return plain and tagged and ("error" not in where or job.fingerprint == where["error"])
+
+
+async def walk(store, page, most, **where):
+    """All parts, one after the other; how many there were."""
+    found, before, parts = [], None, 0
+    while True:
+        part = await store.read(lambda tx, before=before: tx.seek(JobFilter(**where), Page(page, before), most=most))
+        assert len(part.jobs) <= page
+        assert part.rest is None or before is None or part.rest < before, "it comes to an end"
+        found += [job.id for job in part.jobs]
+        before, parts = part.rest, parts + 1
+        if before is None:
+            return found, parts
+
+
+CASES = [
+    {},
+    *({"status": status} for status in Status),
+    {"tenant": "acme"},
+    {"tenant": "nobody"},
+    {"tenant": "umbrella", "status": Status.READY},
+    {"tenant": "Acme", "status": Status.SCHEDULED, "type": "send"},
+    {"queue": "mail", "type": "resize"},
+    {"tag": ","},
+    {"tag": 'q"', "tenant": "acme"},
+    {"tag": "b"},
+    {"error": "e1"},
+    {"error": "e1", "tenant": "acme"},
+    {"error": "e1", "tenant": "acme", "queue": "mail"},
+    {"error": "e1", "status": Status.READY},
+]
+
+
+@pytest.mark.parametrize("few", [0, 5_000], ids=["walked", "gathered"])
+async def test_short_looks_find_together_what_one_long_look_finds(store, few, monkeypatch):
+    """T22: whatever the filter, the page, and how many rows a look may read."""
+    monkeypatch.setattr(sql_find, "FEW", few)
+    monkeypatch.setattr("holdfast.store.mysql.tx.FEW", few)
+    jobs = await spread(store)
+    for where in CASES:
+        expected = sorted((job_id for job_id, job in jobs.items() if fits(job, where)), reverse=True)
+        for page, most in ((1_000, 1_000), (3, 7), (7, 3), (1, 1)):
+            found, _ = await walk(store, page, most, **where)
+            assert found == expected, (where, page, most)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+async def test_any_page_of_any_filter_goes_on_without_gap_or_repeat(shelf, data):
+    """T21"""
+    store, jobs = shelf
+    where = {}
+    for name, values in (("tenant", TENANTS), ("queue", QUEUES), ("type", TYPES), ("tag", TAGS), ("status", Status)):
+        if data.draw(st.booleans(), label=name):
+            where[name] = data.draw(st.sampled_from(list(values)), label=name)
+    page, most = data.draw(st.integers(1, 20), label="page"), data.draw(st.integers(1, 40), label="most")
+    found, _ = await walk(store, page, most, **where)
+    assert found == sorted((job_id for job_id, job in jobs.items() if fits(job, where)), reverse=True)
+
+
+@pytest.fixture
+async def shelf(store):
+    return store, await spread(store)
+
+
+async def test_a_look_ends_after_so_many_rows_though_it_found_nothing(store):
+    await put(store, a_job(type="rare"), *some_jobs(40))
+    part = await store.read(lambda tx: tx.seek(JobFilter(type="rare"), Page(10), most=15))
+    assert part.jobs == []
+    assert part.rest is not None
+    found, parts = await walk(store, 10, 15, type="rare")
+    assert (len(found), parts) == (1, 3)
+
+
+async def test_times_are_compared_exactly(store):
+    """An id has a time in it, but only almost that of the row."""
+    ids = [(await put(store, a_job()))[0].id for _ in range(5)]
+    jobs = await read_all(store, ids)
+    at = jobs[2].created_at
+    found, _ = await walk(store, 10, 100, created_after=at)
+    assert set(found) == {job.id for job in jobs if job.created_at > at}
+    found, _ = await walk(store, 10, 100, created_before=at, tenant="acme")
+    assert set(found) == {job.id for job in jobs if job.created_at < at}
+
+
+async def test_only_what_still_is_as_it_was_read_is_removed(store):
+    jobs = await spread(store, 20)
+    (held,) = await hold(store, await enter(store), queue="busy")
+    (waiting,) = await read_all(store, [(await put(store, a_job(queue="busy")))[0].id])
+    await take(store, await enter(store), lane_of(waiting))
+    assert await store.run(lambda tx: tx.remove([waiting])) == set()
+    unheld = [job for job in jobs.values() if job.status is not Status.RUNNING]
+    assert await store.run(lambda tx: tx.remove(unheld)) == {job.id for job in unheld}
+    assert await store.run(lambda tx: tx.remove(unheld)) == set()
+    left = {job.id for job in await store.read(lambda tx: tx.find(JobFilter(), Page(100)))}
+    assert left == {held.id, waiting.id, *jobs} - {job.id for job in unheld}
+
+
+async def test_what_a_removed_job_recorded_goes_with_it(store):
+    job, other = await running(store), await running(store)
+    recorded = Step("charge", StepState.DONE, b"1")
+    for each in (job, other):
+        await store.run(lambda tx, each=each: tx.record_step(Held(each.id, each.fence, each.worker), recorded))
+    await move(store, a_move(job, Status.SUCCEEDED))
+    (done,) = await read_all(store, [job.id])
+    await store.run(lambda tx: tx.remove([done]))
+    assert await store.single(lambda tx: tx.steps(job.id)) == []
+    assert len(await store.single(lambda tx: tx.steps(other.id))) == 1
+
+
+async def test_dead_letters_are_grouped_by_tenant_and_error(store):
+    """S20"""
+    worker = await enter(store)
+    kinds = [("acme", "e1"), ("acme", "e2"), ("umbrella", "e1"), ("Acme", "e9"), ("acme", "e1"), ("acme", "e1")]
+    dead = []
+    for tenant, error in kinds:
+        (job,) = await hold(store, worker, tenant=tenant)
+        await move(store, a_move(job, Status.DEAD, fingerprint=error))
+        dead.append(job.id)
+
+    async def groups(tenant=None, after=None, limit=100, most=100):
+        return await store.read(lambda tx: tx.dead_groups(tenant, after, limit=limit, most=most))
+
+    found = await groups()
+    assert [(group.tenant, group.error, group.jobs) for group in found] == [
+        ("Acme", "e9", 1), ("acme", "e1", 3), ("acme", "e2", 1), ("umbrella", "e1", 1),
+    ]  # fmt: skip
+    assert (found[1].oldest, found[1].newest) == (dead[0], dead[5])
+    assert [(group.tenant, group.error) for group in await groups("acme")] == [("acme", "e1"), ("acme", "e2")]
+    assert await groups("acm") == await groups("acme2") == []
+    assert [group.jobs for group in await groups("acme", most=2)] == [2, 1]
+    assert [group.error for group in await groups("acme", limit=1)] == ["e1"]
+    assert [group.error for group in await groups("acme", after=("acme", "e1"))] == ["e2"]
+    assert [group.error for group in await groups("acme", after=("umbrella", "e0"))] == ["e1", "e2"], "only its own"
+    after, walked = None, []
+    while page := await groups(after=after, limit=1):
+        walked += page
+        after = (page[-1].tenant, page[-1].error)
+    assert walked == found
+
+
+async def test_a_lease_is_told_of_a_worker_that_is_registered(store):
+    worker = await enter(store)
+    (row,) = await store.single(lambda tx: tx.workers())
+    assert await store.single(lambda tx: tx.lease_until(worker)) == row.expires_at
+    assert await store.single(lambda tx: tx.lease_until(12345)) is None
