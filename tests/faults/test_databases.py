@@ -232,16 +232,18 @@ async def test_a_node_whose_connections_went_silent_stops_before_others_take_ove
 async def test_who_falls_silent_in_a_transaction_keeps_its_jobs_from_others_for_seconds_only(store, database_url):
     """F11: a connection goes dead in a transaction; its lock on the worker would keep the reaper away for hours."""
     other = await open_store(database_url)
-    worker = await enter(store, lease=seconds(1))
+    worker = await enter(store, lease=seconds(3))
     (job,) = await hold(store, worker)
-    silence = asyncio.Event()
+    locked, silence = asyncio.Event(), asyncio.Event()
 
     async def lock(tx):
         await tx.claim(worker, [share()], 1, None)
         await tx.depart(worker)  # PostgreSQL locks it to claim, MySQL to see what it holds
+        locked.set()
         await silence.wait()
 
     silent = asyncio.create_task(store.run(lock))
+    await locked.wait()
 
     async def reaped():
         return await reap_once(other)
