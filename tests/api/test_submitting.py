@@ -1,14 +1,18 @@
 """`POST /v1/jobs` and `/v1/jobs/batch`: what is answered, and what is refused how."""
 
 import asyncio
+import contextlib
 import json
+import tracemalloc
 
 import msgspec
 import pytest
 
+from holdfast.errors import Invalid
 from holdfast.model.job import JobFilter, Page
 from holdfast.policy import submission
 from holdfast.wire import types
+from holdfast.wire.json import read
 from tests.api.conftest import problem
 from tests.api.people import person
 
@@ -205,6 +209,7 @@ BOMBS = {
     "depth 100,000 of objects": b'{"type": "send", "payload": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_000 + b"}",
     "many keys": b'{"type": "send", "payload": {' + b",".join(b'"%d":0' % n for n in range(90_000)) + b"}}",
     "many lists": b'{"type": "send", "payload": [' + b",".join([b"[]"] * 300_000) + b"]}",
+    "many texts": b'{"type": "send", "payload": [' + b",".join([b'"ab"'] * 200_000) + b"]}",
     "bad UTF-8": b'{"type": "send", "payload": "\xff\xfe"}',
     "a mark of byte order": b'\xef\xbb\xbf{"type": "send"}',
     "UTF-16": '{"type": "send"}'.encode("utf-16"),
@@ -291,3 +296,16 @@ def test_the_description_has_the_bounds_of_the_rules():
         assert bounds(name)["pattern"] == f"^{submission.NAME_PATTERN}$"
     retry = msgspec.json.schema_components([types.RetryShape])[1]["RetryShape"]["properties"]
     assert retry["delays"]["maxItems"] == submission.MOST_DELAYS
+
+
+@pytest.mark.parametrize("what", BOMBS)
+def test_a_bomb_takes_little_memory(what):
+    """F35: what is refused is refused before it grows."""
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(Invalid):
+            read(BOMBS[what], types.SubmitJob)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 10 * 1024 * 1024

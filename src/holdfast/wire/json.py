@@ -18,6 +18,7 @@ SMALL = 1024 * 1024
 MOST_PARTS = 60_000
 """Names, lists and objects in a body of up to `SMALL` bytes, and in a larger one."""
 MOST_PARTS_IN_BATCH = 600_000
+MOST_QUOTES = 200_000
 LONGEST_NAME_SHOWN = 100
 
 
@@ -55,19 +56,24 @@ def parse(body: bytes) -> Any:
 
     What takes many times as much memory once it is read as it takes to write is refused before it is read.
     """
-    marks = _STRINGS.sub(b"", body)
-    names = marks.count(b":")
-    if names + marks.count(b"[") + marks.count(b"{") > (MOST_PARTS if len(body) <= SMALL else MOST_PARTS_IN_BATCH):
+    most = MOST_PARTS if len(body) <= SMALL else MOST_PARTS_IN_BATCH
+    if _parts(body) > most and _parts(body) - sum(_parts(text[0]) for text in _STRINGS.finditer(body)) > most:
         raise Malformed("the body has too many names, lists and objects: send less at once")
+    if len(body) <= SMALL and body.count(b'"') > MOST_QUOTES:
+        raise Malformed("the body has too many texts: send less at once")
     try:
         value = _DECODE(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Malformed(f"the body is not JSON: {error}") from None
     except RecursionError:
         raise Malformed("the body is nested too deeply: at most 32 levels are allowed") from None
-    if names != _names(value):
+    if _STRINGS.sub(b"", body).count(b":") != _names(value):
         raise Malformed("a name stands twice in one object: keep one of the two")
     return value
+
+
+def _parts(text: bytes) -> int:
+    return text.count(b":") + text.count(b"[") + text.count(b"{")
 
 
 def convert(value: Any, kind: type[T], *, strict: bool = True) -> T:
