@@ -3,6 +3,7 @@
 import asyncio
 from typing import NamedTuple
 
+from holdfast.engine import analytics
 from holdfast.engine import reap as reaping
 from holdfast.engine.dice import Dice, throw
 from holdfast.engine.loops import Pause, every
@@ -18,6 +19,7 @@ PROMOTE_AT_MOST = 0.5
 ORPHANS_EVERY = 30.0
 PRUNE_EVERY = 30.0
 TEND_EVERY = 3.0
+FOLD_EVERY = 2.0
 
 _PROMOTED_AT_ONCE = 1_000
 _PRUNED_AT_ONCE = 1_000
@@ -56,13 +58,18 @@ async def keep_house(store: Store, rules: Rules, *, stop: asyncio.Event, emit: E
 
     async def prune() -> float:
         gone = await store.run(lambda tx: tx.prune(rules.retention, _PRUNED_AT_ONCE))
+        gone += await analytics.prune(store, _PRUNED_AT_ONCE)
         return 0.05 if gone >= _PRUNED_AT_ONCE else PRUNE_EVERY
+
+    async def fold() -> float:
+        return 0 if await analytics.fold(store) else FOLD_EVERY
 
     async def tend() -> float:
         await store.tend(rules.retention)
         return TEND_EVERY
 
     loops: dict[str, Pause] = {"reap": reap, "promote": promote, "orphans": adopt, "prune": prune, "tend": tend}
+    loops["fold"] = fold
     async with asyncio.TaskGroup() as group:
         for name, once in loops.items():
             group.create_task(every(name, once, stop=stop, emit=emit), name=f"holdfast {name}")

@@ -79,6 +79,8 @@ class Body(Struct, omit_defaults=True):
     g: list[Group] = []
     """Of attempts that ended always; of other changes only where they are not listed."""
     w: list[WorkerChange] = []
+    new: bool = False
+    """Whether the jobs were submitted by it."""
 
     def groups(self) -> Sequence[Group]:
         """All that changed, counted."""
@@ -118,11 +120,13 @@ def of_new(jobs: Sequence[NewJob], waiting: Sequence[bool]) -> bytes:
                 c=[
                     Change(job.id, job.tenant, job.queue, job.type, _SCHEDULED if later else _READY, 0, 0)
                     for job, later in zip(jobs, waiting, strict=True)
-                ]
+                ],
+                new=True,
             )
         )
     return _counted(
-        [(j.tenant, j.queue, j.type, _SCHEDULED if later else _READY) for j, later in zip(jobs, waiting, strict=True)]
+        [(j.tenant, j.queue, j.type, _SCHEDULED if later else _READY) for j, later in zip(jobs, waiting, strict=True)],
+        new=True,
     )
 
 
@@ -176,8 +180,8 @@ def of_workers(changes: Iterable[WorkerChange]) -> bytes:
     return _ENCODE(Body(w=list(changes)))
 
 
-def _counted(kinds: Sequence[tuple[str, str, str, int]]) -> bytes:
-    return _ENCODE(Body(g=[Group(*kind, jobs) for kind, jobs in Counter(kinds).items()]))
+def _counted(kinds: Sequence[tuple[str, str, str, int]], *, new: bool = False) -> bytes:
+    return _ENCODE(Body(g=[Group(*kind, jobs) for kind, jobs in Counter(kinds).items()], new=new))
 
 
 def _change(move: Transition) -> Change:

@@ -5,9 +5,10 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from holdfast.model.feed import Entry, read
-from holdfast.model.time import Instant
+from holdfast.model.state import STATUS_OF_CODE
+from holdfast.model.time import Duration, Instant
 from holdfast.store.codec import Row
-from holdfast.store.port import Kept
+from holdfast.store.port import Folds, Kept, Rollup, Standing
 
 
 class SqlFeed(ABC):
@@ -36,7 +37,86 @@ class SqlFeed(ABC):
     async def feed_kept(self) -> Kept:
         """See the port."""
         pruned, last = (await self.rows("feed_kept"))[0]
-        return Kept(pruned, last or 0)
+        return Kept(pruned or 0, max(last or 0, pruned or 0))
+
+    async def folds(self) -> Folds:
+        """See the port."""
+        found = await self.rows("folds")
+        return folds_of(found[0]) if found else Folds(0, b"[]", 0, Instant(0))
+
+    async def lock_folds(self) -> Folds | None:
+        """See the port."""
+        found = await self.rows("lock_folds")
+        if not found and not await self.rows("folds"):
+            await self.count("begin_folds")
+            found = await self.rows("lock_folds")
+        return folds_of(found[0]) if found else None
+
+    async def save_folds(self, folds: Folds) -> None:
+        """See the port."""
+        await self.count("save_folds", **folds._asdict())
+
+    async def prune_feed(self, upto: int, keep: Duration, limit: int) -> int | None:
+        """See the port."""
+        last: int | None = (await self.rows("old_feed", upto=upto, keep=keep, limit=limit))[0][0]
+        if last is not None:
+            await self.count("prune_feed", last=last)
+        return last
+
+    async def rollups(self, span: Duration, tenant: str, since: Instant, before: Instant) -> list[Rollup]:
+        """See the port."""
+        asked = {"span": _seconds(span), "tenant": tenant, "since": since, "before": before}
+        return [rollup_of(row) for row in await self.rows("rollups", **asked)]
+
+    async def rollups_at(self, span: Duration, at: Instant) -> list[Rollup]:
+        """See the port."""
+        return [rollup_of(row) for row in await self.rows("rollups_at", span=_seconds(span), at=at)]
+
+    async def save_rollups(self, span: Duration, rollups: Sequence[Rollup]) -> None:
+        """See the port."""
+        if rollups:
+            await self.put_rollups(_seconds(span), rollups)
+
+    async def prune_rollups(self, span: Duration, before: Instant, limit: int) -> int:
+        """See the port."""
+        return await self.count("prune_rollups", span=_seconds(span), before=before, limit=limit)
+
+    async def census(self) -> list[Standing]:
+        """See the port."""
+        return [standing_of(row) for row in await self.rows("census")]
+
+    async def dead_census(self) -> list[Standing]:
+        """See the port."""
+        return [standing_of(row) for row in await self.rows("dead_census")]
+
+    @abstractmethod
+    async def put_rollups(self, span: int, rollups: Sequence[Rollup]) -> None:
+        """Insert or replace these; the span in seconds."""
+
+
+def folds_of(row: Row) -> Folds:
+    """How far the feed was folded."""
+    seq, holes, pruned, hours = row
+    return Folds(seq, _bytes(holes), pruned, Instant(hours))
+
+
+def rollup_of(row: Row) -> Rollup:
+    """Stored figures."""
+    return Rollup._make([*row[:10], _bytes(row[10]), _bytes(row[11])])
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else text
+
+
+def standing_of(row: Row) -> Standing:
+    """A row of a census."""
+    tenant, queue, job_type, status, jobs, since = row
+    return Standing(tenant, queue, job_type, STATUS_OF_CODE[status], jobs, since)
+
+
+def _seconds(span: Duration) -> int:
+    return span // 1_000_000
 
 
 def entry_of(row: Row) -> Entry:

@@ -6,4 +6,45 @@ SELECT seq, at, body FROM holdfast_feed WHERE seq > :seq ORDER BY seq LIMIT :lim
 
 -- name: feed_kept
 -- Rides the primary keys: a look at the last row.
-SELECT pruned, (SELECT max(seq) FROM holdfast_feed) FROM holdfast_folded;
+SELECT (SELECT pruned FROM holdfast_folded), (SELECT max(seq) FROM holdfast_feed);
+
+-- name: folds
+SELECT seq, holes, pruned, hours FROM holdfast_folded;
+
+-- name: lock_folds
+-- Rides the primary key. Whoever comes second passes by.
+SELECT seq, holes, pruned, hours FROM holdfast_folded WHERE one = 1 FOR UPDATE SKIP LOCKED;
+
+-- name: save_folds
+UPDATE holdfast_folded SET seq = :seq, holes = :holes, pruned = :pruned, hours = :hours WHERE one = 1;
+
+-- name: old_feed
+-- Rides the primary key, from its beginning. Numbers are in the order of time but for seconds.
+SELECT max(f.seq) FROM (SELECT seq, at FROM holdfast_feed WHERE seq <= :upto ORDER BY seq LIMIT :limit) AS f
+WHERE f.at < clock() - :keep;
+
+-- name: prune_feed
+-- Rides the primary key, from its beginning.
+DELETE FROM holdfast_feed WHERE seq <= :last;
+
+-- columns: figures
+tenant, at, queue, type, submitted, started, succeeded, failed, dead, cancelled, wait, run
+
+-- name: rollups
+-- Rides the primary key.
+SELECT {figures} FROM holdfast_rollup WHERE span = :span AND tenant = :tenant AND at >= :since AND at < :before
+ORDER BY at;
+
+-- name: rollups_at
+-- Rides holdfast_rollup_at.
+SELECT {figures} FROM holdfast_rollup WHERE span = :span AND at = :at;
+
+-- name: census
+-- Reads all unfinished jobs; asked as seldom as it is slow.
+SELECT tenant, queue, type, status, count(*),
+       min(CASE WHEN status = 0 THEN CASE WHEN scheduled_at > created_at THEN scheduled_at ELSE created_at END END)
+FROM holdfast_live GROUP BY tenant, queue, type, status;
+
+-- name: dead_census
+-- Reads all dead letters; asked as seldom as it is slow.
+SELECT tenant, queue, type, status, count(*), NULL FROM holdfast_dead GROUP BY tenant, queue, type, status;

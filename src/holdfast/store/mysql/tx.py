@@ -14,9 +14,10 @@ from holdfast.model.step import Step
 from holdfast.model.time import Instant
 from holdfast.store.codec import is_due, job_of
 from holdfast.store.mysql.claims import ClaimsTx
-from holdfast.store.mysql.literal import Sql, items
+from holdfast.store.mysql.literal import Sql, items, values
 from holdfast.store.mysql.moves import parts
 from holdfast.store.mysql.rows import new_row
+from holdfast.store.port import Rollup
 from holdfast.store.sql_feed import entry_of
 from holdfast.store.sql_find import FEW
 from holdfast.store.sql_steps import recording
@@ -140,6 +141,11 @@ class MysqlTx(ClaimsTx):
         return [
             entry_of(row) for part in parts(list(numbers)) for row in await self.rows("feed_at", numbers=items(part))
         ]
+
+    async def put_rollups(self, span: int, rollups: Sequence[Rollup]) -> None:
+        """Insert or replace these; the span in seconds."""
+        for part in parts(rollups):
+            self.later("save_rollups", rows=values([(span, *rollup) for rollup in part]))
 
     def _loads(self, rows: Sequence[str]) -> Iterator[list[str]]:
         """The rows in loads that one statement can carry."""

@@ -16,6 +16,7 @@ from holdfast.model.step import Step
 from holdfast.model.time import Instant
 from holdfast.model.transition import Transition
 from holdfast.store.codec import Row, is_due, job_of, retry_bytes, tags_bytes
+from holdfast.store.port import Rollup
 from holdfast.store.sql_feed import entry_of
 from holdfast.store.sql_steps import recording
 from holdfast.store.sql_tx import KeyClaim, KeyOwner, SqlTx
@@ -223,6 +224,24 @@ class PostgresTx(SqlTx):
     async def feed_at(self, numbers: Collection[int]) -> list[Entry]:
         """See the port."""
         return [entry_of(row) for row in await self.rows("feed_at", numbers=list(numbers))]
+
+    async def put_rollups(self, span: int, rollups: Sequence[Rollup]) -> None:
+        """Insert or replace these; the span in seconds."""
+        names = (
+            "tenants",
+            "ats",
+            "queues",
+            "types",
+            "submitted",
+            "started",
+            "succeeded",
+            "failed",
+            "dead",
+            "cancelled",
+        )
+        *columns, waits, runs = (list(column) for column in zip(*rollups, strict=True))
+        texts = {"waits": [each.decode() for each in waits], "runs": [each.decode() for each in runs]}
+        await self.count("save_rollups", span=span, **dict(zip(names, columns, strict=True)), **texts)
 
     async def tell_moves(self, moves: Sequence[Transition]) -> None:
         """The statements that move jobs have told of it."""

@@ -20,6 +20,7 @@ from holdfast.model.step import Step
 from holdfast.model.time import Instant
 from holdfast.model.transition import Transition
 from holdfast.store.codec import Row, job_of, retry_bytes, tags_bytes
+from holdfast.store.port import Rollup
 from holdfast.store.sql_feed import entry_of
 from holdfast.store.sql_steps import recording
 from holdfast.store.sql_tx import KeyClaim, KeyOwner, SqlTx
@@ -196,6 +197,10 @@ class SqliteTx(SqlTx):
     async def feed_at(self, numbers: Collection[int]) -> list[Entry]:
         """See the port."""
         return [entry_of(row) for row in await self.rows("feed_at", numbers=json.dumps(list(numbers)))]
+
+    async def put_rollups(self, span: int, rollups: Sequence[Rollup]) -> None:
+        """Insert or replace these; the span in seconds."""
+        await self._each("save_rollups", [(span, *rollup) for rollup in rollups])
 
     async def _enter(self, name: str) -> None:
         """Make sure that this statement may run: from here on the work may be on another thread, or start again."""

@@ -9,15 +9,16 @@ CREATE TABLE IF NOT EXISTS holdfast_feed (
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- Which rows were folded into roll-ups: all up to `seq` but those in `holes` (JSON), which had not appeared by then. Rows
--- up to `pruned` may be gone.
+-- up to `pruned` may be gone. Minutes before `hours` were added to their
+-- hours. One row, made when it is first wanted.
 CREATE TABLE IF NOT EXISTS holdfast_folded (
   one TINYINT NOT NULL,
   seq BIGINT NOT NULL,
   holes LONGBLOB NOT NULL,
   pruned BIGINT NOT NULL,
+  hours BIGINT NOT NULL,
   PRIMARY KEY (one)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
-INSERT IGNORE INTO holdfast_folded (one, seq, holes, pruned) VALUES (1, 0, '[]', 0);
 
 -- What happened in each minute (span 60) and each hour (span 3600), by tenant, queue and type; tenant '' is all of them.
 -- Histograms are JSON: how many spans fell into which bucket; a bucket begins at 1.2 to its number, in microseconds.

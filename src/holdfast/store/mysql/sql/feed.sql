@@ -10,3 +10,15 @@ INSERT INTO holdfast_feed (at, body) SELECT clock(), :body FROM (SELECT 1) AS on
 -- name: feed_at
 -- Rides the primary key.
 SELECT seq, at, body FROM holdfast_feed WHERE seq IN :numbers ORDER BY seq;
+
+-- name: save_rollups
+INSERT INTO holdfast_rollup (span, {figures}) VALUES :rows
+ON DUPLICATE KEY UPDATE submitted = VALUES(submitted), started = VALUES(started), succeeded = VALUES(succeeded),
+  failed = VALUES(failed), dead = VALUES(dead), cancelled = VALUES(cancelled), wait = VALUES(wait), run = VALUES(run);
+
+-- name: prune_rollups
+-- Rides holdfast_rollup_at.
+DELETE FROM holdfast_rollup WHERE span = :span AND at < :before ORDER BY span, at LIMIT :limit;
+
+-- name: begin_folds
+INSERT IGNORE INTO holdfast_folded (one, seq, holes, pruned, hours) VALUES (1, 0, '[]', 0, 0);

@@ -10,14 +10,15 @@ CREATE TABLE holdfast_feed (
 ALTER TABLE holdfast_feed ALTER COLUMN body SET STORAGE EXTERNAL;
 
 -- Which rows were folded into roll-ups: all up to `seq` but those in `holes` (JSON), which had not appeared by then. Rows
--- up to `pruned` may be gone.
+-- up to `pruned` may be gone. Minutes before `hours` were added to their
+-- hours. One row, made when it is first wanted.
 CREATE TABLE holdfast_folded (
   one smallint PRIMARY KEY CHECK (one = 1),
   seq bigint NOT NULL,
   holes text NOT NULL,
-  pruned bigint NOT NULL
+  pruned bigint NOT NULL,
+  hours bigint NOT NULL
 );
-INSERT INTO holdfast_folded (one, seq, holes, pruned) VALUES (1, 0, '[]', 0);
 
 -- What happened in each minute (span 60) and each hour (span 3600), by tenant, queue and type; tenant '' is all of them.
 -- Histograms are JSON: how many spans fell into which bucket; a bucket begins at 1.2 to its number, in microseconds.

@@ -22,3 +22,23 @@ INSERT INTO holdfast_feed (at, body) VALUES (clock(), :body);
 -- name: feed_at
 -- Rides the primary key.
 SELECT seq, at, body FROM holdfast_feed WHERE seq = ANY (:numbers::bigint[]) ORDER BY seq;
+
+-- name: begin_folds
+INSERT INTO holdfast_folded (one, seq, holes, pruned, hours) VALUES (1, 0, '[]', 0, 0) ON CONFLICT (one) DO NOTHING;
+
+-- name: save_folds
+UPDATE holdfast_folded SET seq = :seq, holes = convert_from(:holes, 'UTF8'), pruned = :pruned, hours = :hours WHERE one = 1;
+
+-- name: save_rollups
+INSERT INTO holdfast_rollup (span, {figures})
+SELECT :span, * FROM unnest(:tenants::text[], :ats::bigint[], :queues::text[], :types::text[], :submitted::bigint[],
+  :started::bigint[], :succeeded::bigint[], :failed::bigint[], :dead::bigint[], :cancelled::bigint[], :waits::text[],
+  :runs::text[])
+ON CONFLICT (span, tenant, at, queue, type) DO UPDATE
+SET submitted = excluded.submitted, started = excluded.started, succeeded = excluded.succeeded, failed = excluded.failed,
+    dead = excluded.dead, cancelled = excluded.cancelled, wait = excluded.wait, run = excluded.run;
+
+-- name: prune_rollups
+-- Rides holdfast_rollup_at.
+DELETE FROM holdfast_rollup WHERE ctid = ANY (ARRAY(
+  SELECT ctid FROM holdfast_rollup WHERE span = :span AND at < :before LIMIT :limit FOR UPDATE SKIP LOCKED));

@@ -8,14 +8,15 @@ CREATE TABLE holdfast_feed (
 ) STRICT;
 
 -- Which rows were folded into roll-ups: all up to `seq` but those in `holes` (JSON), which had not appeared by then. Rows
--- up to `pruned` may be gone.
+-- up to `pruned` may be gone. Minutes before `hours` were added to their
+-- hours. One row, made when it is first wanted.
 CREATE TABLE holdfast_folded (
   one INTEGER PRIMARY KEY CHECK (one = 1),
   seq INTEGER NOT NULL,
   holes BLOB NOT NULL,
-  pruned INTEGER NOT NULL
+  pruned INTEGER NOT NULL,
+  hours INTEGER NOT NULL
 ) STRICT;
-INSERT INTO holdfast_folded (one, seq, holes, pruned) VALUES (1, 0, x'5b5d', 0);
 
 -- What happened in each minute (span 60) and each hour (span 3600), by tenant, queue and type; tenant '' is all of them.
 -- Histograms are JSON: how many spans fell into which bucket; a bucket begins at 1.2 to its number, in microseconds.

@@ -6,3 +6,22 @@ INSERT INTO holdfast_feed (at, body) VALUES (clock(), :body);
 -- name: feed_at
 -- Rides the primary key.
 SELECT seq, at, body FROM holdfast_feed WHERE seq IN (SELECT value FROM json_each(:numbers)) ORDER BY seq;
+
+-- name: begin_folds
+INSERT INTO holdfast_folded (one, seq, holes, pruned, hours) VALUES (1, 0, x'5b5d', 0, 0) ON CONFLICT (one) DO NOTHING;
+
+-- name: lock_folds
+-- The write lock is held already: it is asked for by saying so.
+UPDATE holdfast_folded SET seq = seq WHERE one = 1 RETURNING seq, holes, pruned, hours;
+
+-- name: save_rollups
+INSERT INTO holdfast_rollup (span, {figures})
+VALUES (:span, :tenant, :at, :queue, :type, :submitted, :started, :succeeded, :failed, :dead, :cancelled, :wait, :run)
+ON CONFLICT (span, tenant, at, queue, type) DO UPDATE
+SET submitted = excluded.submitted, started = excluded.started, succeeded = excluded.succeeded, failed = excluded.failed,
+    dead = excluded.dead, cancelled = excluded.cancelled, wait = excluded.wait, run = excluded.run;
+
+-- name: prune_rollups
+-- Rides holdfast_rollup_at.
+DELETE FROM holdfast_rollup WHERE (span, tenant, at, queue, type) IN (
+  SELECT span, tenant, at, queue, type FROM holdfast_rollup WHERE span = :span AND at < :before LIMIT :limit);

@@ -1,0 +1,277 @@
+"""Figures: the feed folded into roll-ups, and what is asked of them."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from holdfast.model.feed import Histogram
+from holdfast.model.time import Duration, Instant, in_seconds, seconds
+from holdfast.policy import rollup
+from holdfast.policy.feed import Seen
+from holdfast.policy.rollup import EVERYBODY, HOUR, HOURS_KEPT, MINUTE, MINUTES_KEPT, Counted, Figures, Place
+from holdfast.store.port import Folds, Rollup, Standing, Store, Tx
+
+FEED_KEPT = seconds(300)
+"""How long rows of the feed are there for whoever resumes a stream."""
+
+FOLDED_AT_ONCE = 2_000
+"""Rows folded in one transaction."""
+
+_PRUNED_AT_ONCE = 5_000
+_HOURLY_AT_ONCE = 30
+"""Minutes that are added to their hours in one transaction."""
+
+_MOST_UNFOLDED = 20_000
+_FRESH = 1.0
+"""Seconds an answer is given again without asking."""
+
+_MOST_ANSWERS = 1_000
+_DUTY = 20
+"""A census is asked for no more often than this many times what it takes."""
+
+_STALE = 60.0
+"""Seconds after which an old census is not given any more while a new one is taken."""
+
+_ENCODE = msgspec.json.Encoder().encode
+_HISTOGRAM = msgspec.json.Decoder(Histogram).decode
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+# Folding
+
+
+async def fold(store: Store) -> bool:
+    """Fold what is new of the feed into roll-ups, once each, and remove what is old; whether there is more.
+
+    Safe on every node at once: one does it, the others pass by. What was folded and what is noted of it is one
+    transaction.
+    """
+
+    async def work(tx: Tx) -> bool:
+        folds = await tx.lock_folds()
+        if folds is None:
+            return False
+        now = await tx.now()
+        seen = Seen.read(folds.seq, folds.holes)
+        late = await tx.feed_at(seen.missing()) if seen.holes else []
+        fresh = await tx.feed_after(seen.upto, FOLDED_AT_ONCE)
+        more = len(fresh) == FOLDED_AT_ONCE
+        seen.note([entry.seq for entry in (*late, *fresh)], now)
+        seen.give_up(now)
+        await _add(tx, MINUTE, rollup.count([*late, *fresh]))
+        begun = folds.hours or (rollup.floor(fresh[0].at, HOUR) - HOUR if fresh else 0)
+        hours = await _make_hours(tx, Instant(begun), min(now, fresh[-1].at) if more else now) if begun else begun
+        gone = await tx.prune_feed(seen.low_water, FEED_KEPT, _PRUNED_AT_ONCE)
+        changed = Folds(seen.upto, seen.written(), max(folds.pruned, gone or 0), Instant(hours))
+        if changed != folds:
+            await tx.save_folds(changed)
+        return more
+
+    return await store.run(work)
+
+
+async def prune(store: Store, limit: int) -> int:
+    """Remove figures past their retention; how many."""
+
+    async def work(tx: Tx) -> int:
+        now = await tx.now()
+        hours = (await tx.folds()).hours
+        return await tx.prune_rollups(MINUTE, Instant(min(now - MINUTES_KEPT, hours)), limit) + await tx.prune_rollups(
+            HOUR, Instant(now - HOURS_KEPT), limit
+        )
+
+    return await store.run(work)
+
+
+async def _make_hours(tx: Tx, begun: Instant, now: Instant) -> Instant:
+    """Add minutes that are complete to their hours; up to which that is done."""
+    at = begun
+    last = min(rollup.floor(Instant(now - rollup.SETTLED_AFTER), MINUTE), at + _HOURLY_AT_ONCE * MINUTE)
+    while at < last:
+        await _add(tx, HOUR, rollup.hours(_counted(await tx.rollups_at(MINUTE, at))))
+        at = Instant(at + MINUTE)
+    return at
+
+
+async def _add(tx: Tx, span: Duration, counted: Counted) -> None:
+    """Add figures to those that are stored."""
+    for at in sorted({place.at for place in counted}):
+        here = {place: figures for place, figures in counted.items() if place.at == at}
+        stored = _counted(await tx.rollups_at(span, at))
+        together = rollup.add({place: stored[place] for place in here if place in stored}, here)
+        await tx.save_rollups(span, [_stored(place, figures) for place, figures in together.items()])
+
+
+def _counted(rows: Sequence[Rollup]) -> Counted:
+    return {Place(*row[:4]): Figures(*row[4:10], wait=_HISTOGRAM(row.wait), run=_HISTOGRAM(row.run)) for row in rows}
+
+
+def _stored(place: Place, f: Figures) -> Rollup:
+    return Rollup(
+        *place, f.submitted, f.started, f.succeeded, f.failed, f.dead, f.cancelled, _ENCODE(f.wait), _ENCODE(f.run)
+    )
+
+
+# Asking
+
+
+class Window(NamedTuple):
+    """Figures over a window that ends now: in steps of a minute, or of an hour if it is long."""
+
+    since: Instant
+    until: Instant
+    step: Duration
+    counted: Counted
+
+    @property
+    def span(self) -> Duration:
+        """How long it is."""
+        return Duration(self.until - self.since)
+
+
+class Census(NamedTuple):
+    """How many jobs stood where, at an instant."""
+
+    at: Instant
+    standings: list[Standing]
+
+    def of(self, tenant: str | None) -> list[Standing]:
+        """Those of one tenant; None is everybody's."""
+        return self.standings if tenant is None else [each for each in self.standings if each.tenant == tenant]
+
+
+class Analytics:
+    """Answers for one node: each is asked of the database once a second at the most, whoever wants it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._windows: Answers[tuple[str, Duration], Window] = Answers(self._ask)
+        self._unfinished = Polled(self._count_unfinished)
+        self._dead = Polled(self._count_dead)
+
+    async def window(self, tenant: str | None, span: Duration) -> Window:
+        """What happened in the last `span` to one tenant's jobs; None is everybody's."""
+        return await self._windows.get((EVERYBODY if tenant is None else tenant, span))
+
+    async def census(self) -> Census:
+        """How many jobs are unfinished or dead. Older, the more there are: see `Polled`."""
+        unfinished, dead = await asyncio.gather(self._unfinished.get(), self._dead.get())
+        return Census(unfinished.at, [*unfinished.standings, *dead.standings])
+
+    async def aclose(self) -> None:
+        """Stop asking."""
+        await self._unfinished.aclose()
+        await self._dead.aclose()
+
+    async def _ask(self, asked: tuple[str, Duration]) -> Window:
+        tenant, span = asked
+        return await self._store.read(lambda tx: read_window(tx, tenant, span))
+
+    async def _count_unfinished(self) -> Census:
+        return await self._store.read(lambda tx: _census(tx, dead=False))
+
+    async def _count_dead(self) -> Census:
+        return await self._store.read(lambda tx: _census(tx, dead=True))
+
+
+async def read_window(tx: Tx, tenant: str, span: Duration) -> Window:
+    """Roll-ups of a tenant ('': of all together), and what was not yet folded, on one snapshot."""
+    now = await tx.now()
+    folds = await tx.folds()
+    step = MINUTE if span <= MINUTES_KEPT else HOUR
+    since = rollup.floor(Instant(now - span), step)
+    forever = Instant(now + HOURS_KEPT)
+    counted: Counted = {}
+    if step == HOUR:
+        counted = _counted(await tx.rollups(HOUR, tenant, since, forever))
+        later = await tx.rollups(MINUTE, tenant, max(since, folds.hours), forever)
+        rollup.add(counted, rollup.hours(_counted(later)))
+    else:
+        counted = _counted(await tx.rollups(MINUTE, tenant, since, forever))
+    seen = Seen.read(folds.seq, folds.holes)
+    unfolded = await tx.feed_at(seen.missing()) if seen.holes else []
+    unfolded += await tx.feed_after(seen.upto, _MOST_UNFOLDED)
+    fresh = {
+        place: figures
+        for place, figures in rollup.count(unfolded).items()
+        if place.tenant == tenant and place.at >= since
+    }
+    return Window(since, now, step, rollup.add(counted, rollup.hours(fresh) if step == HOUR else fresh))
+
+
+async def _census(tx: Tx, *, dead: bool) -> Census:
+    return Census(await tx.now(), await (tx.dead_census() if dead else tx.census()))
+
+
+class Answers(Generic[K, V]):
+    """Answers by question, each asked for once however many want it, and given again for a second."""
+
+    def __init__(self, ask: Callable[[K], Coroutine[object, object, V]]) -> None:
+        self._ask = ask
+        self._known: dict[K, tuple[float, asyncio.Task[V]]] = {}
+
+    async def get(self, question: K) -> V:
+        """The answer."""
+        now = time.monotonic()
+        known = self._known.get(question)
+        if known is None or now - known[0] > _FRESH or _failed(known[1]):
+            if len(self._known) >= _MOST_ANSWERS:
+                self._known = {key: each for key, each in self._known.items() if now - each[0] <= _FRESH}
+            known = self._known[question] = now, asyncio.create_task(self._ask(question))
+        return await asyncio.shield(known[1])
+
+
+class Polled:
+    """A census, taken when somebody asks, no more often than `_DUTY` times what it takes.
+
+    So it is a second old at the most while there are some ten thousand jobs, and ten seconds with a million: the cost
+    stays a twentieth of one connection's time.
+    """
+
+    def __init__(self, ask: Callable[[], Awaitable[Census]]) -> None:
+        self._ask = ask
+        self._last: Census | None = None
+        self._taken = 0.0
+        self._cost = 0.0
+        self._task: asyncio.Task[Census] | None = None
+
+    async def get(self) -> Census:
+        """The newest there is, or a new one."""
+        age = time.monotonic() - self._taken
+        if self._last is not None and age <= max(_FRESH, _DUTY * self._cost):
+            return self._last
+        if self._task is None:
+            self._task = asyncio.create_task(self._take())
+        if self._last is not None and self._cost > _FRESH / _DUTY and age < _STALE + _DUTY * self._cost:
+            return self._last
+        return await asyncio.shield(self._task)
+
+    async def aclose(self) -> None:
+        """Ask no more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _take(self) -> Census:
+        began = time.monotonic()
+        try:
+            self._last = await self._ask()
+        finally:
+            self._taken = time.monotonic()
+            self._cost = self._taken - began
+            self._task = None
+        return self._last
+
+
+def _failed(task: asyncio.Task[V]) -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None)
+
+
+def rate(count: int, span: Duration) -> float:
+    """How many each second."""
+    return count / in_seconds(span) if span > 0 else 0.0

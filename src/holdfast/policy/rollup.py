@@ -1,0 +1,143 @@
+"""From rows of the feed to figures: counted by minute and hour, added up, and read as rates and percentiles."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from holdfast.model.feed import GROWTH, Entry, Group, Histogram, merged
+from holdfast.model.state import Status
+from holdfast.model.time import Duration, Instant, seconds
+
+MINUTE, HOUR = seconds(60), seconds(3_600)
+MINUTES_KEPT = Duration(3 * HOUR)
+HOURS_KEPT = Duration(90 * 24 * HOUR)
+
+SETTLED_AFTER = Duration(10 * MINUTE)
+"""How long after its end a minute is added to its hour: nothing of it appears any more by then."""
+
+EVERYBODY = ""
+"""The tenant of figures for all tenants together."""
+
+
+class Place(NamedTuple):
+    """What figures are of: one tenant's jobs of one type in one queue, in the minute or hour that begins at `at`."""
+
+    tenant: str
+    at: Instant
+    queue: str
+    type: str
+
+
+class Figures(Struct):
+    """What happened, and how long attempts that ended had waited and run."""
+
+    submitted: int = 0
+    started: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    """Attempts that failed, the last ones of jobs that are dead now included."""
+    dead: int = 0
+    cancelled: int = 0
+    wait: Histogram = {}
+    run: Histogram = {}
+
+    def add(self, other: "Figures") -> None:
+        """Add these."""
+        self.submitted += other.submitted
+        self.started += other.started
+        self.succeeded += other.succeeded
+        self.failed += other.failed
+        self.dead += other.dead
+        self.cancelled += other.cancelled
+        merged(self.wait, other.wait)
+        merged(self.run, other.run)
+
+    @property
+    def finished(self) -> int:
+        """Jobs that reached an end."""
+        return self.succeeded + self.dead + self.cancelled
+
+    @property
+    def failure_ratio(self) -> float | None:
+        """The part of attempts that failed, of those that succeeded or failed; None if there were none."""
+        tries = self.succeeded + self.failed
+        return self.failed / tries if tries else None
+
+
+Counted = dict[Place, Figures]
+
+
+def floor(at: Instant, span: Duration) -> Instant:
+    """The beginning of the minute or hour."""
+    return Instant(at - at % span)
+
+
+def count(entries: Iterable[Entry]) -> Counted:
+    """Rows of the feed by minute, for each tenant and for all of them together."""
+    counted: Counted = {}
+    for entry in entries:
+        at = floor(entry.at, MINUTE)
+        for group in entry.body.groups():
+            figures = _figures(group, new=entry.body.new)
+            for tenant in (group.tenant, EVERYBODY):
+                _at(counted, Place(tenant, at, group.queue, group.type)).add(figures)
+    return counted
+
+
+def hours(minutes: Counted) -> Counted:
+    """Minutes as hours."""
+    counted: Counted = {}
+    for place, figures in minutes.items():
+        _at(counted, place._replace(at=floor(place.at, HOUR))).add(figures)
+    return counted
+
+
+def add(into: Counted, more: Counted) -> Counted:
+    """Both together: `into`, with `more` added."""
+    for place, figures in more.items():
+        _at(into, place).add(figures)
+    return into
+
+
+def total(counted: Iterable[Figures]) -> Figures:
+    """All of them as one."""
+    whole = Figures()
+    for figures in counted:
+        whole.add(figures)
+    return whole
+
+
+def quantile(histogram: Histogram, part: float) -> Duration | None:
+    """The span below which this part of all lies, off by a tenth at the most; None of nothing."""
+    wanted = part * sum(histogram.values())
+    reached = 0
+    for bucket in sorted(histogram):
+        reached += histogram[bucket]
+        if reached >= wanted and reached:
+            # The middle that is off by the same ratio from both ends of the bucket.
+            return Duration(round(GROWTH**bucket * 2 * GROWTH / (GROWTH + 1)) if bucket else 1)
+    return None
+
+
+def _at(counted: Counted, place: Place) -> Figures:
+    found = counted.get(place)
+    if found is None:
+        found = counted[place] = Figures()
+    return found
+
+
+_FIELDS = {
+    Status.RUNNING.code: "started",
+    Status.SUCCEEDED.code: "succeeded",
+    Status.DEAD.code: "dead",
+    Status.CANCELLED.code: "cancelled",
+}
+
+
+def _figures(group: Group, *, new: bool) -> Figures:
+    figures = Figures(failed=group.failed, wait=dict(group.wait), run=dict(group.run))
+    field = "submitted" if new else _FIELDS.get(group.status)
+    if field is not None:
+        setattr(figures, field, group.jobs)
+    return figures

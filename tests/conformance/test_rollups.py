@@ -1,0 +1,203 @@
+"""Roll-ups: each row of the feed counts once, whoever folds and however often, and answers are those of now."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from holdfast.engine import analytics
+from holdfast.engine.analytics import FEED_KEPT, fold, read_window
+from holdfast.model.state import Status
+from holdfast.model.time import Duration, Instant, seconds
+from holdfast.policy import rollup
+from holdfast.policy.rollup import EVERYBODY, HOUR, HOURS_KEPT, MINUTE, MINUTES_KEPT, Figures
+from tests.support.builders import (
+    KEY_RETENTION,
+    a_job,
+    a_move,
+    enter,
+    error,
+    hold,
+    lane_of,
+    move,
+    put,
+    report,
+    some_jobs,
+    take,
+)
+
+if TYPE_CHECKING:
+    import pytest
+
+    from holdfast.engine.analytics import Window
+    from holdfast.store.port import Store, Tx
+    from tests.support.clock import ManualClock
+    from tests.support.interleave import Interleaving
+
+DAY = Duration(24 * HOUR)
+
+
+async def window(store: Store, tenant: str = EVERYBODY, span: Duration = HOUR) -> Window:
+    return await store.read(lambda tx: read_window(tx, tenant, span))
+
+
+async def figures(store: Store, tenant: str = EVERYBODY, span: Duration = HOUR) -> Figures:
+    return rollup.total((await window(store, tenant, span)).counted.values())
+
+
+async def fold_all(store: Store) -> None:
+    while await fold(store):
+        pass
+
+
+async def unfolded(store: Store) -> int:
+    folds = await store.single(lambda tx: tx.folds())
+    return len(await store.single(lambda tx: tx.feed_after(folds.seq, 10_000)))
+
+
+async def some_work(store: Store) -> None:
+    """Of tenant a: 30 submitted and started, 20 succeeded, 4 failed, 1 dead, 5 cancelled. Of b: 3 submitted."""
+    worker = await enter(store)
+    jobs = await hold(store, worker, 30, tenant="a", queue="q", type="t")
+    await report(store, jobs[:20])
+    await report(store, jobs[20:24], error())
+    await move(store, a_move(jobs[24], Status.DEAD))
+    await move(store, *[a_move(job, Status.CANCELLED) for job in jobs[25:]])
+    await put(store, *some_jobs(3, tenant="b", queue="q", type="t"))
+
+
+async def assert_some_work(store: Store, times: int = 1, span: Duration = HOUR) -> None:
+    for tenant, submitted in (("a", 30), (EVERYBODY, 33)):
+        found = await figures(store, tenant, span)
+        assert (found.submitted, found.started, found.succeeded, found.failed, found.dead, found.cancelled) == tuple(
+            n * times for n in (submitted, 30, 20, 5, 1, 5)
+        )
+        assert sum(found.wait.values()) == 30 * times
+    assert (await figures(store, "b", span)).submitted == 3 * times
+
+
+class TestFiguresAreTheSame:
+    async def test_before_they_are_folded_and_after(self, manual_store: Store) -> None:
+        await some_work(manual_store)
+        await assert_some_work(manual_store)
+        await fold_all(manual_store)
+        await assert_some_work(manual_store)
+        assert await unfolded(manual_store) == 0
+        await some_work(manual_store)
+        await assert_some_work(manual_store, 2)
+
+    async def test_when_many_nodes_fold_at_once(self, manual_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Each row counts once: fold and mark are one transaction, and one node does it at a time."""
+        monkeypatch.setattr(analytics, "FOLDED_AT_ONCE", 3)
+        for _ in range(3):
+            await some_work(manual_store)
+        while await unfolded(manual_store):
+            await asyncio.gather(*[fold(manual_store) for _ in range(4)])
+        await assert_some_work(manual_store, 3)
+
+    async def test_when_minutes_have_become_hours(self, manual_store: Store, clock: ManualClock) -> None:
+        """Over a day as over an hour, and never counted in both."""
+        await some_work(manual_store)
+        for _ in range(5):
+            await fold_all(manual_store)
+            await assert_some_work(manual_store, span=DAY)
+            await clock.advance(Duration(20 * MINUTE))
+        await some_work(manual_store)
+        for _ in range(20):
+            await fold_all(manual_store)
+            await analytics.prune(manual_store, 1_000)
+            await clock.advance(Duration(20 * MINUTE))
+        await assert_some_work(manual_store, 2, span=DAY)
+        assert (await figures(manual_store)).submitted == 0
+
+    async def test_when_nobody_folded_for_hours(self, manual_store: Store, clock: ManualClock) -> None:
+        await some_work(manual_store)
+        await clock.advance(Duration(5 * HOUR))
+        await some_work(manual_store)
+        for _ in range(30):
+            await fold_all(manual_store)
+            await analytics.prune(manual_store, 1_000)
+        await assert_some_work(manual_store, 2, span=DAY)
+        await assert_some_work(manual_store, 1)
+
+
+class TestALateCommit:
+    async def test_is_counted_when_it_appears(self, store: Store, interleaving: Interleaving) -> None:
+        """Its number was drawn before that of a row which was folded already."""
+
+        async def insert(tx: Tx) -> None:
+            await tx.insert([a_job(tenant="late")], key_retention=KEY_RETENTION)
+
+        async def others() -> None:
+            await put(store, a_job(tenant="early"))
+            await fold_all(store)
+
+        async def nothing(_tx: Tx, _seen: None) -> None:
+            return
+
+        await interleaving.run(store, insert, others, nothing)
+        assert (await figures(store, "late")).submitted == 1
+        await fold_all(store)
+        await fold_all(store)
+        assert [(await figures(store, tenant)).submitted for tenant in ("early", "late")] == [1, 1]
+
+
+class TestWhatIsOldGoes:
+    async def test_rows_of_the_feed(self, manual_store: Store, clock: ManualClock) -> None:
+        await some_work(manual_store)
+        before = await manual_store.single(lambda tx: tx.feed_kept())
+        await fold_all(manual_store)
+        await clock.advance(FEED_KEPT)
+        await fold_all(manual_store)
+        assert (await manual_store.single(lambda tx: tx.feed_kept())).pruned < before.last
+        await clock.advance(seconds(1))
+        await fold_all(manual_store)
+
+        kept = await manual_store.single(lambda tx: tx.feed_kept())
+        assert (kept.pruned, kept.last) == (before.last, before.last)
+        assert await manual_store.single(lambda tx: tx.feed_after(0, 10)) == []
+
+    async def test_never_what_was_not_folded(self, manual_store: Store, clock: ManualClock) -> None:
+        await some_work(manual_store)
+        await clock.advance(Duration(2 * FEED_KEPT))
+        await analytics.prune(manual_store, 1_000)
+        await assert_some_work(manual_store)
+
+    async def test_minutes_after_hours_and_hours_after_months(self, manual_store: Store, clock: ManualClock) -> None:
+        await some_work(manual_store)
+        await fold_all(manual_store)
+
+        start = rollup.floor(await manual_store.single(lambda tx: tx.now()), HOUR)
+        end = Instant(start + 2 * HOURS_KEPT)
+
+        async def stored(span: Duration) -> int:
+            return len(await manual_store.single(lambda tx: tx.rollups(span, EVERYBODY, start, end)))
+
+        assert (await stored(MINUTE), await stored(HOUR)) == (1, 0)
+        await clock.advance(Duration(MINUTES_KEPT + 2 * MINUTE))
+        for _ in range(20):
+            await fold_all(manual_store)
+        await analytics.prune(manual_store, 1_000)
+        assert (await stored(MINUTE), await stored(HOUR)) == (0, 1)
+        await clock.advance(Duration(HOURS_KEPT + HOUR))
+        await analytics.prune(manual_store, 1_000)
+        assert (await stored(MINUTE), await stored(HOUR)) == (0, 0)
+
+
+async def test_a_census_counts_what_stands_where(manual_store: Store, clock: ManualClock) -> None:
+    start = await manual_store.single(lambda tx: tx.now())
+    await put(
+        manual_store, *some_jobs(3, tenant="a", queue="q"), *some_jobs(2, tenant="b", queue="q", delay=seconds(9))
+    )
+    await clock.advance(seconds(1))
+    await put(manual_store, a_job(tenant="a", queue="q"))
+    (held,) = await take(manual_store, await enter(manual_store), lane_of(a_job(tenant="a", queue="q")), limit=1)
+    await move(manual_store, a_move(held, Status.DEAD))
+
+    found = await manual_store.read(lambda tx: tx.census())
+    assert sorted((each.tenant, each.status.value, each.jobs, each.since) for each in found) == [
+        ("a", "ready", 3, start),
+        ("b", "scheduled", 2, None),
+    ]
+    (dead,) = await manual_store.read(lambda tx: tx.dead_census())
+    assert (dead.tenant, dead.queue, dead.type, dead.status, dead.jobs) == ("a", "q", "send", Status.DEAD, 1)
