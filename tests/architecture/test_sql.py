@@ -58,7 +58,8 @@ def calls(path: str) -> list[Call]:
 
 def shared_calls() -> list[Call]:
     """The statements that the code common to all dialects runs."""
-    return calls("store/sql_tx.py") + calls("store/sql_steps.py") + calls("store/sql_find.py") + calls("store/sql_access.py")
+    shared = ("sql_tx", "sql_steps", "sql_find", "sql_access")
+    return [call for module in shared for call in calls(f"store/{module}.py")]
 
 
 def texts(dialect: str) -> dict[str, str]:
