@@ -373,12 +373,7 @@ REGISTER = {
     "register",
     [
         "of nobody knows how many",
-        pytest.param(
-            "of one",
-            marks=pytest.mark.xfail(
-                reason="claim, renew and forget compare expires_at in a way that its index can serve", strict=True
-            ),
-        ),
+        "of one",
     ],
 )
 @pytest.mark.parametrize("vacuum", ["VACUUM (ANALYZE)", "VACUUM (ANALYZE, TRUNCATE off)"])

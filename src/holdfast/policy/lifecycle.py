@@ -148,8 +148,7 @@ def attempt_log(job: Job) -> list[AttemptRecord]:
 def suspect(job: Job) -> bool:
     """Whether a process died while it ran this job: through it, or through one beside it.
 
-    Nobody can tell which. So it runs alone from now on, until it is replayed: then it can take no other job with it,
-    and loses no further attempt to another.
+    Nobody can tell which. So it runs alone from now on, until it is replayed: then it can take no other job with it.
     """
     log = job.attempt_log
     if log is None or CRASHED.encode() not in log:

@@ -262,6 +262,16 @@ class Slots:
         self._runs[job.id] = run
         return run
 
+    def _begun_apart(self, run: Run) -> None:
+        """Its handler begins, in a process of its own."""
+        if run.over:
+            return
+        if run.task.handler.isolation != "process":
+            # There because a process died over it: it stays under suspicion, so that a poison pill never starts more
+            # often than it has attempts, whatever crashes beside it.
+            run.cell = self._board.begin(run.job.id, run.job.fence, run.since, None)
+        self._time(run)
+
     def _time(self, run: Run) -> None:
         """The handler begins: its time counts from now on."""
         if run.timeout is None or run.why is not None or run.over:
@@ -271,7 +281,7 @@ class Slots:
     async def _to_the_end(self, run: Run) -> None:
         try:
             outcome: Outcome | None = await self._runner.run(
-                run.job, run.task, run.context, begun=lambda: self._time(run), logbook=run.logbook
+                run.job, run.task, run.context, begun=lambda: self._begun_apart(run), logbook=run.logbook
             )
         except asyncio.CancelledError:
             if run.why is None:  # not the handler but this process ends: its supervisor reports the job

@@ -67,7 +67,7 @@ SELECT tenant, priority, seq FROM lane LIMIT :cap;
 -- Rides holdfast_live_ready, once per lane. The worker's row is locked first: a renewal is not held up by that, a reap
 -- is. The candidates are an array, so that the planner cannot run their query twice and take more than was asked.
 WITH me AS MATERIALIZED (
-  SELECT clock() AS at FROM holdfast_workers WHERE id = :worker AND expires_at > clock() FOR KEY SHARE),
+  SELECT clock() AS at FROM holdfast_workers WHERE id = :worker AND expires_at + 0 > clock() FOR KEY SHARE),
 changed AS (
 UPDATE holdfast_live
 SET status = 1, attempts = attempts + 1, fence = fence + 1, worker = :worker, started_at = (SELECT at FROM me)
