@@ -24,6 +24,9 @@ from holdfast.store.codec import Row, job_of
 FEW = 5_000
 """Up to how many unfinished jobs of a tenant or a status are gathered rather than walked to."""
 
+MOST_RUNNING = 20_000
+"""Up to how many running jobs, of all tenants, are looked through for those of one."""
+
 WALK = 10_000
 """How many rows `find` walks at a time."""
 
@@ -123,9 +126,10 @@ class SqlFinds(ABC):
         found: set[JobId] = set()
         for each in _UNFINISHED if status is None else (status,):
             name, asked = _gathering(each, tenant)
-            rows = await self.rows(name, few=FEW, **asked)
-            found |= {_id(row[0]) for row in rows}
-            if len(rows) == FEW or len(found) >= FEW:
+            most = MOST_RUNNING if each is Status.RUNNING and tenant is not None else FEW
+            rows = await self.rows(name, few=most, **asked)
+            found |= {_id(row[0]) for row in rows if each is not Status.RUNNING or tenant in (None, row[1])}
+            if len(rows) >= most or len(found) >= FEW:
                 return None
         return found
 

@@ -38,6 +38,8 @@ READER: Mapping[str, str] = {
     "enable_bitmapscan": "on",
     "enable_hashjoin": "on",
     "enable_mergejoin": "on",
+    # An index is read in its order and no further than to the limit: a bitmap would take all of it first.
+    "enable_bitmapscan": "off",
 }
 
 

@@ -1,7 +1,8 @@
 -- Looking for jobs. Each look is bounded: `window_…` tells how far so many rows reach, `find_…` looks no further.
 --
 -- A tenant's rows are asked for by pairs (tenant, id), which only the index of these pairs can give in order: whatever
--- the statistics say, no other index is worth considering.
+-- the statistics say, no other index is worth considering. What is gathered is asked for in the order of its index, so
+-- that it is read no further than to the limit.
 
 -- columns: asked
 (:queue::text IS NULL OR queue = :queue) AND (:type::text IS NULL OR type = :type)
@@ -43,16 +44,14 @@ ORDER BY tenant DESC, id DESC LIMIT :limit;
 -- name: window_dead_alike
 -- Rides holdfast_dead_alike.
 SELECT id FROM holdfast_dead
-WHERE (tenant, fingerprint, id) < (:tenant, :fingerprint, :before::uuid)
-  AND (tenant, fingerprint, id) >= (:tenant, :fingerprint, :floor::uuid)
-ORDER BY tenant DESC, fingerprint DESC, id DESC LIMIT 1 OFFSET :skip;
+WHERE tenant = :tenant AND fingerprint = :fingerprint AND id < :before AND id >= :floor
+ORDER BY id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_dead_alike
 -- Rides holdfast_dead_alike.
 SELECT {job}, {ended} FROM holdfast_dead
-WHERE (tenant, fingerprint, id) < (:tenant, :fingerprint, :before::uuid)
-  AND (tenant, fingerprint, id) >= (:tenant, :fingerprint, :floor::uuid) AND {asked}
-ORDER BY tenant DESC, fingerprint DESC, id DESC LIMIT :limit;
+WHERE tenant = :tenant AND fingerprint = :fingerprint AND id < :before AND id >= :floor AND {asked}
+ORDER BY id DESC LIMIT :limit;
 
 -- name: window_history
 -- Rides holdfast_history_id, in each day.
@@ -78,7 +77,7 @@ ORDER BY tenant DESC, id DESC LIMIT :limit;
 
 -- name: few_ready
 -- Rides holdfast_live_ready.
-SELECT id FROM holdfast_live WHERE status = 0 LIMIT :few;
+SELECT id FROM holdfast_live WHERE status = 0 ORDER BY queue, tenant, priority, seq LIMIT :few;
 
 -- name: few_ready_of
 -- Rides holdfast_live_ready from queue to queue, and in each to the tenant's.
@@ -95,15 +94,16 @@ LIMIT :few;
 
 -- name: few_running
 -- Rides holdfast_live_held.
-SELECT id, tenant FROM holdfast_live WHERE status = 1 LIMIT :few;
+SELECT id, tenant FROM holdfast_live WHERE status = 1 ORDER BY worker LIMIT :few;
 
 -- name: few_parked
 -- Rides holdfast_live_parked.
-SELECT id FROM holdfast_live WHERE status >= 5 AND status = :status LIMIT :few;
+SELECT id FROM holdfast_live WHERE status >= 5 AND status = :status ORDER BY status, tenant, id LIMIT :few;
 
 -- name: few_parked_of
 -- Rides holdfast_live_parked.
-SELECT id FROM holdfast_live WHERE status >= 5 AND status = :status AND tenant = :tenant LIMIT :few;
+SELECT id FROM holdfast_live WHERE status >= 5 AND status = :status AND tenant = :tenant
+ORDER BY status, tenant, id LIMIT :few;
 
 -- name: dead_groups
 -- Rides holdfast_dead_alike from the first of one group to the first of the next, without reading those in between.
