@@ -233,6 +233,14 @@ async def test_an_administrator_sees_all_and_names_one(served):
     assert (await admin.get(f"/v1/jobs/{first[0]}")).json()["tenant"] == "acme"
 
 
+async def test_no_body_is_as_good_as_an_empty_one(served):
+    client = await person(served, "acme")
+    (job_id,) = await submit(client)
+    cancelled = (await client.post(f"/v1/jobs/{job_id}/cancel")).json()
+    assert (cancelled["status"], cancelled["reason"]) == ("cancelled", "by key:acme")
+    assert problem(await client.post("/v1/jobs"), 422, "invalid")["pointer"] == "/type"
+
+
 async def test_all_that_match_are_cancelled(served):
     client = await person(served, "acme")
     ready, later = await submit(client, 30, queue="mail"), await submit(client, 5, queue="mail", delay=60)

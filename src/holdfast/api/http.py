@@ -87,6 +87,8 @@ class Incoming:
         """The body, refused before it is read whole when it is too large, or no JSON by its own account."""
         kind = self.headers.get(b"content-type", b"")
         if kind != b"application/json" and not _JSON_TYPE.fullmatch(kind):
+            if not kind and self._is_empty():
+                return b"{}"  # whether that will do is for the route's type to say
             raise HttpError(415, "not_json", "send JSON, with the header Content-Type: application/json")
         if self.headers.get(b"content-encoding", b"identity") != b"identity":
             raise HttpError(415, "encoded_body", "compressed bodies are not taken: leave Content-Encoding out")
@@ -109,6 +111,9 @@ class Incoming:
             if not message.get("more_body"):
                 return bytes(parts)
             message = await self._receive()
+
+    def _is_empty(self) -> bool:
+        return self.headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in self.headers
 
     async def disconnected(self) -> None:
         """Until the client is gone."""
