@@ -94,7 +94,9 @@ CASES = [
 async def test_short_looks_find_together_what_one_long_look_finds(store, few, monkeypatch):
     """T22: whatever the filter, the page, and how many rows a look may read."""
     monkeypatch.setattr(sql_find, "FEW", few)
-    monkeypatch.setattr("holdfast.store.mysql.tx.FEW", few)
+    for name in ("holdfast.store.mysql.tx.FEW", "holdfast.store.mysql.tx.MOST_RUNNING"):
+        monkeypatch.setattr(name, few)
+    monkeypatch.setattr(sql_find, "MOST_RUNNING", few)
     jobs = await spread(store)
     for where in CASES:
         expected = sorted((job_id for job_id, job in jobs.items() if fits(job, where)), reverse=True)

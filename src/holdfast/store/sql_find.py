@@ -25,7 +25,7 @@ FEW = 5_000
 """Up to how many unfinished jobs of a tenant or a status are gathered rather than walked to."""
 
 MOST_RUNNING = 20_000
-"""Up to how many running jobs, of all tenants, are looked through for those of one."""
+"""Up to how many running jobs are gathered, of all tenants: their number is bounded by the workers'."""
 
 WALK = 10_000
 """How many rows `find` walks at a time."""
@@ -126,10 +126,10 @@ class SqlFinds(ABC):
         found: set[JobId] = set()
         for each in _UNFINISHED if status is None else (status,):
             name, asked = _gathering(each, tenant)
-            most = MOST_RUNNING if each is Status.RUNNING and tenant is not None else FEW
+            most = MOST_RUNNING if each is Status.RUNNING else FEW
             rows = await self.rows(name, few=most, **asked)
             found |= {_id(row[0]) for row in rows if each is not Status.RUNNING or tenant in (None, row[1])}
-            if len(rows) >= most or len(found) >= FEW:
+            if len(rows) >= most or (each is not Status.RUNNING and len(found) >= FEW):
                 return None
         return found
 

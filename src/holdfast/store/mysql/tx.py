@@ -19,7 +19,7 @@ from holdfast.store.mysql.moves import parts
 from holdfast.store.mysql.rows import new_row
 from holdfast.store.port import Rollup
 from holdfast.store.sql_feed import entry_of
-from holdfast.store.sql_find import FEW
+from holdfast.store.sql_find import FEW, MOST_RUNNING
 from holdfast.store.sql_steps import recording
 from holdfast.store.sql_tx import KeyClaim, KeyOwner
 
@@ -77,7 +77,9 @@ class MysqlTx(ClaimsTx):
     async def few(self, status: Status | None, tenant: str | None) -> set[JobId] | None:
         """All unfinished jobs of a status or a tenant or both, and perhaps others; None if they are not few."""
         found: set[bytes] = set()
+        most = FEW
         if status is Status.RUNNING:  # by what was claimed
+            most = MOST_RUNNING
             for (ids,) in await self.rows("few_claims", few=FEW):
                 found |= {ids[start : start + 16] for start in range(0, len(ids), 16)}
         else:
@@ -85,7 +87,7 @@ class MysqlTx(ClaimsTx):
                 found |= {row[0] for row in await self.rows(name, few=FEW, **asked)}
                 if len(found) >= FEW:
                     break
-        return None if len(found) >= FEW else {JobId(UUID(bytes=each)) for each in found}
+        return None if len(found) >= most else {JobId(UUID(bytes=each)) for each in found}
 
     async def _shelves(self, status: Status | None, tenant: str | None) -> list[tuple[str, dict[str, Any]]]:
         """Where unfinished jobs lie: those that wait apart, each by queue and tenant."""

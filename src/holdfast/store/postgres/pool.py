@@ -33,13 +33,11 @@ PLANNER: Mapping[str, str] = {
 
 READER: Mapping[str, str] = {
     # Listings have many optional filters: each is planned for the values it has, and may join and scan as it likes.
+    # But an index is read in its order and no further than to the limit, where a bitmap would take all of it first.
     "plan_cache_mode": "force_custom_plan",
     "enable_seqscan": "on",
-    "enable_bitmapscan": "on",
     "enable_hashjoin": "on",
     "enable_mergejoin": "on",
-    # An index is read in its order and no further than to the limit: a bitmap would take all of it first.
-    "enable_bitmapscan": "off",
 }
 
 
