@@ -16,6 +16,7 @@ from holdfast.cli.running import run
 from holdfast.cli.work import say
 from holdfast.compose import build_api, open_engine, require_access
 from holdfast.config import Settings, shown_url
+from holdfast.errors import Misconfigured
 
 
 @click.command()
@@ -51,9 +52,15 @@ async def _serve(settings: Settings) -> None:
 
 
 @contextlib.asynccontextmanager
-async def serving(settings: Settings, api: Api) -> AsyncIterator[str]:
-    """The API answers within this block; its address."""
-    listening = bind(settings.host, settings.port)
+async def serving(settings: Settings, api: Api, *, choose: bool = False) -> AsyncIterator[str]:
+    """The API answers within this block; its address. `choose`: another port will do if this one is taken."""
+    try:
+        listening = bind(settings.host, settings.port)
+    except Misconfigured:
+        if not choose:
+            raise
+        listening = bind(settings.host, 0)
+        say(f"port {settings.port} is taken; this one takes a free port")
     host, port = listening.getsockname()[:2]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     up, stop = asyncio.Event(), asyncio.Event()

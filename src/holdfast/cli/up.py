@@ -4,14 +4,17 @@ import asyncio
 from collections import Counter
 
 import click
+import msgspec
 
 from holdfast.cli.demo import keep_busy
 from holdfast.cli.exits import starting
+from holdfast.cli.home import ADMIN_KEY, FOLDER, JWT_SECRET, kept_secret, note_url
 from holdfast.cli.options import settings_options
 from holdfast.cli.running import run
+from holdfast.cli.serve import serving
 from holdfast.cli.work import say, supervise
-from holdfast.compose import open_engine
-from holdfast.config import Settings, shown_url
+from holdfast.compose import build_api, open_engine
+from holdfast.config import Settings
 from holdfast.engine.engine import Engine
 from holdfast.errors import Unavailable
 
@@ -24,7 +27,7 @@ _TELL_EVERY = 5.0
 @click.option("--demo", is_flag=True, help="Submit jobs that sleep, fail and retry, to see it work.")
 @click.option("--queues", default="", metavar="Q:N,…", help="Queues and slots in each process: mail:10,default:5.")
 @click.option("--processes", type=click.IntRange(1, 256), default=1, show_default=True, help="Worker processes.")
-@settings_options("lease_seconds", "drain_seconds")
+@settings_options("host", "port", "lease_seconds", "drain_seconds")
 def up(settings: Settings, app: str | None, *, demo: bool, queues: str, processes: int) -> None:
     r"""Run the jobs of APP (module:attribute), or of the demo, on SQLite unless a database is named.
 
@@ -38,21 +41,36 @@ def up(settings: Settings, app: str | None, *, demo: bool, queues: str, processe
 
 
 async def _up(settings: Settings, app: str, queues: str, processes: int, *, demo: bool) -> None:
+    if settings.jwt_secret is None:
+        settings = msgspec.structs.replace(settings, jwt_secret=kept_secret(JWT_SECRET))
+    admin_key = settings.admin_key or kept_secret(ADMIN_KEY)
     with starting(settings):
         engine = await open_engine(settings, migrate=True)
     try:
-        say(f"jobs are kept in {shown_url(settings.database_url)}")
-        beside = [asyncio.create_task(_tell(engine))]
-        if demo:
-            beside.append(asyncio.create_task(keep_busy(engine)))
-        try:
-            await supervise(settings, app, queues, processes)
-        finally:
-            for task in beside:
-                task.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
+        api = build_api(settings, engine, admin_key=admin_key, demo=demo)
+        async with serving(settings, api, choose="port" not in settings.sources) as url:
+            note_url(url)
+            _tell_how_to_call(settings, url)
+            beside = [asyncio.create_task(_tell(engine))]
+            if demo:
+                beside.append(asyncio.create_task(keep_busy(engine)))
+            try:
+                await supervise(settings, app, queues, processes)
+            finally:
+                for task in beside:
+                    task.cancel()
+                await asyncio.gather(*beside, return_exceptions=True)
     finally:
         await engine.aclose()
+
+
+def _tell_how_to_call(settings: Settings, url: str) -> None:
+    key = '"$HOLDFAST_ADMIN_KEY"' if settings.admin_key else f"$(cat {FOLDER}/{ADMIN_KEY})"
+    say(f"{url}/docs describes the API. Submit a job:")
+    say(
+        f"""  curl {url}/v1/jobs -H "Authorization: Bearer {key}" """
+        """-H 'Content-Type: application/json' -d '{"type": "demo", "queue": "demo", "payload": {"sleep": 1}}'"""
+    )
 
 
 async def _tell(engine: Engine) -> None:

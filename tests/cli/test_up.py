@@ -1,0 +1,106 @@
+"""`holdfast up`: everything under one command, and a way in that only its owner has."""
+
+import json
+import signal
+import stat
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+START = "from holdfast.cli.main import main; main()"
+
+
+@pytest.fixture
+def up(tmp_path, environment):
+    """Start it in an empty folder; it is ended by its id when the test is over."""
+    started = []
+
+    def start(*arguments, **variables):
+        process = subprocess.Popen(
+            [sys.executable, "-c", START, "up", "--demo", *arguments],
+            cwd=tmp_path, env=environment | variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def awaited(fact, process):
+    """Wait until `fact` gives something, as long as the process lives."""
+    until = time.monotonic() + 90
+    while time.monotonic() < until:
+        if (found := fact()) is not None:
+            return found
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
+    raise AssertionError("it did not come true")
+
+
+def call(url, key, path, body=None):
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    data = None if body is None else json.dumps(body).encode()
+    with urllib.request.urlopen(urllib.request.Request(url + path, data, headers)) as answer:
+        return json.load(answer)
+
+
+def test_it_serves_and_works_and_ends_in_good_order(up, tmp_path):
+    process = up("--port", "0")
+    note = tmp_path / ".holdfast" / "url"
+    url = awaited(
+        lambda: note.read_text().strip() if note.exists() and note.read_text().endswith("\n") else None, process
+    )
+    key = (tmp_path / ".holdfast" / "admin.key").read_text().strip()
+
+    job = call(url, key, "/v1/jobs", {"type": "demo", "queue": "demo", "priority": 1000, "payload": {"result": 42}})
+
+    def done():
+        found = call(url, key, f"/v1/jobs/{job['id']}")
+        return found if found["status"] == "succeeded" else None
+
+    assert awaited(done, process)["result"] == 42
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        call(url, "0" * 64, "/v1/jobs")
+    assert refused.value.code == 401
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=100)
+    assert process.returncode == 0, said
+    assert "stopped" in said
+    assert key not in said
+
+
+def test_its_secrets_are_made_once_and_are_readable_by_their_owner_alone(up, tmp_path):
+    """T45."""
+    folder = tmp_path / ".holdfast"
+    kept = []
+    for _ in range(2):
+        process = up("--port", "0")
+        awaited(lambda: True if (folder / "url").exists() else None, process)
+        kept.append([(folder / name).read_text() for name in ("admin.key", "jwt.secret")])
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=100)
+        (folder / "url").unlink()
+    assert kept[0] == kept[1]
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE((folder / name).stat().st_mode) for name in ("admin.key", "jwt.secret")} == {0o600}
+
+
+def test_a_key_that_others_can_read_is_not_used(up, tmp_path):
+    """T45."""
+    folder = tmp_path / ".holdfast"
+    folder.mkdir(mode=0o700)
+    (folder / "admin.key").write_text("a" * 64)
+    (folder / "admin.key").chmod(0o644)
+    process = up("--port", "0")
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "chmod 600" in said
+    assert "a" * 64 not in said
