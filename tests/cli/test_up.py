@@ -1,14 +1,12 @@
 """`holdfast up`: everything under one command, and a way in that only its owner has."""
 
-import json
 import signal
 import stat
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 
+import httpx2 as httpx
 import pytest
 
 START = "from holdfast.cli.main import main; main()"
@@ -46,10 +44,10 @@ def awaited(fact, process):
 
 
 def call(url, key, path, body=None):
-    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-    data = None if body is None else json.dumps(body).encode()
-    with urllib.request.urlopen(urllib.request.Request(url + path, data, headers)) as answer:
-        return json.load(answer)
+    headers = {"Authorization": f"Bearer {key}"}
+    return (
+        httpx.get(url + path, headers=headers) if body is None else httpx.post(url + path, headers=headers, json=body)
+    )
 
 
 def test_it_serves_and_works_and_ends_in_good_order(up, tmp_path):
@@ -60,16 +58,16 @@ def test_it_serves_and_works_and_ends_in_good_order(up, tmp_path):
     )
     key = (tmp_path / ".holdfast" / "admin.key").read_text().strip()
 
-    job = call(url, key, "/v1/jobs", {"type": "demo", "queue": "demo", "priority": 1000, "payload": {"result": 42}})
+    job = call(
+        url, key, "/v1/jobs", {"type": "demo", "queue": "demo", "priority": 1000, "payload": {"result": 42}}
+    ).json()
 
     def done():
-        found = call(url, key, f"/v1/jobs/{job['id']}")
+        found = call(url, key, f"/v1/jobs/{job['id']}").json()
         return found if found["status"] == "succeeded" else None
 
     assert awaited(done, process)["result"] == 42
-    with pytest.raises(urllib.error.HTTPError) as refused:
-        call(url, "0" * 64, "/v1/jobs")
-    assert refused.value.code == 401
+    assert call(url, "0" * 64, "/v1/jobs").status_code == 401
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=100)
     assert process.returncode == 0, said
