@@ -121,7 +121,6 @@ CREATE TABLE IF NOT EXISTS holdfast_dead (
   fingerprint VARCHAR(255),
   PRIMARY KEY (id),
   KEY holdfast_dead_tenant (tenant, id),
-  KEY holdfast_dead_alike (tenant, fingerprint, id),
   KEY holdfast_dead_finished (finished_at)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 

@@ -36,8 +36,6 @@ CREATE TABLE holdfast_live (
 -- Claim rides this: equality on the lane, then order of arrival.
 CREATE INDEX holdfast_live_ready ON holdfast_live (queue, tenant, priority, seq) WHERE status = 0;
 CREATE INDEX holdfast_live_due ON holdfast_live (scheduled_at) WHERE status IN (5, 6);
--- Whoever looks for jobs that wait rides this; jobs that are ready at once never enter it.
-CREATE INDEX holdfast_live_parked ON holdfast_live (status, tenant, id) WHERE status >= 5;
 -- Reap and recovery ride this.
 CREATE INDEX holdfast_live_held ON holdfast_live (worker) WHERE status = 1;
 
@@ -81,8 +79,6 @@ CREATE TABLE holdfast_history_default PARTITION OF holdfast_history DEFAULT;
 -- What failed for good: kept longer, looked at, replayed.
 CREATE TABLE holdfast_dead (LIKE holdfast_history INCLUDING DEFAULTS, PRIMARY KEY (id));
 CREATE INDEX holdfast_dead_tenant ON holdfast_dead (tenant, id);
--- Those with the same error.
-CREATE INDEX holdfast_dead_alike ON holdfast_dead (tenant, fingerprint, id);
 CREATE INDEX holdfast_dead_finished ON holdfast_dead (finished_at);
 
 -- Idempotency keys (kind 0) and keys of unique jobs (kind 1): which job a key belongs to.

@@ -39,8 +39,6 @@ CREATE TABLE holdfast_live (
 -- Claim rides this: equality on the lane, then order of arrival, which is the rowid.
 CREATE INDEX holdfast_live_ready ON holdfast_live (queue, tenant, priority) WHERE status = 0;
 CREATE INDEX holdfast_live_due ON holdfast_live (scheduled_at) WHERE status IN (5, 6);
--- Whoever looks for jobs that wait rides this; jobs that are ready at once never enter it.
-CREATE INDEX holdfast_live_parked ON holdfast_live (status, tenant, id) WHERE status >= 5;
 -- Reap and recovery ride this.
 CREATE INDEX holdfast_live_held ON holdfast_live (worker) WHERE status = 1;
 
@@ -112,8 +110,6 @@ CREATE TABLE holdfast_dead (
   fingerprint TEXT
 ) STRICT;
 CREATE INDEX holdfast_dead_tenant ON holdfast_dead (tenant, id);
--- Those with the same error.
-CREATE INDEX holdfast_dead_alike ON holdfast_dead (tenant, fingerprint, id);
 CREATE INDEX holdfast_dead_finished ON holdfast_dead (finished_at);
 
 -- Idempotency keys (kind 0) and keys of unique jobs (kind 1): which job a key belongs to.
