@@ -38,6 +38,8 @@ def _ended(dialect):
     for table in ("live", "dead", "history"):
         yield _SMALL.format(table, first)
     yield "UPDATE holdfast_live SET status = 0 WHERE status = 1 AND worker > 1"  # of whom 10,000 run
+    if dialect == "mysql":
+        yield "DELETE FROM holdfast_claims WHERE worker > 1"
     tables = "holdfast_live, holdfast_dead, holdfast_history"
     yield f"VACUUM (ANALYZE) {tables}" if dialect == "postgres" else f"ANALYZE TABLE {tables}"
 
