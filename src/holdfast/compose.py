@@ -84,6 +84,7 @@ def build_api(
     from holdfast.api.auth import AdminKey, Gate
     from holdfast.api.routes import ALL
     from holdfast.api.service import Service, ServiceRules
+    from holdfast.api.stream import Streams
     from holdfast.api.table import Routes
     from holdfast.api.tokens import KeyFile, SigningKeys, Tokens
     from holdfast.policy.access import LEAST_ADMIN_KEY, weakness
@@ -110,7 +111,10 @@ def build_api(
     )
     routes = Routes(route for route in ALL if demo or not route.demo)
     rules = ServiceRules(version=__version__, demo=demo, trusted_proxies=settings.trusted_proxies)
-    return Api(Service(engine, gate, routes, rules, asyncio.Event()))
+    stopping = asyncio.Event()
+    return Api(
+        Service(engine, gate, routes, rules, stopping, Streams(engine.store, gate, stopping, monotonic=monotonic))
+    )
 
 
 async def require_access(settings: Settings, engine: Engine) -> None:

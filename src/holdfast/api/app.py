@@ -20,6 +20,9 @@ from holdfast.wire.problems import MEDIA_TYPE, TITLES, Problem, problem_of
 _LOG = logging.getLogger("holdfast.api")
 _ENCODE = msgspec.json.Encoder().encode
 
+_LAST_WORDS = 2.0
+"""Seconds that a client has to read the end of a stream that is cut."""
+
 NOBODY = Caller("", frozenset(), "nobody")
 
 SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
@@ -126,24 +129,28 @@ async def _send(answer: Answer | Stream, request: Incoming, send: Send) -> int:
 
 async def _send_stream(answer: Stream, request: Incoming, send: Send) -> int:
     """Send chunks until they end or the client is gone, whichever comes first."""
-    await send({"type": "http.response.start", "status": 200, "headers": _headers(answer)})
 
     async def pump() -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": _headers(answer)})
         async for chunk in answer.chunks:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
 
     pumping = asyncio.ensure_future(pump())
     leaving = asyncio.ensure_future(request.disconnected())
+    ends = (pumping, leaving) if answer.cut is None else (pumping, leaving, answer.cut)
     try:
-        await asyncio.wait((pumping, leaving), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        if not (pumping.done() or leaving.done()):
+            await asyncio.wait((pumping, leaving), timeout=_LAST_WORDS, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in (pumping, leaving):
             task.cancel()
         results = await asyncio.gather(pumping, leaving, return_exceptions=True)
+        await answer.chunks.aclose()
         for result in results:
             if isinstance(result, Exception):
                 _LOG.warning("%s %s: the stream ended by %r", request.method, request.path, result)
-    await send({"type": "http.response.body", "body": b""})
     return 200
 
 

@@ -1,8 +1,9 @@
 """Requests and answers, on bare ASGI: what every route needs and nothing more."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl, quote
 
 from holdfast.wire.problems import HttpError
@@ -24,12 +25,24 @@ class Answer(NamedTuple):
     media_type: str = "application/json"
 
 
+class Chunks(Protocol):
+    """Parts of an answer, as they come. Closed in any case, also if none was asked for."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """One after the other."""
+
+    async def aclose(self) -> None:
+        """No more are wanted."""
+
+
 class Stream(NamedTuple):
     """An answer that goes on: chunks as they come, until the iterator or the client ends."""
 
-    chunks: AsyncIterator[bytes]
+    chunks: Chunks
     media_type: str
     headers: Mapping[str, str] = {}
+    cut: asyncio.Future[None] | None = None
+    """Done when it must end soon: a client that does not even read the end is left."""
 
 
 class Incoming:

@@ -4,6 +4,7 @@ import asyncio
 from typing import NamedTuple
 
 from holdfast.api.auth import Authenticator
+from holdfast.api.stream import Streams
 from holdfast.api.table import Routes
 from holdfast.engine.engine import Engine
 
@@ -26,3 +27,4 @@ class Service(NamedTuple):
     rules: ServiceRules
     stopping: asyncio.Event
     """Set when the node shuts down: whatever goes on ends then."""
+    streams: Streams

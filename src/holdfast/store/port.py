@@ -263,6 +263,9 @@ class Feed(Protocol):
     async def feed_at(self, numbers: Collection[int]) -> list[Entry]:
         """Those of these rows that are there, in order."""
 
+    async def feed_numbers(self, seq: int, limit: int) -> list[int]:
+        """The numbers of rows above this one, in order."""
+
     async def feed_kept(self) -> Kept:
         """What there is."""
 
@@ -352,8 +355,8 @@ class Store(Protocol):
         `TransactionEnded` when it was over before the block: it took too long, or a statement failed or ended it.
         """
 
-    def listen(self, queues: Sequence[str]) -> Subscription:
-        """Hear of jobs that become ready in these queues, from now on."""
+    def listen(self, queues: Sequence[str] | None) -> Subscription:
+        """Hear of jobs that become ready in these queues (None: in any), from now on."""
 
     async def migrate(self) -> list[str]:
         """Bring the schema up to this version, safe on many nodes at once; the names of the steps applied."""

@@ -34,6 +34,10 @@ class SqlFeed(ABC):
         """See the port."""
         return [entry_of(row) for row in await self.rows("feed_after", seq=seq, limit=limit)]
 
+    async def feed_numbers(self, seq: int, limit: int) -> list[int]:
+        """See the port."""
+        return [row[0] for row in await self.rows("feed_numbers", seq=seq, limit=limit)]
+
     async def feed_kept(self) -> Kept:
         """See the port."""
         pruned, last = (await self.rows("feed_kept"))[0]

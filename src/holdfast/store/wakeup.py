@@ -13,6 +13,9 @@ FIRST_POLL = 0.02
 MOST_NEWS = 1_000
 """How many lanes are remembered between two waits; past that, look at all."""
 
+EVERYWHERE = "*"
+"""In the place of a queue: all of them. No queue has this name."""
+
 Probe = Callable[[], Awaitable[bool]]
 """Tells whether another process may have changed something since it was last asked."""
 
@@ -31,10 +34,10 @@ class Hub:
         self.longest_poll = longest_poll
         self._listeners: dict[str, set[LocalSubscription]] = defaultdict(set)
 
-    def listen(self, queues: Sequence[str]) -> "LocalSubscription":
-        """A subscription to these queues."""
-        subscription = LocalSubscription(self, frozenset(queues))
-        for queue in queues:
+    def listen(self, queues: Sequence[str] | None) -> "LocalSubscription":
+        """A subscription to these queues; None is all."""
+        subscription = LocalSubscription(self, frozenset([EVERYWHERE] if queues is None else queues))
+        for queue in subscription.queues:
             self._listeners[queue].add(subscription)
         return subscription
 
@@ -45,15 +48,23 @@ class Hub:
 
     def publish(self, news: Iterable[News]) -> None:
         """Jobs became ready."""
-        for item in news:
+        told = list(news)
+        if told:
+            self._wake_everywhere()
+        for item in told:
             for subscription in self._listeners.get(item.lane.queue, ()):
                 subscription.put(item)
 
     def publish_unknown(self, queues: Iterable[str] | None = None) -> None:
         """Something may have become ready in these queues (None: in any), it is not known in which lanes."""
+        self._wake_everywhere()
         for queue in list(self._listeners) if queues is None else queues:
             for subscription in self._listeners.get(queue, ()):
                 subscription.put_unknown()
+
+    def _wake_everywhere(self) -> None:
+        for subscription in self._listeners.get(EVERYWHERE, ()):
+            subscription.put_unknown()
 
 
 class LocalSubscription:

@@ -4,6 +4,10 @@
 -- Rides the primary key.
 SELECT seq, at, body FROM holdfast_feed WHERE seq > :seq ORDER BY seq LIMIT :limit;
 
+-- name: feed_numbers
+-- Rides the primary key.
+SELECT seq FROM holdfast_feed WHERE seq > :seq ORDER BY seq LIMIT :limit;
+
 -- name: feed_kept
 -- Rides the primary keys: a look at the last row.
 SELECT (SELECT pruned FROM holdfast_folded), (SELECT max(seq) FROM holdfast_feed);

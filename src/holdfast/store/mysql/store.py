@@ -88,7 +88,7 @@ class MysqlStore:
         """See the port."""
         return self._sessions.open(held, key)
 
-    def listen(self, queues: Sequence[str]) -> Subscription:
+    def listen(self, queues: Sequence[str] | None) -> Subscription:
         """See the port."""
         return self._hub.listen(queues)
 

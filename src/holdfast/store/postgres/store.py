@@ -79,7 +79,7 @@ class PostgresStore:
         """See the port."""
         return self._sessions.open(held, key)
 
-    def listen(self, queues: Sequence[str]) -> Subscription:
+    def listen(self, queues: Sequence[str] | None) -> Subscription:
         """See the port."""
         if not self._pooled:  # LISTEN does not get through a transaction pooler: poll
             self._listener.start()

@@ -79,7 +79,7 @@ class SqliteStore:
         """See the port."""
         return self._sessions.open(held, key)
 
-    def listen(self, queues: Sequence[str]) -> Subscription:
+    def listen(self, queues: Sequence[str] | None) -> Subscription:
         """See the port."""
         return self._hub.listen(queues)
 

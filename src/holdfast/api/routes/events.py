@@ -1,0 +1,47 @@
+"""Streams of what changes."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.api.http import Answer, Stream
+from holdfast.api.stream import Wanted, low_water_of
+from holdfast.api.table import Call, Route
+from holdfast.model.access import Scope
+from holdfast.policy.access import seen_tenant
+from holdfast.wire import codec
+from holdfast.wire.events import MEDIA_TYPE
+from holdfast.wire.types import Name, Query
+
+RESUME = {"Last-Event-ID": "The last id that came: go on after it, on whichever node."}
+
+
+class EventQuery(Query):
+    """Which events."""
+
+    queue: Name | None = None
+    type: Name | None = None
+    job: Annotated[str, Meta(max_length=36, description="The id of one job.")] | None = None
+    tenant: Name | None = None
+
+
+async def events(call: Call[None, EventQuery]) -> Answer | Stream:
+    """What changes from now on, as server-sent events."""
+    if call.request.method == "HEAD":
+        return Answer(None, media_type=MEDIA_TYPE)
+    asked = call.query
+    wanted = Wanted(seen_tenant(call.caller, asked.tenant), asked.queue, asked.type)
+    if asked.job is not None:
+        job = (await call.service.engine.detail(codec.job_id(asked.job), tenant=wanted.tenant)).job
+        wanted = wanted._replace(tenant=job.tenant, queue=job.queue, type=job.type, job=str(job.id))
+    last = low_water_of(call.request.header("last-event-id"))
+    reader = call.service.streams.open(call.caller, wanted, last)
+    return Stream(reader, MEDIA_TYPE, {"x-accel-buffering": "no"}, reader.cut)
+
+
+ROUTES = (
+    Route(
+        "GET", "/v1/events", Scope.READ, events, "What changes, as server-sent events", {200: MEDIA_TYPE},
+        query=EventQuery, tag="events", headers=RESUME, refusals=(404,),
+    ),
+)  # fmt: skip
