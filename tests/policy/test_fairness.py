@@ -475,7 +475,8 @@ class Database:
 class Overlap:
     """Inserts, commits, wake-ups, claims and looks, each begun and ended at any time."""
 
-    def __init__(self, seed: int, lost: float, looking: float) -> None:
+    def __init__(self, seed: int, lost: float, looking: float, trail: float) -> None:
+        self.trail = trail
         self.dice = Random(seed)
         self.database = Database(self.dice)
         self.rotation = Rotation()
@@ -512,7 +513,7 @@ class Overlap:
 
     def end_claim(self) -> None:
         shares, slots, seen = self.claims.pop(self.dice.randrange(len(self.claims)))
-        self.rotation.took(shares, self.database.claim(shares, slots, seen), slots, self.now)
+        self.rotation.took(shares, self.database.claim(shares, slots, seen), slots, self.now, trail=self.trail)
 
     def come_to_rest(self) -> None:
         """All commits are told of, or seen by one more look; then claims go on for as long as there are lanes."""
@@ -529,10 +530,13 @@ class Overlap:
 
 
 @pytest.mark.parametrize("lost, looking", [(0.0, 0.0), (0.0, 0.2), (0.5, 0.2)])
+@pytest.mark.parametrize("trail", [0.0, FLOOR_TRAIL])
 @pytest.mark.parametrize("seed", range(40))
-def test_nothing_stays_hidden_however_commits_claims_and_looks_overlap(seed: int, lost: float, looking: float) -> None:
+def test_nothing_stays_hidden_however_commits_claims_and_looks_overlap(
+    seed: int, lost: float, looking: float, trail: float
+) -> None:
     """Where all wake-ups arrive, they suffice, with looks or without; else one more look finds what is left."""
-    overlap = Overlap(seed, lost, looking)
+    overlap = Overlap(seed, lost, looking, trail)
     for _ in range(600):
         overlap.step()
     overlap.come_to_rest()

@@ -20,6 +20,8 @@ A, B = Lane("q", "a", 0), Lane("q", "b", 0)
 class ScriptedStore:
     """Gives each lane it visits its whole share, unless told to fail."""
 
+    tells_news = False
+
     def __init__(self, *lanes: Lane) -> None:
         self.ready = set(lanes)
         self.visited: list[str] = []

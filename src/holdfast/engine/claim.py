@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from holdfast.model.ids import WorkerId
 from holdfast.model.job import Job
 from holdfast.model.lane import Lane, News
-from holdfast.policy.fairness import Rotation, Round, Taken
+from holdfast.policy.fairness import FLOOR_TRAIL, Rotation, Round, Taken
 from holdfast.store.port import Store
 
 MOST_LANES = 20_000
@@ -48,7 +48,10 @@ class Claims:
         except BaseException:
             self._rotation.gave_up(shares)
             raise
-        self._rotation.took(shares, _by_lane(jobs), slots, time.monotonic())
+        # A late commit lowers the floor by its news, where those of other nodes come by themselves. Lost news cost as
+        # much as ever: until the next look.
+        trail = 0.0 if self._store.tells_news else FLOOR_TRAIL
+        self._rotation.took(shares, _by_lane(jobs), slots, time.monotonic(), trail=trail)
         return jobs
 
     async def _look(self) -> None:

@@ -19,7 +19,7 @@ MOST_SHARES = 500
 """How many lanes one claim visits at most."""
 
 FLOOR_TRAIL = 0.05
-"""Seconds a floor stays behind what was claimed: longer than most commits take. News of a later one lower the floor."""
+"""Seconds a floor stays behind what was claimed where no news tell of a late commit: longer than most commits take."""
 
 SWEEP_EVERY = 1.0
 """Seconds between looks at all lanes, at the least."""
@@ -66,9 +66,9 @@ class _Floor:
         self._told: list[tuple[int, int]] = []
         """What was heard while claims were under way: moments and positions, both rising."""
 
-    def advance(self, furthest: int, now: float) -> None:
-        if now - self.next_since >= FLOOR_TRAIL:
-            self.at = self.next
+    def advance(self, furthest: int, now: float, trail: float) -> None:
+        if now - self.next_since >= trail:
+            self.at = self.next if trail else furthest
             self.next, self.next_since = furthest, now
 
     def lower(self, seq: int) -> None:
@@ -162,8 +162,10 @@ class Rotation:
             shares.append(Share(lane, self._rest.pop(turn, quota), self._floors[lane].at))
         return shares
 
-    def took(self, shares: Round, taken: dict[Lane, Taken], slots: int, now: float) -> None:
-        """Take in what a claim over `shares` brought.
+    def took(
+        self, shares: Round, taken: dict[Lane, Taken], slots: int, now: float, *, trail: float = FLOOR_TRAIL
+    ) -> None:
+        """Take in what a claim over `shares` brought. `trail`: how long floors stay behind; 0 where news tell all.
 
         A lane that gave nothing though it was asked is dropped, unless there were news of it meanwhile: the claim may
         have begun before them. One the claim did not reach keeps its turn, and one it was cut short in keeps the rest
@@ -178,7 +180,7 @@ class Rotation:
             reached = shares[:last]
         for share in shares:
             if took := taken.get(share.lane):
-                self._advance(share, took.furthest, shares.asked, now)
+                self._advance(share, took.furthest, shares.asked, now, trail)
         for share in reached:
             if share.lane not in taken:
                 self._found_empty(share.lane, shares.asked)
@@ -213,13 +215,13 @@ class Rotation:
         if turn in self._priorities:
             (self._order.appendleft if first else self._order.append)(turn)
 
-    def _advance(self, share: Share, furthest: int, asked: int, now: float) -> None:
+    def _advance(self, share: Share, furthest: int, asked: int, now: float, trail: float) -> None:
         if self._add(share.lane):  # another claim found it empty, since this one had locked what there was
             self._floors[share.lane] = _Floor(share.floor)
         floor = self._floors[share.lane]
         missed = floor.missed(asked)
         # What was committed while the claim was under way may lie before what it took.
-        floor.advance(furthest if missed is None else min(furthest, missed - 1), now)
+        floor.advance(furthest if missed is None else min(furthest, missed - 1), now, trail)
 
     def _found_empty(self, lane: Lane, asked: int) -> None:
         floor = self._floors.get(lane)

@@ -355,6 +355,10 @@ class Store(Protocol):
         `TransactionEnded` when it was over before the block: it took too long, or a statement failed or ended it.
         """
 
+    @property
+    def tells_news(self) -> bool:
+        """Whether subscriptions hear of what other processes commit at once and by itself, as things stand."""
+
     def listen(self, queues: Sequence[str] | None) -> Subscription:
         """Hear of jobs that become ready in these queues (None: in any), from now on."""
 

@@ -79,6 +79,11 @@ class SqliteStore:
         """See the port."""
         return self._sessions.open(held, key)
 
+    @property
+    def tells_news(self) -> bool:
+        """See the port."""
+        return self._hub.probe is None
+
     def listen(self, queues: Sequence[str] | None) -> Subscription:
         """See the port."""
         return self._hub.listen(queues)
