@@ -164,16 +164,21 @@ def test_all_objects_of_a_payload_share_the_bound_on_keys() -> None:
 
 
 def test_a_payload_may_have_256_kilobytes_and_not_one_byte_more() -> None:
-    largest = "x" * (LARGEST_PAYLOAD - 2)  # and two quotes
+    texts = ["x" * (LARGEST_PAYLOAD // 8 - 3)] * 8  # each with two quotes and a comma
+    largest = [*texts[:-1], texts[-1][:-1]]  # all with two brackets, and one comma fewer
 
     assert len(accepted(payload=largest).payload) == LARGEST_PAYLOAD
-    error = refusal(payload=largest + "x")
+    error = refusal(payload=texts)
     assert type(error) is PayloadTooLarge
     assert error.pointer == "/payload"
 
 
 def test_bytes_count_not_characters() -> None:
-    assert type(refusal(payload="é" * (LARGEST_PAYLOAD // 2))) is PayloadTooLarge
+    assert type(refusal(payload=["é" * (LARGEST_PAYLOAD // 8)] * 4)) is PayloadTooLarge
+
+
+def test_a_text_longer_than_any_payload_is_told_to_be_too_large() -> None:
+    assert type(refusal(payload="x" * (LARGEST_PAYLOAD + 1))) is PayloadTooLarge
 
 
 # Names

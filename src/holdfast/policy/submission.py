@@ -100,12 +100,16 @@ def encode_payload(payload: Any) -> bytes:
     except (UnicodeEncodeError, OverflowError, ValueError) as error:
         raise Invalid(f"the payload cannot be written as JSON: {error}", pointer="/payload") from error
     if len(encoded) > LARGEST_PAYLOAD:
-        raise PayloadTooLarge(
-            f"the payload has {len(encoded):,} bytes; at most {LARGEST_PAYLOAD:,} are allowed: "
-            "store the data elsewhere and pass a reference",
-            pointer="/payload",
-        )
+        raise _too_large(len(encoded))
     return encoded
+
+
+def _too_large(size: int) -> PayloadTooLarge:
+    return PayloadTooLarge(
+        f"the payload has {size:,} bytes; at most {LARGEST_PAYLOAD:,} are allowed: "
+        "store the data elsewhere and pass a reference",
+        pointer="/payload",
+    )
 
 
 def check_retry(rule: RetryRule) -> None:
@@ -233,6 +237,8 @@ def _check_keys(value: dict[Any, Any], keys: list[int]) -> None:
 
 
 def _check_text(text: str) -> None:
+    if len(text) > LARGEST_PAYLOAD:
+        raise _too_large(len(text))
     if len(text) > LONGEST_STRING:
         raise _NotJson(f"a text has {len(text):,} characters; at most {LONGEST_STRING:,}: pass a reference instead")
     if "\0" in text:
