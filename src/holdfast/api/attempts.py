@@ -3,6 +3,7 @@
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from holdfast.api.http import Incoming
@@ -47,6 +48,8 @@ class Addresses:
 
     def of(self, request: Incoming) -> str:
         """The nearest address that is none of a trusted proxy. What others say of themselves counts for nothing."""
+        if not self._trusted:
+            return _plain(request.address)
         nearest = _address(request.address)
         if nearest is None:
             return request.address
@@ -64,12 +67,20 @@ class Addresses:
         return any(address in network for network in self._trusted)
 
 
+@lru_cache(_MOST_REMEMBERED)  # most requests come from where others came from just now
 def counted(address: str) -> str:
     """What attempts from an address are counted by: of IPv6 the network, for a single host has all of its addresses."""
     found = _address(address)
     if isinstance(found, IPv6Address):
         return str(IPv6Network((found, 64), strict=False))
     return address
+
+
+@lru_cache(_MOST_REMEMBERED)
+def _plain(text: str) -> str:
+    """An address in its usual form; what is none stays as it is."""
+    found = _address(text)
+    return text if found is None else str(found)
 
 
 def _address(text: str) -> IPv4Address | IPv6Address | None:
