@@ -17,8 +17,18 @@ MOST_LANES = 20_000
 class Claims:
     """One worker's claims. Any number of tasks of its event loop may claim at once."""
 
-    def __init__(self, store: Store, worker: WorkerId, queues: Sequence[str], types: Sequence[str] | None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        worker: WorkerId,
+        queues: Sequence[str],
+        types: Sequence[str] | None,
+        *,
+        tenant: str | None = None,
+    ) -> None:
         self.worker = worker
+        self._tenant = tenant
+        """The only one whose lanes take part; None: all do."""
         self._store = store
         self._queues = list(queues)
         self._types = None if types is None else list(types)
@@ -38,7 +48,7 @@ class Claims:
         if news is None:
             return
         named = list(news)
-        self._rotation.heard(named)
+        self._rotation.heard(self._ours(named))
         if not named:
             self._rotation.look_again()
 
@@ -65,7 +75,10 @@ class Claims:
                 return
             found = await self._store.single(lambda tx: tx.lanes(self._queues, MOST_LANES))
             ended = time.monotonic()
-            self._rotation.swept(found, ended, ended - began, complete=len(found) < MOST_LANES)
+            self._rotation.swept(self._ours(found), ended, ended - began, complete=len(found) < MOST_LANES)
+
+    def _ours(self, news: list[News]) -> list[News]:
+        return news if self._tenant is None else [each for each in news if each.lane.tenant == self._tenant]
 
 
 def _by_lane(jobs: Sequence[Job]) -> dict[Lane, Taken]:

@@ -1,9 +1,11 @@
 """A worker as the fleet's register shows it."""
 
+from typing import NamedTuple
+
 from msgspec import Struct
 
 from holdfast.model.ids import WorkerId
-from holdfast.model.time import Instant
+from holdfast.model.time import Duration, Instant
 
 
 class WorkerInfo(Struct, frozen=True):
@@ -16,6 +18,8 @@ class WorkerInfo(Struct, frozen=True):
     version: str
     queues: str = ""
     slots: int = 0
+    tenant: str | None = None
+    """Whose jobs alone it may have; None: everybody's."""
 
 
 class WorkerRow(Struct, frozen=True):
@@ -24,3 +28,10 @@ class WorkerRow(Struct, frozen=True):
     info: WorkerInfo
     started_at: Instant
     expires_at: Instant
+
+
+class LeaseState(NamedTuple):
+    """Whose jobs alone a worker may have (None: everybody's), and for how long its lease is good; not if below 0."""
+
+    tenant: str | None
+    left: Duration

@@ -30,8 +30,8 @@ def count_of(row: Row) -> Count:
 
 def worker_of(row: Row) -> WorkerRow:
     """A row of the register."""
-    worker, name, host, pid, version, queues, slots, started_at, expires_at = row
-    info = WorkerInfo(WorkerId(worker), name, host, pid, version, queues, slots)
+    worker, name, host, pid, version, queues, slots, tenant, started_at, expires_at = row
+    info = WorkerInfo(WorkerId(worker), name, host, pid, version, queues, slots, tenant)
     return WorkerRow(info, Instant(started_at), Instant(expires_at))
 
 

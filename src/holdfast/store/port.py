@@ -17,7 +17,7 @@ from holdfast.model.state import Status
 from holdfast.model.step import Step
 from holdfast.model.time import Duration, Instant
 from holdfast.model.transition import Transition
-from holdfast.model.worker import WorkerInfo, WorkerRow
+from holdfast.model.worker import LeaseState, WorkerInfo, WorkerRow
 
 T = TypeVar("T")
 
@@ -143,6 +143,9 @@ class Fleet(Protocol):
 
     async def renew(self, worker: WorkerId, lease: Duration) -> bool:
         """Prolong a lease that still lives. Never revives one that ran out: then False."""
+
+    async def lease_state(self, worker: WorkerId) -> LeaseState | None:
+        """Whose jobs a worker may have and how its lease stands; None when it is not registered."""
 
     async def depart(self, worker: WorkerId) -> bool:
         """Strike a worker that holds nothing; False when it still holds jobs."""

@@ -14,7 +14,7 @@ from holdfast.model.lane import Lane, News, Share
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant
 from holdfast.model.transition import Transition
-from holdfast.model.worker import WorkerInfo, WorkerRow
+from holdfast.model.worker import LeaseState, WorkerInfo, WorkerRow
 from holdfast.store.codec import Row, count_of, job_of, worker_of
 from holdfast.store.port import Retention
 from holdfast.store.sql_access import SqlAccess
@@ -232,6 +232,7 @@ class SqlTx(SqlSteps, SqlFinds, SqlAccess, SqlFeed):
                 version=worker.version,
                 queues=worker.queues,
                 slots=worker.slots,
+                tenant=worker.tenant,
                 lease=lease,
             )
             await self.tell(feed.of_workers([WorkerChange(worker.id, "registered", worker.name)]))
@@ -239,6 +240,11 @@ class SqlTx(SqlSteps, SqlFinds, SqlAccess, SqlFeed):
     async def renew(self, worker: WorkerId, lease: Duration) -> bool:
         """See the port."""
         return await self.count("renew", worker=worker, lease=lease) == 1
+
+    async def lease_state(self, worker: WorkerId) -> LeaseState | None:
+        """See the port."""
+        rows = await self.rows("lease_state", worker=worker)
+        return None if not rows else LeaseState(rows[0][0], Duration(rows[0][1]))
 
     async def depart(self, worker: WorkerId) -> bool:
         """See the port."""

@@ -145,6 +145,7 @@ CREATE TABLE IF NOT EXISTS holdfast_workers (
   version TEXT NOT NULL,
   queues TEXT NOT NULL,
   slots INT NOT NULL,
+  tenant VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin,
   started_at BIGINT NOT NULL,
   expires_at BIGINT NOT NULL,
   PRIMARY KEY (id),

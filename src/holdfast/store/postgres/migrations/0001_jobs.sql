@@ -102,6 +102,7 @@ CREATE TABLE holdfast_workers (
   version text NOT NULL,
   queues text NOT NULL,
   slots integer NOT NULL,
+  tenant text,
   started_at bigint NOT NULL,
   expires_at bigint NOT NULL
 );

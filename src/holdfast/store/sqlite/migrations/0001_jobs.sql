@@ -133,6 +133,7 @@ CREATE TABLE holdfast_workers (
   version TEXT NOT NULL,
   queues TEXT NOT NULL,
   slots INTEGER NOT NULL,
+  tenant TEXT,
   started_at INTEGER NOT NULL,
   expires_at INTEGER NOT NULL
 ) STRICT;
