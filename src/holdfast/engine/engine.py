@@ -16,6 +16,7 @@ from holdfast.engine.claim import Claims
 from holdfast.engine.dice import Dice, throw
 from holdfast.engine.housekeeping import Rules, keep_house
 from holdfast.engine.inspect import Detail, Group
+from holdfast.engine.leases import Leases
 from holdfast.engine.operate import Bulk
 from holdfast.engine.submit import Receipt
 from holdfast.errors import Invalid, InvalidBatch, SchemaMismatch, Unavailable
@@ -52,6 +53,8 @@ class Engine:
         self.rules = rules
         self.access = Access(store)
         """Tenants and keys."""
+        self.leases = Leases(store, self.settle_many)
+        """Workers that are somewhere else."""
         self._dice = dice
         self._emit = emit
         self._skew_ms = 0
@@ -140,6 +143,10 @@ class Engine:
         """What attempts of a job recorded."""
         return await stepping.recorded(self.store, job_id)
 
+    async def steps_of(self, held: Held) -> list[Step]:
+        """The same, for whoever holds the job."""
+        return await stepping.recorded(self.store, held.id)
+
     async def record_step(self, held: Held, step: Step) -> bool:
         """Record a step of a running job; False when it is not this holder's any more."""
         return await stepping.record(self.store, held, step)
@@ -217,6 +224,7 @@ class Engine:
 
     async def aclose(self) -> None:
         """Finish what is under way and close the store."""
+        self.leases.close()
         await self._submits.drain()
         await self._settles.drain()
         await self.store.aclose()
