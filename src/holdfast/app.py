@@ -8,10 +8,9 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from holdfast.compose import open_engine
+from holdfast.compose import is_node, open_jobs, with_key
 from holdfast.config import Settings, load, shown_url
-from holdfast.engine.engine import Engine
-from holdfast.engines import Engines
+from holdfast.engines import Engine, Engines
 from holdfast.errors import Invalid, Misconfigured
 from holdfast.handles import AsyncJobHandle, JobHandle, parse_id
 from holdfast.jobs import AsyncJobType, JobType, SyncJobType
@@ -37,13 +36,15 @@ class Decorator(Protocol):
 class Holdfast:
     """An application: its job types, and the way to its database.
 
-    Without a `url` the settings tell it: HOLDFAST_DATABASE_URL, `holdfast.toml`, else an SQLite file. Nothing is read
-    or opened before it is needed. Connections are closed by `with app:`, `async with app:`, `close`, `aclose`, or at
+    `url` is a database, or a node of the HTTP service (`http://…`), which wants a `key`. Without it the settings tell:
+    HOLDFAST_DATABASE_URL, or HOLDFAST_API_URL and HOLDFAST_API_KEY, else an SQLite file. Nothing is read or opened
+    before it is needed. Connections are closed by `with app:`, `async with app:`, `close`, `aclose`, or at
     the end of the event loop and of the program.
     """
 
-    def __init__(self, url: str | None = None, *, settings: Settings | None = None) -> None:
+    def __init__(self, url: str | None = None, *, key: str | None = None, settings: Settings | None = None) -> None:
         self._url = url
+        self._key = key
         self._settings = settings
         self.registry = Registry()
         self._engines = Engines(self._open)
@@ -52,15 +53,20 @@ class Holdfast:
     def settings(self) -> Settings:
         """The settings, read when first asked for."""
         if self._settings is None:
-            self._settings = load({"database_url": self._url})
-        elif self._url is not None and self._settings.database_url != self._url:
+            self._settings = load({} if self._names_a_node else {"database_url": self._url})
+        elif self._url is not None and not self._names_a_node and self._settings.database_url != self._url:
             self._settings = replace(self._settings, database_url=self._url)
         return self._settings
 
     @property
     def url(self) -> str:
-        """Where its jobs are kept."""
-        return self.settings.database_url
+        """Where its jobs are: a database, or a node, with the key if one was given."""
+        url = self._url if self._url is not None and self._names_a_node else self.settings.jobs_url
+        return with_key(url, self._key)
+
+    @property
+    def _names_a_node(self) -> bool:
+        return self._url is not None and is_node(self._url)
 
     @overload
     def job(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncJobType[P, R]: ...  # type: ignore[overload-overlap]
@@ -170,7 +176,7 @@ class Holdfast:
         return f"<Holdfast {shown_url(where) if where else 'by its settings'}: {len(self.registry.types())} jobs>"
 
     async def _open(self) -> Engine:
-        return await open_engine(self.settings)
+        return await open_jobs(self.settings, self.url, check=False)
 
 
 def _isolation(function: Any, asked: Isolation | None) -> Isolation:

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
+
+from msgspec.structs import replace
 
 from holdfast.config import Settings
 from holdfast.engine.engine import Engine, EngineRules
@@ -17,6 +19,7 @@ from holdfast.telemetry.emit import Emit, log_event
 
 if TYPE_CHECKING:
     from holdfast.api.app import Api
+    from holdfast.sdk.remote import Remote
 
 _SETTING = "HOLDFAST_DATABASE_URL"
 
@@ -41,6 +44,8 @@ async def open_store(url: str, *, clock: str | None = None, pool_size: int = 10)
 
             return await SqliteStore.open(url, clock=clock)
         case _:
+            if is_node(url):
+                raise Misconfigured(f"{_SETTING}: this needs a database, and {scheme}://… is a node of the service")
             raise Misconfigured(
                 f"{_SETTING}: {scheme or url!r} is not a database holdfast knows; "
                 "use postgresql://…, mysql://… or sqlite:///path/to/file.db"
@@ -67,6 +72,33 @@ async def open_engine(settings: Settings, *, migrate: bool = False, emit: Emit =
     except BaseException:
         await store.aclose()
         raise
+
+
+async def open_jobs(settings: Settings, url: str, *, check: bool = True) -> "Engine | Remote":
+    """The way to jobs at this URL: an engine on a database, or one behind a node of the service.
+
+    `check`: the node must answer, as a database must.
+    """
+    if is_node(url):
+        from holdfast.sdk.remote import Remote
+
+        return await Remote.open(url, settings.api_key, check=check)
+    return await open_engine(replace(settings, database_url=url))
+
+
+def is_node(url: str) -> bool:
+    """Whether a URL is that of a node of the service."""
+    return urlsplit(url).scheme in ("http", "https")
+
+
+def with_key(url: str, key: str | None) -> str:
+    """A node's URL with the key in it, as its password."""
+    if key is None:
+        return url
+    if not is_node(url):
+        raise Misconfigured("a key is for a node of the service: name one, such as http://localhost:8080")
+    at = urlsplit(url)
+    return at._replace(netloc=f":{quote(key, safe='')}@{at.netloc.rpartition('@')[2]}").geturl()
 
 
 def build_api(

@@ -9,13 +9,50 @@ import concurrent.futures.thread  # before our own registration: what is registe
 import os
 import threading
 import weakref
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import TypeVar
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from typing import Protocol, TypeVar
 
-from holdfast.engine.engine import Engine
 from holdfast.errors import Unavailable
+from holdfast.model.ids import JobId
+from holdfast.model.job import Job, JobSpec
 
 T = TypeVar("T")
+
+
+class Accepted(Protocol):
+    """The answer to a submission: the job is durable."""
+
+    @property
+    def id(self) -> JobId:
+        """Of the job."""
+
+    @property
+    def repeated(self) -> bool:
+        """Whether an earlier submission made it."""
+
+
+class Engine(Protocol):
+    """What an application asks for: an engine on a database, or one behind a node."""
+
+    async def submit(self, spec: JobSpec) -> Accepted:
+        """Submit one job."""
+
+    async def submit_many(self, specs: Sequence[JobSpec]) -> Sequence[Accepted]:
+        """Submit many: all, or none."""
+
+    async def get(self, job_id: JobId) -> Job:
+        """One job."""
+
+    async def cancel(self, ids: Collection[JobId], *, reason: str) -> set[JobId]:
+        """Cancel what is not finished; which were."""
+
+    async def retry(self, ids: Collection[JobId]) -> set[JobId]:
+        """Run dead, cancelled or waiting jobs now; which were moved."""
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+
+
 Open = Callable[[], Awaitable[Engine]]
 Work = Callable[[Engine], Awaitable[T]]
 

@@ -7,8 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.engine.engine import Engine
-from holdfast.engines import Engines
+from holdfast.engines import Engine, Engines
 from holdfast.errors import Invalid, JobCancelled, JobFailed, WaitTimeout
 from holdfast.model.ids import JobId
 from holdfast.model.job import Job

@@ -9,8 +9,7 @@ from uuid import UUID
 from msgspec.structs import replace
 
 from holdfast.engine import submit as submitting
-from holdfast.engine.submit import Receipt
-from holdfast.engines import Engines
+from holdfast.engines import Accepted, Engines
 from holdfast.errors import Invalid, InvalidBatch
 from holdfast.handles import AsyncJobHandle, JobHandle, parse_id
 from holdfast.model.job import JobSpec, UniqueSpec
@@ -96,11 +95,11 @@ class Bound(Generic[P, R_co]):
             raise InvalidBatch(_all_faults(specs, faults))
         return specs
 
-    def _handle(self, receipt: Receipt) -> JobHandle[R_co]:
+    def _handle(self, receipt: Accepted) -> JobHandle[R_co]:
         decode = self._arguments.decode_result
         return JobHandle(self._engines, receipt.id, repeated=receipt.repeated, decode=decode)
 
-    def _ahandle(self, receipt: Receipt) -> AsyncJobHandle[R_co]:
+    def _ahandle(self, receipt: Accepted) -> AsyncJobHandle[R_co]:
         decode = self._arguments.decode_result
         return AsyncJobHandle(self._engines, receipt.id, repeated=receipt.repeated, decode=decode)
 

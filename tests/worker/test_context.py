@@ -58,7 +58,7 @@ class FakeRecords:
     reads: int = 0
     sessions: list = field(default_factory=list)
 
-    async def steps(self, job_id):
+    async def steps_of(self, held):
         self.reads += 1
         return list(self.kept.values())
 

@@ -18,11 +18,9 @@ import msgspec
 
 from holdfast.cli.loader import load_app, slots_of
 from holdfast.cli.running import new_loop
-from holdfast.compose import open_engine
+from holdfast.compose import open_jobs
 from holdfast.config import load
-from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, Misconfigured
-from holdfast.model.ids import JobId
 from holdfast.model.job import Held, Job
 from holdfast.model.step import Step
 from holdfast.model.time import in_seconds
@@ -34,7 +32,7 @@ from holdfast.worker.lifeline import exit_now
 from holdfast.worker.logbook import Logbook
 from holdfast.worker.processes import LARGEST_LINE
 from holdfast.worker.protocol import Begun, Ended, Failed, FromJob, Logged, line
-from holdfast.worker.records import Session
+from holdfast.worker.records import Records, Session
 from holdfast.worker.runner import Runner
 
 if TYPE_CHECKING:
@@ -83,7 +81,7 @@ def _drive(main: Coroutine[Any, Any, int]) -> int:
 
 
 async def _work(asked: argparse.Namespace, app: "Holdfast", channel: socket.socket, board: Board) -> int:
-    settings = msgspec.structs.replace(load(), database_url=app.url)
+    settings = load()
     application = Application(app.url, app.registry, slots_of(asked.queues, app.registry))
     options = Options(
         most_ahead=settings.job_queue_size,
@@ -93,7 +91,7 @@ async def _work(asked: argparse.Namespace, app: "Holdfast", channel: socket.sock
     )
     if sum(application.queues.values()) > asked.cells:
         raise Misconfigured(f"--queues asks for more than {asked.cells} slots: start more processes instead")
-    child = Child(application, options, board=board, connect=lambda: open_engine(settings), warn=_warn)
+    child = Child(application, options, board=board, connect=lambda: open_jobs(settings, app.url), warn=_warn)
     return await child.live(channel)
 
 
@@ -107,14 +105,14 @@ def _warn(handler: str, blocked: float) -> None:
 class LazyRecords:
     """An engine's records, connected when a handler first asks for them."""
 
-    def __init__(self, connect: Callable[[], Awaitable[Engine]]) -> None:
+    def __init__(self, connect: Callable[[], Awaitable[Records]]) -> None:
         self._connect = connect
         self._opening = asyncio.Lock()
-        self._engine: Engine | None = None
+        self._engine: Records | None = None
 
-    async def steps(self, job_id: JobId) -> Sequence[Step]:
+    async def steps_of(self, held: Held) -> Sequence[Step]:
         """See `holdfast.worker.records.Records`."""
-        return await (await self._open()).steps(job_id)
+        return await (await self._open()).steps_of(held)
 
     async def record_step(self, held: Held, step: Step) -> bool:
         """See `holdfast.worker.records.Records`."""
@@ -130,7 +128,7 @@ class LazyRecords:
         async with (await self._open()).session(held, key) as session:
             yield session
 
-    async def _open(self) -> Engine:
+    async def _open(self) -> Records:
         async with self._opening:
             if self._engine is None:
                 self._engine = await self._connect()
@@ -161,8 +159,8 @@ async def _jobs(app: "Holdfast", channel: socket.socket) -> int:
     """Run one job after the other, for the worker at the other end."""
     reader, _writer = await asyncio.open_connection(sock=channel, limit=LARGEST_LINE)
     tell = Teller(channel)
-    settings = msgspec.structs.replace(load(), database_url=app.url)
-    runner = Runner(app.registry, LazyRecords(lambda: open_engine(settings)), threads=ThreadPoolExecutor(1))
+    settings = load()
+    runner = Runner(app.registry, LazyRecords(lambda: open_jobs(settings, app.url)), threads=ThreadPoolExecutor(1))
     decode = msgspec.json.Decoder(Job).decode
     while text := await reader.readline():
         job = decode(text)

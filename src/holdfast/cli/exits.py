@@ -42,7 +42,7 @@ def starting(settings: Settings) -> Iterator[None]:
         yield
     except (Unavailable, Misconfigured) as error:
         text = str(error)
-        if _SETTING not in text and not isinstance(error, SchemaMismatch):
+        if not any(name in text for name in (_SETTING, "HOLDFAST_API_")) and not isinstance(error, SchemaMismatch):
             text = f"{_SETTING}: {text}"
         raise CannotStart(text.replace(_SETTING, settings.sources.get("database_url", _SETTING))) from error
 

@@ -11,10 +11,10 @@ from holdfast.cli.exits import starting
 from holdfast.cli.loader import MOST_SLOTS
 from holdfast.cli.options import settings_options
 from holdfast.cli.running import run
-from holdfast.compose import open_engine
+from holdfast.compose import open_jobs
 from holdfast.config import Settings
-from holdfast.engine.engine import Engine
 from holdfast.model.time import in_seconds
+from holdfast.worker.source import Fleet
 from holdfast.worker.supervisor import Supervisor
 from holdfast.worker.ward import Plan
 
@@ -59,9 +59,9 @@ def plan_of(settings: Settings, app: str, queues: str) -> Plan:
     return Plan(command, MOST_SLOTS, settings.lease, settings.worker_id or host, host, __version__)
 
 
-async def _open(settings: Settings, url: str) -> Engine:
+async def _open(settings: Settings, url: str) -> Fleet:
     with starting(settings):
-        return await open_engine(msgspec.structs.replace(settings, database_url=url, pool_size=4))
+        return await open_jobs(msgspec.structs.replace(settings, pool_size=4), url)
 
 
 def say(text: str) -> None:

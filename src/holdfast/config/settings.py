@@ -26,6 +26,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """What an installation can choose. `sources` tells where each value came from that is not a default."""
 
     database_url: str = "sqlite:///holdfast.db"
+    api_url: str | None = None
+    api_key: str | None = None
     redis_url: str | None = None
     host: str = "127.0.0.1"
     port: int = 8080
@@ -55,6 +57,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     keys_kept: Duration = days(7)
     pool_size: int = 10
     sources: Mapping[str, str] = {}
+
+    @property
+    def jobs_url(self) -> str:
+        """Where applications and workers reach their jobs: a database, or a node if one is named and no database is."""
+        if self.api_url is not None and "database_url" not in self.sources:
+            return self.api_url
+        return self.database_url
 
     @property
     def renewal(self) -> Duration:
@@ -106,6 +115,14 @@ KNOWN: tuple[Setting, ...] = (
     Setting(
         "database_url", "database_url", Url(DATABASES, "postgresql://…, mysql://… or sqlite:///path/to/file.db"),
         "where the jobs are kept", ("DATABASE_URL", "DB_DSN"),
+    ),
+    Setting(
+        "api_url", "api_url", Url(("http", "https"), "http://… or https://…"),
+        "a node to reach the jobs through, for applications and workers without a database of their own",
+    ),
+    Setting(
+        "api_key", "api_key", Text("a text in one line"),
+        "the key for that node: scope `worker` to work, `submit`, `read` and `cancel` to enqueue and look", secret=True,
     ),
     Setting(
         "redis_url", "redis_url", Url(("redis", "rediss", "unix"), "redis://host:6379/0"),

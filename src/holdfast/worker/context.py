@@ -184,7 +184,7 @@ class Context:
     async def _recorded(self) -> dict[str, Step]:
         async with self._loading:
             if self._found is None:
-                self._found = {step.key: step for step in await self._records.steps(self.job.id)}
+                self._found = {step.key: step for step in await self._records.steps_of(self._held)}
             return self._found
 
     async def _record(self, step: Step) -> None:

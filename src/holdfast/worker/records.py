@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
-from holdfast.model.ids import JobId
 from holdfast.model.job import Held
 from holdfast.model.step import Step
 
@@ -29,8 +28,8 @@ class Session(Protocol):
 class Records(Protocol):
     """Steps, progress and transactions of jobs, each only for whoever still holds the job."""
 
-    async def steps(self, job_id: JobId) -> Sequence[Step]:
-        """What earlier attempts recorded."""
+    async def steps_of(self, held: Held) -> Sequence[Step]:
+        """What earlier attempts of a job recorded, for whoever holds it now."""
 
     async def record_step(self, held: Held, step: Step) -> bool:
         """Record a step; what is done stays as it is. False when the job is not this holder's any more."""

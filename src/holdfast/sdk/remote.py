@@ -1,0 +1,241 @@
+"""An engine that is somewhere else: what applications and workers ask of one, over HTTP."""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from holdfast.errors import (
+    Conflict,
+    Invalid,
+    InvalidBatch,
+    LeaseLost,
+    NotFound,
+    OutcomeUnknown,
+    Rejected,
+    TooMany,
+    Unavailable,
+)
+from holdfast.model.ids import JobId, WorkerId
+from holdfast.model.job import Held, Job, JobSpec
+from holdfast.model.lane import News
+from holdfast.model.outcome import Report
+from holdfast.model.step import Step
+from holdfast.model.time import Duration
+from holdfast.model.worker import WorkerInfo
+from holdfast.sdk import requests
+from holdfast.sdk.aio import PATIENCE, Client
+from holdfast.sdk.requests import Receipt, Request, Response
+
+POLL = 20.0
+"""Seconds that a claim waits at the node for a job."""
+
+UNSURE_FOR = 60.0
+"""Seconds after a claim's answer was lost in which claims wait but shortly: the worker looks for what it took."""
+SHORT_POLL = 0.5
+
+LARGEST_BATCH = 10_000
+
+
+class Remote:
+    """The worker's ports and the application's, over one client. Belongs to one event loop."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    @classmethod
+    async def open(cls, url: str, key: str | None = None, *, check: bool = True) -> "Remote":
+        """The node at this URL; `check`: raises `Unavailable` unless it answers."""
+        client = Client(url, key)
+        try:
+            if check:
+                await client.send(Request("GET", "/healthz"), patience=0)
+        except BaseException:
+            await client.aclose()
+            raise
+        return cls(client)
+
+    # What an application asks for
+
+    async def submit(self, spec: JobSpec) -> Receipt:
+        """Submit one job; durable when this returns."""
+        return requests.receipt(await self._client.send(requests.submit(spec)))
+
+    async def submit_many(self, specs: Sequence[JobSpec]) -> list[Receipt]:
+        """Submit many: all, or none and `InvalidBatch`."""
+        if len(specs) > LARGEST_BATCH:
+            raise InvalidBatch.too_many(len(specs), LARGEST_BATCH)
+        return requests.receipts(await self._client.send(requests.submit_many(specs))) if specs else []
+
+    async def get(self, job_id: JobId) -> Job:
+        """One job; raises `NotFound`."""
+        return requests.job(await self._client.send(requests.get(job_id)))
+
+    async def cancel(self, ids: Collection[JobId], *, reason: str) -> set[JobId]:
+        """Cancel what is not finished; which were."""
+        return {each for each in ids if await self._did(requests.cancel(each, reason))}
+
+    async def retry(self, ids: Collection[JobId]) -> set[JobId]:
+        """Run dead, cancelled or waiting jobs now; which were moved."""
+        return {each for each in ids if await self._did(requests.retry(each))}
+
+    # What a worker asks for
+
+    def claims(self, worker: WorkerId, queues: Sequence[str], types: Sequence[str] | None = None) -> "Polls":
+        """A way to jobs of these queues and types."""
+        return Polls(self, worker, queues, types)
+
+    def listen(self, queues: Sequence[str]) -> "Silence":
+        """Wake-ups: there are none, for claims wait at the node."""
+        del queues
+        return Silence()
+
+    async def settle_many(self, reports: Sequence[Report]) -> set[JobId]:
+        """Report what came of attempts; which reports took effect."""
+        done: set[JobId] = set()
+        for worker, lot in _by_worker(reports).items():
+            for request in requests.settle(worker, lot):
+                try:
+                    done |= requests.settled(await self.ask(request))
+                except LeaseLost:
+                    continue
+                except Invalid as error:
+                    raise Rejected(str(error)) from error
+        return done
+
+    async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:
+        """What the worker holds; none when it is not registered any more."""
+        try:
+            return requests.holdings(await self.ask(requests.held(worker, limit)), worker)
+        except LeaseLost:
+            return []
+
+    async def lost(self, held: Collection[Held]) -> set[JobId]:
+        """Those of `held` that were taken away meanwhile."""
+        gone: set[JobId] = set()
+        for worker in {each.worker for each in held}:
+            its = [each for each in held if each.worker == worker]
+            try:
+                gone |= requests.taken_away(await self.ask(requests.lost(worker, its)))
+            except LeaseLost:
+                gone |= {each.id for each in its}
+        return gone
+
+    async def steps_of(self, held: Held) -> Sequence[Step]:
+        """What earlier attempts recorded."""
+        return requests.recorded(await self.ask(requests.steps(held), patience=PATIENCE))
+
+    async def record_step(self, held: Held, step: Step) -> bool:
+        """Record a step; False when the job is not this holder's any more. Tries again while the node is away."""
+        return await self._kept(requests.record_step(held, step), patience=PATIENCE)
+
+    async def save_progress(self, held: Held, progress: bytes) -> bool:
+        """Keep how far the job is; False when it is not this holder's any more."""
+        return await self._kept(requests.save_progress(held, progress))
+
+    def session(self, held: Held, key: str) -> AbstractAsyncContextManager[Any]:
+        """Refused: there is no database here that a transaction could be in."""
+        del held
+        raise Invalid(
+            f"transaction {key!r}: this worker reaches its jobs over HTTP and has no database at hand: use ctx.step() "
+            "with ctx.idempotency_key(), or run it with HOLDFAST_DATABASE_URL",
+            pointer="/step",
+        )
+
+    # What a supervisor asks for
+
+    async def register(self, worker: WorkerInfo, lease: Duration) -> None:
+        """Enter a worker, with a lease from now on."""
+        requests.check(await self.ask(requests.register(worker, lease)))
+
+    async def renew(self, worker: WorkerId, lease: Duration) -> bool:
+        """Prolong a lease that lives."""
+        return await self._kept(requests.renew(worker, lease))
+
+    async def depart(self, worker: WorkerId) -> bool:
+        """Strike a worker that holds nothing any more."""
+        try:
+            return requests.departed(await self.ask(requests.depart(worker)))
+        except LeaseLost:
+            return True
+
+    async def keep_house(self, stop: asyncio.Event) -> None:
+        """The nodes of the service do that."""
+        await stop.wait()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
+
+    async def ask(self, request: Request, *, patience: float = 0.0) -> Response:
+        """Send this for a worker, which knows itself how often to ask again; to be told to wait is to find nobody."""
+        try:
+            return await self._client.send(request, patience=patience)
+        except TooMany as error:
+            raise Unavailable(str(error)) from error
+
+    async def _kept(self, request: Request, *, patience: float = 0.0) -> bool:
+        try:
+            requests.check(await self.ask(request, patience=patience))
+        except LeaseLost:
+            return False
+        return True
+
+    async def _did(self, request: Request) -> bool:
+        try:
+            requests.check(await self._client.send(request))
+        except (Conflict, NotFound):
+            return False
+        return True
+
+
+class Polls:
+    """One worker's claims: each waits at the node until there is something, or for a while."""
+
+    def __init__(self, remote: Remote, worker: WorkerId, queues: Sequence[str], types: Sequence[str] | None) -> None:
+        self._remote = remote
+        self._worker = worker
+        self._queues = queues
+        self._types = types
+        self._unsure_until = 0.0
+
+    async def claim(self, slots: int) -> list[Job]:
+        """At most `slots` jobs, now held by the worker; none if none became ready for a while."""
+        began = time.monotonic()
+        wait = SHORT_POLL if began < self._unsure_until else POLL
+        request = requests.claim(self._worker, self._queues, self._types, min(slots, 500), wait)
+        try:
+            jobs = requests.leased(await self._remote.ask(request))
+        except OutcomeUnknown:
+            self._unsure_until = time.monotonic() + UNSURE_FOR
+            raise
+        if not jobs and (early := SHORT_POLL - (time.monotonic() - began)) > 0:
+            await asyncio.sleep(early)  # a node that stops answers at once, and would be asked at once again
+        return jobs
+
+    def heard(self, news: Iterable[News] | None) -> None:
+        """There are no wake-ups."""
+
+
+class Silence:
+    """No wake-ups: there is nothing to wait for that a claim does not wait for."""
+
+    async def wait(self, timeout: float) -> list[News] | None:
+        """At once."""
+        del timeout
+        return None
+
+    def reset(self) -> None:
+        """Nothing to do."""
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+def _by_worker(reports: Sequence[Report]) -> dict[WorkerId, list[Report]]:
+    lots: dict[WorkerId, list[Report]] = defaultdict(list)
+    for report in reports:
+        lots[report.job.worker or WorkerId(0)].append(report)
+    return lots
