@@ -210,6 +210,39 @@ class Access(Protocol):
         """Whether there is a key that is neither revoked nor expired."""
 
 
+class Locked(NamedTuple):
+    """What is known of a tenant's limits, while nobody else submits for it."""
+
+    state: bytes | None
+    """None when there is nothing to lock: begin it, and lock again."""
+    quotas: Quotas | None
+    """None for a tenant that nobody entered."""
+    now: Instant
+    """No earlier than when the lock was had."""
+
+
+class Admission(Protocol):
+    """What tenants with limits have submitted, kept as bytes that mean something to whoever decides."""
+
+    async def limited_tenants(self, limit: int) -> list[str]:
+        """Those that have a limit of their own, in no order."""
+
+    async def lock_ledger(self, tenant: str) -> Locked:
+        """Wait until nobody else submits for a tenant, and keep it so until the commit."""
+
+    async def begin_ledger(self, tenant: str) -> None:
+        """Make sure that there is something to lock."""
+
+    async def save_ledger(self, tenant: str, state: bytes) -> None:
+        """Keep this, under the lock."""
+
+    async def tenant_backlog(self, tenant: str, most: int) -> int:
+        """How many unfinished jobs a tenant has. Exact up to `most`; of more it tells only that they are more."""
+
+    async def queue_backlogs(self, tenant: str, queues: Collection[str], most: int) -> dict[str, int]:
+        """The same in each of these queues."""
+
+
 class Kept(NamedTuple):
     """What there is of the feed: numbers up to `pruned` may be gone, `last` is the highest."""
 
@@ -323,7 +356,7 @@ class Session(Protocol):
         """What the guard is to hold."""
 
 
-class Tx(Jobs, Steps, Fleet, Access, Feed, Protocol):
+class Tx(Jobs, Steps, Fleet, Access, Admission, Feed, Protocol):
     """One transaction: all of its effects, or none."""
 
     async def now(self) -> Instant:

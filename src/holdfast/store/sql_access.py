@@ -35,11 +35,11 @@ class SqlAccess(ABC):
 
     async def tenant(self, name: str) -> Tenant | None:
         """See the port."""
-        return next(map(_tenant, await self.rows("tenant", name=name)), None)
+        return next(map(tenant_of, await self.rows("tenant", name=name)), None)
 
     async def tenants(self, after: str, limit: int) -> list[Tenant]:
         """See the port."""
-        return [_tenant(row) for row in await self.rows("tenants", after=after, limit=limit)]
+        return [tenant_of(row) for row in await self.rows("tenants", after=after, limit=limit)]
 
     async def add_key(self, key: NewKey) -> None:
         """See the port."""
@@ -67,7 +67,8 @@ class SqlAccess(ABC):
         return bool(await self.rows("good_api_key"))
 
 
-def _tenant(row: Row) -> Tenant:
+def tenant_of(row: Row) -> Tenant:
+    """A tenant as it is stored."""
     return Tenant(row[0], Quotas(*row[1:6]), Instant(row[6]))
 
 

@@ -18,6 +18,7 @@ from holdfast.model.worker import LeaseState, WorkerInfo, WorkerRow
 from holdfast.store.codec import Row, count_of, job_of, worker_of
 from holdfast.store.port import Retention
 from holdfast.store.sql_access import SqlAccess
+from holdfast.store.sql_admission import SqlAdmission
 from holdfast.store.sql_feed import SqlFeed
 from holdfast.store.sql_find import SqlFinds
 from holdfast.store.sql_steps import SqlSteps
@@ -52,7 +53,7 @@ class KeyOwner(NamedTuple):
     valid: bool
 
 
-class SqlTx(SqlSteps, SqlFinds, SqlAccess, SqlFeed):
+class SqlTx(SqlSteps, SqlFinds, SqlAccess, SqlAdmission, SqlFeed):
     """See `holdfast.store.port.Tx`."""
 
     def __init__(self) -> None:

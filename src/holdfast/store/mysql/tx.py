@@ -17,7 +17,8 @@ from holdfast.store.mysql.claims import ClaimsTx
 from holdfast.store.mysql.literal import Sql, items, values
 from holdfast.store.mysql.moves import parts
 from holdfast.store.mysql.rows import new_row
-from holdfast.store.port import Rollup
+from holdfast.store.port import Locked, Rollup
+from holdfast.store.sql_access import tenant_of
 from holdfast.store.sql_feed import entry_of
 from holdfast.store.sql_find import FEW, MOST_RUNNING
 from holdfast.store.sql_steps import recording
@@ -133,6 +134,28 @@ class MysqlTx(ClaimsTx):
             return False
         self.later("record_step", key=step.key.encode(), **recording(held, step))
         return True
+
+    async def lock_ledger(self, tenant: str) -> Locked:
+        """See the port."""
+        # One message, but one after the other: the time is that of when the lock was had.
+        found, known, at = await self.send(
+            self.text("lock_ledger", tenant=tenant), self.text("tenant", name=tenant), self.text("now")
+        )
+        quotas = tenant_of(known.rows[0]).quotas if known.rows else None
+        return Locked(found.rows[0][1] if found.rows else None, quotas, Instant(at.rows[0][0]))
+
+    async def save_ledger(self, tenant: str, state: bytes) -> None:
+        """See the port."""
+        self.later("save_ledger", tenant=tenant, state=state)
+
+    async def queue_backlogs(self, tenant: str, queues: Collection[str], most: int) -> dict[str, int]:
+        """See the port."""
+        counts: dict[str, int] = {}
+        for part in parts(list(queues)):
+            texts = [self.text("queue_backlog", tenant=tenant, queue=queue, most=most) for queue in part]
+            results = await self.send(*texts)
+            counts |= {queue: result.rows[0][0] for queue, result in zip(part, results, strict=True)}
+        return counts
 
     async def tell(self, body: bytes) -> None:
         """Write a row of the feed."""

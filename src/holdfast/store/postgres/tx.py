@@ -7,6 +7,7 @@ from typing import Any
 from asyncpg import Connection, NotNullViolationError
 
 from holdfast.model import feed
+from holdfast.model.access import Quotas
 from holdfast.model.feed import Entry
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Held, Job, NewJob
@@ -16,7 +17,7 @@ from holdfast.model.step import Step
 from holdfast.model.time import Instant
 from holdfast.model.transition import Transition
 from holdfast.store.codec import Row, is_due, job_of, retry_bytes, tags_bytes
-from holdfast.store.port import Rollup
+from holdfast.store.port import Locked, Rollup
 from holdfast.store.sql_feed import entry_of
 from holdfast.store.sql_steps import recording
 from holdfast.store.sql_tx import KeyClaim, KeyOwner, SqlTx
@@ -216,6 +217,16 @@ class PostgresTx(SqlTx):
             self.news.append(News(Lane(queue, tenant, priority), seq))
             promoted += jobs
         return promoted
+
+    async def lock_ledger(self, tenant: str) -> Locked:
+        """See the port."""
+        state, known, *quotas, at = (await self.rows("lock_ledger", tenant=tenant))[0]
+        return Locked(state, None if known is None else Quotas(*quotas), Instant(at))
+
+    async def queue_backlogs(self, tenant: str, queues: Collection[str], most: int) -> dict[str, int]:
+        """See the port."""
+        rows = await self.rows("queue_backlogs", tenant=tenant, queues=list(queues), most=most)
+        return {row[0]: row[1] for row in rows}
 
     async def tell(self, body: bytes) -> None:
         """Write a row of the feed."""

@@ -1,0 +1,13 @@
+-- What is known of tenants that have limits, locked by whoever submits for one.
+
+-- name: limited_tenants
+-- Reads all tenants, or an index of those it looks for where there is one; a node asks about once a second.
+SELECT name FROM holdfast_tenants WHERE rate IS NOT NULL OR backlog IS NOT NULL OR queue_backlog IS NOT NULL
+LIMIT :limit;
+
+-- name: save_ledger
+-- Rides the primary key.
+UPDATE holdfast_ledgers SET state = :state WHERE tenant = :tenant;
+
+-- name: begin_ledger
+INSERT INTO holdfast_ledgers (tenant, state) VALUES (:tenant, :state) ON CONFLICT (tenant) DO NOTHING;

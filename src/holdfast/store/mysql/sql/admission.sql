@@ -1,0 +1,25 @@
+-- What is known of tenants that have limits, locked by whoever submits for one.
+
+-- name: begin_ledger
+-- IGNORE hides nothing else here: every value fits its column.
+INSERT IGNORE INTO holdfast_ledgers (tenant, state) VALUES (:tenant, :state);
+
+-- name: lock_ledger
+-- Rides the primary key.
+SELECT tenant, state FROM holdfast_ledgers WHERE tenant = :tenant FOR UPDATE;
+
+-- name: tenant_backlog
+-- Rides the primary key from queue to queue, and in each to the tenant's; one statement, so that a job that moves is
+-- counted once. Counts no further than :most.
+SELECT COUNT(*) FROM (
+  SELECT 1 FROM (
+    SELECT parked, queue FROM holdfast_live FORCE INDEX FOR GROUP BY (PRIMARY) GROUP BY parked, queue) AS q
+  STRAIGHT_JOIN holdfast_live l FORCE INDEX (PRIMARY)
+  ON l.parked = q.parked AND l.queue = q.queue AND l.tenant = :tenant
+  LIMIT :most) AS b;
+
+-- name: queue_backlog
+-- Rides the primary key. Counts no further than :most.
+SELECT COUNT(*) FROM (
+  SELECT 1 FROM holdfast_live FORCE INDEX (PRIMARY)
+  WHERE parked IN (0, 1) AND queue = :queue AND tenant = :tenant LIMIT :most) AS b;
