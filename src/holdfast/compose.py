@@ -14,6 +14,7 @@ from holdfast.config import Settings
 from holdfast.engine.engine import Engine, EngineRules
 from holdfast.errors import Misconfigured
 from holdfast.model.job import RetryRule
+from holdfast.policy.admission import Limits
 from holdfast.store.port import Retention, Store
 from holdfast.telemetry.emit import Emit, log_event
 
@@ -59,6 +60,9 @@ def engine_rules(settings: Settings) -> EngineRules:
         max_attempts=settings.max_attempts,
         key_retention=settings.keys_kept,
         retention=Retention(history=settings.history_kept, dead=settings.dead_kept),
+        limits=Limits(
+            settings.tenant_rate, settings.tenant_rate_window, settings.tenant_backlog, settings.queue_backlog
+        ),
     )
 
 

@@ -48,6 +48,12 @@ class PayloadTooLarge(Invalid):
     code = "payload_too_large"
 
 
+class OverLimit(Invalid):
+    """More is asked for at once than the tenant's limit allows in all: waiting does not help."""
+
+    code = "over_limit"
+
+
 class IdempotencyMismatch(Invalid):
     """The idempotency key was used before, for another submission."""
 
@@ -88,7 +94,7 @@ class TooMany(HoldfastError):
 
 
 class BacklogFull(TooMany):
-    """The tenant or queue has as many unfinished jobs as it may have."""
+    """The tenant, or the tenant in this queue, has as many unfinished jobs as it may have."""
 
     code = "backlog_full"
 

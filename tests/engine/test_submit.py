@@ -1,6 +1,7 @@
 """Submitting: many at once go out together, each has its own answer, and none comes before it is true."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -36,10 +37,20 @@ async def engine(store):
     return await Engine.open(store)
 
 
+async def on(around, *turns):
+    """An engine that knows already who has limits, and keeps to it: what is counted or fails is what is submitted."""
+    engine = await Engine.open(around)
+    at = time.monotonic()
+    engine.doors.limited.monotonic = lambda: at
+    around.turns = list(turns)
+    around.transactions = 0
+    return engine
+
+
 async def test_two_hundred_at_once_are_all_answered_in_few_transactions(store):
     """S1: every answer is a job that is there."""
     counting = Counting(store)
-    engine = Engine(counting)
+    engine = await on(counting)
     receipts = await asyncio.gather(*(engine.submit(mail(number)) for number in range(200)))
     assert {receipt.id for receipt in receipts} == {job.id for job in await everything(store)}
     assert len({receipt.id for receipt in receipts}) == 200
@@ -55,7 +66,7 @@ async def test_each_caller_is_given_its_own_job(engine):
 
 async def test_one_alone_waits_for_nobody(store):
     counting = Counting(store)
-    await Engine(counting).submit(mail())
+    await (await on(counting)).submit(mail())
     assert counting.transactions == 1
 
 
@@ -96,7 +107,7 @@ async def test_a_caller_that_gives_up_takes_nobody_with_it(store):
 
 
 async def test_when_the_database_is_away_everybody_is_told(store):
-    engine = Engine(Faulty(store, *[before(Unavailable)] * 50))
+    engine = await on(Faulty(store), *[before(Unavailable)] * 50)
     answers = await asyncio.gather(*(engine.submit(mail(number)) for number in range(50)), return_exceptions=True)
     assert {type(answer) for answer in answers} == {Unavailable}
     assert await everything(store) == []
@@ -171,7 +182,7 @@ async def test_an_empty_batch_is_nothing(engine):
 
 async def test_after_a_lost_answer_a_keyed_submission_is_one_job(store):
     """S2: the commit had happened."""
-    engine = Engine(Faulty(store, after(OutcomeUnknown)))
+    engine = await on(Faulty(store), after(OutcomeUnknown))
     receipt = await engine.submit(mail(idempotency_key="order-1"))
     (job,) = await everything(store)
     assert (receipt.id, receipt.repeated) == (job.id, False)
@@ -181,7 +192,7 @@ async def test_after_a_lost_answer_a_keyed_submission_is_one_job(store):
 
 async def test_after_a_lost_request_a_keyed_submission_is_one_job(store):
     """S2: the commit had not happened."""
-    engine = Engine(Faulty(store, before(OutcomeUnknown)))
+    engine = await on(Faulty(store), before(OutcomeUnknown))
     receipt = await engine.submit(mail(idempotency_key="order-1"))
     (job,) = await everything(store)
     assert (receipt.id, receipt.repeated) == (job.id, False)
@@ -189,7 +200,7 @@ async def test_after_a_lost_request_a_keyed_submission_is_one_job(store):
 
 async def test_after_a_lost_answer_a_plain_submission_is_found(store):
     """S2"""
-    engine = Engine(Faulty(store, after(OutcomeUnknown)))
+    engine = await on(Faulty(store), after(OutcomeUnknown))
     receipts = await asyncio.gather(*(engine.submit(mail(number)) for number in range(20)))
     assert {receipt.id for receipt in receipts} == {job.id for job in await everything(store)}
     assert len(receipts) == 20
@@ -197,7 +208,7 @@ async def test_after_a_lost_answer_a_plain_submission_is_found(store):
 
 async def test_a_plain_submission_that_is_not_found_stays_unknown(store):
     """S2: never told as failed, never told as done."""
-    engine = Engine(Faulty(store, before(OutcomeUnknown)))
+    engine = await on(Faulty(store), before(OutcomeUnknown))
     with pytest.raises(OutcomeUnknown):
         await engine.submit(mail())
     assert await everything(store) == []
@@ -205,20 +216,20 @@ async def test_a_plain_submission_that_is_not_found_stays_unknown(store):
 
 async def test_after_a_lost_answer_a_batch_is_found_whole(store):
     """S2, F06"""
-    engine = Engine(Faulty(store, after(OutcomeUnknown)))
+    engine = await on(Faulty(store), after(OutcomeUnknown))
     receipts = await engine.submit_many([mail(number) for number in range(10)])
     assert [receipt.id for receipt in receipts] == sorted(
         (job.id for job in await everything(store)), key=[receipt.id for receipt in receipts].index
     )
     with pytest.raises(OutcomeUnknown):
-        await Engine(Faulty(store, before(OutcomeUnknown))).submit_many([mail()])
+        await (await on(Faulty(store), before(OutcomeUnknown))).submit_many([mail()])
 
 
 @pytest.mark.parametrize("then", [OutcomeUnknown, Unavailable])
 @pytest.mark.parametrize("key", [None, "order-1"])
 async def test_when_the_look_after_a_lost_answer_fails_too_it_stays_unknown(store, key, then):
     """S2: unknown is never told as failed; a repetition with the key finds the one job."""
-    engine = Engine(Faulty(store, after(OutcomeUnknown), *[before(then)] * 10))
+    engine = await on(Faulty(store), after(OutcomeUnknown), *[before(then)] * 10)
     answers = await asyncio.gather(*[engine.submit(mail(idempotency_key=key))], return_exceptions=True)
     assert [type(answer) for answer in answers] == [OutcomeUnknown]
     (job,) = await everything(store)
@@ -229,7 +240,7 @@ async def test_when_the_look_after_a_lost_answer_fails_too_it_stays_unknown(stor
 
 async def test_when_the_look_after_a_lost_batch_fails_too_it_stays_unknown(store):
     """S2"""
-    engine = Engine(Faulty(store, after(OutcomeUnknown), *[before(Unavailable)] * 10))
+    engine = await on(Faulty(store), after(OutcomeUnknown), *[before(Unavailable)] * 10)
     with pytest.raises(OutcomeUnknown):
         await engine.submit_many([mail(1), mail(2)])
     assert len(await everything(store)) == 2

@@ -56,6 +56,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     dead_kept: Duration = days(30)
     keys_kept: Duration = days(7)
     pool_size: int = 10
+    tenant_rate: int | None = None
+    tenant_rate_window: Duration = seconds(60)
+    tenant_backlog: int | None = None
+    queue_backlog: int | None = None
     sources: Mapping[str, str] = {}
 
     @property
@@ -204,4 +208,20 @@ KNOWN: tuple[Setting, ...] = (
     Setting("dead_days", "dead_kept", Span("d", seconds(60), "30d"), "how long dead letters are kept"),
     Setting("key_days", "keys_kept", Span("d", seconds(60), "7d"), "how long an idempotency key belongs to its job"),
     Setting("pool_size", "pool_size", Whole(1, 1_000), "connections to the database, for each process"),
+    Setting(
+        "tenant_rate", "tenant_rate", Whole(1, 10**12),
+        "cost that a tenant may submit in each window, unless it has a rate of its own",
+    ),
+    Setting(
+        "tenant_rate_window_seconds", "tenant_rate_window", Span("s", seconds(1), "60s"),
+        "the window of a tenant that has none of its own",
+    ),
+    Setting(
+        "tenant_backlog", "tenant_backlog", Whole(0, 10**12),
+        "unfinished jobs that a tenant may have, unless it has a limit of its own",
+    ),
+    Setting(
+        "queue_backlog", "queue_backlog", Whole(0, 10**12),
+        "unfinished jobs that a tenant may have in one queue, unless it has a limit of its own",
+    ),
 )  # fmt: skip

@@ -33,6 +33,11 @@ class Batcher(Generic[In, Out]):
             self._flushing.add(asyncio.create_task(self._run()))
         return await answer
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is waiting or under way."""
+        return not self._waiting and not self._flushing
+
     async def drain(self) -> None:
         """Wait until nothing is under way."""
         while self._flushing:

@@ -14,6 +14,7 @@ from holdfast.engine.access import Access
 from holdfast.engine.batcher import Batcher
 from holdfast.engine.claim import Claims
 from holdfast.engine.dice import Dice, throw
+from holdfast.engine.doors import Doors
 from holdfast.engine.housekeeping import Rules, keep_house
 from holdfast.engine.inspect import Detail, Group
 from holdfast.engine.leases import Leases
@@ -21,11 +22,12 @@ from holdfast.engine.operate import Bulk
 from holdfast.engine.submit import Receipt
 from holdfast.errors import Invalid, InvalidBatch, SchemaMismatch, Unavailable
 from holdfast.model.ids import JobId, WorkerId
-from holdfast.model.job import Count, Found, Held, Job, JobFilter, JobSpec, NewJob, Page, RetryRule
+from holdfast.model.job import Count, Found, Held, Job, JobFilter, JobSpec, Page, RetryRule
 from holdfast.model.outcome import Outcome, Report
 from holdfast.model.step import Step
 from holdfast.model.time import Duration, Instant, days
 from holdfast.model.worker import WorkerInfo, WorkerRow
+from holdfast.policy.admission import Limits
 from holdfast.policy.lifecycle import Action
 from holdfast.store.port import Retention, Session, Store, Subscription
 from holdfast.telemetry.emit import Emit, log_event
@@ -41,6 +43,8 @@ class EngineRules(NamedTuple):
     max_attempts: int = 5
     key_retention: Duration = days(7)
     retention: Retention = Retention(history=days(7), dead=days(30))
+    limits: Limits = Limits()
+    """Of tenants that have none of their own."""
 
 
 class Engine:
@@ -58,7 +62,8 @@ class Engine:
         self._dice = dice
         self._emit = emit
         self._skew_ms = 0
-        self._submits: Batcher[NewJob, Receipt] = Batcher(self._flush_submits, largest=_FLUSHED_AT_ONCE)
+        self.doors = Doors(store, key_retention=rules.key_retention, limits=rules.limits)
+        """Where jobs go in."""
         self._settles: Batcher[Report, bool] = Batcher(self._flush_settles, largest=_FLUSHED_AT_ONCE)
 
     @classmethod
@@ -70,17 +75,21 @@ class Engine:
         engine = cls(store, rules, dice=dice, emit=emit)
         # Ids carry a time and sort by it: the database's, so that a node whose clock is wrong mixes nothing up.
         engine._skew_ms = await store.single(lambda tx: tx.now()) // 1_000 - time.time_ns() // 1_000_000
+        await engine.doors.limited.learn()
         return engine
 
     async def submit(self, spec: JobSpec) -> Receipt:
-        """Submit one job; durable when this returns. Goes out together with others submitted meanwhile."""
+        """Submit one job; durable when this returns. Goes out together with others submitted meanwhile.
+
+        Raises `TooMany` when the tenant's rate or backlog leaves no room now, `OverLimit` when they never will.
+        """
         job = submitting.check_one(spec, max_attempts=self.rules.max_attempts, at_ms=self._now_ms())
-        return await self._submits.put(job)
+        return await self.doors.put(job)
 
     async def submit_job(self, spec: JobSpec) -> tuple[Job, bool]:
         """As `submit`, answered with the job, and whether an earlier submission made it."""
         job = submitting.check_one(spec, max_attempts=self.rules.max_attempts, at_ms=self._now_ms())
-        receipt = await self._submits.put(job)
+        receipt = await self.doors.put(job)
         if receipt.repeated:
             return await submitting.earlier(self.store, job, receipt), True
         return submitting.as_inserted(job, receipt), False
@@ -95,7 +104,7 @@ class Engine:
         if not specs:
             return []
         jobs = submitting.check(specs, max_attempts=self.rules.max_attempts, at_ms=self._now_ms())
-        return await submitting.submit_all(self.store, jobs, key_retention=self.rules.key_retention)
+        return await self.doors.put_all(jobs)
 
     def claims(self, worker: WorkerId, queues: Sequence[str], types: Sequence[str] | None = None) -> Claims:
         """A worker's way to jobs of these queues (and types)."""
@@ -225,15 +234,12 @@ class Engine:
     async def aclose(self) -> None:
         """Finish what is under way and close the store."""
         self.leases.close()
-        await self._submits.drain()
+        await self.doors.drain()
         await self._settles.drain()
         await self.store.aclose()
 
     def _now_ms(self) -> int:
         return time.time_ns() // 1_000_000 + self._skew_ms
-
-    async def _flush_submits(self, jobs: Sequence[NewJob]) -> Sequence[Receipt | BaseException]:
-        return await submitting.submit_each(self.store, jobs, key_retention=self.rules.key_retention)
 
     async def _flush_settles(self, reports: Sequence[Report]) -> Sequence[bool]:
         """One answer each. Reports of the same job go one after the other: the first that holds decides."""

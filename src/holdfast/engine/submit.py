@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from holdfast.engine.admission import insert_all, insert_each
 from holdfast.errors import (
     Conflict,
     DuplicateJob,
@@ -14,6 +15,7 @@ from holdfast.errors import (
     InvalidBatch,
     OutcomeUnknown,
     Rejected,
+    TooMany,
     Unavailable,
 )
 from holdfast.model.ids import JobId, new_job_id
@@ -21,6 +23,7 @@ from holdfast.model.job import Inserted, Job, JobSpec, NewJob
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant, after
 from holdfast.policy import submission
+from holdfast.policy.admission import Limits
 from holdfast.store.port import Store, Tx
 
 
@@ -100,17 +103,27 @@ async def earlier(store: Store, job: NewJob, receipt: Receipt) -> Job:
     return found[0]
 
 
-async def submit_all(store: Store, jobs: Sequence[NewJob], *, key_retention: Duration) -> list[Receipt]:
-    """Insert all in one transaction, or none: one that is refused refuses all, each fault under its index."""
+async def submit_all(
+    store: Store, jobs: Sequence[NewJob], *, key_retention: Duration, limits: Limits | None = None
+) -> list[Receipt]:
+    """Insert all in one transaction, or none: one that is refused refuses all, each fault under its index.
+
+    `limits`: the installation's, if there may be limits to keep; None where it is known that there are none.
+    """
     if twice := _repeated_keys(jobs):
         raise InvalidBatch(
             {index: Invalid("the same key stands twice in this batch", pointer="/idempotency_key") for index in twice}
         )
 
-    async def work(tx: Tx) -> list[Receipt]:
-        receipts = [
-            receipt(job, row) for job, row in zip(jobs, await tx.insert(jobs, key_retention=key_retention), strict=True)
-        ]
+    async def work(tx: Tx) -> list[Receipt] | HoldfastError:
+        if limits is None:
+            rows = await tx.insert(jobs, key_retention=key_retention)
+        else:
+            answer = await insert_all(tx, jobs, defaults=limits, key_retention=key_retention)
+            if isinstance(answer, HoldfastError):
+                return answer
+            rows = answer
+        receipts = [receipt(job, row) for job, row in zip(jobs, rows, strict=True)]
         faults = {i: r for i, r in enumerate(receipts) if isinstance(r, HoldfastError)}
         if faults:
             raise InvalidBatch(
@@ -118,41 +131,53 @@ async def submit_all(store: Store, jobs: Sequence[NewJob], *, key_retention: Dur
             )
         return [r for r in receipts if isinstance(r, Receipt)]
 
-    keyed = any(_has_key(job) for job in jobs)
+    several = limits is not None or any(_has_key(job) for job in jobs)
     try:
-        return await (store.run(work) if keyed else store.single(work))
+        done = await (store.run(work) if several else store.single(work))
     except OutcomeUnknown:
         return await _resolve(store, jobs)
+    if isinstance(done, HoldfastError):
+        raise done
+    return done
 
 
 async def submit_each(
-    store: Store, jobs: Sequence[NewJob], *, key_retention: Duration
+    store: Store, jobs: Sequence[NewJob], *, key_retention: Duration, limits: Limits | None = None
 ) -> list[Receipt | BaseException]:
-    """Insert many that have nothing to do with each other, in few transactions; each has its own answer."""
+    """Insert many that have nothing to do with each other, in few transactions; each has its own answer.
+
+    `limits`: the installation's, if there may be limits to keep; None where it is known that there are none.
+    """
     first, later = _split_repeated(jobs)
     answers: dict[JobId, Receipt | BaseException] = {}
 
-    async def work(tx: Tx) -> list[Inserted]:
-        return await tx.insert(first, key_retention=key_retention)
+    async def work(tx: Tx) -> Sequence[Inserted | HoldfastError]:
+        if limits is None:
+            return await tx.insert(first, key_retention=key_retention)
+        return await insert_each(tx, first, defaults=limits, key_retention=key_retention)
 
-    keyed = any(_has_key(job) for job in first)
+    several = limits is not None or any(_has_key(job) for job in first)
     try:
-        rows = await (store.run(work) if keyed else store.single(work))
-        answers = {job.id: receipt(job, row) for job, row in zip(first, rows, strict=True)}
+        rows = await (store.run(work) if several else store.single(work))
+        answers = {job.id: _answer(job, row) for job, row in zip(first, rows, strict=True)}
     except Rejected as error:
         if len(first) == 1:
             answers = {first[0].id: error}
         else:  # one bad row fails its batch: alone, it fails alone
             for job in first:
-                answers[job.id] = (await submit_each(store, [job], key_retention=key_retention))[0]
+                (answers[job.id],) = await submit_each(store, [job], key_retention=key_retention, limits=limits)
     except OutcomeUnknown as error:
-        answers = await _resolve_each(store, first, key_retention, error)
+        answers = await _resolve_each(store, first, key_retention, limits, error)
     except HoldfastError as error:
         answers = {job.id: error for job in first}
     if later:
-        rest = await submit_each(store, later, key_retention=key_retention)
+        rest = await submit_each(store, later, key_retention=key_retention, limits=limits)
         answers |= {job.id: answer for job, answer in zip(later, rest, strict=True)}
     return [answers[job.id] for job in jobs]
+
+
+def _answer(job: NewJob, row: Inserted | HoldfastError) -> Receipt | HoldfastError:
+    return row if isinstance(row, HoldfastError) else receipt(job, row)
 
 
 def receipt(job: NewJob, row: Inserted) -> Receipt | HoldfastError:
@@ -184,7 +209,7 @@ async def _resolve(store: Store, jobs: Sequence[NewJob]) -> list[Receipt]:
 
 
 async def _resolve_each(
-    store: Store, jobs: Sequence[NewJob], key_retention: Duration, error: OutcomeUnknown
+    store: Store, jobs: Sequence[NewJob], key_retention: Duration, limits: Limits | None, error: OutcomeUnknown
 ) -> dict[JobId, Receipt | BaseException]:
     """The commit's answer was lost. A key makes it safe to try again; without one, only a look can tell."""
     plain = [job for job in jobs if not _has_key(job)]
@@ -194,22 +219,30 @@ async def _resolve_each(
     }
     for job in jobs:
         if _has_key(job):
-            answers[job.id] = await _submit_again(store, job, key_retention, error)
+            answers[job.id] = await _submit_again(store, job, key_retention, limits, error)
     return answers
 
 
 async def _submit_again(
-    store: Store, job: NewJob, key_retention: Duration, error: OutcomeUnknown
+    store: Store, job: NewJob, key_retention: Duration, limits: Limits | None, error: OutcomeUnknown
 ) -> Receipt | HoldfastError:
     """Once more, as another job with the same key: it is either new, or finds what the first time made."""
     again = msgspec.structs.replace(job, id=new_job_id())
+
+    async def work(tx: Tx) -> Sequence[Inserted | HoldfastError]:
+        if limits is None:
+            return await tx.insert([again], key_retention=key_retention)
+        return await insert_each(tx, [again], defaults=limits, key_retention=key_retention)
+
     try:
-        (row,) = await store.run(lambda tx: tx.insert([again], key_retention=key_retention))
+        (row,) = await store.run(work)
     except Unavailable:  # which says nothing of the first time
         return error
     except HoldfastError as refused:
         return refused
-    answer = receipt(again, row)
+    answer = _answer(again, row)
+    if isinstance(answer, TooMany):  # neither does this
+        return error
     if isinstance(answer, Receipt) and answer.id == job.id:  # it had been committed after all
         return answer._replace(repeated=False)
     return answer

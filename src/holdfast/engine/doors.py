@@ -1,0 +1,95 @@
+"""The ways in: one for all tenants without limits, and for each tenant with limits one of its own.
+
+Whoever submits for a tenant with limits waits for others who do so, on this node and elsewhere. Behind a door of its
+own that holds up nobody else: at each door one transaction is under way, and behind all of them together a few.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from holdfast.engine.admission import Limited
+from holdfast.engine.batcher import Batcher
+from holdfast.engine.submit import Receipt, submit_all, submit_each
+from holdfast.model.job import NewJob
+from holdfast.model.time import Duration
+from holdfast.policy.admission import Limits
+from holdfast.store.port import Store
+
+FLUSHED_AT_ONCE = 500
+_AT_ONCE = 4
+"""Transactions of tenants with limits: what they wait for must not take all connections."""
+
+Flushed = Batcher[NewJob, Receipt]
+
+
+class _Door:
+    """Where jobs of one tenant go in."""
+
+    def __init__(self, batcher: Flushed) -> None:
+        self.batcher = batcher
+        self.turn = asyncio.Lock()
+        self.users = 0
+
+
+class Doors:
+    """Takes jobs that were checked. Belongs to one event loop."""
+
+    def __init__(self, store: Store, *, key_retention: Duration, limits: Limits) -> None:
+        self._store = store
+        self._key_retention = key_retention
+        self._limits = limits
+        self.limited = Limited(store, everybody=limits.exist)
+        """Which tenants have a door of their own."""
+        self._open: Flushed = Batcher(self._flush_open, largest=FLUSHED_AT_ONCE)
+        self._doors: dict[str, _Door] = {}
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def put(self, job: NewJob) -> Receipt:
+        """Take one, together with others that wait at the same door."""
+        if not await self.limited.among(frozenset((job.tenant,))):
+            return await self._open.put(job)
+        async with self._at([job.tenant]) as (door,):
+            return await door.batcher.put(job)
+
+    async def put_all(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        """Take all in one transaction, or none."""
+        tenants = await self.limited.among(frozenset(job.tenant for job in jobs))
+        if not tenants:
+            return await submit_all(self._store, jobs, key_retention=self._key_retention)
+        async with self._at(sorted(tenants)) as doors, AsyncExitStack() as stack:
+            for door in doors:  # always in the same order, as in the database
+                await stack.enter_async_context(door.turn)
+            async with self._slots:
+                return await submit_all(self._store, jobs, key_retention=self._key_retention, limits=self._limits)
+
+    async def drain(self) -> None:
+        """Wait until nothing is under way."""
+        await self.limited.aclose()
+        for batcher in [self._open, *[door.batcher for door in self._doors.values()]]:
+            await batcher.drain()
+
+    @asynccontextmanager
+    async def _at(self, tenants: Iterable[str]) -> AsyncIterator[list[_Door]]:
+        """The doors of these tenants, there as long as somebody stands at them."""
+        doors = {tenant: self._doors.get(tenant) or self._door(tenant) for tenant in tenants}
+        for door in doors.values():
+            door.users += 1
+        try:
+            yield list(doors.values())
+        finally:
+            for tenant, door in doors.items():
+                door.users -= 1
+                if not door.users and door.batcher.idle:  # a caller that gave up may leave one that is not
+                    self._doors.pop(tenant, None)
+
+    def _door(self, tenant: str) -> _Door:
+        async def flush(jobs: Sequence[NewJob]) -> Sequence[Receipt | BaseException]:
+            async with door.turn, self._slots:
+                return await submit_each(self._store, jobs, key_retention=self._key_retention, limits=self._limits)
+
+        door = self._doors[tenant] = _Door(Batcher(flush, largest=FLUSHED_AT_ONCE, width=1))
+        return door
+
+    async def _flush_open(self, jobs: Sequence[NewJob]) -> Sequence[Receipt | BaseException]:
+        return await submit_each(self._store, jobs, key_retention=self._key_retention)

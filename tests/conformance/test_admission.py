@@ -1,0 +1,387 @@
+"""Limits of tenants, as every database keeps them."""
+
+import asyncio
+
+import pytest
+
+from holdfast.engine.engine import Engine, EngineRules
+from holdfast.errors import BacklogFull, InvalidBatch, OverLimit, TooMany, Unavailable
+from holdfast.model.access import Quotas
+from holdfast.model.job import JobFilter, JobSpec, Page
+from holdfast.model.lane import Lane, Share
+from holdfast.model.time import seconds
+from holdfast.policy.admission import Limits
+from tests.support.builders import a_job, a_worker, put, report, some_jobs, undone
+from tests.support.clock import START
+from tests.support.interleave import Counting, Faulty, before
+
+MINUTE = seconds(60)
+
+
+def mail(number=0, **asked):
+    return JobSpec(type="send", payload={"to": number}, tenant="acme", **asked)
+
+
+async def everything(store):
+    return await store.read(lambda tx: tx.find(JobFilter(), Page(10_000)))
+
+
+async def limit(store, tenant="acme", **quotas):
+    await store.run(lambda tx: tx.add_tenant(tenant, Quotas(**quotas)))
+
+
+async def an_engine(store, **limits):
+    """A node that knows who has limits."""
+    return await Engine.open(store, EngineRules(limits=Limits(**limits)))
+
+
+async def each(engine, *specs):
+    return await asyncio.gather(*(engine.submit(spec) for spec in specs), return_exceptions=True)
+
+
+class TestTheLedger:
+    async def test_there_is_none_to_begin_with(self, manual_store):
+        async def work(tx):
+            first = await tx.lock_ledger("acme")
+            await tx.begin_ledger("acme")
+            await tx.begin_ledger("acme")
+            return first, await tx.lock_ledger("acme")
+
+        assert await manual_store.run(work) == ((None, None, START), (b"", None, START))
+
+    async def test_what_was_saved_comes_back_with_the_quotas_and_the_time(self, manual_store, clock):
+        quotas = Quotas(rate=5, rate_window=MINUTE, backlog=0, queue_backlog=10**12)
+        await limit(manual_store, **quotas._asdict())
+
+        async def work(tx):
+            await tx.begin_ledger("acme")
+            await tx.save_ledger("acme", bytes(range(256)))
+
+        await manual_store.run(work)
+        await clock.advance(seconds(3))
+        assert await manual_store.run(lambda tx: tx.lock_ledger("acme")) == (bytes(range(256)), quotas, clock.now)
+
+    async def test_what_is_undone_was_not_saved(self, manual_store):
+        await manual_store.run(lambda tx: tx.begin_ledger("acme"))
+        await undone(manual_store, lambda tx: tx.save_ledger("acme", b"x"))
+        assert (await manual_store.run(lambda tx: tx.lock_ledger("acme"))).state == b""
+
+    async def test_whoever_comes_second_waits_and_sees_what_the_first_saved(self, store, interleaving):
+        """S15: and reads the time when it has the lock, not before."""
+        await store.run(lambda tx: tx.begin_ledger("acme"))
+
+        async def save(tx, first):
+            await tx.save_ledger("acme", b"first")
+            return await tx.now()
+
+        both = await interleaving.run(
+            store, lambda tx: tx.lock_ledger("acme"), lambda: store.run(lambda tx: tx.lock_ledger("acme")), save
+        )
+        if interleaving.possible:
+            assert both.meanwhile.state == b"first"
+            assert both.meanwhile.now >= both.parked
+
+    async def test_tenants_do_not_wait_for_each_other(self, store, interleaving):
+        async def both(tx):
+            await tx.begin_ledger("acme")
+            await tx.lock_ledger("acme")
+
+        async def other():
+            async def work(tx):
+                await tx.begin_ledger("blue")
+                return await tx.lock_ledger("blue")
+
+            return (await store.run(work)).state
+
+        async def nothing(_tx, _seen):
+            return None
+
+        assert (await interleaving.run(store, both, other, nothing)).meanwhile == b""
+
+    async def test_those_with_limits_are_told(self, manual_store):
+        assert await manual_store.single(lambda tx: tx.limited_tenants(10)) == []
+        for name, quotas in {
+            "rate": {"rate": 1}, "backlog": {"backlog": 0}, "queue": {"queue_backlog": 1},
+            "weight": {"weight": 5}, "window": {"rate_window": 5}, "none": {},
+        }.items():  # fmt: skip
+            await limit(manual_store, name, **quotas)
+        assert sorted(await manual_store.single(lambda tx: tx.limited_tenants(10))) == ["backlog", "queue", "rate"]
+        assert len(await manual_store.single(lambda tx: tx.limited_tenants(2))) == 2
+
+
+class TestCounting:
+    async def test_all_unfinished_jobs_count_whatever_their_state_and_no_others(self, manual_store):
+        store = manual_store
+        worker = a_worker()
+        await store.run(lambda tx: tx.register(worker, seconds(60)))
+        await put(store, *some_jobs(9, queue="a"))
+        lane = Share(Lane("a", "acme", 0), 5, 0)
+        held = await store.run(lambda tx: tx.claim(worker.id, [lane], 5, None))
+        await report(store, held[:2])
+        await put(store, *some_jobs(2, queue="b"), *some_jobs(3, queue="b", delay=seconds(60)))
+        await put(store, *some_jobs(4, queue="a", tenant="blue"), a_job(queue="a", priority=7))
+
+        # a: 4 ready + 3 running + 1 of another priority; b: 2 ready + 3 scheduled
+        assert await store.run(lambda tx: tx.tenant_backlog("acme", 100)) == 13
+        assert await store.run(lambda tx: tx.queue_backlogs("acme", ["a", "b", "c"], 100)) == {"a": 8, "b": 5, "c": 0}
+        assert await store.run(lambda tx: tx.tenant_backlog("blue", 100)) == 4
+        assert await store.run(lambda tx: tx.tenant_backlog("nobody", 100)) == 0
+
+    async def test_of_more_than_asked_for_it_is_told_that_they_are_more(self, manual_store):
+        await put(manual_store, *some_jobs(30), *some_jobs(30, delay=seconds(60)))
+        assert await manual_store.run(lambda tx: tx.tenant_backlog("acme", 11)) >= 11
+        assert (await manual_store.run(lambda tx: tx.queue_backlogs("acme", ["mail"], 11)))["mail"] >= 11
+
+    async def test_thousands_of_queues_are_counted_at_once(self, manual_store):
+        queues = [f"q{number}" for number in range(2_000)]
+        await put(manual_store, *[a_job(queue=queue) for queue in queues[::2]])
+        counts = await manual_store.run(lambda tx: tx.queue_backlogs("acme", queues, 5))
+        assert [counts[queue] for queue in queues] == [1, 0] * 1_000
+
+
+class TestTheRate:
+    async def test_many_submitted_at_once_go_in_until_the_limit_is_reached(self, manual_store):
+        """S15, T20"""
+        await limit(manual_store, rate=10, rate_window=MINUTE)
+        engine = await an_engine(manual_store)
+        answers = await each(engine, *[mail(number) for number in range(25)])
+        assert [type(answer) for answer in answers[10:]] == [TooMany] * 15
+        assert {answer.id for answer in answers[:10]} == {job.id for job in await everything(manual_store)}
+
+    async def test_whoever_waits_as_told_is_let_in(self, manual_store, clock):
+        """S15"""
+        await limit(manual_store, rate=3, rate_window=MINUTE)
+        engine = await an_engine(manual_store)
+        await engine.submit(mail(cost=2))
+        await clock.advance(seconds(30))
+        await engine.submit(mail())
+        with pytest.raises(TooMany) as refused:
+            await engine.submit(mail(cost=2))
+        assert 30 < refused.value.retry_after <= 31
+        await clock.advance(seconds(refused.value.retry_after))
+        await engine.submit(mail(cost=2))
+        assert len(await everything(manual_store)) == 3
+
+    async def test_a_batch_costs_the_sum_of_its_jobs_and_goes_in_whole_or_not_at_all(self, manual_store):
+        """T20, F06"""
+        await limit(manual_store, rate=10, rate_window=MINUTE)
+        engine = await an_engine(manual_store)
+        await engine.submit_many([mail(cost=3), mail(), mail()])
+        with pytest.raises(TooMany):
+            await engine.submit_many([mail()] * 6)
+        await engine.submit_many([mail()] * 5)
+        assert len(await everything(manual_store)) == 8
+
+    async def test_what_can_never_pass_is_said_to(self, manual_store):
+        """S15"""
+        await limit(manual_store, rate=10, rate_window=MINUTE)
+        engine = await an_engine(manual_store)
+        with pytest.raises(OverLimit, match="never"):
+            await engine.submit(mail(cost=11))
+        with pytest.raises(OverLimit, match="never"):
+            await engine.submit_many([mail()] * 11)
+        assert await everything(manual_store) == []
+        await engine.submit(mail(cost=10))
+
+    async def test_a_refused_submission_leaves_nothing_behind(self, manual_store, clock):
+        """T40: neither a job nor its keys; the same submission works later."""
+        await limit(manual_store, rate=1, rate_window=MINUTE)
+        engine = await an_engine(manual_store)
+        await engine.submit(mail())
+        for ask in (
+            lambda: engine.submit(mail(1, idempotency_key="order-1")),
+            lambda: engine.submit_many([mail(1, idempotency_key="order-1")]),
+        ):
+            with pytest.raises(TooMany):
+                await ask()
+        await clock.advance(seconds(61))
+        receipt = await engine.submit(mail(1, idempotency_key="order-1"))
+        assert not receipt.repeated
+        assert len(await everything(manual_store)) == 2
+
+    async def test_a_repeated_key_costs_too(self, manual_store):
+        await limit(manual_store, rate=3, rate_window=MINUTE)
+        engine = await an_engine(manual_store)
+        assert [(await engine.submit(mail(idempotency_key="order-1"))).repeated for _ in range(3)] == [
+            False,
+            True,
+            True,
+        ]
+        with pytest.raises(TooMany):
+            await engine.submit(mail(idempotency_key="order-1"))
+
+    async def test_a_batch_that_is_refused_for_another_reason_costs_nothing(self, manual_store):
+        """F06"""
+        await limit(manual_store, rate=4, rate_window=MINUTE)
+        engine = await an_engine(manual_store)
+        await engine.submit(mail(idempotency_key="order-1"))
+        with pytest.raises(InvalidBatch):
+            await engine.submit_many([mail(), mail(1, idempotency_key="order-1")])
+        await engine.submit_many([mail()] * 3)
+
+    async def test_others_are_not_held_back(self, manual_store):
+        """S23, T20"""
+        await limit(manual_store, rate=1, rate_window=MINUTE)
+        engine = await an_engine(manual_store)
+        answers = await each(engine, mail(), mail(), JobSpec(type="send", tenant="blue"), JobSpec(type="send"))
+        assert [isinstance(answer, TooMany) for answer in answers] == [False, True, False, False]
+
+    async def test_a_batch_of_several_tenants_keeps_the_limits_of_each(self, manual_store):
+        await limit(manual_store, rate=2, rate_window=MINUTE)
+        await limit(manual_store, "blue", rate=2, rate_window=MINUTE)
+        engine = await an_engine(manual_store)
+        blue = JobSpec(type="send", tenant="blue")
+        await engine.submit_many([mail(), blue, blue, JobSpec(type="send")])
+        with pytest.raises(TooMany):
+            await engine.submit_many([mail(), blue])
+        await engine.submit(mail())
+        assert len(await everything(manual_store)) == 5
+
+    async def test_a_new_limit_holds_on_the_next_submission_once_the_node_knows_of_it(self, manual_store):
+        engine = await an_engine(manual_store)
+        now = 0.0
+        engine.doors.limited.monotonic = lambda: now
+        await engine.doors.limited.learn()
+        await limit(manual_store, rate=1, rate_window=MINUTE)
+        await engine.submit_many([mail()] * 5)
+        now = 2.0
+        await engine.submit(mail())
+        with pytest.raises(TooMany):
+            await engine.submit(mail())
+        await manual_store.run(lambda tx: tx.change_tenant("acme", {"rate": 5}))
+        await engine.submit_many([mail()] * 4)
+        await manual_store.run(lambda tx: tx.change_tenant("acme", {"rate": None}))
+        await engine.submit_many([mail()] * 50)
+
+    async def test_all_tenants_have_the_installations_limits_unless_they_have_their_own(self, manual_store):
+        await limit(manual_store, "blue", rate=3)
+        engine = await an_engine(manual_store, rate=1, window=seconds(10))
+        blue = JobSpec(type="send", tenant="blue")
+        answers = await each(engine, mail(), mail(), blue, blue, blue, blue)
+        assert [isinstance(answer, TooMany) for answer in answers] == [False, True, False, False, False, True]
+        assert answers[1].retry_after <= 11
+
+    async def test_nothing_is_let_in_while_it_is_not_known_who_has_limits(self, manual_store):
+        """S15: never "allow" because the database is away."""
+        around = Faulty(manual_store)
+        engine = await an_engine(around)
+        now = 0.0
+        engine.doors.limited.monotonic = lambda: now
+        await engine.doors.limited.learn()
+        around.turns = [before(Unavailable)] * 2
+        now = 2.0
+        with pytest.raises(Unavailable):
+            await engine.submit(mail())
+        with pytest.raises(Unavailable):
+            await engine.submit_many([mail()])
+        await engine.submit(mail())
+        assert len(await everything(manual_store)) == 1
+
+    async def test_a_tenant_without_limits_pays_nothing_for_those_of_others(self, manual_store):
+        """One transaction of one call, as if there were no limits."""
+        await limit(manual_store, "blue", rate=1)
+        around = Counting(manual_store)
+        engine = await an_engine(around)
+        now = 0.0
+        engine.doors.limited.monotonic = lambda: now
+        await engine.doors.limited.learn()
+        around.transactions = 0
+        for number in range(10):
+            await engine.submit(mail(number))
+        assert around.transactions == 10
+        assert (await manual_store.run(lambda tx: tx.lock_ledger("acme"))).state is None
+
+
+class TestTheBacklog:
+    async def test_fifty_at_once_fill_it_and_no_more(self, store):
+        """T20, T40: on five nodes, each with its own connections."""
+        await limit(store, backlog=20, queue_backlog=15)
+        engines = [await an_engine(store) for _ in range(5)]
+        asked = [
+            engines[number % 5].submit(mail(number, queue="ab"[number % 2]))
+            if number % 3
+            else engines[number % 5].submit_many([mail(number)])
+            for number in range(50)
+        ]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        there = await everything(store)
+        assert len(there) == sum(not isinstance(answer, Exception) for answer in answers) == 20
+        assert {type(answer) for answer in answers if isinstance(answer, Exception)} == {BacklogFull}
+
+    async def test_a_queue_is_full_by_itself(self, manual_store):
+        await limit(manual_store, queue_backlog=2)
+        engine = await an_engine(manual_store)
+        answers = await each(engine, *[mail(queue=queue) for queue in "aaabbc"])
+        assert [isinstance(answer, BacklogFull) for answer in answers] == [False, False, True, False, False, False]
+
+    async def test_whoever_waits_as_told_is_let_in_if_there_is_room_by_then(self, manual_store, clock):
+        await limit(manual_store, backlog=3)
+        engine = await an_engine(manual_store)
+        receipts = await engine.submit_many([mail()] * 3)
+        refused = []
+        for _ in range(4):
+            with pytest.raises(BacklogFull) as caught:
+                await engine.submit(mail())
+            refused.append(caught.value.retry_after)
+            await clock.advance(seconds(refused[-1]))
+        assert refused == sorted(refused)
+        await engine.cancel([receipts[0].id], reason="not wanted")
+        await engine.submit(mail())
+        assert await manual_store.run(lambda tx: tx.tenant_backlog("acme", 10)) == 3
+
+    async def test_jobs_that_wait_or_run_or_are_due_later_all_take_room(self, manual_store):
+        await limit(manual_store, backlog=3)
+        engine = await an_engine(manual_store)
+        worker = a_worker()
+        await engine.register(worker, seconds(60))
+        await engine.submit(mail(queue="a"))
+        await engine.submit(mail(delay=seconds(60)))
+        share = Share(Lane("a", "acme", 0), 5, 0)
+        (held,) = await manual_store.run(lambda tx: tx.claim(worker.id, [share], 5, None))
+        await engine.submit(mail())
+        with pytest.raises(BacklogFull):
+            await engine.submit(mail())
+        await report(manual_store, held)
+
+    async def test_a_repeated_key_takes_no_room(self, manual_store):
+        await limit(manual_store, backlog=3)
+        engine = await an_engine(manual_store)
+        for _ in range(10):
+            await engine.submit(mail(idempotency_key="order-1"))
+        await engine.submit_many([mail()] * 2)
+        assert await manual_store.run(lambda tx: tx.tenant_backlog("acme", 10)) == 3
+
+    async def test_a_full_backlog_that_is_hammered_is_seldom_counted(self, manual_store, clock, monkeypatch):
+        """T20: refused batches too, whose refusal is all that is committed."""
+        await limit(manual_store, backlog=3)
+        engine = await an_engine(manual_store)
+        await engine.submit_many([mail()] * 3)
+        counts = 0
+        counting = type(await manual_store.run(_itself)).tenant_backlog
+
+        async def counted(tx, tenant, most):
+            nonlocal counts
+            counts += 1
+            return await counting(tx, tenant, most)
+
+        monkeypatch.setattr(type(await manual_store.run(_itself)), "tenant_backlog", counted)
+        for _ in range(100):
+            with pytest.raises(BacklogFull):
+                await engine.submit(mail())
+            with pytest.raises(BacklogFull):
+                await engine.submit_many([mail()])
+            await clock.advance(seconds(0.02))
+        assert 1 <= counts <= 12
+
+    async def test_a_batch_that_can_never_fit_is_said_to(self, manual_store):
+        await limit(manual_store, backlog=5, queue_backlog=3)
+        engine = await an_engine(manual_store)
+        for batch in ([mail()] * 4, [mail(queue=queue) for queue in "aabbcc"]):
+            with pytest.raises(OverLimit, match="never"):
+                await engine.submit_many(batch)
+        await engine.submit_many([mail(queue=queue) for queue in "aabbc"])
+
+
+async def _itself(tx):
+    await tx.now()
+    return tx
