@@ -1,0 +1,150 @@
+"""Processes that submit for one tenant as fast as they can, and say what was accepted when.
+
+Run as a module with a database URL, a number and a span: it goes on until the database's clock has moved that far.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from holdfast.compose import open_engine
+from holdfast.config import Settings
+from holdfast.errors import TooMany
+from holdfast.model.job import JobSpec
+from tests.support.eventually import PATIENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from holdfast.engine.engine import Engine
+
+ROOT = Path(__file__).resolve().parents[2]
+TENANT = "acme"
+
+
+class Accepted(NamedTuple):
+    """A submission that was answered with a job."""
+
+    id: str
+    at: int
+    cost: int
+
+
+def over(accepted: Iterable[Accepted], window: int, limit: int) -> list[tuple[int, int]]:
+    """The windows, both ends included, in which more than the limit was accepted: when each ends, and how much."""
+    found: list[tuple[int, int]] = []
+    line = sorted(accepted, key=lambda each: each.at)
+    first = spent = 0
+    for index, each in enumerate(line):
+        spent += each.cost
+        while line[first].at < each.at - window:
+            spent -= line[first].cost
+            first += 1
+        if spent > limit and (index + 1 == len(line) or line[index + 1].at > each.at):
+            found.append((each.at, spent))
+    return found
+
+
+class Submitter:
+    """One of the processes."""
+
+    def __init__(self, process: subprocess.Popen[bytes], file: Path) -> None:
+        self.process = process
+        self._file = file
+
+    def said(self) -> list[list[object]]:
+        """The lines it has written, whole ones."""
+        lines = self._file.read_bytes().split(b"\n")[:-1]
+        return [json.loads(line) for line in lines]
+
+    def accepted(self) -> list[Accepted]:
+        """What it was told is accepted."""
+        return [Accepted(str(line[1]), int(str(line[2])), int(str(line[3]))) for line in self.said() if line[0] == "ok"]
+
+    def refused(self) -> int:
+        """How often it was turned away."""
+        return sum(line[0] == "no" for line in self.said())
+
+    async def was_refused(self) -> bool:
+        """Whether it was turned away by now."""
+        return self.refused() > 0
+
+    async def has_ended(self) -> bool:
+        """Whether it is done."""
+        return self.process.poll() is not None
+
+    def kill(self) -> None:
+        """As if the machine died."""
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait(PATIENCE)
+
+
+@contextmanager
+def submitters(database_url: str, folder: Path, count: int, span: int) -> Iterator[Sequence[Submitter]]:
+    """So many of them, at work; ended with the block."""
+    started: list[Submitter] = []
+    try:
+        for number in range(count):
+            file = folder / f"submitter-{number}"
+            with file.open("wb") as out:
+                command = [sys.executable, "-m", "tests.support.submitters", database_url, str(number), str(span)]
+                started.append(Submitter(subprocess.Popen(command, cwd=ROOT, stdout=out), file))
+        yield started
+    finally:
+        for each in started:
+            with suppress(ProcessLookupError):
+                each.process.kill()
+            each.process.wait(30)
+
+
+async def _submit(engine: Engine, number: int, until: int) -> None:
+    dice = random.Random(number)
+    turn = 0
+    while True:
+        turn += 1
+        costs = [dice.choice([1, 1, 1, 2, 5])] if dice.random() < 0.8 else [1] * dice.randint(2, 6)
+        key = f"{number}-{dice.randint(1, 20)}" if dice.random() < 0.2 else None
+        specs = [JobSpec(type="send", payload=dice.randint(1, 9), tenant=TENANT, cost=cost) for cost in costs]
+        try:
+            if len(specs) > 1:
+                receipts = await engine.submit_many(specs)
+            else:
+                (spec,) = specs
+                given = {"idempotency_key": key, "payload": None, "cost": 1} if key else {}
+                receipts = [
+                    await engine.submit(JobSpec(**{f: getattr(spec, f) for f in spec.__struct_fields__} | given))
+                ]
+                costs = [1] if key else costs
+        except TooMany:
+            print(json.dumps(["no"]), flush=True)
+            at = await engine.store.single(lambda tx: tx.now())
+        else:
+            for receipt, cost in zip(receipts, costs, strict=True):
+                print(json.dumps(["ok", f"{receipt.id}/{turn}", receipt.created_at, cost]), flush=True)
+            at = receipts[0].created_at
+        if at > until:
+            return
+
+
+async def _main(url: str, number: int, span: int) -> None:
+    engine = await open_engine(Settings(database_url=url, pool_size=4))
+    try:
+        until = await engine.store.single(lambda tx: tx.now()) + span
+        async with asyncio.TaskGroup() as group:
+            for task in range(6):
+                group.create_task(_submit(engine, number * 100 + task, until))
+    finally:
+        await engine.aclose()
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
