@@ -109,12 +109,14 @@ class Leases:
         The first of `ends` is that the client is gone: what was claimed meanwhile is handed back.
         """
         tenant = await self._live(worker, by)
+        if not (wanted.limit and wanted.queues):
+            return []
         gone = next(iter(ends), None)
         until = time.monotonic() + wait
         with self._desk(worker, wanted, tenant) as desk:
             # Taken in while it is fresh: old news would have the claim search among what is long claimed.
             news = await desk.subscription.wait(0)
-            while wanted.limit:
+            while True:
                 desk.claims.heard(news)
                 jobs = await desk.claims.claim(wanted.limit)
                 if jobs and gone is not None and gone.done():
@@ -125,7 +127,6 @@ class Leases:
                     desk.subscription.reset()
                     return jobs
                 news = await _first(desk.subscription.wait(min(left, LOOK_EVERY)), ends)
-        return []
 
     async def renew(self, worker: WorkerId, lease: Duration, *, by: str | None) -> None:
         """Prolong a lease that lives; `LeaseLost` when it does not."""
