@@ -34,6 +34,9 @@ class ScriptedStore:
     async def single(self, work: Callable[[Tx], Awaitable[Any]]) -> Any:
         return await work(cast("Tx", self))
 
+    async def paused_queues(self) -> list[str]:
+        return []
+
     async def lanes(self, queues: Sequence[str], cap: int) -> list[News]:
         self.looks += 1
         if self.slow_look is not None:

@@ -12,7 +12,8 @@ from holdfast.model.time import Duration, Instant, in_seconds, seconds
 from holdfast.policy import rollup
 from holdfast.policy.feed import Seen
 from holdfast.policy.rollup import EVERYBODY, HOUR, HOURS_KEPT, MINUTE, MINUTES_KEPT, Counted, Figures, Place
-from holdfast.store.port import Folds, Rollup, Standing, Store, Tx
+from holdfast.store.feed_port import Folds, Holding, Rollup, Standing
+from holdfast.store.port import Store, Tx
 
 FEED_KEPT = seconds(300)
 """How long rows of the feed are there for whoever resumes a stream."""
@@ -31,6 +32,9 @@ _FRESH = 1.0
 _MOST_ANSWERS = 1_000
 _DUTY = 20
 """A census is asked for no more often than this many times what it takes."""
+
+_SLOW = 0.05
+"""Seconds that a census may take for somebody to wait for it; for a slower one the last is given meanwhile."""
 
 _STALE = 60.0
 """Seconds after which an old census is not given any more while a new one is taken."""
@@ -63,7 +67,8 @@ async def fold(store: Store) -> bool:
         more = len(fresh) == FOLDED_AT_ONCE
         seen.note([entry.seq for entry in (*late, *fresh)], now)
         seen.give_up(now)
-        await _add(tx, MINUTE, rollup.count([*late, *fresh]))
+        counted = rollup.count([*late, *fresh])
+        await _add(tx, MINUTE, counted)
         begun = folds.hours or (rollup.floor(fresh[0].at, HOUR) - HOUR if fresh else 0)
         hours = await _make_hours(tx, Instant(begun), min(now, fresh[-1].at) if more else now) if begun else begun
         gone = await tx.prune_feed(seen.low_water, FEED_KEPT, _PRUNED_AT_ONCE)
@@ -153,6 +158,7 @@ class Analytics:
         self._windows: Answers[tuple[str, Duration], Window] = Answers(self._ask)
         self._unfinished = Polled(self._count_unfinished)
         self._dead = Polled(self._count_dead)
+        self._holding = Polled(self._count_held)
 
     async def window(self, tenant: str | None, span: Duration) -> Window:
         """What happened in the last `span` to one tenant's jobs; None is everybody's."""
@@ -163,10 +169,14 @@ class Analytics:
         unfinished, dead = await asyncio.gather(self._unfinished.get(), self._dead.get())
         return Census(unfinished.at, [*unfinished.standings, *dead.standings])
 
+    async def holding(self) -> list[Holding]:
+        """How many jobs each worker holds."""
+        return await self._holding.get()
+
     async def aclose(self) -> None:
         """Stop asking."""
-        await self._unfinished.aclose()
-        await self._dead.aclose()
+        for polled in (self._unfinished, self._dead, self._holding):
+            await polled.aclose()
 
     async def _ask(self, asked: tuple[str, Duration]) -> Window:
         tenant, span = asked
@@ -174,6 +184,9 @@ class Analytics:
 
     async def _count_unfinished(self) -> Census:
         return await self._store.read(lambda tx: _census(tx, dead=False))
+
+    async def _count_held(self) -> list[Holding]:
+        return await self._store.read(lambda tx: tx.holding())
 
     async def _count_dead(self) -> Census:
         return await self._store.read(lambda tx: _census(tx, dead=True))
@@ -226,28 +239,28 @@ class Answers(Generic[K, V]):
         return await asyncio.shield(known[1])
 
 
-class Polled:
-    """A census, taken when somebody asks, no more often than `_DUTY` times what it takes.
+class Polled(Generic[V]):
+    """An answer, taken when somebody asks, no more often than `_DUTY` times what it takes.
 
     So it is a second old at the most while there are some ten thousand jobs, and ten seconds with a million: the cost
     stays a twentieth of one connection's time.
     """
 
-    def __init__(self, ask: Callable[[], Awaitable[Census]]) -> None:
+    def __init__(self, ask: Callable[[], Awaitable[V]]) -> None:
         self._ask = ask
-        self._last: Census | None = None
+        self._last: V | None = None
         self._taken = 0.0
         self._cost = 0.0
-        self._task: asyncio.Task[Census] | None = None
+        self._task: asyncio.Task[V] | None = None
 
-    async def get(self) -> Census:
+    async def get(self) -> V:
         """The newest there is, or a new one."""
         age = time.monotonic() - self._taken
         if self._last is not None and age <= max(_FRESH, _DUTY * self._cost):
             return self._last
         if self._task is None:
             self._task = asyncio.create_task(self._take())
-        if self._last is not None and self._cost > _FRESH / _DUTY and age < _STALE + _DUTY * self._cost:
+        if self._last is not None and self._cost > _SLOW and age < _STALE + _DUTY * self._cost:
             return self._last
         return await asyncio.shield(self._task)
 
@@ -257,15 +270,15 @@ class Polled:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _take(self) -> Census:
+    async def _take(self) -> V:
         began = time.monotonic()
         try:
-            self._last = await self._ask()
+            self._last = taken = await self._ask()
         finally:
             self._taken = time.monotonic()
             self._cost = self._taken - began
             self._task = None
-        return self._last
+        return taken
 
 
 def _failed(task: asyncio.Task[V]) -> bool:

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Sequence
 
+from holdfast.engine.queues import Pauses
 from holdfast.model.ids import WorkerId
 from holdfast.model.job import Job
 from holdfast.model.lane import Lane, News
@@ -32,14 +33,19 @@ class Claims:
         self._store = store
         self._queues = list(queues)
         self._types = None if types is None else list(types)
+        self._pauses = Pauses(store)
         self._rotation = Rotation()
         self._looking = asyncio.Lock()
 
     async def claim(self, slots: int) -> list[Job]:
         """At most `slots` jobs, now held by the worker; none when nothing is ready or its lease is gone."""
-        await self._look()
-        while shares := self._rotation.allot(slots):
-            if jobs := await self._claim(shares, slots):
+        if await self._pauses.look():
+            # Lanes of queues that rest are forgotten, and those of queues that do not any more are looked for.
+            self._rotation = Rotation()
+        rotation = self._rotation
+        await self._look(rotation)
+        while shares := rotation.allot(slots):
+            if jobs := await self._claim(rotation, shares, slots):
                 return jobs
         return []
 
@@ -48,34 +54,38 @@ class Claims:
         if news is None:
             return
         named = list(news)
-        self._rotation.heard(self._ours(named))
+        self._rotation.heard(self._open(self._ours(named)))
         if not named:
             self._rotation.look_again()
 
-    async def _claim(self, shares: Round, slots: int) -> list[Job]:
+    def _open(self, news: list[News]) -> list[News]:
+        return [each for each in news if each.lane.queue not in self._pauses.paused] if self._pauses.paused else news
+
+    async def _claim(self, rotation: Rotation, shares: Round, slots: int) -> list[Job]:
         try:
             jobs = await self._store.single(lambda tx: tx.claim(self.worker, shares, slots, self._types))
         except BaseException:
-            self._rotation.gave_up(shares)
+            rotation.gave_up(shares)
             raise
         # A late commit lowers the floor by its news, where those of other nodes come by themselves. Lost news cost as
         # much as ever: until the next look.
         trail = 0.0 if self._store.tells_news else FLOOR_TRAIL
-        self._rotation.took(shares, _by_lane(jobs), slots, time.monotonic(), trail=trail)
+        rotation.took(shares, _by_lane(jobs), slots, time.monotonic(), trail=trail)
         return jobs
 
-    async def _look(self) -> None:
-        if not self._rotation.sweep_due(time.monotonic()):
+    async def _look(self, rotation: Rotation) -> None:
+        if not rotation.sweep_due(time.monotonic()):
             return
-        if self._looking.locked() and len(self._rotation):
+        if self._looking.locked() and len(rotation):
             return  # a look may be slow; the others claim meanwhile from the lanes that are known
         async with self._looking:
             began = time.monotonic()
-            if not self._rotation.sweep_due(began):
+            if not rotation.sweep_due(began):
                 return
-            found = await self._store.single(lambda tx: tx.lanes(self._queues, MOST_LANES))
+            queues = self._pauses.open(self._queues)
+            found = await self._store.single(lambda tx: tx.lanes(queues, MOST_LANES)) if queues else []
             ended = time.monotonic()
-            self._rotation.swept(self._ours(found), ended, ended - began, complete=len(found) < MOST_LANES)
+            rotation.swept(self._ours(found), ended, ended - began, complete=len(found) < MOST_LANES)
 
     def _ours(self, news: list[News]) -> list[News]:
         return news if self._tenant is None else [each for each in news if each.lane.tenant == self._tenant]

@@ -7,10 +7,12 @@ from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Self
 
 from holdfast.engine import inspect, operate
+from holdfast.engine import queues as queueing
 from holdfast.engine import settle as settling
 from holdfast.engine import steps as stepping
 from holdfast.engine import submit as submitting
 from holdfast.engine.access import Access
+from holdfast.engine.analytics import Analytics
 from holdfast.engine.batcher import Batcher
 from holdfast.engine.claim import Claims
 from holdfast.engine.dice import Dice, throw
@@ -24,6 +26,7 @@ from holdfast.errors import Invalid, InvalidBatch, SchemaMismatch, Unavailable
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Count, Found, Held, Job, JobFilter, JobSpec, Page, RetryRule
 from holdfast.model.outcome import Outcome, Report
+from holdfast.model.queue import Queue
 from holdfast.model.step import Step
 from holdfast.model.time import Duration, Instant, days
 from holdfast.model.worker import WorkerInfo, WorkerRow
@@ -59,6 +62,8 @@ class Engine:
         """Tenants and keys."""
         self.leases = Leases(store, self.settle_many)
         """Workers that are somewhere else."""
+        self.analytics = Analytics(store)
+        """Figures: what stands where, and what happened."""
         self._dice = dice
         self._emit = emit
         self._skew_ms = 0
@@ -148,6 +153,10 @@ class Engine:
         """Who is registered."""
         return await self.store.single(lambda tx: tx.workers())
 
+    async def fleet(self) -> tuple[Instant, list[WorkerRow]]:
+        """The time, and who is registered."""
+        return await self.store.read(queueing.fleet)
+
     async def steps(self, job_id: JobId) -> list[Step]:
         """What attempts of a job recorded."""
         return await stepping.recorded(self.store, job_id)
@@ -226,6 +235,18 @@ class Engine:
             return False, False
         return True, True
 
+    async def pause(self, queue: str, *, reason: str = "", until: Instant | None = None, by: str = "") -> Queue:
+        """Have nothing of a queue claimed, on any worker, until it is resumed or `until`."""
+        return await queueing.pause(self.store, queue, reason=reason, until=until, by=by)
+
+    async def resume(self, queue: str, *, by: str = "") -> Queue:
+        """Have the jobs of a queue claimed again."""
+        return await queueing.resume(self.store, queue, by=by)
+
+    async def queues(self) -> tuple[Instant, list[Queue]]:
+        """The time, and the queues that something was set for."""
+        return await self.store.read(queueing.at_present)
+
     async def keep_house(self, stop: asyncio.Event) -> None:
         """Reap, promote, prune and tend until `stop`."""
         rules = Rules(self.rules.retry, self.rules.retention)
@@ -233,6 +254,7 @@ class Engine:
 
     async def aclose(self) -> None:
         """Finish what is under way and close the store."""
+        await self.analytics.aclose()
         self.leases.close()
         await self.doors.drain()
         await self._settles.drain()

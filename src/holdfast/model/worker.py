@@ -28,6 +28,8 @@ class WorkerRow(Struct, frozen=True):
     info: WorkerInfo
     started_at: Instant
     expires_at: Instant
+    renewed_at: Instant = Instant(0)
+    """When it was last heard of."""
 
 
 class LeaseState(NamedTuple):

@@ -30,9 +30,9 @@ def count_of(row: Row) -> Count:
 
 def worker_of(row: Row) -> WorkerRow:
     """A row of the register."""
-    worker, name, host, pid, version, queues, slots, tenant, started_at, expires_at = row
+    worker, name, host, pid, version, queues, slots, tenant, started_at, expires_at, renewed_at = row
     info = WorkerInfo(WorkerId(worker), name, host, pid, version, queues, slots, tenant)
-    return WorkerRow(info, Instant(started_at), Instant(expires_at))
+    return WorkerRow(info, Instant(started_at), Instant(expires_at), Instant(renewed_at or started_at))
 
 
 def step_of(row: Row) -> Step:

@@ -9,15 +9,14 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from holdfast.model.access import ApiKey, KeyPosition, NewKey, Quotas, Tenant
-from holdfast.model.feed import Entry
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Count, DeadGroup, Found, Held, Inserted, Job, JobFilter, NewJob, Page
 from holdfast.model.lane import News, Share
-from holdfast.model.state import Status
 from holdfast.model.step import Step
 from holdfast.model.time import Duration, Instant
 from holdfast.model.transition import Transition
 from holdfast.model.worker import LeaseState, WorkerInfo, WorkerRow
+from holdfast.store.feed_port import Feed, Queues
 
 T = TypeVar("T")
 
@@ -243,99 +242,6 @@ class Admission(Protocol):
         """The same in each of these queues."""
 
 
-class Kept(NamedTuple):
-    """What there is of the feed: numbers up to `pruned` may be gone, `last` is the highest."""
-
-    pruned: int
-    last: int
-
-
-class Folds(NamedTuple):
-    """How far the feed was folded: rows up to `seq` but those in the holes, and minutes before `hours` into hours."""
-
-    seq: int
-    holes: bytes
-    pruned: int
-    hours: Instant
-
-
-class Rollup(NamedTuple):
-    """Stored figures. Histograms are JSON."""
-
-    tenant: str
-    at: Instant
-    queue: str
-    type: str
-    submitted: int
-    started: int
-    succeeded: int
-    failed: int
-    dead: int
-    cancelled: int
-    wait: bytes
-    run: bytes
-
-
-class Standing(NamedTuple):
-    """How many jobs stand where, and since when the one has been due that has waited longest."""
-
-    tenant: str
-    queue: str
-    type: str
-    status: Status
-    jobs: int
-    since: Instant | None
-
-
-class Feed(Protocol):
-    """What changed, a row for each statement that changes jobs, committed with the change.
-
-    Numbers are drawn before the commit: a lower one can appear after a higher one.
-    """
-
-    async def feed_after(self, seq: int, limit: int) -> list[Entry]:
-        """Rows with higher numbers, in order."""
-
-    async def feed_at(self, numbers: Collection[int]) -> list[Entry]:
-        """Those of these rows that are there, in order."""
-
-    async def feed_numbers(self, seq: int, limit: int) -> list[int]:
-        """The numbers of rows above this one, in order."""
-
-    async def feed_kept(self) -> Kept:
-        """What there is."""
-
-    async def folds(self) -> Folds:
-        """How far the feed was folded into roll-ups."""
-
-    async def lock_folds(self) -> Folds | None:
-        """The same, locked so that nobody else folds until the commit; None when somebody does."""
-
-    async def save_folds(self, folds: Folds) -> None:
-        """Note how far it is now, under the lock."""
-
-    async def prune_feed(self, upto: int, keep: Duration, limit: int) -> int | None:
-        """Remove rows older than `keep`, oldest first, none above the number `upto`; the highest that was there."""
-
-    async def rollups(self, span: Duration, tenant: str, since: Instant, before: Instant) -> list[Rollup]:
-        """Figures of one tenant ('': of all together) from an instant on and before another, oldest first."""
-
-    async def rollups_at(self, span: Duration, at: Instant) -> list[Rollup]:
-        """Figures of all tenants, and of all together, in one minute or hour."""
-
-    async def save_rollups(self, span: Duration, rollups: Sequence[Rollup]) -> None:
-        """Put these in the place of what was there, if anything was."""
-
-    async def prune_rollups(self, span: Duration, before: Instant, limit: int) -> int:
-        """Remove figures of before an instant; how many."""
-
-    async def census(self) -> list[Standing]:
-        """How many unfinished jobs there are, and since when the first of them could run. Reads all of them."""
-
-    async def dead_census(self) -> list[Standing]:
-        """How many dead letters there are. Reads an index of all of them."""
-
-
 class Session(Protocol):
     """A transaction for the caller's own statements; its guard row commits with them. One statement at a time."""
 
@@ -356,7 +262,7 @@ class Session(Protocol):
         """What the guard is to hold."""
 
 
-class Tx(Jobs, Steps, Fleet, Access, Admission, Feed, Protocol):
+class Tx(Jobs, Steps, Fleet, Access, Admission, Feed, Queues, Protocol):
     """One transaction: all of its effects, or none."""
 
     async def now(self) -> Instant:

@@ -8,7 +8,7 @@ from holdfast.model.feed import Entry, read
 from holdfast.model.state import STATUS_OF_CODE
 from holdfast.model.time import Duration, Instant
 from holdfast.store.codec import Row
-from holdfast.store.port import Folds, Kept, Rollup, Standing
+from holdfast.store.feed_port import Folds, Kept, Rollup, Standing
 
 
 class SqlFeed(ABC):

@@ -21,6 +21,7 @@ from holdfast.store.sql_access import SqlAccess
 from holdfast.store.sql_admission import SqlAdmission
 from holdfast.store.sql_feed import SqlFeed
 from holdfast.store.sql_find import SqlFinds
+from holdfast.store.sql_queues import SqlQueues
 from holdfast.store.sql_steps import SqlSteps
 
 KeyKind = Literal["idempotency_key", "unique"]
@@ -53,7 +54,7 @@ class KeyOwner(NamedTuple):
     valid: bool
 
 
-class SqlTx(SqlSteps, SqlFinds, SqlAccess, SqlAdmission, SqlFeed):
+class SqlTx(SqlSteps, SqlFinds, SqlAccess, SqlAdmission, SqlFeed, SqlQueues):
     """See `holdfast.store.port.Tx`."""
 
     def __init__(self) -> None:

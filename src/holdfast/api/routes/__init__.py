@@ -1,6 +1,15 @@
 """The routes, by what they are about. `ALL` is the whole table."""
 
-from holdfast.api.routes import access, dead, events, health, jobs, leases
+from holdfast.api.routes import access, analytics, dead, events, health, jobs, leases, queues
 from holdfast.api.table import Route
 
-ALL: tuple[Route, ...] = (*jobs.ROUTES, *dead.ROUTES, *leases.ROUTES, *events.ROUTES, *access.ROUTES, *health.ROUTES)
+ALL: tuple[Route, ...] = (
+    *jobs.ROUTES,
+    *dead.ROUTES,
+    *leases.ROUTES,
+    *events.ROUTES,
+    *queues.ROUTES,
+    *analytics.ROUTES,
+    *access.ROUTES,
+    *health.ROUTES,
+)

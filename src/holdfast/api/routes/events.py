@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from holdfast.api.http import Answer, Stream
-from holdfast.api.stream import Wanted, low_water_of
+from holdfast.api.reader import Wanted, low_water_of
 from holdfast.api.table import Call, Route
 from holdfast.model.access import Scope
 from holdfast.policy.access import seen_tenant

@@ -13,11 +13,12 @@ from holdfast.model.state import Status
 from holdfast.model.step import Step
 from holdfast.model.time import Instant
 from holdfast.store.codec import is_due, job_of
+from holdfast.store.feed_port import Rollup
 from holdfast.store.mysql.claims import ClaimsTx
 from holdfast.store.mysql.literal import Sql, items, values
 from holdfast.store.mysql.moves import parts
 from holdfast.store.mysql.rows import new_row
-from holdfast.store.port import Locked, Rollup
+from holdfast.store.port import Locked
 from holdfast.store.sql_access import tenant_of
 from holdfast.store.sql_feed import entry_of
 from holdfast.store.sql_find import FEW, MOST_RUNNING

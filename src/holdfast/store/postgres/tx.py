@@ -17,7 +17,8 @@ from holdfast.model.step import Step
 from holdfast.model.time import Instant
 from holdfast.model.transition import Transition
 from holdfast.store.codec import Row, is_due, job_of, retry_bytes, tags_bytes
-from holdfast.store.port import Locked, Rollup
+from holdfast.store.feed_port import Rollup
+from holdfast.store.port import Locked
 from holdfast.store.sql_feed import entry_of
 from holdfast.store.sql_steps import recording
 from holdfast.store.sql_tx import KeyClaim, KeyOwner, SqlTx

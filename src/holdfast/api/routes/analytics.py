@@ -1,0 +1,224 @@
+"""How many jobs there are, what happened to them and how long it took, and who runs them."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Literal
+
+from holdfast.api.http import Answer, Stream
+from holdfast.api.table import Call, Route
+from holdfast.engine.analytics import Window, rate
+from holdfast.errors import Invalid
+from holdfast.model.access import Scope
+from holdfast.model.feed import Histogram
+from holdfast.model.ids import worker_name
+from holdfast.model.time import Duration, Instant, in_seconds, rfc3339, seconds
+from holdfast.policy import rollup
+from holdfast.policy.access import seen_tenant
+from holdfast.policy.rollup import Figures, Place, quantile
+from holdfast.store.feed_port import Standing
+from holdfast.wire import codec
+from holdfast.wire.analytics import (
+    NamedCounts,
+    Percentiles,
+    Point,
+    Rates,
+    Series,
+    Stats,
+    StatusCounts,
+    Summary,
+    Totals,
+    TypeFigures,
+    TypeList,
+    WorkerList,
+    WorkerOut,
+)
+from holdfast.wire.types import Name, Query, Seconds
+
+DAY = seconds(86_400)
+SHORTEST, LONGEST = seconds(60), Duration(90 * DAY)
+_MOST_TYPES = 500
+
+
+class StatsQuery(Query):
+    """Whose."""
+
+    tenant: Name | None = None
+
+
+class WindowQuery(Query):
+    """Over which window, and of what."""
+
+    window: Seconds = "1h"
+    queue: Name | None = None
+    type: Name | None = None
+    tenant: Name | None = None
+
+
+async def stats(call: Call[None, StatsQuery]) -> Answer | Stream:
+    """Counts by state, queue and type."""
+    tenant = seen_tenant(call.caller, call.query.tenant)
+    analytics = call.service.engine.analytics
+    census = await analytics.census()
+    ended = (await analytics.window(tenant, DAY)).counted
+    standings = census.of(tenant)
+    return Answer(
+        Stats(
+            rfc3339(census.at),
+            counts(standings, ended.items()),
+            _named("queue", standings, ended),
+            _named("type", standings, ended),
+        )
+    )
+
+
+async def summary(call: Call[None, WindowQuery]) -> Answer | Stream:
+    """What happened in a window."""
+    window = await _window(call)
+    whole = rollup.total(window.counted.values())
+    return Answer(
+        Summary(
+            rfc3339(window.since),
+            rfc3339(window.until),
+            _totals(whole),
+            rates(whole, window.span),
+            _percentiles(whole.wait),
+            _percentiles(whole.run),
+            whole.failure_ratio,
+        )
+    )
+
+
+async def throughput(call: Call[None, WindowQuery]) -> Answer | Stream:
+    """A window step by step."""
+    window = await _window(call)
+    points: dict[Instant, Figures] = defaultdict(Figures)
+    for place, figures in window.counted.items():
+        points[place.at].add(figures)
+    steps = range(window.since, window.until + 1, window.step)
+    found = [Point(rfc3339(Instant(at)), _totals(points.get(Instant(at), Figures()))) for at in steps]
+    return Answer(Series(rfc3339(window.since), rfc3339(window.until), in_seconds(window.step), found))
+
+
+async def types(call: Call[None, WindowQuery]) -> Answer | Stream:
+    """Each type of jobs."""
+    window = await _window(call)
+    by_type: dict[str, Figures] = defaultdict(Figures)
+    for place, figures in window.counted.items():
+        by_type[place.type].add(figures)
+    busiest = sorted(by_type.items(), key=lambda each: (-each[1].started, -each[1].submitted, each[0]))
+    items = [
+        TypeFigures(
+            name,
+            _totals(each),
+            rates(each, window.span),
+            _percentiles(each.wait),
+            _percentiles(each.run),
+            each.failure_ratio,
+        )
+        for name, each in busiest[:_MOST_TYPES]
+    ]
+    return Answer(TypeList(rfc3339(window.since), rfc3339(window.until), items))
+
+
+async def workers(call: Call[None, None]) -> Answer | Stream:
+    """Who is registered."""
+    engine = call.service.engine
+    now, rows = await engine.fleet()
+    held: dict[int, int] = defaultdict(int)
+    for holding in await engine.analytics.holding():
+        if call.caller.is_admin or holding.tenant == call.caller.tenant:
+            held[holding.worker] += holding.jobs
+    admin = call.caller.is_admin
+    items = [
+        WorkerOut(
+            id=worker_name(row.info.id),
+            name=row.info.name if admin else "",
+            host=row.info.host if admin else None,
+            pid=row.info.pid if admin else None,
+            version=row.info.version,
+            queues=[queue for queue in row.info.queues.split(",") if queue],
+            slots=row.info.slots,
+            running=held[row.info.id],
+            started_at=rfc3339(row.started_at),
+            heartbeat_age=max(0.0, in_seconds(Duration(now - row.renewed_at))),
+            lease_until=rfc3339(row.expires_at),
+            alive=row.expires_at > now,
+        )
+        for row in rows
+        if admin or row.info.tenant in (None, call.caller.tenant)
+    ]
+    return Answer(WorkerList(items))
+
+
+def counts(standings: Iterable[Standing], ended: Iterable[tuple[Place, Figures]]) -> StatusCounts:
+    """Counts by state, of what stands somewhere and of what has ended."""
+    found = StatusCounts()
+    for each in standings:
+        setattr(found, each.status.value, getattr(found, each.status.value) + each.jobs)
+    for _, figures in ended:
+        found.succeeded += figures.succeeded
+        found.cancelled += figures.cancelled
+    return found
+
+
+def rates(figures: Figures, span: Duration) -> Rates:
+    """What happened, for each second."""
+    return Rates(
+        rate(figures.submitted, span),
+        rate(figures.started, span),
+        rate(figures.finished, span),
+        rate(figures.failed, span),
+    )
+
+
+def _named(by: Literal["queue", "type"], standings: Iterable[Standing], ended: rollup.Counted) -> list[NamedCounts]:
+    standing: dict[str, list[Standing]] = defaultdict(list)
+    for each in standings:
+        standing[getattr(each, by)].append(each)
+    happened: dict[str, list[tuple[Place, Figures]]] = defaultdict(list)
+    for place, figures in ended.items():
+        happened[getattr(place, by)].append((place, figures))
+    return [NamedCounts(name, counts(standing[name], happened[name])) for name in sorted({*standing, *happened})]
+
+
+async def _window(call: Call[None, WindowQuery]) -> Window:
+    asked = call.query
+    span = codec.span(asked.window, "/window")
+    if span is None or not SHORTEST <= span <= LONGEST:
+        raise Invalid("window: give a length of time from '1m' to '90d'", pointer="/window")
+    window = await call.service.engine.analytics.window(seen_tenant(call.caller, asked.tenant), span)
+    counted = {
+        place: figures
+        for place, figures in window.counted.items()
+        if asked.queue in (None, place.queue) and asked.type in (None, place.type)
+    }
+    return window._replace(counted=counted)
+
+
+def _totals(f: Figures) -> Totals:
+    return Totals(f.submitted, f.started, f.succeeded, f.failed, f.dead, f.cancelled)
+
+
+def _percentiles(histogram: Histogram) -> Percentiles:
+    found = [quantile(histogram, part) for part in (0.5, 0.9, 0.95, 0.99)]
+    return Percentiles(*[None if each is None else in_seconds(each) for each in found])
+
+
+ROUTES = (
+    Route(
+        "GET", "/v1/stats", Scope.READ, stats, "How many jobs there are", {200: Stats}, query=StatsQuery, tag="figures"
+    ),
+    Route(
+        "GET", "/v1/analytics", Scope.READ, summary, "What happened, and how long it took", {200: Summary},
+        query=WindowQuery, tag="figures",
+    ),
+    Route(
+        "GET", "/v1/analytics/throughput", Scope.READ, throughput, "What happened, step by step", {200: Series},
+        query=WindowQuery, tag="figures",
+    ),
+    Route(
+        "GET", "/v1/analytics/types", Scope.READ, types, "What happened to each type of jobs", {200: TypeList},
+        query=WindowQuery, tag="figures",
+    ),
+    Route("GET", "/v1/workers", Scope.READ, workers, "Who runs jobs", {200: WorkerList}, tag="workers"),
+)  # fmt: skip

@@ -1,0 +1,124 @@
+"""Queues: how deep they are, how fast they move, and whether they rest."""
+
+from collections import defaultdict
+
+from msgspec import UNSET, UnsetType
+
+from holdfast.api.http import Answer, Stream
+from holdfast.api.routes.analytics import counts, rates
+from holdfast.api.table import Call, Route
+from holdfast.errors import Invalid
+from holdfast.model.access import Scope
+from holdfast.model.queue import Queue
+from holdfast.model.time import Duration, Instant, in_seconds, rfc3339, seconds
+from holdfast.policy.access import seen_tenant
+from holdfast.policy.rollup import Figures, Place
+from holdfast.store.feed_port import Standing
+from holdfast.wire import codec
+from holdfast.wire import json as strict
+from holdfast.wire.analytics import ChangeQueue, QueueList, QueueOut, Rates
+from holdfast.wire.types import Name, Query
+
+RECENT = seconds(300)
+DAY = seconds(86_400)
+
+
+class QueueQuery(Query):
+    """Whose jobs are counted."""
+
+    tenant: Name | None = None
+
+
+async def list_queues(call: Call[None, QueueQuery]) -> Answer | Stream:
+    """All queues in which the caller sees something."""
+    return Answer(await _queues(call, seen_tenant(call.caller, call.query.tenant)))
+
+
+async def change_queue(call: Call[ChangeQueue, None]) -> Answer | Stream:
+    """Pause a queue, or resume it."""
+    name = strict.convert(call.path["name"], Name)
+    asked = call.body
+    for field in ("max_running", "rate"):
+        if getattr(asked, field) not in (UNSET, None):
+            raise Invalid(f"{field}: limits of queues are not available yet: leave it out", pointer=f"/{field}")
+    await _change(call, name, asked)
+    shown = await _queues(call, None)
+    return Answer(next(queue for queue in shown.items if queue.name == name))
+
+
+async def _change(call: Call[ChangeQueue, None], name: str, asked: ChangeQueue) -> None:
+    engine, by = call.service.engine, call.caller.name
+    now, known = await engine.queues()
+    before = next((queue for queue in known if queue.name == name), Queue(name))
+    paused = (not before.open_at(now)) if isinstance(asked.paused, UnsetType) else asked.paused
+    until = before.until if isinstance(asked.until, UnsetType) else codec.instant(asked.until)
+    if not paused:
+        if not isinstance(asked.until, UnsetType) and asked.until is not None:
+            raise Invalid("until: it tells when a pause ends: give it with 'paused': true", pointer="/until")
+        if not before.open_at(now) or before.paused:
+            await engine.resume(name, by=by)
+        return
+    if until is not None and until <= now and not isinstance(asked.until, UnsetType):
+        raise Invalid("until: give a time that is yet to come, or leave it out", pointer="/until")
+    reason = before.reason if isinstance(asked.reason, UnsetType) else asked.reason
+    await engine.pause(name, reason=reason, until=until if until is None or until > now else None, by=by)
+
+
+async def _queues(call: Call[ChangeQueue, None] | Call[None, QueueQuery], tenant: str | None) -> QueueList:
+    engine = call.service.engine
+    now, known = await engine.queues()
+    census = await engine.analytics.census()
+    recent = await engine.analytics.window(tenant, RECENT)
+    ended = (await engine.analytics.window(tenant, DAY)).counted
+    standings: dict[str, list[Standing]] = defaultdict(list)
+    for each in census.of(tenant):
+        standings[each.queue].append(each)
+    happened: dict[str, dict[Place, Figures]] = defaultdict(dict)
+    for place, figures in ended.items():
+        happened[place.queue][place] = figures
+    latest: dict[str, Figures] = defaultdict(Figures)
+    for place, figures in recent.counted.items():
+        latest[place.queue].add(figures)
+    by_name = {queue.name: queue for queue in known}
+    names = {*standings, *happened, *(by_name if tenant is None else ())}
+    items = [
+        _shown(
+            by_name.get(name, Queue(name)),
+            now,
+            standings=standings[name],
+            ended=happened[name],
+            rates=rates(latest[name], recent.span),
+        )
+        for name in sorted(names)
+    ]
+    return QueueList(rfc3339(census.at), items)
+
+
+def _shown(
+    queue: Queue, now: Instant, *, standings: list[Standing], ended: dict[Place, Figures], rates: Rates
+) -> QueueOut:
+    rests = not queue.open_at(now)
+    since = min((each.since for each in standings if each.since is not None), default=None)
+    return QueueOut(
+        name=queue.name,
+        paused=rests,
+        reason=queue.reason if rests else "",
+        until=rfc3339(queue.until) if rests and queue.until is not None else None,
+        max_running=None,
+        rate=None,
+        statuses=counts(standings, ended.items()),
+        oldest_wait=None if since is None else max(0.0, in_seconds(Duration(now - since))),
+        rates=rates,
+    )
+
+
+ROUTES = (
+    Route(
+        "GET", "/v1/queues", Scope.READ, list_queues, "Queues: depth, oldest wait, rates", {200: QueueList},
+        query=QueueQuery, tag="queues",
+    ),
+    Route(
+        "PATCH", "/v1/queues/{name}", Scope.ADMIN, change_queue, "Pause a queue, or resume it", {200: QueueOut},
+        ChangeQueue, tag="queues",
+    ),
+)  # fmt: skip

@@ -1,0 +1,18 @@
+-- What is set for queues, and what workers hold.
+
+-- name: queues
+SELECT name, paused, reason, until, changed_at, changed_by FROM holdfast_queues ORDER BY name;
+
+-- name: paused_queues
+-- Reads the whole table, which is small.
+SELECT name FROM holdfast_queues WHERE paused = 1 AND (until IS NULL OR until > clock());
+
+-- name: save_queue
+INSERT INTO holdfast_queues (name, paused, reason, until, changed_at, changed_by)
+VALUES (:name, :paused, :reason, :until, clock(), :changed_by)
+ON CONFLICT (name) DO UPDATE SET paused = excluded.paused, reason = excluded.reason, until = excluded.until,
+  changed_at = excluded.changed_at, changed_by = excluded.changed_by;
+
+-- name: holding
+-- Rides holdfast_live_held; on MySQL it reads all ready and running jobs. Asked as seldom as it is slow.
+SELECT worker, tenant, count(*) FROM holdfast_live WHERE status = 1 GROUP BY worker, tenant;

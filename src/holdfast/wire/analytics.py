@@ -1,0 +1,179 @@
+"""The shapes of figures: counts, rates, percentiles, queues and workers."""
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from holdfast.wire.types import Request, When
+
+
+class StatusCounts(Struct):
+    """How many jobs stand in which state. Those that ended well or were cancelled: in the last 24 hours."""
+
+    blocked: int = 0
+    scheduled: int = 0
+    ready: int = 0
+    running: int = 0
+    retrying: int = 0
+    succeeded: int = 0
+    dead: int = 0
+    cancelled: int = 0
+
+
+class NamedCounts(Struct, frozen=True):
+    """The same for one queue or one type."""
+
+    name: str
+    statuses: StatusCounts
+
+
+class Stats(Struct, frozen=True):
+    """How many jobs there are. With many hundred thousand unfinished ones, some seconds old: see `as_of`."""
+
+    as_of: str
+    statuses: StatusCounts
+    queues: list[NamedCounts]
+    types: list[NamedCounts]
+
+
+class Percentiles(Struct, frozen=True):
+    """Seconds, off by a tenth at the most; null where nothing ended."""
+
+    p50: float | None
+    p90: float | None
+    p95: float | None
+    p99: float | None
+
+
+class Rates(Struct, frozen=True):
+    """How many each second."""
+
+    submitted: float
+    started: float
+    finished: float
+    failed: float
+
+
+class Totals(Struct, frozen=True):
+    """What happened."""
+
+    submitted: int
+    started: int
+    succeeded: int
+    failed: int
+    """Attempts that failed."""
+    dead: int
+    cancelled: int
+
+
+class Summary(Struct, frozen=True):
+    """What happened in a window, and how long it took."""
+
+    since: str
+    until: str
+    totals: Totals
+    rates: Rates
+    wait: Percentiles
+    """From when a job was due until it started."""
+    run: Percentiles
+    """Of attempts, from start to end."""
+    failure_ratio: float | None
+    """The part of attempts that failed; null if there were none."""
+
+
+class Point(Struct, frozen=True):
+    """What happened in one step of a window, that begins at `at`."""
+
+    at: str
+    totals: Totals
+
+
+class Series(Struct, frozen=True):
+    """A window step by step, without gaps."""
+
+    since: str
+    until: str
+    step: float
+    """Seconds."""
+    points: list[Point]
+
+
+class TypeFigures(Struct, frozen=True):
+    """The figures of one type of jobs."""
+
+    type: str
+    totals: Totals
+    rates: Rates
+    wait: Percentiles
+    run: Percentiles
+    failure_ratio: float | None
+
+
+class TypeList(Struct, frozen=True):
+    """All types of which something happened in a window, the busiest first."""
+
+    since: str
+    until: str
+    items: list[TypeFigures]
+
+
+class QueueOut(Struct, frozen=True):
+    """A queue, as far as the caller sees: the numbers are of their own jobs, the administrator's of all."""
+
+    name: str
+    paused: bool
+    reason: str
+    until: str | None
+    max_running: int | None
+    rate: float | None
+    statuses: StatusCounts
+    oldest_wait: float | None
+    """Seconds that the job has been due that is ready for longest; null if none is."""
+    rates: Rates
+    """Over the last five minutes."""
+
+
+class QueueList(Struct, frozen=True):
+    """All queues in which the caller sees something."""
+
+    as_of: str
+    items: list[QueueOut]
+    next_cursor: None = None
+
+
+class ChangeQueue(Request):
+    """What to change; what is left out stays as it is."""
+
+    paused: bool | UnsetType = UNSET
+    reason: Annotated[str, Meta(max_length=500)] | UnsetType = UNSET
+    until: When | UnsetType | None = UNSET
+    max_running: Annotated[int, Meta(ge=1)] | UnsetType | None = UNSET
+    rate: float | str | UnsetType | None = UNSET
+
+
+class WorkerOut(Struct, frozen=True):
+    """A worker: one incarnation of a process that runs jobs."""
+
+    id: str
+    name: str
+    host: str | None
+    """For administrators, as `pid`."""
+    pid: int | None
+    version: str
+    queues: list[str]
+    slots: int
+    running: int
+    """Jobs that it holds: of the caller's own, the administrator's of all."""
+    started_at: str
+    heartbeat_age: float
+    """Seconds since it was last heard of."""
+    lease_until: str
+    alive: bool
+    """Its lease is good."""
+
+
+class WorkerList(Struct, frozen=True):
+    """All workers that are registered, oldest first."""
+
+    items: list[WorkerOut]
+    next_cursor: None = None
