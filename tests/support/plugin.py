@@ -22,6 +22,7 @@ import pytest_asyncio
 
 from holdfast.compose import open_store
 from tests.support.databases import DATABASES, Database, drop_all, migrate
+from tests.support.long import LONG
 from tests.support.servers import Missing, Server
 from tests.support.servers.shared import Shared, shared
 
@@ -64,6 +65,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "databases(*names): the only databases this test is for")
+    config.addinivalue_line(
+        "markers", "by_http_too(*names): workers by HTTP as well, on these databases; with HOLDFAST_LONG_TESTS=1 all do"
+    )
+    config.addinivalue_line("markers", "only_by_http: for workers that reach their jobs by HTTP")
+    config.addinivalue_line("markers", "only_by_database: not for workers that reach their jobs by HTTP")
     worker = getattr(config, "workerinput", None)
     if worker is not None:
         config.stash[RUN] = Run(Shared(Path(worker["servers"])), worker["database_prefix"])
@@ -87,7 +93,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     for fixture in ("database_url", "empty_database_url"):
         if fixture in metafunc.fixturenames:
             names = dialects(metafunc)
-            metafunc.parametrize(fixture, names, indirect=True, ids=names)
+            if fixture == "database_url" and "scene" in metafunc.fixturenames:
+                ways = [(name, way) for name in names for way in ways_to_jobs(metafunc, name)]
+                ids = [name if way == "database" else f"{name}-{way}" for name, way in ways]
+                metafunc.parametrize(("database_url", "scene"), ways, indirect=True, ids=ids)
+            else:
+                metafunc.parametrize(fixture, names, indirect=True, ids=names)
 
 
 def dialects(metafunc: pytest.Metafunc) -> list[str]:
@@ -95,6 +106,19 @@ def dialects(metafunc: pytest.Metafunc) -> list[str]:
     named = {name for mark in metafunc.definition.iter_markers("databases") for name in mark.args}
     asked = metafunc.config.getoption("--db") or named or DIALECTS
     return [name for name in (*DIALECTS, *POOLED) if name in asked and (name in named or not named)]
+
+
+def ways_to_jobs(metafunc: pytest.Metafunc, dialect: str) -> list[str]:
+    """How the workers of a test reach their jobs: by the database, and some tests by HTTP as well."""
+    marks = {mark.name: mark for mark in metafunc.definition.iter_markers()}
+    if "only_by_database" in marks:
+        return ["database"]
+    if "only_by_http" in marks:
+        return ["http"]
+    named = marks["by_http_too"].args if "by_http_too" in marks else ()
+    if dialect in named or (LONG and dialect in ("sqlite", "postgres")):
+        return ["database", "http"]
+    return ["database"]
 
 
 @pytest.fixture(scope="session")

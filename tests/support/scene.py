@@ -11,16 +11,20 @@ import pytest_asyncio
 
 from holdfast.compose import open_engine
 from holdfast.config import Settings
+from holdfast.model.access import Scope
 from holdfast.model.job import JobSpec
 from holdfast.model.time import seconds
 from holdfast.policy.lifecycle import attempt_log
 from tests.support import nodes
 from tests.support.eventually import eventually
 from tests.support.ledger import Ledger
+from tests.support.services import Service
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+    import pytest
 
     from holdfast.engine.engine import Engine
     from holdfast.model.ids import JobId
@@ -39,17 +43,23 @@ KINDS = {"async": "sink", "thread": "sink_thread", "process": "sink_process"}
 class Scene:
     """What a fault test acts on. Jobs are known by their keys; nodes retry at once and are ended with the test."""
 
-    def __init__(self, url: str, folder: Path, engine: Engine, stack: ExitStack) -> None:
+    def __init__(
+        self, url: str, folder: Path, engine: Engine, stack: ExitStack, reach: dict[str, str] | None = None
+    ) -> None:
         self.url = url
         self.engine = engine
         self.ledger = Ledger(folder / "ledger.db").create()
         self._folder = folder
         self._stack = stack
+        self._reach = reach or {}
+        """What has nodes reach their jobs in another way than by the database."""
+        self.service: Service | None = None
+        """The node of the HTTP service that workers reach their jobs through, if they do."""
         self._jobs: dict[str, JobId] = {}
 
     def node(self, *, lease: float = 15.0, environment: dict[str, str] | None = None, **options: Any) -> Node:
         """Start a node; it works when it works. Only a test that waits for leases to run out wants a short one."""
-        variables = {"HOLDFAST_BACKOFF_BASE_MS": "1", **(environment or {})}
+        variables = {"HOLDFAST_BACKOFF_BASE_MS": "1", **self._reach, **(environment or {})}
         url = options.pop("url", self.url)
         started = nodes.start(url, self._folder, ledger=self.ledger.path, lease=lease, environment=variables, **options)
         self._stack.callback(started.end)
@@ -163,11 +173,21 @@ class Scene:
 
 
 @pytest_asyncio.fixture
-async def scene(database_url: str, tmp_path: Path) -> AsyncIterator[Scene]:
-    """A clean database with nobody at work yet."""
+async def scene(request: pytest.FixtureRequest, database_url: str, tmp_path: Path) -> AsyncIterator[Scene]:
+    """A clean database with nobody at work yet. Nodes reach their jobs there, or through a node of the HTTP service."""
     engine = await open_engine(Settings(database_url=database_url))
     with ExitStack() as stack:
-        yield Scene(database_url, tmp_path, engine, stack)
+        if request.param == "http":
+            service = Service(database_url, tmp_path)
+            _, key = await engine.access.create_key("default", "of a scene", frozenset({Scope.WORKER}))
+            service.start()
+            stack.callback(service.kill)
+            reach = {"HOLDFAST_DATABASE_URL": "", "HOLDFAST_API_URL": service.url, "HOLDFAST_API_KEY": key}
+            made = Scene(database_url, tmp_path, engine, stack, reach)
+            made.service = service
+            yield made
+        else:
+            yield Scene(database_url, tmp_path, engine, stack)
     await engine.aclose()
 
 

@@ -1,0 +1,128 @@
+"""The node of the HTTP service that workers reach their jobs through is killed, stopped, or falls silent."""
+
+import time
+from contextlib import AsyncExitStack
+
+import pytest
+
+from holdfast.model.time import in_seconds
+from tests.support.eventually import eventually
+from tests.support.proxy import proxied
+from tests.support.scene import KINDS
+
+pytestmark = [pytest.mark.only_by_http, pytest.mark.databases("sqlite", "postgres")]
+
+LEASE = 3.0
+
+
+async def begun(scene, more):
+    """Wait until so many more handlers have started, or all there are."""
+    wanted = min(scene.ledger.count("start") + more, len(scene._jobs))
+
+    async def so_many():
+        return scene.ledger.count("start") >= wanted
+
+    await eventually(so_many, within=60)
+
+
+async def test_jobs_outlive_a_service_that_is_killed_again_and_again(scene):
+    """F01, F08, F10, S1, S3: in the middle of claims, settles and steps; back before the lease is over.
+
+    No lease is lost meanwhile, so no job starts twice: what a lost answer left in doubt is looked up, not guessed.
+    """
+    node = scene.node(lease=60, queues="default:4", processes=2)
+    for n in range(60):
+        await scene.submit(f"job-{n}", "stepping" if n % 3 == 0 else "async", **({} if n % 3 == 0 else {"sleep": 0.1}))
+    for _ in range(3):
+        await begun(scene, 8)
+        scene.service.kill()
+        scene.service.start()
+    jobs = await scene.becomes("succeeded")
+    assert {job.attempts for job in jobs} == {1}
+    assert set(scene.ledger.per_key("start").values()) == {1}
+    assert set(scene.ledger.per_key("end").values()) == {1}
+    assert scene.ledger.count("effect") == 20
+    assert node.alive()
+    assert len(await scene.workers(2)) == 2
+
+
+@pytest.mark.parametrize("how", ["killed", "silent"])
+async def test_handlers_are_stopped_before_their_lease_is_over_though_nobody_answers(scene, how):
+    """P39, F11, S6: a timer stops them, whether connections are refused or go nowhere; later the node works again."""
+    async with AsyncExitStack() as stack:
+        proxy, url = await stack.enter_async_context(proxied(scene.service.url))
+        node = scene.node(lease=LEASE, environment={"HOLDFAST_API_URL": url})
+        (worker,) = await scene.workers(1)
+        for kind in KINDS:
+            await scene.submit(kind, kind, sleep=600)
+        for kind in KINDS:
+            await scene.starts(kind)
+        if how == "killed":
+            scene.service.kill()
+        else:
+            proxy.black_hole()
+        for kind in ("async", "thread"):
+            await scene.noted("cancelled", kind)
+        await scene.gone(worker.info.pid)
+        stopped = {entry.key: entry.at for entry in scene.ledger.entries("cancelled")}
+        now = await scene.engine.store.single(lambda tx: tx.now())
+        left = in_seconds(await expiry(scene, worker) - now)
+        assert all(at < time.monotonic() + left for at in stopped.values())
+        await scene.gone(scene.ledger.entries("start", "process")[0].pid)
+        assert scene.ledger.count("end") == 0
+
+        if how == "killed":
+            scene.service.start()
+        else:
+            proxy.heal()
+        for kind in KINDS:
+            await scene.starts(kind, times=2)
+        assert node.alive()
+
+
+async def expiry(scene, worker):
+    """When the lease of a worker ends, or when it ended if it was struck since: not before it could be struck."""
+    rows = {row.info.id: row.expires_at for row in await scene.engine.workers()}
+    return rows.get(worker.info.id, await scene.engine.store.single(lambda tx: tx.now()))
+
+
+async def test_a_service_that_is_told_to_end_ends_claims_that_wait(scene):
+    """F04: at once, and workers go on with the next node at its address."""
+    scene.node(queues="default:2")
+    await scene.submit("before")
+    await scene.becomes("succeeded", "before")
+    assert scene.service.stop() == 0
+    scene.service.start()
+    await scene.submit("after")
+    await scene.becomes("succeeded", "after")
+    assert set(scene.ledger.per_key("start").values()) == {1}
+
+
+async def test_a_cancel_reaches_a_handler_that_is_somewhere_else(scene):
+    """S7, S19: it is stopped, and nothing it does counts."""
+    scene.node()
+    for kind in ("async", "thread"):
+        await scene.submit(kind, kind, sleep=600)
+        await scene.starts(kind)
+    ids = [(await scene.job(kind)).id for kind in ("async", "thread")]
+    assert await scene.engine.cancel(ids, reason="by a person") == set(ids)
+    for kind in ("async", "thread"):
+        await scene.noted("cancelled", kind)
+    assert scene.ledger.count("end") == 0
+    await scene.submit("after")
+    await scene.becomes("succeeded", "after")
+
+
+async def test_a_transaction_is_refused_where_there_is_no_database(scene):
+    """The job is dead at once, and says what to do: no attempt could end otherwise."""
+    scene.node()
+    await scene.submit("job", "effect", sql="SELECT 1", args=[])
+    await scene.becomes("dead", "job")
+    (attempt,) = await scene.attempts("job")
+    assert "no database at hand" in attempt.error.message
+
+
+async def test_a_node_with_a_wrong_key_says_so_and_ends(scene):
+    node = scene.node(environment={"HOLDFAST_API_KEY": f"hf_{'0' * 16}_{'0' * 64}"})
+    assert node.wait() != 0
+    assert "send a good key or token" in node.log
