@@ -45,6 +45,7 @@ from holdfast.sdk.remote import Polls, Remote
 from holdfast.sdk.requests import Request, Response
 from holdfast.worker.runner import outcome_of
 from tests.policy.strategies import a_job
+from tests.support.eventually import eventually
 
 
 class Node:
@@ -431,6 +432,23 @@ async def test_after_a_claim_whose_answer_was_lost_claims_wait_shortly():
         await claims.claim(5)
     assert await claims.claim(5) == []
     assert [msgspec.json.decode(each.content)["wait"] for each in script.asked] == [20.0, 0.5]
+
+
+async def test_a_worker_that_stops_hangs_up_before_it_hands_anything_back(remote, node):
+    """F04: what it gives back must not come to it again."""
+    _, claims = await at_work(remote, node)
+    waiting = asyncio.create_task(claims.claim(5))
+
+    async def polls(count):
+        return sum(desk.polls for desk in node.engine.leases._desks.values()) == count
+
+    await eventually(lambda: polls(1))
+    claims.stop()
+    assert await waiting == []
+    await eventually(lambda: polls(0))
+    receipt = await remote.submit(JobSpec("t"))
+    assert await claims.claim(5) == []
+    assert (await node.engine.get(receipt.id)).status == "ready"
 
 
 def test_nothing_of_an_application_is_opened_before_it_is_needed():

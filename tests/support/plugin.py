@@ -116,7 +116,8 @@ def ways_to_jobs(metafunc: pytest.Metafunc, dialect: str) -> list[str]:
     if "only_by_http" in marks:
         return ["http"]
     named = marks["by_http_too"].args if "by_http_too" in marks else ()
-    if dialect in named or (LONG and dialect in ("sqlite", "postgres")):
+    of_workers = "faults" in metafunc.definition.path.parts or "worker" in metafunc.definition.path.parts
+    if dialect in named or (LONG and of_workers and dialect in ("sqlite", "postgres")):
         return ["database", "http"]
     return ["database"]
 

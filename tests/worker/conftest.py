@@ -96,6 +96,9 @@ class Script:
     def heard(self, news):
         pass
 
+    def stop(self):
+        pass
+
     async def wait(self, timeout):
         self.news.clear()
         if self.ready:

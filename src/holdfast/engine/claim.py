@@ -49,6 +49,9 @@ class Claims:
                 return jobs
         return []
 
+    def stop(self) -> None:
+        """Nothing waits here: a claim that is under way comes to its end."""
+
     def heard(self, news: Iterable[News] | None) -> None:
         """Take in a wake-up, as a subscription gave it."""
         if news is None:

@@ -116,17 +116,18 @@ class Leases:
         with self._desk(worker, wanted, tenant) as desk:
             # Taken in while it is fresh: old news would have the claim search among what is long claimed.
             news = await desk.subscription.wait(0)
-            while True:
+            while not any(end.done() for end in ends):
                 desk.claims.heard(news)
                 jobs = await desk.claims.claim(wanted.limit)
                 if jobs and gone is not None and gone.done():
                     await self._settle([Report(job, Interrupted()) for job in jobs])
                     return []
                 left = until - time.monotonic()
-                if jobs or left <= 0 or any(end.done() for end in ends):
+                if jobs or left <= 0:
                     desk.subscription.reset()
                     return jobs
                 news = await _first(desk.subscription.wait(min(left, LOOK_EVERY)), ends)
+        return []
 
     async def renew(self, worker: WorkerId, lease: Duration, *, by: str | None) -> None:
         """Prolong a lease that lives; `LeaseLost` when it does not."""

@@ -200,23 +200,42 @@ class Polls:
         self._queues = queues
         self._types = types
         self._unsure_until = 0.0
+        self._stopped = False
+        self._asking: set[asyncio.Task[Response]] = set()
 
     async def claim(self, slots: int) -> list[Job]:
         """At most `slots` jobs, now held by the worker; none if none became ready for a while."""
+        if self._stopped:
+            return []
         began = time.monotonic()
         wait = SHORT_POLL if began < self._unsure_until else POLL
         request = requests.claim(self._worker, self._queues, self._types, min(slots, 500), wait)
+        asking = asyncio.ensure_future(self._remote.ask(request))
+        self._asking.add(asking)
         try:
-            jobs = requests.leased(await self._remote.ask(request))
+            jobs = requests.leased(await asking)
         except OutcomeUnknown:
             self._unsure_until = time.monotonic() + UNSURE_FOR
             raise
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if current is not None and current.cancelling():
+                raise
+            return []  # it was us who hung up
+        finally:
+            self._asking.discard(asking)
         if not jobs and (early := SHORT_POLL - (time.monotonic() - began)) > 0:
             await asyncio.sleep(early)  # a node that stops answers at once, and would be asked at once again
         return jobs
 
     def heard(self, news: Iterable[News] | None) -> None:
         """There are no wake-ups."""
+
+    def stop(self) -> None:
+        """Hang up: the node claims nothing for whoever is gone. What it claimed before is held, and accounted for."""
+        self._stopped = True
+        for asking in self._asking:
+            asking.cancel()
 
 
 class Silence:

@@ -134,6 +134,7 @@ class Slots:
     def stop_claiming(self) -> list[Job]:
         """Claim nothing more; what was claimed and not begun."""
         self.stopping = True
+        self._claims.stop()  # before anything is handed back: it would come here again
         unbegun = list(self._waiting)
         self._waiting.clear()
         if not self._runs:

@@ -21,6 +21,9 @@ class Claims(Protocol):
     def heard(self, news: Iterable[News] | None) -> None:
         """Take in a wake-up."""
 
+    def stop(self) -> None:
+        """No more is wanted: a claim that only waits for jobs ends, with none."""
+
 
 class Subscription(Protocol):
     """Wake-ups."""
