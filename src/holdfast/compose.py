@@ -119,12 +119,14 @@ def build_api(
     from holdfast.api.attempts import Addresses, Attempts
     from holdfast.api.auth import AdminKey, Gate
     from holdfast.api.routes import ALL
+    from holdfast.api.scrape import Scrapes
     from holdfast.api.service import Service, ServiceRules
     from holdfast.api.stream import Streams
     from holdfast.api.table import Routes
     from holdfast.api.tokens import KeyFile, SigningKeys, Tokens
     from holdfast.policy.access import LEAST_ADMIN_KEY, weakness
     from holdfast.policy.tokens import Audience
+    from holdfast.telemetry.metrics import Counted, Requests
 
     key = settings.admin_key or admin_key
     if key is not None and (weak := weakness(key, least=LEAST_ADMIN_KEY)):
@@ -146,11 +148,19 @@ def build_api(
         attempts=Attempts(monotonic=monotonic),
     )
     routes = Routes(route for route in ALL if demo or not route.demo)
-    rules = ServiceRules(version=__version__, demo=demo, trusted_proxies=settings.trusted_proxies)
-    stopping = asyncio.Event()
-    return Api(
-        Service(engine, gate, routes, rules, stopping, Streams(engine.store, gate, stopping, monotonic=monotonic))
+    rules = ServiceRules(
+        version=__version__,
+        demo=demo,
+        cors_origins=settings.cors_origins,
+        trusted_proxies=settings.trusted_proxies,
+        access_log=settings.access_log,
     )
+    stopping = asyncio.Event()
+    streams = Streams(engine.store, gate, stopping, monotonic=monotonic)
+    counted = Counted()
+    engine.add_sink(counted)
+    scrapes = Scrapes(engine, monotonic=monotonic)
+    return Api(Service(engine, gate, routes, rules, stopping, streams, scrapes, Requests(), counted))
 
 
 async def require_access(settings: Settings, engine: Engine) -> None:

@@ -58,7 +58,7 @@ class TestScopes:
 
         assert found == [204 if route.scope == PUBLIC else 401 for route in ALL]
         assert {route.path for route in ALL if route.scope == PUBLIC} <= {
-            "/", "/healthz", "/readyz", "/openapi.json", "/docs", "/assets/{name}", "/metrics"
+            "/", "/healthz", "/readyz", "/openapi.json", "/docs", "/docs.css", "/assets/{name}", "/metrics"
         }  # fmt: skip
 
     @pytest.mark.databases("sqlite")

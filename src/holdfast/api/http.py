@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Mutable
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl, quote
 
+from holdfast.api.headers import request_id
 from holdfast.wire.problems import HttpError
 
 ASGIScope = MutableMapping[str, Any]
@@ -48,7 +49,7 @@ class Stream(NamedTuple):
 class Incoming:
     """A request as it arrived: its head at once, its body when asked for."""
 
-    __slots__ = ("_receive", "headers", "method", "path", "scope")
+    __slots__ = ("_receive", "headers", "id", "method", "path", "route", "scope")
 
     def __init__(self, scope: ASGIScope, receive: Receive) -> None:
         self.scope = scope
@@ -62,6 +63,9 @@ class Incoming:
         for name, value in scope["headers"]:
             # A header that stands twice is two values: joined, as lists are written, so that neither is overlooked.
             self.headers[name] = self.headers[name] + b", " + value if name in self.headers else value
+        self.id: bytes = request_id(self.headers.get(b"x-request-id"))
+        self.route: str = ""
+        """The path of its route, as the table has it; empty while, or if, there is none."""
 
     def header(self, name: str) -> str | None:
         """A header, by its lower-case name."""
@@ -139,10 +143,4 @@ class ClientGone(Exception):
 
 
 def _too_large(most: int) -> HttpError:
-    # The rest of the body is not read: the connection cannot be used for another request.
-    return HttpError(
-        413,
-        "too_large",
-        f"the body may have at most {most:,} bytes: send less at once",
-        headers={"connection": "close"},
-    )
+    return HttpError(413, "too_large", f"the body may have at most {most:,} bytes: send less at once")

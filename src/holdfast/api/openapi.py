@@ -1,6 +1,6 @@
 """The API's description, OpenAPI 3.1, made of the table of routes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -19,7 +19,8 @@ def describe(routes: Iterable[Route], version: str) -> dict[str, Any]:
     by_kind = dict(zip([*kinds, Problem], schemas, strict=True))
     paths: dict[str, Any] = {}
     for route in table:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_kind)
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_kind, components)
+        _link(route, table, paths[route.path][route.method.lower()])
     return {
         "openapi": "3.1.0",
         "info": {
@@ -33,12 +34,13 @@ def describe(routes: Iterable[Route], version: str) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": components,
+            "responses": {str(status): _problem(status, by_kind[Problem]) for status in TITLES},
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": "An API key or a JWT."}},
         },
     }
 
 
-def _operation(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
+def _operation(route: Route, schemas: dict[Any, Any], components: Mapping[str, Any]) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": route.name,
         "summary": route.summary,
@@ -48,14 +50,11 @@ def _operation(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
     }
     if route.body is not None:
         operation["requestBody"] = {
-            "required": True,
+            "required": bool(components[route.body.__name__].get("required")),
             "content": {"application/json": {"schema": schemas[route.body]}},
         }
     for status in _refusals(route):
-        operation["responses"][str(status)] = {
-            "description": TITLES[status],
-            "content": {MEDIA_TYPE: {"schema": schemas[Problem]}},
-        }
+        operation["responses"].setdefault(str(status), {"$ref": f"#/components/responses/{status}"})
     if route.scope == PUBLIC:
         operation["security"] = []
     else:
@@ -66,14 +65,37 @@ def _operation(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
 
 def _refusals(route: Route) -> list[int]:
     """What a route may answer beside success."""
-    if route.scope == PUBLIC:
-        return sorted({400, 422, *route.refusals})
-    found = {400, 401, 403, 422, 429, 503, *route.refusals}
+    found = {400, 408, 414, 422, 431, 500, 503, *route.refusals}
+    if route.scope != PUBLIC:
+        found |= {401, 403, 429}
     if route.body is not None:
         found |= {413, 415}
     if route.parameters:
         found.add(404)
     return sorted(found)
+
+
+def _problem(status: int, schema: Any) -> dict[str, Any]:
+    """A refusal, as all routes give it."""
+    headers = _TOLD | ({"Retry-After": _RETRY_AFTER} if status in (429, 503) else {})
+    if status == 401:
+        headers["WWW-Authenticate"] = {"description": "`Bearer`", "schema": {"type": "string"}}
+    return {"description": TITLES[status], "headers": headers, "content": {MEDIA_TYPE: {"schema": schema}}}
+
+
+def _link(route: Route, table: Iterable[Route], operation: dict[str, Any]) -> None:
+    """Where to go on from what a route made: to all that the answer has the parameters for."""
+    if route.method != "POST":
+        return
+    for status, kind in route.answers.items():
+        fields = getattr(kind, "__struct_fields__", ())
+        links = {
+            each.name: {"operationId": each.name, "parameters": {n: f"$response.body#/{n}" for n in each.parameters}}
+            for each in table
+            if each.path.startswith(f"{route.path}/{{") and set(each.parameters) <= set(fields)
+        }
+        if links:
+            operation["responses"][str(status)]["links"] = links
 
 
 def _answer(route: Route, status: int, kind: Any, schemas: dict[Any, Any]) -> dict[str, Any]:
@@ -82,11 +104,17 @@ def _answer(route: Route, status: int, kind: Any, schemas: dict[Any, Any]) -> di
         described["content"] = {kind: {"schema": {"type": "string"}}}
     elif kind is not None:
         described["content"] = {"application/json": {"schema": schemas[kind]}}
-    if headers := route.answer_headers.get(status):
-        described["headers"] = {
-            name: {"description": text, "schema": {"type": "string"}} for name, text in headers.items()
-        }
+    told = route.answer_headers.get(status, {})
+    described["headers"] = _TOLD | {
+        name: {"description": text, "schema": {"type": "string"}} for name, text in told.items()
+    }
     return described
+
+
+_TOLD: dict[str, Any] = {
+    "X-Request-ID": {"description": "The id of this request, for questions about it.", "schema": {"type": "string"}}
+}
+_RETRY_AFTER = {"description": "Seconds to wait before the next try.", "schema": {"type": "integer", "minimum": 1}}
 
 
 _MEANINGS = {200: "Done", 201: "Made", 202: "Accepted", 204: "Done, nothing to say"}

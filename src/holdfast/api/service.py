@@ -4,9 +4,11 @@ import asyncio
 from typing import NamedTuple
 
 from holdfast.api.auth import Authenticator
+from holdfast.api.scrape import Scrapes
 from holdfast.api.stream import Streams
 from holdfast.api.table import Routes
 from holdfast.engine.engine import Engine
+from holdfast.telemetry.metrics import Counted, Requests
 
 
 class ServiceRules(NamedTuple):
@@ -16,6 +18,7 @@ class ServiceRules(NamedTuple):
     demo: bool = False
     cors_origins: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
+    access_log: bool = False
 
 
 class Service(NamedTuple):
@@ -28,3 +31,9 @@ class Service(NamedTuple):
     stopping: asyncio.Event
     """Set when the node shuts down: whatever goes on ends then."""
     streams: Streams
+    scrapes: Scrapes
+    """Figures of the installation."""
+    requests: Requests
+    """What this node answered, counted."""
+    events: Counted
+    """What happened on this node, counted."""

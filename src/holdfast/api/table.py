@@ -87,6 +87,8 @@ class Routes:
 
     def __init__(self, table: Iterable[Route]) -> None:
         self.table = tuple(table)
+        self.pages: dict[str, bytes] = {}
+        """What was made of the table, kept: it does not change."""
         self._fixed: dict[str, dict[str, Route]] = {}
         self._patterns: list[tuple[re.Pattern[str], dict[str, Route]]] = []
         by_path: dict[str, dict[str, Route]] = {}
@@ -108,11 +110,15 @@ class Routes:
         methods, parameters = self._methods(path)
         route = methods.get(method) or (methods.get("GET") if method == "HEAD" else None)
         if route is None:
-            allowed = ", ".join(sorted(methods))
+            allowed = _listed(methods)
             raise HttpError(
                 405, "method_not_allowed", f"{method} is not possible here: use {allowed}", headers={"allow": allowed}
             )
         return Match(route, parameters)
+
+    def allowed(self, path: str) -> str:
+        """The methods that are possible at a path, for `Allow`; `HttpError` 404 if there are none."""
+        return _listed(self._methods(path)[0])
 
     def _methods(self, path: str) -> tuple[dict[str, Route], Mapping[str, str]]:
         if fixed := self._fixed.get(path):
@@ -121,6 +127,11 @@ class Routes:
             if found := pattern.fullmatch(path):
                 return methods, {name: _unescaped(value) for name, value in found.groupdict().items()}
         raise HttpError(404, "no_such_route", "there is nothing at this path: see /docs for what there is")
+
+
+def _listed(methods: Iterable[str]) -> str:
+    named = {*methods, "OPTIONS"}
+    return ", ".join(sorted(named | {"HEAD"} if "GET" in named else named))
 
 
 def _unescaped(value: str) -> str:

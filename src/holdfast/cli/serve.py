@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import click
 
 from holdfast.api.app import Api
+from holdfast.api.connection import Limits
 from holdfast.api.server import bind
 from holdfast.api.server import serve as answer
 from holdfast.cli.exits import starting
@@ -64,7 +65,8 @@ async def serving(settings: Settings, api: Api, *, choose: bool = False) -> Asyn
     host, port = listening.getsockname()[:2]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     up, stop = asyncio.Event(), asyncio.Event()
-    answering = asyncio.create_task(answer(api, listening, stop=stop, ready=up.set))
+    limits = Limits(connections=settings.max_connections)
+    answering = asyncio.create_task(answer(api, listening, stop=stop, ready=up.set, limits=limits))
     try:
         await up.wait()
         say(f"the API answers on {url}; its jobs are kept in {shown_url(settings.database_url)}")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from holdfast.config.values import Networks, Ratio, Reader, Span, Text, Url, Whole, Word
+from holdfast.config.values import Networks, Origins, Ratio, Reader, Span, Switch, Text, Url, Whole, Word
 from holdfast.model.time import Duration, days, seconds
 
 PREFIX = "HOLDFAST_"
@@ -40,6 +40,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     jwt_issuer: str = "holdfast"
     jwt_audience: str = "holdfast"
     trusted_proxies: tuple[str, ...] = ()
+    cors_origins: tuple[str, ...] = ()
+    access_log: bool = False
+    max_connections: int = 2_000
     worker_id: str = ""
     worker_pool_size: int = 0
     job_queue_size: int = 1_000
@@ -160,6 +163,15 @@ KNOWN: tuple[Setting, ...] = (
     Setting(
         "trusted_proxies", "trusted_proxies", Networks(),
         "proxies that are believed when they say where a request came from (X-Forwarded-For)",
+    ),
+    Setting(
+        "cors_origins", "cors_origins", Origins(),
+        "origins whose pages may call the API from a browser; none by default",
+    ),
+    Setting("access_log", "access_log", Switch(), "whether each request is logged; failures of ours always are"),
+    Setting(
+        "max_connections", "max_connections", Whole(1, 100_000),
+        "connections to the API, for each node; more are told to come back",
     ),
     Setting(
         "worker_id", "worker_id", Text("a text in one line"),

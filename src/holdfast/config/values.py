@@ -114,6 +114,44 @@ class Networks(NamedTuple):
         return tuple(str(ip_network(str(each).strip())) for each in given)
 
 
+class Origins(NamedTuple):
+    """Origins as browsers write them: exact ones, for whatever matches many would let in more than was meant."""
+
+    @property
+    def takes(self) -> str:
+        return "origins with commas between, such as 'https://app.example.com, http://localhost:5173'"
+
+    def read(self, value: object) -> tuple[str, ...]:
+        given = value if isinstance(value, list) else str(value).split(",")
+        return tuple(_origin(str(each).strip()) for each in given)
+
+
+def _origin(text: str) -> str:
+    parts = urlsplit(text)
+    port = "" if parts.port is None else f":{parts.port}"
+    host = f"[{parts.hostname}]" if parts.hostname and ":" in parts.hostname else parts.hostname
+    # Written as a browser would, or else it would never match: no path, no user, nothing but ASCII.
+    if parts.scheme not in ("http", "https") or text != f"{parts.scheme}://{host}{port}" or not text.isascii():
+        raise ValueError
+    if "*" in text or parts.port == {"http": 80, "https": 443}[parts.scheme]:
+        raise ValueError
+    return text
+
+
+class Switch(NamedTuple):
+    """On or off."""
+
+    @property
+    def takes(self) -> str:
+        return "1 or 0"
+
+    def read(self, value: object) -> bool:
+        found = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}.get(str(value).lower())
+        if found is None:
+            raise ValueError
+        return found
+
+
 class Word(NamedTuple):
     """One of a few words."""
 

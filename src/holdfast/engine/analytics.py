@@ -7,6 +7,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from holdfast.engine import totals
 from holdfast.model.feed import Histogram
 from holdfast.model.time import Duration, Instant, in_seconds, seconds
 from holdfast.policy import rollup
@@ -69,6 +70,7 @@ async def fold(store: Store) -> bool:
         seen.give_up(now)
         counted = rollup.count([*late, *fresh])
         await _add(tx, MINUTE, counted)
+        await totals.add(tx, counted)
         begun = folds.hours or (rollup.floor(fresh[0].at, HOUR) - HOUR if fresh else 0)
         hours = await _make_hours(tx, Instant(begun), min(now, fresh[-1].at) if more else now) if begun else begun
         gone = await tx.prune_feed(seen.low_water, FEED_KEPT, _PRUNED_AT_ONCE)

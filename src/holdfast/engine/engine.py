@@ -34,6 +34,7 @@ from holdfast.policy.admission import Limits
 from holdfast.policy.lifecycle import Action
 from holdfast.store.port import Retention, Session, Store, Subscription
 from holdfast.telemetry.emit import Emit, log_event
+from holdfast.telemetry.events import Event
 
 LARGEST_BATCH = 10_000
 _FLUSHED_AT_ONCE = 500
@@ -246,6 +247,16 @@ class Engine:
     async def queues(self) -> tuple[Instant, list[Queue]]:
         """The time, and the queues that something was set for."""
         return await self.store.read(queueing.at_present)
+
+    def add_sink(self, sink: Emit) -> None:
+        """Tell `sink` as well what happens from now on."""
+        first = self._emit
+
+        def both(event: Event) -> None:
+            first(event)
+            sink(event)
+
+        self._emit = both
 
     async def keep_house(self, stop: asyncio.Event) -> None:
         """Reap, promote, prune and tend until `stop`."""

@@ -37,6 +37,14 @@ class ServerInfo(NamedTuple):
     listens: bool
 
 
+class PoolUse(NamedTuple):
+    """Connections that are at work, that wait for work, and that there may be together."""
+
+    busy: int
+    idle: int
+    most: int
+
+
 class Subscription(Protocol):
     """Wake-ups for one worker. What is heard while nobody waits is kept for the next wait."""
 
@@ -315,6 +323,9 @@ class Store(Protocol):
 
     async def info(self) -> ServerInfo:
         """What server this is."""
+
+    def pool(self) -> PoolUse:
+        """How the connections for short work are used now."""
 
     async def aclose(self) -> None:
         """Close all connections."""

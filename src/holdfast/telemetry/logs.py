@@ -15,10 +15,11 @@ def set_up(log_format: str, *, level: int = logging.INFO, stream: TextIO | None 
     """Write the records of holdfast to `stream`, by default standard error. Repeated calls replace the first."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines() if log_format == "json" else TextLines())
-    log = logging.getLogger("holdfast")
-    log.handlers[:] = [handler]
-    log.propagate = False
-    log.setLevel(level)
+    for name, least in (("holdfast", level), ("uvicorn", max(level, logging.WARNING))):
+        log = logging.getLogger(name)
+        log.handlers[:] = [handler]
+        log.propagate = False
+        log.setLevel(least)
 
 
 class TextLines(logging.Formatter):
@@ -53,4 +54,7 @@ def _at(record: logging.LogRecord) -> str:
 
 
 def _one_line(text: str) -> str:
-    return text.replace("\r", "\\r").replace("\n", "\\n")
+    """Without anything that would begin another line, or tell a terminal what to do."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

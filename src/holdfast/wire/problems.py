@@ -81,6 +81,14 @@ TITLES = {
 }
 
 
+_TOLD = {
+    "unavailable": "the database does not answer, and nothing was done: try again",
+    "outcome_unknown": "the connection to the database broke while it committed, and whether this was done is not "
+    "known: look, or repeat it with the same Idempotency-Key",
+}
+"""What is told of faults that are ours. What the database said of them, and where it is, is for the log."""
+
+
 def problem_of(error: HoldfastError) -> tuple[Problem, dict[str, str]]:
     """The answer to an error, and the headers that go with it."""
     if isinstance(error, HttpError):
@@ -91,7 +99,7 @@ def problem_of(error: HoldfastError) -> tuple[Problem, dict[str, str]]:
     if isinstance(error, InvalidBatch):
         faults = [Fault(index, each.code, str(each), each.pointer) for index, each in sorted(error.faults.items())]
     job_id = error.job_id if isinstance(error, DuplicateJob) else UNSET
-    text = str(error) or TITLES[status]
+    text = (_TOLD.get(error.code) if status >= 500 else str(error)) or TITLES[status]
     return Problem(TITLES[status], status, error.code, text, "about:blank", pointer, faults, job_id), headers
 
 

@@ -2,10 +2,12 @@
 
 import msgspec
 
-from holdfast.api.docs import page
+from holdfast.api.docs import STYLE, STYLE_PATH, page
 from holdfast.api.http import Answer, Stream
 from holdfast.api.openapi import describe
 from holdfast.api.table import PUBLIC, Call, Route
+from holdfast.model.access import Scope
+from holdfast.telemetry.metrics import MEDIA_TYPE, Node, written
 
 
 class Alive(msgspec.Struct, frozen=True):
@@ -39,19 +41,42 @@ async def readyz(call: Call[None, None]) -> Answer | Stream:
     return Answer(Ready(good, database, schema), 200 if good else 503, {} if good else {"retry-after": "2"})
 
 
+async def metrics(call: Call[None, None]) -> Answer | Stream:
+    """For Prometheus: figures of the installation, and of this node."""
+    service = call.service
+    pool = service.engine.store.pool()
+    node = Node(service.rules.version, len(service.streams), pool.busy, pool.idle, pool.most)
+    sources = (await service.scrapes.installation(), node, service.requests, service.events)
+    return Answer(written(source.collect() for source in sources), 200, {}, MEDIA_TYPE)
+
+
 async def openapi(call: Call[None, None]) -> Answer | Stream:
     """The description of all that is here."""
-    return Answer(describe(call.service.routes.table, call.service.rules.version))
+    routes = call.service.routes
+    if "openapi" not in routes.pages:
+        routes.pages["openapi"] = msgspec.json.encode(describe(routes.table, call.service.rules.version))
+    return Answer(routes.pages["openapi"])
 
 
 async def docs(call: Call[None, None]) -> Answer | Stream:
     """The same for people."""
-    return Answer(page(call.service.routes.table), 200, {}, "text/html; charset=utf-8")
+    routes = call.service.routes
+    if "docs" not in routes.pages:
+        routes.pages["docs"] = page(routes.table, call.service.rules.version)
+    return Answer(routes.pages["docs"], 200, {}, "text/html; charset=utf-8")
+
+
+async def docs_style(call: Call[None, None]) -> Answer | Stream:
+    """How that page looks."""
+    del call
+    return Answer(STYLE, 200, {"cache-control": "no-cache"}, "text/css; charset=utf-8")
 
 
 ROUTES = (
     Route("GET", "/healthz", PUBLIC, healthz, "Whether the process lives", {200: Alive}, tag="node"),
     Route("GET", "/readyz", PUBLIC, readyz, "Whether it can serve requests", {200: Ready, 503: Ready}, tag="node"),
+    Route("GET", "/metrics", Scope.ADMIN, metrics, "Figures for Prometheus", {200: MEDIA_TYPE}, tag="node"),
     Route("GET", "/openapi.json", PUBLIC, openapi, "This description", {200: dict}, tag="node"),
     Route("GET", "/docs", PUBLIC, docs, "The API for people", {200: "text/html"}, tag="node"),
+    Route("GET", STYLE_PATH, PUBLIC, docs_style, "How that page looks", {200: "text/css"}, tag="node"),
 )

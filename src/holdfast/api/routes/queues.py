@@ -42,7 +42,7 @@ async def change_queue(call: Call[ChangeQueue, None]) -> Answer | Stream:
         if getattr(asked, field) not in (UNSET, None):
             raise Invalid(f"{field}: limits of queues are not available yet: leave it out", pointer=f"/{field}")
     await _change(call, name, asked)
-    shown = await _queues(call, None)
+    shown = await _queues(call, None, also=name)
     return Answer(next(queue for queue in shown.items if queue.name == name))
 
 
@@ -64,7 +64,9 @@ async def _change(call: Call[ChangeQueue, None], name: str, asked: ChangeQueue) 
     await engine.pause(name, reason=reason, until=until if until is None or until > now else None, by=by)
 
 
-async def _queues(call: Call[ChangeQueue, None] | Call[None, QueueQuery], tenant: str | None) -> QueueList:
+async def _queues(
+    call: Call[ChangeQueue, None] | Call[None, QueueQuery], tenant: str | None, *, also: str | None = None
+) -> QueueList:
     engine = call.service.engine
     now, known = await engine.queues()
     census = await engine.analytics.census()
@@ -80,7 +82,7 @@ async def _queues(call: Call[ChangeQueue, None] | Call[None, QueueQuery], tenant
     for place, figures in recent.counted.items():
         latest[place.queue].add(figures)
     by_name = {queue.name: queue for queue in known}
-    names = {*standings, *happened, *(by_name if tenant is None else ())}
+    names = {*standings, *happened, *(by_name if tenant is None else ()), *([] if also is None else [also])}
     items = [
         _shown(
             by_name.get(name, Queue(name)),

@@ -16,10 +16,17 @@ class Pool:
 
     def __init__(self, connect: Callable[[], Awaitable[Link]], size: int, *, wait: float = _WAIT) -> None:
         self._connect = connect
+        self.size = size
+        self.busy = 0
         self._free = asyncio.Semaphore(size)
         self._idle: list[Link] = []
         self._wait = wait
         self._closed = False
+
+    @property
+    def idle(self) -> int:
+        """Connections that wait for work."""
+        return len(self._idle)
 
     async def acquire(self) -> Link:
         """A connection that looks alive; `Unavailable` when none gets free in time or the server is away."""
@@ -33,6 +40,7 @@ class Pool:
                 f"no database connection was free within {self._wait:g} s: "
                 "the server is slow or away, or the pool is too small"
             ) from error
+        self.busy += 1
         try:
             while self._idle:
                 link = self._idle.pop()
@@ -41,6 +49,7 @@ class Pool:
                 link.close()
             return await self._connect()
         except BaseException as error:
+            self.busy -= 1
             self._free.release()
             if isinstance(error, DRIVER):
                 raise translate(error) from error
@@ -52,6 +61,7 @@ class Pool:
             link.close()
         else:
             self._idle.append(link)
+        self.busy -= 1
         self._free.release()
 
     async def aclose(self) -> None:

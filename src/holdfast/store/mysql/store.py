@@ -18,7 +18,7 @@ from holdfast.store.mysql.pool import Pool
 from holdfast.store.mysql.session import Sessions
 from holdfast.store.mysql.tx import MysqlTx
 from holdfast.store.mysql.url import read_url
-from holdfast.store.port import Retention, ServerInfo, Session, Subscription, Work
+from holdfast.store.port import PoolUse, Retention, ServerInfo, Session, Subscription, Work
 from holdfast.store.statements import Statements
 from holdfast.store.wakeup import Hub, always
 
@@ -118,6 +118,10 @@ class MysqlStore:
             return ServerInfo(link.server.name, link.server.version, pooled=False, listens=False)
 
         return await self._on_link(server)
+
+    def pool(self) -> PoolUse:
+        """See the port."""
+        return PoolUse(self._pool.busy, self._pool.idle, self._pool.size)
 
     async def aclose(self) -> None:
         """See the port."""

@@ -13,7 +13,7 @@ from holdfast.model.ids import new_worker_id
 from holdfast.model.job import Held
 from holdfast.store import migrate
 from holdfast.store.migrate import Applied
-from holdfast.store.port import Retention, ServerInfo, Session, Subscription, Work
+from holdfast.store.port import PoolUse, Retention, ServerInfo, Session, Subscription, Work
 from holdfast.store.postgres import pool as pools
 from holdfast.store.postgres.errors import LOST, TRANSIENT, translate
 from holdfast.store.postgres.listen import Listener, Notifier
@@ -129,6 +129,11 @@ class PostgresStore:
         """See the port."""
         version = await self._on_connection(lambda connection: connection.fetchval("SHOW server_version"))
         return ServerInfo("postgresql", str(version).split(" ", 1)[0], self._pooled, listens=not self._pooled)
+
+    def pool(self) -> PoolUse:
+        """See the port."""
+        idle = self._pool.get_idle_size()
+        return PoolUse(self._pool.get_size() - idle, idle, self._pool.get_max_size())
 
     async def aclose(self) -> None:
         """See the port."""

@@ -12,7 +12,7 @@ import apsw
 from holdfast.model.job import Held
 from holdfast.store import migrate
 from holdfast.store.migrate import Applied
-from holdfast.store.port import Retention, ServerInfo, Session, Subscription, Work
+from holdfast.store.port import PoolUse, Retention, ServerInfo, Session, Subscription, Work
 from holdfast.store.sqlite.book import Book
 from holdfast.store.sqlite.connection import connect, file_of
 from holdfast.store.sqlite.errors import FAILED, translate
@@ -108,6 +108,11 @@ class SqliteStore:
     async def info(self) -> ServerInfo:
         """See the port."""
         return ServerInfo("sqlite", apsw.sqlite_lib_version(), pooled=False, listens=True)
+
+    def pool(self) -> PoolUse:
+        """See the port. A thread for writing and one for reading, both there from the start."""
+        busy = self._writer.busy + self._reader.busy
+        return PoolUse(busy, 2 - busy, 2)
 
     async def aclose(self) -> None:
         """See the port."""

@@ -22,6 +22,7 @@ class ConnectionThread:
         self._connection = connection
         self._asked: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._open = True
+        self._working = False
         self._process = os.getpid()
         # Not waited for when the interpreter ends: what is not committed by then never happened.
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
@@ -31,6 +32,11 @@ class ConnectionThread:
     def of_this_process(self) -> bool:
         """False after a fork, in the child: its parent's connections must not be touched."""
         return self._process == os.getpid()
+
+    @property
+    def busy(self) -> bool:
+        """Whether it is at work now."""
+        return self._working
 
     async def call(self, work: Callable[[apsw.Connection], T], *, after: Callable[[], None] | None = None) -> T:
         """Run `work` on the thread; its result.
@@ -76,5 +82,7 @@ class ConnectionThread:
 
     def _serve(self) -> None:
         while (run := self._asked.get()) is not None:
+            self._working = True
             run()
+            self._working = False
         self._connection.close()

@@ -1,0 +1,70 @@
+"""The page of metrics: what the database tells is asked for once a second at the most, however many ask."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from holdfast.engine import totals
+from holdfast.engine.engine import Engine
+from holdfast.model.time import Instant, in_seconds
+from holdfast.model.worker import WorkerRow
+from holdfast.policy.rollup import Counted
+from holdfast.store.port import Tx
+from holdfast.telemetry.metrics import OTHERS, Installation, Standing, Totals
+
+FRESH = 1.0
+"""Seconds an answer is given again without asking."""
+
+
+class Scrapes:
+    """Figures of the installation for one node."""
+
+    def __init__(self, engine: Engine, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._engine = engine
+        self._monotonic = monotonic
+        self._lock = asyncio.Lock()
+        self._last: Installation | None = None
+        self._taken = 0.0
+
+    async def installation(self) -> Installation:
+        """The figures, a second old at the most; those of a census are older where there are very many jobs."""
+        async with self._lock:
+            if self._last is None or self._monotonic() - self._taken >= FRESH:
+                self._last = await self._ask()
+                self._taken = self._monotonic()
+            return self._last
+
+    async def _ask(self) -> Installation:
+        census = await self._engine.analytics.census()
+        now, happened, workers = await self._engine.store.read(_read)
+        together: dict[tuple[str, str, str], tuple[int, Instant | None]] = {}
+        for each in census.standings:
+            place = each.queue, each.type, each.status.value
+            jobs, since = together.get(place, (0, None))
+            earliest = min((at for at in (since, each.since) if at is not None), default=None)
+            together[place] = jobs + each.jobs, earliest
+        return Installation(
+            [
+                Standing(*place, jobs, None if since is None else max(0.0, in_seconds(now - since)))  # type: ignore[arg-type]
+                for place, (jobs, since) in together.items()
+            ],
+            [
+                Totals(
+                    place.queue or OTHERS,
+                    place.type or OTHERS,
+                    figures.submitted,
+                    figures.started,
+                    figures.failed,
+                    {"succeeded": figures.succeeded, "dead": figures.dead, "cancelled": figures.cancelled},
+                    figures.wait,
+                    figures.run,
+                )
+                for place, figures in happened.items()
+            ],
+            sum(worker.expires_at > now for worker in workers),
+            sum(worker.expires_at <= now for worker in workers),
+        )
+
+
+async def _read(tx: Tx) -> tuple[Instant, Counted, list[WorkerRow]]:
+    return await tx.now(), await totals.read(tx), await tx.workers()
