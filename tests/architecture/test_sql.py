@@ -17,7 +17,7 @@ CHOSEN_WHILE_RUNNING = {
 }
 """Statements that the shared code names in a variable."""
 
-REPLACED = {"mysql": {"held_by", "orphans"}}
+REPLACED = {"mysql": {"held_by", "orphans"}, "postgres": {"queue_backlog"}}
 """Statements of the shared code whose method a dialect writes anew, with statements of its own."""
 
 HOT = {
@@ -58,7 +58,7 @@ def calls(path: str) -> list[Call]:
 
 def shared_calls() -> list[Call]:
     """The statements that the code common to all dialects runs."""
-    shared = ("sql_tx", "sql_steps", "sql_find", "sql_access")
+    shared = ("sql_tx", "sql_steps", "sql_find", "sql_access", "sql_admission")
     return [call for module in shared for call in calls(f"store/{module}.py")]
 
 

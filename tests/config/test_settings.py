@@ -40,6 +40,10 @@ GOOD = {
     "dead_days": ("60", days(60)),
     "key_days": ("3", days(3)),
     "pool_size": ("4", 4),
+    "tenant_rate": ("500", 500),
+    "tenant_rate_window_seconds": ("10s", seconds(10)),
+    "tenant_backlog": ("100000", 100_000),
+    "queue_backlog": ("0", 0),
 }
 
 ALIASES = {
@@ -102,6 +106,11 @@ BAD = [
     ("dead_days", "-1"),
     ("key_days", "week"),
     ("pool_size", "0"),
+    ("tenant_rate", "0"),
+    ("tenant_rate", "many"),
+    ("tenant_rate_window_seconds", "0.5"),
+    ("tenant_backlog", "-1"),
+    ("queue_backlog", "1.5"),
 ]
 
 

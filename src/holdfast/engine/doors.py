@@ -41,14 +41,15 @@ class Doors:
         self._limits = limits
         self.limited = Limited(store, everybody=limits.exist)
         """Which tenants have a door of their own."""
-        self._open: Flushed = Batcher(self._flush_open, largest=FLUSHED_AT_ONCE)
+        self.bare: Flushed = Batcher(self._flush_bare, largest=FLUSHED_AT_ONCE)
+        """Where those without limits go in."""
         self._doors: dict[str, _Door] = {}
         self._slots = asyncio.Semaphore(_AT_ONCE)
 
     async def put(self, job: NewJob) -> Receipt:
         """Take one, together with others that wait at the same door."""
         if not await self.limited.among(frozenset((job.tenant,))):
-            return await self._open.put(job)
+            return await self.bare.put(job)
         async with self._at([job.tenant]) as (door,):
             return await door.batcher.put(job)
 
@@ -66,7 +67,7 @@ class Doors:
     async def drain(self) -> None:
         """Wait until nothing is under way."""
         await self.limited.aclose()
-        for batcher in [self._open, *[door.batcher for door in self._doors.values()]]:
+        for batcher in [self.bare, *[door.batcher for door in self._doors.values()]]:
             await batcher.drain()
 
     @asynccontextmanager
@@ -91,5 +92,5 @@ class Doors:
         door = self._doors[tenant] = _Door(Batcher(flush, largest=FLUSHED_AT_ONCE, width=1))
         return door
 
-    async def _flush_open(self, jobs: Sequence[NewJob]) -> Sequence[Receipt | BaseException]:
+    async def _flush_bare(self, jobs: Sequence[NewJob]) -> Sequence[Receipt | BaseException]:
         return await submit_each(self._store, jobs, key_retention=self._key_retention)
