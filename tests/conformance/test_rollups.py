@@ -10,7 +10,7 @@ from holdfast.engine.analytics import FEED_KEPT, fold, read_window
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant, seconds
 from holdfast.policy import rollup
-from holdfast.policy.rollup import EVERYBODY, HOUR, HOURS_KEPT, MINUTE, MINUTES_KEPT, Figures
+from holdfast.policy.rollup import DAY, EVERYBODY, HOUR, HOURS_KEPT, MINUTE, MINUTES_KEPT, Figures
 from tests.support.builders import (
     KEY_RETENTION,
     a_job,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tests.support.clock import ManualClock
     from tests.support.interleave import Interleaving
 
-DAY = Duration(24 * HOUR)
+MONTH = Duration(30 * DAY)
 
 
 async def window(store: Store, tenant: str = EVERYBODY, span: Duration = HOUR) -> Window:
@@ -96,18 +96,20 @@ class TestFiguresAreTheSame:
         await assert_some_work(manual_store, 3)
 
     async def test_when_minutes_have_become_hours(self, manual_store: Store, clock: ManualClock) -> None:
-        """Over a day as over an hour, and never counted in both."""
+        """Over a day and a month as over an hour, and never counted in two."""
         await some_work(manual_store)
         for _ in range(5):
             await fold_all(manual_store)
-            await assert_some_work(manual_store, span=DAY)
+            for span in (DAY, MONTH):
+                await assert_some_work(manual_store, span=span)
             await clock.advance(Duration(20 * MINUTE))
         await some_work(manual_store)
         for _ in range(20):
             await fold_all(manual_store)
             await analytics.prune(manual_store, 1_000)
             await clock.advance(Duration(20 * MINUTE))
-        await assert_some_work(manual_store, 2, span=DAY)
+        for span in (DAY, MONTH):
+            await assert_some_work(manual_store, 2, span=span)
         assert (await figures(manual_store)).submitted == 0
 
     async def test_when_nobody_folded_for_hours(self, manual_store: Store, clock: ManualClock) -> None:
@@ -179,7 +181,7 @@ class TestWhatIsOldGoes:
             await fold_all(manual_store)
         await analytics.prune(manual_store, 1_000)
         assert (await stored(MINUTE), await stored(HOUR)) == (0, 1)
-        await clock.advance(Duration(HOURS_KEPT + HOUR))
+        await clock.advance(Duration(HOURS_KEPT + 2 * DAY))
         await analytics.prune(manual_store, 1_000)
         assert (await stored(MINUTE), await stored(HOUR)) == (0, 0)
 

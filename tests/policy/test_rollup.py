@@ -74,7 +74,7 @@ def test_what_is_counted_in_parts_adds_up_to_the_whole(entries: list[Entry], cut
     parts = rollup.add(rollup.count(entries[:cut]), rollup.count(entries[cut:]))
 
     assert parts == rollup.count(entries)
-    assert rollup.hours(parts) == rollup.hours(rollup.count(entries))
+    assert rollup.coarser(parts, HOUR) == rollup.coarser(rollup.count(entries), HOUR)
 
 
 @given(ENTRIES)

@@ -12,7 +12,7 @@ from holdfast.model.feed import Histogram
 from holdfast.model.time import Duration, Instant, in_seconds, seconds
 from holdfast.policy import rollup
 from holdfast.policy.feed import Seen
-from holdfast.policy.rollup import EVERYBODY, HOUR, HOURS_KEPT, MINUTE, MINUTES_KEPT, Counted, Figures, Place
+from holdfast.policy.rollup import DAY, EVERYBODY, HOUR, HOURS_KEPT, MINUTE, MINUTES_KEPT, Counted, Figures, Place
 from holdfast.store.feed_port import Folds, Holding, Rollup, Standing
 from holdfast.store.port import Store, Tx
 
@@ -88,19 +88,22 @@ async def prune(store: Store, limit: int) -> int:
     async def work(tx: Tx) -> int:
         now = await tx.now()
         hours = (await tx.folds()).hours
-        return await tx.prune_rollups(MINUTE, Instant(min(now - MINUTES_KEPT, hours)), limit) + await tx.prune_rollups(
-            HOUR, Instant(now - HOURS_KEPT), limit
-        )
+        gone = await tx.prune_rollups(MINUTE, Instant(min(now - MINUTES_KEPT, hours)), limit)
+        for span in (HOUR, DAY):
+            gone += await tx.prune_rollups(span, Instant(now - HOURS_KEPT - DAY), limit)
+        return gone
 
     return await store.run(work)
 
 
 async def _make_hours(tx: Tx, begun: Instant, now: Instant) -> Instant:
-    """Add minutes that are complete to their hours; up to which that is done."""
+    """Add minutes that are complete to their hours and days; up to which that is done."""
     at = begun
     last = min(rollup.floor(Instant(now - rollup.SETTLED_AFTER), MINUTE), at + _HOURLY_AT_ONCE * MINUTE)
     while at < last:
-        await _add(tx, HOUR, rollup.hours(_counted(await tx.rollups_at(MINUTE, at))))
+        minute = _counted(await tx.rollups_at(MINUTE, at))
+        for span in (HOUR, DAY):
+            await _add(tx, span, rollup.coarser(minute, span))
         at = Instant(at + MINUTE)
     return at
 
@@ -128,7 +131,7 @@ def _stored(place: Place, f: Figures) -> Rollup:
 
 
 class Window(NamedTuple):
-    """Figures over a window that ends now: in steps of a minute, or of an hour if it is long."""
+    """Figures over a window that ends now: in steps of a minute, of an hour if it is long, of a day if it is longer."""
 
     since: Instant
     until: Instant
@@ -198,14 +201,14 @@ async def read_window(tx: Tx, tenant: str, span: Duration) -> Window:
     """Roll-ups of a tenant ('': of all together), and what was not yet folded, on one snapshot."""
     now = await tx.now()
     folds = await tx.folds()
-    step = MINUTE if span <= MINUTES_KEPT else HOUR
+    step = rollup.step_of(span)
     since = rollup.floor(Instant(now - span), step)
     forever = Instant(now + HOURS_KEPT)
     counted: Counted = {}
-    if step == HOUR:
-        counted = _counted(await tx.rollups(HOUR, tenant, since, forever))
+    if step != MINUTE:
+        counted = _counted(await tx.rollups(step, tenant, since, forever))
         later = await tx.rollups(MINUTE, tenant, max(since, folds.hours), forever)
-        rollup.add(counted, rollup.hours(_counted(later)))
+        rollup.add(counted, rollup.coarser(_counted(later), step))
     else:
         counted = _counted(await tx.rollups(MINUTE, tenant, since, forever))
     seen = Seen.read(folds.seq, folds.holes)
@@ -216,7 +219,7 @@ async def read_window(tx: Tx, tenant: str, span: Duration) -> Window:
         for place, figures in rollup.count(unfolded).items()
         if place.tenant == tenant and place.at >= since
     }
-    return Window(since, now, step, rollup.add(counted, rollup.hours(fresh) if step == HOUR else fresh))
+    return Window(since, now, step, rollup.add(counted, rollup.coarser(fresh, step)))
 
 
 async def _census(tx: Tx, *, dead: bool) -> Census:

@@ -9,12 +9,16 @@ from holdfast.model.feed import GROWTH, Entry, Group, Histogram, merged
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant, seconds
 
-MINUTE, HOUR = seconds(60), seconds(3_600)
+MINUTE, HOUR, DAY = seconds(60), seconds(3_600), seconds(86_400)
 MINUTES_KEPT = Duration(3 * HOUR)
-HOURS_KEPT = Duration(90 * 24 * HOUR)
+HOURS_KEPT = Duration(90 * DAY)
+"""Of days as well."""
+
+BY_HOUR = Duration(7 * DAY)
+"""The longest window that is told by hours: longer ones are told by days."""
 
 SETTLED_AFTER = Duration(10 * MINUTE)
-"""How long after its end a minute is added to its hour: nothing of it appears any more by then."""
+"""How long after its end a minute is added to its hour and its day: nothing of it appears any more by then."""
 
 EVERYBODY = ""
 """The tenant of figures for all tenants together."""
@@ -85,12 +89,17 @@ def count(entries: Iterable[Entry]) -> Counted:
     return counted
 
 
-def hours(minutes: Counted) -> Counted:
-    """Minutes as hours."""
+def coarser(minutes: Counted, span: Duration) -> Counted:
+    """Minutes as hours or days."""
     counted: Counted = {}
     for place, figures in minutes.items():
-        _at(counted, place._replace(at=floor(place.at, HOUR))).add(figures)
+        _at(counted, place._replace(at=floor(place.at, span))).add(figures)
     return counted
+
+
+def step_of(window: Duration) -> Duration:
+    """In which steps a window is told."""
+    return MINUTE if window <= MINUTES_KEPT else HOUR if window <= BY_HOUR else DAY
 
 
 def add(into: Counted, more: Counted) -> Counted:

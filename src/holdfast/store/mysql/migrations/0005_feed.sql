@@ -20,7 +20,7 @@ CREATE TABLE IF NOT EXISTS holdfast_folded (
   PRIMARY KEY (one)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- What happened in each minute (span 60) and each hour (span 3600), by tenant, queue and type; tenant '' is all of them.
+-- What happened in each minute (span 60), hour (3600) and day (86400), by tenant, queue and type; tenant '' is all of them.
 -- Histograms are JSON: how many spans fell into which bucket; a bucket begins at 1.2 to its number, in microseconds.
 CREATE TABLE IF NOT EXISTS holdfast_rollup (
   span INT NOT NULL,

@@ -18,7 +18,7 @@ CREATE TABLE holdfast_folded (
   hours INTEGER NOT NULL
 ) STRICT;
 
--- What happened in each minute (span 60) and each hour (span 3600), by tenant, queue and type; tenant '' is all of them.
+-- What happened in each minute (span 60), hour (3600) and day (86400), by tenant, queue and type; tenant '' is all of them.
 -- Histograms are JSON: how many spans fell into which bucket; a bucket begins at 1.2 to its number, in microseconds.
 CREATE TABLE holdfast_rollup (
   span INTEGER NOT NULL,
