@@ -31,7 +31,7 @@ _JOBS = _FINDS | {"lock_holding", "lock_ghostly"}
 _READS = _FINDS | {
     "now", "next_due", "workers", "lanes", "counts_live", "counts_dead", "still_held", "steps", "tenant", "api_key",
     "feed_after", "feed_at", "feed_numbers", "feed_kept", "folds", "rollups", "census", "dead_census",
-    "queues", "paused_queues", "holding",
+    "queues", "paused_queues", "holding", "limited_tenants",
 }  # fmt: skip
 """Statements that lock nothing: outside a transaction they answer the same."""
 
