@@ -27,7 +27,8 @@ from holdfast.model.step import Step, StepState
 from holdfast.model.time import Duration, seconds
 from holdfast.policy.lifecycle import attempt_log
 from holdfast.sdk import requests
-from holdfast.wire import leases as wire
+from holdfast.wire import lease_codec as wire
+from holdfast.wire.leases import SettleRequest
 from tests.api.conftest import Served, problem
 from tests.policy.strategies import a_job
 from tests.support.eventually import eventually
@@ -138,7 +139,7 @@ def test_an_outcome_arrives_as_it_was_sent(outcome):
     job = a_job(worker=new_worker_id())
     logs = Logs((LogLine("2026-01-01T00:00:00Z", "info", "é"),), dropped=3)
     (request,) = requests.settle(job.worker, [Report(job, outcome, logs)])
-    read = msgspec.json.decode(request.body, type=wire.SettleRequest)
+    read = msgspec.json.decode(request.body, type=SettleRequest)
     assert wire.worker_id(read.worker) == job.worker
     (given,) = read.outcomes
     assert (given.id, given.fence) == (str(job.id), job.fence)

@@ -41,8 +41,9 @@ from holdfast.model.time import Duration, seconds
 from holdfast.model.worker import WorkerInfo
 from holdfast.sdk import aio, requests
 from holdfast.sdk.aio import Client
+from holdfast.sdk.answers import Response, error_of
 from holdfast.sdk.remote import Polls, Remote
-from holdfast.sdk.requests import Request, Response
+from holdfast.sdk.requests import Request
 from holdfast.worker.runner import outcome_of
 from tests.policy.strategies import a_job
 from tests.support.eventually import eventually
@@ -415,7 +416,7 @@ async def test_patience_ends(quick):
 )  # fmt: skip
 def test_a_problem_is_the_error_that_it_was(status, code, kind):
     body = msgspec.json.encode({"title": "t", "status": status, "code": code, "detail": "what to do", "pointer": "/x"})
-    error = requests.error_of(Response(status, body))
+    error = error_of(Response(status, body))
     assert type(error) is kind
     assert "what to do" in str(error)
     if kind is Invalid:

@@ -9,7 +9,8 @@ from urllib.parse import unquote, urlsplit
 import httpx2
 
 from holdfast.errors import HoldfastError, Misconfigured, OutcomeUnknown, Unavailable
-from holdfast.sdk.requests import Request, Response, error_of, retry_after
+from holdfast.sdk.answers import Response, error_of, retry_after
+from holdfast.sdk.requests import Request
 
 PATIENCE = 10.0
 """Seconds that a request which may be repeated is asked again for, while the node is away."""

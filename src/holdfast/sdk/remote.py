@@ -27,7 +27,8 @@ from holdfast.model.time import Duration
 from holdfast.model.worker import WorkerInfo
 from holdfast.sdk import requests
 from holdfast.sdk.aio import PATIENCE, Client
-from holdfast.sdk.requests import Receipt, Request, Response
+from holdfast.sdk.answers import Response, check
+from holdfast.sdk.requests import Receipt, Request
 
 POLL = 20.0
 """Seconds that a claim waits at the node for a job."""
@@ -148,7 +149,7 @@ class Remote:
 
     async def register(self, worker: WorkerInfo, lease: Duration) -> None:
         """Enter a worker, with a lease from now on."""
-        requests.check(await self.ask(requests.register(worker, lease)))
+        check(await self.ask(requests.register(worker, lease)))
 
     async def renew(self, worker: WorkerId, lease: Duration) -> bool:
         """Prolong a lease that lives."""
@@ -178,14 +179,14 @@ class Remote:
 
     async def _kept(self, request: Request, *, patience: float = 0.0) -> bool:
         try:
-            requests.check(await self.ask(request, patience=patience))
+            check(await self.ask(request, patience=patience))
         except LeaseLost:
             return False
         return True
 
     async def _did(self, request: Request) -> bool:
         try:
-            requests.check(await self._client.send(request))
+            check(await self._client.send(request))
         except (Conflict, NotFound):
             return False
         return True

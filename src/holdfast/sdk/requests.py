@@ -1,30 +1,14 @@
-"""Requests to a node and what its answers mean. No I/O: whoever sends them is somebody else's business."""
+"""Requests to a node, and how what comes back is read. No I/O: whoever sends them is somebody else's business."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from holdfast.errors import (
-    BacklogFull,
-    Conflict,
-    DuplicateJob,
-    Forbidden,
-    HoldfastError,
-    IdempotencyMismatch,
-    Invalid,
-    InvalidBatch,
-    LeaseLost,
-    NotFound,
-    OutcomeUnknown,
-    PayloadTooLarge,
-    TooMany,
-    Unauthorized,
-    Unavailable,
-)
+from holdfast.errors import Invalid
 from holdfast.model.access import DEFAULT_TENANT
 from holdfast.model.ids import JobId, WorkerId, worker_name
 from holdfast.model.job import Held, Job, JobSpec, RetryRule, UniqueSpec
@@ -33,8 +17,11 @@ from holdfast.model.state import Status
 from holdfast.model.step import Step, StepState
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339, seconds
 from holdfast.model.worker import WorkerInfo
-from holdfast.wire import leases as wire
+from holdfast.sdk.answers import Response, read
+from holdfast.wire import lease_codec as wire
 from holdfast.wire.leases import (
+    MOST_HELD,
+    MOST_JOBS,
     About,
     DepartedOut,
     DepartRequest,
@@ -52,18 +39,13 @@ from holdfast.wire.leases import (
     StepList,
     StepRequest,
 )
-from holdfast.wire.problems import Problem
 from holdfast.wire.types import BatchOut, JobDetail, JobOut
-
-T = TypeVar("T")
 
 LARGEST_SETTLE = 4 * 1024 * 1024
 MOST_PARTS = 50_000
 """Bytes, and names, lists and objects, of the outcomes that go out together: what a node takes at once."""
 
 _ENCODE = msgspec.json.Encoder().encode
-_STATUS_UNKNOWN = frozenset({500, 502, 504})
-"""From whoever answered so: whether it was done, nobody knows."""
 
 
 class Request(NamedTuple):
@@ -77,14 +59,6 @@ class Request(NamedTuple):
     """To do it twice is to do it once."""
     wait: float = 0.0
     """Seconds that the answer may take, on top of what any may."""
-
-
-class Response(NamedTuple):
-    """What came back."""
-
-    status: int
-    body: bytes
-    headers: Mapping[str, str] = {}
 
 
 class Receipt(NamedTuple):
@@ -212,7 +186,7 @@ def lost(worker: WorkerId, held: Collection[Held]) -> Request:
 
 def held(worker: WorkerId, limit: int) -> Request:
     """Ask what a worker holds."""
-    return _post("/v1/leases/held", HeldRequest(worker_name(worker), min(limit, wire.MOST_HELD)), repeatable=True)
+    return _post("/v1/leases/held", HeldRequest(worker_name(worker), min(limit, MOST_HELD)), repeatable=True)
 
 
 def settle(worker: WorkerId, reports: Sequence[Report]) -> Iterator[Request]:
@@ -223,7 +197,7 @@ def settle(worker: WorkerId, reports: Sequence[Report]) -> Iterator[Request]:
         outcome = wire.outcome_in(report)
         text = _ENCODE(outcome)
         its_parts = text.count(b":") + text.count(b"[") + text.count(b"{")
-        full = size + len(text) > LARGEST_SETTLE or parts + its_parts > MOST_PARTS or len(lot) >= wire.MOST_JOBS
+        full = size + len(text) > LARGEST_SETTLE or parts + its_parts > MOST_PARTS or len(lot) >= MOST_JOBS
         if lot and full:
             yield _settle(worker, lot)
             lot, size, parts = [], 0, 0
@@ -290,81 +264,6 @@ def departed(response: Response) -> bool:
 def recorded(response: Response) -> list[Step]:
     """What earlier attempts recorded."""
     return wire.steps_of(read(response, StepList).steps)
-
-
-# What answers mean
-
-
-def read(response: Response, kind: type[T]) -> T:
-    """An answer of success as this type; otherwise raises what went wrong."""
-    check(response)
-    try:
-        return msgspec.json.decode(response.body, type=kind)
-    except msgspec.DecodeError as error:
-        raise OutcomeUnknown(f"the node's answer cannot be read ({error}): is it a holdfast of this version?") from None
-
-
-def check(response: Response) -> None:
-    """Raise what went wrong, unless nothing did."""
-    if response.status >= 300:
-        raise error_of(response)
-
-
-def error_of(response: Response) -> HoldfastError:
-    """What an answer other than success means."""
-    try:
-        problem = msgspec.json.decode(response.body, type=Problem)
-    except msgspec.DecodeError:
-        return _unexplained(response.status)
-    text, pointer = problem.detail, "" if problem.pointer is UNSET else problem.pointer
-    match problem.code:
-        case "invalid_batch":
-            faults = [] if problem.errors is UNSET else problem.errors
-            return InvalidBatch({each.index: Invalid(each.detail, pointer=each.pointer) for each in faults})
-        case "duplicate_job":
-            return DuplicateJob(text, job_id="" if problem.job_id is UNSET else problem.job_id)
-        case "rate_limited" | "backlog_full":
-            kind = BacklogFull if problem.code == "backlog_full" else TooMany
-            return kind(text, retry_after=retry_after(response) or 1.0)
-        case "payload_too_large":
-            return PayloadTooLarge(text, pointer=pointer)
-        case "idempotency_mismatch":
-            return IdempotencyMismatch(text, pointer=pointer)
-        case _ if problem.code in _PLAIN:
-            return _PLAIN[problem.code](text)
-        case _:
-            return _by_status(problem.status, text, pointer)
-
-
-def retry_after(response: Response) -> float | None:
-    """For how many seconds a node asks to be left alone."""
-    value = response.headers.get("retry-after", "")
-    return float(value) if value.isdecimal() else None
-
-
-_PLAIN: dict[str, type[HoldfastError]] = {
-    kind.code: kind for kind in (Conflict, Forbidden, LeaseLost, NotFound, OutcomeUnknown, Unauthorized, Unavailable)
-}
-
-
-def _by_status(status: int, text: str, pointer: str) -> HoldfastError:
-    match status:
-        case 401:
-            return Unauthorized(text)
-        case 403:
-            return Forbidden(text)
-        case 404 | 405 | 410:
-            return NotFound(text)
-        case 409:
-            return Conflict(text)
-        case 400 | 411 | 413 | 414 | 415 | 422 | 431:
-            return Invalid(text, pointer=pointer)
-        case _:
-            return OutcomeUnknown(text) if status in _STATUS_UNKNOWN else Unavailable(text)
-
-
-def _unexplained(status: int) -> HoldfastError:
-    return _by_status(status, f"the answer was {status}, and not from a holdfast node: is the URL right?", "")
 
 
 def _post(path: str, asked: Struct, *, repeatable: bool = False) -> Request:

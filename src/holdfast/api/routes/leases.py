@@ -15,8 +15,9 @@ from holdfast.model.job import Held
 from holdfast.model.time import in_seconds, seconds
 from holdfast.policy.access import seen_tenant
 from holdfast.policy.text import clean
-from holdfast.wire import leases as wire
+from holdfast.wire import lease_codec as wire
 from holdfast.wire.leases import (
+    DEFAULT_LEASE,
     About,
     DepartedOut,
     DepartRequest,
@@ -49,7 +50,7 @@ async def lease_jobs(call: Call[LeaseRequest, None]) -> Answer | Stream:
     if asked.worker is None or asked.register is not None:
         worker = new_worker_id() if asked.worker is None else wire.worker_id(asked.worker)
         info = wire.info_of(asked.register or About(), worker, by)
-        await leases.register(info, lease or seconds(wire.DEFAULT_LEASE))
+        await leases.register(info, lease or seconds(DEFAULT_LEASE))
         wait = 0.0  # it cannot renew a lease whose name it does not know
     else:
         worker = wire.worker_id(asked.worker)
@@ -67,7 +68,7 @@ async def lease_jobs(call: Call[LeaseRequest, None]) -> Answer | Stream:
 async def renew_lease(call: Call[RenewRequest, None]) -> Answer | Stream:
     """Prolong a lease, and tell what was taken away from its worker."""
     worker, by, leases = wire.worker_id(call.body.worker), tenant_of(call), call.service.engine.leases
-    lease = wire.lease_of(call.body.lease) or seconds(wire.DEFAULT_LEASE)
+    lease = wire.lease_of(call.body.lease) or seconds(DEFAULT_LEASE)
     await leases.renew(worker, lease, by=by)
     lost = await leases.lost(_held(worker, call.body.held), worker, by=by)
     return Answer(LostOut(sorted(str(each) for each in lost)))
