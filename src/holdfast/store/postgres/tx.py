@@ -65,7 +65,6 @@ class PostgresTx(SqlTx):
 
     async def insert_rows(self, jobs: Sequence[NewJob]) -> Instant:
         """Insert all; when that was."""
-        later = [job.scheduled_at is not None or bool(job.delay) for job in jobs]
         columns = {
             "ids": [job.id for job in jobs],
             "tenants": [job.tenant for job in jobs],
@@ -75,6 +74,15 @@ class PostgresTx(SqlTx):
             "priorities": [job.priority for job in jobs],
             "max_attempts": [job.max_attempts for job in jobs],
             "costs": [job.cost for job in jobs],
+        }
+        if all(map(_is_plain, jobs)):
+            body = feed.of_new(jobs, [False] * len(jobs)).decode()
+            return self._inserted(await self.rows("insert_plain", body=body, **columns))
+        return self._inserted(await self._insert_any(jobs, columns))
+
+    async def _insert_any(self, jobs: Sequence[NewJob], columns: dict[str, Any]) -> Sequence[Row]:
+        later = [job.scheduled_at is not None or bool(job.delay) for job in jobs]
+        columns |= {
             "scheduled": [job.scheduled_at for job in jobs],
             "delays": [job.delay for job in jobs],
             "timeouts": [job.timeout for job in jobs],
@@ -95,7 +103,9 @@ class PostgresTx(SqlTx):
             waiting = [each and not is_due(job, at) for job, each in zip(jobs, later, strict=True)]
             return None if waiting == later else feed.of_new(jobs, waiting)
 
-        groups = await self._telling("insert", columns, truth)
+        return await self._telling("insert", columns, truth)
+
+    def _inserted(self, groups: Sequence[Row]) -> Instant:
         for queue, tenant, priority, status, seq, _ in groups:
             if status == _READY:
                 self.news.append(News(Lane(queue, tenant, priority), seq))
@@ -290,6 +300,19 @@ class PostgresTx(SqlTx):
             if (body := truth(rows)) is not None:
                 await self.tell(body)
             return rows
+
+
+def _is_plain(job: NewJob) -> bool:
+    return not (
+        job.scheduled_at is not None
+        or job.delay is not None
+        or job.timeout is not None
+        or job.deadline is not None
+        or job.retry is not None
+        or job.tags
+        or job.concurrency_key is not None
+        or job.idempotency_key is not None
+    )
 
 
 def _key_columns(claims: Sequence[KeyClaim]) -> dict[str, list[Any]]:
