@@ -18,10 +18,8 @@ NOT_YET = {"P18": "waits for limits on concurrency"}
 NOT_ON_SQLITE = {
     "P05": "has no connections that could be reset",
     "F09": "has no server that could restart, nor sessions to end",
-    "F10": "a commit is a call in the same process: its answer cannot be lost on the way",
-    "F11": "has no connection that could fall silent",
-    "P39": "as F11",
 }
+"""What has no meaning there. Lost answers (F10) and silence (F11, P39) come with workers that reach it by HTTP."""
 
 WITHOUT_PROCESSES = {
     "P10": "a month passes on a clock of the test's own",

@@ -11,6 +11,7 @@ from tests.support.scene import KINDS
 LEASE = 2.0
 
 
+@pytest.mark.by_http_too("sqlite", "postgres")
 async def test_jobs_of_a_killed_node_are_run_by_another(scene):
     """F01, S1, S8: all that it held, begun or not; each is started once more, and an attempt is spent."""
     first = scene.node(lease=LEASE, queues="default:3")

@@ -71,6 +71,7 @@ async def test_an_exit_that_no_caller_can_catch_ends_the_process_though_threads_
     await scene.becomes("succeeded", "after")
 
 
+@pytest.mark.by_http_too("sqlite")
 async def test_jobs_beside_a_poison_pill_finish(scene):
     """P04, S8: they have attempts left and finish; each of several pills starts just as often as it has attempts."""
     scene.node(queues="default:4")

@@ -31,6 +31,7 @@ async def test_running_jobs_finish_and_nothing_more_is_claimed(scene):
     assert "every unfinished job was handed back" in node.log
 
 
+@pytest.mark.by_http_too("sqlite")
 async def test_what_does_not_finish_is_handed_back_and_runs_elsewhere_at_once(scene):
     """F04: no attempt is spent, and no lease is waited for: this one is far longer than the test's patience."""
     node = scene.node(lease=600, drain=0)

@@ -6,6 +6,8 @@ what can be waited for at the same time is, on nodes with a queue each.
 
 import asyncio
 
+import pytest
+
 
 async def has_a_process_ready(scene):
     """To start one takes its time, and counts."""
@@ -13,6 +15,7 @@ async def has_a_process_ready(scene):
     await scene.becomes("succeeded", "first")
 
 
+@pytest.mark.by_http_too("sqlite")
 async def test_a_handler_is_stopped_at_its_timeout(scene):
     """S19: wherever it runs; the slot is used again and the process stays."""
     node = scene.node(queues="default:1")

@@ -10,6 +10,7 @@ from tests.support.eventually import eventually
 APP = "tests.worker.diary:app"
 
 
+@pytest.mark.by_http_too("sqlite")
 async def test_what_attempts_logged_is_kept_with_them(scene):
     """T25: whether they failed or succeeded, wherever they ran, and without their secrets."""
     scene.node(app=APP)
@@ -58,6 +59,7 @@ async def test_the_last_progress_of_an_attempt_that_failed_is_kept(scene):
         assert job.progress == b'{"fraction":0.1,"note":"so far"}'
 
 
+@pytest.mark.by_http_too("sqlite")
 @pytest.mark.databases("sqlite")
 async def test_a_step_whose_end_is_unknown_ends_the_job_or_is_decided_by_the_handler(scene):
     """F02: to try it again could not help, however many attempts there are."""

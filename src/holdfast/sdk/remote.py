@@ -26,7 +26,7 @@ from holdfast.model.step import Step
 from holdfast.model.time import Duration
 from holdfast.model.worker import WorkerInfo
 from holdfast.sdk import requests
-from holdfast.sdk.aio import PATIENCE, Client
+from holdfast.sdk.aio import Client
 from holdfast.sdk.answers import Response, check
 from holdfast.sdk.requests import Receipt, Request
 
@@ -36,6 +36,10 @@ POLL = 20.0
 UNSURE_FOR = 60.0
 """Seconds after a claim's answer was lost in which claims wait but shortly: the worker looks for what it took."""
 SHORT_POLL = 0.5
+
+STEP_PATIENCE = 60.0
+"""Seconds that a step is tried to be recorded for, while the node is away: its effect has happened. A lease that is lost
+ends the handler before."""
 
 LARGEST_BATCH = 10_000
 
@@ -126,11 +130,11 @@ class Remote:
 
     async def steps_of(self, held: Held) -> Sequence[Step]:
         """What earlier attempts recorded."""
-        return requests.recorded(await self.ask(requests.steps(held), patience=PATIENCE))
+        return requests.recorded(await self.ask(requests.steps(held), patience=STEP_PATIENCE))
 
     async def record_step(self, held: Held, step: Step) -> bool:
         """Record a step; False when the job is not this holder's any more. Tries again while the node is away."""
-        return await self._kept(requests.record_step(held, step), patience=PATIENCE)
+        return await self._kept(requests.record_step(held, step), patience=STEP_PATIENCE)
 
     async def save_progress(self, held: Held, progress: bytes) -> bool:
         """Keep how far the job is; False when it is not this holder's any more."""
