@@ -38,8 +38,8 @@ UNSURE_FOR = 60.0
 SHORT_POLL = 0.5
 
 STEP_PATIENCE = 60.0
-"""Seconds that a step is tried to be recorded for, while the node is away: its effect has happened. A lease that is lost
-ends the handler before."""
+"""Seconds that a step is tried to be recorded for while the node is away: its effect has happened. A lease that is
+lost ends the handler before."""
 
 LARGEST_BATCH = 10_000
 
