@@ -383,7 +383,8 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def lanes_are_those_with_ready_jobs(self):
-        lanes = self.do(self.store.single(lambda tx: tx.lanes(["mail"], 100)))
+        found = self.do(self.store.single(lambda tx: tx.lanes(["mail"], 100)))
+        lanes = [news.lane for news in found]
         assert sorted(lanes) == sorted({job.lane for job in self.model.jobs.values() if job.status is Status.READY})
 
 

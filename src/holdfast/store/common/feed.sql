@@ -10,10 +10,11 @@ SELECT seq FROM holdfast_feed WHERE seq > :seq ORDER BY seq LIMIT :limit;
 
 -- name: feed_kept
 -- Rides the primary keys: a look at the last row.
-SELECT (SELECT pruned FROM holdfast_folded), (SELECT max(seq) FROM holdfast_feed);
+SELECT (SELECT pruned FROM holdfast_folded WHERE one = 1), (SELECT max(seq) FROM holdfast_feed);
 
 -- name: folds
-SELECT seq, holes, pruned, hours FROM holdfast_folded;
+-- Rides the primary key.
+SELECT seq, holes, pruned, hours FROM holdfast_folded WHERE one = 1;
 
 -- name: lock_folds
 -- Rides the primary key. Whoever comes second passes by.
