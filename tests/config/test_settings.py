@@ -9,6 +9,8 @@ from holdfast.model.time import days, parse_duration, seconds
 
 GOOD = {
     "database_url": ("postgresql://u:p@h/db", "postgresql://u:p@h/db"),
+    "api_url": ("https://jobs.example:8443", "https://jobs.example:8443"),
+    "api_key": ("hf_1_2", "hf_1_2"),
     "redis_url": ("redis://h:6379/0", "redis://h:6379/0"),
     "host": ("0.0.0.0", "0.0.0.0"),
     "port": ("9000", 9000),
@@ -66,6 +68,7 @@ BAD = [
     ("database_url", "/srv/holdfast.db"),
     ("database_url", "postgresql"),
     ("database_url", "postgresql://[half/db"),
+    ("api_url", "sqlite:///jobs.db"),
     ("redis_url", "http://h"),
     ("host", "two\nlines"),
     ("port", "eighty"),
@@ -227,7 +230,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(read, key, near):
 
 
 def test_an_unknown_key_like_no_other_is_refused_with_all_of_them(read):
-    with pytest.raises(Misconfigured, match="database_url, redis_url"):
+    with pytest.raises(Misconfigured, match="database_url, api_url"):
         read(toml="zzzzzz = 1")
 
 
