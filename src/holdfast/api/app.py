@@ -15,7 +15,7 @@ from holdfast.api.headers import NO_STORE, REQUEST_ID, SECURITY_HEADERS, USUAL_H
 from holdfast.api.http import Answer, ASGIScope, ClientGone, Incoming, Receive, Send, Stream
 from holdfast.api.service import Service
 from holdfast.api.table import ANY_CALLER, PUBLIC, Call, Match, Route
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, Invalid
 from holdfast.model.access import Caller
 from holdfast.policy.access import permit
 from holdfast.policy.redact import redact
@@ -153,7 +153,12 @@ class Api:
 def _query(found: Mapping[str, Any], route: Route) -> Any:
     if route.query is None:
         return json.convert(found, _NoQuery)
-    return json.convert(found, route.query, strict=False)
+    asked = json.convert(found, route.query, strict=False)
+    for name in found:
+        # Read leniently, the text `null` would be no value, and a filter that was given would be none.
+        if getattr(asked, name) is None:
+            raise Invalid(f"{name}: there is no null in a query: leave it out", pointer=f"/{name}")
+    return asked
 
 
 class _NoQuery(msgspec.Struct, forbid_unknown_fields=True):
