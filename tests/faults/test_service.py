@@ -1,0 +1,133 @@
+"""Nodes of the HTTP service that are killed, and databases that go away under them."""
+
+import asyncio
+import contextlib
+import itertools
+from collections import Counter
+
+import httpx2
+import pytest
+
+from holdfast.compose import build_api, open_engine
+from holdfast.config import Settings
+from holdfast.model.job import JobFilter, Page
+from tests.support.eventually import eventually
+from tests.support.long import LONG
+from tests.support.outages import outages
+from tests.support.services import Service
+
+KILLS = 200 if LONG else 15
+BATCH = 40
+KEY = "an-admin-key-for-tests-only-4711"
+
+
+@pytest.fixture
+def service(database_url, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_ADMIN_KEY", KEY)
+    made = Service(database_url, tmp_path)
+    made.start()
+    yield made
+    made.kill()
+
+
+def client(service):
+    headers = {"authorization": f"Bearer {KEY}"}
+    return httpx2.AsyncClient(base_url=service.url, headers=headers, trust_env=False, timeout=60)
+
+
+@pytest.mark.timeout(1_800 if LONG else 120)
+async def test_a_batch_is_there_whole_or_not_at_all_wherever_its_node_was_killed(service, database_url):
+    """F06, S2, S10: 15 kills (HOLDFAST_LONG_TESTS=1: 200). What was not answered is resolved by its keys."""
+    engine = await open_engine(Settings(database_url=database_url))
+    numbers = itertools.count()
+    answered: set[int] = set()
+    begun: set[int] = set()
+
+    def batch(number):
+        return {"jobs": [{"type": f"b{number}", "idempotency_key": f"{number}-{n}"} for n in range(BATCH)]}
+
+    async def submit(http, number):
+        begun.add(number)
+        with contextlib.suppress(httpx2.HTTPError):
+            answer = await http.post("/v1/jobs/batch", json=batch(number))
+            if answer.status_code == 201:
+                answered.add(number)
+
+    async def keep_on(stop):
+        while not stop.is_set():
+            async with client(service) as http:
+                await submit(http, next(numbers))
+
+    for kill in range(KILLS):
+        stop = asyncio.Event()
+        seen = len(answered)
+        clients = [asyncio.create_task(keep_on(stop)) for _ in range(4)]
+        # At another moment each time: some are being read, some written, some answered.
+        await eventually(lambda seen=seen, more=kill % 5: _true(len(answered) > seen + more))
+        service.kill()
+        stop.set()
+        await asyncio.gather(*clients)
+        await asyncio.to_thread(service.start)
+
+    there = Counter()
+    page = Page(limit=1_000)
+    while jobs := await engine.find(JobFilter(), page):
+        there.update(int(job.type[1:]) for job in jobs)
+        page = Page(limit=1_000, before=jobs[-1].id)
+    assert set(there.values()) == {BATCH}  # whole
+    assert answered <= set(there) <= begun  # an answer is a promise
+    ambiguous = begun - answered
+    async with client(service) as http:
+        for number in ambiguous:
+            answer = await http.post("/v1/jobs/batch", json=batch(number))
+            assert answer.status_code == 201
+            replayed = [item["replayed"] for item in answer.json()["items"]]
+            assert replayed == [number in there] * BATCH
+    assert len(ambiguous) >= KILLS / 5  # it was killed in the middle of something
+    await engine.aclose()
+
+
+async def _true(fact):
+    return fact
+
+
+@pytest.mark.parametrize("server", ["postgres", "mysql"])
+async def test_while_the_database_is_away_callers_are_told_to_come_back_and_soon_can(server, request):
+    """F09: 503 with Retry-After, never anything else; and no restart afterwards."""
+    asked = request.config.getoption("--db")
+    if asked and server not in asked:
+        pytest.skip(f"--db {asked}")
+    with outages(server) as database:
+        if isinstance(database, str):
+            pytest.skip(database)
+        url = await database.new_database()
+        settings = Settings(database_url=url, admin_key=KEY)
+        engine = await open_engine(settings)
+        transport = httpx2.ASGITransport(build_api(settings, engine))
+        headers = {"authorization": f"Bearer {KEY}"}
+        async with httpx2.AsyncClient(base_url="http://node", headers=headers, transport=transport) as http:
+            assert (await http.post("/v1/jobs", json={"type": "before"})).status_code == 201
+            database.crash()
+            for method, path, body in (
+                ("POST", "/v1/jobs", {"type": "lost"}),
+                ("POST", "/v1/jobs/batch", {"jobs": [{"type": "lost"}]}),
+                ("GET", "/v1/jobs", None),
+                ("GET", "/readyz", None),
+                ("GET", "/v1/keys", None),
+                ("GET", "/metrics", None),
+            ):
+                answer = await http.request(method, path, json=body)
+                assert (answer.status_code, path) == (503, path), answer.text
+                assert int(answer.headers["retry-after"]) >= 1
+                assert url.partition("@")[2] not in answer.text
+            assert (await http.get("/healthz")).status_code == 200
+            database.start()
+
+            async def back():
+                return (await http.post("/v1/jobs", json={"type": "after"})).status_code == 201
+
+            await eventually(back, within=5)
+            assert (await http.get("/readyz")).json()["ready"] is True
+            found = [job["type"] for job in (await http.get("/v1/jobs")).json()["items"]]
+            assert "lost" not in found
+        await engine.aclose()

@@ -1,0 +1,93 @@
+"""schemathesis against a real node: whatever the description allows, and much that it does not, is answered as it says.
+
+python tools/fuzz.py --url postgresql://… --examples 200
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.api import attempts
+from holdfast.api.server import bind, serve
+from holdfast.compose import build_api, open_engine
+from holdfast.config import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+ROOT = Path(__file__).resolve().parents[2]
+KEY = "the-key-of-a-node-that-is-fuzzed-0815"
+
+_SETTINGS = """\
+[checks.positive_data_acceptance]
+# What a schema cannot say is refused in words: two fields that exclude each other, a length of time out of bounds.
+expected-statuses = ["2xx", "401", "403", "404", "409", "422", "429", "503"]
+"""
+
+
+async def _serve(url: str, port: int) -> None:
+    """A node that anybody may try to guess the keys of: the fuzzer does nothing else for a while."""
+    attempts.MOST = 10**9
+    settings = Settings(database_url=url, admin_key=KEY, jwt_secret="s" * 16 + KEY)
+    engine = await open_engine(settings, migrate=True)
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    housekeeping = asyncio.create_task(engine.keep_house(stop))
+    ready = lambda: print("ready", flush=True)  # noqa: E731
+    await serve(build_api(settings, engine), bind("127.0.0.1", port), stop=stop, ready=ready)
+    await housekeeping
+    await engine.aclose()
+
+
+@contextmanager
+def a_node(url: str, log: Path) -> Iterator[str]:
+    """Such a node, in a process of its own; its address."""
+    listening = bind("127.0.0.1", 0)
+    port: int = listening.getsockname()[1]
+    listening.close()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.fuzz", url, str(port)],
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=output,
+        )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n", log.read_text()
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(60)
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def fuzz(
+    url: str, folder: Path, *, examples: int, seconds: int, options: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
+    """What schemathesis says of a node on this database. All its checks; streams apart, for they do not end."""
+    (folder / "schemathesis.toml").write_text(_SETTINGS)
+    with a_node(url, folder / "node.log") as address:
+        return subprocess.run(
+            [
+                sys.executable, "-m", "schemathesis.cli", "run", f"{address}/openapi.json",
+                "-H", f"Authorization: Bearer {KEY}", "--exclude-path", "/v1/events",
+                "--max-examples", str(examples), "--max-time", str(seconds), "--continue-on-failure", "--no-color",
+                "--request-timeout", "40", *options,
+            ],
+            cwd=folder, capture_output=True, text=True, check=False, timeout=seconds * 3 + 60,
+        )  # fmt: skip
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(sys.argv[1], int(sys.argv[2])))
