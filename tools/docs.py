@@ -15,6 +15,8 @@ from holdfast.cli.exits import MEANINGS
 from holdfast.cli.main import COMMANDS, HELP, cli
 from holdfast.config import KNOWN, Settings
 from holdfast.model.state import MOVES, TERMINAL, Status
+from holdfast.telemetry.metrics import KNOWN as METRICS
+from holdfast.telemetry.metrics import MOST_NAMES, OTHERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +42,45 @@ STATES = {
 
 def pages() -> dict[str, str]:
     """Each page by its file's name."""
-    return {"cli.md": _cli(), "settings.md": _settings(), "states.md": _states()}
+    return {"cli.md": _cli(), "metrics.md": _metrics(), "settings.md": _settings(), "states.md": _states()}
+
+
+def _metrics() -> str:
+    whole, own = [], []
+    for each in METRICS:
+        labels = ", ".join(f"`{label}`" for label in each.labels) or "–"
+        rows = own if each.name.startswith("holdfast_node_") else whole
+        rows.append(_row(f"`{each.name}`", each.kind, labels, each.help))
+    head = [_row("metric", "kind", "labels", "what"), _row(*["---"] * 4)]
+    return _page(
+        "Metrics",
+        """\
+`GET /metrics` on any node, in the text format of Prometheus. It needs a key with the scope `admin`, and no label has
+the name of a tenant:
+
+```yaml
+scrape_configs:
+  - job_name: holdfast
+    authorization: {credentials_file: /etc/prometheus/holdfast.key}
+    static_configs: [{targets: ["127.0.0.1:8080"]}]
+```
+
+What the database tells is asked for once a second at the most, however many nodes of Prometheus ask. Where there are
+very many jobs, counts of unfinished ones are some seconds old.""",
+        "## Of the installation",
+        """\
+The same whichever node is asked: look at one node's, or take `max`, never `sum`. Counters only grow, also when jobs are
+removed. The bounds of histograms are those of the buckets that are kept, so no count is guessed; their sums are off by
+a tenth at the most.""",
+        "\n".join([*head, *whole]),
+        "## Of a node",
+        "Each node counts its own, from when it started. Add them up with `sum`.",
+        "\n".join([*head, *own]),
+        f"""\
+Queues and types are told apart up to {MOST_NAMES} of each, those with the most jobs; the rest is together under
+`{OTHERS}`, as are requests to paths that there are not. Beside these there are `holdfast_node_process_…`: memory,
+processor time and open files, under the names that Prometheus gives them everywhere.""",
+    )
 
 
 def _settings() -> str:
