@@ -100,7 +100,7 @@ async def connect(served):
         yield made
 
 
-QUICK = Limits(head=0.2, body=0.2, answer=0.2, idle=0.2)
+QUICK = Limits(head=0.2, body=0.2, answer=0.5, idle=0.2)
 """So that a test of patience takes none. All else is as it is."""
 
 

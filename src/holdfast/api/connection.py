@@ -7,26 +7,19 @@ answer, after which the connection is closed. So nothing can be hidden behind a 
 
 import asyncio
 import logging
-import re
 from collections.abc import Awaitable, Callable
 from enum import Enum
 from typing import Any, NamedTuple
 
 import httptools
-import msgspec
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from holdfast.api.headers import REQUEST_ID, USUAL_HEADERS, new_request_id
-from holdfast.wire.problems import MEDIA_TYPE, TITLES, Problem
+from holdfast.api.heads import fault, has_bare_line_feed, is_ambiguous, written
 
 _LOG = logging.getLogger("holdfast.api")
 
-_NOT_A_HEAD = re.compile(rb"\r\n[ \t]|\r(?!\n)|(?<!\r)\n|\x00")
-"""A folded line, a line that ends by half, a NUL: what servers read differently."""
-
-_BARE_LF = re.compile(rb"(?<!\r)\n")
 _LINGER = 2.0
 """Seconds that whatever a client still sends is thrown away, so that it can read the answer it got."""
 
@@ -134,8 +127,7 @@ class Connection(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """The client does not read what it is sent."""
         super().pause_writing()
-        if self._stalled is None:
-            self._stalled = self.loop.call_later(self._limits.answer, self.transport.abort)
+        self._watch_reading()
 
     def resume_writing(self) -> None:
         """It does again."""
@@ -171,8 +163,8 @@ class Connection(HttpToolsProtocol):
             return
         self._headers_done = True
         self._state = _State.BODY
-        if fault := self._fault():
-            self._refuse(*fault)
+        if found := fault(self.headers, self.parser.get_http_version(), most=self._limits.headers):
+            self._refuse(*found)
             return
         many = len(self.connections) > self._limits.connections and self.url != b"/healthz"
         self.app = self._apps[many]
@@ -252,40 +244,18 @@ class Connection(HttpToolsProtocol):
             self._refuse(431, "head_too_large", f"path and headers may have {self._limits.head_size:,} bytes together")
             return None
         if end < 0:
-            if _BARE_LF.search(data):
+            if has_bare_line_feed(data):
                 self._refuse(400, "malformed_request", "lines of a request end with CR and LF")
                 return None
             self._head = data
             if self._timer is None:
                 self._arm(self._limits.head)
             return None
-        if _NOT_A_HEAD.search(data, 0, end + 4) or data.find(b"  ", 0, data.index(b"\r\n")) >= 0:
+        if is_ambiguous(data, end):
             self._refuse(400, "malformed_request", "a header is folded, or a line does not end with CR and LF")
             return None
         self._head = b""
         return data
-
-    def _fault(self) -> tuple[int, str, str] | None:
-        """What keeps a head from meaning one thing only."""
-        hosts = lengths = 0
-        coding: list[bytes] = []
-        for name, value in self.headers:
-            if name == b"host":
-                hosts += 1
-            elif name == b"content-length":
-                lengths += 1
-            elif name == b"transfer-encoding":
-                coding.append(value)
-        version = self.parser.get_http_version()
-        if len(self.headers) > self._limits.headers:
-            return 431, "head_too_large", f"a request may have {self._limits.headers} headers"
-        if version not in ("1.1", "1.0"):
-            return 400, "malformed_request", "send HTTP/1.1"
-        if hosts > 1 or (not hosts and version == "1.1"):
-            return 400, "malformed_request", "send one Host header"
-        if lengths > 1 or (coding and (lengths or version == "1.0" or [c.lower() for c in coding] != [b"chunked"])):
-            return 400, "malformed_request", "say once how long the body is: Content-Length, or chunked"
-        return None
 
     def _hear_no_more(self) -> None:
         """Whatever comes after the request in hand is none of ours: it gets its answer, and that is the last."""
@@ -306,7 +276,7 @@ class Connection(HttpToolsProtocol):
         self._state = _State.DEAF
         self._head = b""
         if not self.transport.is_closing():
-            self.transport.write(_written(status, code, detail))
+            self.transport.write(written(status, code, detail))
             self.leave()
 
     def _arm(self, seconds: float | None) -> None:
@@ -325,9 +295,20 @@ class Connection(HttpToolsProtocol):
 
     def _end(self) -> None:
         """Close; whoever does not even read what was sent is cut."""
-        if self.transport.get_write_buffer_size() and self._stalled is None:
-            self._stalled = self.loop.call_later(self._limits.answer, self.transport.abort)
+        self._watch_reading()
         self.transport.close()
+
+    def _watch_reading(self) -> None:
+        """Look from time to time whether the client reads; however slow, it may go on while it does."""
+        if self._stalled is None and (left := self.transport.get_write_buffer_size()):
+            self._stalled = self.loop.call_later(self._limits.answer, self._look, left)
+
+    def _look(self, before: int) -> None:
+        self._stalled = None
+        if self.transport.get_write_buffer_size() >= before:
+            self.transport.abort()
+        else:
+            self._watch_reading()
 
 
 class _Door:
@@ -357,16 +338,3 @@ class _Answer:
         if self._cycle.more_body:
             self._cycle.keep_alive = False
         await self._send(message)
-
-
-def _written(status: int, code: str, detail: str) -> bytes:
-    """A problem as it goes over the wire, where no request came to be."""
-    body = msgspec.json.encode(Problem(TITLES[status], status, code, detail))
-    headers = [
-        (b"content-type", MEDIA_TYPE.encode()),
-        (b"content-length", b"%d" % len(body)),
-        *USUAL_HEADERS,
-        (REQUEST_ID, new_request_id()),
-        (b"connection", b"close"),
-    ]
-    return b"".join([STATUS_LINE[status], *(b"%b: %b\r\n" % each for each in headers), b"\r\n", body])
