@@ -15,9 +15,11 @@ from holdfast.model.state import Status
 from tests.store.test_plans import FILL, Explaining
 from tests.support.clock import Console
 from tests.support.databases import DATABASES
+from tests.support.long import LONG
 from tests.support.plugin import dialects
 
 MOST, PAGE = 1_000, 50
+ENDED = 1_000_000 if LONG else 200_000
 
 _COLUMNS = (
     "seq, created_at, tenant, queue, type, payload, fence, cost, priority, attempts, max_attempts, releases, generation"
@@ -27,13 +29,13 @@ _SMALL = "UPDATE holdfast_{} SET tenant = 'small' WHERE id < {}"
 
 
 def _ended(dialect):
-    """As many again that died, twenty errors of each tenant, and that succeeded."""
+    """Many of them again that died, twenty errors of each tenant, and that succeeded."""
     alike = "'e' || seq / 1000 % 20" if dialect == "postgres" else "CONCAT('e', MOD(seq DIV 1000, 20))"
     first = "'00000000-0000-7000-8000-000000000014'" if dialect == "postgres" else "x'00000000000070008000000000000014'"
     for table, status, error in (("dead", 3, alike), ("history", 2, "NULL")):
         yield (
             f"INSERT INTO holdfast_{table} (id, finished_at, status, fingerprint, {_COLUMNS}) "
-            f"SELECT id, 1000000000000000 + seq, {status}, {error}, {_SOME} FROM holdfast_live"
+            f"SELECT id, 1000000000000000 + seq, {status}, {error}, {_SOME} FROM holdfast_live WHERE seq <= {ENDED}"
         )
     for table in ("live", "dead", "history"):
         yield _SMALL.format(table, first)
@@ -52,7 +54,7 @@ def pytest_generate_tests(metafunc):
 
 @pytest.fixture(scope="module")
 def millions(request, run):
-    """The URL of a database with three million jobs, made once for all processes of the run."""
+    """The URL of a database with a million jobs and many that ended, made once for all processes of the run."""
     server = run.server(request.param)
     with (run.servers.folder / f"millions-{request.param}").open("a+") as note:
         fcntl.flock(note, fcntl.LOCK_EX)
