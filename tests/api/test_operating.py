@@ -15,6 +15,7 @@ from holdfast.model.lane import Lane
 from holdfast.model.outcome import Failed, Failure, Succeeded
 from holdfast.model.step import Step, StepState
 from holdfast.wire import codec
+from holdfast.worker.journal import Journal
 from tests.api.conftest import problem
 from tests.api.people import person
 from tests.support.builders import enter, report, take
@@ -135,6 +136,18 @@ async def test_a_job_tells_all_that_is_known_of_it(served):
     await report(served.engine.store, held, Succeeded(b"[1]"))
     done = (await client.get(f"/v1/jobs/{job_id}")).json()
     assert (done["result"], done["lease_until"], done["worker"], done["error"]) == ([1], None, None, None)
+
+
+async def test_the_guard_of_a_transaction_is_shown_without_what_its_statements_gave(served):
+    client = await person(served, "acme")
+    (job_id,) = await submit(client)
+    (held,) = await run(served)
+    async with served.engine.session(Held(held.id, held.fence, held.worker), "pay") as session:
+        journal = Journal()
+        journal.add("SELECT 1", [(1,)])
+        session.record(journal.stored())
+    (step,) = (await client.get(f"/v1/jobs/{job_id}")).json()["steps"]
+    assert (step["key"], step["state"], step["transaction"], step["result"]) == ("pay", "done", True, None)
 
 
 async def test_what_a_state_does_not_allow_is_a_conflict(served):

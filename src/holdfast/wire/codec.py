@@ -118,7 +118,8 @@ def job_detail(
                 each.key,
                 "done" if each.state is StepState.DONE else "started",
                 rfc3339(each.recorded_at),
-                NULL if each.result is None else Raw(each.result),
+                NULL if each.result is None or each.is_transaction else Raw(each.result),
+                each.is_transaction,
             )
             for each in steps
         ],

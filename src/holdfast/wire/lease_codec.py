@@ -170,7 +170,7 @@ def step_record(step: Step) -> StepRecord:
     state: Literal["started", "done"] = "done" if step.state is StepState.DONE else "started"
     if step.result is None:
         return StepRecord(step.key, state, NULL)
-    if step.result.startswith(b"\x01"):  # what the statements of a transaction gave, not JSON
+    if step.is_transaction:  # what its statements gave is not JSON
         return StepRecord(step.key, state, NULL, transaction=True)
     return StepRecord(step.key, state, Raw(step.result))
 

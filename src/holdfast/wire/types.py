@@ -205,6 +205,8 @@ class StepOut(Struct, frozen=True):
     state: Literal["started", "done"]
     recorded_at: str
     result: Raw
+    transaction: bool
+    """It guards a transaction, which was committed with it; what its statements gave is not shown."""
 
 
 class LineageOut(Struct, frozen=True):

@@ -11,12 +11,10 @@ from uuid import UUID
 import msgspec
 
 from holdfast.errors import Invalid, NotDeterministic
+from holdfast.model.step import TRANSACTION_MARK
 
 LARGEST = 1024 * 1024
 """Bytes that the results of one transaction may take."""
-
-_MARK = b"\x01"
-"""No JSON begins so: the journal of a transaction cannot be mistaken for the result of a step."""
 
 _ENCODE = msgspec.json.Encoder().encode
 _SMALL = range(-(2**53), 2**53)
@@ -50,12 +48,12 @@ class Journal:
 
     def stored(self) -> bytes:
         """All of it."""
-        return _MARK + b"[" + b",".join(self._entries) + b"]"
+        return TRANSACTION_MARK + b"[" + b",".join(self._entries) + b"]"
 
 
 def read(stored: bytes) -> list[Entry]:
     """The entries of a journal; raises `NotDeterministic` when it is none."""
-    if not stored.startswith(_MARK):
+    if not stored.startswith(TRANSACTION_MARK):
         raise NotDeterministic("an earlier attempt recorded something else than a transaction under this key")
     return [Entry(text, unpack(result)) for text, result in msgspec.json.decode(stored[1:])]
 
