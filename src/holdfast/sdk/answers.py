@@ -18,6 +18,7 @@ from holdfast.errors import (
     LeaseLost,
     NotFound,
     OutcomeUnknown,
+    OverLimit,
     PayloadTooLarge,
     TooMany,
     Unauthorized,
@@ -70,10 +71,8 @@ def error_of(response: Response) -> HoldfastError:
         case "rate_limited" | "backlog_full":
             kind = BacklogFull if problem.code == "backlog_full" else TooMany
             return kind(text, retry_after=retry_after(response) or 1.0)
-        case "payload_too_large":
-            return PayloadTooLarge(text, pointer=pointer)
-        case "idempotency_mismatch":
-            return IdempotencyMismatch(text, pointer=pointer)
+        case _ if problem.code in _REFUSED:
+            return _REFUSED[problem.code](text, pointer=pointer)
         case _ if problem.code in _PLAIN:
             return _PLAIN[problem.code](text)
         case _:
@@ -86,6 +85,7 @@ def retry_after(response: Response) -> float | None:
     return float(value) if value.isdecimal() else None
 
 
+_REFUSED: dict[str, type[Invalid]] = {kind.code: kind for kind in (IdempotencyMismatch, OverLimit, PayloadTooLarge)}
 _PLAIN: dict[str, type[HoldfastError]] = {
     kind.code: kind for kind in (Conflict, Forbidden, LeaseLost, NotFound, OutcomeUnknown, Unauthorized, Unavailable)
 }
