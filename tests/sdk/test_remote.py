@@ -410,9 +410,9 @@ async def test_patience_ends(quick):
         (400, "malformed", Invalid), (401, "unauthorized", Unauthorized), (403, "forbidden", Forbidden),
         (404, "not_found", NotFound), (404, "no_such_route", NotFound), (405, "method_not_allowed", NotFound),
         (409, "conflict", Conflict), (409, "lease_lost", LeaseLost), (409, "anything", Conflict),
-        (413, "too_large", Invalid), (415, "not_json", Invalid), (422, "invalid", Invalid), (422, "over_limit", OverLimit),
-        (429, "rate_limited", TooMany), (429, "backlog_full", BacklogFull), (503, "unavailable", Unavailable),
-        (500, "internal", OutcomeUnknown), (418, "teapot", Unavailable),
+        (413, "too_large", Invalid), (415, "not_json", Invalid), (422, "invalid", Invalid),
+        (422, "over_limit", OverLimit), (429, "rate_limited", TooMany), (429, "backlog_full", BacklogFull),
+        (503, "unavailable", Unavailable), (500, "internal", OutcomeUnknown), (418, "teapot", Unavailable),
     ],
 )  # fmt: skip
 def test_a_problem_is_the_error_that_it_was(status, code, kind):
