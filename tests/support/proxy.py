@@ -61,6 +61,8 @@ class Proxy:
             await asyncio.gather(self._pass(reader, onward), self._pass(back, writer))
         except OSError:
             pass
+        except asyncio.CancelledError:
+            pass  # by us, at the end; and before Python 3.12 a stream's handler that ends as cancelled is an error
         finally:
             self._links.discard(task)
             writer.transport.abort()
