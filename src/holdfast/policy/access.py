@@ -5,6 +5,7 @@ import re
 from holdfast.errors import Forbidden, Invalid
 from holdfast.model.access import ApiKey, Caller, Scope
 from holdfast.model.time import Duration, Instant, seconds
+from holdfast.policy.submission import is_name
 
 NOTED_EVERY = seconds(300)
 """How exact `last_used_at` is: a key in use is noted no more often."""
@@ -23,7 +24,6 @@ _WORDS = frozenset({
     "abcdefghijklmnopqrstuvwxyz",
 })  # fmt: skip
 """Of which well-known secrets are made."""
-_TENANT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]{0,127}", re.ASCII)
 
 
 def permit(caller: Caller, scope: Scope) -> None:
@@ -51,7 +51,7 @@ def acting_tenant(caller: Caller, asked: str | None) -> str:
 
 def is_tenant(name: str) -> bool:
     """Whether a tenant can be called so."""
-    return _TENANT.fullmatch(name) is not None
+    return is_name(name)
 
 
 def is_good(key: ApiKey, at: Instant) -> bool:

@@ -135,12 +135,17 @@ _LATEST = 253_402_300_799_999_999  # the year 9999
 
 
 def _name(value: object, field: str) -> None:
-    if not isinstance(value, str) or len(value) > LONGEST_NAME or not _is_name(value):
+    if not isinstance(value, str) or not is_name(value):
         raise Invalid(
             f"{field} is {_shown(value)}; it must be 1 to 128 letters, digits or _ . : / @ + -, "
             "beginning with a letter, a digit or _",
             pointer=f"/{field}",
         )
+
+
+def is_name(value: str) -> bool:
+    """Whether a type, a queue or a tenant can be called so."""
+    return len(value) <= LONGEST_NAME and _is_name(value)
 
 
 @lru_cache(4_096)  # few names, in very many jobs
