@@ -236,19 +236,6 @@ class JobPage(Struct, frozen=True):
     """For the next page; none when this was the last."""
 
 
-class FilterShape(Request):
-    """Which jobs; what is left out matches all."""
-
-    status: StatusName | None = None
-    type: Name | None = None
-    queue: Name | None = None
-    tag: Tag | None = None
-    tenant: Name | None = None
-    created_after: When | None = None
-    created_before: When | None = None
-    error: Fingerprint | None = None
-
-
 class DeadFilter(Request):
     """Which dead letters; what is left out matches all."""
 
@@ -259,6 +246,12 @@ class DeadFilter(Request):
     created_after: When | None = None
     created_before: When | None = None
     error: Fingerprint | None = None
+
+
+class FilterShape(DeadFilter):
+    """Which jobs; what is left out matches all."""
+
+    status: StatusName | None = None
 
 
 class BulkRequest(Request):
