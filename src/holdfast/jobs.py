@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Coroutine, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Generic, Literal, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, cast, get_args
 from uuid import UUID
 
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from holdfast.engine import submit as submitting
 from holdfast.engines import Accepted, Engines
 from holdfast.errors import Invalid, InvalidBatch
 from holdfast.handles import AsyncJobHandle, JobHandle, parse_id
-from holdfast.model.job import JobSpec, UniqueSpec
+from holdfast.model.job import JobSpec, OnConflict, UniqueSpec
 from holdfast.model.time import Duration, Instant
 from holdfast.policy import submission
 from holdfast.worker.exceptions import Retry, Span, duration
@@ -29,19 +29,20 @@ class Unique(NamedTuple):
     """One such job at a time: the same as far as `by` tells, until it is finished and for `within` after it was made.
 
     `by` names `type`, `queue`, `payload`, or `payload.<argument>`. A further one is the earlier one again
-    (`on_conflict="return"`), or `DuplicateJob` (`"reject"`).
+    (`on_conflict="return"`), takes its place while it waits (`"replace"`), or is `DuplicateJob` (`"reject"`, and
+    `"replace"` once the earlier one has started).
     """
 
     by: Sequence[str] = ("payload",)
     within: Span = 0
-    on_conflict: Literal["return", "reject"] = "return"
+    on_conflict: OnConflict = "return"
 
     def spec(self) -> UniqueSpec:
         """As it is submitted."""
         if isinstance(self.by, str):
             raise Invalid("unique.by is a text: give a list, such as ['payload.user_id']", pointer="/unique/by")
-        if self.on_conflict not in ("return", "reject"):
-            raise Invalid("unique.on_conflict must be 'return' or 'reject'", pointer="/unique/on_conflict")
+        if self.on_conflict not in get_args(OnConflict):
+            raise Invalid("unique.on_conflict must be 'return', 'replace' or 'reject'", pointer="/unique/on_conflict")
         return UniqueSpec(tuple(self.by), duration(self.within, "unique/within"), self.on_conflict)
 
 

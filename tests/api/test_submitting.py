@@ -95,6 +95,18 @@ async def test_a_unique_job_in_the_way_is_named(served):
     body["unique"]["on_conflict"] = "return"
     again = await client.post("/v1/jobs", json=body)
     assert (again.status_code, again.json()["id"]) == (200, first["id"])
+    body["unique"] = {"by": ["type"], "on_conflict": "explode"}
+    assert problem(await client.post("/v1/jobs", json=body), 422, "invalid")["pointer"] == "/unique/on_conflict"
+
+
+async def test_a_job_takes_the_place_of_a_unique_one_that_waits(served):
+    client = await person(served, "acme")
+    body = {"type": "send", "payload": 1, "unique": {"by": ["type"], "on_conflict": "replace"}}
+    first = (await client.post("/v1/jobs", json=body)).json()
+    second = await client.post("/v1/jobs", json=body | {"payload": 2, "priority": 5})
+    assert (second.status_code, second.json()["payload"], second.json()["priority"]) == (201, 2, 5)
+    replaced = (await client.get(f"/v1/jobs/{first['id']}")).json()
+    assert (replaced["status"], replaced["reason"]) == ("cancelled", f"replaced by job {second.json()['id']}")
 
 
 async def test_a_key_outlives_its_job(served):

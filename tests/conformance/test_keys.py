@@ -1,13 +1,18 @@
 """Keys: one job for each, whatever happens at the same time."""
 
 import asyncio
+from unittest.mock import ANY
 
 import pytest
 
+from holdfast.engine.replace import insert
+from holdfast.engine.submit import submit_all, submit_each
+from holdfast.errors import DuplicateJob, InvalidBatch
 from holdfast.model.job import JobFilter, Page, Unique
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, days, seconds
 from holdfast.store.port import Retention
+from holdfast.store.sql_tx import KeyClaim
 from tests.support.builders import (
     Undone,
     a_job,
@@ -262,3 +267,124 @@ async def test_a_job_with_both_keys_is_found_by_either(store):
     by_key, by_unique = await put(store, a_job(idempotency_key="order-1"), a_job(unique=Unique("nightly")))
     assert (by_key.id, by_key.repeats) == (job.id, "idempotency_key")
     assert (by_unique.id, by_unique.repeats) == (job.id, "unique")
+
+
+def wanted(payload=b"{}", **changes):
+    return a_job(payload=payload, **({"unique": Unique("nightly", on_conflict="replace")} | changes))
+
+
+async def submit(store, *jobs):
+    return await submit_each(store, jobs, key_retention=days(7))
+
+
+async def test_a_job_that_replaces_a_waiting_one_ends_it_and_has_its_key(manual_store):
+    for number, earlier in enumerate((wanted(), wanted(delay=seconds(60)), wanted(delay=seconds(60)))):
+        (first,) = await submit(manual_store, earlier)
+        assert (first.id, first.repeated) == (earlier.id, False), number
+    waiting, retrying = (await everything(manual_store))[:2]
+    assert (waiting.id, waiting.status) == (earlier.id, Status.SCHEDULED)
+    assert (retrying.status, retrying.reason) == (Status.CANCELLED, f"replaced by job {earlier.id}")
+    last = wanted(b'{"now":1}')
+    assert (await submit(manual_store, last))[0].id == last.id
+    (held,) = await take(manual_store, await enter(manual_store))
+    assert (held.id, held.payload) == (last.id, last.payload)
+    assert sorted(job.status for job in await everything(manual_store)) == [Status.CANCELLED] * 3 + [Status.RUNNING]
+
+
+async def test_a_job_that_has_started_is_not_replaced_and_one_that_failed_and_waits_is(manual_store):
+    job = wanted()
+    await put(manual_store, job)
+    (held,) = await take(manual_store, await enter(manual_store))
+    (refused,) = await submit(manual_store, wanted(idempotency_key="k"))
+    assert isinstance(refused, DuplicateJob)
+    assert (refused.job_id, "is running" in str(refused)) == (str(job.id), True)
+    assert await report(manual_store, held, error()) == {job.id}
+    last = wanted(idempotency_key="k")  # which the refused one has not used up
+    assert (await submit(manual_store, last))[0] == (last.id, ANY, False)
+    assert (await read(manual_store, job)).reason == f"replaced by job {last.id}"
+    assert (await submit(manual_store, wanted(idempotency_key="k")))[0] == (last.id, ANY, True)
+    assert (await read(manual_store, last)).status is Status.READY
+
+
+async def test_a_finished_job_is_not_replaced_within_its_window_and_one_that_was_deleted_is(manual_store):
+    rule = Unique("nightly", days(1), "replace")
+    job = wanted(unique=rule)
+    await put(manual_store, job)
+    await finish(manual_store, job)
+    (refused,) = await submit(manual_store, wanted(unique=rule))
+    assert isinstance(refused, DuplicateJob)
+    assert "succeeded already" in str(refused)
+    await manual_store.run(lambda tx: remove(tx, job))
+    fresh = wanted(unique=rule)
+    assert (await submit(manual_store, fresh))[0].id == fresh.id
+    assert [each.id for each in await everything(manual_store)] == [fresh.id]
+
+
+async def remove(tx, job):
+    return await tx.remove(await tx.get([job.id]))
+
+
+async def test_in_a_batch_each_job_replaces_its_own_and_one_that_cannot_refuses_all(store):
+    """S5"""
+    old = [a_job(unique=Unique(str(number))) for number in range(3)]
+    await put(store, *old)
+    new = [a_job(unique=Unique(str(number), on_conflict="replace")) for number in range(4)]
+    receipts = await submit_all(store, [*new, a_job()], key_retention=days(7))
+    assert [receipt.id for receipt in receipts[:4]] == [job.id for job in new]
+    assert {job.id for job in await everything(store) if job.status is Status.CANCELLED} == {job.id for job in old}
+    (held,) = await take(store, await enter(store), limit=1)
+    again = [a_job(unique=Unique(str(number), on_conflict="replace")) for number in range(4)]
+    with pytest.raises(InvalidBatch) as refused:
+        await submit_all(store, again, key_retention=days(7))
+    assert [again[index].unique.key for index in refused.value.faults] == [
+        job.unique.key for job in new if job.id == held.id
+    ]
+    assert len(await everything(store)) == 8
+
+
+async def test_of_many_that_replace_each_other_at_once_one_is_left(store):
+    jobs = [wanted() for _ in range(30)]
+    await asyncio.gather(*(submit(store, job) for job in jobs))
+    found = await everything(store)
+    assert len(found) == 30
+    assert [job.status for job in found if job.status is not Status.CANCELLED] == [Status.READY]
+    by_id = {job.id: job for job in found}
+    (left,) = [job for job in found if job.status is Status.READY]
+    replaced = {job.id for job in found if job.reason == f"replaced by job {left.id}"}
+    assert len(replaced) == 1  # each by the one that came next: a chain through all of them
+    assert len({job.reason for job in by_id.values() if job.reason}) == 29
+
+
+async def test_a_key_that_goes_over_while_another_waits_for_it_is_not_taken_by_both(manual_store, interleaving):
+    """S10: whoever waited for a lock decides on what is there when it has it."""
+    job = a_job(unique=Unique("nightly"))
+    await put(manual_store, job)
+    await finish(manual_store, job)
+    first, second = a_job(unique=Unique("nightly")), a_job(unique=Unique("nightly"))
+
+    async def begin(tx):
+        await tx.lock_keys([KeyClaim("acme", 1, "nightly", first.id, b"", Duration(0))])
+
+    async def end(tx, _seen):
+        return await tx.insert([first], key_retention=days(1))
+
+    both = await interleaving.run(manual_store, begin, lambda: put(manual_store, second), end)
+    assert both.meanwhile[0].id == both.parked[0].id
+    assert [each.status for each in await everything(manual_store)] == [Status.READY, Status.SUCCEEDED]
+
+
+async def test_a_claim_and_one_that_replaces_the_job_never_both_have_it(store, interleaving):
+    job = wanted()
+    await put(store, job)
+    worker, new = await enter(store), wanted()
+
+    async def replace(tx):
+        return await insert(tx, [new], key_retention=days(1))
+
+    async def end(_tx, seen):
+        return seen
+
+    both = await interleaving.run(store, replace, lambda: take(store, worker), end)
+    assert both.parked[0].id == new.id
+    assert job.id not in [held.id for held in both.meanwhile]
+    assert (await read(store, job)).status is Status.CANCELLED

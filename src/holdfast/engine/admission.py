@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from holdfast.engine.replace import insert
 from holdfast.errors import Contention, HoldfastError
 from holdfast.model.job import Inserted, NewJob
 from holdfast.model.time import Duration
@@ -143,7 +144,7 @@ async def _decide(
 
 async def _insert(tx: Tx, jobs: Sequence[NewJob], books: Sequence[_Book], key_retention: Duration) -> list[Inserted]:
     """Insert these and enter them in the books, at the very time that they were inserted."""
-    rows = await tx.insert(jobs, key_retention=key_retention) if jobs else []
+    rows = await insert(tx, jobs, key_retention=key_retention) if jobs else []
     placed = _by_tenant(jobs)
     for book in books:
         ledger = book.ledger

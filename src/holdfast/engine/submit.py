@@ -6,6 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.engine.admission import insert_all, insert_each
+from holdfast.engine.replace import insert
 from holdfast.errors import (
     Conflict,
     DuplicateJob,
@@ -117,7 +118,7 @@ async def submit_all(
 
     async def work(tx: Tx) -> list[Receipt] | HoldfastError:
         if limits is None:
-            rows = await tx.insert(jobs, key_retention=key_retention)
+            rows = await insert(tx, jobs, key_retention=key_retention)
         else:
             answer = await insert_all(tx, jobs, defaults=limits, key_retention=key_retention)
             if isinstance(answer, HoldfastError):
@@ -153,7 +154,7 @@ async def submit_each(
 
     async def work(tx: Tx) -> Sequence[Inserted | HoldfastError]:
         if limits is None:
-            return await tx.insert(first, key_retention=key_retention)
+            return await insert(tx, first, key_retention=key_retention)
         return await insert_each(tx, first, defaults=limits, key_retention=key_retention)
 
     several = limits is not None or any(_has_key(job) for job in first)
@@ -193,6 +194,14 @@ def receipt(job: NewJob, row: Inserted) -> Receipt | HoldfastError:
             )
         case "unique" if job.unique is not None and job.unique.on_conflict == "reject":
             return DuplicateJob(f"a job like this exists already ({row.id}) and is unique", job_id=str(row.id))
+        case "unique" if row.holder is not None:
+            why = (
+                "is running" if row.holder is Status.RUNNING else f"is {row.holder} already, and unique for a while yet"
+            )
+            return DuplicateJob(
+                f"the job to be replaced ({row.id}) {why}: only one that waits can be replaced; submit it again later",
+                job_id=str(row.id),
+            )
         case _:
             return Receipt(row.id, row.created_at, repeated=True)
 
@@ -231,7 +240,7 @@ async def _submit_again(
 
     async def work(tx: Tx) -> Sequence[Inserted | HoldfastError]:
         if limits is None:
-            return await tx.insert([again], key_retention=key_retention)
+            return await insert(tx, [again], key_retention=key_retention)
         return await insert_each(tx, [again], defaults=limits, key_retention=key_retention)
 
     try:
@@ -240,12 +249,11 @@ async def _submit_again(
         return error
     except HoldfastError as refused:
         return refused
-    answer = _answer(again, row)
-    if isinstance(answer, TooMany):  # neither does this
+    if isinstance(row, TooMany):  # neither does this
         return error
-    if isinstance(answer, Receipt) and answer.id == job.id:  # it had been committed after all
-        return answer._replace(repeated=False)
-    return answer
+    if isinstance(row, Inserted) and row.id == job.id:  # it had been committed after all
+        return Receipt(row.id, row.created_at, repeated=False)
+    return _answer(again, row)
 
 
 async def _look_for(store: Store, jobs: Sequence[NewJob]) -> dict[JobId, Job] | None:

@@ -18,12 +18,16 @@ class RetryRule(Struct, frozen=True, omit_defaults=True):
     delays: tuple[Duration, ...] = ()
 
 
+OnConflict = Literal["return", "replace", "reject"]
+"""What becomes of a further job like a unique one: that one again; in its place, if it waits still; or nothing."""
+
+
 class Unique(Struct, frozen=True):
     """One such job at a time: while the earlier one is unfinished, and for `within` after it was submitted."""
 
     key: str
     within: Duration = Duration(0)
-    on_conflict: Literal["return", "reject"] = "return"
+    on_conflict: OnConflict = "return"
 
 
 class NewJob(Struct, frozen=True):
@@ -60,6 +64,8 @@ class Inserted(NamedTuple):
     repeats: Literal["idempotency_key", "unique"] | None = None
     same_body: bool = True
     """Of a repeat: whether the earlier submission asked for the same."""
+    holder: Status | None = None
+    """Of one that was to replace the earlier one and could not: where that stands."""
 
 
 class Job(Struct, frozen=True, gc=False):
@@ -164,7 +170,7 @@ class UniqueSpec(Struct, frozen=True, forbid_unknown_fields=True):
 
     by: tuple[str, ...] = ("payload",)
     within: Duration = Duration(0)
-    on_conflict: Literal["return", "reject"] = "return"
+    on_conflict: OnConflict = "return"
 
 
 class JobSpec(Struct, frozen=True):

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.model.ids import WorkerId, worker_name
+from holdfast.model.ids import JobId, WorkerId, worker_name
 from holdfast.model.job import Job, RetryRule
 from holdfast.model.outcome import (
     CancelledByHandler,
@@ -20,7 +20,7 @@ from holdfast.model.outcome import (
     Succeeded,
     TimedOut,
 )
-from holdfast.model.state import TERMINAL, Status, may_move
+from holdfast.model.state import TERMINAL, WAITING, Status, may_move
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339
 from holdfast.model.transition import Transition
 from holdfast.policy.fingerprint import fingerprint
@@ -119,6 +119,11 @@ def expire(job: Job, *, now: Instant, default: RetryRule, dice: float) -> Transi
 def cancel(job: Job, reason: str) -> Transition | None:
     """Cancel a waiting or running job; None when it is finished already."""
     return None if job.status in TERMINAL else _move(job, Status.CANCELLED, reason=clean(reason, LONGEST_REASON))
+
+
+def supersede(job: Job, by: JobId) -> Transition | None:
+    """Another unique job takes the place of this one; None unless it waits still."""
+    return cancel(job, f"replaced by job {by}") if job.status in WAITING else None
 
 
 def retry(job: Job) -> Transition | None:

@@ -20,6 +20,8 @@ from holdfast.store.feed_port import Feed, Queues
 
 T = TypeVar("T")
 
+NOTHING: Mapping[JobId, JobId] = {}
+
 
 class Retention(NamedTuple):
     """How long finished things are kept, counted from when they finished."""
@@ -64,12 +66,18 @@ class Subscription(Protocol):
 class Jobs(Protocol):
     """Jobs, in all their states."""
 
-    async def insert(self, jobs: Sequence[NewJob], *, key_retention: Duration) -> list[Inserted]:
+    async def insert(
+        self, jobs: Sequence[NewJob], *, key_retention: Duration, replacing: Mapping[JobId, JobId] = NOTHING
+    ) -> list[Inserted]:
         """Insert those that repeat nothing; in the order given.
 
         A key belongs to its job for `key_retention` (a unique key: for `within`), and as long as that job is
         unfinished. Safe against any number of others inserting the same keys, also if they roll back. No two of
-        `jobs` may carry the same key.
+        `jobs` may carry the same key. Of one that repeats a unique job, the idempotency key leads to that job, or is
+        free again if it was not content with it.
+
+        `replacing`: jobs that this transaction was asked to insert before, and the earlier ones that it has since
+        ended or found gone: the unique keys of these go over to those.
         """
 
     async def get(self, ids: Collection[JobId]) -> list[Job]:

@@ -1,7 +1,7 @@
 """A transaction on any of the databases: what they share. A dialect adds how sets of rows travel."""
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Literal, NamedTuple
 
@@ -16,7 +16,7 @@ from holdfast.model.time import Duration, Instant
 from holdfast.model.transition import Transition
 from holdfast.model.worker import LeaseState, WorkerInfo, WorkerRow
 from holdfast.store.codec import Row, count_of, job_of, worker_of
-from holdfast.store.port import Retention
+from holdfast.store.port import NOTHING, Retention
 from holdfast.store.sql_access import SqlAccess
 from holdfast.store.sql_admission import SqlAdmission
 from holdfast.store.sql_feed import SqlFeed
@@ -121,15 +121,19 @@ class SqlTx(SqlSteps, SqlFinds, SqlAccess, SqlAdmission, SqlFeed, SqlQueues):
         """See the port."""
         return Instant((await self.rows("now"))[0][0])
 
-    async def insert(self, jobs: Sequence[NewJob], *, key_retention: Duration) -> list[Inserted]:
+    async def insert(
+        self, jobs: Sequence[NewJob], *, key_retention: Duration, replacing: Mapping[JobId, JobId] = NOTHING
+    ) -> list[Inserted]:
         """See the port."""
         if all(job.idempotency_key is None and job.unique is None for job in jobs):
             at = await self.insert_rows(jobs)
             return [Inserted(job.id, at) for job in jobs]
         async with self.together():
-            return await self._insert_keyed(jobs, key_retention)
+            return await self._insert_keyed(jobs, key_retention, replacing)
 
-    async def _insert_keyed(self, jobs: Sequence[NewJob], key_retention: Duration) -> list[Inserted]:
+    async def _insert_keyed(
+        self, jobs: Sequence[NewJob], key_retention: Duration, replacing: Mapping[JobId, JobId]
+    ) -> list[Inserted]:
         repeats: dict[JobId, tuple[KeyKind, KeyOwner]] = {}
         wanted = [
             KeyClaim(job.tenant, 0, job.idempotency_key, job.id, job.fingerprint, key_retention)
@@ -137,17 +141,23 @@ class SqlTx(SqlSteps, SqlFinds, SqlAccess, SqlAdmission, SqlFeed, SqlQueues):
             if job.idempotency_key is not None
         ]
         if wanted:
-            repeats |= await self._taken("idempotency_key", wanted)
+            repeats |= await self._taken("idempotency_key", wanted, replacing)
         unique = [
             KeyClaim(job.tenant, 1, job.unique.key, job.id, job.fingerprint, job.unique.within)
             for job in jobs
             if job.unique is not None and job.id not in repeats
         ]
         if unique:
-            taken = await self._taken("unique", unique)
-            # Its idempotency key is its own, but the job will not be: whoever repeats it must find the other.
+            taken = await self._taken("unique", unique, replacing)
+            # Its idempotency key is its own, but the job will not be: whoever repeats it must find the other. Unless
+            # that is refused: what was not accepted leaves no key behind.
+            content = {job.id for job in jobs if job.unique is not None and job.unique.on_conflict == "return"}
             repointed = [
-                claim._replace(job_id=taken[claim.job_id][1].job_id) for claim in wanted if claim.job_id in taken
+                claim._replace(job_id=taken[claim.job_id][1].job_id)
+                if claim.job_id in content
+                else claim._replace(span=Duration(0))
+                for claim in wanted
+                if claim.job_id in taken
             ]
             if repointed:
                 await self.retake_keys(repointed)
@@ -274,7 +284,9 @@ class SqlTx(SqlSteps, SqlFinds, SqlAccess, SqlAdmission, SqlFeed, SqlQueues):
         """See the port."""
         return [worker_of(row) for row in await self.rows("workers")]
 
-    async def _taken(self, kind: KeyKind, wanted: Sequence[KeyClaim]) -> dict[JobId, tuple[KeyKind, KeyOwner]]:
+    async def _taken(
+        self, kind: KeyKind, wanted: Sequence[KeyClaim], replacing: Mapping[JobId, JobId]
+    ) -> dict[JobId, tuple[KeyKind, KeyOwner]]:
         """Ask for these keys; those that others rightly have, by the job that asked."""
         claims = sorted(wanted)
         for _ in range(_TRIES_FOR_KEYS):
@@ -285,10 +297,20 @@ class SqlTx(SqlSteps, SqlFinds, SqlAccess, SqlAdmission, SqlFeed, SqlQueues):
             # One was there when it was asked for and pruned before it was locked: ask again.
         else:
             raise Contention(f"{kind} {claims[0].key!r}: it keeps appearing and disappearing; try again")
-        free = [c for c in claims if owners[c.name].job_id != c.job_id and not owners[c.name].valid]
-        if free:
-            await self.retake_keys(free)
-        mine = {c.job_id for c in free} | {c.job_id for c in claims if owners[c.name].job_id == c.job_id}
+
+        def free(owner: KeyOwner, claim: KeyClaim) -> bool:
+            if owner.job_id == claim.job_id:  # also if it gave it up before, in this transaction
+                return claim.job_id in replacing and not owner.valid
+            return not owner.valid or owner.job_id == replacing.get(claim.job_id)
+
+        if any(free(owners[claim.name], claim) for claim in claims):
+            # Whoever waited for a lock has seen the key as it is, but jobs as they were when the statement began: the
+            # job that the key went over to may have been none then. Under the lock a second look sees it.
+            owners = await self.lock_keys(claims)
+        retaken = [claim for claim in claims if free(owners[claim.name], claim)]
+        if retaken:
+            await self.retake_keys(retaken)
+        mine = {c.job_id for c in retaken} | {c.job_id for c in claims if owners[c.name].job_id == c.job_id}
         return {c.job_id: (kind, owners[c.name]) for c in claims if c.job_id not in mine}
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
 from holdfast.errors import Invalid
+from holdfast.model.job import OnConflict
 
 Seconds = Annotated[
     int | float | str,
@@ -57,7 +58,7 @@ class UniqueShape(Request):
 
     by: list[str] | UnsetType = UNSET
     within: Seconds | UnsetType = UNSET
-    on_conflict: Literal["return", "reject"] | UnsetType = UNSET
+    on_conflict: OnConflict | UnsetType = UNSET
 
 
 class SubmitJob(Request):
