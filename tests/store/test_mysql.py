@@ -21,6 +21,7 @@ from holdfast.store.mysql.url import read_url
 from holdfast.store.port import Retention
 from tests.support.builders import a_job, a_move, enter, lane_of, put, read, read_all, share, some_jobs, take
 from tests.support.clock import Console, console
+from tests.support.eventually import eventually
 
 __all__ = ["console"]
 
@@ -589,12 +590,7 @@ async def test_a_cancelled_work_leaves_no_lock_and_no_broken_connection_behind(s
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
-    async def taken():
-        return await take(store, worker)
-
-    async with asyncio.timeout(30):
-        while not (held := await taken()):  # until the server has noticed that the connection is gone
-            await asyncio.sleep(0.01)
+    held = await eventually(lambda: take(store, worker))  # once the server has noticed that the connection is gone
     assert (held[0].id, held[0].fence) == (job.id, 1)
 
 
@@ -610,6 +606,31 @@ async def test_who_waits_too_long_for_a_connection_is_told_so(database_url):
     await pool.aclose()
     with pytest.raises(Unavailable, match="closed"):
         await pool.acquire()
+
+
+def test_a_server_that_resets_a_new_connection_is_unavailable():
+    """F10: as one does that is being restarted, or a balancer with nothing behind it."""
+    uvloop = pytest.importorskip("uvloop")
+
+    class Late(uvloop.Loop):
+        """By the time the driver gets its connection, the reset has been seen."""
+
+        async def create_connection(self, *arguments, **options):
+            made = await super().create_connection(*arguments, **options)
+            while not made[0].is_closing():
+                await asyncio.sleep(0)
+            return made
+
+    async def connect():
+        server = await asyncio.start_server(lambda _, writer: writer.transport.abort(), "127.0.0.1", 0)
+        async with server:
+            address = read_url(f"mysql://who@127.0.0.1:{server.sockets[0].getsockname()[1]}/holdfast")
+            pool = Pool(lambda: Link.connect(address), 1)
+            with pytest.raises(Unavailable, match="does not answer"):
+                await pool.acquire()
+
+    with asyncio.Runner(loop_factory=Late) as runner:
+        runner.run(connect())
 
 
 async def test_the_server_gives_up_on_a_statement_before_the_client_gives_up_on_the_server(database_url):

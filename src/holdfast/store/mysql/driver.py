@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import asyncmy
-from asyncmy.constants import CLIENT
+from asyncmy.constants import CLIENT, CR
 from asyncmy.errors import OperationalError
 
 from holdfast.errors import Misconfigured, Rejected
@@ -91,16 +91,19 @@ class Link:
     @classmethod
     async def connect(cls, address: Address, *, idle_in_transaction: int | None = IDLE_IN_TRANSACTION) -> Self:
         """A new connection; raises what the driver raises. With None, whoever uses it bounds its idleness itself."""
-        async with asyncio.timeout(_CONNECT_TIMEOUT):
-            connection = await asyncmy.connect(
-                **address.arguments(),
-                charset="utf8mb4",
-                autocommit=True,
-                connect_timeout=_CONNECT_TIMEOUT,
-                # Matched rows, not changed ones: a renewal that writes an equal value is no lost lease.
-                client_flag=CLIENT.FOUND_ROWS,
-                program_name="holdfast",
-            )
+        try:
+            async with asyncio.timeout(_CONNECT_TIMEOUT):
+                connection = await asyncmy.connect(
+                    **address.arguments(),
+                    charset="utf8mb4",
+                    autocommit=True,
+                    connect_timeout=_CONNECT_TIMEOUT,
+                    # Matched rows, not changed ones: a renewal that writes an equal value is no lost lease.
+                    client_flag=CLIENT.FOUND_ROWS,
+                    program_name="holdfast",
+                )
+        except RuntimeError as error:  # the driver's, for a connection that was reset as soon as it stood
+            raise OperationalError(CR.CR_SERVER_LOST, f"the server reset a new connection ({error})") from error
         try:
             server = Server.read(connection.get_server_info())
             link = cls(connection, server, 1024 * 1024)
