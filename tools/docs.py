@@ -25,6 +25,9 @@ FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 _EXAMPLES = re.compile(r"(?:\\b|\x08)\n((?:.+\n?)+)")
 """What click keeps as it is written."""
 
+_EVERYWHERE = tuple(f"| `{flag}" for flag in ("--database-url", "--config", "--api,", "--key,", "--url,"))
+"""Flags that are told once for all commands."""
+
 MADE = "<!-- Made from the code by tools/docs.py: change it there, then run .venv/bin/python tools/docs.py -->"
 
 STATES = {
@@ -146,7 +149,15 @@ def _cli() -> str:
         "Command line",
         """\
 `holdfast COMMAND --help` shows the same. Commands that show something take `--json` for programs. Each takes
-`--database-url` and `--config`, before or after its name, and reads the [settings](settings.md).""",
+`--database-url` and `--config`, and reads the [settings](settings.md).
+
+Commands that look at jobs or change them talk to a service (`--api` and `--key`, or `HOLDFAST_API_URL` and
+`HOLDFAST_API_KEY`) or to a database directly (`--url`, or `HOLDFAST_DATABASE_URL`), with the same answers. A flag wins
+over a variable, and of two variables the database. Where nothing is named, it is the `holdfast up` that runs in this
+folder, which left its address and key in `.holdfast/`; if it does not run, its database.
+
+Tables fit the terminal: what there is no room for is left out, and `--json` has it all. There are no colours when the
+output is piped, or with `NO_COLOR`. What takes longer shows a bar on standard error.""",
         *parts,
         "## How commands end",
         """\
@@ -162,7 +173,7 @@ def _command(command: click.Command, parent: click.Context, name: str, summary: 
     yield f"`{context.command_path} {' '.join(command.collect_usage_pieces(context))}`"
     yield _EXAMPLES.sub(_as_code, inspect.cleandoc(command.help or summary)).rstrip()
     options = [_option(each, context) for each in command.params]
-    shown = [row for row in options if row and not row.startswith(("| `--database-url", "| `--config"))]
+    shown = [row for row in options if row and not row.startswith(_EVERYWHERE)]
     if shown:
         yield "\n".join([_row("option", "what"), _row("---", "---"), *shown])
     if isinstance(command, click.Group):
@@ -178,7 +189,8 @@ def _option(option: click.Parameter, context: click.Context) -> str | None:
     record = option.get_help_record(context) if isinstance(option, click.Option) else None
     if record is None:
         return None
-    return _row(f"`{record[0].replace('INTEGER RANGE', 'N')}`", record[1].replace("|", "\\|"))
+    names = record[0].replace("INTEGER RANGE", "N").replace("INTEGER", "N").replace("|", "\\|")
+    return _row(f"`{names}`", record[1].replace("|", "\\|"))
 
 
 def _default(value: object, key: str) -> str:

@@ -8,7 +8,19 @@ import pytest
 from holdfast import __version__
 from holdfast.cli import exits
 from holdfast.cli.main import COMMANDS, HELP
-from holdfast.errors import Contention, Invalid, Misconfigured, NotFound, OutcomeUnknown, SchemaMismatch, Unavailable
+from holdfast.errors import (
+    Conflict,
+    Contention,
+    Forbidden,
+    Invalid,
+    Misconfigured,
+    NotFound,
+    OutcomeUnknown,
+    SchemaMismatch,
+    TooMany,
+    Unauthorized,
+    Unavailable,
+)
 
 
 def test_help_lists_every_command(holdfast):
@@ -79,7 +91,11 @@ def test_a_setting_that_cannot_be_used_is_named(holdfast):
         (Unavailable(""), 3),
         (Contention(""), 3),
         (OutcomeUnknown(""), 3),
-        (NotFound(""), 1),
+        (TooMany("", retry_after=1), 3),
+        (NotFound(""), 4),
+        (Unauthorized(""), 5),
+        (Forbidden(""), 5),
+        (Conflict(""), 1),
         (ZeroDivisionError(), 1),
     ],
 )
@@ -102,7 +118,7 @@ main(["migrate"])
     "fault, code, said",
     [
         ("Unavailable('gone\\n away')", 3, "gone away"),
-        ("NotFound('no such')", 1, "no such"),
+        ("NotFound('no such')", 4, "no such"),
         ("KeyError('bug')", 1, "KeyError: 'bug' (unexpected"),
     ],
 )

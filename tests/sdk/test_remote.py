@@ -40,8 +40,8 @@ from holdfast.model.outcome import Failed, Failure, Interrupted, Report, Succeed
 from holdfast.model.step import Step, StepState
 from holdfast.model.time import Duration, seconds
 from holdfast.model.worker import WorkerInfo
-from holdfast.sdk import aio, requests
-from holdfast.sdk.aio import Client
+from holdfast.sdk import requests, sending
+from holdfast.sdk.aio import Sender
 from holdfast.sdk.answers import Response, error_of
 from holdfast.sdk.remote import Polls, Remote
 from holdfast.sdk.requests import Request
@@ -285,14 +285,14 @@ async def test_a_transaction_is_refused_and_never_tried_again(remote):
 
 
 async def test_a_wrong_key_or_address_is_told(node):
-    stranger = Remote(Client(node.url, "hf_" + "0" * 16 + "_" + "0" * 64))
+    stranger = Remote(Sender(node.url, "hf_" + "0" * 16 + "_" + "0" * 64))
     with pytest.raises(Unauthorized):
         await stranger.submit(JobSpec("t"))
     await stranger.aclose()
     with pytest.raises(Misconfigured, match="HOLDFAST_API_KEY"):
-        Client(node.url)
+        Sender(node.url)
     with pytest.raises(Misconfigured, match="HOLDFAST_API_URL"):
-        Client("ftp://localhost", "key")
+        Sender("ftp://localhost", "key")
     with pytest.raises(Unavailable, match="cannot be reached"):
         await Remote.open("http://127.0.0.1:1", "key")
     reader = await Remote.open(node.url, await node.key("acme", "read"))
@@ -306,7 +306,7 @@ def test_a_key_is_kept_out_of_sight():
     app = Holdfast("https://jobs.example.org/base", key="hf_secret/1")
     assert app.url == "https://:hf_secret%2F1@jobs.example.org/base"
     assert "secret" not in repr(app)
-    client = Client(app.url)
+    client = Sender(app.url)
     assert client.url == "https://jobs.example.org/base"
     assert client._http.headers["authorization"] == "Bearer hf_secret/1"
     assert is_node(app.url)
@@ -347,7 +347,7 @@ class Script:
 
 def client(*answers):
     script = Script(*answers)
-    return Client("http://node", "key", transport=httpx2.MockTransport(script)), script
+    return Sender("http://node", "key", transport=httpx2.MockTransport(script)), script
 
 
 def problem(status, code, **headers):
@@ -369,7 +369,7 @@ AWAY = [
 
 @pytest.fixture
 def quick(monkeypatch):
-    monkeypatch.setattr(aio, "_FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(sending, "_FIRST_PAUSE", 0.0)
 
 
 async def test_what_may_be_repeated_is_asked_again_while_the_node_is_away(quick):

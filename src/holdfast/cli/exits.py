@@ -6,12 +6,24 @@ from contextlib import contextmanager
 import click
 
 from holdfast.config import Settings
-from holdfast.errors import HoldfastError, Invalid, Misconfigured, SchemaMismatch, Unavailable
+from holdfast.errors import (
+    Forbidden,
+    HoldfastError,
+    Invalid,
+    Misconfigured,
+    NotFound,
+    SchemaMismatch,
+    TooMany,
+    Unauthorized,
+    Unavailable,
+)
 
 OK = 0
 FAILED = 1
 MISUSED = 2
 UNAVAILABLE = 3
+NOT_FOUND = 4
+REFUSED = 5
 INTERRUPTED = 130
 
 _SETTING = "HOLDFAST_DATABASE_URL"
@@ -20,7 +32,9 @@ MEANINGS = {
     OK: "done",
     FAILED: "it could not be done, or what was looked at is not as it should be",
     MISUSED: "a flag, a setting or an input cannot be used, or the database cannot be worked with: nothing was begun",
-    UNAVAILABLE: "the database went away while the command ran; trying again may help",
+    UNAVAILABLE: "the database or the service is away, or too busy; trying again may help",
+    NOT_FOUND: "there is no such job, queue, tenant or key",
+    REFUSED: "the key is not a good one, or not good for this",
     INTERRUPTED: "interrupted by Ctrl-C",
 }
 """For the reference; the codes are stable."""
@@ -54,8 +68,12 @@ def code_of(error: BaseException) -> int:
             return error.exit_code
         case Misconfigured() | Invalid():
             return MISUSED
-        case Unavailable():
+        case Unavailable() | TooMany():
             return UNAVAILABLE
+        case NotFound():
+            return NOT_FOUND
+        case Unauthorized() | Forbidden():
+            return REFUSED
         case _:
             return FAILED
 
@@ -73,4 +91,9 @@ def one_line(error: BaseException) -> str:
         case _:
             kind = type(error).__name__
             text = f"{kind}: {error} (unexpected: please report it; HOLDFAST_DEBUG=1 shows where)"
-    return " ".join(text.split())
+    return " ".join(_in_command_words(text).split())
+
+
+def _in_command_words(text: str) -> str:
+    """What the service says of a request, in the words of whoever typed a command."""
+    return text.replace("say `all`: true", "--all").replace("Authorization: Bearer …", "--key, or HOLDFAST_API_KEY")

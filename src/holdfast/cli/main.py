@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -12,12 +12,23 @@ from holdfast import __version__
 from holdfast.cli.exits import INTERRUPTED, OK, code_of, one_line
 from holdfast.cli.options import setting_flags
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 COMMANDS = {
     "up": "holdfast.cli.up:up",
     "serve": "holdfast.cli.serve:serve",
     "work": "holdfast.cli.work:work",
+    "submit": "holdfast.cli.submit:submit",
+    "jobs": "holdfast.cli.jobs:jobs",
+    "dead": "holdfast.cli.dead:dead",
+    "queues": "holdfast.cli.queues:queues",
+    "workers": "holdfast.cli.workers:workers",
+    "tenants": "holdfast.cli.tenants:tenants",
+    "keys": "holdfast.cli.keys:keys",
     "migrate": "holdfast.cli.migrate:migrate",
     "bench": "holdfast.cli.bench:bench",
+    "completion": "holdfast.cli.completion:completion",
 }
 """Each command by its name, as `module:function`."""
 
@@ -25,8 +36,16 @@ HELP = {
     "up": "Run everything in one go: API, dashboard, worker, on SQLite by default.",
     "serve": "Run a node of the HTTP service: the API and its live events.",
     "work": "Run a worker: a supervisor with worker processes.",
+    "submit": "Submit a job, or many; wait for what comes of it.",
+    "jobs": "List, show, follow, cancel, retry and delete jobs.",
+    "dead": "Dead letters: list, count by error, replay, purge.",
+    "queues": "List, pause and resume queues, set their limits.",
+    "workers": "Who runs jobs.",
+    "tenants": "Who shares the engine, and what each may have.",
+    "keys": "Make, list and revoke keys of the API.",
     "migrate": "Bring the database's schema up to date, or look at it.",
     "bench": "Measure this machine and this database.",
+    "completion": "What makes a shell complete commands and flags.",
 }
 """One line each for the overview, so that it imports no command."""
 
@@ -46,15 +65,30 @@ class Commands(click.Group):
             return None
         module, _, function = COMMANDS[cmd_name].partition(":")
         command: click.Command = getattr(import_module(module), function)
-        if command.help:
-            command.help = command.help.replace(r"\b", "\b")  # docstrings are raw, and click wants the character
+        _mark_examples(command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """Names of commands from the table; flags as they are."""
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(name, help=HELP[name]) for name in COMMANDS if name.startswith(incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The overview."""
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl([(name, HELP[name]) for name in COMMANDS])
+
+
+def _mark_examples(command: click.Command) -> None:
+    """Docstrings are raw, and click wants the character before what it must not wrap."""
+    if command.help:
+        command.help = command.help.replace(r"\b", "\b")
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        _mark_examples(inner)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -26,7 +26,7 @@ def setting_flags(*keys: str) -> Callable[[F], F]:
         @functools.wraps(command)
         def run(*args: Any, **kwargs: Any) -> Any:
             given = {key: kwargs.pop(key) for key in wanted}
-            _remember(given, kwargs.pop("config"))
+            remember(given, kwargs.pop("config"))
             return command(*args, **kwargs)
 
         decorated: Any = click.option(
@@ -73,7 +73,8 @@ def current_settings() -> Settings:
     return load(flags, file=file)
 
 
-def _remember(given: dict[str, object], file: Path | None) -> None:
+def remember(given: dict[str, object], file: Path | None) -> None:
+    """Keep what the flags of this command say, for `current_settings`."""
     context = click.get_current_context()
     context.meta[_place(context)] = ({key: value for key, value in given.items() if value is not None}, file)
 

@@ -1,100 +1,316 @@
-"""Sends requests to a node, from an event loop; asks again while the node is away, where that can do no harm."""
+"""The client for code on an event loop: thin, over what is asked (`calls`) and when it is asked again (`sending`)."""
 
 import asyncio
-import random
-import time
-from typing import Any, NamedTuple
-from urllib.parse import unquote, urlsplit
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from contextlib import aclosing
+from datetime import datetime
+from typing import Any, Self, TypeVar, Unpack
+from uuid import UUID
 
 import httpx2
 
-from holdfast.errors import HoldfastError, Misconfigured, OutcomeUnknown, Unavailable
-from holdfast.sdk.answers import Response, error_of, retry_after
+from holdfast.sdk import calls, sending, waiting
+from holdfast.sdk.answers import Response
+from holdfast.sdk.calls import Call, DeadFilter, JobFilter, JobOptions, NewJob, PageCall, Span
 from holdfast.sdk.requests import Request
+from holdfast.sdk.shapes import (
+    Bulk,
+    DeadGroup,
+    Event,
+    Job,
+    JobDetail,
+    Key,
+    NewKey,
+    Queue,
+    Receipt,
+    Stats,
+    Summary,
+    Tenant,
+    Worker,
+)
+from holdfast.sdk.sse import Events
 
-PATIENCE = 10.0
-"""Seconds that a request which may be repeated is asked again for, while the node is away."""
-
-CONNECT_WITHIN = 5.0
-ANSWER_WITHIN = 30.0
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
-_AGENT = "holdfast-python"
-
-_NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
-"""Nobody has heard the request."""
+T = TypeVar("T")
 
 
-class Client:
-    """One node, or several behind one address. Belongs to one event loop.
-
-    The key may stand in the URL as a password: `https://:hf_…@jobs.example.org`.
-    """
+class Sender:
+    """Sends requests to one node, or several behind one address. Belongs to one event loop."""
 
     def __init__(self, url: str, key: str | None = None, *, transport: Any = None) -> None:
-        at = urlsplit(url)
-        if at.scheme not in ("http", "https") or not at.hostname:
-            raise Misconfigured("HOLDFAST_API_URL: give the address of a node, such as http://localhost:8080")
-        port = "" if at.port is None else f":{at.port}"
-        host = f"[{at.hostname}]" if ":" in at.hostname else at.hostname
-        self.url = f"{at.scheme}://{host}{port}{at.path.rstrip('/')}"
-        bearer = unquote(at.password) if at.password else key
-        if not bearer:
-            raise Misconfigured("HOLDFAST_API_KEY: the node wants a key: make one with POST /v1/keys, and set it here")
+        self._address = sending.Address(url, key)
+        self.url = self._address.url
         self._http = httpx2.AsyncClient(
-            base_url=self.url,
-            headers={"authorization": f"Bearer {bearer}", "user-agent": _AGENT, "accept": "application/json"},
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30),
-            transport=transport,
+            base_url=self.url, headers=self._address.headers, limits=sending.LIMITS, transport=transport
         )
 
-    async def send(self, request: Request, *, patience: float = PATIENCE) -> Response:
+    async def send(self, request: Request, *, patience: float = sending.PATIENCE) -> Response:
         """The answer, whatever its status but those that mean that the node or its database is away.
 
         Those raise `Unavailable` when nothing was done, `OutcomeUnknown` when nobody knows: at once, or after
         `patience` seconds if the request may be repeated.
         """
-        until = time.monotonic() + patience
-        pause = _FIRST_PAUSE
+        waits = sending.Patience(patience)
         while True:
             found = await self._once(request)
             if isinstance(found, Response):
                 return found
-            wait = max(random.uniform(0.5, 1) * pause, found.after)
-            undone = not isinstance(found.error, OutcomeUnknown)
-            if not (request.repeatable or undone) or time.monotonic() + wait > until:
-                raise found.error
-            await asyncio.sleep(wait)
-            pause = min(_LONGEST_PAUSE, 2 * pause)
+            await asyncio.sleep(waits.pause(request, found))
+
+    async def stream(self, request: Request, events: Events, *, patience: float) -> AsyncGenerator[Event]:
+        """Events as they come; when the stream breaks, it is resumed after the last one that came."""
+        waits = sending.Patience(patience)
+        timeout = httpx2.Timeout(sending.SILENT_FOR, connect=sending.CONNECT_WITHIN)
+        while True:
+            headers = {"accept": "text/event-stream", **({"last-event-id": events.last_id} if events.last_id else {})}
+            try:
+                async with self._http.stream(request.method, request.path, headers=headers, timeout=timeout) as answer:
+                    if answer.status_code != 200:
+                        body = await answer.aread()
+                        found = waiting.refused(self._address, Response(answer.status_code, body, answer.headers))
+                    else:
+                        waits = sending.Patience(patience)
+                        async for chunk in answer.aiter_bytes():
+                            for event in events.feed(chunk):
+                                yield event
+                                if waiting.is_last(event):
+                                    return
+                        found = waiting.ENDED
+            except httpx2.TransportError as error:
+                found = self._address.silent(error)
+            events.broke()
+            await asyncio.sleep(waits.pause(request, found))
 
     async def aclose(self) -> None:
         """Close all connections."""
         await self._http.aclose()
 
-    async def _once(self, request: Request) -> "Response | _Away":
-        headers = dict(request.headers)
-        if request.body is not None:
-            headers["content-type"] = "application/json"
-        timeout = httpx2.Timeout(ANSWER_WITHIN + request.wait, connect=CONNECT_WITHIN)
+    async def _once(self, request: Request) -> Response | sending.Away:
         try:
             answer = await self._http.request(
-                request.method, request.path, content=request.body, headers=headers, timeout=timeout
+                request.method,
+                request.path,
+                content=request.body,
+                headers=sending.headers_of(request),
+                timeout=sending.timeout_of(request),
             )
-        except _NOT_SENT as error:
-            return _Away(Unavailable(f"HOLDFAST_API_URL: the node at {self.url} cannot be reached: {_why(error)}"))
         except httpx2.TransportError as error:
-            return _Away(OutcomeUnknown(f"the node at {self.url} did not answer: {_why(error)}"))
-        response = Response(answer.status_code, answer.content, answer.headers)
-        if response.status >= 500 or response.status == 429:
-            return _Away(error_of(response), retry_after(response) or 0.0)
-        return response
+            return self._address.silent(error)
+        return self._address.judged(Response(answer.status_code, answer.content, answer.headers))
 
 
-class _Away(NamedTuple):
-    """Why there is no answer, and after how many seconds to ask again at the earliest."""
+class AsyncClient:
+    """Talks to a holdfast service over HTTP, from an event loop.
 
-    error: HoldfastError
-    after: float = 0.0
+    What can be repeated without harm is asked again while the service is away, for up to `patience` seconds, with
+    the same idempotency key and no sooner than the service asks for. `async with` closes it.
+    """
 
+    def __init__(
+        self, url: str, key: str | None = None, *, patience: float = sending.PATIENCE, transport: Any = None
+    ) -> None:
+        self._sender = Sender(url, key, transport=transport)
+        self._patience = patience
 
-def _why(error: Exception) -> str:
-    return str(error) or type(error).__name__
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._sender.aclose()
+
+    async def ask(self, call: Call[T]) -> T:
+        """What a call of `holdfast.sdk.calls` is answered with."""
+        return call.read(await self._sender.send(call.request, patience=self._patience))
+
+    async def alive(self) -> None:
+        """Raise `Unavailable` at once unless the service answers."""
+        await self._sender.send(calls.ALIVE, patience=0)
+
+    async def pages(self, pages: PageCall[T]) -> AsyncIterator[T]:
+        """All items of a list, page by page."""
+        cursor: str | None = None
+        while True:
+            page = await self.ask(pages.at(cursor))
+            for item in page.items:
+                yield item
+            if page.next_cursor is None:
+                return
+            cursor = page.next_cursor
+
+    async def submit(
+        self,
+        type: str,  # noqa: A002 - a job's own word
+        payload: Any = None,
+        *,
+        tenant: str | None = None,
+        **options: Unpack[JobOptions],
+    ) -> Job:
+        """Submit one job; durable when this returns. `tenant`: for administrators, whose job it is."""
+        return await self.ask(calls.submit(type, payload, options, tenant))
+
+    async def submit_many(self, jobs: Iterable[NewJob], *, tenant: str | None = None) -> Sequence[Receipt]:
+        """Submit up to 10,000 jobs: all, or none and `InvalidBatch` naming every one at fault."""
+        return await self.ask(calls.submit_many(jobs, tenant))
+
+    async def get(self, job_id: str | UUID) -> JobDetail:
+        """One job and all that is known of it; raises `NotFound`."""
+        return await self.ask(calls.get(job_id))
+
+    async def wait(self, job_id: str | UUID, timeout: Span | None = None) -> Any:
+        """The result, when there is one.
+
+        Raises `JobFailed` when the job is dead, `JobCancelled` when it was cancelled, and `WaitTimeout` when it is not
+        finished in time.
+        """
+        waits = waiting.Waiting(timeout)
+        while True:
+            job = await self.get(job_id)
+            if job.status.terminal:
+                return waiting.verdict(job)
+            await asyncio.sleep(waits.pause(job))
+
+    async def explain(self, job_id: str | UUID) -> dict[str, Any]:
+        """Why a job is (not) running."""
+        return await self.ask(calls.explain(job_id))
+
+    async def cancel(self, job_id: str | UUID, reason: str = "") -> JobDetail:
+        """Cancel a job, also one that runs; raises `Conflict` when it is finished."""
+        return await self.ask(calls.cancel(job_id, reason))
+
+    async def retry(self, job_id: str | UUID) -> JobDetail:
+        """Have a job run now; raises `Conflict` when it runs, or has succeeded."""
+        return await self.ask(calls.retry(job_id))
+
+    async def delete(self, job_id: str | UUID) -> None:
+        """Delete a job that does not run, and what it recorded."""
+        await self.ask(calls.delete(job_id))
+
+    async def cancel_all(
+        self, *, everything: bool = False, dry_run: bool = False, reason: str = "", **where: Unpack[JobFilter]
+    ) -> Bulk:
+        """Cancel all that match and are not finished. `everything` must be said when nothing else is."""
+        total = waiting.Total()
+        while total.goes_on:
+            total.add(
+                await self.ask(
+                    calls.cancel_all(where, everything=everything, dry_run=dry_run, reason=reason, cursor=total.cursor)
+                )
+            )
+        return total.bulk
+
+    async def retry_all(self, *, everything: bool = False, dry_run: bool = False, **where: Unpack[JobFilter]) -> Bulk:
+        """Run all that match; without a status, the dead ones. `everything` must be said when nothing else is."""
+        total = waiting.Total()
+        while total.goes_on:
+            total.add(
+                await self.ask(calls.retry_all(where, everything=everything, dry_run=dry_run, cursor=total.cursor))
+            )
+        return total.bulk
+
+    def dead(self, **where: Unpack[DeadFilter]) -> AsyncIterator[Job]:
+        """Dead letters, newest first; pages are fetched as they are wanted."""
+        return self.pages(calls.dead(where))
+
+    def dead_groups(self, *, tenant: str | None = None) -> AsyncIterator[DeadGroup]:
+        """Dead letters by error."""
+        return self.pages(calls.dead_groups(tenant))
+
+    async def replay(
+        self,
+        ids: Sequence[str | UUID] | None = None,
+        *,
+        everything: bool = False,
+        dry_run: bool = False,
+        **where: Unpack[DeadFilter],
+    ) -> Bulk:
+        """Run dead letters again: these, or all that match."""
+        if ids is not None:
+            return await self.ask(calls.replay_these(ids, dry_run=dry_run))
+        total = waiting.Total()
+        while total.goes_on:
+            total.add(await self.ask(calls.replay(where, everything=everything, dry_run=dry_run, cursor=total.cursor)))
+        return total.bulk
+
+    async def purge(
+        self,
+        ids: Sequence[str | UUID] | None = None,
+        *,
+        everything: bool = False,
+        dry_run: bool = False,
+        **where: Unpack[DeadFilter],
+    ) -> Bulk:
+        """Delete dead letters for good: these, or all that match."""
+        if ids is not None:
+            return await self.ask(calls.purge_these(ids, dry_run=dry_run))
+        total = waiting.Total()
+        while total.goes_on:
+            total.add(await self.ask(calls.purge(where, everything=everything, dry_run=dry_run, cursor=total.cursor)))
+        return total.bulk
+
+    async def queues(self, *, tenant: str | None = None) -> Sequence[Queue]:
+        """Queues: depth, oldest wait, rates."""
+        return await self.ask(calls.queues(tenant))
+
+    async def pause(self, queue: str, *, reason: str = "", until: datetime | None = None) -> Queue:
+        """Have nothing of a queue run until it is resumed, or `until`."""
+        return await self.ask(calls.change_queue(queue, {"paused": True, "reason": reason, "until": until}))
+
+    async def resume(self, queue: str) -> Queue:
+        """Have the jobs of a queue run again."""
+        return await self.ask(calls.change_queue(queue, {"paused": False}))
+
+    async def change_queue(self, queue: str, **limits: Any) -> Queue:
+        """Set limits of a queue; None takes one away."""
+        return await self.ask(calls.change_queue(queue, limits))
+
+    async def stats(self, *, tenant: str | None = None) -> Stats:
+        """How many jobs there are, by state, queue and type."""
+        return await self.ask(calls.stats(tenant))
+
+    async def analytics(self, window: str = "1h", **of: str) -> Summary:
+        """What happened in a window, and how long it took; `queue`, `type` and `tenant` narrow it."""
+        return await self.ask(calls.analytics({"window": window, **of}))
+
+    async def workers(self) -> Sequence[Worker]:
+        """Who runs jobs."""
+        return await self.ask(calls.workers())
+
+    def tenants(self) -> AsyncIterator[Tenant]:
+        """Tenants, by name."""
+        return self.pages(calls.tenants())
+
+    async def create_tenant(self, name: str, **quotas: Any) -> Tenant:
+        """Enter a tenant; `Conflict` when it is there already."""
+        return await self.ask(calls.create_tenant(name, quotas))
+
+    async def change_tenant(self, name: str, **changes: Any) -> Tenant:
+        """Change what a tenant may have; None goes back to the default."""
+        return await self.ask(calls.change_tenant(name, changes))
+
+    def keys(self, *, tenant: str | None = None) -> AsyncIterator[Key]:
+        """Keys, newest first, also those that are good no more."""
+        return self.pages(calls.keys(tenant))
+
+    async def create_key(
+        self, name: str, scopes: Sequence[str], *, tenant: str | None = None, expires: datetime | Span | None = None
+    ) -> NewKey:
+        """Make a key; its token is shown this once."""
+        return await self.ask(calls.create_key(name, scopes, tenant, expires))
+
+    async def revoke_key(self, key_id: str) -> Key:
+        """End a key, and all tokens that were made with it."""
+        return await self.ask(calls.revoke_key(key_id))
+
+    async def events(self, *, last_id: str = "", **of: str) -> AsyncIterator[Event]:
+        """What changes from now on, or after `last_id`, without end; `queue`, `type`, `job`, `tenant` narrow it."""
+        found = self._sender.stream(calls.events(of), Events(last_id), patience=self._patience)
+        async with aclosing(found) as stream:
+            async for event in stream:
+                yield event
+
+    def list(self, **where: Unpack[JobFilter]) -> AsyncIterator[Job]:
+        """Jobs, newest first; pages are fetched as they are wanted."""
+        return self.pages(calls.jobs(where))

@@ -26,7 +26,7 @@ from holdfast.model.step import Step
 from holdfast.model.time import Duration
 from holdfast.model.worker import WorkerInfo
 from holdfast.sdk import requests
-from holdfast.sdk.aio import Client
+from holdfast.sdk.aio import Sender
 from holdfast.sdk.answers import Response, check
 from holdfast.sdk.requests import Receipt, Request
 
@@ -47,13 +47,13 @@ LARGEST_BATCH = 10_000
 class Remote:
     """The worker's ports and the application's, over one client. Belongs to one event loop."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Sender) -> None:
         self._client = client
 
     @classmethod
     async def open(cls, url: str, key: str | None = None, *, check: bool = True) -> "Remote":
         """The node at this URL; `check`: raises `Unavailable` unless it answers."""
-        client = Client(url, key)
+        client = Sender(url, key)
         try:
             if check:
                 await client.send(Request("GET", "/healthz"), patience=0)

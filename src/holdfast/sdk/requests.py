@@ -298,14 +298,14 @@ def _body(spec: JobSpec, *, idempotency_key: str | None = None) -> bytes:
         "concurrency_key": spec.concurrency_key,
         "idempotency_key": idempotency_key,
     }
-    _refuse_infinite(spec.payload)
+    refuse_infinite(spec.payload)
     try:
         return _ENCODE({name: value for name, value in given.items() if value is not None})
     except (TypeError, ValueError, UnicodeEncodeError, OverflowError, RecursionError) as error:
         raise Invalid(f"the payload cannot be written as JSON: {error}", pointer="/payload") from error
 
 
-def _refuse_infinite(payload: Any) -> None:
+def refuse_infinite(payload: Any) -> None:
     """JSON has no word for these, and would be given null in their place."""
     left = [payload]
     while left:
