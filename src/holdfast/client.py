@@ -28,8 +28,8 @@ from holdfast.errors import (
 )
 from holdfast.model.state import Status
 from holdfast.sdk.aio import AsyncClient
-from holdfast.sdk.calls import DeadFilter, JobFilter, JobOptions, NewJob, RetryOptions, Span, UniqueOptions
 from holdfast.sdk.client import Client
+from holdfast.sdk.options import DeadFilter, JobFilter, JobOptions, NewJob, RetryOptions, Span, UniqueOptions
 from holdfast.sdk.shapes import (
     Attempt,
     Bulk,

@@ -118,6 +118,8 @@ MAY_LOOK_AT_THE_CLOCK = {
     "model/ids.py": "a UUIDv7 carries a time; it orders, it decides nothing",
     "telemetry/logs.py": "when a log line was written, for people",
     "worker/logbook.py": "the same, for the lines kept with an attempt",
+    "cli/render.py": "how long ago something was, for people",
+    "cli/values.py": "what a person at a terminal means by 'two hours ago'",
     "engine/engine.py": "how far this node's clock is from the database's, so that ids carry the database's time",
 }
 

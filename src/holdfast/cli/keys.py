@@ -1,12 +1,10 @@
 """`holdfast keys`: make, list and revoke the keys of the API."""
 
-from datetime import UTC, datetime
-
 import click
 
 from holdfast.cli.connection import asked, way_options
 from holdfast.cli.jobs import first
-from holdfast.cli.render import Column, as_json, json_option, listing, note
+from holdfast.cli.render import Column, as_json, is_past, json_option, listing, note
 from holdfast.sdk import calls
 from holdfast.sdk.shapes import Key
 
@@ -17,7 +15,7 @@ def state(key: Key) -> str:
     """Whether it is good."""
     if key.revoked_at is not None:
         return "revoked"
-    return "expired" if key.expires_at is not None and key.expires_at <= datetime.now(UTC) else "good"
+    return "expired" if key.expires_at is not None and is_past(key.expires_at) else "good"
 
 
 COLUMNS: list[Column[Key]] = [

@@ -144,6 +144,11 @@ def ago(at: datetime | None) -> str:
     return f"{span(distance)} ago" if distance >= 0 else f"in {span(-distance)}"
 
 
+def is_past(at: datetime) -> bool:
+    """Whether a moment is over, by the reader's clock."""
+    return at <= datetime.now(UTC)
+
+
 def span(seconds: float | None) -> str:
     """A length of time in its two largest units."""
     if seconds is None:

@@ -17,7 +17,7 @@ from holdfast.cli.values import JSON, LATER
 from holdfast.errors import Invalid, JobCancelled, JobFailed
 from holdfast.sdk import calls
 from holdfast.sdk.aio import AsyncClient
-from holdfast.sdk.calls import JobOptions, NewJob
+from holdfast.sdk.options import JobOptions, NewJob
 
 AT_ONCE = 500
 """Lines that go out together: small enough for a bar that moves."""

@@ -1,16 +1,15 @@
 """Everything that can be asked of a node: for each the request, and how its answer is read. No I/O."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import Any, Generic, NamedTuple, NotRequired, Required, TypedDict, TypeVar
+from datetime import datetime
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
 from uuid import UUID, uuid4
 
-import msgspec
-
 from holdfast.errors import Invalid, InvalidBatch
 from holdfast.sdk.answers import Response, check, read
-from holdfast.sdk.requests import Request, refuse_infinite
+from holdfast.sdk.options import DeadFilter, JobFilter, JobOptions, NewJob, Span, encoded, header, text
+from holdfast.sdk.requests import Request
 from holdfast.sdk.shapes import (
     Bulk,
     DeadGroup,
@@ -30,73 +29,10 @@ from holdfast.sdk.shapes import (
 from holdfast.wire.types import LARGEST_BATCH
 
 T = TypeVar("T")
-Span = float | str | timedelta
-"""A length of time: seconds, a text such as `"5m"`, or a timedelta."""
-
 LARGEST_PAGE = 200
 
 ALIVE = Request("GET", "/healthz", repeatable=True)
 """Whether a node answers."""
-
-
-class RetryOptions(TypedDict, total=False):
-    """How long to wait before the next attempt."""
-
-    base: Span
-    cap: Span
-    jitter: float
-    delays: Sequence[Span]
-
-
-class UniqueOptions(TypedDict, total=False):
-    """One such job at a time: the same as far as `by` tells."""
-
-    by: Sequence[str]
-    within: Span
-    on_conflict: str
-
-
-class JobOptions(TypedDict, total=False):
-    """What a submission may say beside type and payload."""
-
-    queue: str
-    priority: int
-    scheduled_at: datetime
-    delay: Span
-    max_attempts: int
-    timeout: Span
-    retry: RetryOptions
-    cost: int
-    tags: Sequence[str]
-    unique: UniqueOptions
-    deadline: datetime
-    concurrency_key: str
-    idempotency_key: str
-
-
-class NewJob(JobOptions, total=False):
-    """A job of a batch."""
-
-    type: Required[str]
-    payload: NotRequired[Any]
-
-
-class DeadFilter(TypedDict, total=False):
-    """Which dead letters; what is left out matches all."""
-
-    type: str
-    queue: str
-    tag: str
-    tenant: str
-    created_after: datetime
-    created_before: datetime
-    error: str
-
-
-class JobFilter(DeadFilter, total=False):
-    """Which jobs; what is left out matches all."""
-
-    status: str
 
 
 class Call(NamedTuple, Generic[T]):
@@ -119,8 +55,8 @@ def submit(type: str, payload: Any, options: JobOptions, tenant: str | None) -> 
     """Submit one job. A key is made where none is given, so that it can be asked again without making two of it."""
     given: dict[str, Any] = {"type": type, "payload": payload, **options}
     key = given.pop("idempotency_key", None) or new_key()
-    body = _encoded(given)
-    headers = {"idempotency-key": _header(key, "/idempotency_key"), **_tenant(tenant)}
+    body = encoded(given)
+    headers = {"idempotency-key": header(key, "/idempotency_key"), **_tenant(tenant)}
     return Call(Request("POST", "/v1/jobs", body, headers, repeatable=True), lambda r: read(r, Job))
 
 
@@ -129,7 +65,7 @@ def submit_many(jobs: Iterable[NewJob], tenant: str | None) -> Call[list[Receipt
     given = [{"idempotency_key": new_key(), **job} for job in jobs]
     if len(given) > LARGEST_BATCH:
         raise InvalidBatch.too_many(len(given), LARGEST_BATCH)
-    request = Request("POST", "/v1/jobs/batch", _encoded({"jobs": given}), _tenant(tenant), repeatable=True)
+    request = Request("POST", "/v1/jobs/batch", encoded({"jobs": given}), _tenant(tenant), repeatable=True)
     return Call(request, lambda r: read(r, Page[Receipt]).items)
 
 
@@ -150,7 +86,7 @@ def jobs(where: JobFilter, limit: int = LARGEST_PAGE) -> PageCall[Job]:
 
 def cancel(job_id: str | UUID, reason: str) -> Call[JobDetail]:
     """Cancel a job, also one that runs."""
-    request = Request("POST", f"{_job(job_id)}/cancel", _encoded({"reason": reason}), repeatable=True)
+    request = Request("POST", f"{_job(job_id)}/cancel", encoded({"reason": reason}), repeatable=True)
     return Call(request, lambda r: read(r, JobDetail))
 
 
@@ -206,7 +142,7 @@ def replay(where: DeadFilter, *, everything: bool, dry_run: bool, cursor: str | 
 
 def replay_these(ids: Sequence[str | UUID], *, dry_run: bool) -> Call[Bulk]:
     """Run these dead letters again."""
-    body = _encoded({"ids": [str(each) for each in ids], "dry_run": dry_run})
+    body = encoded({"ids": [str(each) for each in ids], "dry_run": dry_run})
     return Call(Request("POST", "/v1/dead/replay", body, repeatable=True), lambda r: read(r, Bulk))
 
 
@@ -232,7 +168,7 @@ def queues(tenant: str | None) -> Call[list[Queue]]:
 
 def change_queue(name: str, changes: Mapping[str, Any]) -> Call[Queue]:
     """Pause a queue, resume it, set its limits; None takes a limit away."""
-    request = Request("PATCH", f"/v1/queues/{_segment(name)}", _encoded(changes), repeatable=True)
+    request = Request("PATCH", f"/v1/queues/{_segment(name)}", encoded(changes), repeatable=True)
     return Call(request, lambda r: read(r, Queue))
 
 
@@ -266,12 +202,12 @@ def tenants(limit: int = LARGEST_PAGE) -> PageCall[Tenant]:
 
 def create_tenant(name: str, quotas: Mapping[str, Any]) -> Call[Tenant]:
     """Enter a tenant."""
-    return Call(Request("POST", "/v1/tenants", _encoded({"name": name, **quotas})), lambda r: read(r, Tenant))
+    return Call(Request("POST", "/v1/tenants", encoded({"name": name, **quotas})), lambda r: read(r, Tenant))
 
 
 def change_tenant(name: str, changes: Mapping[str, Any]) -> Call[Tenant]:
     """Change what a tenant may have; None goes back to the default."""
-    request = Request("PATCH", f"/v1/tenants/{_segment(name)}", _encoded(changes), repeatable=True)
+    request = Request("PATCH", f"/v1/tenants/{_segment(name)}", encoded(changes), repeatable=True)
     return Call(request, lambda r: read(r, Tenant))
 
 
@@ -288,7 +224,7 @@ def create_key(name: str, scopes: Sequence[str], tenant: str | None, expires: da
         asked["tenant"] = tenant
     if expires is not None:
         asked["expires_at" if isinstance(expires, datetime) else "expires_in"] = expires
-    return Call(Request("POST", "/v1/keys", _encoded(asked)), lambda r: read(r, NewKey))
+    return Call(Request("POST", "/v1/keys", encoded(asked)), lambda r: read(r, NewKey))
 
 
 def revoke_key(key_id: str) -> Call[Key]:
@@ -314,7 +250,7 @@ def _page(path: str, asked: Mapping[str, Any], kind: type[Page[T]]) -> Call[Page
 
 
 def _get(path: str, asked: Mapping[str, Any]) -> Request:
-    given = {name: _text(value) for name, value in asked.items() if value is not None}
+    given = {name: text(value) for name, value in asked.items() if value is not None}
     return Request("GET", f"{path}?{urlencode(given)}" if given else path, repeatable=True)
 
 
@@ -327,7 +263,7 @@ def _bulk(
     if reason:
         asked["reason"] = reason
     # Asked again it finds what the first time did not change.
-    return Call(Request("POST", path, _encoded(asked), repeatable=True), lambda r: read(r, Bulk))
+    return Call(Request("POST", path, encoded(asked), repeatable=True), lambda r: read(r, Bulk))
 
 
 def _job(job_id: str | UUID) -> str:
@@ -341,49 +277,4 @@ def _segment(name: str) -> str:
 
 
 def _tenant(tenant: str | None) -> dict[str, str]:
-    return {} if tenant is None else {"holdfast-tenant": _header(tenant, "/tenant")}
-
-
-def _header(text: str, pointer: str) -> str:
-    if not text.isascii() or not text.isprintable():
-        raise Invalid(f"{pointer[1:]}: {text[:40]!r} cannot be sent: use printable ASCII characters", pointer=pointer)
-    return text
-
-
-def _text(value: Any) -> str:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case datetime():
-            return _moment(value).isoformat()
-        case _:
-            return str(value)
-
-
-def _moment(at: datetime) -> datetime:
-    if at.tzinfo is None:
-        raise Invalid(f"{at} has no time zone: give one, such as datetime.now(UTC)")
-    return at
-
-
-def _plain(value: Any) -> Any:
-    match value:
-        case timedelta():
-            return value.total_seconds()
-        case datetime():
-            return _moment(value)
-        case dict():
-            return {name: _plain(each) for name, each in value.items()}
-        case list() | tuple():
-            return [_plain(each) for each in value]
-        case _:
-            return value
-
-
-def _encoded(given: Mapping[str, Any]) -> bytes:
-    plain = _plain(dict(given))
-    refuse_infinite(plain)
-    try:
-        return msgspec.json.encode(plain)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise Invalid(f"the payload cannot be written as JSON: {error}", pointer="/payload") from error
+    return {} if tenant is None else {"holdfast-tenant": header(tenant, "/tenant")}

@@ -11,7 +11,8 @@ import httpx2
 
 from holdfast.sdk import calls, sending, waiting
 from holdfast.sdk.answers import Response
-from holdfast.sdk.calls import Call, DeadFilter, JobFilter, JobOptions, NewJob, PageCall, Span
+from holdfast.sdk.calls import Call, PageCall
+from holdfast.sdk.options import DeadFilter, JobFilter, JobOptions, NewJob, Span
 from holdfast.sdk.requests import Request
 from holdfast.sdk.shapes import (
     Bulk,

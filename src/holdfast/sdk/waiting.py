@@ -8,7 +8,7 @@ from holdfast.errors import Invalid, JobCancelled, JobFailed, OutcomeUnknown, Wa
 from holdfast.model.state import Status
 from holdfast.model.time import in_seconds, parse_duration
 from holdfast.sdk.answers import Response, check
-from holdfast.sdk.calls import Span
+from holdfast.sdk.options import Span
 from holdfast.sdk.sending import Address, Away
 from holdfast.sdk.shapes import Bulk, Event, Job
 
