@@ -123,6 +123,7 @@ def build_api(
     from holdfast.api.service import Service, ServiceRules
     from holdfast.api.stream import Streams
     from holdfast.api.table import Routes
+    from holdfast.api.tickets import Tickets
     from holdfast.api.tokens import KeyFile, SigningKeys, Tokens
     from holdfast.policy.access import LEAST_ADMIN_KEY, weakness
     from holdfast.policy.tokens import Audience
@@ -160,7 +161,8 @@ def build_api(
     counted = Counted()
     engine.add_sink(counted)
     scrapes = Scrapes(engine, monotonic=monotonic)
-    return Api(Service(engine, gate, routes, rules, stopping, streams, scrapes, Requests(), counted))
+    tickets = Tickets(monotonic=monotonic)
+    return Api(Service(engine, gate, routes, rules, stopping, streams, scrapes, Requests(), counted, tickets))
 
 
 async def require_access(settings: Settings, engine: Engine) -> None:

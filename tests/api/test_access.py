@@ -58,7 +58,8 @@ class TestScopes:
 
         assert found == [204 if route.scope == PUBLIC else 401 for route in ALL]
         assert {route.path for route in ALL if route.scope == PUBLIC} <= {
-            "/", "/healthz", "/readyz", "/openapi.json", "/docs", "/docs.css", "/assets/{name}", "/metrics"
+            "/", "/healthz", "/readyz", "/openapi.json", "/docs", "/docs.css", "/assets/{name}", "/metrics",
+            "/v1/sign-in",
         }  # fmt: skip
 
     @pytest.mark.databases("sqlite")

@@ -56,7 +56,7 @@ class TestHeaders:
                 assert headers["referrer-policy"] == "no-referrer", at
                 assert headers["x-frame-options"] == "DENY", at
                 assert re.fullmatch(r"[0-9a-f]{12}-[0-9a-f]+", headers["x-request-id"]), at
-                assert headers["cache-control"] == ("no-cache" if route.path == "/docs.css" else "no-store"), at
+                assert headers["cache-control"] == ("no-cache" if route.path in ("/", "/docs.css") else "no-store"), at
                 assert "access-control-allow-origin" not in headers, at
                 assert "server" not in headers, at
                 policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))

@@ -1,5 +1,6 @@
 """`holdfast up`: everything under one command, and a way in that only its owner has."""
 
+import re
 import signal
 import stat
 import subprocess
@@ -73,6 +74,7 @@ def test_it_serves_and_works_and_ends_in_good_order(up, tmp_path):
     assert process.returncode == 0, said
     assert "stopped" in said
     assert key not in said
+    assert re.search(rf"{re.escape(url)}/#ticket=[\w-]{{43}}\n", said)
 
 
 def test_its_secrets_are_made_once_and_are_readable_by_their_owner_alone(up, tmp_path):

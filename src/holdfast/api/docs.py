@@ -33,7 +33,7 @@ def page(routes: Iterable[Route], version: str) -> bytes:
         "<meta name=viewport content='width=device-width, initial-scale=1'>",
         "<meta name=color-scheme content='light dark'>",
         f"<title>holdfast {escape(version)}: the API</title><link rel=icon href=data:,>",
-        f"<link rel=stylesheet href={STYLE_PATH}></head><body>",
+        f"<link rel=stylesheet href={STYLE_PATH[1:]}></head><body>",
         "<header><h1>holdfast <small>", escape(version), "</small></h1>", _INTRODUCTION, "<nav>",
         *(f"<a href='#{_anchor(tag)}'>{escape(tag)}</a> " for tag, _ in groups), "</nav></header><main>",
     ]  # fmt: skip
@@ -49,7 +49,7 @@ _INTRODUCTION = """<p>JSON in, JSON out. Send a key or a token as <code>Authoriz
 tells which scope it needs, and <code>admin</code> includes all. Errors are problems (RFC 9457) with a stable
 <code>code</code>, and a <code>pointer</code> to the field at fault. Lists go on while there is a
 <code>next_cursor</code>. Every answer has an <code>X-Request-ID</code>. For programs:
-<a href=/openapi.json>openapi.json</a>.</p>"""
+<a href=openapi.json>openapi.json</a>.</p>"""
 
 
 def _operation(route: Route, described: Mapping[str, Any]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from holdfast.api.auth import Authenticator
 from holdfast.api.scrape import Scrapes
 from holdfast.api.stream import Streams
 from holdfast.api.table import Routes
+from holdfast.api.tickets import Tickets
 from holdfast.engine.engine import Engine
 from holdfast.telemetry.metrics import Counted, Requests
 
@@ -37,3 +38,5 @@ class Service(NamedTuple):
     """What this node answered, counted."""
     events: Counted
     """What happened on this node, counted."""
+    tickets: Tickets
+    """Ways in that were printed, each good once."""

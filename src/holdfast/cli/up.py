@@ -6,6 +6,7 @@ from collections import Counter
 import click
 import msgspec
 
+from holdfast.api.app import Api
 from holdfast.cli.demo import keep_busy
 from holdfast.cli.exits import starting
 from holdfast.cli.home import ADMIN_KEY, FOLDER, JWT_SECRET, kept_secret, note_url
@@ -50,6 +51,7 @@ async def _up(settings: Settings, app: str, queues: str, processes: int, *, demo
         api = build_api(settings, engine, admin_key=admin_key, demo=demo)
         async with serving(settings, api, choose="port" not in settings.sources) as url:
             note_url(url)
+            _tell_how_to_look(api, url)
             _tell_how_to_call(settings, url)
             beside = [asyncio.create_task(_tell(engine))]
             if demo:
@@ -62,6 +64,11 @@ async def _up(settings: Settings, app: str, queues: str, processes: int, *, demo
                 await asyncio.gather(*beside, return_exceptions=True)
     finally:
         await engine.aclose()
+
+
+def _tell_how_to_look(api: Api, url: str) -> None:
+    """A link that opens the dashboard signed in: once, within the hour, so that it may stand in a log."""
+    say(f"see it work: {url}/#ticket={api.service.tickets.issue()}")
 
 
 def _tell_how_to_call(settings: Settings, url: str) -> None:

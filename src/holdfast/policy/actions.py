@@ -1,6 +1,7 @@
 """What a person may do with a job, and why not."""
 
 from holdfast.errors import Conflict, Invalid
+from holdfast.model.access import Caller, Scope
 from holdfast.model.job import Job, JobFilter
 from holdfast.model.state import Status
 from holdfast.policy.lifecycle import Action, actions
@@ -22,6 +23,11 @@ _WHY: dict[Action, dict[Status, str]] = {
         Status.BLOCKED: "it waits for its parents: cancel it first",
     },
 }
+
+
+def allowed_actions(caller: Caller, status: Status) -> list[Action]:
+    """What this caller may do with a job in this state: nothing, without the scope for it."""
+    return actions(status) if Scope.CANCEL in caller.scopes or caller.is_admin else []
 
 
 def may(job: Job, action: Action) -> bool:

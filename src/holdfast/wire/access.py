@@ -136,6 +136,26 @@ class TokenOut(Struct, frozen=True):
     expires_at: str
 
 
+class Me(Struct, frozen=True):
+    """Who a caller is, and what they may do here."""
+
+    name: str
+    tenant: str
+    scopes: list[ScopeName]
+    until: str | None
+    """When the token ends; null for a key."""
+    version: str
+    """Of this node."""
+    demo: bool
+    """Whether this node gives itself something to do."""
+
+
+class SignIn(Request):
+    """A ticket, as `holdfast up` prints it in its link."""
+
+    ticket: Annotated[str, Meta(min_length=1, max_length=128)]
+
+
 def quotas_of(asked: NewTenant) -> Quotas:
     """What a new tenant may have."""
     return Quotas(**_quotas({name: getattr(asked, name) for name in Quotas._fields}))

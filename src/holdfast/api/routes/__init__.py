@@ -1,6 +1,6 @@
 """The routes, by what they are about. `ALL` is the whole table."""
 
-from holdfast.api.routes import access, analytics, dead, events, health, jobs, leases, queues
+from holdfast.api.routes import access, analytics, dashboard, dead, events, health, jobs, leases, queues
 from holdfast.api.table import Route
 
 ALL: tuple[Route, ...] = (
@@ -11,5 +11,6 @@ ALL: tuple[Route, ...] = (
     *queues.ROUTES,
     *analytics.ROUTES,
     *access.ROUTES,
+    *dashboard.ROUTES,
     *health.ROUTES,
 )

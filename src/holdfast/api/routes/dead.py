@@ -7,7 +7,7 @@ from holdfast.api.routes.jobs import bulk_out, shown
 from holdfast.api.table import Call, Route
 from holdfast.engine.inspect import COUNTED, Group
 from holdfast.errors import Invalid
-from holdfast.model.access import Scope
+from holdfast.model.access import Caller, Scope
 from holdfast.model.job import JobFilter, Page
 from holdfast.model.state import Status
 from holdfast.model.time import rfc3339
@@ -50,7 +50,9 @@ async def list_dead(call: Call[None, DeadQuery]) -> Answer | Stream:
         return await _grouped(call)
     where = codec.filter_of(call.query, tenant=seen_tenant(call.caller, call.query.tenant))
     found = await call.service.engine.page(where, Page(call.query.limit, codec.read_cursor(call.query.cursor)))
-    return Answer(DeadPage(items=[shown(job) for job in found.jobs], next_cursor=codec.cursor_of(found.rest)))
+    return Answer(
+        DeadPage(items=[shown(job, call.caller) for job in found.jobs], next_cursor=codec.cursor_of(found.rest))
+    )
 
 
 async def replay_dead(call: Call[ReplayRequest, None]) -> Answer | Stream:
@@ -92,10 +94,10 @@ async def _grouped(call: Call[None, DeadQuery]) -> Answer | Stream:
     last = groups[-1].group if len(groups) == asked.limit else None
     following = None if last is None else codec.group_cursor_of(last.tenant, last.error)
     latest_first = sorted(groups, key=lambda each: each.newest.finished_at or 0, reverse=True)
-    return Answer(DeadPage(groups=[_group_out(each) for each in latest_first], next_cursor=following))
+    return Answer(DeadPage(groups=[_group_out(each, call.caller) for each in latest_first], next_cursor=following))
 
 
-def _group_out(found: Group) -> GroupOut:
+def _group_out(found: Group, caller: Caller) -> GroupOut:
     group, newest, oldest = found
     return GroupOut(
         tenant=group.tenant,
@@ -105,7 +107,7 @@ def _group_out(found: Group) -> GroupOut:
         first_at=rfc3339(oldest.finished_at or oldest.created_at),
         last_at=rfc3339(newest.finished_at or newest.created_at),
         error=codec.last_error(newest),
-        newest=shown(newest),
+        newest=shown(newest, caller),
     )
 
 

@@ -7,13 +7,13 @@ from msgspec import Meta
 from holdfast.api.http import Answer, Stream
 from holdfast.api.table import BATCH_LIMIT, Call, Route
 from holdfast.engine.operate import Bulk
-from holdfast.model.access import Scope
+from holdfast.model.access import Caller, Scope
 from holdfast.model.ids import JobId
 from holdfast.model.job import Job, Page
 from holdfast.model.time import rfc3339
 from holdfast.policy.access import acting_tenant, seen_tenant
-from holdfast.policy.actions import reach
-from holdfast.policy.lifecycle import Action, actions
+from holdfast.policy.actions import allowed_actions, reach
+from holdfast.policy.lifecycle import Action
 from holdfast.wire import codec
 from holdfast.wire.types import (
     BatchOut,
@@ -54,7 +54,8 @@ async def submit_job(call: Call[SubmitJob, None]) -> Answer | Stream:
     """Submit one job; durable when answered."""
     spec = codec.spec_of(call.body, tenant=tenant_of(call), idempotency_key=call.request.header("idempotency-key"))
     job, repeated = await call.service.engine.submit_job(spec)
-    return Answer(shown(job), 200, {"idempotent-replayed": "true"}) if repeated else Answer(shown(job), 201)
+    made = shown(job, call.caller)
+    return Answer(made, 200, {"idempotent-replayed": "true"}) if repeated else Answer(made, 201)
 
 
 async def submit_batch(call: Call[SubmitBatch, None]) -> Answer | Stream:
@@ -67,7 +68,7 @@ async def list_jobs(call: Call[None, JobQuery]) -> Answer | Stream:
     """Jobs, newest first, page by page."""
     where = codec.filter_of(call.query, tenant=seen_tenant(call.caller, call.query.tenant))
     found = await call.service.engine.page(where, Page(call.query.limit, codec.read_cursor(call.query.cursor)))
-    return Answer(JobPage([shown(job) for job in found.jobs], codec.cursor_of(found.rest)))
+    return Answer(JobPage([shown(job, call.caller) for job in found.jobs], codec.cursor_of(found.rest)))
 
 
 async def get_job(call: Call[None, None]) -> Answer | Stream:
@@ -140,13 +141,13 @@ def bulk_out(done: Bulk, *, dry_run: bool) -> BulkOut:
 async def detailed(call: Call[Any, Any], job_id: JobId) -> Answer:
     """A job with all that is known of it; a foreign one is as unknown as one that never was."""
     found = await call.service.engine.detail(job_id, tenant=seen_tenant(call.caller, None))
-    allowed = actions(found.job.status)
+    allowed = allowed_actions(call.caller, found.job.status)
     return Answer(codec.job_detail(found.job, actions=allowed, steps=found.steps, lease_until=found.lease_until))
 
 
-def shown(job: Job) -> JobOut:
+def shown(job: Job, caller: Caller) -> JobOut:
     """A job as it is answered."""
-    return codec.job_out(job, actions=actions(job.status))
+    return codec.job_out(job, actions=allowed_actions(caller, job.status))
 
 
 ROUTES = (

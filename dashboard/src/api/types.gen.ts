@@ -1,0 +1,869 @@
+// Made from the API's description by tools/dashboard_types.py: run ./dev dashboard --types, do not change it here.
+/* eslint-disable */
+
+/** Any JSON, as it was sent: whole numbers that JavaScript's own cannot hold are bigints. */
+export type Json = null | boolean | number | bigint | string | Json[] | { [key: string]: Json };
+
+/** What a worker says of itself when it registers, for the register of workers. */
+export interface About {
+  name?: string;
+  host?: string;
+  pid?: number;
+  version?: string;
+  queues?: string;
+  slots?: number;
+}
+
+/** The process answers. */
+export interface Alive {
+  status?: string;
+}
+
+/** An attempt that did not succeed, or that logged something. */
+export interface AttemptOut {
+  attempt: number;
+  generation: number;
+  worker: string;
+  started_at: string;
+  ended_at: string;
+  outcome: string;
+  error?: ErrorOut | null;
+  logs?: LogsOut | null;
+}
+
+/** The answers to a batch, in its order. */
+export interface BatchOut {
+  items: ReceiptOut[];
+}
+
+/** Which jobs to cancel, and why. */
+export interface BulkCancel {
+  filter?: FilterShape;
+  all?: boolean;
+  dry_run?: boolean;
+  cursor?: string | null;
+  reason?: string;
+}
+
+/** What became of an action on many jobs. */
+export interface BulkOut {
+  matched: number;
+  changed: number;
+  dry_run: boolean;
+  next_cursor: string | null;
+}
+
+/** All jobs that match, in several requests if they are many: repeat with `next_cursor` as `cursor`. */
+export interface BulkRequest {
+  filter?: FilterShape;
+  all?: boolean;
+  dry_run?: boolean;
+  cursor?: string | null;
+}
+
+/** Why, for whoever looks at the job later. */
+export interface CancelRequest {
+  reason?: string;
+}
+
+/** Its handler decided that it is pointless. */
+export interface CancelledIn {
+  outcome: "cancelled";
+  reason?: string;
+  id: string;
+  /** Rises at each claim; only its holder knows the newest. */
+  fence: number;
+  logs?: LogsIn | null;
+}
+
+/** What to change; what is left out stays as it is. */
+export interface ChangeQueue {
+  paused?: boolean;
+  reason?: string;
+  until?: string | null;
+  max_running?: number | null;
+  rate?: number | string | null;
+}
+
+/** The process that ran it ended. */
+export interface CrashedIn {
+  outcome: "crashed";
+  how: string;
+  id: string;
+  /** Rises at each claim; only its holder knows the newest. */
+  fence: number;
+  logs?: LogsIn | null;
+}
+
+/** Which dead letters; what is left out matches all. */
+export interface DeadFilter {
+  type?: string | null;
+  queue?: string | null;
+  tag?: string | null;
+  tenant?: string | null;
+  created_after?: string | null;
+  created_before?: string | null;
+  error?: string | null;
+}
+
+/** A page of dead letters, newest first, or of groups of them if these were asked for. */
+export interface DeadPage {
+  items?: JobOut[];
+  groups?: GroupOut[];
+  next_cursor?: string | null;
+}
+
+/** Strike a worker that holds nothing. */
+export interface DepartRequest {
+  /** A worker's id, never used again once it is gone. */
+  worker: string;
+}
+
+/** Whether the worker is struck; it is not while it holds jobs. */
+export interface DepartedOut {
+  departed: boolean;
+}
+
+/** What an attempt failed with. */
+export interface ErrorIn {
+  kind: string;
+  message?: string;
+  traceback?: string;
+}
+
+/** What an attempt failed with. */
+export interface ErrorOut {
+  kind: string;
+  message: string;
+  fingerprint?: string;
+  traceback?: string;
+}
+
+/** It was not; tried again by its rule, or after `retry_in`, or never if it is not `retryable`. */
+export interface FailedIn {
+  outcome: "failed";
+  error: ErrorIn;
+  retryable?: boolean;
+  retry_in?: number | string | null;
+  id: string;
+  /** Rises at each claim; only its holder knows the newest. */
+  fence: number;
+  logs?: LogsIn | null;
+}
+
+/** What is wrong with one item of a batch. */
+export interface Fault {
+  index: number;
+  code: string;
+  detail: string;
+  pointer?: string;
+}
+
+/** Which jobs; what is left out matches all. */
+export interface FilterShape {
+  type?: string | null;
+  queue?: string | null;
+  tag?: string | null;
+  tenant?: string | null;
+  created_after?: string | null;
+  created_before?: string | null;
+  error?: string | null;
+  status?: "blocked" | "cancelled" | "dead" | "ready" | "retrying" | "running" | "scheduled" | "succeeded" | null;
+}
+
+/** Dead letters of one tenant with the same error. */
+export interface GroupOut {
+  tenant: string;
+  fingerprint: string;
+  count: number;
+  more: boolean;
+  first_at: string;
+  last_at: string;
+  error: ErrorOut | null;
+  newest: JobOut;
+}
+
+/** A job that a worker holds. */
+export interface HeldOut {
+  id: string;
+  fence: number;
+  queue: string;
+  type: string;
+}
+
+/** What a worker holds, by the database's account. */
+export interface HeldPage {
+  jobs: HeldOut[];
+}
+
+/** What a worker holds. */
+export interface HeldRequest {
+  /** A worker's id, never used again once it is gone. */
+  worker: string;
+  limit?: number;
+}
+
+/** A job as its holder names it. */
+export interface HeldShape {
+  id: string;
+  /** Rises at each claim; only its holder knows the newest. */
+  fence: number;
+}
+
+/** A job and all that is known of it. */
+export interface JobDetail {
+  id: string;
+  tenant: string;
+  queue: string;
+  type: string;
+  payload: Json;
+  status: "blocked" | "cancelled" | "dead" | "ready" | "retrying" | "running" | "scheduled" | "succeeded";
+  priority: number;
+  attempts: number;
+  max_attempts: number;
+  scheduled_at: string | null;
+  created_at: string;
+  started_at: string | null;
+  finished_at: string | null;
+  updated_at: string;
+  result: Json;
+  error: ErrorOut | null;
+  reason: string | null;
+  progress: Json;
+  tags: string[];
+  cost: number;
+  timeout: number | null;
+  deadline: string | null;
+  concurrency_key: string | null;
+  idempotency_key: string | null;
+  generation: number;
+  worker: string | null;
+  lease_until: string | null;
+  workflow_id: string | null;
+  actions: ("cancel" | "delete" | "retry")[];
+  attempt_log: AttemptOut[];
+  steps: StepOut[];
+  lineage: LineageOut;
+}
+
+/** A job. */
+export interface JobOut {
+  id: string;
+  tenant: string;
+  queue: string;
+  type: string;
+  payload: Json;
+  status: "blocked" | "cancelled" | "dead" | "ready" | "retrying" | "running" | "scheduled" | "succeeded";
+  priority: number;
+  attempts: number;
+  max_attempts: number;
+  scheduled_at: string | null;
+  created_at: string;
+  started_at: string | null;
+  finished_at: string | null;
+  updated_at: string;
+  result: Json;
+  error: ErrorOut | null;
+  reason: string | null;
+  progress: Json;
+  tags: string[];
+  cost: number;
+  timeout: number | null;
+  deadline: string | null;
+  concurrency_key: string | null;
+  idempotency_key: string | null;
+  generation: number;
+  worker: string | null;
+  lease_until: string | null;
+  workflow_id: string | null;
+  actions: ("cancel" | "delete" | "retry")[];
+}
+
+/** A page of jobs, newest first. It may hold fewer than asked for, even none: go on while there is a next_cursor. */
+export interface JobPage {
+  items: JobOut[];
+  next_cursor: string | null;
+}
+
+/** A key that was made: the only time that its token is shown. */
+export interface KeyMade {
+  id: string;
+  tenant: string;
+  name: string;
+  scopes: ("admin" | "cancel" | "read" | "submit" | "worker")[];
+  created_at: string;
+  expires_at: string | null;
+  revoked_at: string | null;
+  last_used_at: string | null;
+  token: string;
+}
+
+/** A key, without its secret. */
+export interface KeyOut {
+  id: string;
+  tenant: string;
+  name: string;
+  scopes: ("admin" | "cancel" | "read" | "submit" | "worker")[];
+  created_at: string;
+  expires_at: string | null;
+  revoked_at: string | null;
+  last_used_at: string | null;
+}
+
+/** A page of keys, newest first. */
+export interface KeyPage {
+  items: KeyOut[];
+  next_cursor: string | null;
+}
+
+/** The worker, and the jobs it holds from now on. */
+export interface LeaseOut {
+  worker: string;
+  jobs: LeasedJob[];
+}
+
+/** Claim jobs. Without `worker`, or with `register`, a worker is registered first, and answered at once. */
+export interface LeaseRequest {
+  worker?: string | null;
+  register?: About | null;
+  lease?: number | string | null;
+  queues?: string[];
+  types?: string[] | null;
+  limit?: number;
+  wait?: number;
+}
+
+/** A job for the worker that claimed it. */
+export interface LeasedJob {
+  id: string;
+  fence: number;
+  tenant: string;
+  queue: string;
+  type: string;
+  payload: Json;
+  priority: number;
+  attempts: number;
+  max_attempts: number;
+  releases: number;
+  generation: number;
+  cost: number;
+  created_at: string;
+  scheduled_at: string | null;
+  started_at: string | null;
+  timeout: number | null;
+  deadline: string | null;
+  tags: string[];
+  concurrency_key: string | null;
+  idempotency_key: string | null;
+  progress: Json;
+  attempt_log: AttemptOut[];
+}
+
+/** Where a job comes from. */
+export interface LineageOut {
+  generation: number;
+  parent_id?: string | null;
+  schedule?: string | null;
+  workflow_id?: string | null;
+}
+
+/** What a handler wrote into the log of its job. */
+export interface LogLineOut {
+  at: string;
+  level: string;
+  message: string;
+}
+
+/** The newest lines that an attempt logged, oldest first. */
+export interface LogsIn {
+  lines: LogLineOut[];
+  dropped?: number;
+}
+
+/** The newest lines that an attempt logged, oldest first. */
+export interface LogsOut {
+  lines: LogLineOut[];
+  dropped?: number;
+}
+
+/** The jobs that are the worker's no more: stop them, nothing they do counts. */
+export interface LostOut {
+  lost: string[];
+}
+
+/** Hear which jobs were taken away, without prolonging anything. */
+export interface LostRequest {
+  /** A worker's id, never used again once it is gone. */
+  worker: string;
+  held: HeldShape[];
+}
+
+/** Who a caller is, and what they may do here. */
+export interface Me {
+  name: string;
+  tenant: string;
+  scopes: ("admin" | "cancel" | "read" | "submit" | "worker")[];
+  until: string | null;
+  version: string;
+  demo: boolean;
+}
+
+/** The same for one queue or one type. */
+export interface NamedCounts {
+  name: string;
+  statuses: StatusCounts;
+}
+
+/** A key to make. */
+export interface NewKeyRequest {
+  scopes: ("admin" | "cancel" | "read" | "submit" | "worker")[];
+  name: string;
+  /** 1 to 128 letters, digits or _ . : / @ + -, beginning with a letter, a digit or _. */
+  tenant?: string;
+  expires_at?: string | null;
+  expires_in?: number | string | null;
+}
+
+/** A tenant to enter. What is left out or null is the installation's default. */
+export interface NewTenant {
+  /** 1 to 128 letters, digits or _ . : / @ + -, beginning with a letter, a digit or _. */
+  name: string;
+  weight?: number | null;
+  rate?: number | null;
+  rate_window?: number | string | null;
+  backlog?: number | null;
+  queue_backlog?: number | null;
+}
+
+/** Seconds, off by a tenth at the most; null where nothing ended. */
+export interface Percentiles {
+  p50: number | null;
+  p90: number | null;
+  p95: number | null;
+  p99: number | null;
+}
+
+/** What happened in one step of a window, that begins at `at`. */
+export interface Point {
+  at: string;
+  totals: Totals;
+}
+
+/** Why a request was not done, and what to do about it. */
+export interface Problem {
+  title: string;
+  status: number;
+  code: string;
+  detail: string;
+  type?: string;
+  pointer?: string;
+  errors?: Fault[];
+  job_id?: string;
+}
+
+/** How far a job is. */
+export interface ProgressRequest {
+  /** A worker's id, never used again once it is gone. */
+  worker: string;
+  id: string;
+  /** Rises at each claim; only its holder knows the newest. */
+  fence: number;
+  fraction: number;
+  note?: string;
+}
+
+/** All queues in which the caller sees something. */
+export interface QueueList {
+  as_of: string;
+  items: QueueOut[];
+  next_cursor?: null;
+}
+
+/** A queue, as far as the caller sees: the numbers are of their own jobs, the administrator's of all. */
+export interface QueueOut {
+  name: string;
+  paused: boolean;
+  reason: string;
+  until: string | null;
+  max_running: number | null;
+  rate: number | null;
+  statuses: StatusCounts;
+  oldest_wait: number | null;
+  rates: Rates;
+}
+
+/** How many each second. */
+export interface Rates {
+  submitted: number;
+  started: number;
+  finished: number;
+  failed: number;
+}
+
+/** Whether requests can be served now. */
+export interface Ready {
+  ready: boolean;
+  database: boolean;
+  schema: boolean;
+}
+
+/** The answer to one job of a batch: it is durable. */
+export interface ReceiptOut {
+  id: string;
+  created_at: string;
+  replayed: boolean;
+}
+
+/** It is handed back before it ended; no attempt is spent. */
+export interface ReleasedIn {
+  outcome: "released";
+  id: string;
+  /** Rises at each claim; only its holder knows the newest. */
+  fence: number;
+  logs?: LogsIn | null;
+}
+
+/** Prolong a lease, and hear which jobs were taken away. */
+export interface RenewRequest {
+  /** A worker's id, never used again once it is gone. */
+  worker: string;
+  /** Seconds, or a text such as '30s': how long the worker may be silent. */
+  lease?: number | string;
+  held?: HeldShape[];
+}
+
+/** Dead letters to run again: by their ids, or all that match. */
+export interface ReplayRequest {
+  ids?: string[] | null;
+  filter?: DeadFilter | null;
+  all?: boolean;
+  dry_run?: boolean;
+  cursor?: string | null;
+}
+
+/** How long to wait before the next attempt: exponential, or an explicit list whose last entry repeats. */
+export interface RetryShape {
+  /** Seconds, or a text such as '250ms', '30s', '5m', '1h30m' or '7d'. */
+  base?: number | string;
+  /** Seconds, or a text such as '250ms', '30s', '5m', '1h30m' or '7d'. */
+  cap?: number | string;
+  jitter?: number;
+  delays?: (number | string)[];
+}
+
+/** A window step by step, without gaps. */
+export interface Series {
+  since: string;
+  until: string;
+  step: number;
+  points: Point[];
+}
+
+/** What came of attempts. */
+export interface SettleRequest {
+  /** A worker's id, never used again once it is gone. */
+  worker: string;
+  outcomes: (SucceededIn | FailedIn | TimedOutIn | CrashedIn | SnoozedIn | ReleasedIn | CancelledIn)[];
+}
+
+/** The jobs whose outcome took effect. The others were taken away before. */
+export interface SettledOut {
+  settled: string[];
+}
+
+/** A ticket, as `holdfast up` prints it in its link. */
+export interface SignIn {
+  ticket: string;
+}
+
+/** It wants to be run again later; no attempt is spent. */
+export interface SnoozedIn {
+  outcome: "snoozed";
+  /** Seconds, or a text such as '250ms', '30s', '5m', '1h30m' or '7d'. */
+  delay: number | string;
+  id: string;
+  /** Rises at each claim; only its holder knows the newest. */
+  fence: number;
+  logs?: LogsIn | null;
+}
+
+/** How many jobs there are. With many hundred thousand unfinished ones, some seconds old: see `as_of`. */
+export interface Stats {
+  as_of: string;
+  statuses: StatusCounts;
+  queues: NamedCounts[];
+  types: NamedCounts[];
+}
+
+/** How many jobs stand in which state. Those that ended well or were cancelled: in the last 24 hours. */
+export interface StatusCounts {
+  blocked?: number;
+  scheduled?: number;
+  ready?: number;
+  running?: number;
+  retrying?: number;
+  succeeded?: number;
+  dead?: number;
+  cancelled?: number;
+}
+
+/** What earlier attempts recorded, oldest first. */
+export interface StepList {
+  steps: StepRecord[];
+}
+
+/** What a step of the job left. */
+export interface StepOut {
+  key: string;
+  state: "done" | "started";
+  recorded_at: string;
+  result: Json;
+  transaction: boolean;
+}
+
+/** What a step of an earlier attempt left. */
+export interface StepRecord {
+  key: string;
+  state: "done" | "started";
+  result: Json;
+  transaction?: boolean;
+}
+
+/** A step of a job that is done, or about to be done at most once. */
+export interface StepRequest {
+  /** A worker's id, never used again once it is gone. */
+  worker: string;
+  id: string;
+  /** Rises at each claim; only its holder knows the newest. */
+  fence: number;
+  key: string;
+  state?: "done" | "started";
+  result?: Json;
+}
+
+/** Jobs to submit together: all, or none. */
+export interface SubmitBatch {
+  jobs: SubmitBatchJob[];
+}
+
+/** A job of a batch; it carries its idempotency key itself. */
+export interface SubmitBatchJob {
+  /** 1 to 128 letters, digits or _ . : / @ + -, beginning with a letter, a digit or _. */
+  type: string;
+  payload?: Json;
+  /** 1 to 128 letters, digits or _ . : / @ + -, beginning with a letter, a digit or _. */
+  queue?: string;
+  priority?: number;
+  scheduled_at?: string | null;
+  delay?: number | string | null;
+  max_attempts?: number | null;
+  timeout?: number | string | null;
+  retry?: RetryShape | null;
+  cost?: number;
+  tags?: string[];
+  unique?: UniqueShape | null;
+  deadline?: string | null;
+  concurrency_key?: string | null;
+  idempotency_key?: string | null;
+}
+
+/** A job to submit. */
+export interface SubmitJob {
+  /** 1 to 128 letters, digits or _ . : / @ + -, beginning with a letter, a digit or _. */
+  type: string;
+  payload?: Json;
+  /** 1 to 128 letters, digits or _ . : / @ + -, beginning with a letter, a digit or _. */
+  queue?: string;
+  priority?: number;
+  scheduled_at?: string | null;
+  delay?: number | string | null;
+  max_attempts?: number | null;
+  timeout?: number | string | null;
+  retry?: RetryShape | null;
+  cost?: number;
+  tags?: string[];
+  unique?: UniqueShape | null;
+  deadline?: string | null;
+  concurrency_key?: string | null;
+}
+
+/** It was done; up to 256 KiB of result are kept. */
+export interface SucceededIn {
+  outcome: "succeeded";
+  result?: Json;
+  id: string;
+  /** Rises at each claim; only its holder knows the newest. */
+  fence: number;
+  logs?: LogsIn | null;
+}
+
+/** What happened in a window, and how long it took. */
+export interface Summary {
+  since: string;
+  until: string;
+  totals: Totals;
+  rates: Rates;
+  wait: Percentiles;
+  run: Percentiles;
+  failure_ratio: number | null;
+}
+
+/** What to change. Null goes back to the installation's default. */
+export interface TenantChange {
+  weight?: number | null;
+  rate?: number | null;
+  rate_window?: number | string | null;
+  backlog?: number | null;
+  queue_backlog?: number | null;
+}
+
+/** A tenant. Null is the installation's default. */
+export interface TenantOut {
+  name: string;
+  weight: number | null;
+  rate: number | null;
+  rate_window: number | null;
+  backlog: number | null;
+  queue_backlog: number | null;
+  created_at: string;
+}
+
+/** A page of tenants, by name. */
+export interface TenantPage {
+  items: TenantOut[];
+  next_cursor: string | null;
+}
+
+/** It took longer than it may. */
+export interface TimedOutIn {
+  outcome: "timed_out";
+  /** Seconds, or a text such as '250ms', '30s', '5m', '1h30m' or '7d'. */
+  after: number | string;
+  id: string;
+  /** Rises at each claim; only its holder knows the newest. */
+  fence: number;
+  logs?: LogsIn | null;
+}
+
+/** A token that was made. It ends with the key it was made with, at the latest when it expires. */
+export interface TokenOut {
+  token: string;
+  token_type: "Bearer";
+  tenant: string;
+  scopes: ("admin" | "cancel" | "read" | "submit" | "worker")[];
+  expires_at: string;
+}
+
+/** A token to make: with the scopes of the key, or fewer; for 15 minutes, or at most an hour. */
+export interface TokenRequest {
+  scopes?: ("admin" | "cancel" | "read" | "submit" | "worker")[] | null;
+  /** Seconds, or a text such as '250ms', '30s', '5m', '1h30m' or '7d'. */
+  expires_in?: number | string;
+}
+
+/** What happened. */
+export interface Totals {
+  submitted: number;
+  started: number;
+  succeeded: number;
+  failed: number;
+  dead: number;
+  cancelled: number;
+}
+
+/** The figures of one type of jobs. */
+export interface TypeFigures {
+  type: string;
+  totals: Totals;
+  rates: Rates;
+  wait: Percentiles;
+  run: Percentiles;
+  failure_ratio: number | null;
+}
+
+/** All types of which something happened in a window, the busiest first. */
+export interface TypeList {
+  since: string;
+  until: string;
+  items: TypeFigures[];
+}
+
+/** One such job at a time: the same as far as `by` tells. */
+export interface UniqueShape {
+  by?: string[];
+  /** Seconds, or a text such as '250ms', '30s', '5m', '1h30m' or '7d'. */
+  within?: number | string;
+  on_conflict?: "reject" | "return";
+}
+
+/** All workers that are registered, oldest first. */
+export interface WorkerList {
+  items: WorkerOut[];
+  next_cursor?: null;
+}
+
+/** A worker: one incarnation of a process that runs jobs. */
+export interface WorkerOut {
+  id: string;
+  name: string;
+  host: string | null;
+  pid: number | null;
+  version: string;
+  queues: string[];
+  slots: number;
+  running: number;
+  started_at: string;
+  heartbeat_age: number;
+  lease_until: string;
+  alive: boolean;
+}
+
+/** What each operation takes in its query and body, and what it answers with. */
+export interface Operations {
+  dashboard: { path: "/"; method: "GET"; query: Record<string, never>; body: never; answer: null };
+  dashboard_file: { path: "/assets/{name}"; method: "GET"; query: Record<string, never>; body: never; answer: null };
+  docs: { path: "/docs"; method: "GET"; query: Record<string, never>; body: never; answer: null };
+  docs_style: { path: "/docs.css"; method: "GET"; query: Record<string, never>; body: never; answer: null };
+  healthz: { path: "/healthz"; method: "GET"; query: Record<string, never>; body: never; answer: Alive };
+  metrics: { path: "/metrics"; method: "GET"; query: Record<string, never>; body: never; answer: null };
+  openapi: { path: "/openapi.json"; method: "GET"; query: Record<string, never>; body: never; answer: { [key: string]: Json } };
+  readyz: { path: "/readyz"; method: "GET"; query: Record<string, never>; body: never; answer: Ready };
+  summary: { path: "/v1/analytics"; method: "GET"; query: { window?: number | string; queue?: string; type?: string; tenant?: string }; body: never; answer: Summary };
+  throughput: { path: "/v1/analytics/throughput"; method: "GET"; query: { window?: number | string; queue?: string; type?: string; tenant?: string }; body: never; answer: Series };
+  types: { path: "/v1/analytics/types"; method: "GET"; query: { window?: number | string; queue?: string; type?: string; tenant?: string }; body: never; answer: TypeList };
+  purge_dead: { path: "/v1/dead"; method: "DELETE"; query: { type?: string; queue?: string; tag?: string; tenant?: string; created_after?: string; created_before?: string; error?: string; ids?: string; all?: boolean; dry_run?: boolean; cursor?: string }; body: never; answer: BulkOut };
+  list_dead: { path: "/v1/dead"; method: "GET"; query: { type?: string; queue?: string; tag?: string; tenant?: string; created_after?: string; created_before?: string; error?: string; group?: "fingerprint"; cursor?: string; limit?: number }; body: never; answer: DeadPage };
+  replay_dead: { path: "/v1/dead/replay"; method: "POST"; query: Record<string, never>; body: ReplayRequest; answer: BulkOut };
+  events: { path: "/v1/events"; method: "GET"; query: { queue?: string; type?: string; job?: string; tenant?: string }; body: never; answer: null };
+  list_jobs: { path: "/v1/jobs"; method: "GET"; query: { type?: string; queue?: string; tag?: string; tenant?: string; created_after?: string; created_before?: string; error?: string; status?: "blocked" | "cancelled" | "dead" | "ready" | "retrying" | "running" | "scheduled" | "succeeded"; cursor?: string; limit?: number }; body: never; answer: JobPage };
+  submit_job: { path: "/v1/jobs"; method: "POST"; query: Record<string, never>; body: SubmitJob; answer: JobOut };
+  submit_batch: { path: "/v1/jobs/batch"; method: "POST"; query: Record<string, never>; body: SubmitBatch; answer: BatchOut };
+  cancel_jobs: { path: "/v1/jobs/cancel"; method: "POST"; query: Record<string, never>; body: BulkCancel; answer: BulkOut };
+  retry_jobs: { path: "/v1/jobs/retry"; method: "POST"; query: Record<string, never>; body: BulkRequest; answer: BulkOut };
+  delete_job: { path: "/v1/jobs/{id}"; method: "DELETE"; query: Record<string, never>; body: never; answer: null };
+  get_job: { path: "/v1/jobs/{id}"; method: "GET"; query: Record<string, never>; body: never; answer: JobDetail };
+  cancel_job: { path: "/v1/jobs/{id}/cancel"; method: "POST"; query: Record<string, never>; body: CancelRequest; answer: JobDetail };
+  retry_job: { path: "/v1/jobs/{id}/retry"; method: "POST"; query: Record<string, never>; body: never; answer: JobDetail };
+  list_keys: { path: "/v1/keys"; method: "GET"; query: { tenant?: string; cursor?: string; limit?: number }; body: never; answer: KeyPage };
+  create_key: { path: "/v1/keys"; method: "POST"; query: Record<string, never>; body: NewKeyRequest; answer: KeyMade };
+  revoke_key: { path: "/v1/keys/{id}"; method: "DELETE"; query: Record<string, never>; body: never; answer: KeyOut };
+  lease_jobs: { path: "/v1/leases"; method: "POST"; query: Record<string, never>; body: LeaseRequest; answer: LeaseOut };
+  depart_worker: { path: "/v1/leases/depart"; method: "POST"; query: Record<string, never>; body: DepartRequest; answer: DepartedOut };
+  held_jobs: { path: "/v1/leases/held"; method: "POST"; query: Record<string, never>; body: HeldRequest; answer: HeldPage };
+  lost_jobs: { path: "/v1/leases/lost"; method: "POST"; query: Record<string, never>; body: LostRequest; answer: LostOut };
+  save_progress: { path: "/v1/leases/progress"; method: "POST"; query: Record<string, never>; body: ProgressRequest; answer: null };
+  renew_lease: { path: "/v1/leases/renew"; method: "POST"; query: Record<string, never>; body: RenewRequest; answer: LostOut };
+  settle_jobs: { path: "/v1/leases/settle"; method: "POST"; query: Record<string, never>; body: SettleRequest; answer: SettledOut };
+  recorded_steps: { path: "/v1/leases/steps"; method: "GET"; query: { worker?: string; id?: string; fence?: number }; body: never; answer: StepList };
+  record_step: { path: "/v1/leases/steps"; method: "POST"; query: Record<string, never>; body: StepRequest; answer: null };
+  me: { path: "/v1/me"; method: "GET"; query: Record<string, never>; body: never; answer: Me };
+  list_queues: { path: "/v1/queues"; method: "GET"; query: { tenant?: string }; body: never; answer: QueueList };
+  change_queue: { path: "/v1/queues/{name}"; method: "PATCH"; query: Record<string, never>; body: ChangeQueue; answer: QueueOut };
+  sign_in: { path: "/v1/sign-in"; method: "POST"; query: Record<string, never>; body: SignIn; answer: KeyMade };
+  stats: { path: "/v1/stats"; method: "GET"; query: { tenant?: string }; body: never; answer: Stats };
+  list_tenants: { path: "/v1/tenants"; method: "GET"; query: { cursor?: string; limit?: number }; body: never; answer: TenantPage };
+  create_tenant: { path: "/v1/tenants"; method: "POST"; query: Record<string, never>; body: NewTenant; answer: TenantOut };
+  change_tenant: { path: "/v1/tenants/{name}"; method: "PATCH"; query: Record<string, never>; body: TenantChange; answer: TenantOut };
+  create_token: { path: "/v1/tokens"; method: "POST"; query: Record<string, never>; body: TokenRequest; answer: TokenOut };
+  workers: { path: "/v1/workers"; method: "GET"; query: Record<string, never>; body: never; answer: WorkerList };
+}

@@ -1,0 +1,5 @@
+import { Empty } from "../components/States";
+
+export function Dead() {
+  return <Empty title="Dead">This page is being built.</Empty>;
+}

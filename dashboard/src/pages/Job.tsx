@@ -1,0 +1,5 @@
+import { Empty } from "../components/States";
+
+export function Job() {
+  return <Empty title="Job">This page is being built.</Empty>;
+}

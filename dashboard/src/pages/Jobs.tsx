@@ -1,0 +1,5 @@
+import { Empty } from "../components/States";
+
+export function Jobs() {
+  return <Empty title="Jobs">This page is being built.</Empty>;
+}

@@ -1,0 +1,5 @@
+import { Empty } from "../components/States";
+
+export function Queues() {
+  return <Empty title="Queues">This page is being built.</Empty>;
+}

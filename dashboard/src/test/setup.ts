@@ -1,0 +1,16 @@
+/** What jsdom lacks and components ask for. */
+import { afterEach } from "vitest";
+import { cleanup } from "@testing-library/react";
+
+window.matchMedia ??= (query: string) =>
+  ({ matches: false, media: query, addEventListener: () => undefined, removeEventListener: () => undefined, addListener: () => undefined, removeListener: () => undefined, onchange: null, dispatchEvent: () => false }) as MediaQueryList;
+window.ResizeObserver ??= class {
+  observe() {}
+  unobserve() {}
+  disconnect() {}
+};
+
+afterEach(() => {
+  cleanup();
+  sessionStorage.clear();
+});

@@ -1,0 +1,71 @@
+"""The dashboard: its page, its files, and what it asks first."""
+
+from holdfast.api import static
+from holdfast.api.http import Answer, Stream
+from holdfast.api.static import ASK_AGAIN, FOR_EVER, File
+from holdfast.api.table import ANY_CALLER, PUBLIC, Call, Route
+from holdfast.errors import NotFound
+from holdfast.model.access import DEFAULT_TENANT, Scope
+from holdfast.model.time import rfc3339, seconds
+from holdfast.wire import access as wire
+from holdfast.wire.access import KeyMade, Me, SignIn
+
+SIGNED_IN_FOR = seconds(12 * 3_600)
+"""A working day: after it, whoever came by a link signs in again."""
+
+NOT_BUILT = "the dashboard was not built into this installation: run ./dev dashboard"
+CACHED = {"If-None-Match": "The `ETag` that is held already."}
+
+
+async def dashboard(call: Call[None, None]) -> Answer | Stream:
+    """The page that starts it."""
+    return _answer(call, static.index(), NOT_BUILT, ASK_AGAIN)
+
+
+async def dashboard_file(call: Call[None, None]) -> Answer | Stream:
+    """A file of it; its name changes with its content."""
+    return _answer(call, static.asset(call.path["name"]), "there is no such file: load the page again", FOR_EVER)
+
+
+def _answer(call: Call[None, None], file: File | None, missing: str, kept: str) -> Answer:
+    if file is None:
+        raise NotFound(missing)
+    packed = file.compressed if static.accepts_gzip(call.request.header("accept-encoding") or "") else None
+    # Two encodings are two representations, each with a tag of its own.
+    etag = file.etag if packed is None else f"{file.etag}-gzip"
+    headers = {"etag": f'"{etag}"', "cache-control": kept, "vary": "accept-encoding"}
+    if static.is_known(etag, call.request.header("if-none-match") or ""):
+        return Answer(None, 304, headers, file.media_type)
+    if packed is None:
+        return Answer(file.content, 200, headers, file.media_type)
+    return Answer(packed, 200, headers | {"content-encoding": "gzip"}, file.media_type)
+
+
+async def me(call: Call[None, None]) -> Answer | Stream:
+    """Who the caller is, so that a page shows what may be done and hides what may not."""
+    caller, rules = call.caller, call.service.rules
+    until = None if caller.until is None else rfc3339(caller.until)
+    return Answer(Me(caller.name, caller.tenant, wire.scope_names(caller.scopes), until, rules.version, rules.demo))
+
+
+async def sign_in(call: Call[SignIn, None]) -> Answer | Stream:
+    """Take a ticket, once, for a key of the administrator that ends by itself."""
+    call.service.tickets.redeem(call.body.ticket)
+    key, token = await call.service.engine.access.create_key(
+        DEFAULT_TENANT, "dashboard, by the link of `up`", frozenset(Scope), lifetime=SIGNED_IN_FOR
+    )
+    return Answer(wire.key_made(key, token), 201)
+
+
+ROUTES = (
+    Route("GET", "/", PUBLIC, dashboard, "The dashboard", {200: "text/html"}, tag="dashboard", refusals=(404,)),
+    Route(
+        "GET", "/assets/{name}", PUBLIC, dashboard_file, "A file of the dashboard", {200: "application/octet-stream"},
+        tag="dashboard",
+    ),
+    Route("GET", "/v1/me", ANY_CALLER, me, "Who the caller is, and what they may do", {200: Me}, tag="access"),
+    Route(
+        "POST", "/v1/sign-in", PUBLIC, sign_in, "Take the ticket of `holdfast up`, once, for a key of 12 hours",
+        {201: KeyMade}, SignIn, tag="access", refusals=(401,),
+    ),
+)  # fmt: skip
