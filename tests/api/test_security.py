@@ -62,7 +62,7 @@ class TestHeaders:
                 policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
                 assert policy["default-src"] == policy["script-src"] == policy["style-src"] == "'self'", at
                 assert policy["frame-ancestors"] == policy["object-src"] == policy["base-uri"] == "'none'", at
-        for path in ("/", "/v1", "/v2/jobs", "/v1/jobs/", "/.env", "/admin", "/healthz/"):
+        for path in ("/index.html", "/v1", "/v2/jobs", "/v1/jobs/", "/.env", "/admin", "/healthz/"):
             answer = await client.get(path)
             assert answer.status_code == 404, path
             assert answer.headers["x-content-type-options"] == "nosniff"
