@@ -793,7 +793,7 @@ export interface UniqueShape {
   by?: string[];
   /** Seconds, or a text such as '250ms', '30s', '5m', '1h30m' or '7d'. */
   within?: number | string;
-  on_conflict?: "reject" | "return";
+  on_conflict?: "reject" | "replace" | "return";
 }
 
 /** All workers that are registered, oldest first. */
