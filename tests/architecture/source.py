@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,11 +22,13 @@ class Module(NamedTuple):
 
 def modules(under: str = "") -> list[Module]:
     """All modules, or those of a folder."""
-    found = []
-    for file in sorted((PACKAGE / under).rglob("*.py")):
-        text = file.read_text()
-        found.append(Module(file.relative_to(PACKAGE).as_posix(), text, ast.parse(text)))
-    return found
+    return [_read(file) for file in sorted((PACKAGE / under).rglob("*.py"))]
+
+
+@cache
+def _read(file: Path) -> Module:
+    text = file.read_text()
+    return Module(file.relative_to(PACKAGE).as_posix(), text, ast.parse(text))
 
 
 def dotted(node: ast.expr) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.store.migrate import steps
 from holdfast.store.statements import Statements
-from tests.architecture.source import DIALECTS, PACKAGE, dotted, modules
+from tests.architecture.source import DIALECTS, PACKAGE, Module, dotted, modules
 
 CHOSEN_WHILE_RUNNING = {
     f"{look}_{way}"
@@ -40,26 +40,23 @@ def statements(dialect: str) -> Statements:
     return Statements(dialect, placeholder=lambda name, _: f":{name}", clock="clock()")
 
 
-def calls(path: str) -> list[Call]:
+def calls(module: Module) -> list[Call]:
     """The statements that a module runs by name."""
     found = []
-    for module in modules("store"):
-        if module.path != path:
+    for node in ast.walk(module.tree):
+        if not isinstance(node, ast.Call) or dotted(node.func).rsplit(".", 1)[-1] not in {"rows", "count"}:
             continue
-        for node in ast.walk(module.tree):
-            if not isinstance(node, ast.Call) or dotted(node.func).rsplit(".", 1)[-1] not in {"rows", "count"}:
-                continue
-            if node.args and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
-                names = [keyword.arg for keyword in node.keywords]
-                known = None if None in names else frozenset(name for name in names if name)
-                found.append(Call(node.args[0].value, known))
+        if node.args and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
+            names = [keyword.arg for keyword in node.keywords]
+            known = None if None in names else frozenset(name for name in names if name)
+            found.append(Call(node.args[0].value, known))
     return found
 
 
 def shared_calls() -> list[Call]:
     """The statements that the code common to all dialects runs."""
-    shared = ("sql_tx", "sql_steps", "sql_find", "sql_access", "sql_admission")
-    return [call for module in shared for call in calls(f"store/{module}.py")]
+    shared = {f"store/{name}.py" for name in ("sql_tx", "sql_steps", "sql_find", "sql_access", "sql_admission")}
+    return [call for module in modules("store") if module.path in shared for call in calls(module)]
 
 
 def texts(dialect: str) -> dict[str, str]:
@@ -92,7 +89,7 @@ class TestADialect:
     def test_runs_only_statements_it_has_with_what_they_ask_for(self, dialect: str) -> None:
         asked = statements(dialect).names()
         for module in modules(f"store/{dialect}"):
-            for name, given in calls(module.path):
+            for name, given in calls(module):
                 assert name in asked
                 assert given is None or asked[name] <= given, name
 

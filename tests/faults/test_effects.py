@@ -1,8 +1,12 @@
-"""Writes in the engine's own database happen once, whoever dies meanwhile."""
+"""Writes in the engine's own database happen once, whoever dies meanwhile.
+
+Twelve kills with HOLDFAST_LONG_TESTS=1.
+"""
 
 from tests.support.effects import Found, Plan, run
+from tests.support.long import LONG
 
-PLAN = Plan(jobs=600, kills=12)
+PLAN = Plan(jobs=600, kills=12) if LONG else Plan(jobs=150, kills=4, slots=5)
 
 
 async def test_every_effect_happens_once_though_workers_are_killed_throughout(database_url, tmp_path):

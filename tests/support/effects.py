@@ -36,6 +36,8 @@ INSERT = {
 }
 _RETRY = RetryRule(base=Duration(20_000), cap=Duration(100_000), jitter=0.5)
 _BATCH = 1_000
+_REST = 0.05
+"""Seconds from a job's write to its end, so that whoever is killed has some in between."""
 
 
 class Plan(NamedTuple):
@@ -43,7 +45,8 @@ class Plan(NamedTuple):
 
     jobs: int
     kills: int
-    """SIGKILLs of single worker processes and, every third, of a whole node; spread evenly over the work."""
+    """SIGKILLs of single worker processes and, every third, of a whole node; while the first half of the work is done,
+    so that there is enough left for the last of them."""
     nodes: int = 2
     processes: int = 1
     slots: int = 10
@@ -82,7 +85,10 @@ async def _submit(engine: Engine, url: str, jobs: int) -> list[JobId]:
     for low in range(0, jobs, _BATCH):
         specs = [
             JobSpec(
-                "effect", {"key": f"e{n}", "sql": sql, "args": [f"e{n}", "write"]}, max_attempts=1_000, retry=_RETRY
+                "effect",
+                {"key": f"e{n}", "sql": sql, "args": [f"e{n}", "write"], "sleep": _REST},
+                max_attempts=1_000,
+                retry=_RETRY,
             )
             for n in range(low, min(jobs, low + _BATCH))
         ]
@@ -93,7 +99,7 @@ async def _submit(engine: Engine, url: str, jobs: int) -> list[JobId]:
 async def _work_under_kills(engine: Engine, console: Console, url: str, folder: Path, plan: Plan) -> int:
     """Until nothing is left to do; how many processes were killed on the way."""
     dice = random.Random(plan.seed)
-    every = plan.jobs / (plan.kills + 1)
+    every = plan.jobs / 2 / (plan.kills + 1)
     kills = 0
     with ExitStack() as stack:
 
