@@ -1,9 +1,11 @@
-"""Among a million unfinished jobs, those of one tenant are counted without looking at those of others that wait."""
+"""Among very many unfinished jobs, those of one tenant are counted without looking at those of others that wait."""
 
 import pytest
 
 from tests.store.test_plans import (
+    JOBS,
     KNOWN,
+    TENANTS,
     Explaining,
     ExplainingLink,
     console,
@@ -15,9 +17,9 @@ from tests.store.test_plans import (
 
 __all__ = ["console", "million", "pytest_generate_tests", "store"]
 
-OWN = 1_000
+OWN = JOBS // TENANTS
 """Jobs of each tenant."""
-RUNNING = 50_000
+RUNNING = JOBS // 20
 """Jobs that run, of all tenants: on PostgreSQL they are looked through."""
 
 COUNTS = {

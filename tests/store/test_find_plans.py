@@ -1,6 +1,7 @@
-"""With a million jobs each in the live table, among the dead letters and in the history, a look reads what it may read.
+"""With many jobs in the live table, among the dead letters and in the history, a look reads what it may read.
 
-Whatever the filter: what is measured is rows, never time. The small tenant's jobs are older than all the others.
+A million each with HOLDFAST_LONG_TESTS=1. Whatever the filter: what is measured is rows, never time. The small tenant's
+jobs are older than all the others.
 """
 
 import asyncio
@@ -12,14 +13,12 @@ import pytest
 from holdfast.compose import open_store
 from holdfast.model.job import JobFilter, Page
 from holdfast.model.state import Status
-from tests.store.test_plans import FILL, Explaining
+from tests.store.test_plans import FILL, JOBS, Explaining
 from tests.support.clock import Console
 from tests.support.databases import DATABASES
-from tests.support.long import LONG
 from tests.support.plugin import dialects
 
 MOST, PAGE = 1_000, 50
-ENDED = 1_000_000 if LONG else 200_000
 
 _COLUMNS = (
     "seq, created_at, tenant, queue, type, payload, fence, cost, priority, attempts, max_attempts, releases, generation"
@@ -35,11 +34,11 @@ def _ended(dialect):
     for table, status, error in (("dead", 3, alike), ("history", 2, "NULL")):
         yield (
             f"INSERT INTO holdfast_{table} (id, finished_at, status, fingerprint, {_COLUMNS}) "
-            f"SELECT id, 1000000000000000 + seq, {status}, {error}, {_SOME} FROM holdfast_live WHERE seq <= {ENDED}"
+            f"SELECT id, 1000000000000000 + seq, {status}, {error}, {_SOME} FROM holdfast_live WHERE seq <= {JOBS}"
         )
     for table in ("live", "dead", "history"):
         yield _SMALL.format(table, first)
-    yield "UPDATE holdfast_live SET status = 0 WHERE status = 1 AND worker > 1"  # of whom 10,000 run
+    yield "UPDATE holdfast_live SET status = 0 WHERE status = 1 AND worker > 1"  # of whom a hundredth runs
     if dialect == "mysql":
         yield "DELETE FROM holdfast_claims WHERE worker > 1"
     tables = "holdfast_live, holdfast_dead, holdfast_history"
@@ -54,7 +53,7 @@ def pytest_generate_tests(metafunc):
 
 @pytest.fixture(scope="module")
 def millions(request, run):
-    """The URL of a database with a million jobs and many that ended, made once for all processes of the run."""
+    """The URL of a database with so many jobs of each kind, made once for all processes of the run."""
     server = run.server(request.param)
     with (run.servers.folder / f"millions-{request.param}").open("a+") as note:
         fcntl.flock(note, fcntl.LOCK_EX)
@@ -94,7 +93,7 @@ class Look(NamedTuple):
 WALK = 2 * MOST + 2 * PAGE
 """Of one table: how far so many rows reach, and what of them is wanted."""
 GATHER = 5_000 + 2_000
-RUNNING = 10_000
+RUNNING = JOBS // 100
 
 LOOKS = {
     "all": Look({}, 3 * 2 * PAGE),
