@@ -15,6 +15,7 @@ from holdfast.engine.engine import Engine, EngineRules
 from holdfast.errors import Misconfigured
 from holdfast.model.job import RetryRule
 from holdfast.policy.admission import Limits
+from holdfast.policy.breaker import BreakerRules
 from holdfast.store.port import Retention, Store
 from holdfast.telemetry.emit import Emit, log_event
 
@@ -63,6 +64,7 @@ def engine_rules(settings: Settings) -> EngineRules:
         limits=Limits(
             settings.tenant_rate, settings.tenant_rate_window, settings.tenant_backlog, settings.queue_backlog
         ),
+        breakers=BreakerRules(settings.breaker_failures, settings.breaker_rest, settings.breaker_longest_rest),
     )
 
 
@@ -110,7 +112,6 @@ def build_api(
     engine: Engine,
     *,
     admin_key: str | None = None,
-    demo: bool = False,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> "Api":
     """The HTTP service on an engine; a key that is too weak, or cannot be read, is `Misconfigured`."""
@@ -148,10 +149,10 @@ def build_api(
         addresses=Addresses(settings.trusted_proxies),
         attempts=Attempts(monotonic=monotonic),
     )
-    routes = Routes(route for route in ALL if demo or not route.demo)
+    routes = Routes(route for route in ALL if settings.demo or not route.demo)
     rules = ServiceRules(
         version=__version__,
-        demo=demo,
+        demo=settings.demo,
         cors_origins=settings.cors_origins,
         trusted_proxies=settings.trusted_proxies,
         access_log=settings.access_log,

@@ -120,6 +120,7 @@ MAY_LOOK_AT_THE_CLOCK = {
     "worker/logbook.py": "the same, for the lines kept with an attempt",
     "cli/render.py": "how long ago something was, for people",
     "cli/values.py": "what a person at a terminal means by 'two hours ago'",
+    "executors/webhook.py": "the timestamp that receivers check, and what a date in Retry-After is compared with",
     "engine/engine.py": "how far this node's clock is from the database's, so that ids carry the database's time",
 }
 

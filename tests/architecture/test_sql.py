@@ -55,7 +55,8 @@ def calls(module: Module) -> list[Call]:
 
 def shared_calls() -> list[Call]:
     """The statements that the code common to all dialects runs."""
-    shared = {f"store/{name}.py" for name in ("sql_tx", "sql_steps", "sql_find", "sql_access", "sql_admission")}
+    families = ("tx", "steps", "find", "access", "admission", "breakers")
+    shared = {f"store/sql_{family}.py" for family in families}
     return [call for module in modules("store") if module.path in shared for call in calls(module)]
 
 

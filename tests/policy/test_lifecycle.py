@@ -253,6 +253,15 @@ def test_an_endless_snoozer_starts_a_hundred_and_one_times() -> None:
     assert job.status is Status.DEAD
 
 
+def test_a_job_that_is_held_back_from_outside_is_held_as_often_as_it_takes() -> None:
+    job = a_job(status=Status.READY, attempts=0, worker=None)
+    for _ in range(3 * MAX_RELEASES):
+        job = claimed(job)
+        job = applied(job, settle(job, Snoozed(seconds(60), held=True)))
+
+    assert (job.status, job.attempts, job.releases) == (Status.SCHEDULED, 0, 0)
+
+
 @given(st.integers(1, 30), st.lists(st.one_of(outcomes, st.none()), max_size=400))
 def test_no_life_has_more_starts_than_attempts_and_releases(most: int, story: list[Outcome | None]) -> None:
     """S8: whatever happens to it; None is a worker that vanishes."""

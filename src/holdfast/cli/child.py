@@ -16,14 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.cli.loader import load_app, slots_of
+from holdfast.cli.loader import application, slots_of
 from holdfast.cli.running import new_loop
-from holdfast.compose import open_jobs
+from holdfast.compose import is_node, open_jobs
 from holdfast.config import load
+from holdfast.engine.deliveries import Deliveries
+from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, Misconfigured
+from holdfast.executors.box import fill
+from holdfast.model.breaker import Permit
 from holdfast.model.job import Held, Job
 from holdfast.model.step import Step
-from holdfast.model.time import in_seconds
+from holdfast.model.time import Duration, in_seconds
 from holdfast.telemetry import logs
 from holdfast.worker import sentinel
 from holdfast.worker.board import Board
@@ -32,11 +36,12 @@ from holdfast.worker.lifeline import exit_now
 from holdfast.worker.logbook import Logbook
 from holdfast.worker.processes import LARGEST_LINE
 from holdfast.worker.protocol import Begun, Ended, Failed, FromJob, Logged, line
-from holdfast.worker.records import Records, Session
+from holdfast.worker.records import Session
 from holdfast.worker.runner import Runner
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
+    from holdfast.sdk.remote import Remote
 
 _LOG = logging.getLogger("holdfast")
 
@@ -56,12 +61,12 @@ def main() -> None:
     channel = socket.socket(fileno=asked.channel)
     try:
         if asked.kind == "job":
-            code = _drive(_jobs(load_app(asked.app), channel))
+            code = _drive(_jobs(application(asked.app), channel))
         else:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             board = Board(asked.board, asked.cells)
             sentinel.set_up(board)
-            code = _drive(_work(asked, load_app(asked.app), channel, board))
+            code = _drive(_work(asked, application(asked.app), channel, board))
     except HoldfastError as error:
         channel.send(line(Failed(str(error))))
         code = 2
@@ -82,6 +87,8 @@ def _drive(main: Coroutine[Any, Any, int]) -> int:
 
 async def _work(asked: argparse.Namespace, app: "Holdfast", channel: socket.socket, board: Board) -> int:
     settings = load()
+    engine = LazyEngine(lambda: open_jobs(settings, app.url))
+    fill(app.registry, settings, engine.deliveries(app.url))
     application = Application(app.url, app.registry, slots_of(asked.queues, app.registry))
     options = Options(
         most_ahead=settings.job_queue_size,
@@ -91,7 +98,7 @@ async def _work(asked: argparse.Namespace, app: "Holdfast", channel: socket.sock
     )
     if sum(application.queues.values()) > asked.cells:
         raise Misconfigured(f"--queues asks for more than {asked.cells} slots: start more processes instead")
-    child = Child(application, options, board=board, connect=lambda: open_jobs(settings, app.url), warn=_warn)
+    child = Child(application, options, board=board, connect=engine.open, warn=_warn)
     return await child.live(channel)
 
 
@@ -102,37 +109,71 @@ def _warn(handler: str, blocked: float) -> None:
     )  # fmt: skip
 
 
-class LazyRecords:
-    """An engine's records, connected when a handler first asks for them."""
+class LazyEngine:
+    """The way to jobs, connected when somebody first asks for something."""
 
-    def __init__(self, connect: Callable[[], Awaitable[Records]]) -> None:
+    def __init__(self, connect: Callable[[], Awaitable["Engine | Remote"]]) -> None:
         self._connect = connect
         self._opening = asyncio.Lock()
-        self._engine: Records | None = None
+        self._engine: Engine | Remote | None = None
 
     async def steps_of(self, held: Held) -> Sequence[Step]:
         """See `holdfast.worker.records.Records`."""
-        return await (await self._open()).steps_of(held)
+        return await (await self.open()).steps_of(held)
 
     async def record_step(self, held: Held, step: Step) -> bool:
         """See `holdfast.worker.records.Records`."""
-        return await (await self._open()).record_step(held, step)
+        return await (await self.open()).record_step(held, step)
 
     async def save_progress(self, held: Held, progress: bytes) -> bool:
         """See `holdfast.worker.records.Records`."""
-        return await (await self._open()).save_progress(held, progress)
+        return await (await self.open()).save_progress(held, progress)
 
     @asynccontextmanager
     async def session(self, held: Held, key: str) -> AsyncIterator[Session]:
         """See `holdfast.worker.records.Records`."""
-        async with (await self._open()).session(held, key) as session:
+        async with (await self.open()).session(held, key) as session:
             yield session
 
-    async def _open(self) -> Records:
+    def deliveries(self, url: str) -> "LazyDeliveries | None":
+        """What workers share about deliveries; None where there is no way to it."""
+        return None if is_node(url) else LazyDeliveries(self.open)
+
+    async def open(self) -> "Engine | Remote":
+        """It, connected."""
         async with self._opening:
             if self._engine is None:
                 self._engine = await self._connect()
         return self._engine
+
+
+class LazyDeliveries:
+    """What workers share about deliveries. See `holdfast.executors.port.Shared`."""
+
+    def __init__(self, connect: Callable[[], Awaitable["Engine | Remote"]]) -> None:
+        self._connect = connect
+
+    async def ask(self, tenant: str, destination: str, *, probe_for: Duration) -> Permit:
+        """See the port."""
+        return await (await self._open()).ask(tenant, destination, probe_for=probe_for)
+
+    async def succeeded(self, tenant: str, destination: str, *, probe: bool) -> None:
+        """See the port."""
+        await (await self._open()).succeeded(tenant, destination, probe=probe)
+
+    async def failed(self, tenant: str, destination: str, error: str, *, probe: bool) -> None:
+        """See the port."""
+        await (await self._open()).failed(tenant, destination, error, probe=probe)
+
+    async def signing_keys(self, tenant: str) -> Sequence[bytes]:
+        """See the port."""
+        return await (await self._open()).signing_keys(tenant)
+
+    async def _open(self) -> Deliveries:
+        engine = await self._connect()
+        if not isinstance(engine, Engine):
+            raise Misconfigured("a worker that reaches its jobs over HTTP has no job type webhook")
+        return engine.deliveries
 
 
 class Teller:
@@ -160,7 +201,9 @@ async def _jobs(app: "Holdfast", channel: socket.socket) -> int:
     reader, _writer = await asyncio.open_connection(sock=channel, limit=LARGEST_LINE)
     tell = Teller(channel)
     settings = load()
-    runner = Runner(app.registry, LazyRecords(lambda: open_jobs(settings, app.url)), threads=ThreadPoolExecutor(1))
+    engine = LazyEngine(lambda: open_jobs(settings, app.url))
+    fill(app.registry, settings, engine.deliveries(app.url))
+    runner = Runner(app.registry, engine, threads=ThreadPoolExecutor(1))
     decode = msgspec.json.Decoder(Job).decode
     while text := await reader.readline():
         job = decode(text)

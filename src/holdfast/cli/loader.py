@@ -12,6 +12,11 @@ DEFAULT_SLOTS = 10
 MOST_SLOTS = 1_000
 
 
+def application(name: str) -> Holdfast:
+    """The application of this name; without one, one that has no jobs of its own."""
+    return load_app(name) if name else Holdfast()
+
+
 def load_app(name: str) -> Holdfast:
     """Import `module:attribute` from where the process was started."""
     module_name, _, attribute = name.partition(":")

@@ -1,6 +1,7 @@
 """Options that are settings: made from the table of settings, and handed to a command as its `Settings`."""
 
 import functools
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -8,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from holdfast.config import KNOWN, Settings, load
+from holdfast.config.load import FILE_VARIABLE
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -62,6 +64,19 @@ def settings_options(*keys: str) -> Callable[[F], F]:
 
 def current_settings() -> Settings:
     """The settings of this process, by the flags given so far; raises `Misconfigured`."""
+    flags, file = _given()
+    return load(flags, file=file)
+
+
+def export_flags() -> None:
+    """Have the programs that this process starts go by the flags it was given: they read the environment."""
+    flags, file = _given()
+    os.environ |= {_BY_KEY[key].variable: str(value) for key, value in flags.items()}
+    if file is not None:
+        os.environ[FILE_VARIABLE] = str(file)
+
+
+def _given() -> tuple[dict[str, object], Path | None]:
     flags: dict[str, object] = {}
     file: Path | None = None
     context: click.Context | None = click.get_current_context()
@@ -70,7 +85,7 @@ def current_settings() -> Settings:
         flags = own[0] | flags
         file = file or own[1]
         context = context.parent
-    return load(flags, file=file)
+    return flags, file
 
 
 def remember(given: dict[str, object], file: Path | None) -> None:

@@ -1,6 +1,7 @@
 """`holdfast up`: everything under one command, for laptops, tests and small installations."""
 
 import asyncio
+import os
 from collections import Counter
 
 import click
@@ -15,11 +16,11 @@ from holdfast.cli.running import run
 from holdfast.cli.serve import serving
 from holdfast.cli.work import say, supervise
 from holdfast.compose import build_api, open_engine
-from holdfast.config import Settings
+from holdfast.config import KNOWN, Settings
 from holdfast.engine.engine import Engine
 from holdfast.errors import Unavailable
 
-DEMO = "holdfast.cli.demo:app"
+DEMO = next(setting for setting in KNOWN if setting.field == "demo")
 _TELL_EVERY = 5.0
 
 
@@ -30,31 +31,32 @@ _TELL_EVERY = 5.0
 @click.option("--processes", type=click.IntRange(1, 256), default=1, show_default=True, help="Worker processes.")
 @settings_options("host", "port", "lease_seconds", "drain_seconds")
 def up(settings: Settings, app: str | None, *, demo: bool, queues: str, processes: int) -> None:
-    r"""Run the jobs of APP (module:attribute), or of the demo, on SQLite unless a database is named.
+    r"""Run the jobs of APP (module:attribute) and the types in the box, on SQLite unless a database is named.
 
     \b
       holdfast up --demo
       holdfast up myapp.jobs:app
     """
-    if app is None and not demo:
-        raise click.UsageError("name an application, such as myapp.jobs:app, or give --demo")
-    run(_up(settings, app or DEMO, queues, processes, demo=demo))
+    if demo:
+        settings = msgspec.structs.replace(settings, demo=True)
+        os.environ[DEMO.variable] = "1"  # the workers are processes of their own
+    run(_up(settings, app or "", queues, processes))
 
 
-async def _up(settings: Settings, app: str, queues: str, processes: int, *, demo: bool) -> None:
+async def _up(settings: Settings, app: str, queues: str, processes: int) -> None:
     if settings.jwt_secret is None:
         settings = msgspec.structs.replace(settings, jwt_secret=kept_secret(JWT_SECRET))
     admin_key = settings.admin_key or kept_secret(ADMIN_KEY)
     with starting(settings):
         engine = await open_engine(settings, migrate=True)
     try:
-        api = build_api(settings, engine, admin_key=admin_key, demo=demo)
+        api = build_api(settings, engine, admin_key=admin_key)
         async with serving(settings, api, choose="port" not in settings.sources) as url:
             note_url(url)
             _tell_how_to_look(api, url)
             _tell_how_to_call(settings, url)
             beside = [asyncio.create_task(_tell(engine))]
-            if demo:
+            if settings.demo:
                 beside.append(asyncio.create_task(keep_busy(engine)))
             try:
                 await supervise(settings, app, queues, processes)

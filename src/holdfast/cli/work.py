@@ -9,7 +9,7 @@ import msgspec
 from holdfast import __version__
 from holdfast.cli.exits import starting
 from holdfast.cli.loader import MOST_SLOTS
-from holdfast.cli.options import settings_options
+from holdfast.cli.options import export_flags, settings_options
 from holdfast.cli.running import run
 from holdfast.compose import open_jobs
 from holdfast.config import Settings
@@ -20,7 +20,7 @@ from holdfast.worker.ward import Plan
 
 
 @click.command()
-@click.argument("app")
+@click.argument("app", default="")
 @click.option("--queues", default="", metavar="Q:N,…", help="Queues and slots in each process: mail:10,default:5.")
 @click.option(
     "--processes",
@@ -29,7 +29,7 @@ from holdfast.worker.ward import Plan
 )
 @settings_options("lease_seconds", "drain_seconds")
 def work(settings: Settings, app: str, queues: str, processes: int | None) -> None:
-    r"""Run the jobs of APP, named as module:attribute.
+    r"""Run the jobs of APP, named as module:attribute, and the job types in the box; without APP those alone.
 
     \b
       holdfast work myapp.jobs:app
@@ -40,6 +40,7 @@ def work(settings: Settings, app: str, queues: str, processes: int | None) -> No
 
 async def supervise(settings: Settings, app: str, queues: str, processes: int) -> None:
     """Run worker processes until a signal comes."""
+    export_flags()
     supervisor = Supervisor(
         plan_of(settings, app, queues),
         processes,
@@ -47,7 +48,8 @@ async def supervise(settings: Settings, app: str, queues: str, processes: int) -
         drain=in_seconds(settings.drain),
         say=say,
     )
-    say(f"{processes} worker process{'es' if processes > 1 else ''} for {app}; Ctrl-C or SIGTERM ends in good order")
+    number = f"{processes} worker process{'es' if processes > 1 else ''}"
+    say(f"{number} for {app or 'the job types in the box'}; Ctrl-C or SIGTERM ends in good order")
     await supervisor.run()
     say("stopped; every unfinished job was handed back")
 

@@ -7,7 +7,21 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from holdfast.config.values import Networks, Origins, Ratio, Reader, Span, Switch, Text, Url, Whole, Word
+from holdfast.config.values import (
+    Mailbox,
+    Networks,
+    Numbers,
+    Origins,
+    Ratio,
+    Reader,
+    Span,
+    Switch,
+    Targets,
+    Text,
+    Url,
+    Whole,
+    Word,
+)
 from holdfast.model.time import Duration, days, seconds
 
 PREFIX = "HOLDFAST_"
@@ -63,6 +77,18 @@ class Settings(Struct, frozen=True, kw_only=True):
     tenant_rate_window: Duration = seconds(60)
     tenant_backlog: int | None = None
     queue_backlog: int | None = None
+    webhook_allow: tuple[str, ...] = ()
+    webhook_ports: tuple[int, ...] = (80, 443)
+    webhook_http: bool = False
+    webhook_timeout: Duration = seconds(30)
+    breaker_failures: int = 5
+    breaker_rest: Duration = seconds(15)
+    breaker_longest_rest: Duration = seconds(60)
+    smtp_url: str | None = None
+    smtp_from: str | None = None
+    smtp_timeout: Duration = seconds(60)
+    email_allow: tuple[str, ...] = ()
+    demo: bool = False
     sources: Mapping[str, str] = {}
 
     @property
@@ -236,4 +262,43 @@ KNOWN: tuple[Setting, ...] = (
         "queue_backlog", "queue_backlog", Whole(0, 10**12),
         "unfinished jobs that a tenant may have in one queue, unless it has a limit of its own",
     ),
+    Setting(
+        "webhook_allow", "webhook_allow", Targets(),
+        "networks and hosts that webhooks may reach though they are not public, by http and on any port too",
+    ),
+    Setting(
+        "webhook_ports", "webhook_ports", Numbers(1, 65_535), "ports of public hosts that webhooks may reach"
+    ),
+    Setting("webhook_http", "webhook_http", Switch(), "whether webhooks may reach public hosts without TLS"),
+    Setting(
+        "webhook_timeout_seconds", "webhook_timeout", Span("s", seconds(0.1), "30s"),
+        "how long a delivery may take in all, unless it says so itself",
+    ),
+    Setting(
+        "breaker_failures", "breaker_failures", Whole(1, 1_000),
+        "failed deliveries in a row, from any worker, after which a destination is given a rest",
+    ),
+    Setting(
+        "breaker_rest_seconds", "breaker_rest", Span("s", seconds(0.1), "15s"),
+        "how long that is before it is tried again; each further failure doubles it",
+    ),
+    Setting(
+        "breaker_longest_rest_seconds", "breaker_longest_rest", Span("s", seconds(0.1), "60s"),
+        "the longest rest of a destination",
+    ),
+    Setting(
+        "smtp_url", "smtp_url",
+        Url(("smtp", "smtps"), "smtps://user:password@host:465, smtp://… (STARTTLS) or smtp+plain://… (without TLS)"),
+        "the server that mail goes out by; without it a worker takes no jobs of type `email`",
+    ),
+    Setting("smtp_from", "smtp_from", Mailbox(), "the address that all mail comes from"),
+    Setting(
+        "smtp_timeout_seconds", "smtp_timeout", Span("s", seconds(0.1), "60s"),
+        "how long sending a mail may take in all",
+    ),
+    Setting(
+        "email_allow", "email_allow", Targets(),
+        "addresses and domains that mail may go to; any by default",
+    ),
+    Setting("demo", "demo", Switch(), "demo mode: the job type `demo`, and routes that fill and clear everything"),
 )  # fmt: skip

@@ -1,6 +1,7 @@
 """How each kind of value is read, as text or as TOML has it, and what to say when it cannot be."""
 
 import math
+import re
 from ipaddress import ip_network
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
@@ -8,6 +9,8 @@ from urllib.parse import urlsplit
 from holdfast.model.time import Duration, parse_duration
 
 _UNITS = {"ms": 1_000, "s": 1_000_000, "d": 86_400_000_000}
+_TARGET = re.compile(r"(?:[\w.+-]+@)?[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?(:\d{1,5})?", re.ASCII)
+_MAILBOX = re.compile(r"[\w.+-]+@[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?", re.ASCII)
 _UNIT_WORDS = {"ms": "milliseconds", "s": "seconds", "d": "days"}
 
 
@@ -180,5 +183,54 @@ class Url(NamedTuple):
     def read(self, value: object) -> str:
         text = Text("").read(value)
         if "://" not in text or urlsplit(text).scheme.split("+", 1)[0] not in self.schemes:
+            raise ValueError
+        return text
+
+
+class Numbers(NamedTuple):
+    """Some whole numbers."""
+
+    low: int
+    high: int
+
+    @property
+    def takes(self) -> str:
+        return f"whole numbers from {self.low} to {self.high} with commas between"
+
+    def read(self, value: object) -> tuple[int, ...]:
+        given = value if isinstance(value, list) else str(value).split(",")
+        return tuple(Whole(self.low, self.high).read(str(each).strip()) for each in given)
+
+
+class Targets(NamedTuple):
+    """Networks, and hosts with or without a port."""
+
+    @property
+    def takes(self) -> str:
+        return "networks and hosts with commas between, such as '10.1.0.0/16, hooks.internal, localhost:9000'"
+
+    def read(self, value: object) -> tuple[str, ...]:
+        given = value if isinstance(value, list) else str(value).split(",")
+        return tuple(_target(str(each).strip()) for each in given)
+
+
+def _target(text: str) -> str:
+    if "/" in text or text.count(":") > 1 or text.replace(".", "").isdigit():
+        return str(ip_network(text))
+    if not _TARGET.fullmatch(text):
+        raise ValueError
+    return text.lower()
+
+
+class Mailbox(NamedTuple):
+    """An address of mail."""
+
+    @property
+    def takes(self) -> str:
+        return "an address such as jobs@example.com"
+
+    def read(self, value: object) -> str:
+        text = Text("").read(value)
+        if not _MAILBOX.fullmatch(text):
             raise ValueError
         return text

@@ -15,6 +15,7 @@ from holdfast.engine.access import Access
 from holdfast.engine.analytics import Analytics
 from holdfast.engine.batcher import Batcher
 from holdfast.engine.claim import Claims
+from holdfast.engine.deliveries import Deliveries
 from holdfast.engine.dice import Dice, throw
 from holdfast.engine.doors import Doors
 from holdfast.engine.housekeeping import Rules, keep_house
@@ -31,6 +32,7 @@ from holdfast.model.step import Step
 from holdfast.model.time import Duration, Instant, days
 from holdfast.model.worker import WorkerInfo, WorkerRow
 from holdfast.policy.admission import Limits
+from holdfast.policy.breaker import BreakerRules
 from holdfast.policy.lifecycle import Action
 from holdfast.store.port import Retention, Session, Store, Subscription
 from holdfast.telemetry.emit import Emit, log_event
@@ -49,6 +51,7 @@ class EngineRules(NamedTuple):
     retention: Retention = Retention(history=days(7), dead=days(30))
     limits: Limits = Limits()
     """Of tenants that have none of their own."""
+    breakers: BreakerRules = BreakerRules()
 
 
 class Engine:
@@ -65,6 +68,8 @@ class Engine:
         """Workers that are somewhere else."""
         self.analytics = Analytics(store)
         """Figures: what stands where, and what happened."""
+        self.deliveries = Deliveries(store, rules.breakers)
+        """Breakers of destinations, and keys of webhooks."""
         self._dice = dice
         self._emit = emit
         self._skew_ms = 0

@@ -3,7 +3,7 @@
 import asyncio
 from typing import NamedTuple
 
-from holdfast.engine import analytics
+from holdfast.engine import analytics, deliveries
 from holdfast.engine import reap as reaping
 from holdfast.engine.dice import Dice, throw
 from holdfast.engine.loops import Pause, every
@@ -59,6 +59,7 @@ async def keep_house(store: Store, rules: Rules, *, stop: asyncio.Event, emit: E
     async def prune() -> float:
         gone = await store.run(lambda tx: tx.prune(rules.retention, _PRUNED_AT_ONCE))
         gone += await analytics.prune(store, _PRUNED_AT_ONCE)
+        gone += await deliveries.prune(store, _PRUNED_AT_ONCE)
         return 0.05 if gone >= _PRUNED_AT_ONCE else PRUNE_EVERY
 
     async def fold() -> float:

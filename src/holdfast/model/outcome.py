@@ -47,6 +47,8 @@ class Snoozed(Struct, frozen=True, tag=True):
     """The handler asked to be run again later; no attempt is spent."""
 
     delay: Duration
+    held: bool = False
+    """Something outside holds it back, for as long as it takes: it is not counted how often."""
 
 
 class Interrupted(Struct, frozen=True, tag=True):

@@ -99,8 +99,8 @@ def settle(
         case Crashed(how):
             failure = _failure("Crashed", f"the process that ran it ended: {how}")
             return _fail(job, failure, CRASHED, now, logs=logs, wait=Duration(0), default=default, dice=dice)
-        case Snoozed(delay):
-            return _release(job, Status.SCHEDULED, now, delay=honour(delay, longest=LONGEST_WAIT))
+        case Snoozed(delay, held):
+            return _release(job, Status.SCHEDULED, now, delay=honour(delay, longest=LONGEST_WAIT), counted=not held)
         case Interrupted():
             return _release(job, Status.READY, now)
         case CancelledByHandler(reason):
@@ -184,13 +184,13 @@ def _fail(
     return _move(job, Status.RETRYING if wait else Status.READY, delay=wait, attempt_log=log)
 
 
-def _release(job: Job, to: Status, now: Instant, *, delay: Duration = Duration(0)) -> Transition:
-    if job.releases >= MAX_RELEASES:
+def _release(job: Job, to: Status, now: Instant, *, delay: Duration = Duration(0), counted: bool = True) -> Transition:
+    if counted and job.releases >= MAX_RELEASES:
         failure = _failure("ReleasedTooOften", f"was handed back or snoozed {MAX_RELEASES} times without finishing")
         log = _logged(job, "released", now, failure)
         return _move(job, Status.DEAD, attempt_log=log, fingerprint=fingerprint(failure.kind, failure.message))
     return _move(job, to if delay or to is Status.READY else Status.READY, delay=delay,
-                 attempts=max(0, job.attempts - 1), releases=job.releases + 1)  # fmt: skip
+                 attempts=max(0, job.attempts - 1), releases=job.releases + counted)  # fmt: skip
 
 
 def _logged(job: Job, how: str, now: Instant, failure: Failure | None, logs: Logs | None = None) -> bytes:

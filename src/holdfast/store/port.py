@@ -16,6 +16,7 @@ from holdfast.model.step import Step
 from holdfast.model.time import Duration, Instant
 from holdfast.model.transition import Transition
 from holdfast.model.worker import LeaseState, WorkerInfo, WorkerRow
+from holdfast.store.breaker_port import Breakers, WebhookSecrets
 from holdfast.store.feed_port import Feed, Queues
 
 T = TypeVar("T")
@@ -278,7 +279,7 @@ class Session(Protocol):
         """What the guard is to hold."""
 
 
-class Tx(Jobs, Steps, Fleet, Access, Admission, Feed, Queues, Protocol):
+class Tx(Jobs, Steps, Fleet, Access, Admission, Feed, Queues, Breakers, WebhookSecrets, Protocol):
     """One transaction: all of its effects, or none."""
 
     async def now(self) -> Instant:

@@ -19,6 +19,7 @@ from holdfast.store.codec import Row, count_of, job_of, worker_of
 from holdfast.store.port import NOTHING, Retention
 from holdfast.store.sql_access import SqlAccess
 from holdfast.store.sql_admission import SqlAdmission
+from holdfast.store.sql_breakers import SqlBreakers
 from holdfast.store.sql_feed import SqlFeed
 from holdfast.store.sql_find import SqlFinds
 from holdfast.store.sql_queues import SqlQueues
@@ -54,7 +55,7 @@ class KeyOwner(NamedTuple):
     valid: bool
 
 
-class SqlTx(SqlSteps, SqlFinds, SqlAccess, SqlAdmission, SqlFeed, SqlQueues):
+class SqlTx(SqlSteps, SqlFinds, SqlAccess, SqlAdmission, SqlFeed, SqlQueues, SqlBreakers):
     """See `holdfast.store.port.Tx`."""
 
     def __init__(self) -> None:

@@ -135,8 +135,8 @@ def outcome_of(given: OutcomeIn, index: int) -> tuple[Outcome, Logs | None]:
             outcome = TimedOut(span(after, f"{at}/after") or Duration(0))
         case CrashedIn(how=how):
             outcome = Crashed(how)
-        case SnoozedIn(delay=delay):
-            outcome = Snoozed(span(delay, f"{at}/delay") or Duration(0))
+        case SnoozedIn(delay=delay, held=held):
+            outcome = Snoozed(span(delay, f"{at}/delay") or Duration(0), held)
         case ReleasedIn():
             outcome = Interrupted()
         case CancelledIn(reason=reason):
@@ -249,8 +249,8 @@ def outcome_in(report: Report) -> OutcomeIn:
             return TimedOutIn(after=in_seconds(after), **named)
         case Crashed(how):
             return CrashedIn(how=how, **named)
-        case Snoozed(delay):
-            return SnoozedIn(delay=in_seconds(delay), **named)
+        case Snoozed(delay, held):
+            return SnoozedIn(delay=in_seconds(delay), held=held, **named)
         case Interrupted():
             return ReleasedIn(**named)
         case CancelledByHandler(reason):

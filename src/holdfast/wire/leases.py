@@ -136,6 +136,8 @@ class SnoozedIn(_Ended, tag="snoozed"):
     """It wants to be run again later; no attempt is spent."""
 
     delay: Seconds
+    held: bool = False
+    """Something outside holds it back: it is not counted how often."""
 
 
 class ReleasedIn(_Ended, tag="released"):

@@ -66,6 +66,13 @@ class Snooze(Exception):
         return f"snoozed for {self.args[0]}"
 
 
+class Hold(Snooze):
+    """As `Snooze`, for a reason outside of the job, such as a destination that is down: as often as it takes.
+
+    A job may snooze a hundred times before it is dead. It may be held any number of times.
+    """
+
+
 class Cancel(Exception):
     """The job is pointless: it ends as cancelled, with this reason."""
 

@@ -20,7 +20,7 @@ from holdfast.policy.lifecycle import suspect
 from holdfast.policy.redact import redact
 from holdfast.worker.annotations import write_model
 from holdfast.worker.context import Context, SyncContext
-from holdfast.worker.exceptions import Cancel, Discard, Retry, Snooze
+from holdfast.worker.exceptions import Cancel, Discard, Hold, Retry, Snooze
 from holdfast.worker.logbook import Logbook
 from holdfast.worker.records import Records
 from holdfast.worker.registry import Handler, Registry
@@ -160,7 +160,7 @@ def outcome_of(error: BaseException) -> Outcome:
     """What an exception that left a handler means."""
     match error:
         case Snooze():
-            return Snoozed(error.delay)
+            return Snoozed(error.delay, held=isinstance(error, Hold))
         case Cancel():
             return CancelledByHandler(redact(error.reason))
         case Discard():

@@ -1,0 +1,45 @@
+"""The job types in the box: which a worker has beside its application's own."""
+
+from typing import Any
+
+from holdfast.config import Settings
+from holdfast.executors.demo import demo
+from holdfast.executors.email import Email, Server
+from holdfast.executors.guard import GuardRules
+from holdfast.executors.port import Shared
+from holdfast.executors.webhook import Webhook, WebhookRules
+from holdfast.policy.demo import TYPES as DEMO_TYPES
+from holdfast.worker.registry import Handler, Registry
+from holdfast.worker.signature import Arguments
+
+QUEUE = "default"
+"""Where a submission goes that names no queue."""
+
+
+def fill(registry: Registry, settings: Settings, shared: Shared | None) -> list[str]:
+    """Add the types of the box that the application has not itself; which.
+
+    `email` is there where a mail server is set up, `demo` in demo mode, `webhook` where there is a way to what all
+    workers share about deliveries.
+    """
+    functions: dict[str, Any] = {}
+    queues: dict[str, str] = {}
+    if shared is not None:
+        rules = WebhookRules(
+            GuardRules.of(settings.webhook_allow, settings.webhook_ports, plain_http=settings.webhook_http),
+            settings.webhook_timeout,
+        )
+        functions["webhook"] = Webhook(rules, shared).webhook
+    if settings.smtp_url is not None:
+        server = Server.of(
+            settings.smtp_url, settings.smtp_from, timeout=settings.smtp_timeout, allowed=settings.email_allow
+        )
+        functions["email"] = Email(server).email
+    if settings.demo:
+        functions |= dict.fromkeys(DEMO_TYPES, demo)
+        queues = DEMO_TYPES
+    added = [name for name in functions if registry.get(name) is None]
+    for name in added:
+        function = functions[name]
+        registry.add(Handler(name, function, "async", Arguments(function, name), queue=queues.get(name, QUEUE)))
+    return added

@@ -1,0 +1,53 @@
+-- Breakers of destinations that gave trouble, and the keys that webhooks are signed with. A delivery that succeeds at a
+-- destination without trouble touches nothing here.
+
+-- columns: breaker
+tenant, destination, state, failures, openings, until, error, changed_at
+
+-- name: breakers
+-- Rides the primary key.
+SELECT {breaker} FROM holdfast_breakers
+WHERE (:tenant IS NULL OR tenant = :tenant)
+  AND (tenant > :after_tenant OR (tenant = :after_tenant AND destination > :after))
+ORDER BY tenant, destination LIMIT :limit;
+
+-- name: troubled_breakers
+-- Reads the table, which has destinations that gave trouble within a day; a worker that delivers asks about once a second.
+SELECT {breaker} FROM holdfast_breakers WHERE state > 0 OR failures > 0 LIMIT :limit;
+
+-- name: breaker
+-- Rides the primary key.
+SELECT {breaker} FROM holdfast_breakers WHERE tenant = :tenant AND destination = :destination;
+
+-- name: lock_breaker
+-- Rides the primary key.
+SELECT {breaker} FROM holdfast_breakers WHERE tenant = :tenant AND destination = :destination FOR UPDATE;
+
+-- name: begin_breaker
+INSERT INTO holdfast_breakers (tenant, destination, state, failures, openings, error, changed_at)
+VALUES (:tenant, :destination, 0, 0, 0, '', clock()) ON CONFLICT (tenant, destination) DO NOTHING;
+
+-- name: save_breaker
+-- Rides the primary key.
+UPDATE holdfast_breakers SET state = :state, failures = :failures, openings = :openings, until = :until, error = :error,
+  changed_at = clock()
+WHERE tenant = :tenant AND destination = :destination;
+
+-- name: prune_breakers
+DELETE FROM holdfast_breakers WHERE (tenant, destination) IN (
+  SELECT tenant, destination FROM holdfast_breakers WHERE state = 0 AND changed_at <= clock() - :keep LIMIT :limit);
+
+-- name: signing_keys
+-- Rides the primary key.
+SELECT tenant, secret, CASE WHEN previous_until > clock() THEN previous END, created_at,
+       CASE WHEN previous_until > clock() THEN previous_until END
+FROM holdfast_webhook_secrets WHERE tenant = :tenant;
+
+-- name: rotate_signing_key
+INSERT INTO holdfast_webhook_secrets (tenant, secret, created_at) VALUES (:tenant, :secret, clock())
+ON CONFLICT (tenant) DO UPDATE SET previous = holdfast_webhook_secrets.secret, previous_until = clock() + :overlap,
+  secret = excluded.secret, created_at = excluded.created_at;
+
+-- name: drop_signing_keys
+-- Rides the primary key.
+DELETE FROM holdfast_webhook_secrets WHERE tenant = :tenant;

@@ -1,0 +1,13 @@
+-- name: begin_breaker
+-- IGNORE hides nothing else here: every value fits its column.
+INSERT IGNORE INTO holdfast_breakers (tenant, destination, state, failures, openings, error, changed_at)
+VALUES (:tenant, :destination, 0, 0, 0, '', clock());
+
+-- name: prune_breakers
+DELETE FROM holdfast_breakers WHERE state = 0 AND changed_at <= clock() - :keep LIMIT :limit;
+
+-- name: rotate_signing_key
+-- Assigned from left to right: what was there is kept before it is replaced.
+INSERT INTO holdfast_webhook_secrets (tenant, secret, created_at) VALUES (:tenant, :secret, clock())
+ON DUPLICATE KEY UPDATE previous = secret, previous_until = clock() + :overlap, secret = VALUES(secret),
+  created_at = VALUES(created_at);
