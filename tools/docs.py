@@ -194,8 +194,10 @@ def _option(option: click.Parameter, context: click.Context) -> str | None:
 
 
 def _default(value: object, key: str) -> str:
-    if value in (None, ""):
+    if value in (None, "", ()):
         return "–"
+    if isinstance(value, tuple):
+        return f"`{', '.join(map(str, value))}`"
     for suffix, unit in (("_ms", 1_000), ("_seconds", 1_000_000), ("_days", 86_400_000_000)):
         if key.endswith(suffix) and isinstance(value, int):
             return f"`{value / unit:g}`"

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from holdfast.model.job import Job
     from holdfast.model.state import Status
     from holdfast.worker.context import Context, SyncContext
-    from holdfast.worker.exceptions import Cancel, Discard, Retry, Snooze
+    from holdfast.worker.exceptions import Cancel, Discard, Hold, Retry, Snooze
     from holdfast.worker.signature import CONTEXT
 
 __version__ = "0.1.0"
@@ -52,6 +52,7 @@ __all__ = [
     "Discard",
     "DuplicateJob",
     "Forbidden",
+    "Hold",
     "Holdfast",
     "HoldfastError",
     "IdempotencyMismatch",
@@ -90,7 +91,7 @@ _HOMES = {
     "model.job": ("Job",),
     "model.state": ("Status",),
     "worker.context": ("Context", "SyncContext"),
-    "worker.exceptions": ("Cancel", "Discard", "Retry", "Snooze"),
+    "worker.exceptions": ("Cancel", "Discard", "Hold", "Retry", "Snooze"),
     "worker.signature": ("CONTEXT",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -162,14 +162,19 @@ def look(address: str, allowed: Sequence[Network]) -> tuple[bool, str | None]:
         outer = ip_address(address.partition("%")[0])
     except ValueError:
         return False, "no address at all"
+    if _among(outer, allowed):
+        return True, None
     expressly = False
     for each in (outer, *carried(outer)):
-        if any(each.version == network.version and each in network for network in allowed):
+        if _among(each, allowed):
             expressly = True
-            continue
-        if (why := _denied(each)) is not None:
+        elif (why := _denied(each)) is not None:
             return False, why
     return expressly, None
+
+
+def _among(address: Address, networks: Sequence[Network]) -> bool:
+    return any(address.version == network.version and address in network for network in networks)
 
 
 def carried(address: Address) -> Iterator[IPv4Address]:
