@@ -42,7 +42,7 @@ async def test_a_delivery_says_who_it_is_and_what_came_back(deliver, receiver):
     assert got.header("idempotency-key") == f"{job.id}:deliver"
     assert got.header("webhook-id") == str(job.id)
     assert got.header("webhook-signature") is None
-    assert got.header("user-agent").startswith("holdfast/")
+    assert got.header("user-agent").startswith("holdfast-")
     taken = record.pop("seconds"), record.pop("sent_at")
     assert 0 <= taken[0] < 60
     assert abs(datetime.fromisoformat(taken[1]).timestamp() - time.time()) < 60

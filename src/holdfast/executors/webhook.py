@@ -8,7 +8,6 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from holdfast import __version__
 from holdfast.errors import Invalid, Unavailable
 from holdfast.executors.client import Answer, Blocked, Client, NoAnswer, Request
 from holdfast.executors.guard import Guard, GuardRules
@@ -19,6 +18,7 @@ from holdfast.policy.webhooks import Verdict
 from holdfast.worker.context import Context
 from holdfast.worker.exceptions import Discard, Hold, Retry, duration
 
+AGENT = "holdfast-webhooks/1"
 STEP = "deliver"
 """The step that the idempotency key names: `job_id:deliver`."""
 
@@ -153,7 +153,7 @@ def _not_delivered(what: str, answer: Answer, verdict: Verdict, took: float, ctx
 def _headers(
     given: Mapping[str, str], body: Any, data: bytes | None, ctx: Context, keys: Sequence[bytes]
 ) -> dict[str, str]:
-    headers = {"Accept-Encoding": "identity", "User-Agent": f"holdfast/{__version__}"}
+    headers = {"Accept-Encoding": "identity", "User-Agent": AGENT}
     if data is not None:
         headers["Content-Type"] = "text/plain; charset=utf-8" if isinstance(body, str) else "application/json"
     for name, value in given.items():  # the caller's own take the place of ours
