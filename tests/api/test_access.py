@@ -3,8 +3,9 @@
 import pytest
 
 from holdfast.api.app import Api
+from holdfast.api.asgi import incoming
 from holdfast.api.attempts import Addresses, Attempts, counted
-from holdfast.api.http import Answer, Incoming
+from holdfast.api.http import Answer
 from holdfast.api.routes import ALL
 from holdfast.api.table import ANY_CALLER, PUBLIC, Route, Routes
 from holdfast.compose import build_api
@@ -190,7 +191,7 @@ class TestAddresses:
         headers = [] if forwarded is None else [(b"x-forwarded-for", forwarded.encode())]
         head = {"method": "GET", "path": "/", "headers": headers, "client": (peer, 1) if peer else None}
 
-        assert Addresses(trusted).of(Incoming(head, None)) == found
+        assert Addresses(trusted).of(incoming(head, None)) == found
 
     def test_of_ipv6_the_network_is_counted(self):
         assert counted("2001:db8::1") == counted("2001:db8::ffff:2") != counted("2001:db8:0:1::1")

@@ -410,7 +410,7 @@ class TestAReader:
         self, served: Served, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """F41: a socket that nobody empties holds nothing of ours."""
-        monkeypatch.setattr("holdfast.api.app._LAST_WORDS", 0.01)
+        monkeypatch.setattr("holdfast.api.pump.LAST_WORDS", 0.01)
         _, reader = unattached(ADMINISTRATOR, Wanted())
         reader._begun = True
         reader.take(Entry(1, Instant(1), Body(c=[change()])), 0, {}, 0)

@@ -244,7 +244,7 @@ async def test_the_secret_is_in_no_table_and_no_log(served, admin, console, capl
 
 
 def _request(token):
-    from holdfast.api.http import Incoming
+    from holdfast.api.asgi import incoming
 
     head = {"type": "http", "method": "GET", "path": "/", "headers": [(b"authorization", f"Bearer {token}".encode())]}
-    return Incoming(head, None)
+    return incoming(head, None)

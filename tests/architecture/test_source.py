@@ -116,6 +116,7 @@ WALL_CLOCK = {
 
 MAY_LOOK_AT_THE_CLOCK = {
     "model/ids.py": "a UUIDv7 carries a time; it orders, it decides nothing",
+    "api/headers.py": "when an answer was given, as HTTP wants it to say",
     "telemetry/logs.py": "when a log line was written, for people",
     "worker/logbook.py": "the same, for the lines kept with an attempt",
     "cli/render.py": "how long ago something was, for people",

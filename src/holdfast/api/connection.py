@@ -1,29 +1,24 @@
 """One connection of a client: how long it may take, how much it may send, and what is refused before it is a request.
 
-Uvicorn's protocol, made stricter: a head arrives whole and within its time or not at all, a body within its time, an
-answer is read within its time. One request at a time: whoever sends a second before the first is answered gets one
-answer, after which the connection is closed. So nothing can be hidden behind a request that others read differently.
+A head arrives whole and within its time or not at all, a body within its time, an answer is read within its time. One
+request at a time: whoever sends a second before the first is answered gets one answer, after which the connection is
+closed. So nothing can be hidden behind a request that others read differently.
 """
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import httptools
-from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
-from uvicorn.server import ServerState
 
-from holdfast.api.heads import fault, has_bare_line_feed, is_ambiguous, written
-
-_LOG = logging.getLogger("holdfast.api")
+from holdfast.api.app import Api
+from holdfast.api.exchange import Exchange
+from holdfast.api.heads import fault, has_bare_line_feed, is_ambiguous, target, written
+from holdfast.api.http import Incoming
+from holdfast.api.patience import Deadline, Reading
 
 _LINGER = 2.0
 """Seconds that whatever a client still sends is thrown away, so that it can read the answer it got."""
-
-Bare = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 
 
 class Limits(NamedTuple):
@@ -43,6 +38,21 @@ class Limits(NamedTuple):
 DEFAULT_LIMITS = Limits()
 
 
+class Connections:
+    """All of a node."""
+
+    def __init__(self, api: Api, limits: Limits) -> None:
+        self.api = api
+        self.limits = limits
+        self.open: set[Connection] = set()
+        self.none = asyncio.Event()
+        """Set when the last one has gone; for whoever waits for that."""
+
+    def connect(self) -> "Connection":
+        """Somebody comes."""
+        return Connection(self)
+
+
 class _State(Enum):
     HEAD = 0
     BODY = 1
@@ -52,89 +62,104 @@ class _State(Enum):
     """Whatever still comes is thrown away."""
 
 
-class Connection(HttpToolsProtocol):
-    """See the module. `crowded` answers when there are too many connections."""
+class Connection(asyncio.Protocol):
+    """See the module."""
 
-    def __init__(
-        self,
-        config: Config,
-        server_state: ServerState,
-        app_state: dict[str, Any],
-        _loop: asyncio.AbstractEventLoop | None = None,
-        *,
-        limits: Limits,
-        crowded: Bare,
-    ) -> None:
-        super().__init__(config, server_state, app_state, _loop)
-        self.logger = _LOG
-        self.access_log = False
-        self.timeout_keep_alive = limits.idle  # type: ignore[assignment]  # a part of a second is fine
-        self._limits = limits
+    def __init__(self, all_of_them: Connections) -> None:
+        self._all = all_of_them
+        self._limits = all_of_them.limits
+        self._loop = asyncio.get_running_loop()
+        self._parser = httptools.HttpRequestParser(self)
+        # The first of two requests in one breath is answered, also if it says that it is the last.
+        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self.transport: asyncio.Transport
+        self.exchange: Exchange | None = None
+        """The latest request, answered or not."""
+        self.task: asyncio.Task[None] | None = None
+        """What answers it."""
+        self._address = ""
         self._state = _State.HEAD
         self._head = b""
-        self._head_size = 0
-        self._headers_done = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._stalled: asyncio.TimerHandle | None = None
+        self._heard = True
+        """Whether the time that a head may take runs."""
+        self._url = b""
+        self._headers: dict[bytes, bytes] = {}
+        self._count = 0
+        self._request: Incoming | None = None
+        """One that came to be and that nobody answers yet."""
+        self._deadline = Deadline(self._loop, self._time_is_up)
+        self._reading: Reading
+        self._paused = False
+        self._writable: asyncio.Event | None = None
         self._last = False
         self._left = False
-        self._apps: tuple[Any, Any] = (self.app, crowded)
 
     # Told by the transport
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # of a stream's socket
         """A client is there, and has its time to say something."""
-        super().connection_made(transport)
-        if len(self.connections) > 2 * self._limits.connections:
+        self.transport = transport
+        self._reading = Reading(self._loop, transport, self._limits.answer)
+        self._all.open.add(self)
+        peer = transport.get_extra_info("peername")
+        self._address = str(peer[0]) if isinstance(peer, tuple) else ""
+        if len(self._all.open) > 2 * self._limits.connections:
             transport.abort()
             return
-        self._arm(self._limits.head)
+        self._deadline.set(self._limits.head)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone."""
-        self._arm(None)
-        self._unset_keepalive_if_required()
-        if self._stalled is not None:
-            self._stalled.cancel()
-            self._stalled = None
-        super().connection_lost(exc)
+        del exc
+        self._all.open.discard(self)
+        if not self._all.open:
+            self._all.none.set()
+        self._deadline.close()
+        if self.exchange is not None:
+            self.exchange.leave()
+        self.resume_writing()
 
     def data_received(self, data: bytes) -> None:
         """Some bytes. The parser gets a head only when it is whole and was looked at."""
-        if self._state is _State.DEAF or self.transport.is_closing():
+        state = self._state
+        if state is _State.DEAF or self.transport.is_closing():
             return
-        if self._state is _State.WHOLE:
+        if state is _State.WHOLE:
             self._hear_no_more()
             return
-        if self._state is _State.HEAD:
-            self._unset_keepalive_if_required()
+        if state is _State.HEAD:
             whole = self._whole_head(data)
             if whole is None:
                 return
             data = whole
+            self._deadline.lift()
         try:
-            self.parser.feed_data(data)
+            self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:  # to what it asks for there is no way: answered as if it had not asked
             self._hear_no_more()
         except httptools.HttpParserError:
             self._refuse(400, "malformed_request", "this is no HTTP/1.1 request that means one thing only")
-        if self._state is _State.BODY:
-            if self._timer is None:
-                self._arm(self._limits.body)
-        else:
-            self._arm(None)
+            return
+        if self._state is _State.WHOLE:
+            self._deadline.lift()
+        elif self._state is _State.BODY and state is _State.HEAD:
+            self._deadline.set(self._limits.body)
+        if self._request is not None and self.exchange is not None:
+            request, self._request = self._request, None
+            crowded = len(self._all.open) > self._limits.connections and request.path != "/healthz"
+            self.task = self._loop.create_task(self.exchange.run(request, self._all.api, crowded=crowded))
 
     def pause_writing(self) -> None:
         """The client does not read what it is sent."""
-        super().pause_writing()
-        self._watch_reading()
+        self._paused = True
+        self._reading.watch()
 
     def resume_writing(self) -> None:
-        """It does again."""
-        super().resume_writing()
-        if self._stalled is not None:
-            self._stalled.cancel()
-            self._stalled = None
+        """It does again, or is gone."""
+        self._paused = False
+        if self._writable is not None:
+            self._writable.set()
+        self._reading.stop()
 
     # Told by the parser
 
@@ -143,68 +168,87 @@ class Connection(HttpToolsProtocol):
         if self._state is not _State.HEAD:
             self._hear_no_more()
             return
-        self._head_size = 0
-        self._headers_done = False
-        super().on_message_begin()
+        self._url = b""
+        self._headers = {}
+        self._count = 0
 
     def on_url(self, url: bytes) -> None:
         """The path, or a part of it."""
         if self._state is _State.HEAD:
-            super().on_url(url)
+            self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header. What comes after the body is left out: it was not there when the request was permitted."""
-        if self._state is _State.HEAD and not self._headers_done:
-            super().on_header(name, value)
+        if self._state is _State.HEAD:
+            name = name.lower()
+            headers = self._headers
+            # Of one that stands twice, neither value is overlooked.
+            headers[name] = headers[name] + b", " + value if name in headers else value
+            self._count += 1
 
     def on_headers_complete(self) -> None:
         """The head is complete: a request, unless it could be read in two ways."""
         if self._state is not _State.HEAD:
             return
-        self._headers_done = True
         self._state = _State.BODY
-        if found := fault(self.headers, self.parser.get_http_version(), most=self._limits.headers):
+        parser, headers = self._parser, self._headers
+        version = parser.get_http_version()
+        if self._count > self._limits.headers:
+            self._refuse(431, "head_too_large", f"a request may have {self._limits.headers} headers")
+            return
+        if found := fault(headers, version):
             self._refuse(*found)
             return
-        many = len(self.connections) > self._limits.connections and self.url != b"/healthz"
-        self.app = self._apps[many]
-        super().on_headers_complete()
-        cycle = self.cycle
-        if self._last:
-            cycle.keep_alive = False
-        cycle.transport = _Door(self)  # type: ignore[assignment]
-        cycle.send = _Answer(cycle, cycle.send).send  # type: ignore[method-assign]
+        path, query = target(self._url)
+        keep = version == "1.1" and not self._last and parser.should_keep_alive()
+        expects = headers.get(b"expect", b"").lower() == b"100-continue"
+        self.exchange = exchange = Exchange(self, keep=keep, bare=version == "1.0", expects=expects)
+        method = parser.get_method().decode("ascii")
+        self._request = Incoming(method, path, query, headers, self._address, exchange)
 
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
-        if self._state is _State.BODY:
-            super().on_body(body)
+        if self._state is _State.BODY and self.exchange is not None:
+            self.exchange.feed(body)
 
     def on_message_complete(self) -> None:
         """The request is there whole."""
-        if self._state is _State.BODY:
-            self._state = _State.HEAD if self.cycle.response_complete else _State.WHOLE
-            super().on_message_complete()
+        if self._state is _State.BODY and self.exchange is not None:
+            self._state = _State.WHOLE
+            self.exchange.finish()
 
-    # Told by the cycle and the server
+    # Told by the exchange and the server
 
-    def on_response_complete(self) -> None:
+    def answered(self, *, keep: bool) -> None:
         """The answer is on its way: the connection waits for another request, or ends."""
-        if self._state is _State.DEAF and not self.transport.is_closing():
+        if not keep:
             self.leave()
-        super().on_response_complete()
-        if self._state is _State.WHOLE:
+        elif not self.transport.is_closing():
             self._state = _State.HEAD
+            self._heard = False
+            self.transport.resume_reading()
+            self._deadline.set(self._limits.idle)
 
-    def timeout_keep_alive_handler(self) -> None:
-        """Nothing was asked for a long time."""
-        self._end()
+    def read_on(self, *, go: bool) -> None:
+        """Read more of what the client sends, or wait with it."""
+        if not go:
+            self.transport.pause_reading()
+        elif not self.transport.is_closing():
+            self.transport.resume_reading()
+
+    async def drain(self) -> None:
+        """Until the client reads what it was sent."""
+        while self._paused:
+            if self._writable is None:
+                self._writable = asyncio.Event()
+            self._writable.clear()
+            await self._writable.wait()
 
     def last(self) -> None:
         """The node stops: what is under way is answered, and that is the last answer."""
         self._last = True
-        if self._unanswered:
-            self.cycle.keep_alive = False
+        if self._unanswered is not None:
+            self._unanswered.keep = False
 
     def shutdown(self) -> None:
         """The node stops now; a request whose head is arriving is still waited for."""
@@ -223,16 +267,15 @@ class Connection(HttpToolsProtocol):
         self._state = _State.DEAF
         if not self.transport.is_closing():
             self.transport.write_eof()
-            self.flow.resume_reading()
-        self._arm(_LINGER)
+            self.transport.resume_reading()
+        self._deadline.set(_LINGER)
 
     # Our own
 
     @property
-    def _unanswered(self) -> bool:
-        """Whether there is a request that has not got all of its answer."""
-        cycle: RequestResponseCycle | None = self.cycle
-        return cycle is not None and not cycle.response_complete
+    def _unanswered(self) -> Exchange | None:
+        """The request that has not got all of its answer, if there is one."""
+        return None if self.exchange is None or self.exchange.done else self.exchange
 
     def _whole_head(self, data: bytes) -> bytes | None:
         """What to hand to the parser: nothing until the head is complete, and nothing if it is none."""
@@ -247,9 +290,10 @@ class Connection(HttpToolsProtocol):
             if has_bare_line_feed(data):
                 self._refuse(400, "malformed_request", "lines of a request end with CR and LF")
                 return None
+            if not self._heard:  # empty lines are no beginning, but the time runs
+                self._heard = True
+                self._deadline.set(self._limits.head)
             self._head = data
-            if self._timer is None:
-                self._arm(self._limits.head)
             return None
         if is_ambiguous(data, end):
             self._refuse(400, "malformed_request", "a header is folded, or a line does not end with CR and LF")
@@ -260,81 +304,33 @@ class Connection(HttpToolsProtocol):
     def _hear_no_more(self) -> None:
         """Whatever comes after the request in hand is none of ours: it gets its answer, and that is the last."""
         self._state = _State.DEAF
-        if self._unanswered:
-            self.cycle.keep_alive = False
+        if self._unanswered is not None:
+            self._unanswered.keep = False
+            self._deadline.lift()
         else:
             self.leave()
 
     def _refuse(self, status: int, code: str, detail: str) -> None:
         """Answer, as far as there was no answer yet, and end."""
-        if self._unanswered:
-            if self.cycle.response_started:
+        if (unanswered := self._unanswered) is not None:
+            if unanswered.started:
                 self.transport.abort()
                 return
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
+            unanswered.leave()
+        self._request = None
         self._state = _State.DEAF
         self._head = b""
         if not self.transport.is_closing():
             self.transport.write(written(status, code, detail))
             self.leave()
 
-    def _arm(self, seconds: float | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if seconds is not None:
-            self._timer = self.loop.call_later(seconds, self._too_slow)
-
-    def _too_slow(self) -> None:
-        self._timer = None
-        if self._state is _State.DEAF or (not self._head and not self._unanswered):
+    def _time_is_up(self) -> None:
+        if self._state is _State.DEAF or (not self._head and self._unanswered is None):
             self._end()
         else:
             self._refuse(408, "too_slow", "the request did not arrive in time: send it again")
 
     def _end(self) -> None:
         """Close; whoever does not even read what was sent is cut."""
-        self._watch_reading()
+        self._reading.watch()
         self.transport.close()
-
-    def _watch_reading(self) -> None:
-        """Look from time to time whether the client reads; however slow, it may go on while it does."""
-        if self._stalled is None and (left := self.transport.get_write_buffer_size()):
-            self._stalled = self.loop.call_later(self._limits.answer, self._look, left)
-
-    def _look(self, before: int) -> None:
-        self._stalled = None
-        if self.transport.get_write_buffer_size() >= before:
-            self.transport.abort()
-        else:
-            self._watch_reading()
-
-
-class _Door:
-    """The transport as a cycle sees it: it closes gently."""
-
-    __slots__ = ("_connection", "is_closing", "write")
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self.write = connection.transport.write
-        self.is_closing = connection.transport.is_closing
-
-    def close(self) -> None:
-        self._connection.leave()
-
-
-class _Answer:
-    """Says `connection: close` when an answer begins before the body was there: the rest will not be read."""
-
-    __slots__ = ("_cycle", "_send")
-
-    def __init__(self, cycle: RequestResponseCycle, send: Callable[[Any], Awaitable[None]]) -> None:
-        self._cycle = cycle
-        self._send = send
-
-    async def send(self, message: Any) -> None:
-        if self._cycle.more_body:
-            self._cycle.keep_alive = False
-        await self._send(message)

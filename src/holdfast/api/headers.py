@@ -3,7 +3,11 @@
 import itertools
 import re
 import secrets
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from email.utils import formatdate
+from functools import lru_cache
+from http import HTTPStatus
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -46,30 +50,65 @@ def request_id(given: bytes | None) -> bytes:
     return given if given is not None and _TOKEN.fullmatch(given) else new_request_id()
 
 
+def headers_of(media_type: str, own: Mapping[str, str]) -> Headers:
+    """Those of any answer with a body of this type, and `own` beside them."""
+    headers = [(b"content-type", media_type.encode("ascii")), *SECURITY_HEADERS]
+    headers += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in own.items()]
+    if "cache-control" not in own:
+        headers.append(NO_STORE)
+    return headers
+
+
+STATUS_LINES = {each.value: b"HTTP/1.1 %d %b\r\n" % (each.value, each.phrase.encode()) for each in HTTPStatus}
+
+_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+
+
+def lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Headers as they go over the wire; never more of them than there are here."""
+    for name, value in headers:
+        if _CONTROL.search(name) or _CONTROL.search(value):
+            raise ValueError(f"the header {name!r} has a control character in it")
+    return b"".join([b"%b: %b\r\n" % each for each in headers])
+
+
+@lru_cache(64)
+def usual_lines(media_type: str) -> bytes:
+    """The lines of an answer that has no headers of its own: of nearly every one."""
+    return lines(headers_of(media_type, {}))
+
+
+def date_line() -> bytes:
+    """When an answer was given, to the second."""
+    return _date_line(int(time.time()))
+
+
+@lru_cache(2)
+def _date_line(second: int) -> bytes:
+    return b"date: %b\r\n" % formatdate(second, usegmt=True).encode()
+
+
 class Cors:
     """Which other origins' pages may call. None by default; never with cookies, of which there are none anyway."""
 
     def __init__(self, origins: Sequence[str]) -> None:
         self._origins = frozenset(origin.encode("ascii") for origin in origins)
 
-    def headers(self, origin: bytes | None) -> Headers:
-        """What an answer tells a browser about who may read it."""
+    def headers(self, method: str, origin: bytes | None) -> Headers:
+        """What an answer tells a browser about who may read it, and who asks before calling what it may call."""
         if not self._origins:
             return []
         if origin is None or origin not in self._origins:
             return [(b"vary", b"Origin")]
-        return [
+        told = [
             (b"vary", b"Origin"),
             (b"access-control-allow-origin", origin),
             (b"access-control-expose-headers", TOLD_HEADERS),
         ]
-
-    def preflight(self, origin: bytes | None) -> Headers:
-        """What a browser is told that asks before it calls."""
-        if origin is None or origin not in self._origins:
-            return []
-        return [
-            (b"access-control-allow-methods", METHODS),
-            (b"access-control-allow-headers", ASKED_HEADERS),
-            (b"access-control-max-age", b"600"),
-        ]
+        if method == "OPTIONS":
+            told += [
+                (b"access-control-allow-methods", METHODS),
+                (b"access-control-allow-headers", ASKED_HEADERS),
+                (b"access-control-max-age", b"600"),
+            ]
+        return told

@@ -1,23 +1,33 @@
 """The head of a request: whether it means one thing only, and what is said to one that does not."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
+from functools import lru_cache
 
+import httptools
 import msgspec
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from holdfast.api.headers import REQUEST_ID, USUAL_HEADERS, new_request_id
+from holdfast.api.headers import REQUEST_ID, STATUS_LINES, USUAL_HEADERS, lines, new_request_id
 from holdfast.wire.problems import MEDIA_TYPE, TITLES, Problem
-
-_AMBIGUOUS = re.compile(rb"\r\n[ \t]|\r(?!\n)|(?<!\r)\n|\x00")
-"""A folded line, a line that ends by half, a NUL: what servers read differently."""
 
 _BARE_LF = re.compile(rb"(?<!\r)\n")
 
 
 def is_ambiguous(data: bytes, end: int) -> bool:
-    """Whether others may read the head differently that ends at `end`."""
-    return _AMBIGUOUS.search(data, 0, end + 4) is not None or data.find(b"  ", 0, data.index(b"\r\n")) >= 0
+    """Whether others may read the head differently that ends at `end`.
+
+    A folded line, a line that ends by half, a NUL, two spaces where one stands: what servers read differently.
+    """
+    head = data[: end + 4]
+    ends = head.count(b"\r\n")
+    return (
+        head.count(b"\r") != ends
+        or head.count(b"\n") != ends
+        or b"\r\n " in head
+        or b"\r\n\t" in head
+        or b"\0" in head
+        or head.find(b"  ", 0, head.index(b"\r\n")) >= 0
+    )
 
 
 def has_bare_line_feed(data: bytes) -> bool:
@@ -25,26 +35,30 @@ def has_bare_line_feed(data: bytes) -> bool:
     return _BARE_LF.search(data) is not None
 
 
-def fault(headers: Sequence[tuple[bytes, bytes]], version: str, *, most: int) -> tuple[int, str, str] | None:
-    """What keeps a head from meaning one thing only: status, code and detail of the answer."""
-    hosts = lengths = 0
-    coding: list[bytes] = []
-    for name, value in headers:
-        if name == b"host":
-            hosts += 1
-        elif name == b"content-length":
-            lengths += 1
-        elif name == b"transfer-encoding":
-            coding.append(value.lower())
-    if len(headers) > most:
-        return 431, "head_too_large", f"a request may have {most} headers"
+def fault(headers: Mapping[bytes, bytes], version: str) -> tuple[int, str, str] | None:
+    """What keeps a head from meaning one thing only: status, code and detail of the answer.
+
+    A header that stood twice has both its values here, with a comma between them.
+    """
+    host, length, coding = headers.get(b"host"), headers.get(b"content-length"), headers.get(b"transfer-encoding")
     if version not in ("1.1", "1.0"):
         return 400, "malformed_request", "send HTTP/1.1"
-    if hosts > 1 or (not hosts and version == "1.1"):
+    if version == "1.1" if host is None else b"," in host:
         return 400, "malformed_request", "send one Host header"
-    if lengths > 1 or (coding and (lengths or version == "1.0" or coding != [b"chunked"])):
+    if coding is None:
+        unclear = length is not None and b"," in length
+    else:
+        unclear = length is not None or version == "1.0" or coding.lower() != b"chunked"
+    if unclear:
         return 400, "malformed_request", "say once how long the body is: Content-Length, or chunked"
     return None
+
+
+@lru_cache(256)
+def target(url: bytes) -> tuple[str, bytes]:
+    """The path, as it was written, and the query of what a request asks for; raises what the parser raises."""
+    parsed = httptools.parse_url(url)
+    return parsed.path.decode("ascii"), parsed.query or b""
 
 
 def written(status: int, code: str, detail: str) -> bytes:
@@ -57,4 +71,4 @@ def written(status: int, code: str, detail: str) -> bytes:
         (REQUEST_ID, new_request_id()),
         (b"connection", b"close"),
     ]
-    return b"".join([STATUS_LINE[status], *(b"%b: %b\r\n" % each for each in headers), b"\r\n", body])
+    return b"".join([STATUS_LINES[status], lines(headers), b"\r\n", body])

@@ -1,17 +1,14 @@
-"""Requests and answers, on bare ASGI: what every route needs and nothing more."""
+"""Requests and answers, as routes see them: the same on a socket of ours and below another application."""
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+import time
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, NamedTuple, Protocol
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl
 
 from holdfast.api.headers import request_id
 from holdfast.wire.problems import HttpError
-
-ASGIScope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 LARGEST_QUERY = 8_192
 _JSON_TYPE = re.compile(rb"\s*application/json\s*(;\s*charset\s*=\s*\"?utf-8\"?\s*)?", re.IGNORECASE)
@@ -46,24 +43,37 @@ class Stream(NamedTuple):
     """Done when it must end soon: a client that does not even read the end is left."""
 
 
+class Source(Protocol):
+    """Whoever sends a request: where the rest of it comes from."""
+
+    async def more(self) -> bytes:
+        """The next part of the body; empty at its end. Raises `ClientGone`."""
+
+    async def gone(self) -> None:
+        """Until there is nobody to answer any more."""
+
+
 class Incoming:
     """A request as it arrived: its head at once, its body when asked for."""
 
-    __slots__ = ("_receive", "headers", "id", "method", "path", "route", "scope")
+    __slots__ = ("_source", "address", "began", "headers", "id", "method", "path", "query_string", "route", "whole")
 
-    def __init__(self, scope: ASGIScope, receive: Receive) -> None:
-        self.scope = scope
-        self.method: str = scope["method"]
-        # Still escaped, so that a name with a slash in it stays one segment. Mounted below another application, the
-        # path that counts is what follows after it.
-        raw: str = (scope.get("raw_path") or quote(scope["path"]).encode()).decode("latin-1")
-        self.path: str = raw.removeprefix(scope.get("root_path", "")) or "/"
-        self._receive = receive
-        self.headers: dict[bytes, bytes] = {}
-        for name, value in scope["headers"]:
-            # A header that stands twice is two values: joined, as lists are written, so that neither is overlooked.
-            self.headers[name] = self.headers[name] + b", " + value if name in self.headers else value
-        self.id: bytes = request_id(self.headers.get(b"x-request-id"))
+    def __init__(  # noqa: PLR0917 - the parts of a head, in its order
+        self, method: str, path: str, query_string: bytes, headers: dict[bytes, bytes], address: str, source: Source
+    ) -> None:
+        self.began = time.perf_counter()
+        self.method = method
+        self.path = path
+        """Still escaped, so that a name with a slash in it stays one segment."""
+        self.query_string = query_string
+        self.headers = headers
+        """By names in small letters. One that stands twice is both values, joined as lists are written."""
+        self.address = address
+        """Where it came from; empty if nobody knows."""
+        self._source = source
+        self.whole: bytes | None = None
+        """The body, if it is there already."""
+        self.id: bytes = request_id(headers.get(b"x-request-id"))
         self.route: str = ""
         """The path of its route, as the table has it; empty while, or if, there is none."""
 
@@ -72,15 +82,9 @@ class Incoming:
         value = self.headers.get(name.encode("ascii"))
         return None if value is None else value.decode("latin-1")
 
-    @property
-    def address(self) -> str:
-        """Where it came from."""
-        client = self.scope.get("client")
-        return client[0] if client else ""
-
     def query(self) -> dict[str, str | list[str]]:
         """The parameters; one that stands more than once is a list."""
-        raw: bytes = self.scope.get("query_string", b"")
+        raw = self.query_string
         if not raw:
             return {}
         if len(raw) > LARGEST_QUERY:
@@ -102,40 +106,34 @@ class Incoming:
 
     async def json_body(self, most: int) -> bytes:
         """The body, refused before it is read whole when it is too large, or no JSON by its own account."""
-        kind = self.headers.get(b"content-type", b"")
+        headers = self.headers
+        kind = headers.get(b"content-type", b"")
         if kind != b"application/json" and not _JSON_TYPE.fullmatch(kind):
             if not kind and self._is_empty():
                 return b"{}"  # whether that will do is for the route's type to say
             raise HttpError(415, "not_json", "send JSON, with the header Content-Type: application/json")
-        if self.headers.get(b"content-encoding", b"identity") != b"identity":
+        if headers.get(b"content-encoding", b"identity") != b"identity":
             raise HttpError(415, "encoded_body", "compressed bodies are not taken: leave Content-Encoding out")
-        announced = self.headers.get(b"content-length", b"0")
+        if self.whole is not None:
+            if len(self.whole) > most:
+                raise _too_large(most)
+            return self.whole
+        announced = headers.get(b"content-length", b"0")
         if announced.isdigit() and int(announced[:20]) > most:
             raise _too_large(most)
-        message = await self._receive()
-        if not message.get("more_body"):
-            body: bytes = message.get("body", b"")
+        body = bytearray()
+        while part := await self._source.more():
+            body += part
             if len(body) > most:
                 raise _too_large(most)
-            return body
-        parts = bytearray()
-        while True:
-            if message["type"] == "http.disconnect":
-                raise ClientGone
-            parts += message.get("body", b"")
-            if len(parts) > most:
-                raise _too_large(most)
-            if not message.get("more_body"):
-                return bytes(parts)
-            message = await self._receive()
+        return bytes(body)
 
     def _is_empty(self) -> bool:
         return self.headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in self.headers
 
     async def disconnected(self) -> None:
         """Until the client is gone."""
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
+        await self._source.gone()
 
 
 class ClientGone(Exception):

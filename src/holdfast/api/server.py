@@ -4,14 +4,10 @@ import asyncio
 import contextlib
 import resource
 import socket
-from collections.abc import Callable, Generator
-from functools import partial
-from typing import Any
-
-import uvicorn
+from collections.abc import Callable
 
 from holdfast.api.app import Api
-from holdfast.api.connection import DEFAULT_LIMITS, Connection, Limits
+from holdfast.api.connection import DEFAULT_LIMITS, Connections, Limits
 from holdfast.errors import Misconfigured
 
 GRACE = 10
@@ -20,47 +16,9 @@ GRACE = 10
 LAST_ANSWERS = 1.0
 """Seconds, at a stop, in which connections that are kept open get one more answer, which says that it is the last."""
 
+_BACKLOG = 2_048
 _OWN_FILES = 256
 """Files that a node needs beside its connections."""
-
-
-class _Server(uvicorn.Server):
-    """Signals are the command's: it ends several things, in order."""
-
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._ready = ready
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        """Not here."""
-        yield
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, and say so."""
-        await super().startup(sockets)
-        self._ready()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take no more connections. Those that are open learn from their last answer that it was the last.
-
-        Whoever just sends something on a connection that was idle is answered, rather than cut off.
-        """
-        for server in self.servers:
-            server.close()
-        connections = self.last_answers()
-        for _ in range(round(LAST_ANSWERS / 0.05)):
-            if not connections:
-                break
-            await asyncio.sleep(0.05)
-        await super().shutdown(sockets)
-
-    def last_answers(self) -> set[Any]:
-        """Have each connection say with its next answer that it was the last; the connections."""
-        connections: set[Any] = self.server_state.connections
-        for connection in list(connections):
-            connection.last()
-        return connections
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -92,30 +50,45 @@ async def serve(
 ) -> None:
     """Answer requests until `stop`; then end streams, finish what is under way, and return."""
     _allow_files(limits.connections + _OWN_FILES)
-    config = uvicorn.Config(
-        api,
-        http=partial(Connection, limits=limits, crowded=api.crowded),  # type: ignore[arg-type]  # makes one
-        lifespan="off",
-        access_log=False,
-        log_config=None,
-        server_header=False,
-        date_header=True,
-        ws="none",
-        timeout_graceful_shutdown=GRACE,
-        proxy_headers=False,
-        backlog=2_048,
-    )
-    server = _Server(config, ready)
-    serving = asyncio.create_task(server.serve(sockets=[listening]))
-    stopping = asyncio.create_task(stop.wait())
+    connections = Connections(api, limits)
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(connections.connect, sock=listening, backlog=_BACKLOG)
+    ready()
     try:
-        await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
+        await stop.wait()
     finally:
         api.service.stopping.set()
-        server.should_exit = True
-        server.last_answers()
-        stopping.cancel()
-        await serving
+        server.close()
+        await _end(connections)
+
+
+async def _end(connections: Connections) -> None:
+    """Connections that are open learn from their last answer that it was the last.
+
+    Whoever just sends something on a connection that was idle is answered, rather than cut off.
+    """
+    for each in connections.open:
+        each.last()
+    if await _all_gone(connections, LAST_ANSWERS):
+        return
+    for each in list(connections.open):
+        each.shutdown()
+    if await _all_gone(connections, GRACE):
+        return
+    for each in connections.open:  # each still says why
+        if each.task is not None:
+            each.task.cancel()
+    if not await _all_gone(connections, LAST_ANSWERS):
+        for each in list(connections.open):
+            each.transport.abort()
+
+
+async def _all_gone(connections: Connections, seconds: float) -> bool:
+    connections.none.clear()
+    if connections.open:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(connections.none.wait(), seconds)
+    return not connections.open
 
 
 def _allow_files(wanted: int) -> None:
