@@ -32,12 +32,13 @@ KEY_RETENTION = days(7)
 RETRY = RetryRule(base=seconds(1), cap=seconds(60), jitter=0.0)
 MAIL = Lane("mail", "acme", 0)
 
-_age = itertools.count(time.time_ns() // 1_000_000)
+_latest = itertools.accumulate(iter(lambda: time.time_ns() // 1_000_000, None), lambda last, now: max(last + 1, now))
+"""Milliseconds, each later than the one before and none long past: whoever looks for jobs trusts the time in an id."""
 
 
 def a_job(queue: str = "mail", **changes: Any) -> NewJob:
     """A job that may run at once; each is younger than those built before it."""
-    given: dict[str, Any] = {"id": new_job_id(next(_age)), "tenant": "acme", "type": "send", "payload": b"{}"}
+    given: dict[str, Any] = {"id": new_job_id(next(_latest)), "tenant": "acme", "type": "send", "payload": b"{}"}
     return NewJob(queue=queue, **(given | changes))
 
 
@@ -148,7 +149,7 @@ async def take(
 
 async def hold(store: Store, worker: WorkerId, n: int = 1, **changes: Any) -> list[Job]:
     """Insert jobs into a lane of their own and claim them for the worker, oldest first."""
-    jobs = some_jobs(n, **({"queue": f"held-{next(_age)}"} | changes))
+    jobs = some_jobs(n, **({"queue": f"held-{next(_latest)}"} | changes))
     await put(store, *jobs)
     held = await take(store, worker, lane_of(jobs[0]))
     assert {job.id for job in held} == {job.id for job in jobs}
