@@ -18,7 +18,6 @@ from holdfast.model.ids import new_worker_id
 from holdfast.model.job import JobFilter, Page
 from holdfast.model.state import Status
 from holdfast.model.time import days, seconds
-from holdfast.store import migrate
 from holdfast.store.port import Retention
 from holdfast.store.sqlite import connection
 from holdfast.store.sqlite.book import Book
@@ -89,14 +88,6 @@ async def test_eight_processes_claim_ten_thousand_jobs_each_once(store, database
     claimed = [job_id for process in processes for job_id in await process.result()]
     assert sorted(claimed) == sorted(str(job.id) for job in jobs)
     assert await store.run(lambda tx: tx.counts(JobFilter())) == []
-
-
-async def test_ten_processes_migrate_at_once_and_one_does_it(empty_database_url):
-    act = "async def act(store):\n    return await store.migrate()\n"
-    processes = [Process(empty_database_url, act) for _ in range(10)]
-    steps = [await process.result() for process in processes]
-    assert max(steps) == [f"{step.version:04d}_{step.name}" for step in migrate.steps("sqlite")]
-    assert sum(map(bool, steps)) == 1
 
 
 async def test_a_worker_is_woken_by_another_process(store, database_url):

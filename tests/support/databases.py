@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from types import TracebackType
 
+MANY = 5_000  # rows, from which on truncating a table of MySQL is quicker than deleting them
 PATIENCE = 10  # seconds to wait for locks that a test left behind
 
 
@@ -147,15 +148,21 @@ class MysqlDatabase(Database):
             await self._run(f"DROP TABLE IF EXISTS `{table}`")
 
     async def _delete_rows(self, tables: Sequence[str]) -> None:
+        # As on PostgreSQL: a few rows are quickly deleted, very many are not.
         await self._run("BEGIN")
-        for table in tables:
-            await self._run(f"DELETE FROM `{table}`")
+        deleted = {table: await self._count(f"DELETE FROM `{table}` LIMIT {MANY}") for table in tables}
         await self._run("COMMIT")
+        for table in [table for table, rows in deleted.items() if rows == MANY]:
+            await self._run(f"TRUNCATE `{table}`")
 
     async def _run(self, statement: str) -> list[tuple[Any, ...]]:
         async with self._connection.cursor() as cursor:
             await cursor.execute(statement)
             return list(await cursor.fetchall())
+
+    async def _count(self, statement: str) -> int:
+        async with self._connection.cursor() as cursor:
+            return int(await cursor.execute(statement))
 
 
 DATABASES: dict[str, type[Database]] = {"postgres": PostgresDatabase, "mysql": MysqlDatabase}
