@@ -154,6 +154,8 @@ async def sink(
             _note("cancelled", ctx, key)
             if not ignore_cancel:
                 raise
+    if held and action:
+        _note("acts", ctx, key)
     _do_at_once(ctx, action, amount)
     _note("end", ctx, key)
     return "x" * int(amount) if action == "result" else key
@@ -178,6 +180,8 @@ def sink_thread(
         if ctx.cancelled and not ignore_cancel:
             _note("cancelled", ctx, key)
             ctx.raise_if_cancelled()
+    if held and action:
+        _note("acts", ctx, key)
     _do_at_once(ctx, action, amount)
     _note("end", ctx, key)
     return key
@@ -201,6 +205,8 @@ def sink_process(
     until = time.monotonic() + sleep
     while not _rested(until, key, held=held):
         time.sleep(0.02 if held else max(0.0, until - time.monotonic()))
+    if held and action:
+        _note("acts", ctx, key)
     _do_at_once(ctx, action, amount)
     _note("end", ctx, key)
     return key
