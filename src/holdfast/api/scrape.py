@@ -6,11 +6,15 @@ from collections.abc import Callable
 
 from holdfast.engine import totals
 from holdfast.engine.engine import Engine
+from holdfast.model.breaker import Breaker, BreakerState
 from holdfast.model.time import Instant, in_seconds
 from holdfast.model.worker import WorkerRow
 from holdfast.policy.rollup import Counted
 from holdfast.store.port import Tx
 from holdfast.telemetry.metrics import OTHERS, Installation, Standing, Totals
+
+MOST_BREAKERS = 10_000
+"""How many destinations in trouble are counted."""
 
 FRESH = 1.0
 """Seconds an answer is given again without asking."""
@@ -36,7 +40,7 @@ class Scrapes:
 
     async def _ask(self) -> Installation:
         census = await self._engine.analytics.census()
-        now, happened, workers = await self._engine.store.read(_read)
+        now, happened, workers, breakers = await self._engine.store.read(_read)
         together: dict[tuple[str, str, str], tuple[int, Instant | None]] = {}
         for each in census.standings:
             place = each.queue, each.type, each.status.value
@@ -63,8 +67,9 @@ class Scrapes:
             ],
             sum(worker.expires_at > now for worker in workers),
             sum(worker.expires_at <= now for worker in workers),
+            {state.value: sum(each.state is state for each in breakers) for state in BreakerState},
         )
 
 
-async def _read(tx: Tx) -> tuple[Instant, Counted, list[WorkerRow]]:
-    return await tx.now(), await totals.read(tx), await tx.workers()
+async def _read(tx: Tx) -> tuple[Instant, Counted, list[WorkerRow], list[Breaker]]:
+    return await tx.now(), await totals.read(tx), await tx.workers(), await tx.troubled_breakers(MOST_BREAKERS)

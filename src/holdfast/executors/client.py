@@ -178,7 +178,7 @@ def _told(error: BaseException) -> str:
             inner = error.__cause__
             return f"TLS failed ({getattr(inner, 'verify_message', '') or getattr(inner, 'reason', '') or inner})"
         case aiohttp.ClientConnectorError():
-            return f"it cannot be reached ({error.os_error.strerror or error.os_error})"
+            return f"it cannot be reached ({error.os_error.strerror or str(error.os_error) or 'it hung up'})"
         case ssl.SSLError():
             return f"TLS failed ({error.reason})"
         case aiohttp.ServerDisconnectedError():

@@ -50,6 +50,8 @@ RUN = Known("holdfast_job_run_seconds", "histogram", "How long attempts that end
 WORKERS = Known("holdfast_workers", "gauge", "Workers that are registered", ())
 WORKERS_LATE = Known("holdfast_workers_expired", "gauge", "Workers whose lease ran out, until they are struck", ())
 
+BREAKERS = Known("holdfast_breakers", "gauge", "Destinations of webhooks that gave trouble lately", ("state",))
+
 REQUESTS = Known(
     "holdfast_node_http_requests_total", "counter", "Requests that this node answered", ("method", "route", "status")
 )
@@ -68,7 +70,7 @@ LOOPS = Known(
 INFO = Known("holdfast_node_info", "gauge", "Always 1; the version that this node runs", ("version",))
 
 KNOWN = (
-    JOBS, DEPTH, OLDEST, SUBMITTED, STARTED, FAILED, FINISHED, WAIT, RUN, WORKERS, WORKERS_LATE,
+    JOBS, DEPTH, OLDEST, SUBMITTED, STARTED, FAILED, FINISHED, WAIT, RUN, WORKERS, WORKERS_LATE, BREAKERS,
     REQUESTS, LATENCY, STREAMS, POOL, POOL_MOST, REAPED, LOOPS, INFO,
 )  # fmt: skip
 """All but those of the process itself, `holdfast_node_process_…`, which Prometheus' own library names."""
@@ -176,6 +178,8 @@ class Installation(NamedTuple):
     totals: Sequence[Totals]
     workers: int
     expired: int
+    breakers: Mapping[str, int] = {}
+    """By state."""
 
     def collect(self) -> Iterator[Metric]:
         """As metrics."""
@@ -185,6 +189,10 @@ class Installation(NamedTuple):
         yield from self._happened(queues, types)
         for known, value in ((WORKERS, self.workers), (WORKERS_LATE, self.expired)):
             yield _single(known, value)
+        breakers = _gauge(BREAKERS)
+        for state, count in self.breakers.items():
+            breakers.add_metric([state], count)
+        yield breakers
 
     def _standing(self, queues: set[str], types: set[str]) -> Iterator[Metric]:
         jobs: Counter[tuple[str, str, str]] = Counter()

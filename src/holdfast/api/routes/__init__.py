@@ -1,6 +1,18 @@
 """The routes, by what they are about. `ALL` is the whole table."""
 
-from holdfast.api.routes import access, analytics, dashboard, dead, events, health, jobs, leases, queues
+from holdfast.api.routes import (
+    access,
+    analytics,
+    dashboard,
+    dead,
+    deliveries,
+    demo,
+    events,
+    health,
+    jobs,
+    leases,
+    queues,
+)
 from holdfast.api.table import Route
 
 ALL: tuple[Route, ...] = (
@@ -11,6 +23,8 @@ ALL: tuple[Route, ...] = (
     *queues.ROUTES,
     *analytics.ROUTES,
     *access.ROUTES,
+    *deliveries.ROUTES,
+    *demo.ROUTES,
     *dashboard.ROUTES,
     *health.ROUTES,
 )

@@ -1,0 +1,67 @@
+"""Webhooks: breakers of their destinations, and the secrets they are signed with."""
+
+from holdfast.api.http import Answer, Stream
+from holdfast.api.table import Call, Route
+from holdfast.errors import NotFound
+from holdfast.model.access import Scope
+from holdfast.policy.access import is_tenant, seen_tenant
+from holdfast.wire import deliveries as wire
+from holdfast.wire.deliveries import BreakerPage, BreakerQuery, RotateQuery, WebhookSecretMade, WebhookSecretOut
+
+
+async def list_breakers(call: Call[None, BreakerQuery]) -> Answer | Stream:
+    """Destinations that gave trouble lately, by tenant and name."""
+    asked = call.query
+    tenant = seen_tenant(call.caller, asked.tenant)
+    after = wire.read_breaker_cursor(asked.cursor)
+    found = await call.service.engine.deliveries.breakers(tenant, after, asked.limit)
+    following = wire.breaker_cursor(found[-1]) if len(found) == asked.limit else None
+    return Answer(BreakerPage([wire.breaker_out(each) for each in found], following))
+
+
+async def rotate_webhook_secret(call: Call[None, RotateQuery]) -> Answer | Stream:
+    """Make a secret, shown this once; the one before it signs beside it for a while."""
+    tenant = _tenant(call)
+    secret, keys = await call.service.engine.deliveries.rotate_secret(tenant, wire.overlap_of(call.query))
+    return Answer(wire.secret_made(tenant, keys, secret), 201)
+
+
+async def show_webhook_secret(call: Call[None, None]) -> Answer | Stream:
+    """Since when there is a secret."""
+    tenant = _tenant(call)
+    return Answer(wire.secret_out(tenant, await call.service.engine.deliveries.secret(tenant)))
+
+
+async def drop_webhook_secret(call: Call[None, None]) -> Answer | Stream:
+    """Sign no more."""
+    tenant = _tenant(call)
+    if not await call.service.engine.deliveries.drop_secret(tenant):
+        raise NotFound(f"tenant {tenant!r} has no secret for webhooks")
+    return Answer(None, 204)
+
+
+def _tenant(call: Call[None, RotateQuery] | Call[None, None]) -> str:
+    name = call.path["name"]
+    if not is_tenant(name):
+        raise NotFound(f"there is no tenant {name[:40]!r}")
+    return name
+
+
+ROUTES = (
+    Route(
+        "GET", "/v1/breakers", Scope.READ, list_breakers, "Destinations of webhooks that gave trouble lately",
+        {200: BreakerPage}, query=BreakerQuery, tag="webhooks",
+    ),
+    Route(
+        "POST", "/v1/tenants/{name}/webhook-secret", Scope.ADMIN, rotate_webhook_secret,
+        "Make a secret that webhooks are signed with", {201: WebhookSecretMade}, query=RotateQuery, tag="webhooks",
+    ),
+    Route(
+        "GET", "/v1/tenants/{name}/webhook-secret", Scope.ADMIN, show_webhook_secret,
+        "Since when webhooks are signed", {200: WebhookSecretOut}, tag="webhooks",
+    ),
+    Route(
+        "DELETE", "/v1/tenants/{name}/webhook-secret", Scope.ADMIN, drop_webhook_secret, "Sign webhooks no more",
+        {204: None}, tag="webhooks",
+    ),
+)  # fmt: skip
