@@ -6,7 +6,7 @@ from holdfast.model.time import seconds
 from tests.support.eventually import eventually
 from tests.support.submitters import TENANT, Accepted, over, submitters
 
-RATE, WINDOW = 120, seconds(2)
+RATE, WINDOW = 60, seconds(1)
 
 
 async def test_no_window_is_over_the_limit_whoever_submits_and_whoever_dies(store, database_url, tmp_path):

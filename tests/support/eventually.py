@@ -15,8 +15,10 @@ PATIENCE = 30.0
 
 
 async def eventually(fact: Callable[[], Awaitable[T]], *, within: float = PATIENCE) -> T:
-    """Ask again and again until the answer is true; that answer."""
+    """Ask again and again until the answer is true; that answer. Who waits long asks less often."""
+    pause = 0.005
     async with asyncio.timeout(within):
         while not (answer := await fact()):
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(pause)
+            pause = min(0.05, 1.25 * pause)
     return answer
