@@ -23,10 +23,31 @@ def written() -> str:
     """The whole file."""
     described = describe(ALL, "")
     parts = [HEAD]
-    for name, schema in sorted(described["components"]["schemas"].items()):
-        parts.append(f"{_comment(schema)}export interface {name} {_object(schema)}\n")
+    schemas = described["components"]["schemas"]
+    taken = _taken(described)
+    for name, schema in sorted(schemas.items()):
+        parts.append(f"{_comment(schema)}export interface {name} {_object(schema, whole=name not in taken)}\n")
     parts.append(_operations(described))
     return "\n".join(parts)
+
+
+def _taken(described: dict[str, Any]) -> set[str]:
+    """Schemas in which a field may be missing: those of requests, and of problems. Answers have all their fields."""
+    rest = ["Problem"]
+    for methods in described["paths"].values():
+        for operation in methods.values():
+            rest += _named(operation.get("requestBody", {}))
+    found: set[str] = set()
+    while rest:
+        name = rest.pop()
+        if name not in found:
+            found.add(name)
+            rest += _named(described["components"]["schemas"][name])
+    return found
+
+
+def _named(schema: Any) -> list[str]:
+    return [found.rpartition("/")[2] for found in re.findall(r"#/components/schemas/\w+", json.dumps(schema))]
 
 
 def _operations(described: dict[str, Any]) -> str:
@@ -57,8 +78,11 @@ def _operations(described: dict[str, Any]) -> str:
     return "\n".join([*lines, "}", ""])
 
 
-def _object(schema: dict[str, Any]) -> str:
+def _object(schema: dict[str, Any], *, whole: bool = False) -> str:
+    """`whole`: a field with a default is always there."""
     needed = set(schema.get("required", ()))
+    if whole:
+        needed |= {name for name, field in schema.get("properties", {}).items() if "default" in field}
     lines = ["{"]
     for name, field in schema.get("properties", {}).items():
         lines.append(f"{_comment(field, '  ')}  {_key(name)}{'' if name in needed else '?'}: {_type(field)};")

@@ -24,6 +24,8 @@ const NOW_AND_THEN = 15_000;
 /** Figures of a window move by themselves: the stream does not tell of them. */
 const FIGURES = 5_000;
 
+const MOST_HOPS = 5;
+
 export type JobQuery = Operations["list_jobs"]["query"];
 export type Window = "15m" | "1h" | "6h" | "24h" | "7d";
 
@@ -82,7 +84,14 @@ export const typesQuery = (query: Operations["types"]["query"]) =>
 export const jobsQuery = (query: JobQuery) =>
   queryOptions({
     queryKey: ["jobs", query],
-    queryFn: ({ signal }) => call<"list_jobs">("GET", "/v1/jobs", { query, signal }),
+    queryFn: async ({ signal }) => {
+      let page = await call<"list_jobs">("GET", "/v1/jobs", { query, signal });
+      // A page may hold none though there are more: the server looks at so many and no further.
+      for (let hop = 0; hop < MOST_HOPS && !page.items.length && page.next_cursor; hop += 1) {
+        page = await call<"list_jobs">("GET", "/v1/jobs", { query: { ...query, cursor: page.next_cursor }, signal });
+      }
+      return page;
+    },
     refetchInterval: NOW_AND_THEN,
     placeholderData: keepPreviousData,
   });
@@ -101,3 +110,29 @@ export const deadGroupsQuery = (query: Operations["list_dead"]["query"] = {}) =>
     refetchInterval: NOW_AND_THEN,
     placeholderData: keepPreviousData,
   });
+
+/** Why a job is (not) running. A node that cannot tell answers 404, which is an answer: null. */
+export const explainQuery = (id: string, enabled: boolean) =>
+  queryOptions({
+    queryKey: ["explain", id],
+    enabled,
+    queryFn: async ({ signal }): Promise<Explained | null> => {
+      try {
+        return (await call("GET" as never, "/v1/jobs/{id}/explain" as never, { path: { id }, signal })) as unknown as Explained;
+      } catch (error) {
+        if (error instanceof Problem && error.status === 404) return null;
+        throw error;
+      }
+    },
+    refetchInterval: 5_000,
+  });
+
+/** As far as the page reads it. */
+export interface Explained {
+  reasons?: { code?: string; detail?: string; text?: string; message?: string; blocking?: boolean }[];
+  summary?: string;
+  headline?: string;
+  verdict?: string;
+  estimate?: string | number | null;
+  estimated_start?: string | null;
+}

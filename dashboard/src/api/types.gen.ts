@@ -16,7 +16,7 @@ export interface About {
 
 /** The process answers. */
 export interface Alive {
-  status?: string;
+  status: string;
 }
 
 /** An attempt that did not succeed, or that logged something. */
@@ -27,8 +27,8 @@ export interface AttemptOut {
   started_at: string;
   ended_at: string;
   outcome: string;
-  error?: ErrorOut | null;
-  logs?: LogsOut | null;
+  error: ErrorOut | null;
+  logs: LogsOut | null;
 }
 
 /** The answers to a batch, in its order. */
@@ -110,7 +110,7 @@ export interface DeadFilter {
 export interface DeadPage {
   items?: JobOut[];
   groups?: GroupOut[];
-  next_cursor?: string | null;
+  next_cursor: string | null;
 }
 
 /** Strike a worker that holds nothing. */
@@ -135,7 +135,7 @@ export interface ErrorIn {
 export interface ErrorOut {
   kind: string;
   message: string;
-  fingerprint?: string;
+  fingerprint: string;
   traceback?: string;
 }
 
@@ -362,9 +362,9 @@ export interface LeasedJob {
 /** Where a job comes from. */
 export interface LineageOut {
   generation: number;
-  parent_id?: string | null;
-  schedule?: string | null;
-  workflow_id?: string | null;
+  parent_id: string | null;
+  schedule: string | null;
+  workflow_id: string | null;
 }
 
 /** What a handler wrote into the log of its job. */
@@ -383,7 +383,7 @@ export interface LogsIn {
 /** The newest lines that an attempt logged, oldest first. */
 export interface LogsOut {
   lines: LogLineOut[];
-  dropped?: number;
+  dropped: number;
 }
 
 /** The jobs that are the worker's no more: stop them, nothing they do counts. */
@@ -476,7 +476,7 @@ export interface ProgressRequest {
 export interface QueueList {
   as_of: string;
   items: QueueOut[];
-  next_cursor?: null;
+  next_cursor: null;
 }
 
 /** A queue, as far as the caller sees: the numbers are of their own jobs, the administrator's of all. */
@@ -597,14 +597,14 @@ export interface Stats {
 
 /** How many jobs stand in which state. Those that ended well or were cancelled: in the last 24 hours. */
 export interface StatusCounts {
-  blocked?: number;
-  scheduled?: number;
-  ready?: number;
-  running?: number;
-  retrying?: number;
-  succeeded?: number;
-  dead?: number;
-  cancelled?: number;
+  blocked: number;
+  scheduled: number;
+  ready: number;
+  running: number;
+  retrying: number;
+  succeeded: number;
+  dead: number;
+  cancelled: number;
 }
 
 /** What earlier attempts recorded, oldest first. */
@@ -626,7 +626,7 @@ export interface StepRecord {
   key: string;
   state: "done" | "started";
   result: Json;
-  transaction?: boolean;
+  transaction: boolean;
 }
 
 /** A step of a job that is done, or about to be done at most once. */
@@ -799,7 +799,7 @@ export interface UniqueShape {
 /** All workers that are registered, oldest first. */
 export interface WorkerList {
   items: WorkerOut[];
-  next_cursor?: null;
+  next_cursor: null;
 }
 
 /** A worker: one incarnation of a process that runs jobs. */

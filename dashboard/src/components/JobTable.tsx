@@ -14,19 +14,25 @@ const COLUMNS: Record<JobColumn, Column<JobOut>> = {
   job: {
     id: "job",
     header: "Job",
+    className: "job-cell",
     cell: (job) => (
-      <Link to="/jobs/$id" params={{ id: job.id }} className="job-link" title={job.id}>
-        <span className="cut">{job.type}</span>
-        <span className="mono soft small">{shortId(job.id)}</span>
-      </Link>
+      <>
+        <Link to="/jobs/$id" params={{ id: job.id }} className="job-link" title={job.id}>
+          <span className="cut">{job.type}</span>
+          <span className="mono soft small only-wide">{shortId(job.id)}</span>
+        </Link>
+        <div className="only-narrow small note-line">
+          <Note job={job} />
+        </div>
+      </>
     ),
   },
-  queue: { id: "queue", header: "Queue", cell: (job) => <span className="cut">{job.queue}</span> },
-  tenant: { id: "tenant", header: "Tenant", cell: (job) => <span className="cut">{job.tenant}</span> },
+  queue: { id: "queue", header: "Queue", className: "only-wide", cell: (job) => <span className="cut">{job.queue}</span> },
+  tenant: { id: "tenant", header: "Tenant", className: "only-wide", cell: (job) => <span className="cut">{job.tenant}</span> },
   attempts: {
     id: "attempts",
     header: "Tries",
-    className: "right num",
+    className: "right num only-wide",
     cell: (job) => (
       <span title={`${job.attempts} of ${job.max_attempts} attempts${job.generation ? `, replayed ${job.generation} times` : ""}`}>
         {job.attempts}
@@ -34,9 +40,9 @@ const COLUMNS: Record<JobColumn, Column<JobOut>> = {
       </span>
     ),
   },
-  when: { id: "when", header: "Submitted", cell: (job) => <Time at={job.created_at} /> },
-  took: { id: "took", header: "Ran", className: "right num", cell: (job) => <Took job={job} /> },
-  note: { id: "note", header: "What is with it", className: "stretch", cell: (job) => <Note job={job} /> },
+  when: { id: "when", header: "Submitted", className: "nowrap", cell: (job) => <Time at={job.created_at} /> },
+  took: { id: "took", header: "Ran", className: "right num only-wide", cell: (job) => <Took job={job} /> },
+  note: { id: "note", header: "Note", className: "stretch only-wide", cell: (job) => <Note job={job} /> },
 };
 
 export function JobTable({ jobs, label, columns }: { jobs: readonly JobOut[]; label: string; columns: readonly JobColumn[] }) {

@@ -1,0 +1,33 @@
+import { QueryClient } from "@tanstack/react-query";
+import { expect, it, vi } from "vitest";
+import { apply, patched } from "./live";
+import type { JobPage } from "./types.gen";
+
+const page = { items: [{ id: "a", status: "ready", attempts: 0 }, { id: "b", status: "ready", attempts: 0 }], next_cursor: null } as unknown as JobPage;
+const event = (id: string, status: string, attempts = 1) => ({ event: "job", data: JSON.stringify({ id, status, attempts, at: "2030-01-31T12:00:00Z" }) });
+
+it("writes the newest state of each job into the lists, and leaves other lists as they are", () => {
+  const queries = new QueryClient();
+  const other = { items: [], next_cursor: null } as JobPage;
+  queries.setQueryData(["jobs", 1], page);
+  queries.setQueryData(["jobs", 2], other);
+  apply(queries, [event("a", "running"), event("a", "succeeded"), event("x", "dead")], false);
+  expect(queries.getQueryData<JobPage>(["jobs", 1])?.items.map((job) => [job.id, job.status])).toEqual([["a", "succeeded"], ["b", "ready"]]);
+  expect(queries.getQueryData(["jobs", 2])).toBe(other);
+});
+
+it("asks once for each subject, however many changed", () => {
+  const queries = new QueryClient();
+  const asked = vi.spyOn(queries, "invalidateQueries");
+  apply(queries, Array.from({ length: 500 }, () => event("a", "running")), false);
+  expect(asked.mock.calls.map(([filter]) => filter?.queryKey?.[0])).toEqual(["job", "explain", "jobs", "stats", "queues", "dead"]);
+});
+
+it("asks for every job on the page when changes were only counted, and for workers when one came", () => {
+  const queries = new QueryClient();
+  const asked = vi.spyOn(queries, "invalidateQueries");
+  apply(queries, [{ event: "jobs", data: "{}" }, { event: "worker", data: "{}" }], false);
+  expect(asked.mock.calls.map(([filter]) => filter?.queryKey?.[0])).toEqual(["job", "jobs", "stats", "queues", "dead", "workers"]);
+});
+
+it("gives back the same page where nothing changed", () => expect(patched(page, new Map())).toBe(page));

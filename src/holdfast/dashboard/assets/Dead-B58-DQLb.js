@@ -1,1 +1,0 @@
-import{f as e}from"./Transition-CE9tTgQ4.js";import{r as t}from"./index-IDlXMEev.js";var n=e();function r(){return(0,n.jsx)(t,{title:`Dead`,children:`This page is being built.`})}export{r as Dead};
