@@ -581,6 +581,7 @@ export interface SnoozedIn {
   outcome: "snoozed";
   /** Seconds, or a text such as '250ms', '30s', '5m', '1h30m' or '7d'. */
   delay: number | string;
+  held?: boolean;
   id: string;
   /** Rises at each claim; only its holder knows the newest. */
   fence: number;
