@@ -80,7 +80,7 @@ async def test_one_probe_goes_out_when_its_time_has_come_whoever_asks(manual_sto
 
     permits = await asyncio.gather(*map(ask, workers))
     assert sum(permit.probe for permit in permits) == 1
-    assert [permit.wait for permit in permits if not permit.probe] == [PROBE] * 5
+    assert [permit.wait for permit in permits if not permit.probe] == [RULES.rest] * 5
 
 
 async def test_a_probe_that_fails_lengthens_the_rest_to_its_longest(manual_store: Store, clock: ManualClock) -> None:

@@ -77,12 +77,12 @@ class Deliveries:
                 return Permit()
             about = Instant(known.now + seconds(self._monotonic() - known.at))
             if seen.until is not None and about < seen.until:
-                return policy.ask(seen, now=about, probe_for=probe_for, dice=self._dice())[0]
+                return policy.ask(seen, now=about, probe_for=probe_for, rules=self._rules, dice=self._dice())[0]
             permit = Permit()
 
             def decide(breaker: Breaker, now: Instant) -> Breaker | None:
                 nonlocal permit
-                permit, change = policy.ask(breaker, now=now, probe_for=probe_for, dice=self._dice())
+                permit, change = policy.ask(breaker, now=now, probe_for=probe_for, rules=self._rules, dice=self._dice())
                 return change
 
             await self._change(tenant, destination, decide)

@@ -34,7 +34,9 @@ def destination(url: str) -> str | None:
     return f"{parts.scheme}://{f'[{host}]' if ':' in host else host.rstrip('.')}:{port}"
 
 
-def ask(breaker: Breaker | None, *, now: Instant, probe_for: Duration, dice: float) -> tuple[Permit, Breaker | None]:
+def ask(
+    breaker: Breaker | None, *, now: Instant, probe_for: Duration, rules: BreakerRules, dice: float
+) -> tuple[Permit, Breaker | None]:
     """Whether a delivery may go out now, and what changes by that. A probe is given up after `probe_for`.
 
     Those who are turned away come back spread over the time that follows, lest all come at the same instant.
@@ -43,7 +45,8 @@ def ask(breaker: Breaker | None, *, now: Instant, probe_for: Duration, dice: flo
         return Permit(), None
     due = breaker.until or now
     if now < due:
-        left = due - now
+        # A probe is back long before it is given up, as a rule: nobody waits for that longer than for the first one.
+        left = due - now if breaker.state is BreakerState.OPEN else min(due - now, rules.rest)
         return Permit(wait=Duration(left + round(dice * max(left, seconds(1)) / 2))), None
     probing = breaker._replace(state=BreakerState.HALF_OPEN, until=after(now, probe_for))
     return Permit(probe=True), probing
