@@ -119,6 +119,7 @@ MAY_LOOK_AT_THE_CLOCK = {
     "api/headers.py": "when an answer was given, as HTTP wants it to say",
     "telemetry/logs.py": "when a log line was written, for people",
     "worker/logbook.py": "the same, for the lines kept with an attempt",
+    "cli/database_checks.py": "how far this machine's clock is from the database's, to say so",
     "cli/render.py": "how long ago something was, for people",
     "cli/values.py": "what a person at a terminal means by 'two hours ago'",
     "executors/webhook.py": "the timestamp that receivers check, and what a date in Retry-After is compared with",

@@ -64,6 +64,44 @@ def sql(settings: Settings, *, everything: bool) -> None:
         print(_as_sql(step))
 
 
+@migrate.command()
+@settings_options()
+@click.option("--json", "json", is_flag=True, help="for programs")
+def indexes(settings: Settings, *, json: bool) -> None:
+    r"""Make indexes again that somebody dropped. Jobs go on meanwhile.
+
+    \b
+      holdfast migrate indexes
+    """
+    made = run(_make_indexes(settings))
+    if json:
+        print(as_json({"made": made}))
+    else:
+        print("\n".join(f"made {name}" for name in made) if made else "no index is missing")
+
+
+async def _make_indexes(settings: Settings) -> list[str]:
+    from holdfast.cli.database_checks import missing
+
+    with starting(settings):
+        store = await open_store(settings.database_url, pool_size=2)
+        try:
+            await store.check_schema()
+        finally:
+            await store.aclose()
+    made = []
+    console = await open_console(settings.database_url)
+    try:
+        for index in await missing(console):
+            if console.dialect == "postgres":  # what was begun and not finished is there, and of no use
+                await console.rows(f"DROP INDEX IF EXISTS {index.name}")
+            await console.rows(index.statement)
+            made.append(index.name)
+    finally:
+        await console.aclose()
+    return made
+
+
 def _as_sql(step: Step) -> str:
     line = "-" * 60
     return (

@@ -18,7 +18,7 @@ from holdfast.engine.claim import Claims
 from holdfast.engine.deliveries import Deliveries
 from holdfast.engine.dice import Dice, throw
 from holdfast.engine.doors import Doors
-from holdfast.engine.housekeeping import Rules, keep_house
+from holdfast.engine.housekeeping import Rules, keep_house, sweep
 from holdfast.engine.inspect import Detail, Group
 from holdfast.engine.leases import Leases
 from holdfast.engine.operate import Bulk
@@ -267,6 +267,10 @@ class Engine:
         """Reap, promote, prune and tend until `stop`."""
         rules = Rules(self.rules.retry, self.rules.retention)
         await keep_house(self.store, rules, stop=stop, emit=self._emit, dice=self._dice)
+
+    async def sweep(self) -> tuple[int, int]:
+        """Do once what housekeeping does all the time: how many jobs were put back, and how many made ready."""
+        return await sweep(self.store, Rules(self.rules.retry, self.rules.retention), dice=self._dice)
 
     async def aclose(self) -> None:
         """Finish what is under way and close the store."""

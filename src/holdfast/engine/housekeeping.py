@@ -76,6 +76,17 @@ async def keep_house(store: Store, rules: Rules, *, stop: asyncio.Event, emit: E
             group.create_task(every(name, once, stop=stop, emit=emit), name=f"holdfast {name}")
 
 
+async def sweep(store: Store, rules: Rules, *, dice: Dice = throw) -> tuple[int, int]:
+    """Reap and promote until there is nothing left to do; how many jobs were put back, and how many made ready."""
+    put_back = made_ready = 0
+    for work in (reaping.reap, reaping.adopt_orphans):
+        while done := await work(store, default=rules.retry, dice=dice):
+            put_back += done
+    while done := await promote_due(store):
+        made_ready += done
+    return put_back, made_ready
+
+
 async def promote_due(store: Store) -> int:
     """Make ready what is due, one batch; how many."""
     return await store.single(lambda tx: tx.promote(_PROMOTED_AT_ONCE))

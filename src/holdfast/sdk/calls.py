@@ -26,6 +26,7 @@ from holdfast.sdk.shapes import (
     Tenant,
     Worker,
 )
+from holdfast.wire.analytics import TypeFigures
 from holdfast.wire.types import LARGEST_BATCH
 
 T = TypeVar("T")
@@ -180,6 +181,11 @@ def stats(tenant: str | None) -> Call[Stats]:
 def analytics(asked: Mapping[str, Any]) -> Call[Summary]:
     """What happened in a window, and how long it took."""
     return Call(_get("/v1/analytics", asked), lambda r: read(r, Summary))
+
+
+def types(window: str) -> Call[list[TypeFigures]]:
+    """What happened to each type of jobs in a window."""
+    return Call(_get("/v1/analytics/types", {"window": window}), lambda r: read(r, Page[TypeFigures]).items)
 
 
 def workers() -> Call[list[Worker]]:
