@@ -28,6 +28,12 @@ BUILT_SQL = {
         "_rows": "a part of it",
     },
     "store/mysql/moves.py": {"MovesTx._visits": "joins named statements whose values `literal` has written"},
+    "store/indexes.py": {
+        "_standard": "definitions of indexes, taken from the schema's own steps",
+        "_mysql": "the same",
+    },
+    "cli/migrate.py": {"_make_indexes": "the name of one of them"},
+    "cli/database_checks.py": {"_mend": "a command to print; it is not run"},
     "store/sqlite/book.py": {"_repeat": "repeats the row of placeholders of a named statement"},
     "store/mysql/store.py": {"_migrate": "the name of a lock is a constant of this module"},
 }

@@ -151,3 +151,4 @@ def test_a_reader_that_leaves_is_no_news(tmp_path, environment):
     ) as process:
         process.stdout.close()
         assert process.stderr.read() == ""
+        assert process.wait(60) == 0

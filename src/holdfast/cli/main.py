@@ -110,14 +110,23 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(run(arguments))
 
 
+def _left() -> int:
+    """Whoever read our output has seen enough."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return OK
+
+
 def run(arguments: Sequence[str] | None = None) -> int:
     """As `main`, giving the exit code."""
     try:
         code = cli.main(arguments, prog_name="holdfast", standalone_mode=False)
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
+    except BrokenPipeError:
+        return _left()
+    except SystemExit as ended:  # click ends so, as a failure, when nobody reads any more
+        if isinstance(ended.__context__, BrokenPipeError):
+            return _left()
+        raise
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except Exception as error:  # the last line of every command

@@ -1,7 +1,7 @@
 """How answers look: tables for people, JSON for programs."""
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -24,6 +24,10 @@ COLOURS = {
     "cancelled": "bright_black",
 }
 """Of states."""
+
+_GAP = 3
+_LEAST = 12
+"""Characters between columns, and those of a text that are worth showing."""
 
 json_option = click.option("--json", "json", is_flag=True, help="for programs")
 
@@ -74,26 +78,49 @@ def listing(
         return
     if title:
         out.print(title, markup=False, style="bold")
+    from rich.measure import Measurement
+
+    # What somebody may want to copy stays whole: if even the least does not fit, the terminal wraps it.
+    needs = Measurement.get(out, out.options.update(width=1_000), drawn).maximum
+    out.width = max(out.width, needs)
     out.print(drawn)
 
 
 def fitted(items: Sequence[T], columns: Sequence[Column[T]], width: int) -> Any:
-    """The table, without the columns that there is no room for; None of nothing."""
+    """The table, texts shortened and columns left out as far as there is no room; None of nothing."""
     if not items:
         return None
     kept = list(columns)
-    rows = {column: [cell(column.shows(item)) for item in items] for column in kept}
-    while _width(kept, rows) > width and any(column.spare for column in kept):
+    values = {column.head: [column.shows(item) for item in items] for column in kept}
+    natural = {head: max(len(head), *(len(cell(each)) for each in found)) for head, found in values.items()}
+    while (widths := _widths(kept, natural, width)) is None:
         kept.remove(max(kept, key=lambda column: column.spare))
-    return grid(
-        [column.head for column in kept],
-        [[column.shows(item) for column in kept] for item in items],
-        shorten=[column.head for column in kept if column.text],
-    )
+    rows = [[_short(values[each.head][n], widths[each.head]) for each in kept] for n in range(len(items))]
+    return grid([column.head for column in kept], rows, whole=True)
 
 
-def grid(heads: Sequence[str], rows: Sequence[Sequence[object]], *, shorten: Sequence[str] = ()) -> Any:
-    """A table, to be printed or put somewhere. Columns named in `shorten` give way; with none, all may wrap."""
+def _widths(columns: Sequence[Column[T]], natural: Mapping[str, int], width: int) -> Mapping[str, int] | None:
+    """How wide each column is; None if one should be left out for the sake of the others."""
+    widths = {column.head: natural[column.head] for column in columns}
+    room = width - _GAP * (len(columns) - 1)
+    texts = [column.head for column in columns if column.text]
+    can_drop = any(column.spare for column in columns)
+    least = {head: min(natural[head], _LEAST if can_drop else len(head)) for head in texts}
+    while sum(widths.values()) > room:
+        widest = max(texts, key=lambda head: widths[head] - least[head], default=None)
+        if widest is None or widths[widest] <= least[widest]:
+            return None if can_drop else widths  # as narrow as it gets: the terminal wraps
+        widths[widest] -= 1
+    return widths
+
+
+def _short(value: object, width: int) -> object:
+    text = cell(value)
+    return value if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def grid(heads: Sequence[str], rows: Sequence[Sequence[object]], *, whole: bool = False) -> Any:
+    """A table, to be printed or put somewhere; `whole`: nothing in it is to be wrapped or shortened."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
@@ -101,14 +128,7 @@ def grid(heads: Sequence[str], rows: Sequence[Sequence[object]], *, shorten: Seq
     drawn = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for index, head in enumerate(heads):
         numeric = bool(rows) and all(_is_number(row[index]) for row in rows)
-        whole = bool(shorten)
-        drawn.add_column(
-            head,
-            justify="right" if numeric else "left",
-            no_wrap=whole,
-            overflow="ellipsis",
-            min_width=None if not whole or head in shorten else max([len(head), *(len(cell(r[index])) for r in rows)]),
-        )
+        drawn.add_column(head, justify="right" if numeric else "left", no_wrap=whole)
     for row in rows:
         drawn.add_row(*(Text(cell(value), style=COLOURS.get(str(value), "")) for value in row))
     return drawn
@@ -172,13 +192,6 @@ def local(at: datetime | None) -> str:
 def note(text: str) -> None:
     """Tell the person at the terminal, beside what the command prints."""
     print(text, file=sys.stderr, flush=True)
-
-
-def _width(columns: Sequence[Column[T]], rows: dict[Column[T], list[str]]) -> int:
-    """What it takes: those that can be shortened count with what they are still worth."""
-    needs = [max([len(column.head), *map(len, rows[column])]) for column in columns]
-    least = [min(need, 16) if column.text else need for column, need in zip(columns, needs, strict=True)]
-    return sum(least) + 3 * (len(least) - 1)
 
 
 def _is_number(value: object) -> bool:

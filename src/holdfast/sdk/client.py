@@ -41,7 +41,11 @@ class Sender:
         self._address = sending.Address(url, key)
         self.url = self._address.url
         self._http = httpx2.Client(
-            base_url=self.url, headers=self._address.headers, limits=sending.LIMITS, transport=transport
+            base_url=self.url,
+            headers=self._address.headers,
+            limits=sending.LIMITS,
+            transport=transport,
+            verify=self._address.encrypted,
         )
 
     def send(self, request: Request, *, patience: float = sending.PATIENCE) -> Response:

@@ -44,6 +44,8 @@ class Address:
             raise _no_address()
         host = f"[{at.hostname}]" if ":" in at.hostname else at.hostname
         self.url = f"{at.scheme}://{host}{port}{at.path.rstrip('/')}"
+        self.encrypted = at.scheme == "https"
+        """Where nothing is, there is no certificate to check, and what that takes need not be read."""
         bearer = unquote(at.password) if at.password else key
         if not bearer:
             raise Misconfigured("HOLDFAST_API_KEY: the node wants a key: make one with 'holdfast keys create'")
