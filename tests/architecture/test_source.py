@@ -181,6 +181,15 @@ def test_import_is_quiet_and_brings_nothing_heavy() -> None:
     assert (run.stdout, run.stderr) == ("[] 1 []\n", "")
 
 
+def test_a_worker_process_brings_no_client_that_it_may_never_need() -> None:
+    """One is started for each core, again after each crash, and for each job that runs alone."""
+    clients = ("aiohttp", "aiosmtplib", "asyncpg", "asyncmy", "redis", "uvicorn", "click")
+    program = f"import sys, holdfast.cli.child\nprint(sorted(set(sys.modules) & set({clients!r})))"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert (run.stdout, run.stderr) == ("[]\n", "")
+
+
 def test_the_pure_parts_bring_nothing_heavy() -> None:
     pure = [
         f"holdfast.{module.path[:-3].replace('/', '.')}"

@@ -4,7 +4,6 @@ from typing import Any
 
 from holdfast.config import Settings
 from holdfast.executors.demo import demo
-from holdfast.executors.email import Email, Server
 from holdfast.executors.guard import GuardRules
 from holdfast.executors.port import Shared
 from holdfast.executors.webhook import Webhook, WebhookRules
@@ -31,6 +30,8 @@ def fill(registry: Registry, settings: Settings, shared: Shared | None) -> list[
         )
         functions["webhook"] = Webhook(rules, shared).webhook
     if settings.smtp_url is not None:
+        from holdfast.executors.email import Email, Server  # noqa: PLC0415  most workers send no mail
+
         server = Server.of(
             settings.smtp_url, settings.smtp_from, timeout=settings.smtp_timeout, allowed=settings.email_allow
         )

@@ -3,15 +3,14 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
-from typing import NamedTuple
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from holdfast.executors.guard import Guard, Target
+from holdfast.executors.exchange import Answer, Blocked, NoAnswer, Request
+from holdfast.executors.guard import Guard
 
 MOST_READ = 64 * 1024
 """Bytes that are read of an answer; more than is kept, so that most connections can be used again."""
@@ -21,31 +20,6 @@ READ_FOR = 5.0
 
 _THREADS = 32
 _IDLE = 15.0
-
-
-class Request(NamedTuple):
-    """What is sent."""
-
-    method: str
-    target: Target
-    headers: Mapping[str, str]
-    body: bytes | None
-
-
-class Answer(NamedTuple):
-    """What came back."""
-
-    status: int
-    retry_after: str | None
-    beginning: bytes
-
-
-class NoAnswer(Exception):
-    """There was none; the text says why."""
-
-
-class Blocked(Exception):
-    """The request may not go there; the text says why."""
 
 
 class Client:

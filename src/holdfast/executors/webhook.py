@@ -3,13 +3,13 @@
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from holdfast.errors import Invalid, Unavailable
-from holdfast.executors.client import Answer, Blocked, Client, NoAnswer, Request
+from holdfast.executors.exchange import Answer, Blocked, NoAnswer, Request
 from holdfast.executors.guard import Guard, GuardRules
 from holdfast.executors.port import Shared
 from holdfast.model.time import Duration, in_seconds, seconds
@@ -17,6 +17,9 @@ from holdfast.policy import webhooks
 from holdfast.policy.webhooks import Verdict
 from holdfast.worker.context import Context
 from holdfast.worker.exceptions import Discard, Hold, Retry, duration
+
+if TYPE_CHECKING:
+    from holdfast.executors.client import Client
 
 AGENT = "holdfast-webhooks/1"
 STEP = "deliver"
@@ -63,11 +66,11 @@ class WebhookRules(NamedTuple):
 class Webhook:
     """Delivers webhooks for one worker."""
 
-    def __init__(self, rules: WebhookRules, shared: Shared, *, client: Client | None = None) -> None:
+    def __init__(self, rules: WebhookRules, shared: Shared, *, client: "Client | None" = None) -> None:
         self._rules = rules
         self._shared = shared
         self._guard = Guard(rules.guard)
-        self._client = client or Client(self._guard)
+        self._client = client
 
     async def webhook(
         self,
@@ -105,7 +108,7 @@ class Webhook:
         request = Request(method, target, _headers(sent, body, data, ctx, keys), data)
         at, began = datetime.now(UTC), time.monotonic()
         try:
-            answer = await self._client.send(request, timeout=within)
+            answer = await self._connected().send(request, timeout=within)
         except Blocked as error:
             raise DeliveryRefused(f"{destination} may not be reached: {error}") from None
         except NoAnswer as error:
@@ -133,7 +136,15 @@ class Webhook:
 
     async def aclose(self) -> None:
         """Close all connections."""
-        await self._client.aclose()
+        if self._client is not None:
+            await self._client.aclose()
+
+    def _connected(self) -> "Client":
+        if self._client is None:
+            from holdfast.executors.client import Client  # noqa: PLC0415  most workers deliver nothing
+
+            self._client = Client(self._guard)
+        return self._client
 
 
 def _not_delivered(what: str, answer: Answer, verdict: Verdict, took: float, ctx: Context) -> Exception:
