@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.support.nodes import ROOT
@@ -15,8 +16,9 @@ _SAID = re.compile(r"the API answers on (http://\S+:(\d+));")
 class Service:
     """A `holdfast serve`. Its address stays the same from its first start on."""
 
-    def __init__(self, database_url: str, folder: Path) -> None:
+    def __init__(self, database_url: str, folder: Path, environment: Mapping[str, str] | None = None) -> None:
         self._database_url = database_url
+        self._environment = environment or {}
         self._folder = folder
         self._process: subprocess.Popen[bytes]
         self._starts = 0
@@ -26,12 +28,13 @@ class Service:
     def start(self) -> None:
         """Start it, and wait until it answers."""
         self._starts += 1
-        log = self._folder / f"service-{self._starts}.log"
+        log = self._folder / f"service-{id(self)}-{self._starts}.log"
         variables = {
             **os.environ,
             "HOLDFAST_DATABASE_URL": self._database_url,
             "HOLDFAST_BACKOFF_BASE_MS": "1",
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
+            **self._environment,
         }
         command = [sys.executable, "-m", "holdfast", "serve", "--port", self._port]
         with log.open("wb") as output:

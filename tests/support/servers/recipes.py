@@ -305,7 +305,53 @@ class PgBouncer(Recipe):
         return server._replace(netloc=f"{login}@127.0.0.1:{port}").geturl()
 
 
-RECIPES: dict[str, type[Recipe]] = {recipe.name: recipe for recipe in (Postgres, MariaDB, Redis, PgBouncer)}
+class Nginx(Recipe):
+    """nginx, as a run has it at hand: this one only says that it is there.
+
+    Tests that put one before their own nodes start it themselves, with the settings of `deploy/`.
+    """
+
+    name = "nginx"
+    program = "nginx"
+    unpacks = ("nginx",)
+
+    def find(self) -> Program | None:
+        """Here or as it was unpacked."""
+        unpacked = UNPACKED / "usr/sbin/nginx"
+        return on_path(self.program) or (Program(unpacked, "package") if unpacked.exists() else None)
+
+    def version(self, program: Program) -> str:
+        """It has an option of its own for that."""
+        match = re.search(r"\d+\.\d+\.\d+", run([program.path, "-v"]))
+        return match.group() if match else "of unknown version"
+
+    def prepare(self, program: Program, folder: Path, port: int) -> None:
+        """Write the least that it runs with."""
+        del program
+        paths = " ".join(
+            f"{kind}_temp_path {folder}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        )
+        (folder / "nginx.conf").write_text(
+            f"pid {folder}/pid; error_log stderr warn; events {{}}\n"
+            f"http {{ access_log off; {paths} server {{ listen 127.0.0.1:{port}; return 204; }} }}\n"
+        )
+
+    def command(self, program: Program, folder: Path, port: int) -> list[str]:
+        """Run in the foreground."""
+        del port
+        return [str(program.path), "-e", "stderr", "-g", "daemon off;", "-c", str(folder / "nginx.conf")]
+
+    def ready(self, folder: Path, port: int) -> bool:
+        """It answers a request."""
+        del folder
+        return exchange(port, b"GET / HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 204")
+
+    def url(self, port: int) -> str:
+        """Where it says that it is there."""
+        return f"http://127.0.0.1:{port}"
+
+
+RECIPES: dict[str, type[Recipe]] = {recipe.name: recipe for recipe in (Postgres, MariaDB, Redis, PgBouncer, Nginx)}
 """Those that others need come before them."""
 
 
