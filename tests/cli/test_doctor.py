@@ -141,8 +141,11 @@ def test_a_server_that_may_lose_what_it_committed(doctor, mend, database_url):
     try:
         found = doctor(HOLDFAST_DATABASE_URL=database_url)["durability"]
         assert found["level"] == "wrong"
+        (warning,) = asyncio.run(database_checks.unsafe(database_url))  # which a node says when it starts
+        assert found["fix"] in warning
         mend(found["fix"], database_url)
         assert "durability" not in doctor(HOLDFAST_DATABASE_URL=database_url)
+        assert asyncio.run(database_checks.unsafe(database_url)) == []
     finally:
         sql(database_url, undo)
 

@@ -50,6 +50,20 @@ def up(tmp_path, environment):
             reading.join()
 
 
+HOLDFAST = f"""holdfast() {{ '{sys.executable}' -c '{START}' "$@"; }}\n"""
+
+
+def test_the_lines_for_the_command_line_work_as_they_stand(up, tmp_path, environment):
+    (lines,) = (text for _, text in CODE.findall(README.read_text()) if "holdfast doctor" in text)
+    ran = subprocess.run(
+        ["bash", "-euc", HOLDFAST + lines],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stdout.startswith('"hello"\n')
+    assert all(f"ok     {check}" in ran.stdout or f"ok  {check}" in ran.stdout for check in ("schema", "workers"))
+
+
 def test_the_lines_of_the_http_section_work_as_they_stand(up, tmp_path, environment):
     (lines,) = (text for _, text in CODE.findall(README.read_text()) if "hf()" in text)
     ran = subprocess.run(

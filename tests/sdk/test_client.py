@@ -408,3 +408,56 @@ def test_all_public_names_are_there_and_importing_them_is_light():
     start = f"import sys, holdfast.client; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", start], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"
+
+
+# The guide
+
+
+@pytest.mark.databases("sqlite")
+def test_the_guide_of_the_client_runs_as_it_stands(node, capsys, monkeypatch):
+    import re
+    import threading
+    from pathlib import Path
+
+    text = (Path(__file__).parents[2] / "docs" / "guide" / "client.md").read_text()
+    plain, on_a_loop = [
+        block.replace("https://jobs.example.org", node.url).replace("hf_…", node.key)
+        for block in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    ]
+    over = threading.Event()
+
+    def work():
+        while not over.wait(0.1):
+            with Client(node.url, node.key) as boss:
+                for job in boss.list(status="scheduled"):
+                    boss.retry(job.id)
+            node.settle(WORKS, queue="mail")
+            node.settle(WORKS)
+
+    working = threading.Thread(target=work)
+    working.start()
+    try:
+        exec(compile(plain, "client.md", "exec"), {})
+        assert capsys.readouterr().out == "{'sent': 1}\n"
+        names = {}
+        exec(compile(on_a_loop, "client.md", "exec"), names)
+
+        class Heard(Exception):
+            pass
+
+        def heard(*_):
+            raise Heard
+
+        names["print"] = heard  # the stream has no end
+        with Client(node.url, node.key) as boss:
+            news = threading.Thread(
+                target=lambda: [boss.submit("x", queue="mail") for _ in range(600) if not over.wait(0.1)]
+            )
+            news.start()
+            with pytest.raises(Heard):
+                asyncio.run(names["main"]())
+            over.set()
+            news.join()
+    finally:
+        over.set()
+        working.join()

@@ -40,6 +40,17 @@ async def of_database(settings: Settings, *, patience: float) -> AsyncIterator[F
         await store.aclose()
 
 
+async def unsafe(url: str) -> list[str]:
+    """What a node says when it starts on a database that may lose what it committed."""
+    if dialect_of(url) == "sqlite":
+        return []
+    console = await open_console(url)
+    try:
+        return [f"{each.text}: {each.fix}" async for each in _durability(console) if each.level == "wrong"]
+    finally:
+        await console.aclose()
+
+
 async def missing(console: Console) -> list[Index]:
     """Indexes of the schema that the database has not, or has in a state that nobody can use."""
     there = {str(row[0]) for row in await console.rows(_INDEXES[console.dialect])}
