@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -72,6 +72,13 @@ class Commands(click.Group):
         _mark_examples(command)
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; click would take it for a failure that nobody reads any more."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            return _left()
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         """Names of commands from the table; flags as they are."""
         if incomplete.startswith("-"):
@@ -123,10 +130,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         return _left()
-    except SystemExit as ended:  # click ends so, as a failure, when nobody reads any more
-        if isinstance(ended.__context__, BrokenPipeError):
-            return _left()
-        raise
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except Exception as error:  # the last line of every command
