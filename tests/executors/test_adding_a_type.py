@@ -64,6 +64,5 @@ def test_an_application_s_own_type_takes_the_place_of_one_in_the_box(engine):
     assert registry.get("webhook").function is own
 
 
-def test_a_worker_has_only_what_it_is_set_up_for():
-    registry = Registry()
-    assert box.fill(registry, Settings(), None) == []
+def test_a_worker_has_only_what_it_is_set_up_for(engine):
+    assert box.fill(Registry(), Settings(), engine.deliveries) == ["webhook"]

@@ -463,3 +463,34 @@ def test_nothing_of_an_application_is_opened_before_it_is_needed():
         return left
 
     assert app.registry.types() == ["t"]
+
+
+async def test_a_webhook_is_cleared_signed_and_told_of_through_the_node(remote, node):
+    """T15, T38: the secret stays with the node, which signs for jobs that the worker holds."""
+    at, destination = 1_700_000_000, "https://example.com:443"
+    await node.engine.deliveries.rotate_secret("acme", seconds(60))
+    await node.engine.submit(JobSpec("webhook", {"url": "https://example.com/"}, tenant="acme"))
+    _, polls = await at_work(remote, node)
+    (job,) = await polls.claim(1)
+
+    async def ask(source, job=job, body=b"{}"):
+        return await source.before_delivery(job, destination, probe_for=seconds(40), at=at, body=body)
+
+    cleared = await ask(remote)
+    assert cleared == await ask(node.engine.deliveries)
+    assert cleared.signature.startswith("v1,")
+    assert (await ask(remote, body=b"[]")).signature != cleared.signature
+    for _ in range(5):
+        await remote.after_delivery(job, destination, probe=False, error="HTTP 503")
+    (breaker,) = await node.engine.deliveries.breakers("acme")
+    assert (breaker.state, breaker.error) == ("open", "HTTP 503")
+    held = await ask(remote)
+    assert held.permit.wait > 0
+    assert held.signature == ""
+
+    strangers = msgspec.structs.replace(job, fence=job.fence + 1), msgspec.structs.replace(job, worker=new_worker_id())
+    for stranger in strangers:
+        with pytest.raises(LeaseLost):
+            await ask(remote, stranger)
+        await remote.after_delivery(stranger, destination, probe=True, error=None)
+    assert (await node.engine.deliveries.breakers("acme"))[0] == breaker

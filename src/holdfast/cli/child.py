@@ -18,13 +18,13 @@ import msgspec
 
 from holdfast.cli.loader import application, slots_of
 from holdfast.cli.running import new_loop
-from holdfast.compose import is_node, open_jobs
+from holdfast.compose import open_jobs
 from holdfast.config import load
-from holdfast.engine.deliveries import Deliveries
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, Misconfigured
 from holdfast.executors.box import fill
-from holdfast.model.breaker import Permit
+from holdfast.executors.port import Shared
+from holdfast.model.breaker import Clearance
 from holdfast.model.job import Held, Job
 from holdfast.model.step import Step
 from holdfast.model.time import Duration, in_seconds
@@ -88,7 +88,7 @@ def _drive(main: Coroutine[Any, Any, int]) -> int:
 async def _work(asked: argparse.Namespace, app: "Holdfast", channel: socket.socket, board: Board) -> int:
     settings = load()
     engine = LazyEngine(lambda: open_jobs(settings, app.url))
-    fill(app.registry, settings, engine.deliveries(app.url))
+    fill(app.registry, settings, engine)
     application = Application(app.url, app.registry, slots_of(asked.queues, app.registry))
     options = Options(
         most_ahead=settings.job_queue_size,
@@ -135,9 +135,20 @@ class LazyEngine:
         async with (await self.open()).session(held, key) as session:
             yield session
 
-    def deliveries(self, url: str) -> "LazyDeliveries | None":
-        """What workers share about deliveries; None where there is no way to it."""
-        return None if is_node(url) else LazyDeliveries(self.open)
+    async def before_delivery(
+        self, job: Job, destination: str, *, probe_for: Duration, at: int, body: bytes
+    ) -> Clearance:
+        """See `holdfast.executors.port.Shared`."""
+        shared = await self._deliveries()
+        return await shared.before_delivery(job, destination, probe_for=probe_for, at=at, body=body)
+
+    async def after_delivery(self, job: Job, destination: str, *, probe: bool, error: str | None) -> None:
+        """See `holdfast.executors.port.Shared`."""
+        await (await self._deliveries()).after_delivery(job, destination, probe=probe, error=error)
+
+    async def _deliveries(self) -> Shared:
+        engine = await self.open()
+        return engine.deliveries if isinstance(engine, Engine) else engine
 
     async def open(self) -> "Engine | Remote":
         """It, connected."""
@@ -145,35 +156,6 @@ class LazyEngine:
             if self._engine is None:
                 self._engine = await self._connect()
         return self._engine
-
-
-class LazyDeliveries:
-    """What workers share about deliveries. See `holdfast.executors.port.Shared`."""
-
-    def __init__(self, connect: Callable[[], Awaitable["Engine | Remote"]]) -> None:
-        self._connect = connect
-
-    async def ask(self, tenant: str, destination: str, *, probe_for: Duration) -> Permit:
-        """See the port."""
-        return await (await self._open()).ask(tenant, destination, probe_for=probe_for)
-
-    async def succeeded(self, tenant: str, destination: str, *, probe: bool) -> None:
-        """See the port."""
-        await (await self._open()).succeeded(tenant, destination, probe=probe)
-
-    async def failed(self, tenant: str, destination: str, error: str, *, probe: bool) -> None:
-        """See the port."""
-        await (await self._open()).failed(tenant, destination, error, probe=probe)
-
-    async def signing_keys(self, tenant: str) -> Sequence[bytes]:
-        """See the port."""
-        return await (await self._open()).signing_keys(tenant)
-
-    async def _open(self) -> Deliveries:
-        engine = await self._connect()
-        if not isinstance(engine, Engine):
-            raise Misconfigured("a worker that reaches its jobs over HTTP has no job type webhook")
-        return engine.deliveries
 
 
 class Teller:
@@ -202,7 +184,7 @@ async def _jobs(app: "Holdfast", channel: socket.socket) -> int:
     tell = Teller(channel)
     settings = load()
     engine = LazyEngine(lambda: open_jobs(settings, app.url))
-    fill(app.registry, settings, engine.deliveries(app.url))
+    fill(app.registry, settings, engine)
     runner = Runner(app.registry, engine, threads=ThreadPoolExecutor(1))
     decode = msgspec.json.Decoder(Job).decode
     while text := await reader.readline():

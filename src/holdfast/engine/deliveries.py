@@ -9,10 +9,12 @@ from typing import NamedTuple
 from holdfast.engine.dice import Dice, throw
 from holdfast.errors import HoldfastError, NotFound
 from holdfast.model.access import Quotas
-from holdfast.model.breaker import Breaker, BreakerState, Permit, SigningKeys
+from holdfast.model.breaker import Breaker, BreakerState, Clearance, Permit, SigningKeys
+from holdfast.model.job import Job
 from holdfast.model.time import Duration, Instant, days, seconds
 from holdfast.policy import breaker as policy
 from holdfast.policy.breaker import BreakerRules
+from holdfast.policy.webhooks import signature
 from holdfast.store.port import Store, Tx
 
 LOOK_EVERY = 1.0
@@ -62,6 +64,23 @@ class Deliveries:
         self._known: _Known | None = None
         self._asked = float("-inf")
         self._keys: dict[str, tuple[float, list[bytes]]] = {}
+
+    async def before_delivery(
+        self, job: Job, destination: str, *, probe_for: Duration, at: int, body: bytes
+    ) -> Clearance:
+        """Whether a delivery of this job may go out now, and its signature. See `holdfast.executors.port`."""
+        permit = await self.ask(job.tenant, destination, probe_for=probe_for)
+        if permit.wait is not None:
+            return Clearance(permit)
+        keys = await self.signing_keys(job.tenant)
+        return Clearance(permit, signature(str(job.id), at, body, keys) if keys else "")
+
+    async def after_delivery(self, job: Job, destination: str, *, probe: bool, error: str | None) -> None:
+        """What came of it."""
+        if error is None:
+            await self.succeeded(job.tenant, destination, probe=probe)
+        else:
+            await self.failed(job.tenant, destination, error, probe=probe)
 
     async def ask(self, tenant: str, destination: str, *, probe_for: Duration) -> Permit:
         """Whether a delivery may go out now: as it is, as a probe, or not.

@@ -174,6 +174,15 @@ class Leases:
             raise _taken(held)
         return await stepping.recorded(self._store, held.id)
 
+    async def job(self, held: Held, *, by: str | None) -> Job:
+        """A job that the worker holds; `LeaseLost` when it does not."""
+        if await self.lost([held], held.worker, by=by):
+            raise _taken(held)
+        found = await self._store.single(lambda tx: tx.get([held.id]))
+        if not found:
+            raise _taken(held)
+        return found[0]
+
     async def record_step(self, held: Held, step: Step, *, by: str | None) -> None:
         """Record a step; `LeaseLost` when the job is not the worker's any more."""
         await self._known(held.worker, by)

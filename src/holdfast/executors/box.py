@@ -15,20 +15,17 @@ QUEUE = "default"
 """Where a submission goes that names no queue."""
 
 
-def fill(registry: Registry, settings: Settings, shared: Shared | None) -> list[str]:
+def fill(registry: Registry, settings: Settings, shared: Shared) -> list[str]:
     """Add the types of the box that the application has not itself; which.
 
-    `email` is there where a mail server is set up, `demo` in demo mode, `webhook` where there is a way to what all
-    workers share about deliveries.
+    `webhook` is there always, `email` where a mail server is set up, `demo` in demo mode.
     """
-    functions: dict[str, Any] = {}
+    rules = WebhookRules(
+        GuardRules.of(settings.webhook_allow, settings.webhook_ports, plain_http=settings.webhook_http),
+        settings.webhook_timeout,
+    )
+    functions: dict[str, Any] = {"webhook": Webhook(rules, shared).webhook}
     queues: dict[str, str] = {}
-    if shared is not None:
-        rules = WebhookRules(
-            GuardRules.of(settings.webhook_allow, settings.webhook_ports, plain_http=settings.webhook_http),
-            settings.webhook_timeout,
-        )
-        functions["webhook"] = Webhook(rules, shared).webhook
     if settings.smtp_url is not None:
         from holdfast.executors.email import Email, Server  # noqa: PLC0415  most workers send no mail
 

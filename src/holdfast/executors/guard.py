@@ -19,30 +19,31 @@ Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
 LONGEST_URL = 4_096
+LONGEST_DESTINATION = 300
 
 _WITHIN = ip_network("2000::/3")
 """All of IPv6 that is given out to networks at all."""
 
 _DENIED: tuple[tuple[str, str], ...] = (
-    ("0.0.0.0/8", "this host"),
-    ("10.0.0.0/8", "a private network"),
-    ("100.64.0.0/10", "a carrier's own network"),
-    ("127.0.0.0/8", "this host"),
+    ("0.0.0.0/8", "on this host"),
+    ("10.0.0.0/8", "on a private network"),
+    ("100.64.0.0/10", "on a carrier's own network"),
+    ("127.0.0.0/8", "on this host"),
     ("168.63.129.16/32", "a cloud's own service"),
-    ("169.254.0.0/16", "this link, where clouds keep their metadata"),
-    ("172.16.0.0/12", "a private network"),
+    ("169.254.0.0/16", "on this link, where clouds keep their metadata"),
+    ("172.16.0.0/12", "on a private network"),
     ("192.0.0.0/24", "reserved for protocols"),
-    ("192.0.2.0/24", "for documentation"),
-    ("192.88.99.0/24", "relays of 6to4"),
-    ("192.168.0.0/16", "a private network"),
-    ("198.18.0.0/15", "for benchmarks"),
-    ("198.51.100.0/24", "for documentation"),
-    ("203.0.113.0/24", "for documentation"),
+    ("192.0.2.0/24", "reserved for documentation"),
+    ("192.88.99.0/24", "a relay of 6to4"),
+    ("192.168.0.0/16", "on a private network"),
+    ("198.18.0.0/15", "reserved for benchmarks"),
+    ("198.51.100.0/24", "reserved for documentation"),
+    ("203.0.113.0/24", "reserved for documentation"),
     ("224.0.0.0/4", "multicast"),
     ("240.0.0.0/4", "reserved"),
     ("2001::/23", "reserved for protocols, Teredo among them"),
-    ("2001:db8::/32", "for documentation"),
-    ("3fff::/20", "for documentation"),
+    ("2001:db8::/32", "reserved for documentation"),
+    ("3fff::/20", "reserved for documentation"),
 )
 _DENIED_NETWORKS = tuple((ip_network(network), why) for network, why in _DENIED)
 
@@ -114,8 +115,10 @@ class Guard:
             raise _invalid("give no user or password in it: send an Authorization header")
         name = host.rstrip(".").lower()
         trusted = name in self._rules.hosts or f"{name}:{port}" in self._rules.hosts
-        shown = f"[{name}]" if ":" in name else name
-        return Target(parsed.with_fragment(None), f"{parsed.scheme}://{shown}:{port}", trusted)
+        destination = f"{parsed.scheme}://{f'[{name}]' if ':' in name else name}:{port}"
+        if len(destination) > LONGEST_DESTINATION:
+            raise _invalid("no host has a name that long")
+        return Target(parsed.with_fragment(None), destination, trusted)
 
     def enter(self, target: Target) -> list[str]:
         """From here on, in this task, connections are for this target; gives the list of what is refused."""
@@ -142,7 +145,7 @@ class Guard:
             return None
         allowed, why = look(address, self._rules.networks)
         if why is not None:
-            return f"{address} is {why}"
+            return f"{address} is {why} (HOLDFAST_WEBHOOK_ALLOW can allow it)"
         if allowed:
             return None
         if target.url.scheme != "https" and not self._rules.plain_http:
@@ -200,7 +203,7 @@ def _denied(address: Address) -> str | None:
     if isinstance(address, IPv4Address):
         return None
     if address in _COMPATIBLE:
-        return "an address of old, or this host"
+        return "of no network any more"
     if address in _WITHIN or any(address in network for network in _LAST_32[1:]):
         return None
     return "not of the public network"

@@ -1,23 +1,22 @@
 """What executors ask of the rest: what all workers share about deliveries."""
 
-from collections.abc import Sequence
 from typing import Protocol
 
-from holdfast.model.breaker import Permit
+from holdfast.model.breaker import Clearance
+from holdfast.model.job import Job
 from holdfast.model.time import Duration
 
 
 class Shared(Protocol):
-    """Breakers of destinations, and keys of webhooks. An engine's `deliveries` fit."""
+    """Breakers of destinations, and signatures. An engine's `deliveries` fit, and so does the sdk (HTTP)."""
 
-    async def ask(self, tenant: str, destination: str, *, probe_for: Duration) -> Permit:
-        """Whether a delivery may go out now: as it is, as a probe, or not."""
+    async def before_delivery(
+        self, job: Job, destination: str, *, probe_for: Duration, at: int, body: bytes
+    ) -> Clearance:
+        """Whether a delivery may go out now, and the signature of this body at this time (seconds since 1970).
 
-    async def succeeded(self, tenant: str, destination: str, *, probe: bool) -> None:
-        """The destination answered."""
+        Raises `Unavailable` when that cannot be found out, `LeaseLost` when the job is not the caller's any more.
+        """
 
-    async def failed(self, tenant: str, destination: str, error: str, *, probe: bool) -> None:
-        """It did not, or not as it should."""
-
-    async def signing_keys(self, tenant: str) -> Sequence[bytes]:
-        """What a tenant's webhooks are signed with, the newest first; none when it has no secret."""
+    async def after_delivery(self, job: Job, destination: str, *, probe: bool, error: str | None) -> None:
+        """What came of it: the destination answered, or it did not, or not as it should, and why. Never raises."""

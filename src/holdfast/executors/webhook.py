@@ -1,7 +1,7 @@
 """The `webhook` job type: one signed HTTP request, delivered at least once."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -97,15 +97,22 @@ class Webhook:
             self._rules.timeout if timeout is None else duration(timeout, "payload/timeout"), ctx.time_left()
         )
 
-        tenant, destination = ctx.job.tenant, target.destination
-        permit = await self._shared.ask(tenant, destination, probe_for=Duration(seconds(within) + _SPARE))
-        if permit.wait is not None:
-            raise Hold(in_seconds(permit.wait))
+        destination, stamp = target.destination, int(time.time())
         try:
-            keys = await self._shared.signing_keys(tenant)
+            probe_for = Duration(seconds(within) + _SPARE)
+            permit, signature = await self._shared.before_delivery(
+                ctx.job, destination, probe_for=probe_for, at=stamp, body=data or b""
+            )
         except Unavailable:
             raise Hold(_DATABASE_AWAY) from None
-        request = Request(method, target, _headers(sent, body, data, ctx, keys), data)
+        if permit.wait is not None:
+            raise Hold(in_seconds(permit.wait))
+
+        async def tell(error: str | None) -> None:
+            await self._shared.after_delivery(ctx.job, destination, probe=permit.probe, error=error)
+
+        kind = None if data is None else "text/plain; charset=utf-8" if isinstance(body, str) else "application/json"
+        request = Request(method, target, _headers(sent, kind, ctx, at=stamp, signature=signature), data)
         at, began = datetime.now(UTC), time.monotonic()
         try:
             answer = await self._connected().send(request, timeout=within)
@@ -113,15 +120,12 @@ class Webhook:
             raise DeliveryRefused(f"{destination} may not be reached: {error}") from None
         except NoAnswer as error:
             ctx.log(f"{method} {destination}: {error}", seconds=round(time.monotonic() - began, 3))
-            await self._shared.failed(tenant, destination, str(error), probe=permit.probe)
+            await tell(str(error))
             raise DeliveryFailed(f"{destination}: {error}") from error
         took = time.monotonic() - began
         now = datetime.now(UTC)
         verdict = webhooks.judge(answer.status, answer.retry_after, expected=expected, again=again, now=now)
-        if verdict.sick:
-            await self._shared.failed(tenant, destination, f"HTTP {answer.status}", probe=permit.probe)
-        else:
-            await self._shared.succeeded(tenant, destination, probe=permit.probe)
+        await tell(f"HTTP {answer.status}" if verdict.sick else None)
         if not verdict.delivered:
             raise _not_delivered(f"{method} {destination}", answer, verdict, took, ctx)
         return Delivery(
@@ -130,7 +134,7 @@ class Webhook:
             attempt=ctx.attempt,
             sent_at=f"{at:%Y-%m-%dT%H:%M:%S.%f}Z",
             seconds=round(took, 3),
-            signed=bool(keys),
+            signed=bool(signature),
             answer=webhooks.excerpt(answer.beginning),
         )
 
@@ -148,12 +152,10 @@ class Webhook:
 
 
 def _not_delivered(what: str, answer: Answer, verdict: Verdict, took: float, ctx: Context) -> Exception:
-    ctx.log(
-        f"{what}: HTTP {answer.status}",
-        seconds=round(took, 3),
-        retry_after=None if answer.retry_after is None else answer.retry_after[:100],
-        answer=webhooks.excerpt(answer.beginning),
-    )
+    seen: dict[str, Any] = {"seconds": round(took, 3), "answer": webhooks.excerpt(answer.beginning)}
+    if answer.retry_after is not None:
+        seen["retry_after"] = answer.retry_after[:100]
+    ctx.log(f"{what}: HTTP {answer.status}", **seen)
     why = "; redirects are not followed" if 300 <= answer.status <= 399 else ""
     told = f"{what}: HTTP {answer.status}{why}"
     if not verdict.again:
@@ -161,23 +163,20 @@ def _not_delivered(what: str, answer: Answer, verdict: Verdict, took: float, ctx
     return DeliveryFailed(told, in_=None if verdict.wait is None else in_seconds(verdict.wait))
 
 
-def _headers(
-    given: Mapping[str, str], body: Any, data: bytes | None, ctx: Context, keys: Sequence[bytes]
-) -> dict[str, str]:
+def _headers(given: Mapping[str, str], kind: str | None, ctx: Context, *, at: int, signature: str) -> dict[str, str]:
     headers = {"Accept-Encoding": "identity", "User-Agent": AGENT}
-    if data is not None:
-        headers["Content-Type"] = "text/plain; charset=utf-8" if isinstance(body, str) else "application/json"
+    if kind is not None:
+        headers["Content-Type"] = kind
     for name, value in given.items():  # the caller's own take the place of ours
         headers.pop(next((each for each in headers if each.lower() == name.lower()), ""), None)
         headers[name] = value
-    message, at = str(ctx.job.id), int(time.time())
     headers |= {
         "Idempotency-Key": ctx.idempotency_key(STEP),
-        "webhook-id": message,
+        "webhook-id": str(ctx.job.id),
         "webhook-timestamp": str(at),
     }
-    if keys:
-        headers["webhook-signature"] = webhooks.signature(message, at, data or b"", keys)
+    if signature:
+        headers["webhook-signature"] = signature
     return headers
 
 

@@ -54,6 +54,14 @@ class Permit(NamedTuple):
     """It may not: come back after this time."""
 
 
+class Clearance(NamedTuple):
+    """Whether a delivery may go out, and with which signature."""
+
+    permit: Permit
+    signature: str = ""
+    """Empty when its tenant has no secret, or it may not go out."""
+
+
 class SigningKeys(NamedTuple):
     """What a tenant's webhooks are signed with: during a rotation with the key before it, too."""
 

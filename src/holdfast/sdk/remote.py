@@ -4,11 +4,12 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any
 
 from holdfast.errors import (
     Conflict,
+    HoldfastError,
     Invalid,
     InvalidBatch,
     LeaseLost,
@@ -18,6 +19,7 @@ from holdfast.errors import (
     TooMany,
     Unavailable,
 )
+from holdfast.model.breaker import Clearance
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Held, Job, JobSpec
 from holdfast.model.lane import News
@@ -25,7 +27,7 @@ from holdfast.model.outcome import Report
 from holdfast.model.step import Step
 from holdfast.model.time import Duration
 from holdfast.model.worker import WorkerInfo
-from holdfast.sdk import requests
+from holdfast.sdk import deliveries, requests
 from holdfast.sdk.aio import Sender
 from holdfast.sdk.answers import Response, check
 from holdfast.sdk.requests import Receipt, Request
@@ -148,6 +150,18 @@ class Remote:
             "with ctx.idempotency_key(), or run it with HOLDFAST_DATABASE_URL",
             pointer="/step",
         )
+
+    async def before_delivery(
+        self, job: Job, destination: str, *, probe_for: Duration, at: int, body: bytes
+    ) -> Clearance:
+        """Whether a webhook may go out now, and its signature."""
+        asked = deliveries.begin(job, destination, probe_for=probe_for, at=at, body=body)
+        return deliveries.cleared(await self.ask(asked))
+
+    async def after_delivery(self, job: Job, destination: str, *, probe: bool, error: str | None) -> None:
+        """What came of it; not told when the node is away, or the job another's."""
+        with suppress(HoldfastError):
+            check(await self.ask(deliveries.end(job, destination, probe=probe, error=error)))
 
     # What a supervisor asks for
 

@@ -1,19 +1,22 @@
 """The shapes of breakers, secrets of webhooks, and the demo, and how they relate to the model."""
 
 import binascii
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import b64decode, urlsafe_b64decode, urlsafe_b64encode
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from holdfast.errors import Invalid
-from holdfast.model.breaker import Breaker, SigningKeys
+from holdfast.model.breaker import Breaker, Clearance, Permit, SigningKeys
 from holdfast.model.time import Duration, in_seconds, rfc3339, seconds
 from holdfast.wire.codec import span
-from holdfast.wire.types import Name, Query, Seconds
+from holdfast.wire.leases import Fence, JobText, WorkerText
+from holdfast.wire.types import Name, Query, Request, Seconds
 
+LONGEST_PROBE = seconds(3_700)
 OVERLAPS = (Duration(0), seconds(30 * 86_400))
 
+Destination = Annotated[str, Meta(max_length=300, pattern=r"^https?://[!-~]{1,290}$")]
 BreakerStateName = Literal["closed", "open", "half_open"]
 
 
@@ -68,6 +71,43 @@ class WebhookSecretMade(WebhookSecretOut, frozen=True):
 
     secret: str
     """For the receivers of webhooks. Keep it: nobody can tell it a second time."""
+
+
+class DeliveryRequest(Request):
+    """A delivery that a worker is about to make for a job it holds."""
+
+    worker: WorkerText
+    id: JobText
+    fence: Fence
+    destination: Destination
+    probe_for: Seconds
+    """How long it can take at the most."""
+    at: Annotated[int, Meta(ge=0, le=10**11)]
+    """When it goes out, in seconds since 1970: what is signed."""
+    body: Annotated[str, Meta(max_length=1_000_000)] = ""
+    """What is sent, in base64."""
+
+
+class DeliveryOut(Struct, frozen=True):
+    """Whether a delivery may go out."""
+
+    wait: float | None
+    """It may not: hold the job for so many seconds."""
+    probe: bool
+    signature: str
+    """For the header `webhook-signature`; empty when the tenant has no secret."""
+
+
+class DeliveryDone(Request):
+    """What came of a delivery."""
+
+    worker: WorkerText
+    id: JobText
+    fence: Fence
+    destination: Destination
+    probe: bool = False
+    error: Annotated[str, Meta(max_length=1_000)] | None = None
+    """What was wrong with the destination; null when it answered."""
 
 
 class SeedQuery(Query):
@@ -126,6 +166,31 @@ def overlap_of(asked: RotateQuery) -> Duration:
     if not OVERLAPS[0] <= found <= OVERLAPS[1]:
         raise Invalid(f"overlap: give 0 to {in_seconds(OVERLAPS[1]):,.0f} seconds, or '30d'", pointer="/overlap")
     return found
+
+
+def probe_span(asked: DeliveryRequest) -> Duration:
+    """How long a probe may be out."""
+    return Duration(min(span(asked.probe_for, "/probe_for") or Duration(0), LONGEST_PROBE))
+
+
+def body_of(asked: DeliveryRequest) -> bytes:
+    """What is to be signed."""
+    try:
+        return b64decode(asked.body, validate=True)
+    except (ValueError, binascii.Error):
+        raise Invalid("body: give it in base64", pointer="/body") from None
+
+
+def clearance_out(clearance: Clearance) -> DeliveryOut:
+    """Whether a delivery may go out, as it is told."""
+    wait = clearance.permit.wait
+    return DeliveryOut(None if wait is None else in_seconds(wait), clearance.permit.probe, clearance.signature)
+
+
+def clearance_of(told: DeliveryOut) -> Clearance:
+    """The same, as it was told."""
+    wait = None if told.wait is None else seconds(told.wait)
+    return Clearance(Permit(probe=told.probe, wait=wait), told.signature)
 
 
 def secret_out(tenant: str, keys: SigningKeys) -> WebhookSecretOut:

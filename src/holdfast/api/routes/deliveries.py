@@ -1,12 +1,27 @@
 """Webhooks: breakers of their destinations, and the secrets they are signed with."""
 
+from typing import Any
+
 from holdfast.api.http import Answer, Stream
-from holdfast.api.table import Call, Route
+from holdfast.api.routes.jobs import TENANT
+from holdfast.api.routes.leases import tenant_of
+from holdfast.api.table import BATCH_LIMIT, Call, Route
 from holdfast.errors import NotFound
 from holdfast.model.access import Scope
+from holdfast.model.job import Held, Job
 from holdfast.policy.access import is_tenant, seen_tenant
 from holdfast.wire import deliveries as wire
-from holdfast.wire.deliveries import BreakerPage, BreakerQuery, RotateQuery, WebhookSecretMade, WebhookSecretOut
+from holdfast.wire import lease_codec
+from holdfast.wire.deliveries import (
+    BreakerPage,
+    BreakerQuery,
+    DeliveryDone,
+    DeliveryOut,
+    DeliveryRequest,
+    RotateQuery,
+    WebhookSecretMade,
+    WebhookSecretOut,
+)
 
 
 async def list_breakers(call: Call[None, BreakerQuery]) -> Answer | Stream:
@@ -40,6 +55,30 @@ async def drop_webhook_secret(call: Call[None, None]) -> Answer | Stream:
     return Answer(None, 204)
 
 
+async def begin_delivery(call: Call[DeliveryRequest, None]) -> Answer | Stream:
+    """Whether a worker's delivery may go out now, and its signature."""
+    asked = call.body
+    probe_for, body = wire.probe_span(asked), wire.body_of(asked)
+    job = await _held_job(call, asked)
+    clearance = await call.service.engine.deliveries.before_delivery(
+        job, asked.destination, probe_for=probe_for, at=asked.at, body=body
+    )
+    return Answer(wire.clearance_out(clearance))
+
+
+async def end_delivery(call: Call[DeliveryDone, None]) -> Answer | Stream:
+    """What came of it, for the breaker."""
+    asked = call.body
+    job = await _held_job(call, asked)
+    await call.service.engine.deliveries.after_delivery(job, asked.destination, probe=asked.probe, error=asked.error)
+    return Answer(None, 204)
+
+
+async def _held_job(call: Call[Any, Any], asked: DeliveryRequest | DeliveryDone) -> Job:
+    held = Held(lease_codec.job_id(asked.id), asked.fence, lease_codec.worker_id(asked.worker))
+    return await call.service.engine.leases.job(held, by=tenant_of(call))
+
+
 def _tenant(call: Call[None, RotateQuery] | Call[None, None]) -> str:
     name = call.path["name"]
     if not is_tenant(name):
@@ -63,5 +102,14 @@ ROUTES = (
     Route(
         "DELETE", "/v1/tenants/{name}/webhook-secret", Scope.ADMIN, drop_webhook_secret, "Sign webhooks no more",
         {204: None}, tag="webhooks",
+    ),
+    Route(
+        "POST", "/v1/leases/deliveries", Scope.WORKER, begin_delivery,
+        "Ask whether a webhook of a held job may go out, and for its signature", {200: DeliveryOut}, DeliveryRequest,
+        body_limit=BATCH_LIMIT, tag="workers", headers=TENANT, refusals=(409,),
+    ),
+    Route(
+        "POST", "/v1/leases/deliveries/done", Scope.WORKER, end_delivery, "Tell what came of it", {204: None},
+        DeliveryDone, tag="workers", headers=TENANT, refusals=(409,),
     ),
 )  # fmt: skip
