@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from hashlib import sha256
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,8 @@ from urllib.parse import quote, urlsplit
 from msgspec.structs import replace
 
 from holdfast.config import Settings
+from holdfast.coordination.in_database import in_database
+from holdfast.coordination.port import Coordination
 from holdfast.engine.engine import Engine, EngineRules
 from holdfast.errors import Misconfigured
 from holdfast.model.job import RetryRule
@@ -74,10 +77,47 @@ async def open_engine(settings: Settings, *, migrate: bool = False, emit: Emit =
     try:
         if migrate:
             await store.migrate()
-        return await Engine.open(store, engine_rules(settings), emit=emit)
+        coordination = await open_coordination(settings, store, emit=emit)
     except BaseException:
         await store.aclose()
         raise
+    try:
+        return await Engine.open(store, engine_rules(settings), coordination=coordination, emit=emit)
+    except BaseException:
+        await coordination.aclose()
+        await store.aclose()
+        raise
+
+
+async def open_coordination(
+    settings: Settings, store: Store, *, emit: Emit = log_event, deadline: float | None = None
+) -> Coordination:
+    """What nodes share beside the jobs: in the Redis of the settings, if one is named, or else in the database.
+
+    A Redis that does not answer is no error: it is used as soon as it does. `deadline`: how many seconds to wait for
+    its answers, for tests that are not about that.
+    """
+    twin = in_database(store)
+    if settings.redis_url is None or not settings.redis_for:
+        return twin
+    try:
+        from holdfast.coordination.bus import RedisBus
+        from holdfast.coordination.in_redis import SCRIPTS, InRedis
+        from holdfast.coordination.link import Link
+        from holdfast.coordination.wire import DEADLINE
+    except ImportError as error:
+        raise Misconfigured(
+            f"HOLDFAST_REDIS_URL: the driver of Redis is not installed ({error.name}): pip install 'holdfast[redis]'"
+        ) from error
+    await store.check_schema()
+    # Others may use the same Redis: what is of this database alone is named by what no other database has.
+    prefix = f"holdfast:{sha256((await store.installation()).encode()).hexdigest()[:16]}:"
+    link = Link(settings.redis_url, SCRIPTS, deadline=deadline or DEADLINE, emit=emit)
+    await link.start()
+    bus = RedisBus(link, prefix) if "wakeups" in settings.redis_for else None
+    if bus is not None:
+        store.join(bus)
+    return InRedis(link, prefix, settings.redis_for, twin, bus)
 
 
 async def open_jobs(settings: Settings, url: str, *, check: bool = True) -> "Engine | Remote":

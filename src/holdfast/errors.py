@@ -88,9 +88,11 @@ class TooMany(HoldfastError):
 
     code = "rate_limited"
 
-    def __init__(self, message: str, *, retry_after: float) -> None:
+    def __init__(self, message: str, *, retry_after: float, evidence: object = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+        self.evidence = evidence
+        """What it was decided by, for whoever decides again before the database is asked."""
 
 
 class BacklogFull(TooMany):

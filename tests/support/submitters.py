@@ -136,13 +136,16 @@ async def _submit(engine: Engine, number: int, until: int) -> None:
 
 
 async def _main(url: str, number: int, span: int) -> None:
-    engine = await open_engine(Settings(database_url=url, pool_size=4))
+    redis = os.environ.get("HOLDFAST_REDIS_URL")
+    engine = await open_engine(Settings(database_url=url, pool_size=4, redis_url=redis))
     try:
         until = await engine.store.single(lambda tx: tx.now()) + span
         async with asyncio.TaskGroup() as group:
             for task in range(6):
                 group.create_task(_submit(engine, number * 100 + task, until))
     finally:
+        early = engine.coordination.figures().asked.get(("limits", "hit"), 0)
+        print(json.dumps(["early", early]), flush=True)
         await engine.aclose()
 
 

@@ -21,6 +21,7 @@ from holdfast.config.values import (
     Url,
     Whole,
     Word,
+    Words,
 )
 from holdfast.model.time import Duration, days, seconds
 
@@ -43,6 +44,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     api_url: str | None = None
     api_key: str | None = None
     redis_url: str | None = None
+    redis_for: tuple[str, ...] = ("wakeups", "limits")
     host: str = "127.0.0.1"
     port: int = 8080
     admin_key: str | None = None
@@ -160,6 +162,10 @@ KNOWN: tuple[Setting, ...] = (
     Setting(
         "redis_url", "redis_url", Url(("redis", "rediss", "unix"), "redis://host:6379/0"),
         "a Redis that wakes, caches and counts; nothing is lost without it",
+    ),
+    Setting(
+        "redis_for", "redis_for", Words(("wakeups", "limits", "keys", "workers")),
+        "what that Redis is used for; the rest is asked of the database",
     ),
     Setting("host", "host", Text("an address or a host name"), "the address the API listens on"),
     Setting("port", "port", Whole(0, 65_535), "the port the API listens on; 0 takes a free one", ("PORT",)),

@@ -170,6 +170,23 @@ class Word(NamedTuple):
         return str(value)
 
 
+class Words(NamedTuple):
+    """Some of a few words."""
+
+    words: tuple[str, ...]
+
+    @property
+    def takes(self) -> str:
+        return f"any of {', '.join(self.words)}, with commas between"
+
+    def read(self, value: object) -> tuple[str, ...]:
+        given = value if isinstance(value, list) else str(value).split(",")
+        found = {str(each).strip() for each in given} - {""}
+        if not found <= set(self.words):
+            raise ValueError
+        return tuple(word for word in self.words if word in found)
+
+
 class Url(NamedTuple):
     """A URL of one of these schemes; a driver may follow after a plus sign."""
 

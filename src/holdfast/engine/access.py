@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 
 from holdfast.engine.keyring import Keyring, Monotonic
@@ -19,8 +19,15 @@ _SECRET_BYTES = 32
 class Access:
     """Who may call. Belongs to one event loop."""
 
-    def __init__(self, store: Store, *, monotonic: Monotonic = time.monotonic) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        monotonic: Monotonic = time.monotonic,
+        limits_changed: Callable[[str], None] = lambda tenant: None,  # noqa: ARG005
+    ) -> None:
         self._store = store
+        self._limits_changed = limits_changed
         self.keyring = Keyring(store, monotonic)
         """How a node finds keys, quickly."""
 
@@ -41,7 +48,9 @@ class Access:
             await tx.change_tenant(name, changes)
             return await _tenant(tx, name)
 
-        return await self._store.run(work)
+        changed = await self._store.run(work)
+        self._limits_changed(name)
+        return changed
 
     async def tenants(self, after: str = "", limit: int = 50) -> list[Tenant]:
         """Tenants by name."""

@@ -10,7 +10,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from holdfast.engine.admission import Limited
 from holdfast.engine.batcher import Batcher
+from holdfast.engine.shortcuts import Shortcuts
 from holdfast.engine.submit import Receipt, submit_all, submit_each
+from holdfast.errors import HoldfastError, TooMany
 from holdfast.model.job import NewJob
 from holdfast.model.time import Duration
 from holdfast.policy.admission import Limits
@@ -35,8 +37,9 @@ class _Door:
 class Doors:
     """Takes jobs that were checked. Belongs to one event loop."""
 
-    def __init__(self, store: Store, *, key_retention: Duration, limits: Limits) -> None:
+    def __init__(self, store: Store, shortcuts: Shortcuts, *, key_retention: Duration, limits: Limits) -> None:
         self._store = store
+        self._shortcuts = shortcuts
         self._key_retention = key_retention
         self._limits = limits
         self.limited = Limited(store, everybody=limits.exist)
@@ -46,23 +49,45 @@ class Doors:
         self._doors: dict[str, _Door] = {}
         self._slots = asyncio.Semaphore(_AT_ONCE)
 
-    async def put(self, job: NewJob) -> Receipt:
-        """Take one, together with others that wait at the same door."""
+    async def put(self, job: NewJob, *, sure: bool = False) -> Receipt:
+        """Take one, together with others that wait at the same door. `sure`: ask the database in any case."""
         if not await self.limited.among(frozenset((job.tenant,))):
-            return await self.bare.put(job)
+            if not sure and (known := await self._shortcuts.known([job])):
+                return _told(known[0])
+            receipt = await self.bare.put(job)
+            self._shortcuts.made(job, receipt)
+            return receipt
+        await self._shortcuts.turn_away(job.tenant, [job])
         async with self._at([job.tenant]) as (door,):
-            return await door.batcher.put(job)
+            try:
+                return await door.batcher.put(job)
+            except TooMany as error:
+                self._shortcuts.refused(job.tenant, error)
+                raise
 
     async def put_all(self, jobs: Sequence[NewJob]) -> list[Receipt]:
         """Take all in one transaction, or none."""
         tenants = await self.limited.among(frozenset(job.tenant for job in jobs))
         if not tenants:
-            return await submit_all(self._store, jobs, key_retention=self._key_retention)
+            known = await self._shortcuts.known(jobs)
+            if known is not None and not any(isinstance(each, HoldfastError) for each in known):
+                return [_told(each) for each in known]
+            receipts = await submit_all(self._store, jobs, key_retention=self._key_retention)
+            for job, receipt in zip(jobs, receipts, strict=True):
+                self._shortcuts.made(job, receipt)
+            return receipts
+        if len(tenants) == 1:
+            await self._shortcuts.turn_away(jobs[0].tenant, jobs)
         async with self._at(sorted(tenants)) as doors, AsyncExitStack() as stack:
             for door in doors:  # always in the same order, as in the database
                 await stack.enter_async_context(door.turn)
             async with self._slots:
-                return await submit_all(self._store, jobs, key_retention=self._key_retention, limits=self._limits)
+                try:
+                    return await submit_all(self._store, jobs, key_retention=self._key_retention, limits=self._limits)
+                except TooMany as error:
+                    if len(tenants) == 1:
+                        self._shortcuts.refused(jobs[0].tenant, error)
+                    raise
 
     async def drain(self) -> None:
         """Wait until nothing is under way."""
@@ -94,3 +119,9 @@ class Doors:
 
     async def _flush_bare(self, jobs: Sequence[NewJob]) -> Sequence[Receipt | BaseException]:
         return await submit_each(self._store, jobs, key_retention=self._key_retention)
+
+
+def _told(answer: Receipt | HoldfastError) -> Receipt:
+    if isinstance(answer, HoldfastError):
+        raise answer
+    return answer

@@ -6,6 +6,8 @@ from collections.abc import Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Self
 
+from holdfast.coordination.in_database import in_database
+from holdfast.coordination.port import Coordination
 from holdfast.engine import inspect, operate
 from holdfast.engine import queues as queueing
 from holdfast.engine import settle as settling
@@ -22,8 +24,9 @@ from holdfast.engine.housekeeping import Rules, keep_house, sweep
 from holdfast.engine.inspect import Detail, Group
 from holdfast.engine.leases import Leases
 from holdfast.engine.operate import Bulk
+from holdfast.engine.shortcuts import Shortcuts
 from holdfast.engine.submit import Receipt
-from holdfast.errors import Invalid, InvalidBatch, SchemaMismatch, Unavailable
+from holdfast.errors import Conflict, Invalid, InvalidBatch, SchemaMismatch, Unavailable
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Count, Found, Held, Job, JobFilter, JobSpec, Page, RetryRule
 from holdfast.model.outcome import Outcome, Report
@@ -58,13 +61,21 @@ class Engine:
     """All use cases on one store. Belongs to one event loop."""
 
     def __init__(
-        self, store: Store, rules: EngineRules = EngineRules(), *, dice: Dice = throw, emit: Emit = log_event
+        self,
+        store: Store,
+        rules: EngineRules = EngineRules(),
+        *,
+        coordination: Coordination | None = None,
+        dice: Dice = throw,
+        emit: Emit = log_event,
     ) -> None:
         self.store = store
         self.rules = rules
-        self.access = Access(store)
+        self.coordination = in_database(store) if coordination is None else coordination
+        """What is shared with other nodes beside the jobs."""
+        self.access = Access(store, limits_changed=self.coordination.limiter.forget)
         """Tenants and keys."""
-        self.leases = Leases(store, self.settle_many)
+        self.leases = Leases(store, self.settle_many, self.coordination.registry)
         """Workers that are somewhere else."""
         self.analytics = Analytics(store)
         """Figures: what stands where, and what happened."""
@@ -73,17 +84,26 @@ class Engine:
         self._dice = dice
         self._emit = emit
         self._skew_ms = 0
-        self.doors = Doors(store, key_retention=rules.key_retention, limits=rules.limits)
+        shortcuts = Shortcuts(
+            self.coordination, now=lambda: Instant(self._now_ms() * 1_000), key_retention=rules.key_retention
+        )
+        self.doors = Doors(store, shortcuts, key_retention=rules.key_retention, limits=rules.limits)
         """Where jobs go in."""
         self._settles: Batcher[Report, bool] = Batcher(self._flush_settles, largest=_FLUSHED_AT_ONCE)
 
     @classmethod
     async def open(
-        cls, store: Store, rules: EngineRules = EngineRules(), *, dice: Dice = throw, emit: Emit = log_event
+        cls,
+        store: Store,
+        rules: EngineRules = EngineRules(),
+        *,
+        coordination: Coordination | None = None,
+        dice: Dice = throw,
+        emit: Emit = log_event,
     ) -> Self:
         """An engine on a store whose schema is the right one; raises `SchemaMismatch` otherwise."""
         await store.check_schema()
-        engine = cls(store, rules, dice=dice, emit=emit)
+        engine = cls(store, rules, coordination=coordination, dice=dice, emit=emit)
         # Ids carry a time and sort by it: the database's, so that a node whose clock is wrong mixes nothing up.
         engine._skew_ms = await store.single(lambda tx: tx.now()) // 1_000 - time.time_ns() // 1_000_000
         await engine.doors.limited.learn()
@@ -102,7 +122,15 @@ class Engine:
         job = submitting.check_one(spec, max_attempts=self.rules.max_attempts, at_ms=self._now_ms())
         receipt = await self.doors.put(job)
         if receipt.repeated:
-            return await submitting.earlier(self.store, job, receipt), True
+            try:
+                return await submitting.earlier(self.store, job, receipt), True
+            except Conflict:
+                if self.coordination.keys.off:
+                    raise
+                # Remembered, but not there: deleted, or lost with what a database forgot that was restored.
+                receipt = await self.doors.put(job, sure=True)
+                if receipt.repeated:
+                    return await submitting.earlier(self.store, job, receipt), True
         return submitting.as_inserted(job, receipt), False
 
     async def submit_many(self, specs: Sequence[JobSpec | Invalid]) -> list[Receipt]:
@@ -138,14 +166,21 @@ class Engine:
     async def register(self, worker: WorkerInfo, lease: Duration) -> None:
         """Enter a worker, with a lease from now on."""
         await self.store.single(lambda tx: tx.register(worker, lease))
+        self.coordination.registry.beat(worker.id, lease, worker)
 
     async def renew(self, worker: WorkerId, lease: Duration) -> bool:
         """Prolong a worker's lease; False when it is gone, and all it holds with it."""
-        return await self.store.single(lambda tx: tx.renew(worker, lease))
+        renewed = await self.store.single(lambda tx: tx.renew(worker, lease))
+        if renewed:
+            self.coordination.registry.beat(worker, lease)
+        return renewed
 
     async def depart(self, worker: WorkerId) -> bool:
         """Strike a worker that holds nothing any more."""
-        return await self.store.single(lambda tx: tx.depart(worker))
+        gone = await self.store.single(lambda tx: tx.depart(worker))
+        if gone:
+            self.coordination.registry.leave(worker)
+        return gone
 
     async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:
         """What a worker holds, as the database sees it."""
@@ -161,7 +196,7 @@ class Engine:
 
     async def fleet(self) -> tuple[Instant, list[WorkerRow]]:
         """The time, and who is registered."""
-        return await self.store.read(queueing.fleet)
+        return await self.coordination.registry.fleet()
 
     async def steps(self, job_id: JobId) -> list[Step]:
         """What attempts of a job recorded."""
@@ -278,6 +313,7 @@ class Engine:
         self.leases.close()
         await self.doors.drain()
         await self._settles.drain()
+        await self.coordination.aclose()
         await self.store.aclose()
 
     def _now_ms(self) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
+from holdfast.coordination.port import Registry
 from holdfast.engine import steps as stepping
 from holdfast.engine.claim import Claims
 from holdfast.errors import Invalid, LeaseLost, Rejected
@@ -85,9 +86,10 @@ class Leases:
     words: nobody learns which ids there are. Jobs are read from the database before they are settled, never believed.
     """
 
-    def __init__(self, store: Store, settle: Settle) -> None:
+    def __init__(self, store: Store, settle: Settle, registry: Registry) -> None:
         self._store = store
         self._settle = settle
+        self._registry = registry
         self._desks: dict[tuple[WorkerId, Wanted], _Desk] = {}
 
     async def register(self, worker: WorkerInfo, lease: Duration) -> None:
@@ -100,6 +102,7 @@ class Leases:
             if await self._store.single(lambda tx: tx.lease_state(worker.id)) is None:
                 raise
             raise _lost(worker.id) from error
+        self._registry.beat(worker.id, lease, worker)
 
     async def claim(
         self, worker: WorkerId, wanted: Wanted, *, wait: float, by: str | None, ends: Collection[asyncio.Future[Any]]
@@ -134,6 +137,7 @@ class Leases:
         await self._live(worker, by)
         if not await self._store.single(lambda tx: tx.renew(worker, lease)):
             raise _lost(worker)
+        self._registry.beat(worker, lease)
 
     async def lost(self, held: Collection[Held], worker: WorkerId, *, by: str | None) -> set[JobId]:
         """Those of `held` that the worker does not hold any more."""
@@ -166,7 +170,10 @@ class Leases:
     async def depart(self, worker: WorkerId, *, by: str | None) -> bool:
         """Strike a worker; False when it still holds jobs."""
         await self._known(worker, by)
-        return await self._store.single(lambda tx: tx.depart(worker))
+        gone = await self._store.single(lambda tx: tx.depart(worker))
+        if gone:
+            self._registry.leave(worker)
+        return gone
 
     async def steps(self, held: Held, *, by: str | None) -> list[Step]:
         """What earlier attempts of a job recorded that the worker holds."""

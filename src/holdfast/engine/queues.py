@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 
 from holdfast.model.queue import Queue
 from holdfast.model.time import Instant
-from holdfast.model.worker import WorkerRow
 from holdfast.store.port import Store, Tx
 
 LOOK_EVERY = 0.5
@@ -25,11 +24,6 @@ async def resume(store: Store, name: str, *, by: str) -> Queue:
 async def at_present(tx: Tx) -> tuple[Instant, list[Queue]]:
     """The time, and the queues that something was set for."""
     return await tx.now(), await tx.queues()
-
-
-async def fleet(tx: Tx) -> tuple[Instant, list[WorkerRow]]:
-    """The time, and who is registered."""
-    return await tx.now(), await tx.workers()
 
 
 async def _save(tx: Tx, queue: Queue) -> Queue:

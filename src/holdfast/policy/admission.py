@@ -12,10 +12,11 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from holdfast.errors import BacklogFull, HoldfastError, OverLimit, TooMany
+from holdfast.errors import BacklogFull, HoldfastError, OverLimit
 from holdfast.model.access import Quotas
 from holdfast.model.job import NewJob
 from holdfast.model.time import Duration, Instant, in_seconds, seconds
+from holdfast.policy.spent import Spent, shown, too_many
 
 SLICES = 60
 WINDOW = seconds(60)
@@ -179,11 +180,7 @@ def admit(ledger: Ledger, limits: Limits, asked: Sequence[Asked], now: Instant) 
         refusal: HoldfastError | None = _never(each, limits)
         if refusal is None and limits.rate is not None and spent + each.cost > limits.rate:
             wait = _wait(ledger, limits.window, now, new=spent - before, must_leave=spent + each.cost - limits.rate)
-            refusal = TooMany(
-                f"the tenant may submit a cost of {limits.rate:,} in {_shown(limits.window)}, and {spent:,} of it are "
-                f"spent: try again in {in_seconds(wait):.1f} s",
-                retry_after=in_seconds(wait),
-            )
+            refusal = too_many(limits.rate, limits.window, spent, wait, _spent(ledger, limits, spent - before, now))
         refusal = refusal or _crowded(ledger, limits, each, before=queues, now=now)
         if refusal is None:
             spent += each.cost
@@ -212,7 +209,7 @@ def _never(asked: Asked, limits: Limits) -> OverLimit | None:
     """Why it can never be accepted, however long one waits."""
     if limits.rate is not None and asked.cost > limits.rate:
         return OverLimit(
-            f"this costs {asked.cost:,}, and the tenant may submit {limits.rate:,} in {_shown(limits.window)}: "
+            f"this costs {asked.cost:,}, and the tenant may submit {limits.rate:,} in {shown(limits.window)}: "
             "it can never pass; send less at once, or have the limit raised",
             pointer="/cost" if asked.jobs == 1 else "",
         )
@@ -343,5 +340,6 @@ def _wait(ledger: Ledger, window: int, now: Instant, *, new: int, must_leave: in
     return Duration((ledger.newest - age + SLICES + 1) * _width(window) - now)
 
 
-def _shown(window: int) -> str:
-    return f"{in_seconds(Duration(window)):g} s"
+def _spent(ledger: Ledger, limits: Limits, new: int, now: Instant) -> Spent:
+    first, *rest = ledger.costs or (0,)
+    return Spent(limits.rate or 0, limits.window, ledger.newest, (first + new, *rest), now)

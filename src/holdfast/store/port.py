@@ -18,6 +18,7 @@ from holdfast.model.transition import Transition
 from holdfast.model.worker import LeaseState, WorkerInfo, WorkerRow
 from holdfast.store.breaker_port import Breakers, WebhookSecrets
 from holdfast.store.feed_port import Feed, Queues
+from holdfast.store.wakeup import Bus
 
 T = TypeVar("T")
 
@@ -320,6 +321,12 @@ class Store(Protocol):
 
     def listen(self, queues: Sequence[str] | None) -> Subscription:
         """Hear of jobs that become ready in these queues (None: in any), from now on."""
+
+    def join(self, bus: Bus) -> None:
+        """Have wake-ups told and heard by this bus too, where that is better than what the database has itself."""
+
+    async def installation(self) -> str:
+        """What tells this database from every other that is not a copy of it; the same on all nodes."""
 
     async def migrate(self) -> list[str]:
         """Bring the schema up to this version, safe on many nodes at once; the names of the steps applied."""

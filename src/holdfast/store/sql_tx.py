@@ -61,6 +61,8 @@ class SqlTx(SqlSteps, SqlFinds, SqlAccess, SqlAdmission, SqlFeed, SqlQueues, Sql
     def __init__(self) -> None:
         self.news: list[News] = []
         """What became ready by this transaction, to be told when it is committed."""
+        self.changed = False
+        """Whether jobs were taken or moved: those who follow the feed want to know."""
         self.ended_at = Instant(0)
         """When the attempts that are being settled ended, as far as is known."""
 
@@ -176,6 +178,7 @@ class SqlTx(SqlSteps, SqlFinds, SqlAccess, SqlAdmission, SqlFeed, SqlQueues, Sql
         self.ended_at = ended_at
         done = await self._apply(moves)
         if done:
+            self.changed = True
             await self.tell_moves(moves if len(done) == len(moves) else [move for move in moves if move.id in done])
         return done
 

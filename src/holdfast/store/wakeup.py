@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Protocol
 
 from holdfast.model.lane import Lane, News
 
@@ -20,6 +21,13 @@ Probe = Callable[[], Awaitable[bool]]
 """Tells whether another process may have changed something since it was last asked."""
 
 
+class Others(Protocol):
+    """Tells other processes, soon and without waiting."""
+
+    def __call__(self, news: Iterable[News], *, changed: bool) -> None:
+        """Jobs became ready, or something else changed."""
+
+
 async def always() -> bool:
     """Without any sign of change, every look may find something."""
     return True
@@ -32,6 +40,12 @@ class Hub:
         self.probe = probe
         """None while news of other processes arrive by themselves."""
         self.longest_poll = longest_poll
+        self.pushed = False
+        """Meanwhile a bus brings them: nobody needs to ask."""
+        self.names_lanes = True
+        """Whether others are to be told which jobs became ready, or only that something changed."""
+        self.others: Others | None = None
+        """Tells other processes what this one committed."""
         self._listeners: dict[str, set[LocalSubscription]] = defaultdict(set)
 
     def listen(self, queues: Sequence[str] | None) -> "LocalSubscription":
@@ -45,6 +59,14 @@ class Hub:
         """Forget a subscription."""
         for queue in subscription.queues:
             self._listeners[queue].discard(subscription)
+
+    def committed(self, news: Sequence[News], *, changed: bool) -> None:
+        """This process committed something: jobs that became ready, or other changes of jobs."""
+        if news:
+            self.publish(news)
+        if self.others is not None and (news or changed):
+            self.publish_change()
+            self.others(news if self.names_lanes else [], changed=True)
 
     def publish(self, news: Iterable[News]) -> None:
         """Jobs became ready."""
@@ -62,9 +84,20 @@ class Hub:
             for subscription in self._listeners.get(queue, ()):
                 subscription.put_unknown()
 
+    def publish_change(self) -> None:
+        """Nothing became ready, but jobs changed: whoever listens to everything looks."""
+        self._wake_everywhere()
+
     def _wake_everywhere(self) -> None:
         for subscription in self._listeners.get(EVERYWHERE, ()):
             subscription.put_unknown()
+
+
+class Bus(Protocol):
+    """Carries wake-ups between processes. What it loses costs time and nothing else."""
+
+    def join(self, hub: Hub) -> None:
+        """Hand what is heard to this hub, and send what it commits."""
 
 
 class LocalSubscription:
@@ -105,7 +138,7 @@ class LocalSubscription:
             left = until - loop.time()
             if left <= 0:
                 return None
-            probe = self._hub.probe
+            probe = None if self._hub.pushed else self._hub.probe
             pause = left if probe is None else min(left, self._step)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._event.wait(), pause)

@@ -6,7 +6,7 @@ from typing import assert_never
 
 import msgspec
 
-from holdfast.telemetry.events import Event, JobsReaped, LoopFailed
+from holdfast.telemetry.events import Event, JobsReaped, LoopFailed, RedisChanged
 
 Emit = Callable[[Event], None]
 
@@ -20,6 +20,10 @@ def log_event(event: Event) -> None:
             level, text = logging.WARNING, f"housekeeping loop {event.loop!r} failed, it goes on: {event.error}"
         case JobsReaped():
             level, text = logging.WARNING, f"took back {event.jobs} jobs from workers whose lease ran out"
+        case RedisChanged(up=True):
+            level, text = logging.INFO, "Redis answers"
+        case RedisChanged():
+            level, text = logging.WARNING, f"Redis does not answer, it is done without: {event.reason}"
         case _:
             assert_never(event)
     _LOG.log(level, text, extra={"event": type(event).__name__, **msgspec.structs.asdict(event)})

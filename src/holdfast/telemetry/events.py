@@ -17,5 +17,12 @@ class JobsReaped(Struct, frozen=True):
     jobs: int
 
 
-Event = LoopFailed | JobsReaped
+class RedisChanged(Struct, frozen=True):
+    """Redis answers (again), or does not and is done without."""
+
+    up: bool
+    reason: str
+
+
+Event = LoopFailed | JobsReaped | RedisChanged
 """Whatever can be told."""

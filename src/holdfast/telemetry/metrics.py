@@ -14,7 +14,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from holdfast.model.feed import GROWTH, Histogram
-from holdfast.telemetry.events import Event, JobsReaped, LoopFailed
+from holdfast.telemetry.events import Event, JobsReaped, LoopFailed, RedisChanged
 
 MEDIA_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
@@ -67,11 +67,17 @@ REAPED = Known(
 LOOPS = Known(
     "holdfast_node_housekeeping_failures_total", "counter", "Rounds of housekeeping that failed on this node", ("loop",)
 )
+REDIS = Known("holdfast_node_redis_up", "gauge", "Whether Redis answers; not told where none is named")
+REDIS_LOST = Known("holdfast_node_redis_lost_total", "counter", "How often this node began to do without Redis")
+REDIS_ASKED = Known(
+    "holdfast_node_redis_asked_total", "counter",
+    "What came of asking Redis: `hit` is answered without the database, `miss` and `away` are not", ("part", "answer"),
+)  # fmt: skip
 INFO = Known("holdfast_node_info", "gauge", "Always 1; the version that this node runs", ("version",))
 
 KNOWN = (
     JOBS, DEPTH, OLDEST, SUBMITTED, STARTED, FAILED, FINISHED, WAIT, RUN, WORKERS, WORKERS_LATE, BREAKERS,
-    REQUESTS, LATENCY, STREAMS, POOL, POOL_MOST, REAPED, LOOPS, INFO,
+    REQUESTS, LATENCY, STREAMS, POOL, POOL_MOST, REAPED, LOOPS, REDIS, REDIS_LOST, REDIS_ASKED, INFO,
 )  # fmt: skip
 """All but those of the process itself, `holdfast_node_process_…`, which Prometheus' own library names."""
 
@@ -126,6 +132,7 @@ class Counted:
 
     def __init__(self) -> None:
         self._reaped = 0
+        self._lost = 0
         self._failures: Counter[str] = Counter()
 
     def __call__(self, event: Event) -> None:
@@ -135,16 +142,19 @@ class Counted:
                 self._reaped += event.jobs
             case LoopFailed():
                 self._failures[event.loop] += 1
+            case RedisChanged():
+                self._lost += not event.up
             case _:
                 assert_never(event)
 
     def collect(self) -> Iterator[Metric]:
         """As metrics."""
-        reaped, failures = _counter(REAPED), _counter(LOOPS)
+        reaped, failures, lost = _counter(REAPED), _counter(LOOPS), _counter(REDIS_LOST)
         reaped.add_metric([], self._reaped)
+        lost.add_metric([], self._lost)
         for loop, count in self._failures.items():
             failures.add_metric([loop], count)
-        yield from (reaped, failures)
+        yield from (reaped, failures, lost)
 
 
 class Standing(NamedTuple):
@@ -253,6 +263,22 @@ class Node(NamedTuple):
         pool.add_metric(["busy"], self.pool_busy)
         pool.add_metric(["idle"], self.pool_idle)
         yield from (info, pool, _single(POOL_MOST, self.pool_most), _single(STREAMS, self.streams))
+
+
+class Redis(NamedTuple):
+    """What a node knows of its Redis, if it has one."""
+
+    up: bool | None
+    asked: Mapping[tuple[str, str], int]
+
+    def collect(self) -> Iterator[Metric]:
+        """As metrics."""
+        up, asked = _gauge(REDIS), _counter(REDIS_ASKED)
+        if self.up is not None:
+            up.add_metric([], self.up)
+        for labels, count in self.asked.items():
+            asked.add_metric(labels, count)
+        yield from (up, asked)
 
 
 def written(sources: Iterable[Iterable[Metric]]) -> bytes:

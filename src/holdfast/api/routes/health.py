@@ -7,7 +7,7 @@ from holdfast.api.http import Answer, Stream
 from holdfast.api.openapi import describe
 from holdfast.api.table import PUBLIC, Call, Route
 from holdfast.model.access import Scope
-from holdfast.telemetry.metrics import MEDIA_TYPE, Node, written
+from holdfast.telemetry.metrics import MEDIA_TYPE, Node, Redis, written
 
 
 class Alive(msgspec.Struct, frozen=True):
@@ -46,7 +46,8 @@ async def metrics(call: Call[None, None]) -> Answer | Stream:
     service = call.service
     pool = service.engine.store.pool()
     node = Node(service.rules.version, len(service.streams), pool.busy, pool.idle, pool.most)
-    sources = (await service.scrapes.installation(), node, service.requests, service.events)
+    redis = Redis(*service.engine.coordination.figures())
+    sources = (await service.scrapes.installation(), node, redis, service.requests, service.events)
     return Answer(written(source.collect() for source in sources), 200, {}, MEDIA_TYPE)
 
 

@@ -70,7 +70,8 @@ class MovesTx(MessageTx):
         note = self.claim_note(worker, at, [(row[0], row[3] + 1) for row in taken])
         told = self.text("tell_claim", body=feed.of_claimed([claimed_job(row, worker, at) for row in taken]))
         _, first, *_ = await self.send_last(self.text("lock_lease", worker=worker), *writes, note, told)
-        return bool(first.matched)
+        self.changed = bool(first.matched)
+        return self.changed
 
     @abstractmethod
     def claim_note(self, worker: WorkerId, at: Instant, taken: Sequence[tuple[bytes, int]]) -> str:

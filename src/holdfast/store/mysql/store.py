@@ -20,7 +20,7 @@ from holdfast.store.mysql.tx import MysqlTx
 from holdfast.store.mysql.url import read_url
 from holdfast.store.port import PoolUse, Retention, ServerInfo, Session, Subscription, Work
 from holdfast.store.statements import Statements
-from holdfast.store.wakeup import Hub, always
+from holdfast.store.wakeup import Bus, Hub, always
 
 T = TypeVar("T")
 
@@ -97,6 +97,19 @@ class MysqlStore:
         """See the port."""
         return self._hub.listen(queues)
 
+    def join(self, bus: Bus) -> None:
+        """See the port."""
+        bus.join(self._hub)
+
+    async def installation(self) -> str:
+        """See the port."""
+
+        async def born(link: Link) -> str:
+            (found,) = await link.send("SELECT CAST(applied_at AS CHAR) FROM holdfast_schema ORDER BY version LIMIT 1")
+            return str(found.rows[0][0])
+
+        return await self._on_link(born)
+
     async def migrate(self) -> list[str]:
         """See the port."""
         return await self._on_link(_migrate)
@@ -164,7 +177,7 @@ class MysqlStore:
             self._pool.release(link)
             raise
         self._pool.release(link)
-        self._hub.publish(tx.news)
+        self._hub.committed(tx.news, changed=tx.changed)
         return result
 
     @staticmethod

@@ -13,15 +13,16 @@ from holdfast.model.ids import new_worker_id
 from holdfast.model.job import Held
 from holdfast.store import migrate
 from holdfast.store.migrate import Applied
+from holdfast.store.news import Notifier
 from holdfast.store.port import PoolUse, Retention, ServerInfo, Session, Subscription, Work
 from holdfast.store.postgres import pool as pools
 from holdfast.store.postgres.errors import LOST, TRANSIENT, translate
-from holdfast.store.postgres.listen import Listener, Notifier
+from holdfast.store.postgres.listen import Listener
 from holdfast.store.postgres.session import Sessions
 from holdfast.store.postgres.tx import PostgresTx
 from holdfast.store.postgres.upkeep import Upkeep
 from holdfast.store.statements import Statements
-from holdfast.store.wakeup import Hub, always
+from holdfast.store.wakeup import Bus, Hub, always
 
 T = TypeVar("T")
 
@@ -89,6 +90,16 @@ class PostgresStore:
         if not self._pooled:  # LISTEN does not get through a transaction pooler: poll
             self._listener.start()
         return self._hub.listen(queues)
+
+    def join(self, bus: Bus) -> None:
+        """See the port. Where notifications get through they tell of ready jobs, and the bus of other changes."""
+        self._hub.names_lanes = self._pooled
+        bus.join(self._hub)
+
+    async def installation(self) -> str:
+        """See the port."""
+        born = "SELECT applied_at::text FROM holdfast_schema ORDER BY version LIMIT 1"
+        return str(await self._on_connection(lambda connection: connection.fetchval(born)))
 
     async def migrate(self) -> list[str]:
         """See the port."""
@@ -184,8 +195,8 @@ class PostgresStore:
             await self._give_back(connection, begin, broken=True)
             raise
         await self._pool.release(connection)
+        self._hub.committed(tx.news, changed=tx.changed)
         if tx.news:
-            self._hub.publish(tx.news)
             self._notifier.tell(tx.news)
         return result
 

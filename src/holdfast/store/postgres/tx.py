@@ -139,6 +139,7 @@ class PostgresTx(SqlTx):
             types=types,
             limit=limit,
         )
+        self.changed = bool(rows)
         return [job_of(row) for row in rows]
 
     async def finish(self, moves: Sequence[Transition]) -> set[JobId]:

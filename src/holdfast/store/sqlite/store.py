@@ -20,7 +20,7 @@ from holdfast.store.sqlite.session import Sessions
 from holdfast.store.sqlite.thread import ConnectionThread
 from holdfast.store.sqlite.transaction import Transaction, WriteNeeded, roll_back
 from holdfast.store.sqlite.tx import Access
-from holdfast.store.wakeup import Hub
+from holdfast.store.wakeup import Bus, Hub
 
 T = TypeVar("T")
 
@@ -35,6 +35,7 @@ class SqliteStore:
         writing, reading, watching = connections
         watching.set_busy_handler(None)  # it is used on the event loop, which must not wait
         self._file = str(file)
+        self._absolute = file.absolute()
         self._book = book
         self._writer = ConnectionThread(writing, "holdfast sqlite writer")
         self._reader = ConnectionThread(reading, "holdfast sqlite reader")
@@ -87,6 +88,15 @@ class SqliteStore:
     def listen(self, queues: Sequence[str] | None) -> Subscription:
         """See the port."""
         return self._hub.listen(queues)
+
+    def join(self, bus: Bus) -> None:
+        """See the port. The file tells of every commit, to all processes that have it: there is nothing to add."""
+
+    async def installation(self) -> str:
+        """See the port."""
+        born = "SELECT applied_at FROM holdfast_schema ORDER BY version LIMIT 1"
+        (found,) = await self._reader.call(self._translating(lambda db: db.execute(born).fetchall()))
+        return f"{found[0]} {self._absolute}"
 
     async def migrate(self) -> list[str]:
         """See the port."""

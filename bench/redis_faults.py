@@ -1,0 +1,125 @@
+"""How long submits take while Redis fails: frozen, killed, swallowed by the network, slow; and the same without Redis.
+
+    python -m tests.support.servers            # prints URLs of private servers
+    PYTHONPATH=. python bench/redis_faults.py --url postgresql://…
+
+The Redis is one of its own. Each fault begins in the middle of a stretch of submits. Told are the slowest submit and
+the 99th percentile, without Redis and with it, and how long anybody waited for Redis: what it may add is its deadline
+of 25 ms, once; the rest is the database and the machine.
+"""
+
+import argparse
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable
+from statistics import quantiles
+
+from holdfast.cli.running import new_loop
+from holdfast.compose import open_engine
+from holdfast.config import Settings
+from holdfast.coordination.in_redis import KeysInRedis
+from holdfast.engine.engine import Engine
+from holdfast.model.job import JobSpec
+from tests.support.eventually import eventually
+from tests.support.outages import Outages, outages
+from tests.support.proxy import Proxy, proxied
+
+PARTS = ("wakeups", "limits", "keys", "workers")
+Do = Callable[[], None]
+
+
+async def main(url: str, seconds: float) -> None:
+    """Print it, fault by fault."""
+    with outages("redis") as redis:
+        if isinstance(redis, str):
+            raise SystemExit(redis)
+        async with proxied(redis._server_url) as (proxy, address):  # noqa: SLF001
+            plain = await open_engine(Settings(database_url=url), migrate=True)
+            near = await open_engine(Settings(database_url=url, redis_url=address, redis_for=PARTS))
+            waits = watched(near)
+            print(f"{url.split(':', 1)[0]}: submits with keys, 8 at once, for {seconds:g} s around each fault")
+            for name, (inflict, heal) in faults(redis, proxy).items():
+                await eventually(lambda: up(near))
+                waits.clear()
+                alone = await stretch(plain, seconds, lambda: None)
+                beside = await stretch(near, seconds, inflict)
+                heal()
+                slowest = f"slowest {max(alone):.1f} → {max(beside):.1f} ms"
+                most = f"p99 {p99(alone):.1f} → {p99(beside):.1f} ms"
+                waited = f"for Redis {max(waits) * 1_000:.1f} ms at the most in {len(waits):,} questions"
+                print(f"  {name:<10} {slowest}, {most}; {waited}")
+            await plain.aclose()
+            await near.aclose()
+
+
+def watched(engine: Engine) -> list[float]:
+    """How long each question to Redis took, from now on."""
+    keys, waits = engine.coordination.keys, []
+    assert isinstance(keys, KeysInRedis)
+    find = keys.find
+
+    async def timed(jobs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        began = time.perf_counter()
+        try:
+            return await find(jobs)
+        finally:
+            waits.append(time.perf_counter() - began)
+
+    keys.find = timed  # type: ignore[method-assign]
+    return waits
+
+
+def faults(redis: Outages, proxy: Proxy) -> dict[str, tuple[Do, Do]]:
+    """What is done to Redis, and how it is undone."""
+    process = redis._private._process  # noqa: SLF001
+    assert process is not None
+
+    def be_slow(delay: float) -> None:
+        proxy.delay = delay
+
+    return {
+        "none": (lambda: None, lambda: None),
+        "frozen": (lambda: os.kill(process.pid, signal.SIGSTOP), lambda: os.kill(process.pid, signal.SIGCONT)),
+        "swallowed": (proxy.black_hole, proxy.heal),
+        "slow": (lambda: be_slow(0.2), lambda: be_slow(0.0)),
+        "killed": (redis.crash, redis.start),
+    }
+
+
+async def stretch(engine: Engine, seconds: float, inflict: Do) -> list[float]:
+    """Submit for a while, with the fault in the middle; how many milliseconds each took."""
+    took: list[float] = []
+    until = time.monotonic() + seconds
+
+    async def client() -> None:
+        while time.monotonic() < until:
+            began = time.perf_counter()
+            await engine.submit(
+                JobSpec(type="bench.noop", payload=1, queue="bench", idempotency_key=os.urandom(8).hex())
+            )
+            took.append((time.perf_counter() - began) * 1_000)
+
+    asyncio.get_running_loop().call_later(seconds / 2, inflict)
+    await asyncio.gather(*[client() for _ in range(8)])
+    return took
+
+
+async def up(engine: Engine) -> bool:
+    """Whether Redis is in use."""
+    return engine.coordination.figures().up is True
+
+
+def p99(took: list[float]) -> float:
+    """All but one in a hundred are quicker."""
+    return quantiles(took, n=100)[-1]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--seconds", type=float, default=4)
+    given = parser.parse_args()
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(main(given.url, given.seconds))

@@ -1,0 +1,1 @@
+"""What nodes share beside the jobs. The database is the truth; Redis may wake, remember and refuse early."""

@@ -1,0 +1,33 @@
+"""A window that is spent: what a refusal was decided by, and how it is told."""
+
+from typing import NamedTuple
+
+from holdfast.errors import TooMany
+from holdfast.model.time import Duration, Instant, in_seconds
+
+
+class Spent(NamedTuple):
+    """A window as it was when something was refused for it. Whatever is accepted later only adds to it."""
+
+    rate: int
+    window: Duration
+    newest: int
+    """The number of the latest slice, counted from 1970."""
+    costs: tuple[int, ...]
+    """Latest first."""
+    at: Instant
+
+
+def too_many(rate: int, window: int, spent: int, wait: Duration, evidence: Spent | None = None) -> TooMany:
+    """The refusal of what comes too soon."""
+    return TooMany(
+        f"the tenant may submit a cost of {rate:,} in {shown(window)}, and {spent:,} of it are "
+        f"spent: try again in {in_seconds(wait):.1f} s",
+        retry_after=in_seconds(wait),
+        evidence=evidence,
+    )
+
+
+def shown(window: int) -> str:
+    """A window for people."""
+    return f"{in_seconds(Duration(window)):g} s"

@@ -1,0 +1,219 @@
+"""What nodes share has one meaning, in Redis and in the database: the same questions get the same answers."""
+
+import asyncio
+
+import pytest
+
+from holdfast.engine.feed import Tail
+from holdfast.errors import Conflict, DuplicateJob, IdempotencyMismatch, InvalidBatch, TooMany
+from holdfast.model.access import Quotas
+from holdfast.model.job import JobFilter, JobSpec, Page, UniqueSpec
+from holdfast.model.outcome import Succeeded
+from holdfast.model.state import Status
+from holdfast.model.time import seconds
+from tests.support.builders import a_worker
+from tests.support.coordinated import forget, hits, is_up, node
+from tests.support.eventually import eventually
+
+
+@pytest.fixture(params=["in the database", "in Redis"])
+async def nodes(request, database_url):
+    """Two nodes of one installation."""
+    url = request.getfixturevalue("redis_server").url if request.param == "in Redis" else None
+    async with node(database_url, url) as one, node(database_url, url) as other:
+        one.used = other.used = url is not None
+        if url is not None:
+            await is_up(one)
+            await is_up(other)
+            forget(url, one)
+        yield one, other
+
+
+def mail(key=None, **asked):
+    return JobSpec(**{"type": "send", "payload": {"to": 1}, "tenant": "acme", "idempotency_key": key} | asked)
+
+
+async def there(engine):
+    return await engine.find(JobFilter(), Page(100))
+
+
+async def test_a_repeated_key_is_the_same_job_on_every_node(nodes):
+    one, other = nodes
+    made = await one.submit(mail("k1"))
+    for engine in (one, other, other):
+        again = await engine.submit(mail("k1"))
+        assert (again.id, again.repeated) == (made.id, True)
+    job, repeated = await other.submit_job(mail("k1"))
+    assert (job.id, job.status, repeated) == (made.id, Status.READY, True)
+    assert [job.id for job in await there(one)] == [made.id]
+    assert hits(other, "keys") == (3 if one.used else 0)
+
+
+async def test_a_key_with_another_body_is_refused_and_with_another_tenant_a_new_job(nodes):
+    one, other = nodes
+    made = await one.submit(mail("k1"))
+    for engine in nodes:
+        with pytest.raises(IdempotencyMismatch, match=str(made.id)) as refused:
+            await engine.submit(mail("k1", payload={"to": 2}))
+        assert refused.value.pointer == "/idempotency_key"
+    assert not (await other.submit(mail("k1", tenant="umbrella"))).repeated
+    assert len(await there(one)) == 2
+
+
+async def test_a_repeated_batch_is_answered_as_a_whole_or_asked_as_a_whole(nodes):
+    one, other = nodes
+    batch = [mail(f"b{n}") for n in range(5)]
+    made = await one.submit_many(batch)
+    again = await other.submit_many(batch)
+    assert [each.id for each in again] == [each.id for each in made]
+    assert all(each.repeated for each in again)
+    mixed = await other.submit_many([*batch, mail("b5")])
+    assert [each.repeated for each in mixed] == [True] * 5 + [False]
+    with pytest.raises(InvalidBatch, match="b1"):
+        await other.submit_many([mail("b0"), mail("b1", payload={"to": 2})])
+    assert len(await there(one)) == 6
+
+
+async def test_what_was_rolled_back_leaves_its_key_free(nodes):
+    one, other = nodes
+    unique = UniqueSpec(on_conflict="reject")
+    await one.submit(mail(unique=unique))
+    with pytest.raises(InvalidBatch):
+        await one.submit_many([mail("k1"), mail(unique=unique)])
+    with pytest.raises(DuplicateJob):
+        await one.submit(mail("k2", unique=unique))
+    made = await other.submit(mail("k1"))
+    assert not made.repeated
+    assert (await one.submit(mail("k1"))).id == made.id
+
+
+async def test_a_repeat_is_answered_with_the_job_as_it_stands_now(nodes):
+    one, other = nodes
+    made = await one.submit(mail("k1"))
+    worker = a_worker(queues="default")
+    await one.register(worker, seconds(60))
+    (job,) = await one.claims(worker.id, ["default"]).claim(1)
+    await one.settle(job, Succeeded(b"42"))
+    job, repeated = await other.submit_job(mail("k1"))
+    assert (job.id, job.status, repeated) == (made.id, Status.SUCCEEDED, True)
+    await one.act("delete", made.id, tenant=None)
+    with pytest.raises(Conflict, match="deleted"):
+        await other.submit_job(mail("k1"))
+
+
+async def test_what_is_over_the_rate_is_refused_by_cost_on_every_node_and_passes_in_time(nodes):
+    """S15: whichever node is asked first, and however often."""
+    one, other = nodes
+    await one.access.create_tenant("slow", Quotas(rate=10, rate_window=seconds(3_600)))
+    await one.access.create_tenant("brief", Quotas(rate=10, rate_window=seconds(1)))
+    for engine in nodes:
+        await engine.doors.limited.learn()
+    await one.submit(mail(tenant="slow", cost=7))
+    for engine in (one, other, other, other):
+        with pytest.raises(TooMany, match=r"10 in 3600 s, and 7 of it are spent") as refused:
+            await engine.submit(mail(tenant="slow", cost=4))
+        assert 3_500 < refused.value.retry_after <= 3_660
+    with pytest.raises(TooMany):
+        await other.submit_many([mail(tenant="slow", cost=2)] * 2)
+    await other.submit(mail(tenant="slow", cost=3))  # for this there is room, and was all the time
+
+    async def passed():
+        try:
+            await other.submit(mail(tenant="brief", cost=7))
+        except TooMany as refusal:
+            await asyncio.sleep(refusal.retry_after)
+            return False
+        return True
+
+    for _ in range(2):
+        await eventually(passed)
+    if one.used:
+        assert hits(other, "limits") > 0
+
+
+async def test_a_raised_limit_holds(nodes):
+    one, other = nodes
+    await one.access.create_tenant("slow", Quotas(rate=1, rate_window=seconds(3_600)))
+    for engine in nodes:
+        await engine.doors.limited.learn()
+    await one.submit(mail(tenant="slow"))
+    for _ in range(3):
+        with pytest.raises(TooMany):
+            await other.submit(mail(tenant="slow"))
+    await one.access.change_tenant("slow", {"rate": 100})
+
+    async def passes():
+        try:
+            return await other.submit(mail(tenant="slow"))
+        except TooMany:
+            return None
+
+    assert await eventually(passes)
+
+
+async def test_who_works_is_seen_on_every_node_until_it_leaves(nodes):
+    one, other = nodes
+
+    async def seen(engine):
+        now, rows = await engine.fleet()
+        return {row.info: row.expires_at > now for row in rows}
+
+    async def gone(worker):
+        return worker not in await seen(other)
+
+    first, second = a_worker(), a_worker(name="worker-2")
+    await one.register(first, seconds(60))
+    await one.register(second, seconds(60))
+    for _ in range(3):
+        assert await seen(other) == {first: True, second: True}
+    assert await one.renew(first.id, seconds(90))
+    assert await one.depart(second.id)
+    await eventually(lambda: gone(second))
+    now, (row,) = await other.fleet()
+    assert (row.info, row.started_at <= row.renewed_at <= now < row.expires_at) == (first, True)
+    third = a_worker()
+    await one.register(third, seconds(1))  # and dies
+
+    async def known_dead():
+        return not (await seen(other)).get(third, False)
+
+    await eventually(known_dead)
+    assert (await seen(other))[first]
+    if one.used:
+        assert hits(other, "workers") > 0
+
+
+async def test_a_job_of_another_node_wakes_whoever_waits(nodes):
+    one, other = nodes
+    subscription = other.listen(["default"])
+    while await subscription.wait(0) is not None:
+        pass
+    waiting = asyncio.create_task(_until_ready(other, subscription))
+    made = await one.submit(mail())
+    assert await asyncio.wait_for(waiting, 30)
+    assert [job.id for job in await there(one)] == [made.id]
+    subscription.close()
+
+
+async def _until_ready(engine, subscription):
+    while not await engine.store.single(lambda tx: tx.lanes(["default"], 10)):
+        await subscription.wait(600)
+    return True
+
+
+async def test_whatever_changes_on_another_node_is_read_from_the_tail(nodes):
+    one, other = nodes
+    tail = Tail(other.store)
+    await tail.begin()
+    made = await one.submit(mail())
+
+    async def told():
+        for entry in await tail.more():
+            tail.note(entry)
+            if any(change.id == made.id for change in entry.body.c):
+                return True
+        await tail.wait()
+        return False
+
+    await eventually(told)
+    tail.close()
