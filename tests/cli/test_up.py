@@ -52,7 +52,7 @@ def call(url, key, path, body=None):
 
 
 def test_it_serves_and_works_and_ends_in_good_order(up, tmp_path):
-    process = up("--port", "0")
+    process = up("--port", "0", "--database-url", f"sqlite:///{tmp_path}/jobs.db")  # a flag is its workers' too
     note = tmp_path / ".holdfast" / "url"
     url = awaited(
         lambda: note.read_text().strip() if note.exists() and note.read_text().endswith("\n") else None, process
@@ -74,6 +74,7 @@ def test_it_serves_and_works_and_ends_in_good_order(up, tmp_path):
     assert process.returncode == 0, said
     assert "stopped" in said
     assert key not in said
+    assert not (tmp_path / "holdfast.db").exists()
     assert re.search(rf"{re.escape(url)}/#ticket=[\w-]{{43}}\n", said)
 
 

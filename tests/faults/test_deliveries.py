@@ -21,7 +21,7 @@ from tests.support.eventually import eventually
 from tests.support.long import LONG
 from tests.support.receiver import OK, Receiver, answers
 
-PATIENCE = 90.0
+PATIENCE = 600.0 if LONG else 90.0
 JOBS, KILLS = (2_000, 40) if LONG else (40, 3)
 RETRY = RetryRule(base=Duration(20_000), cap=Duration(100_000), jitter=0.5)
 FAILURES, SLOTS = 3, 8
@@ -58,6 +58,7 @@ async def all_of(engine, ids, status, fleet):
         raise AssertionError(f"{Counter(job.status for job in jobs)}\n{fleet.logs()}") from None
 
 
+@pytest.mark.timeout(1_800 if LONG else 120)
 @pytest.mark.databases("sqlite")
 async def test_each_delivery_is_applied_once_though_workers_are_killed_in_the_middle_of_them(database_url, tmp_path):
     """S12, F01: a second one only after an interruption, and always with the same key."""

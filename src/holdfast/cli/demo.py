@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import random
 
+from holdfast.engine import demo
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
 from holdfast.policy.demo import mix
@@ -17,7 +18,7 @@ async def keep_busy(engine: Engine) -> None:
     """Submit jobs now and then, until cancelled; never pile them up."""
     dice = random.Random()
     specs = mix(dice)
-    await engine.submit_many([next(specs) for _ in range(_FIRST)])
+    await demo.seed(engine, _FIRST)
     while True:
         await asyncio.sleep(EVERY)
         with contextlib.suppress(HoldfastError):

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from yarl import URL
 
 from holdfast.errors import Invalid
+from holdfast.policy.breaker import destination
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -115,10 +116,10 @@ class Guard:
             raise _invalid("give no user or password in it: send an Authorization header")
         name = host.rstrip(".").lower()
         trusted = name in self._rules.hosts or f"{name}:{port}" in self._rules.hosts
-        destination = f"{parsed.scheme}://{f'[{name}]' if ':' in name else name}:{port}"
-        if len(destination) > LONGEST_DESTINATION:
-            raise _invalid("no host has a name that long")
-        return Target(parsed.with_fragment(None), destination, trusted)
+        called = destination(url)
+        if called is None or len(called) > LONGEST_DESTINATION:
+            raise _invalid("no host has such a name")
+        return Target(parsed.with_fragment(None), called, trusted)
 
     def enter(self, target: Target) -> list[str]:
         """From here on, in this task, connections are for this target; gives the list of what is refused."""

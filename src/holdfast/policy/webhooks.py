@@ -18,7 +18,7 @@ LONGEST_RETRY_AFTER = seconds(3_600)
 MOST_HEADERS = 50
 LONGEST_VALUE = 4_096
 LONGEST_EXCERPT = 1_024
-"""Characters that are kept of an answer."""
+"""Bytes that are kept of an answer."""
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 _VALUE = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?)?")
@@ -105,6 +105,6 @@ def read_retry_after(value: str | None, now: datetime) -> Duration | None:
 
 def excerpt(answer: bytes) -> str:
     """The beginning of an answer as text: whatever it is, it can be stored and shown."""
-    text = answer[: 4 * LONGEST_EXCERPT].decode("utf-8", "replace")
+    text = answer[: 2 * LONGEST_EXCERPT].decode("utf-8", "replace")
     plain = "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)
-    return redact(plain)[:LONGEST_EXCERPT]
+    return redact(plain).encode()[:LONGEST_EXCERPT].decode("utf-8", "ignore")

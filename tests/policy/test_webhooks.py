@@ -1,0 +1,79 @@
+"""What may be in a webhook, how it is signed, and what answers mean, decided without a network."""
+
+import base64
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.errors import Invalid
+from holdfast.model.time import seconds
+from holdfast.policy.webhooks import LONGEST_EXCERPT, check_headers, excerpt, judge, read_retry_after, signature
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def test_the_signature_is_that_of_the_standard():
+    """T15: the vector that its libraries are tested with."""
+    key = base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    made = signature("msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}', [key])
+    assert made == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+def test_each_key_signs():
+    """T15."""
+    one, two = (signature("m", 1, b"x", [key]) for key in (b"one", b"two"))
+    assert signature("m", 1, b"x", [b"one", b"two"]) == f"{one} {two}"
+
+
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_no_header_that_is_taken_can_end_a_line(name, value):
+    """T14."""
+    try:
+        taken = check_headers({name: value})
+    except Invalid:
+        return
+    ((name, value),) = taken.items()
+    assert (name + value).isascii()
+    assert (name + value).replace("\t", "").isprintable()
+    assert ":" not in name
+    assert value == value.strip()
+
+
+@given(st.text(max_size=40) | st.integers(-(10**30), 10**30).map(str))
+def test_whatever_retry_after_says_it_is_at_most_an_hour(text):
+    """T35."""
+    wait = read_retry_after(text, NOW)
+    assert wait is None or 0 <= wait <= seconds(3_600)
+
+
+@pytest.mark.parametrize(
+    "text, wait",
+    [
+        ("0", 0), ("17", 17), (" 17 ", 17), ("3601", 3_600), ("9" * 400, 3_600), ("-1", None), ("1.5", None),
+        (format_datetime(NOW + timedelta(seconds=30), usegmt=True), 30), ("١٧", None), ("", None),
+        (format_datetime(NOW - timedelta(days=30), usegmt=True), 0), ("Fri, 31 Feb 9999 99:99:99 GMT", None),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 3_600),
+    ],
+)  # fmt: skip
+def test_retry_after_is_seconds_or_a_date(text, wait):
+    assert read_retry_after(text, NOW) == (None if wait is None else seconds(wait))
+
+
+@given(st.integers(100, 599))
+def test_a_status_is_delivered_sick_or_neither(status):
+    verdict = judge(status, None, expected=[], again=[], now=NOW)
+    assert verdict.delivered is (200 <= status <= 299)
+    assert verdict.sick is (status == 429 or status >= 500)
+    assert verdict.again is (verdict.sick or status in (408, 425))
+    assert not (verdict.delivered and (verdict.sick or verdict.again))
+
+
+@given(st.binary(max_size=8_000))
+def test_an_excerpt_is_short_text_without_controls(answer):
+    """T35."""
+    text = excerpt(answer)
+    assert len(text.encode()) <= LONGEST_EXCERPT
+    assert all(c.isprintable() or c in "\n\t" for c in text)
