@@ -20,6 +20,7 @@ export default defineConfig({
     setupFiles: ["src/test/setup.ts"],
     // One page for all: each test cleans up after itself, and making a page is what takes time.
     isolate: false,
+    testTimeout: 60_000,
     pool: "threads",
     maxWorkers: 2,
   },

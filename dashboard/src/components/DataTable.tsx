@@ -1,6 +1,6 @@
 /** A dense table: sorting where the whole list is here, rows that keys can walk, a caption for readers. */
 import { type ColumnDef, createSortedRowModel, rowSortingFeature, sortFns, tableFeatures, useTable } from "@tanstack/react-table";
-import { type ReactNode, useEffect, useRef, useState } from "react";
+import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import { isTyping } from "./typing";
 
 const features = tableFeatures({ rowSortingFeature, sortedRowModel: createSortedRowModel(), sortFns });
@@ -26,22 +26,25 @@ export interface DataTableProps<T> {
 }
 
 export function DataTable<T extends object>({ label, columns, rows, rowId, onOpen }: DataTableProps<T>) {
-  const table = useTable({
-    features,
-    columns: columns.map(
-      (column): ColumnDef<typeof features, T> => ({
-        id: column.id,
-        header: () => column.header,
-        cell: ({ row }) => column.cell(row.original),
-        ...(column.value ? { accessorFn: (row: T) => column.value?.(row) } : {}),
-        enableSorting: column.value !== undefined,
-        sortDescFirst: column.highFirst ?? false,
-        sortUndefined: "last" as const,
-      }),
-    ),
-    data: rows as T[],
-    getRowId: rowId,
-  });
+  // What is drawn comes from `columns` as they are now; the model only sorts, and is made anew only with other columns.
+  const byId = new Map(columns.map((column) => [column.id, column]));
+  const newest = useRef(byId);
+  newest.current = byId;
+  const ids = columns.map((column) => `${column.id}${column.value ? "+" : ""}`).join(" ");
+  const defined = useMemo(
+    () =>
+      [...newest.current.values()].map(
+        (column): ColumnDef<typeof features, T> => ({
+          id: column.id,
+          ...(column.value ? { accessorFn: (row: T) => newest.current.get(column.id)?.value?.(row) ?? undefined } : {}),
+          enableSorting: column.value !== undefined,
+          sortDescFirst: column.highFirst ?? false,
+          sortUndefined: "last" as const,
+        }),
+      ),
+    [ids],
+  );
+  const table = useTable({ features, columns: defined, data: rows as T[], getRowId: rowId });
   const shown = table.getRowModel().rows;
   const [at, setAt] = useState<string | null>(null);
   const body = useRef<HTMLTableSectionElement>(null);
@@ -51,10 +54,11 @@ export function DataTable<T extends object>({ label, columns, rows, rowId, onOpe
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || document.querySelector("[role=dialog]")) return;
       const index = shown.findIndex((row) => row.id === at);
       if (event.key === "j" || event.key === "k") {
-        const next = shown[Math.min(shown.length - 1, Math.max(0, index + (event.key === "j" ? 1 : -1)))];
+        const to = Math.min(shown.length - 1, Math.max(0, index + (event.key === "j" ? 1 : -1)));
+        const next = shown[to];
         if (!next) return;
         setAt(next.id);
-        body.current?.querySelector(`[data-row="${CSS.escape(next.id)}"]`)?.scrollIntoView({ block: "nearest" });
+        body.current?.rows[to]?.scrollIntoView({ block: "nearest" });
       } else if (event.key === "Enter" && index >= 0 && (event.target === document.body || event.target instanceof HTMLElement && event.target.id === "content")) {
         const row = shown[index];
         if (row) onOpen(row.original);
@@ -63,8 +67,7 @@ export function DataTable<T extends object>({ label, columns, rows, rowId, onOpe
     window.addEventListener("keydown", pressed);
     return () => window.removeEventListener("keydown", pressed);
   }, [at, onOpen, shown]);
-  const classes = new Map(columns.map((column) => [column.id, column.className]));
-  return (
+    return (
     <div className="table-wrap" tabIndex={0} role="region" aria-label={label}>
       <table className="dense">
         <caption className="hidden-text">{label}</caption>
@@ -74,14 +77,14 @@ export function DataTable<T extends object>({ label, columns, rows, rowId, onOpe
               {group.headers.map((header) => {
                 const sorted = header.column.getIsSorted();
                 return (
-                  <th key={header.id} scope="col" className={classes.get(header.column.id)} aria-sort={sorted === "asc" ? "ascending" : sorted === "desc" ? "descending" : undefined}>
+                  <th key={header.id} scope="col" className={byId.get(header.column.id)?.className} aria-sort={sorted === "asc" ? "ascending" : sorted === "desc" ? "descending" : undefined}>
                     {header.column.getCanSort() ? (
                       <button type="button" className="sort" onClick={header.column.getToggleSortingHandler()}>
-                        <table.FlexRender header={header} />
+                        {byId.get(header.column.id)?.header}
                         <span aria-hidden="true">{sorted === "asc" ? " ↑" : sorted === "desc" ? " ↓" : ""}</span>
                       </button>
                     ) : (
-                      <table.FlexRender header={header} />
+                      byId.get(header.column.id)?.header
                     )}
                   </th>
                 );
@@ -93,8 +96,8 @@ export function DataTable<T extends object>({ label, columns, rows, rowId, onOpe
           {shown.map((row) => (
             <tr key={row.id} data-row={row.id} data-selected={row.id === at} onDoubleClick={onOpen ? () => onOpen(row.original) : undefined}>
               {row.getAllCells().map((cell) => (
-                <td key={cell.id} className={classes.get(cell.column.id)}>
-                  <table.FlexRender cell={cell} />
+                <td key={cell.id} className={byId.get(cell.column.id)?.className}>
+                  {byId.get(cell.column.id)?.cell(row.original)}
                 </td>
               ))}
             </tr>

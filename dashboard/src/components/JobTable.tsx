@@ -1,7 +1,8 @@
 /** Jobs in rows, wherever they are listed. */
 import { Link, useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
 import type { JobOut } from "../api/types.gen";
-import { between, span } from "../lib/format";
+import { between, plural, span } from "../lib/format";
 import { shortId } from "../lib/ids";
 import { type Column, DataTable } from "./DataTable";
 import { StateBadge } from "./StateBadge";
@@ -47,21 +48,46 @@ const COLUMNS: Record<JobColumn, Column<JobOut>> = {
 
 export function JobTable({ jobs, label, columns }: { jobs: readonly JobOut[]; label: string; columns: readonly JobColumn[] }) {
   const navigate = useNavigate();
+  const [held, setHeld] = useState<readonly JobOut[] | null>(null);
+  const { rows, newer } = held ? steady(held, jobs) : { rows: jobs, newer: 0 };
   return (
-    <DataTable
-      label={label}
-      columns={columns.map((name) => COLUMNS[name])}
-      rows={jobs}
-      rowId={(job) => job.id}
-      onOpen={(job) => void navigate({ to: "/jobs/$id", params: { id: job.id } })}
-    />
+    <div className="held-wrap" onPointerEnter={(event) => event.pointerType === "mouse" && setHeld(jobs)} onPointerLeave={() => setHeld(null)}>
+      {newer > 0 && <div className="held small">{plural(newer, "newer job")}: shown when the pointer leaves</div>}
+      <DataTable
+        label={label}
+        columns={columns.map((name) => COLUMNS[name])}
+        rows={rows}
+        rowId={(job) => job.id}
+        onOpen={(job) => void navigate({ to: "/jobs/$id", params: { id: job.id } })}
+      />
+    </div>
   );
+}
+
+/** The rows stay where they are while somebody points at them; what is in them is as new as it gets. */
+export function steady(held: readonly JobOut[], latest: readonly JobOut[]): { rows: JobOut[]; newer: number } {
+  const now = new Map(latest.map((job) => [job.id, job]));
+  const rows = held.map((job) => now.get(job.id) ?? job);
+  const known = new Set(held.map((job) => job.id));
+  const last = held[0]?.created_at ?? "";
+  return { rows, newer: latest.filter((job) => !known.has(job.id) && job.created_at >= last).length };
 }
 
 function Took({ job }: { job: JobOut }) {
   const now = useNow();
   if (job.status === "running" && job.started_at) return <span className="nowrap">{span(Math.max(0, (now - Date.parse(job.started_at)) / 1000))}</span>;
   return <span className="nowrap">{span(between(job.started_at, job.finished_at))}</span>;
+}
+
+/** When it is to run; what is due already waits for a worker. */
+function Due({ what, at }: { what: string; at: string }) {
+  const now = useNow();
+  if (Date.parse(at) <= now) return <span title="Due: it waits for a worker">{what} now</span>;
+  return (
+    <>
+      {what} <Time at={at} />
+    </>
+  );
 }
 
 /** One line on what matters about a job in its state. */
@@ -71,7 +97,7 @@ function Note({ job }: { job: JobOut }) {
       <span className="cut" title={`${job.error.kind}: ${job.error.message}`}>
         {job.status === "retrying" && job.scheduled_at && (
           <>
-            again <Time at={job.scheduled_at} />
+            <Due what="again" at={job.scheduled_at} />
             {" · "}
           </>
         )}
@@ -83,7 +109,7 @@ function Note({ job }: { job: JobOut }) {
   if (job.status === "scheduled" && job.scheduled_at) {
     return (
       <span className="soft">
-        due <Time at={job.scheduled_at} />
+        <Due what="due" at={job.scheduled_at} />
       </span>
     );
   }

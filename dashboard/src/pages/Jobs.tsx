@@ -73,7 +73,7 @@ export function Jobs() {
           <Answered query={jobs} lines={10}>
             {(page) =>
               page.items.length ? (
-                <JobTable jobs={page.items} label="Jobs" columns={columns} />
+                <JobTable key={JSON.stringify([asked, search.cursor])} jobs={page.items} label="Jobs" columns={columns} />
               ) : page.next_cursor ? (
                 <Empty title="None among those looked at so far">The filter is rare: go on to look at older jobs.</Empty>
               ) : (

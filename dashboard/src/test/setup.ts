@@ -4,6 +4,7 @@ import { cleanup } from "@testing-library/react";
 
 window.matchMedia ??= (query: string) =>
   ({ matches: false, media: query, addEventListener: () => undefined, removeEventListener: () => undefined, addListener: () => undefined, removeListener: () => undefined, onchange: null, dispatchEvent: () => false }) as MediaQueryList;
+Element.prototype.scrollIntoView ??= () => undefined;
 window.ResizeObserver ??= class {
   observe() {}
   unobserve() {}
