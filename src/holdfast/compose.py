@@ -196,6 +196,7 @@ def build_api(
         cors_origins=settings.cors_origins,
         trusted_proxies=settings.trusted_proxies,
         access_log=settings.access_log,
+        base_path=settings.base_path,
     )
     stopping = asyncio.Event()
     streams = Streams(engine.store, gate, stopping, monotonic=monotonic)

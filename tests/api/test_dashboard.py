@@ -3,6 +3,7 @@
 import gzip
 import re
 
+import msgspec
 import pytest
 
 from holdfast.api import static
@@ -118,3 +119,28 @@ class TestSignIn:
         now[0] = GOOD_FOR + 1
         with pytest.raises(Unauthorized):
             tickets.redeem(late)
+
+
+class TestBelowAPath:
+    """A proxy that leaves its own path in front of ours."""
+
+    @pytest.fixture
+    def settings(self, settings):
+        return msgspec.structs.replace(settings, base_path="/tools/holdfast")
+
+    async def test_everything_answers_there_and_where_it_was(self, served):
+        client = await served.client()
+        page = await client.get("/tools/holdfast/")
+        asset = re.search(r"\./(assets/[^\"]+)", page.text)[1]
+        for path in (asset, "v1/me", "docs", "docs.css", "healthz"):
+            assert [(await client.get(base + path)).status_code for base in ("/tools/holdfast/", "/")] == [200, 200], (
+                path
+            )
+
+    async def test_the_page_is_found_without_its_slash_too(self, served):
+        answer = await (await served.client(None)).get("/tools/holdfast")
+        assert (answer.status_code, answer.headers["location"]) == (308, "/tools/holdfast/")
+
+    @pytest.mark.parametrize("path", ["/tools/holdfastv1/me", "/tools/v1/me", "/tools/holdfast/tools/holdfast/v1/me"])
+    async def test_nothing_else_does(self, served, path):
+        assert (await (await served.client()).get(path)).status_code == 404

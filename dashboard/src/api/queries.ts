@@ -120,11 +120,11 @@ export const explainQuery = (id: string, enabled: boolean) =>
       try {
         return (await call("GET" as never, "/v1/jobs/{id}/explain" as never, { path: { id }, signal })) as unknown as Explained;
       } catch (error) {
-        if (error instanceof Problem && error.status === 404) return null;
+        if (error instanceof Problem && error.code === "no_such_route") return null;
         throw error;
       }
     },
-    refetchInterval: 5_000,
+    refetchInterval: (query) => (query.state.data === null ? false : 5_000),
   });
 
 /** As far as the page reads it. */

@@ -44,7 +44,7 @@ export function Shell() {
         Skip to the content
       </button>
       {menu && <button type="button" className="veil" aria-label="Close the menu" onClick={() => setMenu(false)} />}
-      <div className="side" data-open={menu} id="side">
+      <aside className="side" data-open={menu} id="side" aria-label="Menu">
         <Link to="/" className="brand">
           <Mark />
           holdfast
@@ -74,7 +74,7 @@ export function Shell() {
             <span className="soft">{me.data?.version}</span>
           </div>
         </div>
-      </div>
+      </aside>
       <div className="main">
         <header className="bar">
           <ActionIcon className="burger" variant="subtle" aria-label="Menu" aria-expanded={menu} aria-controls="side" onClick={() => setMenu(!menu)}>

@@ -62,7 +62,7 @@ export function Jobs() {
           </Button>
         )}
       </div>
-      <section className="card" aria-label="Jobs">
+      <section className="card">
         <nav className="tabs" aria-label="Status">
           <Tab filters={filters} name="all" />
           {STATUSES.map((status) => (

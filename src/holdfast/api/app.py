@@ -38,6 +38,7 @@ class Api:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.requests = service.requests
+        self._base = service.rules.base_path
         self.cors = Cors(service.rules.cors_origins)
         self._access_level = logging.INFO if service.rules.access_log else logging.DEBUG
 
@@ -85,6 +86,11 @@ class Api:
             return encoded(Answer(Problem(TITLES[500], 500, "internal", detail), 500, {}, MEDIA_TYPE))
 
     async def _handle(self, request: Incoming) -> Answer | Stream:
+        if self._base and request.path.startswith(self._base):
+            if request.path == self._base:  # the addresses in the page are relative: they need the slash
+                return Answer(None, 308, {"location": f"{self._base}/"})
+            if request.path[len(self._base)] == "/":
+                request.path = request.path[len(self._base) :]
         service = self.service
         if request.method == "OPTIONS":
             return Answer(None, 204, {"allow": service.routes.allowed(request.path)})

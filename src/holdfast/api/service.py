@@ -20,6 +20,8 @@ class ServiceRules(NamedTuple):
     cors_origins: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
     access_log: bool = False
+    base_path: str = ""
+    """What a proxy leaves in front of every path."""
 
 
 class Service(NamedTuple):

@@ -70,7 +70,7 @@ async def _up(settings: Settings, app: str, queues: str, processes: int) -> None
 
 def _tell_how_to_look(api: Api, url: str) -> None:
     """A link that opens the dashboard signed in: once, within the hour, so that it may stand in a log."""
-    say(f"see it work: {url}/#ticket={api.service.tickets.issue()}")
+    say(f"see it work: {url}{api.service.rules.base_path}/#ticket={api.service.tickets.issue()}")
 
 
 def _tell_how_to_call(settings: Settings, url: str) -> None:

@@ -12,6 +12,7 @@ from holdfast.config.values import (
     Networks,
     Numbers,
     Origins,
+    PathPrefix,
     Ratio,
     Reader,
     Span,
@@ -57,6 +58,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     jwt_audience: str = "holdfast"
     trusted_proxies: tuple[str, ...] = ()
     cors_origins: tuple[str, ...] = ()
+    base_path: str = ""
     access_log: bool = False
     max_connections: int = 2_000
     worker_id: str = ""
@@ -199,6 +201,10 @@ KNOWN: tuple[Setting, ...] = (
     Setting(
         "cors_origins", "cors_origins", Origins(),
         "origins whose pages may call the API from a browser; none by default",
+    ),
+    Setting(
+        "base_path", "base_path", PathPrefix(),
+        "the path below which a proxy shows the API and the dashboard, if it leaves it in what it asks for",
     ),
     Setting("access_log", "access_log", Switch(), "whether each request is logged; failures of ours always are"),
     Setting(

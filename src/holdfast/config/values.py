@@ -11,6 +11,7 @@ from holdfast.model.time import Duration, parse_duration
 _UNITS = {"ms": 1_000, "s": 1_000_000, "d": 86_400_000_000}
 _TARGET = re.compile(r"(?:[\w.+-]+@)?[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?(:\d{1,5})?", re.ASCII)
 _MAILBOX = re.compile(r"[\w.+-]+@[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?", re.ASCII)
+_PATH = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*){1,8}", re.ASCII)
 _UNIT_WORDS = {"ms": "milliseconds", "s": "seconds", "d": "days"}
 
 
@@ -103,6 +104,20 @@ class Text(NamedTuple):
         if not isinstance(value, str) or not value.strip() or not value.isprintable():
             raise ValueError
         return value.strip()
+
+
+class PathPrefix(NamedTuple):
+    """The beginning of a path."""
+
+    @property
+    def takes(self) -> str:
+        return "a path such as '/holdfast', or '/' for none"
+
+    def read(self, value: object) -> str:
+        path = str(value).rstrip("/")
+        if path and not _PATH.fullmatch(path):
+            raise ValueError
+        return path
 
 
 class Networks(NamedTuple):
