@@ -36,6 +36,23 @@ export interface BatchOut {
   items: ReceiptOut[];
 }
 
+/** A destination of webhooks that gave trouble lately. All others are closed. */
+export interface BreakerOut {
+  tenant: string;
+  destination: string;
+  state: "closed" | "half_open" | "open";
+  failures: number;
+  until: string | null;
+  error: string;
+  changed_at: string;
+}
+
+/** A page of breakers, by tenant and destination. */
+export interface BreakerPage {
+  items: BreakerOut[];
+  next_cursor: string | null;
+}
+
 /** Which jobs to cancel, and why. */
 export interface BulkCancel {
   filter?: FilterShape;
@@ -85,6 +102,11 @@ export interface ChangeQueue {
   rate?: number | string | null;
 }
 
+/** How many jobs of the demo were removed. */
+export interface Cleared {
+  jobs: number;
+}
+
 /** The process that ran it ended. */
 export interface CrashedIn {
   outcome: "crashed";
@@ -111,6 +133,39 @@ export interface DeadPage {
   items?: JobOut[];
   groups?: GroupOut[];
   next_cursor: string | null;
+}
+
+/** What came of a delivery. */
+export interface DeliveryDone {
+  /** A worker's id, never used again once it is gone. */
+  worker: string;
+  id: string;
+  /** Rises at each claim; only its holder knows the newest. */
+  fence: number;
+  destination: string;
+  probe?: boolean;
+  error?: string | null;
+}
+
+/** Whether a delivery may go out. */
+export interface DeliveryOut {
+  wait: number | null;
+  probe: boolean;
+  signature: string;
+}
+
+/** A delivery that a worker is about to make for a job it holds. */
+export interface DeliveryRequest {
+  /** A worker's id, never used again once it is gone. */
+  worker: string;
+  id: string;
+  /** Rises at each claim; only its holder knows the newest. */
+  fence: number;
+  destination: string;
+  /** Seconds, or a text such as '250ms', '30s', '5m', '1h30m' or '7d'. */
+  probe_for: number | string;
+  at: number;
+  body?: string;
 }
 
 /** Strike a worker that holds nothing. */
@@ -551,6 +606,12 @@ export interface RetryShape {
   delays?: (number | string)[];
 }
 
+/** What the demo submitted. */
+export interface Seeded {
+  jobs: number;
+  tenants: string[];
+}
+
 /** A window step by step, without gaps. */
 export interface Series {
   since: string;
@@ -797,6 +858,21 @@ export interface UniqueShape {
   on_conflict?: "reject" | "replace" | "return";
 }
 
+/** A secret that was made: the only time that it is shown. */
+export interface WebhookSecretMade {
+  tenant: string;
+  created_at: string;
+  previous_until: string | null;
+  secret: string;
+}
+
+/** What is known of a tenant's secret for webhooks; not the secret. */
+export interface WebhookSecretOut {
+  tenant: string;
+  created_at: string;
+  previous_until: string | null;
+}
+
 /** All workers that are registered, oldest first. */
 export interface WorkerList {
   items: WorkerOut[];
@@ -832,9 +908,12 @@ export interface Operations {
   summary: { path: "/v1/analytics"; method: "GET"; query: { window?: number | string; queue?: string; type?: string; tenant?: string }; body: never; answer: Summary };
   throughput: { path: "/v1/analytics/throughput"; method: "GET"; query: { window?: number | string; queue?: string; type?: string; tenant?: string }; body: never; answer: Series };
   types: { path: "/v1/analytics/types"; method: "GET"; query: { window?: number | string; queue?: string; type?: string; tenant?: string }; body: never; answer: TypeList };
+  list_breakers: { path: "/v1/breakers"; method: "GET"; query: { tenant?: string; cursor?: string; limit?: number }; body: never; answer: BreakerPage };
   purge_dead: { path: "/v1/dead"; method: "DELETE"; query: { type?: string; queue?: string; tag?: string; tenant?: string; created_after?: string; created_before?: string; error?: string; ids?: string; all?: boolean; dry_run?: boolean; cursor?: string }; body: never; answer: BulkOut };
   list_dead: { path: "/v1/dead"; method: "GET"; query: { type?: string; queue?: string; tag?: string; tenant?: string; created_after?: string; created_before?: string; error?: string; group?: "fingerprint"; cursor?: string; limit?: number }; body: never; answer: DeadPage };
   replay_dead: { path: "/v1/dead/replay"; method: "POST"; query: Record<string, never>; body: ReplayRequest; answer: BulkOut };
+  clear_demo: { path: "/v1/demo/clear"; method: "POST"; query: Record<string, never>; body: never; answer: Cleared };
+  seed_demo: { path: "/v1/demo/seed"; method: "POST"; query: { jobs?: number }; body: never; answer: Seeded };
   events: { path: "/v1/events"; method: "GET"; query: { queue?: string; type?: string; job?: string; tenant?: string }; body: never; answer: null };
   list_jobs: { path: "/v1/jobs"; method: "GET"; query: { type?: string; queue?: string; tag?: string; tenant?: string; created_after?: string; created_before?: string; error?: string; status?: "blocked" | "cancelled" | "dead" | "ready" | "retrying" | "running" | "scheduled" | "succeeded"; cursor?: string; limit?: number }; body: never; answer: JobPage };
   submit_job: { path: "/v1/jobs"; method: "POST"; query: Record<string, never>; body: SubmitJob; answer: JobOut };
@@ -849,6 +928,8 @@ export interface Operations {
   create_key: { path: "/v1/keys"; method: "POST"; query: Record<string, never>; body: NewKeyRequest; answer: KeyMade };
   revoke_key: { path: "/v1/keys/{id}"; method: "DELETE"; query: Record<string, never>; body: never; answer: KeyOut };
   lease_jobs: { path: "/v1/leases"; method: "POST"; query: Record<string, never>; body: LeaseRequest; answer: LeaseOut };
+  begin_delivery: { path: "/v1/leases/deliveries"; method: "POST"; query: Record<string, never>; body: DeliveryRequest; answer: DeliveryOut };
+  end_delivery: { path: "/v1/leases/deliveries/done"; method: "POST"; query: Record<string, never>; body: DeliveryDone; answer: null };
   depart_worker: { path: "/v1/leases/depart"; method: "POST"; query: Record<string, never>; body: DepartRequest; answer: DepartedOut };
   held_jobs: { path: "/v1/leases/held"; method: "POST"; query: Record<string, never>; body: HeldRequest; answer: HeldPage };
   lost_jobs: { path: "/v1/leases/lost"; method: "POST"; query: Record<string, never>; body: LostRequest; answer: LostOut };
@@ -865,6 +946,9 @@ export interface Operations {
   list_tenants: { path: "/v1/tenants"; method: "GET"; query: { cursor?: string; limit?: number }; body: never; answer: TenantPage };
   create_tenant: { path: "/v1/tenants"; method: "POST"; query: Record<string, never>; body: NewTenant; answer: TenantOut };
   change_tenant: { path: "/v1/tenants/{name}"; method: "PATCH"; query: Record<string, never>; body: TenantChange; answer: TenantOut };
+  drop_webhook_secret: { path: "/v1/tenants/{name}/webhook-secret"; method: "DELETE"; query: Record<string, never>; body: never; answer: null };
+  show_webhook_secret: { path: "/v1/tenants/{name}/webhook-secret"; method: "GET"; query: Record<string, never>; body: never; answer: WebhookSecretOut };
+  rotate_webhook_secret: { path: "/v1/tenants/{name}/webhook-secret"; method: "POST"; query: { overlap?: number | string }; body: never; answer: WebhookSecretMade };
   create_token: { path: "/v1/tokens"; method: "POST"; query: Record<string, never>; body: TokenRequest; answer: TokenOut };
   workers: { path: "/v1/workers"; method: "GET"; query: Record<string, never>; body: never; answer: WorkerList };
 }
