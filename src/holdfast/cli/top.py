@@ -99,14 +99,14 @@ def draw(picture: Picture, width: int) -> Any:
         head.append(f"{getattr(picture.stats.statuses, name):,} {name}  ", COLOURS[name])
     recent = picture.last_5_minutes
     rates = recent.rates
-    flow = Text("last 5 min  ", "dim")
+    flow = Text("5 min  ", "dim")
     flow.append(f"{rates.submitted:,.1f}/s in  {rates.finished:,.1f}/s done  {rates.failed:,.1f}/s failed", "default")
     if recent.failure_ratio is not None:
         flow.append(f" ({recent.failure_ratio:.1%})", "red" if recent.failure_ratio > 0.1 else "default")
     if recent.wait.p95 is not None:
-        flow.append(f"  wait p95 {recent.wait.p95:.2f} s", "default")
+        flow.append(f"  wait p95 {recent.wait.p95:.2f}s", "default")
     if recent.run.p95 is not None:
-        flow.append(f"  run p95 {recent.run.p95:.2f} s", "default")
+        flow.append(f"  run p95 {recent.run.p95:.2f}s", "default")
     parts: list[Any] = [head, flow, Text("")]
     busiest = sorted(picture.queues, key=lambda queue: (-queue.statuses.ready, -queue.rates.finished, queue.name))
     parts.append(fitted(busiest, of_queues.COLUMNS, width) or Text("no queues", "dim"))

@@ -162,7 +162,8 @@ class Queue(Struct, frozen=True):
     reason: str
     until: datetime | None
     max_running: int | None
-    rate: float | str | None
+    rate: Any
+    """Jobs that may start in a time, as it was set; None if there is no such limit."""
     statuses: StatusCounts
     oldest_wait: float | None
     """Seconds that the job has been due that is ready for longest."""
