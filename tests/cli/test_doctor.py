@@ -176,6 +176,7 @@ def test_unsafe_settings_are_told_from_safe_ones(dialect, settings, named):
         ("user", 'ALTER ROLE "me" SET'),
         ("database user", 'ALTER ROLE "me" IN DATABASE "shop" SET'),
         ("configuration file", "ALTER SYSTEM SET"),
+        ("command line", "restart -o -c synchronous_commit=on"),
     ],
 )
 def test_a_setting_is_mended_where_it_was_set(source, said):

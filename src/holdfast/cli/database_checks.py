@@ -167,6 +167,8 @@ def _mend(dialect: str, name: str, good: str, where: tuple[str, ...]) -> str:
     }.get(source)
     if scope is not None:
         return f'psql "$HOLDFAST_DATABASE_URL" -c "ALTER {scope} SET {name} = {good}"'
+    if source == "command line":  # which nothing but another start changes
+        return f"pg_ctl -D DATA_DIRECTORY restart -o '-c {name}={good}'"
     reload = 'psql "$HOLDFAST_DATABASE_URL" -c "SELECT pg_reload_conf()"'
     return f'psql "$HOLDFAST_DATABASE_URL" -c "ALTER SYSTEM SET {name} = {good}" && {reload}'
 
