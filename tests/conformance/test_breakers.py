@@ -13,9 +13,11 @@ from holdfast.errors import NotFound
 from holdfast.model.breaker import Breaker, BreakerState, Permit
 from holdfast.model.time import days, seconds
 from holdfast.policy.breaker import BreakerRules
+from holdfast.telemetry.events import BreakerChanged
 
 if TYPE_CHECKING:
     from holdfast.store.port import Store
+    from holdfast.telemetry.events import Event
     from tests.support.clock import ManualClock
 
 RULES = BreakerRules(failures=3, rest=seconds(10), longest=seconds(20))
@@ -104,6 +106,20 @@ async def test_a_probe_that_is_answered_closes_it_for_all(manual_store: Store, c
     assert await ask(other) == Permit()
     (breaker,) = await one.breakers(None)
     assert (breaker.state, breaker.failures, breaker.openings, breaker.until) == (BreakerState.CLOSED, 0, 0, None)
+
+
+async def test_it_is_told_once_that_a_destination_rests_and_once_that_it_is_back(
+    manual_store: Store, clock: ManualClock
+) -> None:
+    told: list[Event] = []
+    worker = Deliveries(manual_store, RULES, dice=lambda: 0.0, monotonic=lambda: 0.0, emit=told.append)
+    await fail(worker, 5)
+    for answered in (False, True):
+        await clock.advance(seconds(20))
+        assert (await ask(worker)).probe
+        await (worker.succeeded("acme", AT, probe=True) if answered else fail(worker, 1, probe=True))
+
+    assert told == [BreakerChanged("acme", AT, True, "HTTP 503"), BreakerChanged("acme", AT, False, "HTTP 503")]
 
 
 async def test_a_probe_that_nobody_hears_of_is_given_to_another(manual_store: Store, clock: ManualClock) -> None:

@@ -16,6 +16,8 @@ from holdfast.policy import breaker as policy
 from holdfast.policy.breaker import BreakerRules
 from holdfast.policy.webhooks import signature
 from holdfast.store.port import Store, Tx
+from holdfast.telemetry.emit import Emit, log_event
+from holdfast.telemetry.events import BreakerChanged
 
 LOOK_EVERY = 1.0
 """Seconds for which a worker goes by what it last knew of destinations in trouble."""
@@ -56,7 +58,9 @@ class Deliveries:
         *,
         dice: Dice = throw,
         monotonic: Callable[[], float] = time.monotonic,
+        emit: Emit = log_event,
     ) -> None:
+        self._emit = emit
         self._store = store
         self._rules = rules
         self._dice = dice
@@ -181,15 +185,18 @@ class Deliveries:
         return self._known
 
     async def _change(self, tenant: str, destination: str, decide: Decide) -> None:
-        async def work(tx: Tx) -> Breaker:
+        async def work(tx: Tx) -> tuple[Breaker, Breaker]:
             breaker = await tx.lock_breaker(tenant, destination)
             # Asked under the lock: others may have been waited for.
             change = decide(breaker, await tx.now())
             if change is not None:
                 await tx.save_breaker(change)
-            return change or breaker
+            return breaker, change or breaker
 
-        now = await self._store.run(work)
+        before, now = await self._store.run(work)
+        # A probe that fails is no news.
+        if (before.state is BreakerState.CLOSED) is not (now.state is BreakerState.CLOSED):
+            self._emit(BreakerChanged(tenant, destination, now.state is not BreakerState.CLOSED, now.error))
         if self._known is None:
             return
         if now.state is BreakerState.CLOSED and not now.failures:

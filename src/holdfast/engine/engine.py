@@ -79,7 +79,7 @@ class Engine:
         """Workers that are somewhere else."""
         self.analytics = Analytics(store)
         """Figures: what stands where, and what happened."""
-        self.deliveries = Deliveries(store, rules.breakers)
+        self.deliveries = Deliveries(store, rules.breakers, emit=lambda event: self._emit(event))
         """Breakers of destinations, and keys of webhooks."""
         self._dice = dice
         self._emit = emit

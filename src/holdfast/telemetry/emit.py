@@ -6,7 +6,7 @@ from typing import assert_never
 
 import msgspec
 
-from holdfast.telemetry.events import Event, JobsReaped, LoopFailed, RedisChanged
+from holdfast.telemetry.events import BreakerChanged, Event, JobsReaped, LoopFailed, RedisChanged
 
 Emit = Callable[[Event], None]
 
@@ -24,6 +24,11 @@ def log_event(event: Event) -> None:
             level, text = logging.INFO, "Redis answers"
         case RedisChanged():
             level, text = logging.WARNING, f"Redis does not answer, it is done without: {event.reason}"
+        case BreakerChanged(open=True):
+            text = f"{event.destination} is given a rest, webhooks of {event.tenant!r} to it are held: {event.error}"
+            level = logging.WARNING
+        case BreakerChanged():
+            level, text = logging.INFO, f"{event.destination} is back, webhooks of {event.tenant!r} to it go out again"
         case _:
             assert_never(event)
     _LOG.log(level, text, extra={"event": type(event).__name__, **msgspec.structs.asdict(event)})

@@ -24,5 +24,14 @@ class RedisChanged(Struct, frozen=True):
     reason: str
 
 
-Event = LoopFailed | JobsReaped | RedisChanged
+class BreakerChanged(Struct, frozen=True):
+    """A destination of webhooks is given a rest, or is back."""
+
+    tenant: str
+    destination: str
+    open: bool
+    error: str
+
+
+Event = LoopFailed | JobsReaped | RedisChanged | BreakerChanged
 """Whatever can be told."""

@@ -14,7 +14,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from holdfast.model.feed import GROWTH, Histogram
-from holdfast.telemetry.events import Event, JobsReaped, LoopFailed, RedisChanged
+from holdfast.telemetry.events import BreakerChanged, Event, JobsReaped, LoopFailed, RedisChanged
 
 MEDIA_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
@@ -144,6 +144,8 @@ class Counted:
                 self._failures[event.loop] += 1
             case RedisChanged():
                 self._lost += not event.up
+            case BreakerChanged():
+                pass  # counted where they are kept, for the installation
             case _:
                 assert_never(event)
 
