@@ -79,7 +79,7 @@ class Engine:
         """Workers that are somewhere else."""
         self.analytics = Analytics(store)
         """Figures: what stands where, and what happened."""
-        self.deliveries = Deliveries(store, rules.breakers, emit=lambda event: self._emit(event))
+        self.deliveries = Deliveries(store, rules.breakers, emit=self._tell)
         """Breakers of destinations, and keys of webhooks."""
         self._dice = dice
         self._emit = emit
@@ -315,6 +315,10 @@ class Engine:
         await self._settles.drain()
         await self.coordination.aclose()
         await self.store.aclose()
+
+    def _tell(self, event: Event) -> None:
+        """To all who listen now."""
+        self._emit(event)
 
     def _now_ms(self) -> int:
         return time.time_ns() // 1_000_000 + self._skew_ms
