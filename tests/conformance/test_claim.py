@@ -30,6 +30,7 @@ from tests.support.builders import (
     take,
     undone,
 )
+from tests.support.long import LONG
 
 
 async def test_a_claim_gives_the_job_to_the_worker_and_counts_the_attempt(manual_store, clock):
@@ -235,10 +236,10 @@ async def test_a_cancelled_job_is_never_claimed(store):
     assert await take(store, await enter(store)) == []
 
 
-async def test_eight_workers_share_ten_thousand_jobs_and_none_gets_one_twice_or_more_than_asked(store):
-    """S6, P34, P35, P42"""
+async def test_eight_workers_share_thousands_of_jobs_and_none_gets_one_twice_or_more_than_asked(store):
+    """S6, P34, P35, P42. Ten thousand with HOLDFAST_LONG_TESTS=1."""
     limit, lanes = 50, [Lane("mail", f"tenant-{number}", 0) for number in range(4)]
-    jobs = [a_job(tenant=f"tenant-{number % 4}") for number in range(10_000)]
+    jobs = [a_job(tenant=f"tenant-{number % 4}") for number in range(10_000 if LONG else 2_000)]
     await put(store, *jobs)
     claimed = []
 

@@ -209,12 +209,14 @@ async def test_a_node_whose_connections_went_silent_stops_before_others_take_ove
             for n, (proxy, through) in enumerate((first, second))
         ]
         await at_work(engine, *[node for node, *_ in pairs])
-        spec = a_job(place, sleep=3)
+        spec = a_job(place, sleep=600, held=True)
         await client.submit(spec)
         await begun(ledger, 1)
         (begin,) = ledger.entries("start")
         ((node, proxy, its_queue),) = [pair for pair in pairs if begin.pid in pair[0].everyone()]
         proxy.black_hole()
+        await begun(ledger, 1)
+        ledger.write("go", job="", key=spec.payload["key"], attempt=0, fence=0, pid=0)
         await all_ended(engine, client.accepted.values())
         (_, again) = ledger.entries("start")
         assert again.fence > begin.fence

@@ -1,7 +1,7 @@
 """Nodes that die or freeze while they hold jobs, and the nodes that take over."""
 
 import asyncio
-from signal import SIGCONT, SIGKILL, SIGSTOP
+from signal import SIGCONT, SIGKILL
 
 import pytest
 
@@ -39,11 +39,13 @@ async def test_jobs_of_a_killed_node_are_run_by_another(scene):
 async def test_a_node_that_was_frozen_beyond_its_lease_changes_nothing_when_it_wakes(scene):
     """F03, S6, S7: its job runs elsewhere once more; the zombie goes on for a moment, but can report nothing."""
     zombie = scene.node(lease=LEASE)
-    await scene.submit("job", "thread", sleep=1.0)
+    await scene.submit("job", "thread", sleep=600, held=True)
     await scene.starts("job")
     (worker,) = await scene.workers(1)
-    zombie.signal_all(SIGSTOP)
+    scene.freeze(zombie)
     scene.node(lease=LEASE)
+    await scene.starts("job", times=2)
+    scene.let_go("job")
     (settled,) = await scene.becomes("succeeded", "job")
     await asyncio.sleep(LEASE)  # frozen for three leases in all: the length of the fault, not a guess
     zombie.signal_all(SIGCONT)
@@ -68,7 +70,7 @@ async def test_a_node_that_was_frozen_beyond_its_lease_writes_nothing_more_when_
     job = await scene.submit("job", "writing")
     await eventually(lambda: steps_of(1))
     (worker,) = await scene.workers(1)
-    zombie.signal_all(SIGSTOP)
+    scene.freeze(zombie)
     scene.node(lease=LEASE)
     await scene.starts("job", times=2)
     written = await steps_of(1)

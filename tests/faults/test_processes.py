@@ -96,13 +96,16 @@ async def test_jobs_beside_a_poison_pill_finish(scene):
 async def test_jobs_in_processes_of_their_own_harm_nobody(scene):
     """F30, F31: a crash of one is no crash of those beside it, nor of the worker."""
     node = scene.node()
-    await scene.submit("beside", "process", sleep=1.5)
-    await scene.submit("beside too", sleep=1.5)
-    await scene.starts("beside")
+    beside = ("beside", "beside too")
+    for key, kind in zip(beside, ("process", "async"), strict=True):
+        await scene.submit(key, kind, sleep=600, held=True)
+        await scene.starts(key)
     for action in ("exit", "segfault", "kill"):
         await scene.submit(action, "process", action=action, amount=1, max_attempts=1)
     await scene.becomes("dead", "exit", "segfault", "kill")
-    await scene.becomes("succeeded", "beside", "beside too")
+    for key in beside:
+        scene.let_go(key)
+    await scene.becomes("succeeded", *beside)
     assert scene.ledger.count("start", "beside") == scene.ledger.count("start", "beside too") == 1
     assert "starting another" not in node.log
 
@@ -120,9 +123,11 @@ async def test_too_much_memory_fails_the_attempt_or_the_process_but_not_the_node
 async def test_a_killed_process_of_a_job_is_retried(scene):
     """P03: killed from outside, as by the kernel when memory is short."""
     scene.node()
-    await scene.submit("job", "process", sleep=2)
+    await scene.submit("job", "process", sleep=600, held=True)
     await scene.starts("job")
     os.kill(scene.ledger.entries("start", "job")[0].pid, SIGKILL)
+    await scene.starts("job", times=2)
+    scene.let_go("job")
     (job,) = await scene.becomes("succeeded", "job")
     assert job.attempts == scene.ledger.count("start", "job") == 2
     assert (await scene.attempts("job"))[0].error.message.endswith("signal SIGKILL")

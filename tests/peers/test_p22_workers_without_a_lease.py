@@ -3,7 +3,7 @@
 P41: loupe#50: a worker that had lost its lease worked on for hours.
 """
 
-from signal import SIGCONT, SIGSTOP
+from signal import SIGCONT
 
 from holdfast.model.time import Duration
 from tests.support.scene import KINDS
@@ -31,14 +31,17 @@ async def test_a_worker_whose_supervisor_stands_still_stops_its_handlers_by_itse
     frozen = scene.node(lease=2.0)
     await scene.workers(1)
     for kind in KINDS:
-        await scene.submit(kind, kind, sleep=4)
+        await scene.submit(kind, kind, sleep=600, held=True)
     for kind in KINDS:
         await scene.starts(kind)
     first = {kind: scene.ledger.entries("start", kind)[0].pid for kind in KINDS}
-    frozen.signal(SIGSTOP)
+    scene.freeze(frozen, supervisor_only=True)
     scene.node(lease=2.0)
     for pid in set(first.values()):
         await scene.gone(pid)
+    for kind in KINDS:
+        await scene.starts(kind, times=2)
+        scene.let_go(kind)
     await scene.becomes("succeeded")
     frozen.signal(SIGCONT)
     await scene.workers(2)

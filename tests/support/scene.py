@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+import apsw
 import pytest_asyncio
 
 from holdfast.compose import open_engine
@@ -16,12 +17,13 @@ from holdfast.model.job import JobSpec
 from holdfast.model.time import seconds
 from holdfast.policy.lifecycle import attempt_log
 from tests.support import nodes
+from tests.support.clock import dialect_of
 from tests.support.eventually import eventually
 from tests.support.ledger import Ledger
 from tests.support.services import Service
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
     import pytest
@@ -64,6 +66,28 @@ class Scene:
         started = nodes.start(url, self._folder, ledger=self.ledger.path, lease=lease, environment=variables, **options)
         self._stack.callback(started.end)
         return started
+
+    def freeze(self, node: Node, *, supervisor_only: bool = False) -> None:
+        """Stop a node's processes where they stand, SIGCONT wakes them; but none in the middle of a write to SQLite.
+
+        Whoever is stopped there keeps the file locked for everybody, for as long as it is stopped: nothing could be
+        seen of what the others do meanwhile.
+        """
+        with self._nobody_writes():
+            (node.signal if supervisor_only else node.signal_all)(signal.SIGSTOP)
+
+    @contextmanager
+    def _nobody_writes(self) -> Iterator[None]:
+        if dialect_of(self.url) != "sqlite":
+            yield
+            return
+        file = apsw.Connection(self.url.removeprefix("sqlite:///"))
+        try:
+            file.set_busy_timeout(int(PATIENCE * 1_000))
+            file.execute("BEGIN IMMEDIATE")
+            yield
+        finally:
+            file.close()  # and with it what was begun
 
     def leaves_running(self, pid: int) -> None:
         """The test may leave this process behind: end it with the test."""
