@@ -15,11 +15,10 @@ def set_up(log_format: str, *, level: int = logging.INFO, stream: TextIO | None 
     """Write the records of holdfast to `stream`, by default standard error. Repeated calls replace the first."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines() if log_format == "json" else TextLines())
-    for name, least in (("holdfast", level), ("uvicorn", max(level, logging.WARNING))):
-        log = logging.getLogger(name)
-        log.handlers[:] = [handler]
-        log.propagate = False
-        log.setLevel(least)
+    log = logging.getLogger("holdfast")
+    log.handlers[:] = [handler]
+    log.propagate = False
+    log.setLevel(level)
 
 
 class TextLines(logging.Formatter):
