@@ -47,6 +47,8 @@ class Connections:
         self.open: set[Connection] = set()
         self.none = asyncio.Event()
         """Set when the last one has gone; for whoever waits for that."""
+        self.abandoned: set[asyncio.Task[None]] = set()
+        """Work for clients that did not wait for the answer."""
 
     def connect(self) -> "Connection":
         """Somebody comes."""
@@ -117,6 +119,9 @@ class Connection(asyncio.Protocol):
         self._deadline.close()
         if self.exchange is not None:
             self.exchange.leave()
+        if self.task is not None and not self.task.done():
+            self._all.abandoned.add(self.task)
+            self.task.add_done_callback(self._all.abandoned.discard)
         self.resume_writing()
 
     def data_received(self, data: bytes) -> None:

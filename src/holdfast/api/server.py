@@ -60,6 +60,7 @@ async def serve(
         api.service.stopping.set()
         server.close()
         await _end(connections)
+        await _finish(connections.abandoned)
 
 
 async def _end(connections: Connections) -> None:
@@ -81,6 +82,15 @@ async def _end(connections: Connections) -> None:
     if not await _all_gone(connections, LAST_ANSWERS):
         for each in list(connections.open):
             each.transport.abort()
+
+
+async def _finish(tasks: set[asyncio.Task[None]]) -> None:
+    """What was begun is ended also if nobody waits for it."""
+    if tasks:
+        _, late = await asyncio.wait(tasks, timeout=GRACE)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
 
 
 async def _all_gone(connections: Connections, seconds: float) -> bool:
