@@ -12,6 +12,7 @@ from holdfast.api.http import Answer
 from holdfast.api.server import bind, serve
 from holdfast.api.table import PUBLIC, Route, Routes
 from holdfast.compose import build_api
+from holdfast.model.job import JobFilter, Page
 from tests.api.conftest import ADMIN, Served
 from tests.support.eventually import PATIENCE
 
@@ -444,6 +445,48 @@ class TestManners:
         assert (await wire.answer())[0] == 201
         assert len((await (await served.client()).get("/v1/jobs")).json()["items"]) == 1
 
+    async def test_who_was_refused_and_stays_is_closed(self, connect, monkeypatch):
+        """Whoever goes on sending is listened to for a moment, so that the refusal is read, and no longer."""
+        monkeypatch.setattr("holdfast.api.connection._LINGER", 0.05)
+        wire = await connect()
+        await wire.send(CORPUS["no host"])
+        assert (await wire.answer())[0] == 400
+
+        async def go_on():
+            while True:
+                await wire.send(b"x")
+                await asyncio.sleep(0.01)
+
+        with pytest.raises(ConnectionError):
+            await asyncio.wait_for(go_on(), PATIENCE)
+
+    async def test_who_speaks_an_older_version_gets_an_answer_without_chunks(self, connect):
+        wire = await connect()
+        await wire.send(b"GET /v1/events HTTP/1.0\r\n" + AUTH + b"\r\n")
+        head = await wire.reader.readuntil(b"\r\n\r\n")
+        assert b"connection: close\r\n" in head
+        assert b"transfer-encoding" not in head
+        assert (await wire.reader.readuntil(b"\n")).startswith((b":", b"event:", b"id:", b"retry:"))
+
+    async def test_a_large_body_arrives_whole_however_it_is_cut(self, connect, served):
+        """More than is read ahead: what nobody asked for yet waits outside."""
+        jobs = [{"type": "send", "payload": f"{number:04d}" * 250} for number in range(1_000)]
+        wire = await connect()
+        request = post(json.dumps({"jobs": jobs}).encode(), path=b"/v1/jobs/batch")
+        await wire.send(request[:500], request[500:70_000], request[70_000:])
+        assert (await wire.answer())[0] == 201
+        found = await served.engine.find(JobFilter(), Page(1_000))
+        assert sorted(job.payload for job in found) == sorted(json.dumps(job["payload"]).encode() for job in jobs)
+
+    @pytest.mark.parametrize("path", ["/healthz", "/v1/jobs", "/nowhere", "/docs.css"])
+    async def test_an_answer_has_the_same_headers_below_another_application(self, connect, served, path):
+        wire = await connect()
+        await wire.send(b"GET %b HTTP/1.1\r\nHost: x\r\nX-Request-ID: 7\r\n\r\n" % path.encode())
+        status, headers, body = await wire.answer()
+        mounted = await (await served.client(None)).get(path, headers={"x-request-id": "7"})
+        assert headers.pop("date").endswith(" GMT")
+        assert (status, headers, body) == (mounted.status_code, dict(mounted.headers), mounted.content)
+
 
 class TestStopping:
     """F05: what is under way is answered, and every open connection learns that this was its last answer."""
@@ -469,6 +512,31 @@ class TestStopping:
             status, headers, body = await wire.answer()
             assert (status, headers["connection"], body) == (200, "close", b'{"done":true}')
             await connect.ended
+
+    async def test_also_those_that_nobody_waits_for(self, served):
+        begun, go_on, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        async def slow(_call):
+            begun.set()
+            await go_on.wait()
+            await asyncio.sleep(0)
+            ended.set()
+            return Answer({"done": True})
+
+        served.api.service = served.api.service._replace(
+            routes=Routes([Route("GET", "/slow", PUBLIC, slow, "x", {200: dict})])
+        )
+        async with node(served) as connect:
+            wire = await connect()
+            await wire.send(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
+            await begun.wait()
+            wire.writer.close()
+            await wire.writer.wait_closed()
+            connect.stop()
+            await served.api.service.stopping.wait()
+            go_on.set()
+            await connect.ended
+            assert ended.is_set()
 
     async def test_a_connection_that_is_kept_open_gets_one_more_answer(self, served):
         async with node(served) as connect:

@@ -54,6 +54,14 @@ async def test_a_job_is_answered_as_it_is_stored(served):
     assert again["lineage"] == {"generation": 0, "parent_id": None, "schedule": None, "workflow_id": None}
 
 
+@pytest.mark.parametrize("asked", [{}, {"delay": 0}, {"delay": 60}, {"scheduled_at": "2001-01-01T00:00:00Z"}], ids=str)
+async def test_also_one_that_asks_for_little(served, asked):
+    client = await person(served, "acme")
+    job = (await client.post("/v1/jobs", json={"type": "send", **asked})).json()
+    again = (await client.get(f"/v1/jobs/{job['id']}")).json()
+    assert {name: again[name] for name in job} == job
+
+
 async def test_the_same_key_is_the_same_job(served):
     """S2: also when both come at once."""
     client = await person(served, "acme")
@@ -216,6 +224,8 @@ BOMBS = {
     "a number of 5,000 digits": b'{"type": "send", "payload": ' + b"9" * 5_000 + b"}",
     "a name twice": b'{"type": "send", "type": "sign"}',
     "a name twice inside": b'{"type": "send", "payload": [{"a": 1, "b": {"c": 1, "c": 2}}]}',
+    "a name twice, and what looks like another": b'{"type": "send", "payload": {"a": 1, "a": "\\u003a"}}',
+    "a name twice, and a colon in a text": b'{"type": "send", "payload": {"a": ":", "a": 1}}',
     "a name twice, once escaped": b'{"type": "send", "payload": {"a": 1, "\\u0061": 2}}',
     "depth 100,000": b'{"type": "send", "payload": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     "depth 100,000 of objects": b'{"type": "send", "payload": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_000 + b"}",

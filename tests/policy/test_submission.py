@@ -74,6 +74,41 @@ def test_an_accepted_payload_comes_back_as_it_was(payload: Any) -> None:
     assert json.encode(back) == encode_payload(payload)
 
 
+@given(payloads)
+def test_what_was_read_from_json_is_kept_the_same_without_a_walk(payload: Any) -> None:
+    assert encode_payload(payload, from_json=True) == encode_payload(payload)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        nested(33),
+        {str(n): n for n in range(10_001)},
+        "x" * 65_537,
+        ["x" * 60_000] * 5,
+        {"a": "\0"},
+        {"\0": 1},
+    ],
+    ids=["depth", "keys", "text", "size", "U+0000", "U+0000 in a name"],
+)
+def test_what_was_read_from_json_is_refused_all_the_same(payload: Any) -> None:
+    """T17."""
+    with pytest.raises(Invalid) as walked:
+        encode_payload(payload)
+    with pytest.raises(Invalid) as read:
+        encode_payload(payload, from_json=True)
+    assert (str(read.value), read.value.pointer) == (str(walked.value), walked.value.pointer)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [nested(32), {str(n): n for n in range(10_000)}, "x" * 65_536, [[]] * 40],
+    ids=["depth", "keys", "text", "lists"],
+)
+def test_what_was_read_from_json_may_go_as_far_as_the_limits(payload: Any) -> None:
+    assert encode_payload(payload, from_json=True) == encode_payload(payload)
+
+
 @given(st.integers())
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_whole_number_stays_exact_however_big(sign: int, n: int) -> None:

@@ -2,6 +2,7 @@
 
 import hmac
 import re
+from collections import OrderedDict
 from hashlib import sha256
 from typing import NamedTuple, Protocol
 
@@ -11,12 +12,15 @@ from holdfast.api.tokens import Tokens
 from holdfast.engine.access import digest_of
 from holdfast.engine.keyring import Keyring
 from holdfast.errors import TooMany, Unauthorized
-from holdfast.model.access import DEFAULT_TENANT, Caller, Scope
+from holdfast.model.access import DEFAULT_TENANT, ApiKey, Caller, Scope
 from holdfast.model.time import Duration, Instant
 from holdfast.policy.tokens import LONGEST_TOKEN, bounded
 
 _KEY = re.compile(r"hf_([0-9a-f]{16})_([0-9a-f]{64})", re.ASCII)
 _NOBODY = bytes(32)
+
+_MOST_PROVEN = 1_000
+"""Texts that are remembered as good ones; the longest ago are forgotten when there are more."""
 
 
 class Authenticator(Protocol):
@@ -65,6 +69,16 @@ class Found(NamedTuple):
     caller: Caller | None
     key: str | None = None
     """The id of the key that it claims to be."""
+    proof: ApiKey | None = None
+    """The key that it is."""
+
+
+class Proven(NamedTuple):
+    """What some text was found to be."""
+
+    caller: Caller
+    key: ApiKey | None
+    """As it was read; None for the administrator's, which is always the same."""
 
 
 class Gate:
@@ -78,15 +92,20 @@ class Gate:
         self._admin = admin
         self._addresses = addresses
         self._attempts = attempts
+        self._proven: OrderedDict[bytes, Proven] = OrderedDict()
 
     async def caller(self, request: Incoming) -> Caller:
         """See `Authenticator`. Who fails too often is not looked at for a while; a good key elsewhere is not hurt."""
-        text = bearer(request)
+        known = self._recall(request)
+        text = "" if known is not None else bearer(request)
         address = f"address {counted(self._addresses.of(request))}"
         if wait := self._attempts.wait(address):
             raise _too_many(wait)
+        if known is not None:
+            return known
         found = await self._recognise(text)
         if found.caller is not None:
+            self._remember(request, found)
             return found.caller
         self._attempts.failed(address)
         if found.key is not None:
@@ -110,23 +129,41 @@ class Gate:
         """See `Authenticator`."""
         return self._tokens.make(caller, await self._keyring.now(), life)
 
+    def _remember(self, request: Incoming, found: Found) -> None:
+        """That these very bytes proved to be a key, so that the next time only the key is looked at."""
+        if found.caller is not None and (found.proof is not None or found.caller is self._admins):
+            self._proven[request.headers[b"authorization"]] = Proven(found.caller, found.proof)
+            if len(self._proven) > _MOST_PROVEN:
+                self._proven.popitem(last=False)
+
+    def _recall(self, request: Incoming) -> Caller | None:
+        """The caller, if what a request came with was proven before, and if its key is what it was then.
+
+        A key that is read anew from the database, as all are every few seconds, must be proven anew.
+        """
+        proven = self._proven.get(request.headers.get(b"authorization", b""))
+        if proven is None:
+            return None
+        return proven.caller if proven.key is None or self._keyring.remembers(proven.key) else None
+
     async def _recognise(self, text: str) -> Found:
         if self._admin is not None and self._admin.opens(text):
             return Found(self._admin.caller)
         if key := _KEY.fullmatch(text):
-            return Found(await self._by_key(key[1], key[2]), key[1])
+            found = await self._by_key(key[1], key[2])
+            return Found(None, key[1]) if found is None else Found(*found)
         if self._tokens.keys and len(text) <= LONGEST_TOKEN and text.count(".") == 2:
             return Found(await self._by_token(text))
         return Found(None)
 
-    async def _by_key(self, key_id: str, secret: str) -> Caller | None:
+    async def _by_key(self, key_id: str, secret: str) -> tuple[Caller, str, ApiKey] | None:
         key = await self._keyring.good_key(key_id)
         # Compared in any case, so that the time it takes does not tell which ids there are.
         same = hmac.compare_digest(digest_of(secret), _NOBODY if key is None else key.digest)
         if key is None or not same:
             return None
         await self._keyring.note_use(key)
-        return Caller(key.tenant, key.scopes, f"key:{key.id}", key.id)
+        return Caller(key.tenant, key.scopes, f"key:{key.id}", key.id), key.id, key
 
     async def _by_token(self, text: str) -> Caller | None:
         caller = self._tokens.read(text, await self._keyring.now())
@@ -134,6 +171,10 @@ class Gate:
             return caller
         key = await self._keyring.good_key(caller.key)
         return None if key is None else bounded(caller, key)
+
+    @property
+    def _admins(self) -> Caller | None:
+        return None if self._admin is None else self._admin.caller
 
     def _is_admins(self, key_id: str) -> bool:
         return self._admin is not None and key_id == self._admin.id

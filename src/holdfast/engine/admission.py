@@ -39,6 +39,14 @@ class Limited:
         self._asked_at = float("-inf")
         self._asking: asyncio.Task[None] | None = None
 
+    def has(self, tenant: str) -> bool | None:
+        """Whether a tenant has limits; None when that is to be asked."""
+        if self._everybody:
+            return True
+        if self.monotonic() - self._asked_at >= REFRESHED_AFTER:
+            return None
+        return self._names is None or tenant in self._names
+
     async def among(self, tenants: frozenset[str]) -> frozenset[str]:
         """Those of these that have limits; raises `Unavailable` when that is not known."""
         if self._everybody:

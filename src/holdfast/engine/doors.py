@@ -51,7 +51,10 @@ class Doors:
 
     async def put(self, job: NewJob, *, sure: bool = False) -> Receipt:
         """Take one, together with others that wait at the same door. `sure`: ask the database in any case."""
-        if not await self.limited.among(frozenset((job.tenant,))):
+        limited = self.limited.has(job.tenant)
+        if limited is None:
+            limited = bool(await self.limited.among(frozenset((job.tenant,))))
+        if not limited:
             if not sure and (known := await self._shortcuts.known([job])):
                 return _told(known[0])
             receipt = await self.bare.put(job)

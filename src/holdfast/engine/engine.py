@@ -25,7 +25,7 @@ from holdfast.engine.inspect import Detail, Group
 from holdfast.engine.leases import Leases
 from holdfast.engine.operate import Bulk
 from holdfast.engine.shortcuts import Shortcuts
-from holdfast.engine.submit import Receipt
+from holdfast.engine.submit import Receipt, Submitted
 from holdfast.errors import Conflict, Invalid, InvalidBatch, SchemaMismatch, Unavailable
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Count, Found, Held, Job, JobFilter, JobSpec, Page, RetryRule
@@ -117,32 +117,35 @@ class Engine:
         job = submitting.check_one(spec, max_attempts=self.rules.max_attempts, at_ms=self._now_ms())
         return await self.doors.put(job)
 
-    async def submit_job(self, spec: JobSpec) -> tuple[Job, bool]:
-        """As `submit`, answered with the job, and whether an earlier submission made it."""
-        job = submitting.check_one(spec, max_attempts=self.rules.max_attempts, at_ms=self._now_ms())
+    async def submit_read(self, spec: JobSpec) -> Submitted:
+        """As `submit`, for a job that was read from JSON; answered with the job, and whether it was made earlier."""
+        attempts = self.rules.max_attempts
+        job = submitting.check_one(spec, max_attempts=attempts, at_ms=self._now_ms(), from_json=True)
         receipt = await self.doors.put(job)
         if receipt.repeated:
             try:
-                return await submitting.earlier(self.store, job, receipt), True
+                return Submitted(job, receipt, await submitting.earlier(self.store, job, receipt))
             except Conflict:
                 if self.coordination.keys.off:
                     raise
                 # Remembered, but not there: deleted, or lost with what a database forgot that was restored.
                 receipt = await self.doors.put(job, sure=True)
                 if receipt.repeated:
-                    return await submitting.earlier(self.store, job, receipt), True
-        return submitting.as_inserted(job, receipt), False
+                    return Submitted(job, receipt, await submitting.earlier(self.store, job, receipt))
+        return Submitted(job, receipt)
 
-    async def submit_many(self, specs: Sequence[JobSpec | Invalid]) -> list[Receipt]:
+    async def submit_many(self, specs: Sequence[JobSpec | Invalid], *, from_json: bool = False) -> list[Receipt]:
         """Submit up to 10,000 jobs in one transaction: all, or none and `InvalidBatch` naming every fault.
 
-        What could not even be read is given as its fault, to be named with the others.
+        What could not even be read is given as its fault, to be named with the others. `from_json`: they were read from
+        JSON.
         """
         if len(specs) > LARGEST_BATCH:
             raise InvalidBatch.too_many(len(specs), LARGEST_BATCH)
         if not specs:
             return []
-        jobs = submitting.check(specs, max_attempts=self.rules.max_attempts, at_ms=self._now_ms())
+        attempts = self.rules.max_attempts
+        jobs = submitting.check(specs, max_attempts=attempts, at_ms=self._now_ms(), from_json=from_json)
         return await self.doors.put_all(jobs)
 
     def claims(self, worker: WorkerId, queues: Sequence[str], types: Sequence[str] | None = None) -> Claims:

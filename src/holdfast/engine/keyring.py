@@ -51,6 +51,11 @@ class Keyring:
                 read = self._remembered(key_id) or await self._ask(key_id)
         return read.key
 
+    def remembers(self, key: ApiKey) -> bool:
+        """Whether this is what would be found now, without asking the database."""
+        read = self._known.get(key.id)
+        return read is not None and read.key is key and self._monotonic() < read.until
+
     async def note_use(self, key: ApiKey) -> None:
         """Note that a key is in use, now and then; that this fails is no reason to turn anybody away."""
         if use_is_news(key, await self.now()):

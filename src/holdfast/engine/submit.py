@@ -37,7 +37,18 @@ class Receipt(NamedTuple):
     """An earlier submission with the same key made this job; nothing was added."""
 
 
-def check(specs: Sequence[JobSpec | Invalid], *, max_attempts: int, at_ms: int) -> list[NewJob]:
+class Submitted(NamedTuple):
+    """A job that was submitted, and the receipt for it."""
+
+    job: NewJob
+    receipt: Receipt
+    earlier: Job | None = None
+    """What an earlier submission with the same key made, which this one repeats."""
+
+
+def check(
+    specs: Sequence[JobSpec | Invalid], *, max_attempts: int, at_ms: int, from_json: bool = False
+) -> list[NewJob]:
     """All of them, or `InvalidBatch` naming every one that cannot be accepted."""
     jobs: list[NewJob] = []
     faults: dict[int, Invalid] = {}
@@ -45,7 +56,7 @@ def check(specs: Sequence[JobSpec | Invalid], *, max_attempts: int, at_ms: int) 
         try:
             if isinstance(spec, Invalid):
                 raise spec
-            jobs.append(submission.accept(spec, new_job_id(at_ms), max_attempts=max_attempts))
+            jobs.append(submission.accept(spec, new_job_id(at_ms), max_attempts=max_attempts, from_json=from_json))
         except Invalid as fault:
             faults[index] = fault
     if faults:
@@ -53,44 +64,19 @@ def check(specs: Sequence[JobSpec | Invalid], *, max_attempts: int, at_ms: int) 
     return jobs
 
 
-def check_one(spec: JobSpec, *, max_attempts: int, at_ms: int) -> NewJob:
+def check_one(spec: JobSpec, *, max_attempts: int, at_ms: int, from_json: bool = False) -> NewJob:
     """The job to insert, or `Invalid`."""
-    return submission.accept(spec, new_job_id(at_ms), max_attempts=max_attempts)
+    return submission.accept(spec, new_job_id(at_ms), max_attempts=max_attempts, from_json=from_json)
 
 
-def as_inserted(job: NewJob, receipt: Receipt) -> Job:
-    """The job as it stands right after it was inserted: what a read would give, without one."""
+def standing(job: NewJob, created_at: Instant) -> tuple[Status, Instant | None]:
+    """The state of a job right after it was inserted, and when it is due: what a read would give, without one."""
     due = job.scheduled_at
-    if due is None and job.delay is not None:
-        due = after(receipt.created_at, job.delay)
-    later = due is not None and due > receipt.created_at
-    return Job(
-        id=job.id,
-        seq=0,
-        status=Status.SCHEDULED if later else Status.READY,
-        fence=0,
-        worker=None,
-        tenant=job.tenant,
-        queue=job.queue,
-        type=job.type,
-        payload=job.payload,
-        priority=job.priority,
-        attempts=0,
-        max_attempts=job.max_attempts,
-        releases=0,
-        generation=0,
-        cost=job.cost,
-        created_at=receipt.created_at,
-        scheduled_at=due,
-        started_at=None,
-        timeout=job.timeout,
-        deadline=job.deadline,
-        retry=None,
-        tags=msgspec.json.encode(job.tags) if job.tags else None,
-        concurrency_key=job.concurrency_key,
-        idempotency_key=job.idempotency_key,
-        attempt_log=None,
-    )
+    if due is None:
+        if job.delay is None:
+            return Status.READY, None
+        due = after(created_at, job.delay)
+    return Status.SCHEDULED if due > created_at else Status.READY, due
 
 
 async def earlier(store: Store, job: NewJob, receipt: Receipt) -> Job:
@@ -149,7 +135,8 @@ async def submit_each(
 
     `limits`: the installation's, if there may be limits to keep; None where it is known that there are none.
     """
-    first, later = _split_repeated(jobs)
+    several = limits is not None or any(map(_has_key, jobs))
+    first, later = _split_repeated(jobs) if several else (jobs, [])
     answers: dict[JobId, Receipt | BaseException] = {}
 
     async def work(tx: Tx) -> Sequence[Inserted | HoldfastError]:
@@ -157,9 +144,10 @@ async def submit_each(
             return await insert(tx, first, key_retention=key_retention)
         return await insert_each(tx, first, defaults=limits, key_retention=key_retention)
 
-    several = limits is not None or any(_has_key(job) for job in first)
     try:
         rows = await (store.run(work) if several else store.single(work))
+        if not several:
+            return [Receipt(row.id, row.created_at, repeated=False) for row in rows if isinstance(row, Inserted)]
         answers = {job.id: _answer(job, row) for job, row in zip(first, rows, strict=True)}
     except Rejected as error:
         if len(first) == 1:

@@ -37,12 +37,15 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _ENCODE = msgspec.json.Encoder().encode
 
 
-def accept(spec: JobSpec, job_id: JobId, *, max_attempts: int) -> NewJob:
-    """The job to insert for what was asked; `Invalid` with a pointer to the field that is at fault."""
+def accept(spec: JobSpec, job_id: JobId, *, max_attempts: int, from_json: bool = False) -> NewJob:
+    """The job to insert for what was asked; `Invalid` with a pointer to the field that is at fault.
+
+    `from_json`: the payload was read from JSON, so that there is nothing in it that JSON cannot carry.
+    """
     check_options(spec)
     attempts = max_attempts if spec.max_attempts is None else spec.max_attempts
     _within(attempts, 1, MOST_ATTEMPTS, "max_attempts")
-    payload = encode_payload(spec.payload)
+    payload = encode_payload(spec.payload, from_json=from_json)
     return NewJob(
         id=job_id,
         tenant=spec.tenant,
@@ -67,17 +70,20 @@ def accept(spec: JobSpec, job_id: JobId, *, max_attempts: int) -> NewJob:
 
 def check_options(spec: JobSpec) -> None:
     """Refuse what is asked beside the payload, if it cannot be: names, numbers, times and keys."""
-    _name(spec.type, "type")
-    _name(spec.queue, "queue")
-    _name(spec.tenant, "tenant")
+    try:
+        _check_names(spec.type, spec.queue, spec.tenant)
+    except TypeError:  # one is something that cannot even be remembered
+        _check_names.__wrapped__(spec.type, spec.queue, spec.tenant)
     if spec.max_attempts is not None:
         _within(spec.max_attempts, 1, MOST_ATTEMPTS, "max_attempts")
     _within(spec.priority, *PRIORITIES, "priority")
     _within(spec.cost, 1, LARGEST_COST, "cost")
     if spec.scheduled_at is not None and spec.delay is not None:
         raise Invalid("scheduled_at and delay exclude each other: give one of them", pointer="/delay")
-    _span(spec.delay, "delay")
-    _span(spec.timeout, "timeout", least=1)
+    if spec.delay is not None:
+        _span(spec.delay, "delay")
+    if spec.timeout is not None:
+        _span(spec.timeout, "timeout", least=1)
     if spec.scheduled_at is not None:
         _within(spec.scheduled_at, 0, _LATEST, "scheduled_at")
     if spec.deadline is not None:
@@ -86,12 +92,16 @@ def check_options(spec: JobSpec) -> None:
         check_retry(spec.retry)
     if spec.tags:
         _tags(spec.tags)
-    _key(spec.concurrency_key, "concurrency_key")
-    _key(spec.idempotency_key, "idempotency_key")
+    if spec.concurrency_key is not None:
+        _key(spec.concurrency_key, "concurrency_key")
+    if spec.idempotency_key is not None:
+        _key(spec.idempotency_key, "idempotency_key")
 
 
-def encode_payload(payload: Any) -> bytes:
+def encode_payload(payload: Any, *, from_json: bool = False) -> bytes:
     """A payload as JSON; refuses what JSON cannot carry, rather than change it."""
+    if from_json and (small := _small(payload)) is not None:
+        return small
     try:
         _walk(payload, 1, [0])
     except _NotJson as fault:
@@ -103,6 +113,21 @@ def encode_payload(payload: Any) -> bytes:
     if len(encoded) > LARGEST_PAYLOAD:
         raise _too_large(len(encoded))
     return encoded
+
+
+def _small(payload: Any) -> bytes | None:
+    """What was read from JSON, written again, if it is within all limits for sure: a look at the text can tell."""
+    try:
+        encoded = _ENCODE(payload)
+    except (RecursionError, OverflowError, ValueError):
+        return None
+    sure = (
+        len(encoded) <= LONGEST_STRING
+        and encoded.count(b":") <= MOST_PAYLOAD_KEYS
+        and encoded.count(b"[") + encoded.count(b"{") < DEEPEST_PAYLOAD
+        and b"\\u0000" not in encoded
+    )
+    return encoded if sure else None
 
 
 def _too_large(size: int) -> PayloadTooLarge:
@@ -141,6 +166,13 @@ def _name(value: object, field: str) -> None:
             "beginning with a letter, a digit or _",
             pointer=f"/{field}",
         )
+
+
+@lru_cache(4_096)  # few names, in very many jobs; those that are refused are not remembered
+def _check_names(job_type: object, queue: object, tenant: object) -> None:
+    _name(job_type, "type")
+    _name(queue, "queue")
+    _name(tenant, "tenant")
 
 
 def is_name(value: str) -> bool:

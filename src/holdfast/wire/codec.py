@@ -13,7 +13,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from holdfast.errors import Invalid, NotFound
 from holdfast.model.ids import JobId, worker_name
-from holdfast.model.job import Job, JobFilter, JobSpec, RetryRule, UniqueSpec
+from holdfast.model.job import Job, JobFilter, JobSpec, NewJob, RetryRule, UniqueSpec
 from holdfast.model.state import Status
 from holdfast.model.step import Step, StepState
 from holdfast.model.time import Duration, Instant, in_seconds, parse_duration, rfc3339
@@ -100,6 +100,42 @@ def job_out(job: Job, *, actions: list[Action], lease_until: Instant | None = No
         generation=job.generation,
         worker=None if job.worker is None or ended else worker_name(job.worker),
         lease_until=_when(lease_until),
+        workflow_id=None,
+        actions=actions,
+    )
+
+
+def job_made(job: NewJob, *, status: Status, due: Instant | None, created_at: Instant, actions: list[Action]) -> JobOut:
+    """A job as it is shown right after it was inserted: as `job_out` would show it."""
+    created = rfc3339(created_at)
+    return JobOut(
+        id=str(job.id),
+        tenant=job.tenant,
+        queue=job.queue,
+        type=job.type,
+        payload=Raw(job.payload),
+        status=status.value,
+        priority=job.priority,
+        attempts=0,
+        max_attempts=job.max_attempts,
+        scheduled_at=_when(due),
+        created_at=created,
+        started_at=None,
+        finished_at=None,
+        updated_at=created,
+        result=NULL,
+        error=None,
+        reason=None,
+        progress=NULL,
+        tags=list(job.tags),
+        cost=job.cost,
+        timeout=None if job.timeout is None else in_seconds(job.timeout),
+        deadline=_when(job.deadline),
+        concurrency_key=job.concurrency_key,
+        idempotency_key=job.idempotency_key,
+        generation=0,
+        worker=None,
+        lease_until=None,
         workflow_id=None,
         actions=actions,
     )

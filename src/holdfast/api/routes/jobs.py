@@ -7,6 +7,7 @@ from msgspec import Meta
 from holdfast.api.http import Answer, Stream
 from holdfast.api.table import BATCH_LIMIT, Call, Route
 from holdfast.engine.operate import Bulk
+from holdfast.engine.submit import standing
 from holdfast.model.access import Caller, Scope
 from holdfast.model.ids import JobId
 from holdfast.model.job import Job, Page
@@ -53,14 +54,20 @@ class CancelRequest(Request):
 async def submit_job(call: Call[SubmitJob, None]) -> Answer | Stream:
     """Submit one job; durable when answered."""
     spec = codec.spec_of(call.body, tenant=tenant_of(call), idempotency_key=call.request.header("idempotency-key"))
-    job, repeated = await call.service.engine.submit_job(spec)
-    made = shown(job, call.caller)
-    return Answer(made, 200, {"idempotent-replayed": "true"}) if repeated else Answer(made, 201)
+    job, receipt, earlier = await call.service.engine.submit_read(spec)
+    if earlier is not None:
+        return Answer(shown(earlier, call.caller), 200, {"idempotent-replayed": "true"})
+    status, due = standing(job, receipt.created_at)
+    allowed = allowed_actions(call.caller, status)
+    made = codec.job_made(job, status=status, due=due, created_at=receipt.created_at, actions=allowed)
+    return Answer(made, 201)
 
 
 async def submit_batch(call: Call[SubmitBatch, None]) -> Answer | Stream:
     """Submit many jobs: all, or none and a list of every one at fault."""
-    receipts = await call.service.engine.submit_many(codec.batch_specs(call.body, tenant=tenant_of(call)))
+    receipts = await call.service.engine.submit_many(
+        codec.batch_specs(call.body, tenant=tenant_of(call)), from_json=True
+    )
     return Answer(BatchOut([ReceiptOut(str(r.id), rfc3339(r.created_at), r.repeated) for r in receipts]), 201)
 
 

@@ -26,6 +26,9 @@ from holdfast.store.statements import Statements
 
 _READY = Status.READY.code
 
+_BETWEEN = chr(31)
+"""Between names where several are one text: see `insert_plain`."""
+
 
 class PostgresTx(SqlTx):
     """See `holdfast.store.port.Tx`."""
@@ -65,6 +68,25 @@ class PostgresTx(SqlTx):
 
     async def insert_rows(self, jobs: Sequence[NewJob]) -> Instant:
         """Insert all; when that was."""
+        rows = await (self._insert_plain(jobs) if all(map(_is_plain, jobs)) else self._insert_any(jobs))
+        return self._inserted(rows)
+
+    async def _insert_plain(self, jobs: Sequence[NewJob]) -> Sequence[Row]:
+        return await self.rows(
+            "insert_plain",
+            ids=",".join([f"{job.id.int:032x}" for job in jobs]),
+            tenants=_BETWEEN.join([job.tenant for job in jobs]),
+            queues=_BETWEEN.join([job.queue for job in jobs]),
+            types=_BETWEEN.join([job.type for job in jobs]),
+            payloads=[job.payload for job in jobs],
+            priorities=",".join([str(job.priority) for job in jobs]),
+            max_attempts=",".join([str(job.max_attempts) for job in jobs]),
+            costs=",".join([str(job.cost) for job in jobs]),
+            body=feed.of_new(jobs, [False] * len(jobs)).decode(),
+        )
+
+    async def _insert_any(self, jobs: Sequence[NewJob]) -> Sequence[Row]:
+        later = [job.scheduled_at is not None or bool(job.delay) for job in jobs]
         columns = {
             "ids": [job.id for job in jobs],
             "tenants": [job.tenant for job in jobs],
@@ -74,15 +96,6 @@ class PostgresTx(SqlTx):
             "priorities": [job.priority for job in jobs],
             "max_attempts": [job.max_attempts for job in jobs],
             "costs": [job.cost for job in jobs],
-        }
-        if all(map(_is_plain, jobs)):
-            body = feed.of_new(jobs, [False] * len(jobs)).decode()
-            return self._inserted(await self.rows("insert_plain", body=body, **columns))
-        return self._inserted(await self._insert_any(jobs, columns))
-
-    async def _insert_any(self, jobs: Sequence[NewJob], columns: dict[str, Any]) -> Sequence[Row]:
-        later = [job.scheduled_at is not None or bool(job.delay) for job in jobs]
-        columns |= {
             "scheduled": [job.scheduled_at for job in jobs],
             "delays": [job.delay for job in jobs],
             "timeouts": [job.timeout for job in jobs],
