@@ -99,5 +99,8 @@ def _by_lane(jobs: Sequence[Job]) -> dict[Lane, Taken]:
     for job in jobs:
         lane = Lane(job.queue, job.tenant, job.priority)
         before = taken.get(lane)
-        taken[lane] = Taken(before.jobs + 1, max(before.furthest, job.seq)) if before else Taken(1, job.seq)
+        if before:
+            taken[lane] = Taken(before.jobs + 1, max(before.furthest, job.seq), before.cost + job.cost)
+        else:
+            taken[lane] = Taken(1, job.seq, job.cost)
     return taken

@@ -1,19 +1,32 @@
 """Turn by turn over the lanes: which lanes the next claim visits, and how much it may take from each.
 
+Deficit round robin over whoever takes turns, a tenant in a queue: each has received so much cost for each unit of its
+weight, and whoever received least is next. A claim lifts those it visits to one level; how far one is below the level
+is its deficit, and that is what it may take. What it did take is charged by its cost. Whoever took more than its
+deficit is left out until the others have caught up; whoever had less to give than it might saves nothing up, and whoever
+comes, or comes back, begins at the level of who is served next. So for any two that have work all the time, cost started
+by weight differs by no more than a quantum and what one claim may take, whatever they have waiting.
+
+Inside a turn the most urgent jobs go first, and every `AGEING`th visit goes to less urgent ones, to each in its turn.
+
 Deterministic: no clock of its own, no database. A worker keeps one `Rotation` and tells it what it saw.
 """
 
 import math
 from bisect import insort
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from heapq import heappop, heappush
 from operator import neg
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from holdfast.model.lane import Lane, News, Share
 
 QUANTUM = 10
 """How many jobs a lane gives on one visit when many lanes compete."""
+
+AGEING = 8
+"""Every so many visits of a tenant's turn go to jobs that are not its most urgent ones."""
 
 MOST_SHARES = 500
 """How many lanes one claim visits at most."""
@@ -38,10 +51,11 @@ CHEAP_SWEEP = 0.05
 
 
 class Taken(NamedTuple):
-    """What a claim took from one lane: how many jobs, and the furthest position."""
+    """What a claim took from one lane: how many jobs, the furthest position, and what they cost together."""
 
     jobs: int
     furthest: int
+    cost: int
 
 
 class Round(list[Share]):
@@ -90,15 +104,52 @@ class _Floor:
 _Turn = tuple[str, str]
 """Queue and tenant: whoever takes turns."""
 
+Shut = tuple[Literal["queue", "tenant"], str]
+"""A queue or a tenant that a limit leaves no room for."""
+
+
+class _Account:
+    """What is known of whoever takes turns."""
+
+    __slots__ = ("dear", "place", "priorities", "received", "visits", "weight")
+
+    def __init__(self, received: float, weight: int, place: int) -> None:
+        self.received = received
+        """Cost started, for each unit of weight."""
+        self.weight = weight
+        self.place = place
+        """Of two that received the same, who came first."""
+        self.priorities: list[int] = []
+        """Of its lanes, the most urgent first."""
+        self.visits = 0
+        self.dear = 1.0
+        """What one of its jobs costs, as far as the last visit told."""
+
+    def urgency(self) -> int:
+        """Which of its priorities is visited next."""
+        if self.visits % AGEING != AGEING - 1 or len(self.priorities) == 1:
+            return self.priorities[0]
+        others = len(self.priorities) - 1
+        return self.priorities[1 + self.visits // AGEING % others]
+
 
 class Rotation:
-    """The lanes a worker knows of, in the order of their turns. Times are monotonic seconds of the caller."""
+    """The lanes a worker knows of, and what each has received. Times are monotonic seconds of the caller."""
 
-    def __init__(self) -> None:
-        self._order: deque[_Turn] = deque()
+    def __init__(self, weights: Mapping[str, int] | None = None) -> None:
+        self._weights: Mapping[str, int] = weights or {}
+        """Of tenants; others have 1."""
+        self._accounts: dict[_Turn, _Account] = {}
+        """Of everybody who takes part."""
+        self._line: list[tuple[float, int, _Turn]] = []
+        """Everybody who is not being visited and does not sleep, as a heap: whoever received least is first."""
+        self._asleep: defaultdict[Shut, list[_Turn]] = defaultdict(list)
+        """Who is left out while a limit of a queue or tenant leaves no room, by that."""
+        self._level = 0.0
+        """What the one had received who was first in the latest claim: where newcomers begin."""
+        self._places = 0
         self._visited: dict[_Turn, list[int]] = {}
         """Whom claims under way visit, and when each was asked, the oldest first."""
-        self._priorities: dict[_Turn, list[int]] = {}
         self._floors: dict[Lane, _Floor] = {}
         """Of every lane that takes part."""
         self._moment = 0
@@ -106,10 +157,9 @@ class Rotation:
         self._per_visit = float(QUANTUM)
         self._next_sweep = -math.inf
         self._earliest_sweep = -math.inf
-        self._rest: dict[_Turn, int] = {}
 
     def __len__(self) -> int:
-        return len(self._priorities)
+        return len(self._accounts)
 
     def sweep_due(self, now: float) -> bool:
         """Whether to look for lanes in the database before the next claim."""
@@ -148,18 +198,37 @@ class Rotation:
         """Something became ready, it is not known where: look for it, at once unless the last look was costly."""
         self._next_sweep = min(self._next_sweep, self._earliest_sweep)
 
-    def allot(self, slots: int) -> Round:
-        """The next lanes in turn. Together they may offer more than `slots`; the claim stops there."""
+    def weigh(self, weights: Mapping[str, int]) -> None:
+        """Weights of tenants, from now on; what was received stays as it was counted."""
+        self._weights = weights
+        for (_, tenant), account in self._accounts.items():
+            account.weight = weights.get(tenant, 1)
+
+    def wake(self, shut: Shut) -> None:
+        """There may be room again for this queue or tenant: who was left out for it takes part again."""
+        for turn in self._asleep.pop(shut, ()):
+            if turn in self._accounts:
+                self._stand(turn)
+
+    def allot(self, slots: int, shut: Collection[Shut] = ()) -> Round:
+        """The next lanes in turn. Together they may offer more than `slots`; the claim stops there.
+
+        `shut`: whom limits leave no room for. Their lanes sleep until `wake`.
+        """
         shares = Round(asked=self._moment)
-        if slots <= 0 or not self._priorities:
+        if slots <= 0 or not self._accounts:
             return shares
-        turns = self._next_turns(min(MOST_SHARES, math.ceil(slots / self._per_visit)))
+        turns = self._next_turns(slots, shut)
         if not turns:
             return shares
-        quota = min(slots, max(QUANTUM, -(-slots // len(turns))))
-        for turn in turns:
-            lane = Lane(*turn, self._priorities[turn][0])
-            shares.append(Share(lane, self._rest.pop(turn, quota), self._floors[lane].at))
+        # The level to which all of them together are lifted by so many jobs, at what their jobs cost.
+        pace = [account.weight / account.dear for _, account in turns]
+        lifted = sum(each * account.received for each, (_, account) in zip(pace, turns, strict=True))
+        level = (slots + lifted) / sum(pace)
+        for each, (turn, account) in zip(pace, turns, strict=True):
+            lane = Lane(*turn, account.urgency())
+            deficit = math.ceil(each * (level - account.received) - 1e-6)
+            shares.append(Share(lane, min(slots, max(1, deficit)), self._floors[lane].at))
         return shares
 
     def took(
@@ -168,52 +237,80 @@ class Rotation:
         """Take in what a claim over `shares` brought. `trail`: how long floors stay behind; 0 where news tell all.
 
         A lane that gave nothing though it was asked is dropped, unless there were news of it meanwhile: the claim may
-        have begun before them. One the claim did not reach keeps its turn, and one it was cut short in keeps the rest
-        of its turn.
+        have begun before them. Who was not reached, or was cut short, has received less and so is first next time.
         """
         full = sum(took.jobs for took in taken.values()) >= slots
         last = max((i for i, share in enumerate(shares) if share.lane in taken), default=-1)
         reached: Sequence[Share] = shares[: last + 1] if full else shares
-        if full and (rest := shares[last].quota - taken[shares[last].lane].jobs) > 0:
-            lane = shares[last].lane
-            self._rest[(lane.queue, lane.tenant)] = rest
-            reached = shares[:last]
         for share in shares:
             if took := taken.get(share.lane):
                 self._advance(share, took.furthest, shares.asked, now, trail)
-        for share in reached:
-            if share.lane not in taken:
+                self._charge(share, took)
+        for index, share in enumerate(reached):
+            took = taken.get(share.lane)
+            if took is None:
                 self._found_empty(share.lane, shares.asked)
-        for share in reached:
-            self._back_in_line(share.lane, shares.asked, first=False)
-        for share in reversed(shares[len(reached) :]):
-            self._back_in_line(share.lane, shares.asked, first=True)
+            elif took.jobs < share.quota and not (full and index == last):
+                # All it had: it was idle for a moment, and what it did not use is not saved up.
+                account = self._accounts[share.lane[:2]]
+                account.received = max(account.received, self._level)
+        for share in shares:
+            self._back_in_line(share.lane, shares.asked)
         if reached:
             seen = sum(taken[share.lane].jobs for share in reached if share.lane in taken) / len(reached)
             self._per_visit = min(float(QUANTUM), max(1.0, 0.5 * self._per_visit + 0.5 * seen))
 
     def gave_up(self, shares: Round) -> None:
-        """A claim over `shares` failed: they keep their turn."""
-        for share in reversed(shares):
-            self._back_in_line(share.lane, shares.asked, first=True)
+        """A claim over `shares` failed, or was not made: they keep their turn."""
+        for share in shares:
+            self._back_in_line(share.lane, shares.asked)
 
-    def _next_turns(self, width: int) -> list[_Turn]:
-        turns = [self._order.popleft() for _ in range(min(width, len(self._order)))]
+    def _next_turns(self, slots: int, shut: Collection[Shut]) -> list[tuple[_Turn, _Account]]:
+        width = min(MOST_SHARES, math.ceil(slots / self._per_visit))
+        turns: list[tuple[_Turn, _Account]] = []
+        pace = lifted = 0.0
+        while self._line and len(turns) < width:
+            received, _, turn = self._line[0]
+            if turns and pace * received >= slots + lifted:
+                break  # the others stay below this one, whatever they are given
+            heappop(self._line)
+            if shut and (why := _shut_out(turn, shut)) is not None:
+                self._asleep[why].append(turn)
+                continue
+            account = self._accounts[turn]
+            if not turns:
+                self._level = max(self._level, received)
+            turns.append((turn, account))
+            pace += account.weight / account.dear
+            lifted += account.weight / account.dear * received
         if not turns:  # every lane is being visited by another claim: visit the same, locked rows are skipped
-            turns = [turn for turn in self._visited if turn in self._priorities][:width]
-        for turn in turns:
+            again = [turn for turn in self._visited if turn in self._accounts]
+            turns = [(turn, self._accounts[turn]) for turn in again if _shut_out(turn, shut) is None][:width]
+        for turn, _ in turns:
             self._visited.setdefault(turn, []).append(self._moment)
         return turns
 
-    def _back_in_line(self, lane: Lane, asked: int, *, first: bool) -> None:
+    def _stand(self, turn: _Turn) -> None:
+        account = self._accounts[turn]
+        heappush(self._line, (account.received, account.place, turn))
+
+    def _back_in_line(self, lane: Lane, asked: int) -> None:
         turn = (lane.queue, lane.tenant)
         visits = self._visited[turn]
         visits.remove(asked)
         if visits:
             return
         del self._visited[turn]
-        if turn in self._priorities:
-            (self._order.appendleft if first else self._order.append)(turn)
+        if turn in self._accounts:
+            self._stand(turn)
+
+    def _charge(self, share: Share, took: Taken) -> None:
+        account = self._accounts[share.lane.queue, share.lane.tenant]
+        account.received += took.cost / account.weight
+        account.dear = took.cost / took.jobs
+        account.visits += 1
+        self._places += 1
+        account.place = self._places
 
     def _advance(self, share: Share, furthest: int, asked: int, now: float, trail: float) -> None:
         if self._add(share.lane):  # another claim found it empty, since this one had locked what there was
@@ -231,22 +328,30 @@ class Rotation:
     def _add(self, lane: Lane) -> bool:
         """Have a lane take part; whether it did not before."""
         turn = (lane.queue, lane.tenant)
-        known = self._priorities.get(turn)
-        if known is None:
-            self._priorities[turn] = [lane.priority]
+        account = self._accounts.get(turn)
+        if account is None:
+            self._places += 1
+            account = _Account(self._level, self._weights.get(lane.tenant, 1), self._places)
+            self._accounts[turn] = account
+            account.priorities.append(lane.priority)
             if turn not in self._visited:
-                self._order.append(turn)
+                self._stand(turn)
             return True
-        if lane.priority in known:
+        if lane.priority in account.priorities:
             return False
-        insort(known, lane.priority, key=neg)
+        insort(account.priorities, lane.priority, key=neg)
         return True
 
     def _drop(self, lane: Lane) -> None:
         turn = (lane.queue, lane.tenant)
         del self._floors[lane]
-        known = self._priorities[turn]
-        known.remove(lane.priority)
-        if not known:
-            del self._priorities[turn]
-            self._rest.pop(turn, None)
+        account = self._accounts[turn]
+        account.priorities.remove(lane.priority)
+        if not account.priorities:
+            del self._accounts[turn]
+
+
+def _shut_out(turn: _Turn, shut: Collection[Shut]) -> Shut | None:
+    """Why this one cannot take its turn."""
+    names: tuple[Shut, Shut] = (("queue", turn[0]), ("tenant", turn[1]))
+    return next((name for name in names if name in shut), None)
