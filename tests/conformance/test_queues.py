@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.engine import queues
+from holdfast.engine import terms
 from holdfast.engine.claim import Claims
 from holdfast.engine.queues import pause, resume
 from holdfast.model.lane import News
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def always_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queues, "LOOK_EVERY", 0)
+    monkeypatch.setattr(terms, "LOOK_EVERY", 0)
 
 
 async def rest(store: Store, name: str, until: Instant | None = None) -> Queue:
@@ -66,7 +66,6 @@ async def test_what_is_set_is_kept_and_replaced(manual_store: Store, clock: Manu
     await rest(manual_store, "reports")
 
     assert [queue.name for queue in await manual_store.single(lambda tx: tx.queues())] == ["mail", "reports"]
-    assert await manual_store.single(lambda tx: tx.paused_queues()) == ["reports"]
 
 
 async def test_it_is_told_what_workers_hold(store: Store) -> None:

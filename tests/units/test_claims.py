@@ -11,6 +11,8 @@ from holdfast.errors import Unavailable
 from holdfast.model.ids import WorkerId
 from holdfast.model.job import Job
 from holdfast.model.lane import Lane, News, Share
+from holdfast.model.limit import Terms
+from holdfast.model.time import Instant
 from holdfast.store.port import Store, Tx
 from tests.policy.strategies import a_job
 
@@ -34,8 +36,13 @@ class ScriptedStore:
     async def single(self, work: Callable[[Tx], Awaitable[Any]]) -> Any:
         return await work(cast("Tx", self))
 
-    async def paused_queues(self) -> list[str]:
-        return []
+    read = single
+
+    async def terms_version(self) -> tuple[int, Instant]:
+        return 0, Instant(0)
+
+    async def terms(self) -> Terms:
+        return Terms(0)
 
     async def lanes(self, queues: Sequence[str], cap: int) -> list[News]:
         self.looks += 1
@@ -43,7 +50,7 @@ class ScriptedStore:
             await self.slow_look.wait()
         return [News(lane, self._seq + 1) for lane in sorted(self.ready)]
 
-    async def claim(self, worker: WorkerId, shares: Sequence[Share], limit: int, types: Any) -> list[Job]:
+    async def claim(self, worker: WorkerId, shares: Sequence[Share], limit: int, types: Any, **more: Any) -> list[Job]:
         self.visited += [share.lane.tenant for share in shares]
         if self.gate is not None:
             await self.gate.wait()

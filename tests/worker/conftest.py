@@ -93,6 +93,9 @@ class Script:
             raise fault
         return jobs
 
+    def patience(self):
+        return float("inf")
+
     def heard(self, news):
         pass
 

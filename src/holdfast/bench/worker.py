@@ -89,7 +89,7 @@ class NoopWorker:
                 self._claimed -= slots
             self._claimed += len(jobs)
             if not jobs:
-                self._claims.heard(await self._subscription.wait(_POLL))
+                self._claims.heard(await self._subscription.wait(min(_POLL, self._claims.patience())))
                 continue
             self._subscription.reset()
             for job in jobs:

@@ -1,18 +1,28 @@
-"""Claim jobs for one worker: in turn over the lanes, under its lease."""
+"""Claim jobs for one worker: in turn over the lanes, within the limits, under its lease."""
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from holdfast.engine.queues import Pauses
+from holdfast.engine.limits import is_unsettled
+from holdfast.engine.terms import KnownTerms, View
 from holdfast.model.ids import WorkerId
 from holdfast.model.job import Job
-from holdfast.model.lane import Lane, News
-from holdfast.policy.fairness import FLOOR_TRAIL, Rotation, Round, Taken
-from holdfast.store.port import Store
+from holdfast.model.lane import FREED, Lane, News, Share
+from holdfast.model.limit import Limit, LimitKind, LimitName
+from holdfast.model.time import Duration, Instant, in_seconds, seconds
+from holdfast.policy.fairness import FLOOR_TRAIL, Rotation, Round, Shut, Taken
+from holdfast.policy.limits import Admitted, admit, counting, names_of, reserve
+from holdfast.store.port import Store, Tx
 
 MOST_LANES = 20_000
 """How many lanes of one queue are looked at at once; the rest has its turn when some are done."""
+
+ASK_AGAIN = 0.25
+"""Seconds after which a limit that left no room is asked again if no news came: so much lost news cost."""
+
+SETTLES_AFTER = seconds(5)
+"""A new limit is known to every worker long before: from then on nobody starts a job without counting it."""
 
 
 class Claims:
@@ -33,21 +43,31 @@ class Claims:
         self._store = store
         self._queues = list(queues)
         self._types = None if types is None else list(types)
-        self._pauses = Pauses(store)
+        self._terms = KnownTerms(store)
         self._rotation = Rotation()
+        self._resting = View().resting
+        """What lanes of the rotation were chosen by."""
         self._looking = asyncio.Lock()
+        self._shut: dict[LimitName, float] = {}
+        """Limits that left no room, and when to ask again."""
 
     async def claim(self, slots: int) -> list[Job]:
-        """At most `slots` jobs, now held by the worker; none when nothing is ready or its lease is gone."""
-        if await self._pauses.look():
-            # Lanes of queues that rest are forgotten, and those of queues that do not any more are looked for.
-            self._rotation = Rotation()
+        """At most `slots` jobs, now held by the worker; none when nothing may run or its lease is gone."""
+        if await self._terms.look():
+            self._go_by(self._terms.view)
+        self._reopen()
         rotation = self._rotation
         await self._look(rotation)
-        while shares := rotation.allot(slots):
+        if all(_limit(queue) in self._shut for queue in self._queues):
+            return []
+        while shares := rotation.allot(slots, self._shut_lanes()):
             if jobs := await self._claim(rotation, shares, slots):
                 return jobs
         return []
+
+    def patience(self) -> float:
+        """Seconds after which a claim may find something though nobody told: a limit may have room."""
+        return max(0.0, min(self._shut.values(), default=float("inf")) - time.monotonic())
 
     def stop(self) -> None:
         """Nothing waits here: a claim that is under way comes to its end."""
@@ -57,24 +77,87 @@ class Claims:
         if news is None:
             return
         named = list(news)
-        self._rotation.heard(self._open(self._ours(named)))
+        freed = {each.lane.queue for each in named if each.lane.tenant == FREED}
+        if freed:
+            self._reopen(freed)
+        self._rotation.heard(self._open([each for each in named if each.lane.tenant != FREED]))
         if not named:
             self._rotation.look_again()
 
-    def _open(self, news: list[News]) -> list[News]:
-        return [each for each in news if each.lane.queue not in self._pauses.paused] if self._pauses.paused else news
+    def _go_by(self, view: View) -> None:
+        if view.resting == self._resting:
+            self._rotation.weigh(view.weights)
+        else:  # lanes that rest are forgotten, and those that do not any more are looked for
+            self._rotation = Rotation(view.weights)
+            self._resting = view.resting
+        for name in list(self._shut):
+            self._shut[name] = float("-inf")  # it may have been changed, or be gone
+
+    def _reopen(self, freed: Collection[str] = ()) -> None:
+        """Have limits asked again whose time has come, or of which something was given back."""
+        now = time.monotonic()
+        for name, until in list(self._shut.items()):
+            if until <= now or (freed and (name.kind is LimitKind.TENANT or name.name in freed)):
+                del self._shut[name]
+                self._rotation.wake(_lanes_of(name))
+
+    def _shut_lanes(self) -> Collection[Shut]:
+        return {_lanes_of(name) for name in self._shut} if self._shut else ()
 
     async def _claim(self, rotation: Rotation, shares: Round, slots: int) -> list[Job]:
+        limited = self._terms.view.limited
+        names = {name for share in shares for name in names_of(share.lane)} & limited if limited else ()
         try:
-            jobs = await self._store.single(lambda tx: tx.claim(self.worker, shares, slots, self._types))
+            if names:
+                jobs, admitted = await self._store.run(lambda tx: self._within(tx, names, shares, slots))
+            else:
+                jobs = await self._store.single(lambda tx: self._take(tx, shares, slots))
+                admitted = Admitted(shares, {})
         except BaseException:
             rotation.gave_up(shares)
             raise
         # A late commit lowers the floor by its news, where those of other nodes come by themselves. Lost news cost as
         # much as ever: until the next look.
         trail = 0.0 if self._store.tells_news else FLOOR_TRAIL
-        rotation.took(shares, _by_lane(jobs), slots, time.monotonic(), trail=trail)
+        asked = shares if admitted.shares is shares else Round(admitted.shares, shares.asked)
+        rotation.took(asked, _by_lane(jobs), slots, time.monotonic(), trail=trail)
+        if asked is not shares:
+            lanes = {share.lane for share in asked}
+            rotation.gave_up(Round((share for share in shares if share.lane not in lanes), shares.asked))
+            self._close(admitted.shut)
         return jobs
+
+    async def _within(
+        self, tx: Tx, names: Collection[LimitName], shares: Sequence[Share], slots: int
+    ) -> tuple[list[Job], Admitted]:
+        """Claim under limits: locked, so that what is free is free; reserved with the claim, or not at all."""
+        locked = await tx.lock_limits(self.worker, names)
+        if locked is None:
+            return [], Admitted([], dict.fromkeys(names))
+        found, now = locked
+        limits = [limit for limit in found if limit.limits]
+        uncounted = {limit.of: await tx.uncounted(limit.of) for limit in limits if is_unsettled(limit)}
+        admitted = admit(shares, limits, now, uncounted)
+        settled = [_settled(limit, now, uncounted) for limit in limits]
+        jobs = await self._take(tx, admitted.shares, slots, counting(limits)) if admitted.shares else []
+        if jobs or settled != limits:
+            await tx.save_limits(reserve(settled, jobs, now))
+        return jobs, admitted
+
+    async def _take(
+        self, tx: Tx, shares: Sequence[Share], slots: int, counting: Collection[LimitName] = ()
+    ) -> list[Job]:
+        resting = self._terms.view.types
+        types = self._types
+        if types is not None and resting:
+            types = [each for each in types if each not in resting]
+        without = sorted(resting) if types is None else ()
+        return await tx.claim(self.worker, shares, slots, types, without=without, counting=counting)
+
+    def _close(self, shut: dict[LimitName, Duration | None]) -> None:
+        now = time.monotonic()
+        for name, wait in shut.items():
+            self._shut[name] = now + (ASK_AGAIN if wait is None else min(ASK_AGAIN, in_seconds(wait) + 0.001))
 
     async def _look(self, rotation: Rotation) -> None:
         if not rotation.sweep_due(time.monotonic()):
@@ -85,13 +168,31 @@ class Claims:
             began = time.monotonic()
             if not rotation.sweep_due(began):
                 return
-            queues = self._pauses.open(self._queues)
+            queues = self._terms.open(self._queues)
             found = await self._store.single(lambda tx: tx.lanes(queues, MOST_LANES)) if queues else []
             ended = time.monotonic()
-            rotation.swept(self._ours(found), ended, ended - began, complete=len(found) < MOST_LANES)
+            rotation.swept(self._open(found), ended, ended - began, complete=len(found) < MOST_LANES)
 
-    def _ours(self, news: list[News]) -> list[News]:
+    def _open(self, news: list[News]) -> list[News]:
+        """Those of lanes that take part."""
+        view = self._terms.view
+        if view.queues or view.tenants:
+            news = [each for each in news if not view.rests(each.lane.queue, each.lane.tenant)]
         return news if self._tenant is None else [each for each in news if each.lane.tenant == self._tenant]
+
+
+def _limit(queue: str) -> LimitName:
+    return LimitName(LimitKind.QUEUE, "", queue)
+
+
+def _lanes_of(name: LimitName) -> Shut:
+    return ("queue" if name.kind is LimitKind.QUEUE else "tenant", name.name)
+
+
+def _settled(limit: Limit, now: Instant, uncounted: dict[LimitName, int]) -> Limit:
+    """The limit with a note that it counts everybody, once it does."""
+    old = now - limit.changed_at > SETTLES_AFTER
+    return limit._replace(unsettled=False) if is_unsettled(limit) and old and not uncounted[limit.of] else limit
 
 
 def _by_lane(jobs: Sequence[Job]) -> dict[Lane, Taken]:

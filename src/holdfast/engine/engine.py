@@ -23,6 +23,7 @@ from holdfast.engine.doors import Doors
 from holdfast.engine.housekeeping import Rules, keep_house, sweep
 from holdfast.engine.inspect import Detail, Group
 from holdfast.engine.leases import Leases
+from holdfast.engine.limits import Limits
 from holdfast.engine.operate import Bulk
 from holdfast.engine.shortcuts import Shortcuts
 from holdfast.engine.submit import Receipt, Submitted
@@ -34,7 +35,7 @@ from holdfast.model.queue import Queue
 from holdfast.model.step import Step
 from holdfast.model.time import Duration, Instant, days
 from holdfast.model.worker import WorkerInfo, WorkerRow
-from holdfast.policy.admission import Limits
+from holdfast.policy import admission
 from holdfast.policy.breaker import BreakerRules
 from holdfast.policy.lifecycle import Action
 from holdfast.store.port import Retention, Session, Store, Subscription
@@ -52,7 +53,7 @@ class EngineRules(NamedTuple):
     max_attempts: int = 5
     key_retention: Duration = days(7)
     retention: Retention = Retention(history=days(7), dead=days(30))
-    limits: Limits = Limits()
+    limits: admission.Limits = admission.Limits()
     """Of tenants that have none of their own."""
     breakers: BreakerRules = BreakerRules()
 
@@ -77,6 +78,8 @@ class Engine:
         """Tenants and keys."""
         self.leases = Leases(store, self.settle_many, self.coordination.registry)
         """Workers that are somewhere else."""
+        self.limits = Limits(store)
+        """On what runs, and what rests."""
         self.analytics = Analytics(store)
         """Figures: what stands where, and what happened."""
         self.deliveries = Deliveries(store, rules.breakers, emit=self._tell)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from holdfast.engine import analytics, deliveries
 from holdfast.engine import reap as reaping
 from holdfast.engine.dice import Dice, throw
+from holdfast.engine.limits import Turns
 from holdfast.engine.loops import Pause, every
 from holdfast.model.job import RetryRule
 from holdfast.model.time import in_seconds
@@ -58,9 +59,12 @@ async def keep_house(store: Store, rules: Rules, *, stop: asyncio.Event, emit: E
 
     async def prune() -> float:
         gone = await store.run(lambda tx: tx.prune(rules.retention, _PRUNED_AT_ONCE))
+        gone += await store.run(lambda tx: tx.prune_limits(_PRUNED_AT_ONCE))
         gone += await analytics.prune(store, _PRUNED_AT_ONCE)
         gone += await deliveries.prune(store, _PRUNED_AT_ONCE)
         return 0.05 if gone >= _PRUNED_AT_ONCE else PRUNE_EVERY
+
+    turns = Turns(store).round
 
     async def fold() -> float:
         return 0 if await analytics.fold(store) else FOLD_EVERY
@@ -70,7 +74,7 @@ async def keep_house(store: Store, rules: Rules, *, stop: asyncio.Event, emit: E
         return TEND_EVERY
 
     loops: dict[str, Pause] = {"reap": reap, "promote": promote, "orphans": adopt, "prune": prune, "tend": tend}
-    loops["fold"] = fold
+    loops |= {"fold": fold, "turns": turns}
     async with asyncio.TaskGroup() as group:
         for name, once in loops.items():
             group.create_task(every(name, once, stop=stop, emit=emit), name=f"holdfast {name}")

@@ -129,7 +129,7 @@ class Leases:
                 if jobs or left <= 0:
                     desk.subscription.reset()
                     return jobs
-                news = await _first(desk.subscription.wait(min(left, LOOK_EVERY)), ends)
+                news = await _first(desk.subscription.wait(min(left, LOOK_EVERY, desk.claims.patience())), ends)
         return []
 
     async def renew(self, worker: WorkerId, lease: Duration, *, by: str | None) -> None:

@@ -99,6 +99,8 @@ class Job(Struct, frozen=True, gc=False):
     """JSON array: an entry for each attempt that did not succeed or that logged something, oldest first."""
     progress: bytes | None = None
     """JSON: how far the latest attempt that told it came."""
+    slots: int = 0
+    """While it runs: which limits count it."""
     finished_at: Instant | None = None
     result: bytes | None = None
     reason: str | None = None

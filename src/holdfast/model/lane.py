@@ -19,6 +19,10 @@ class Share(NamedTuple):
     floor: int
 
 
+FREED = ""
+"""In the place of a tenant in news: a limit of the queue, or of a tenant that had jobs in it, may have room again."""
+
+
 class News(NamedTuple):
     """There are ready jobs in a lane; none of those it tells of lies before position `seq`."""
 

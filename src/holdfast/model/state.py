@@ -36,7 +36,10 @@ _CODES = {
     Status.RETRYING: 6,
     Status.BLOCKED: 7,
 }
-STATUS_OF_CODE = tuple(sorted(_CODES, key=lambda status: _CODES[status]))
+IN_LINE = 8
+"""The stored code of a ready job that waits for others with its concurrency key: claims do not see it."""
+
+STATUS_OF_CODE = (*sorted(_CODES, key=lambda status: _CODES[status]), Status.READY)
 """Status by its stored code."""
 
 TERMINAL = frozenset({Status.SUCCEEDED, Status.DEAD, Status.CANCELLED})

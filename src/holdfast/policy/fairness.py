@@ -3,9 +3,9 @@
 Deficit round robin over whoever takes turns, a tenant in a queue: each has received so much cost for each unit of its
 weight, and whoever received least is next. A claim lifts those it visits to one level; how far one is below the level
 is its deficit, and that is what it may take. What it did take is charged by its cost. Whoever took more than its
-deficit is left out until the others have caught up; whoever had less to give than it might saves nothing up, and whoever
-comes, or comes back, begins at the level of who is served next. So for any two that have work all the time, cost started
-by weight differs by no more than a quantum and what one claim may take, whatever they have waiting.
+deficit is left out until the others have caught up; whoever had less to give than it might saves nothing up, and
+whoever comes, or comes back, begins at the level of who is served next. So for any two that have work all the time,
+cost started by weight differs by no more than a quantum and what one claim may take, whatever they have waiting.
 
 Inside a turn the most urgent jobs go first, and every `AGEING`th visit goes to less urgent ones, to each in its turn.
 
@@ -21,6 +21,7 @@ from operator import neg
 from typing import Literal, NamedTuple
 
 from holdfast.model.lane import Lane, News, Share
+from holdfast.policy.floors import Floor
 
 QUANTUM = 10
 """How many jobs a lane gives on one visit when many lanes compete."""
@@ -66,39 +67,6 @@ class Round(list[Share]):
     def __init__(self, shares: Iterable[Share] = (), asked: int = 0) -> None:
         super().__init__(shares)
         self.asked = asked
-
-
-class _Floor:
-    """A position in a lane below which nothing is left, as far as is known."""
-
-    __slots__ = ("_told", "at", "next", "next_since")
-
-    def __init__(self, at: int) -> None:
-        self.at = at
-        self.next = at
-        self.next_since = -math.inf
-        self._told: list[tuple[int, int]] = []
-        """What was heard while claims were under way: moments and positions, both rising."""
-
-    def advance(self, furthest: int, now: float, trail: float) -> None:
-        if now - self.next_since >= trail:
-            self.at = self.next if trail else furthest
-            self.next, self.next_since = furthest, now
-
-    def lower(self, seq: int) -> None:
-        if seq <= self.at:
-            self.at = seq - 1
-        if seq <= self.next:
-            self.next = seq - 1
-
-    def tell(self, seq: int, moment: int, oldest: int) -> None:
-        """Keep for the claims under way what they may have missed; the oldest of them was asked at `oldest`."""
-        self._told = [(at, first) for at, first in self._told if at > oldest and first < seq]
-        self._told.append((moment, seq))
-
-    def missed(self, asked: int) -> int | None:
-        """The first position that was heard of since a claim was asked, if any was."""
-        return next((seq for moment, seq in self._told if moment > asked), None)
 
 
 _Turn = tuple[str, str]
@@ -150,7 +118,7 @@ class Rotation:
         self._places = 0
         self._visited: dict[_Turn, list[int]] = {}
         """Whom claims under way visit, and when each was asked, the oldest first."""
-        self._floors: dict[Lane, _Floor] = {}
+        self._floors: dict[Lane, Floor] = {}
         """Of every lane that takes part."""
         self._moment = 0
         """Counts what was heard and seen: tells of two things which came first."""
@@ -188,7 +156,7 @@ class Rotation:
         for lane, seq in news:
             if self._add(lane):
                 # It was empty as far as is known: what lies before can only be what was claimed, until a sweep tells.
-                self._floors[lane] = _Floor(seq - 1)
+                self._floors[lane] = Floor(seq - 1)
             else:
                 self._floors[lane].lower(seq)
             if visits := self._visited.get((lane.queue, lane.tenant)):
@@ -314,7 +282,7 @@ class Rotation:
 
     def _advance(self, share: Share, furthest: int, asked: int, now: float, trail: float) -> None:
         if self._add(share.lane):  # another claim found it empty, since this one had locked what there was
-            self._floors[share.lane] = _Floor(share.floor)
+            self._floors[share.lane] = Floor(share.floor)
         floor = self._floors[share.lane]
         missed = floor.missed(asked)
         # What was committed while the claim was under way may lie before what it took.

@@ -247,6 +247,10 @@ class Polls:
             await asyncio.sleep(early)  # a node that stops answers at once, and would be asked at once again
         return jobs
 
+    def patience(self) -> float:
+        """See `Claims`: the service waits, as long as it may."""
+        return float("inf")
+
     def heard(self, news: Iterable[News] | None) -> None:
         """There are no wake-ups."""
 

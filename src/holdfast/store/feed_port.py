@@ -120,9 +120,6 @@ class Queues(Protocol):
     async def queues(self) -> list[Queue]:
         """Those that something was set for, by name."""
 
-    async def paused_queues(self) -> list[str]:
-        """Those that nothing is to be claimed of now."""
-
     async def save_queue(self, queue: Queue) -> None:
         """Set this for a queue, from now on."""
 

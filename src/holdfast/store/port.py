@@ -12,12 +12,14 @@ from holdfast.model.access import ApiKey, KeyPosition, NewKey, Quotas, Tenant
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Count, DeadGroup, Found, Held, Inserted, Job, JobFilter, NewJob, Page
 from holdfast.model.lane import News, Share
+from holdfast.model.limit import LimitName
 from holdfast.model.step import Step
 from holdfast.model.time import Duration, Instant
 from holdfast.model.transition import Transition
 from holdfast.model.worker import LeaseState, WorkerInfo, WorkerRow
 from holdfast.store.breaker_port import Breakers, WebhookSecrets
 from holdfast.store.feed_port import Feed, Queues
+from holdfast.store.limits_port import Limits
 from holdfast.store.wakeup import Bus
 
 T = TypeVar("T")
@@ -115,12 +117,20 @@ class Jobs(Protocol):
         """
 
     async def claim(
-        self, worker: WorkerId, shares: Sequence[Share], limit: int, types: Sequence[str] | None
+        self,
+        worker: WorkerId,
+        shares: Sequence[Share],
+        limit: int,
+        types: Sequence[str] | None,
+        *,
+        without: Sequence[str] = (),
+        counting: Collection[LimitName] = (),
     ) -> list[Job]:
         """Take ready jobs for a worker whose lease lives, lane by lane in the order given, never over `limit`.
 
-        Raises the fence and counts the attempt of each. `types`: only those (None: any). Nothing when the lease is
-        gone, and no reap of this worker can slip in between.
+        Raises the fence and counts the attempt of each. `types`: only those (None: any), `without`: none of those.
+        Jobs are marked with those limits of `counting` that they are under: what ends them gives back by the marks.
+        Nothing when the lease is gone, and no reap of this worker can slip in between.
         """
 
     async def apply(self, moves: Sequence[Transition], *, ended_at: Instant = Instant(0)) -> set[JobId]:
@@ -280,7 +290,7 @@ class Session(Protocol):
         """What the guard is to hold."""
 
 
-class Tx(Jobs, Steps, Fleet, Access, Admission, Feed, Queues, Breakers, WebhookSecrets, Protocol):
+class Tx(Jobs, Steps, Fleet, Access, Admission, Feed, Queues, Limits, Breakers, WebhookSecrets, Protocol):
     """One transaction: all of its effects, or none."""
 
     async def now(self) -> Instant:

@@ -25,13 +25,19 @@ class SqlAccess(ABC):
 
     async def add_tenant(self, name: str, quotas: Quotas) -> bool:
         """See the port."""
-        return await self.count("add_tenant", name=name, **quotas._asdict()) == 1
+        added = await self.count("add_tenant", name=name, **quotas._asdict()) == 1
+        if added and quotas.weight is not None:
+            await self.count("raise_terms")
+        return added
 
     async def change_tenant(self, name: str, changes: Mapping[str, int | None]) -> bool:
         """See the port."""
         given = {f"set_{field}": int(field in changes) for field in Quotas._fields}
         values = {field: changes.get(field) for field in Quotas._fields}
-        return await self.count("change_tenant", name=name, **given, **values) == 1
+        changed = await self.count("change_tenant", name=name, **given, **values) == 1
+        if changed and "weight" in changes:
+            await self.count("raise_terms")
+        return changed
 
     async def tenant(self, name: str) -> Tenant | None:
         """See the port."""

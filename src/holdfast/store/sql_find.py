@@ -17,7 +17,7 @@ import msgspec
 
 from holdfast.model.ids import JobId, first_job_id
 from holdfast.model.job import DeadGroup, Found, Job, JobFilter, Page
-from holdfast.model.state import TERMINAL, Status
+from holdfast.model.state import IN_LINE, TERMINAL, Status
 from holdfast.model.time import Instant
 from holdfast.store.codec import Row, job_of
 
@@ -58,6 +58,10 @@ class SqlFinds(ABC):
         """Delete those of a table that still are as they were read; which were."""
 
     @abstractmethod
+    async def pass_turns(self, keys: Collection[tuple[str, str]]) -> int:
+        """See the port."""
+
+    @abstractmethod
     async def remove_steps(self, ids: Collection[JobId]) -> None:
         """Delete all that was recorded for these."""
 
@@ -94,6 +98,13 @@ class SqlFinds(ABC):
                 removed |= await self.remove_rows(place, here)
         if removed:
             await self.remove_steps(removed)
+            await self.pass_turns(
+                {
+                    (job.tenant, job.concurrency_key)
+                    for job in jobs
+                    if job.id in removed and job.concurrency_key is not None and not job.status.terminal
+                }
+            )
         return removed
 
     async def dead_groups(
@@ -124,8 +135,10 @@ class SqlFinds(ABC):
     async def few(self, status: Status | None, tenant: str | None) -> set[JobId] | None:
         """All unfinished jobs of a status or a tenant or both, and perhaps others; None if they are not few."""
         found: set[JobId] = set()
-        for each in _UNFINISHED if status is None else (status,):
-            name, asked = _gathering(each, tenant)
+        for each, code in _UNFINISHED:
+            if status not in (None, each):
+                continue
+            name, asked = _gathering(code, tenant)
             most = MOST_RUNNING if each is Status.RUNNING else FEW
             rows = await self.rows(name, few=most, **asked)
             found |= {_id(row[0]) for row in rows if each is not Status.RUNNING or tenant in (None, row[1])}
@@ -172,19 +185,21 @@ class SqlFinds(ABC):
         return Found(found, None)
 
 
-_UNFINISHED = (Status.READY, Status.RUNNING, Status.SCHEDULED, Status.RETRYING, Status.BLOCKED)
+_UNFINISHED = (
+    *((each, each.code) for each in (Status.READY, Status.RUNNING, Status.SCHEDULED, Status.RETRYING, Status.BLOCKED)),
+    (Status.READY, IN_LINE),
+)
+"""Each status with the codes it is stored by."""
 
 
-def _gathering(status: Status, tenant: str | None) -> tuple[str, dict[str, Any]]:
-    """The statement that gathers unfinished jobs of this status, and what it asks for."""
+def _gathering(code: int, tenant: str | None) -> tuple[str, dict[str, Any]]:
+    """The statement that gathers unfinished jobs of this stored status, and what it asks for."""
     of = {} if tenant is None else {"tenant": tenant}
-    match status:
-        case Status.RUNNING:
-            return "few_running", {}
-        case Status.READY:
-            return ("few_ready_of" if of else "few_ready"), of
-        case _:
-            return ("few_parked_of" if of else "few_parked"), of | {"status": status.code}
+    if code == Status.RUNNING.code:
+        return "few_running", {}
+    if code == Status.READY.code:
+        return ("few_ready_of" if of else "few_ready"), of
+    return ("few_parked_of" if of else "few_parked"), of | {"status": code}
 
 
 def _within(where: JobFilter, page: Page) -> tuple[Page, JobId]:

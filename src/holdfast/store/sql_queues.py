@@ -25,10 +25,6 @@ class SqlQueues(ABC):
         """See the port."""
         return [Queue(row[0], bool(row[1]), *row[2:]) for row in await self.rows("queues")]
 
-    async def paused_queues(self) -> list[str]:
-        """See the port."""
-        return [row[0] for row in await self.rows("paused_queues")]
-
     async def save_queue(self, queue: Queue) -> None:
         """See the port."""
         await self.count(
@@ -39,6 +35,7 @@ class SqlQueues(ABC):
             until=queue.until,
             changed_by=queue.changed_by,
         )
+        await self.count("raise_terms")
 
     async def holding(self) -> list[Holding]:
         """See the port."""

@@ -11,6 +11,7 @@ from holdfast.model.feed import WorkerChange
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Count, Held, Inserted, Job, JobFilter, NewJob
 from holdfast.model.lane import Lane, News, Share
+from holdfast.model.limit import LimitName
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant
 from holdfast.model.transition import Transition
@@ -22,6 +23,7 @@ from holdfast.store.sql_admission import SqlAdmission
 from holdfast.store.sql_breakers import SqlBreakers
 from holdfast.store.sql_feed import SqlFeed
 from holdfast.store.sql_find import SqlFinds
+from holdfast.store.sql_limits import SqlLimits, binds, keys_of
 from holdfast.store.sql_queues import SqlQueues
 from holdfast.store.sql_steps import SqlSteps
 
@@ -55,7 +57,7 @@ class KeyOwner(NamedTuple):
     valid: bool
 
 
-class SqlTx(SqlSteps, SqlFinds, SqlAccess, SqlAdmission, SqlFeed, SqlQueues, SqlBreakers):
+class SqlTx(SqlQueues, SqlLimits, SqlSteps, SqlFinds, SqlAccess, SqlAdmission, SqlFeed, SqlBreakers):
     """See `holdfast.store.port.Tx`."""
 
     def __init__(self) -> None:
@@ -90,7 +92,14 @@ class SqlTx(SqlSteps, SqlFinds, SqlAccess, SqlAdmission, SqlFeed, SqlQueues, Sql
 
     @abstractmethod
     async def claim(
-        self, worker: WorkerId, shares: Sequence[Share], limit: int, types: Sequence[str] | None
+        self,
+        worker: WorkerId,
+        shares: Sequence[Share],
+        limit: int,
+        types: Sequence[str] | None,
+        *,
+        without: Sequence[str] = (),
+        counting: Collection[LimitName] = (),
     ) -> list[Job]:
         """See the port."""
 
@@ -128,11 +137,19 @@ class SqlTx(SqlSteps, SqlFinds, SqlAccess, SqlAdmission, SqlFeed, SqlQueues, Sql
         self, jobs: Sequence[NewJob], *, key_retention: Duration, replacing: Mapping[JobId, JobId] = NOTHING
     ) -> list[Inserted]:
         """See the port."""
-        if all(job.idempotency_key is None and job.unique is None for job in jobs):
+        plain = all(job.idempotency_key is None and job.unique is None for job in jobs)
+        keys = keys_of(jobs)
+        if plain and not keys:
             at = await self.insert_rows(jobs)
             return [Inserted(job.id, at) for job in jobs]
         async with self.together():
-            return await self._insert_keyed(jobs, key_retention, replacing)
+            if plain:
+                at = await self.insert_rows(jobs)
+                inserted = [Inserted(job.id, at) for job in jobs]
+            else:
+                inserted = await self._insert_keyed(jobs, key_retention, replacing)
+            await self.pass_turns(keys)
+            return inserted
 
     async def _insert_keyed(
         self, jobs: Sequence[NewJob], key_retention: Duration, replacing: Mapping[JobId, JobId]
@@ -176,11 +193,21 @@ class SqlTx(SqlSteps, SqlFinds, SqlAccess, SqlAdmission, SqlFeed, SqlQueues, Sql
     async def apply(self, moves: Sequence[Transition], *, ended_at: Instant = Instant(0)) -> set[JobId]:
         """See the port."""
         self.ended_at = ended_at
+        if not any(map(binds, moves)):
+            return {move.id for move in await self._applied(moves)}
+        async with self.together():
+            applied = await self._applied(moves)
+            await self.let_go(applied)
+            return {move.id for move in applied}
+
+    async def _applied(self, moves: Sequence[Transition]) -> Sequence[Transition]:
+        """Make these changes and tell of them; those that took effect."""
         done = await self._apply(moves)
-        if done:
+        applied = moves if len(done) == len(moves) else [move for move in moves if move.id in done]
+        if applied:
             self.changed = True
-            await self.tell_moves(moves if len(done) == len(moves) else [move for move in moves if move.id in done])
-        return done
+            await self.tell_moves(applied)
+        return applied
 
     async def _apply(self, moves: Sequence[Transition]) -> set[JobId]:
         done: set[JobId] = set()

@@ -179,7 +179,9 @@ class Slots:
                 self._claims.heard(await self._subscription.wait(0))
                 jobs = await self._claims.claim(want)
                 if not jobs:
-                    pause = self._poll if not self._looks else min(self._poll, self._looks[0] - time.monotonic())
+                    pause = min(self._poll, self._claims.patience())
+                    if self._looks:
+                        pause = min(pause, self._looks[0] - time.monotonic())
                     self._claims.heard(await self._subscription.wait(max(0.0, pause)))
                     continue
             except OutcomeUnknown:

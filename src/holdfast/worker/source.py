@@ -18,6 +18,9 @@ class Claims(Protocol):
     async def claim(self, slots: int) -> list[Job]:
         """At most `slots` jobs, now held by the worker."""
 
+    def patience(self) -> float:
+        """Seconds after which to ask again though nobody told of anything."""
+
     def heard(self, news: Iterable[News] | None) -> None:
         """Take in a wake-up."""
 

@@ -3,7 +3,13 @@
 -- columns: job
 id, seq, status, fence, worker, tenant, queue, type, payload, priority, attempts, max_attempts, releases, generation, cost,
 created_at, scheduled_at, started_at, timeout, deadline, retry, tags, concurrency_key, idempotency_key, attempt_log,
-progress
+progress, slots
+
+-- columns: past
+-- As `job`, of one that is finished.
+id, seq, status, fence, worker, tenant, queue, type, payload, priority, attempts, max_attempts, releases, generation, cost,
+created_at, scheduled_at, started_at, timeout, deadline, retry, tags, concurrency_key, idempotency_key, attempt_log,
+progress, 0 AS slots
 
 -- columns: ended
 finished_at, result, reason, fingerprint
@@ -23,5 +29,10 @@ id, created_at, scheduled_at, timeout, deadline, fence, cost, status, priority, 
 type, concurrency_key, idempotency_key, payload, retry, tags, attempt_log, progress
 
 -- columns: reviving
-id, created_at, clock(), timeout, deadline, fence, cost, 0, priority, max_attempts, next_generation, tenant, queue,
+id, created_at, clock(), timeout, deadline, fence, cost, CASE WHEN concurrency_key IS NULL THEN 0 ELSE 8 END, priority,
+max_attempts, next_generation, tenant, queue,
 type, concurrency_key, idempotency_key, payload, retry, tags, attempt_log, progress
+
+-- columns: word
+-- The status of an unfinished job as it is shown: one that waits for its key is ready.
+CASE WHEN status = 8 THEN 0 ELSE status END

@@ -46,9 +46,9 @@ SELECT {figures} FROM holdfast_rollup WHERE span = :span AND at = :at;
 
 -- name: census
 -- Reads all unfinished jobs; asked as seldom as it is slow.
-SELECT tenant, queue, type, status, count(*),
-       min(CASE WHEN status = 0 THEN CASE WHEN scheduled_at > created_at THEN scheduled_at ELSE created_at END END)
-FROM holdfast_live GROUP BY tenant, queue, type, status;
+SELECT tenant, queue, type, {word}, count(*),
+       min(CASE WHEN status IN (0, 8) THEN CASE WHEN scheduled_at > created_at THEN scheduled_at ELSE created_at END END)
+FROM holdfast_live GROUP BY 1, 2, 3, 4;
 
 -- name: dead_census
 -- Reads all dead letters; asked as seldom as it is slow.

@@ -8,10 +8,10 @@ SELECT clock();
 SELECT min(scheduled_at) - clock() FROM holdfast_live WHERE status IN (5, 6);
 
 -- name: counts_live
-SELECT tenant, queue, type, status, count(*) FROM holdfast_live
+SELECT tenant, queue, type, {word}, count(*) FROM holdfast_live
 WHERE (:tenant IS NULL OR tenant = :tenant) AND (:queue IS NULL OR queue = :queue)
-  AND (:type IS NULL OR type = :type) AND (:status IS NULL OR status = :status)
-GROUP BY tenant, queue, type, status;
+  AND (:type IS NULL OR type = :type) AND (:status IS NULL OR {word} = :status)
+GROUP BY 1, 2, 3, 4;
 
 -- name: counts_dead
 SELECT tenant, queue, type, status, count(*) FROM holdfast_dead

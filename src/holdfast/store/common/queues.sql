@@ -3,10 +3,6 @@
 -- name: queues
 SELECT name, paused, reason, until, changed_at, changed_by FROM holdfast_queues ORDER BY name;
 
--- name: paused_queues
--- Reads the whole table, which is small.
-SELECT name FROM holdfast_queues WHERE paused = 1 AND (until IS NULL OR until > clock());
-
 -- name: save_queue
 INSERT INTO holdfast_queues (name, paused, reason, until, changed_at, changed_by)
 VALUES (:name, :paused, :reason, :until, clock(), :changed_by)

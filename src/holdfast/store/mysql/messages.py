@@ -5,7 +5,8 @@ one, at the latest with the COMMIT, so that a claim or a settle takes two round 
 """
 
 import enum
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from holdfast.store.codec import Row
@@ -31,7 +32,7 @@ _JOBS = _FINDS | {"lock_holding", "lock_ghostly"}
 _READS = _FINDS | {
     "now", "next_due", "workers", "lanes", "counts_live", "counts_dead", "still_held", "steps", "tenant", "api_key",
     "feed_after", "feed_at", "feed_numbers", "feed_kept", "folds", "rollups", "census", "dead_census",
-    "queues", "paused_queues", "holding", "limited_tenants",
+    "queues", "holding", "limited_tenants", "terms_version", "limited", "weights", "pauses",
 }  # fmt: skip
 """Statements that lock nothing: outside a transaction they answer the same."""
 
@@ -115,6 +116,13 @@ class MessageTx(SqlTx):
         """Run one statement that writes, with others that only prepare or read, without a transaction."""
         self.committing = True
         return await self._link.send(*texts)
+
+    @asynccontextmanager
+    async def together(self) -> AsyncIterator[None]:
+        """Make one transaction of several statements, also where each would be one by itself."""
+        if self._mode is Mode.SINGLE:
+            self._mode = Mode.WHOLE
+        yield
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Sql:
         """Rows as a derived table, as this server likes it best."""

@@ -2,21 +2,23 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TypeVar
 from uuid import UUID
 
 from holdfast.model import feed
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Job
 from holdfast.model.lane import Lane, News, Share
-from holdfast.model.state import Status
+from holdfast.model.limit import LimitName, slots
+from holdfast.model.state import STATUS_OF_CODE, Status
 from holdfast.model.time import Instant
 from holdfast.model.transition import Transition
 from holdfast.store.codec import Row
+from holdfast.store.mysql.limits import LimitsTx
 from holdfast.store.mysql.literal import items
-from holdfast.store.mysql.messages import MessageTx
 from holdfast.store.mysql.rows import claimed_job
+from holdfast.store.sql_limits import stored_code
 
 T = TypeVar("T")
 
@@ -27,18 +29,25 @@ _WIDEN = 4
 """By how much a claim widens its next look when lanes give less than their share."""
 
 
-class MovesTx(MessageTx):
+class MovesTx(LimitsTx):
     """The part of a transaction that moves jobs."""
 
     async def claim(
-        self, worker: WorkerId, shares: Sequence[Share], limit: int, types: Sequence[str] | None
+        self,
+        worker: WorkerId,
+        shares: Sequence[Share],
+        limit: int,
+        types: Sequence[str] | None,
+        *,
+        without: Sequence[str] = (),
+        counting: Collection[LimitName] = (),
     ) -> list[Job]:
         """See the port."""
         if limit <= 0 or not shares or (types is not None and not types):
             return []
         width = _enough(shares, limit)
         lives, lanes = await self.send(
-            self.text("see_lease", worker=worker), self._visits(shares[:width], limit, types)
+            self.text("see_lease", worker=worker), self._visits(shares[:width], limit, types, without)
         )
         if not lives.rows:
             return []
@@ -48,14 +57,15 @@ class MovesTx(MessageTx):
             # Look further, but not at all the rest at once: what comes beyond the limit is locked until the commit.
             missing = limit - len(found)
             width = min(math.ceil(missing * visited / max(1, len(found))), _WIDEN * _enough(shares[visited:], missing))
-            (lanes,) = await self.send(self._visits(shares[visited : visited + width], missing, types))
+            (lanes,) = await self.send(self._visits(shares[visited : visited + width], missing, types, without))
             found |= {row[0]: row for row in lanes.rows}
             visited += width
         at = Instant(lives.rows[0][0])
         taken = list(found.values())[:limit]
-        return [claimed_job(row, worker, at) for row in taken] if await self._take(worker, at, taken) else []
+        jobs = [claimed_job(row, worker, at, slots(row[6], row[5], counting) if counting else 0) for row in taken]
+        return jobs if await self._take(worker, at, jobs) else []
 
-    async def _take(self, worker: WorkerId, at: Instant, taken: Sequence[Row]) -> bool:
+    async def _take(self, worker: WorkerId, at: Instant, taken: Sequence[Job]) -> bool:
         """Give locked jobs to a worker, if its lease lives: False if not, and then nothing is written.
 
         The lease is locked with the last message of the claim. Were it locked before, a worker whose event loop is
@@ -65,10 +75,12 @@ class MovesTx(MessageTx):
         if not taken:
             return False
         writes = [
-            self.text("claimed", worker=worker, at=at, ids=items([row[0] for row in part])) for part in parts(taken)
+            self.text("claimed", worker=worker, at=at, slots=marks, ids=items([job.id for job in part]))
+            for marks in {job.slots for job in taken}
+            for part in parts([job for job in taken if job.slots == marks])
         ]
-        note = self.claim_note(worker, at, [(row[0], row[3] + 1) for row in taken])
-        told = self.text("tell_claim", body=feed.of_claimed([claimed_job(row, worker, at) for row in taken]))
+        note = self.claim_note(worker, at, [(job.id.bytes, job.fence) for job in taken])
+        told = self.text("tell_claim", body=feed.of_claimed(taken))
         _, first, *_ = await self.send_last(self.text("lock_lease", worker=worker), *writes, note, told)
         self.changed = bool(first.matched)
         return self.changed
@@ -107,7 +119,7 @@ class MovesTx(MessageTx):
         columns = ("of_id", "becomes", "next_attempts", "next_releases", "delay", "log", "next_seq")
 
         def change(move: Transition, seq: int) -> Row:
-            return (move.id, move.to.code, move.attempts, move.releases, move.delay, move.attempt_log, seq)
+            return (move.id, stored_code(move), move.attempts, move.releases, move.delay, move.attempt_log, seq)
 
         return await self._put_back(moves, "lock_live", ("requeue",), columns, change)
 
@@ -130,12 +142,13 @@ class MovesTx(MessageTx):
         due = await self.rows("lock_due", limit=limit)
         for start, part in zip(range(0, len(due), _MOST_ROWS), parts(due), strict=True):
             first = due[0][4] + start
-            rows = [(row[0], first + position) for position, row in enumerate(part)]
-            self.later("promote", rows=self.table(("of_id", "next_seq"), rows))
-            self.publish([(Lane(*row[1:4]), first + position) for position, row in enumerate(part)])
+            placed = [(row, first + position) for position, row in enumerate(part)]
+            self.later("promote", rows=self.table(("of_id", "next_seq"), [(row[0], seq) for row, seq in placed]))
+            self.publish([(Lane(*row[1:4]), seq) for row, seq in placed if row[8] is None])
         if due:
-            rows_told = [(JobId(UUID(bytes=row[0])), row[2], row[1], *row[5:]) for row in due]
+            rows_told = [(JobId(UUID(bytes=row[0])), row[2], row[1], *row[5:8]) for row in due]
             await self.tell(feed.of_ready(rows_told))
+            await self.pass_turns({(row[2], row[8].decode()) for row in due if row[8] is not None})
         return len(due)
 
     def publish(self, places: Iterable[tuple[Lane, int]]) -> None:
@@ -146,10 +159,14 @@ class MovesTx(MessageTx):
                 first[lane] = seq
         self.news += [News(lane, seq) for lane, seq in first.items()]
 
-    def _visits(self, shares: Sequence[Share], limit: int, types: Sequence[str] | None) -> str:
+    def _visits(self, shares: Sequence[Share], limit: int, types: Sequence[str] | None, without: Sequence[str]) -> str:
         """One statement that locks ready jobs in several lanes, one lane after the other."""
-        name = "claim_lane" if types is None else "claim_lane_types"
-        given: dict[str, Any] = {} if types is None else {"types": items(types)}
+        name, given = "claim_lane", {}
+        if types is not None:
+            left = [each for each in types if each not in without]
+            name, given = "claim_lane_types", {"types": items(left or [""])}  # no type has an empty name
+        elif without:
+            name, given = "claim_lane_without", {"types": items(without)}
         lanes = [
             self.text(name, **lane._asdict(), floor=floor, quota=min(quota, limit), **given)
             for lane, quota, floor in shares
@@ -180,7 +197,7 @@ class MovesTx(MessageTx):
             rows = self.table(columns, [change(move, seq) for move, _, seq in placed])
             for name in writes:
                 self.later(name, rows=rows)
-            moved += [(move.id, move.to.code, *row[4:7], seq) for move, row, seq in placed]
+            moved += [(move.id, stored_code(move), *row[4:7], seq) for move, row, seq in placed]
         return moved
 
 
@@ -195,7 +212,8 @@ def _in_order(moves: Sequence[Transition]) -> Iterator[Sequence[Transition]]:
 
 
 def _as_read(move: Transition, row: Row) -> bool:
-    _, fence, status, worker, *_ = row
+    _, fence, code, worker, *_ = row
+    status = STATUS_OF_CODE[code].code
     if status in (2, 3, 4):  # who ran a finished job last does not matter any more
         return (fence, status) == (move.fence, move.was.code)
     return (fence, status, worker) == (move.fence, move.was.code, move.worker or 0)

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from holdfast.model.ids import WorkerId
 from holdfast.model.job import Job, NewJob
-from holdfast.model.state import Status
+from holdfast.model.state import IN_LINE, Status
 from holdfast.model.time import Instant
 from holdfast.store.codec import Row, retry_bytes, tags_bytes
 from holdfast.store.mysql.literal import literal
@@ -29,7 +29,7 @@ def job_row(row: Row) -> Row:
     )
 
 
-def claimed_job(row: Row, worker: WorkerId, at: Instant) -> Job:
+def claimed_job(row: Row, worker: WorkerId, at: Instant, slots: int) -> Job:
     """A job as the claim leaves it, from its row as the claim found it."""
     fields: Row = (
         UUID(bytes=row[0]),
@@ -45,21 +45,23 @@ def claimed_job(row: Row, worker: WorkerId, at: Instant) -> Job:
         _text(row[22]),
         _text(row[23]),
         *row[24:26],
+        slots,
     )
     return Job(*fields)
 
 
 def new_row(job: NewJob, position: int) -> str:
     """A new job as a row of the statement `insert`; instants are taken from what `draw` drew."""
-    status: Any = _READY
-    parked: Any = 0
+    status: Any = _READY if job.concurrency_key is None else IN_LINE
+    parked: Any = 0 if job.concurrency_key is None else 2
     scheduled = "NULL"
     due: Any = 0
     if job.scheduled_at is not None:
         scheduled = literal(job.scheduled_at)
-        parked = f"{scheduled} > @holdfast_at"
-        status = f"IF({parked}, {_SCHEDULED}, {_READY})"
-        due = f"IF({parked}, {scheduled}, 0)"
+        later = f"{scheduled} > @holdfast_at"
+        status = f"IF({later}, {_SCHEDULED}, {status})"
+        parked = f"IF({later}, 1, {parked})"
+        due = f"IF({later}, {scheduled}, 0)"
     elif job.delay is not None:
         scheduled = f"@holdfast_at + {literal(job.delay)}"
         if job.delay > 0:

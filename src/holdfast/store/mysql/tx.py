@@ -9,7 +9,7 @@ from holdfast.model.feed import Entry
 from holdfast.model.ids import JobId
 from holdfast.model.job import Held, Job, NewJob
 from holdfast.model.lane import Lane
-from holdfast.model.state import Status
+from holdfast.model.state import STATUS_OF_CODE, Status
 from holdfast.model.step import Step
 from holdfast.model.time import Instant
 from holdfast.store.codec import is_due, job_of
@@ -50,7 +50,7 @@ class MysqlTx(ClaimsTx):
         self.publish(
             (Lane(job.queue, job.tenant, job.priority), first + position)
             for position, job in enumerate(jobs)
-            if is_due(job, at)
+            if job.concurrency_key is None and is_due(job, at)
         )
         return Instant(at)
 
@@ -93,7 +93,8 @@ class MysqlTx(ClaimsTx):
 
     async def _shelves(self, status: Status | None, tenant: str | None) -> list[tuple[str, dict[str, Any]]]:
         """Where unfinished jobs lie: those that wait apart, each by queue and tenant."""
-        parked = (0, 1) if status is None else (int(status is not Status.READY),)
+        # Ready ones that wait for others with their key lie on a shelf of their own.
+        parked = (0, 1, 2) if status is None else (0, 2) if status is Status.READY else (1,)
         if tenant is None:
             return [("few_live", {"parked": each}) for each in parked]
         places = await self.rows("few_queues", few=FEW)
@@ -107,9 +108,10 @@ class MysqlTx(ClaimsTx):
         """Delete those of a table that still are as they were read; which were."""
         removed: set[JobId] = set()
         for part in parts(sorted(jobs, key=lambda job: job.id.int)):
-            asked = {(job.id.bytes, job.fence, job.status.code): job.id for job in part}
+            asked = {(job.id.bytes, job.fence, job.status): job.id for job in part}
             rows = await self.rows(f"lock_{place}", ids=items([job.id for job in part]))
-            ids = [asked[row[:3]] for row in map(tuple, rows) if row[:3] in asked]
+            found = [(row[0], row[1], STATUS_OF_CODE[row[2]]) for row in rows]
+            ids = [asked[each] for each in found if each in asked]
             if ids:
                 delete = "finished" if place == "live" else f"revived_{place}"
                 self.later(delete, rows=self.table(("of_id",), [(job_id,) for job_id in ids]))

@@ -12,14 +12,17 @@ from holdfast.model.feed import Entry
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Held, Job, NewJob
 from holdfast.model.lane import Lane, News, Share
-from holdfast.model.state import Status
+from holdfast.model.limit import Limit, LimitKind, LimitName
+from holdfast.model.state import IN_LINE, Status
 from holdfast.model.step import Step
 from holdfast.model.time import Instant
 from holdfast.model.transition import Transition
 from holdfast.store.codec import Row, is_due, job_of, retry_bytes, tags_bytes
 from holdfast.store.feed_port import Rollup
+from holdfast.store.limits_port import KeyHolder
 from holdfast.store.port import Locked
 from holdfast.store.sql_feed import entry_of
+from holdfast.store.sql_limits import Ask, Key, limit_of, stored_code
 from holdfast.store.sql_steps import recording
 from holdfast.store.sql_tx import KeyClaim, KeyOwner, SqlTx
 from holdfast.store.statements import Statements
@@ -110,7 +113,7 @@ class PostgresTx(SqlTx):
 
         def truth(groups: Sequence[Row]) -> bytes | None:
             """Those with a time of their own may have been due already: the database's clock decided."""
-            if sum(later) == 0 or not any(group[3] == _READY for group in groups):
+            if sum(later) == 0 or not any(group[3] in (_READY, IN_LINE) for group in groups):
                 return None
             at = groups[0][5]
             waiting = [each and not is_due(job, at) for job, each in zip(jobs, later, strict=True)]
@@ -138,7 +141,14 @@ class PostgresTx(SqlTx):
         await self.rows("retake_keys", **_key_columns(claims))
 
     async def claim(
-        self, worker: WorkerId, shares: Sequence[Share], limit: int, types: Sequence[str] | None
+        self,
+        worker: WorkerId,
+        shares: Sequence[Share],
+        limit: int,
+        types: Sequence[str] | None,
+        *,
+        without: Sequence[str] = (),
+        counting: Collection[LimitName] = (),
     ) -> list[Job]:
         """See the port."""
         rows = await self.rows(
@@ -150,6 +160,9 @@ class PostgresTx(SqlTx):
             quotas=[share.quota for share in shares],
             floors=[share.floor for share in shares],
             types=types,
+            without=list(without) or None,
+            counted_queues=[name.name for name in counting if name.kind is LimitKind.QUEUE],
+            counted_tenants=[name.name for name in counting if name.kind is LimitKind.TENANT],
             limit=limit,
         )
         self.changed = bool(rows)
@@ -181,7 +194,7 @@ class PostgresTx(SqlTx):
             fences=[move.fence for move in moves],
             was=[move.was.code for move in moves],
             workers=[move.worker for move in moves],
-            becomes=[move.to.code for move in moves],
+            becomes=[stored_code(move) for move in moves],
             attempts=[move.attempts for move in moves],
             releases=[move.releases for move in moves],
             delays=[move.delay for move in moves],
@@ -238,10 +251,55 @@ class PostgresTx(SqlTx):
     async def promote(self, limit: int) -> int:
         """See the port."""
         promoted = 0
-        for queue, tenant, priority, seq, jobs in await self.rows("promote", limit=limit):
-            self.news.append(News(Lane(queue, tenant, priority), seq))
-            promoted += jobs
+        keys: set[tuple[str, str]] = set()
+        async with self.together():
+            for queue, tenant, priority, seq, jobs, key in await self.rows("promote", limit=limit):
+                promoted += jobs
+                if key is None:
+                    self.news.append(News(Lane(queue, tenant, priority), seq))
+                else:
+                    keys.add((tenant, key))
+            await self.pass_turns(keys)
         return promoted
+
+    async def each(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
+        """Run a named statement for each of these, in their order."""
+        statement = self._statements[name]
+        await self._connection.executemany(
+            statement.text, [[row[parameter] for parameter in statement.parameters] for row in rows]
+        )
+
+    async def lock_limits(self, worker: WorkerId, names: Collection[LimitName]) -> tuple[list[Limit], Instant] | None:
+        """See the port."""
+        lease = await self.rows("share_lease", worker=worker)
+        if not lease:
+            return None
+        limits = await self.lock_rows(sorted(names))
+        return limits, await self.now()
+
+    async def lock_rows(self, names: Sequence[LimitName]) -> list[Limit]:
+        """Lock those of these limits that have a row, in the order given."""
+        kinds, tenants, texts = (list(column) for column in zip(*names, strict=True))
+        return [limit_of(row) for row in await self.rows("lock_limits", kinds=kinds, tenants=tenants, names=texts)]
+
+    async def begin_keys(self, keys: Sequence[Key]) -> None:
+        """Make sure that there is a row to lock for each of these."""
+        await self.rows("begin_keys", tenants=[key[0] for key in keys], names=[key[1] for key in keys])
+
+    async def next_in_line(self, asks: Sequence[Ask], queues: Sequence[str], types: Sequence[str]) -> Iterable[Row]:
+        """Make ready the next that wait for these keys."""
+        tenants, names, mosts, tokens = (list(column) for column in zip(*asks, strict=True))
+        columns = {"tenants": tenants, "names": names, "mosts": mosts, "tokens": tokens}
+        return await self.rows("pass_turns", **columns, queues=list(queues), types=list(types))
+
+    async def yield_turn(self, holder: KeyHolder) -> bool:
+        """Have a ready job wait for its key again, behind the others."""
+        return await self.count("yield_turn", id=holder.id, seq=holder.seq) == 1
+
+    async def uncounted(self, name: LimitName) -> int:
+        """See the port."""
+        statement = "uncounted_queue" if name.kind is LimitKind.QUEUE else "uncounted_tenant"
+        return int((await self.rows(statement, name=name.name))[0][0])
 
     async def lock_ledger(self, tenant: str) -> Locked:
         """See the port."""

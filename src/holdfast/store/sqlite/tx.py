@@ -15,13 +15,16 @@ from holdfast.model.feed import Entry
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Held, Job, NewJob
 from holdfast.model.lane import Lane, News, Share
-from holdfast.model.state import Status
+from holdfast.model.limit import Limit, LimitKind, LimitName, slots
+from holdfast.model.state import IN_LINE, Status
 from holdfast.model.step import Step
 from holdfast.model.time import Instant
 from holdfast.model.transition import Transition
 from holdfast.store.codec import Row, job_of, retry_bytes, tags_bytes
 from holdfast.store.feed_port import Rollup
+from holdfast.store.limits_port import KeyHolder
 from holdfast.store.sql_feed import entry_of
+from holdfast.store.sql_limits import Ask, Key, limit_of, stored_code
 from holdfast.store.sql_steps import recording
 from holdfast.store.sql_tx import KeyClaim, KeyOwner, SqlTx
 from holdfast.store.sqlite.book import Book
@@ -70,10 +73,10 @@ class SqliteTx(SqlTx):
         rows = []
         for seq, job in enumerate(jobs, last + 1):
             due = job.scheduled_at if job.delay is None or job.scheduled_at is not None else at + job.delay
-            status = _READY
+            status = _READY if job.concurrency_key is None else IN_LINE
             if due is not None and due > at:
                 status = _SCHEDULED
-            else:
+            elif status == _READY:
                 news.setdefault(Lane(job.queue, job.tenant, job.priority), seq)
             rows.append((
                 seq, job.id.bytes, job.tenant, job.queue, job.type, job.payload, job.priority, job.max_attempts,
@@ -102,19 +105,29 @@ class SqliteTx(SqlTx):
         await self._each("retake_keys", [(c.job_id.bytes, c.fingerprint, c.span, *c.name) for c in claims])
 
     async def claim(
-        self, worker: WorkerId, shares: Sequence[Share], limit: int, types: Sequence[str] | None
+        self,
+        worker: WorkerId,
+        shares: Sequence[Share],
+        limit: int,
+        types: Sequence[str] | None,
+        *,
+        without: Sequence[str] = (),
+        counting: Collection[LimitName] = (),
     ) -> list[Job]:
         """See the port."""
         await self._enter("claim")
         if not self._execute("lease", {"worker": worker}):
             return []
         wanted = None if types is None else json.dumps(list(types))
+        unwanted = json.dumps(list(without)) if without else None
         text = self._book["claim"].text
         claimed: list[Job] = []
         for (queue, tenant, priority), quota, floor in shares:
             if (left := limit - len(claimed)) <= 0:
                 break
-            asked = (worker, queue, tenant, priority, floor, wanted, wanted, min(quota, left))
+            marks = slots(queue, tenant, counting) if counting else 0
+            given = (queue, tenant, priority, floor, wanted, wanted, unwanted, unwanted, min(quota, left))
+            asked = (worker, marks, *given)
             rows = self._db.execute(text, asked).fetchall()
             claimed += [job_of(row) for row in _with_ids(sorted(rows, key=_by_position))]
         if claimed:
@@ -134,7 +147,18 @@ class SqliteTx(SqlTx):
         """Let jobs wait or be ready again, in place."""
         last, _ = await self._draw(len(moves))
         rows = [
-            (m.to.code, m.attempts, m.releases, m.delay, m.attempt_log, seq, m.id.bytes, m.fence, m.was.code, m.worker)
+            (
+                stored_code(m),
+                m.attempts,
+                m.releases,
+                m.delay,
+                m.attempt_log,
+                seq,
+                m.id.bytes,
+                m.fence,
+                m.was.code,
+                m.worker,
+            )
             for seq, m in enumerate(moves, last + 1)
         ]
         return _with_ids(await self._each("requeue", rows))
@@ -183,11 +207,57 @@ class SqliteTx(SqlTx):
         last, _ = await self._draw(len(due))
         news: dict[Lane, int] = {}
         rows = _with_ids(await self._each("promote", [(becomes, seq) for becomes, (seq,) in enumerate(due, last + 1)]))
-        for _, queue, tenant, priority, seq, *_ in rows:
-            news.setdefault(Lane(queue, tenant, priority), seq)
-        self._tell(feed.of_ready([(row[0], row[2], row[1], *row[5:]) for row in rows]))
+        for _, queue, tenant, priority, seq, *_, key in rows:
+            if key is None:
+                news.setdefault(Lane(queue, tenant, priority), seq)
+        self._tell(feed.of_ready([(row[0], row[2], row[1], *row[5:8]) for row in rows]))
         self.news += [News(lane, seq) for lane, seq in news.items()]
+        await self.pass_turns({(row[2], row[8]) for row in rows if row[8] is not None})
         return len(due)
+
+    async def each(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
+        """Run a named statement for each of these, in their order."""
+        for row in rows:
+            await self.count(name, **row)
+
+    async def lock_limits(self, worker: WorkerId, names: Collection[LimitName]) -> tuple[list[Limit], Instant] | None:
+        """See the port."""
+        await self._enter("save_limit")
+        if not self._execute("lease", {"worker": worker}):
+            return None
+        return await self.lock_rows(sorted(names)), await self.now()
+
+    async def lock_rows(self, names: Sequence[LimitName]) -> list[Limit]:
+        """Tell how these limits stand; the write lock is held, or asked for here."""
+        await self._enter("save_limit")
+        return [
+            limit_of(row)
+            for kind, tenant, name in names
+            for row in await self.rows("limit_named", kind=int(kind), tenant=tenant, name=name)
+        ]
+
+    async def begin_keys(self, keys: Sequence[Key]) -> None:
+        """There is nothing to lock but the whole."""
+
+    async def next_in_line(self, asks: Sequence[Ask], queues: Sequence[str], types: Sequence[str]) -> Iterable[Row]:
+        """Make ready the next that wait for these keys."""
+        passed: list[Row] = []
+        spared = {"queues": json.dumps(list(queues)), "types": json.dumps(list(types))}
+        for tenant, name, most, tokens in asks:
+            taken = (await self.rows("turns_taken", tenant=tenant, name=name))[0][0]
+            if (room := min(most - taken, tokens)) > 0:
+                passed += await self.rows("pass_turns", tenant=tenant, name=name, room=room, **spared)
+        return passed
+
+    async def yield_turn(self, holder: KeyHolder) -> bool:
+        """Have a ready job wait for its key again, behind the others."""
+        last, _ = await self._draw(1)
+        return await self.count("yield_turn", id=holder.id, seq=holder.seq, next=last + 1) == 1
+
+    async def uncounted(self, name: LimitName) -> int:
+        """See the port."""
+        statement = "uncounted_queue" if name.kind is LimitKind.QUEUE else "uncounted_tenant"
+        return int((await self.rows(statement, name=name.name))[0][0])
 
     async def tell(self, body: bytes) -> None:
         """Write a row of the feed."""

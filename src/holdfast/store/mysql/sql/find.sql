@@ -1,7 +1,8 @@
 -- Looking for jobs. Each look is bounded: `window_…` tells how far so many rows reach, `find_…` looks no further.
 
 -- columns: asked
-(:queue IS NULL OR queue = :queue) AND (:type IS NULL OR type = :type) AND (:status IS NULL OR status = :status)
+(:queue IS NULL OR queue = :queue) AND (:type IS NULL OR type = :type)
+  AND (:status IS NULL OR CASE WHEN status = 8 THEN 0 ELSE status END = :status)
   AND (:tag IS NULL OR LOCATE(:tag, tags) > 0) AND (:after IS NULL OR created_at > :after)
   AND (:until IS NULL OR created_at < :until)
 
@@ -23,7 +24,7 @@ WHERE id < :before AND id >= :floor ORDER BY id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_dead
 -- Rides the primary key.
-SELECT {job}, {ended} FROM holdfast_dead FORCE INDEX (PRIMARY)
+SELECT {past}, {ended} FROM holdfast_dead FORCE INDEX (PRIMARY)
 WHERE id < :before AND id >= :floor AND {asked} AND (:fingerprint IS NULL OR fingerprint = :fingerprint)
 ORDER BY id DESC LIMIT :limit;
 
@@ -34,7 +35,7 @@ WHERE tenant = :tenant AND id < :before AND id >= :floor ORDER BY id DESC LIMIT 
 
 -- name: find_dead_of
 -- Rides holdfast_dead_tenant.
-SELECT {job}, {ended} FROM holdfast_dead FORCE INDEX (holdfast_dead_tenant)
+SELECT {past}, {ended} FROM holdfast_dead FORCE INDEX (holdfast_dead_tenant)
 WHERE tenant = :tenant AND id < :before AND id >= :floor AND {asked}
 ORDER BY id DESC LIMIT :limit;
 
@@ -46,7 +47,7 @@ ORDER BY id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_dead_alike
 -- Rides holdfast_dead_alike.
-SELECT {job}, {ended} FROM holdfast_dead FORCE INDEX (holdfast_dead_alike)
+SELECT {past}, {ended} FROM holdfast_dead FORCE INDEX (holdfast_dead_alike)
 WHERE tenant = :tenant AND fingerprint = :fingerprint AND id < :before AND id >= :floor AND {asked}
 ORDER BY id DESC LIMIT :limit;
 
@@ -57,7 +58,7 @@ WHERE id < :before AND id >= :floor ORDER BY id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_history
 -- Rides holdfast_history_id.
-SELECT {job}, {ended} FROM holdfast_history FORCE INDEX (holdfast_history_id)
+SELECT {past}, {ended} FROM holdfast_history FORCE INDEX (holdfast_history_id)
 WHERE id < :before AND id >= :floor AND {asked}
 ORDER BY id DESC LIMIT :limit;
 
@@ -68,7 +69,7 @@ WHERE tenant = :tenant AND id < :before AND id >= :floor ORDER BY id DESC LIMIT 
 
 -- name: find_history_of
 -- Rides holdfast_history_tenant.
-SELECT {job}, {ended} FROM holdfast_history FORCE INDEX (holdfast_history_tenant)
+SELECT {past}, {ended} FROM holdfast_history FORCE INDEX (holdfast_history_tenant)
 WHERE tenant = :tenant AND id < :before AND id >= :floor AND {asked}
 ORDER BY id DESC LIMIT :limit;
 

@@ -73,10 +73,17 @@ WHERE parked = 0 AND queue = :queue AND tenant = :tenant AND priority = :priorit
   AND type IN :types
 ORDER BY seq LIMIT :quota FOR UPDATE SKIP LOCKED;
 
+-- name: claim_lane_without
+-- As claim_lane, while some types rest.
+SELECT {job} FROM holdfast_live FORCE INDEX (PRIMARY)
+WHERE parked = 0 AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq > :floor AND status = 0
+  AND type NOT IN :types
+ORDER BY seq LIMIT :quota FOR UPDATE SKIP LOCKED;
+
 -- name: claimed
 -- Of rows that claim_lane locked, if lock_lease found one.
 UPDATE holdfast_live FORCE INDEX (holdfast_live_id)
-SET status = 1, attempts = attempts + 1, fence = fence + 1, worker = :worker, started_at = :at
+SET status = 1, attempts = attempts + 1, fence = fence + 1, worker = :worker, started_at = :at, slots = :slots
 WHERE id IN :ids AND @holdfast_lease IS NOT NULL;
 
 -- name: note_claim
@@ -94,7 +101,7 @@ WHERE id IN :ids FOR UPDATE;
 INSERT INTO holdfast_history ({finished})
 SELECT {finishing}
 FROM :rows AS m STRAIGHT_JOIN holdfast_live FORCE INDEX (holdfast_live_id)
-  ON id = of_id AND fence = of_fence AND status = of_status AND worker = of_worker
+  ON id = of_id AND fence = of_fence AND (status = of_status OR status = 8 AND of_status = 0) AND worker = of_worker
 FOR UPDATE;
 
 -- name: finish_dead
@@ -102,7 +109,7 @@ FOR UPDATE;
 INSERT INTO holdfast_dead ({finished})
 SELECT {finishing}
 FROM :rows AS m STRAIGHT_JOIN holdfast_live FORCE INDEX (holdfast_live_id)
-  ON id = of_id AND fence = of_fence AND status = of_status AND worker = of_worker
+  ON id = of_id AND fence = of_fence AND (status = of_status OR status = 8 AND of_status = 0) AND worker = of_worker
 FOR UPDATE;
 
 -- name: finishing_history
@@ -123,9 +130,10 @@ DELETE l FROM :rows AS m STRAIGHT_JOIN holdfast_live l FORCE INDEX (holdfast_liv
 -- name: requeue
 -- Of rows that lock_live locked. Changed in place: a job that waits again never leaves the table.
 UPDATE :rows AS m STRAIGHT_JOIN holdfast_live l FORCE INDEX (holdfast_live_id) ON l.id = m.of_id
-SET l.status = m.becomes, l.parked = m.becomes <> 0, l.seq = m.next_seq, l.attempts = m.next_attempts,
+SET l.status = m.becomes, l.parked = CASE m.becomes WHEN 0 THEN 0 WHEN 8 THEN 2 ELSE 1 END, l.slots = 0,
+    l.seq = m.next_seq, l.attempts = m.next_attempts,
     l.releases = m.next_releases, l.scheduled_at = clock() + m.delay,
-    l.due = CASE m.becomes WHEN 0 THEN 0 ELSE clock() + m.delay END, l.worker = 0,
+    l.due = CASE WHEN m.becomes IN (0, 8) THEN 0 ELSE clock() + m.delay END, l.worker = 0,
     l.attempt_log = COALESCE(m.log, l.attempt_log);
 
 -- name: lock_dead
@@ -141,13 +149,13 @@ WHERE id IN :ids FOR UPDATE;
 -- name: revive_dead
 -- Of rows that lock_dead locked. A new generation of the same job; its fence goes on rising.
 INSERT INTO holdfast_live (parked, seq, {revived})
-SELECT 0, next_seq, {reviving}
+SELECT IF(concurrency_key IS NULL, 0, 2), next_seq, {reviving}
 FROM :rows AS m STRAIGHT_JOIN holdfast_dead FORCE INDEX (PRIMARY) ON id = of_id;
 
 -- name: revive_history
 -- Of rows that lock_history locked.
 INSERT INTO holdfast_live (parked, seq, {revived})
-SELECT 0, next_seq, {reviving}
+SELECT IF(concurrency_key IS NULL, 0, 2), next_seq, {reviving}
 FROM :rows AS m STRAIGHT_JOIN holdfast_history FORCE INDEX (holdfast_history_id) ON id = of_id;
 
 -- name: revived_dead
@@ -158,13 +166,14 @@ DELETE h FROM :rows AS m STRAIGHT_JOIN holdfast_history h FORCE INDEX (holdfast_
 
 -- name: lock_due
 -- Rides holdfast_live_due, in its order.
-SELECT id, queue, tenant, priority, {position}, type, attempts, fence FROM holdfast_live FORCE INDEX (holdfast_live_due)
+SELECT id, queue, tenant, priority, {position}, type, attempts, fence, concurrency_key FROM holdfast_live FORCE INDEX (holdfast_live_due)
 WHERE parked = 1 AND due <= clock() ORDER BY due LIMIT :limit FOR UPDATE SKIP LOCKED;
 
 -- name: promote
 -- Of rows that lock_due locked. One update in place: a job is never in two states, never in none.
 UPDATE :rows AS m STRAIGHT_JOIN holdfast_live l FORCE INDEX (holdfast_live_id) ON l.id = m.of_id
-SET l.status = 0, l.parked = 0, l.due = 0, l.seq = m.next_seq;
+SET l.status = IF(l.concurrency_key IS NULL, 0, 8), l.parked = IF(l.concurrency_key IS NULL, 0, 2), l.due = 0,
+    l.seq = m.next_seq;
 
 -- name: next_due
 -- Rides holdfast_live_due: a look at its first entry.
@@ -175,9 +184,9 @@ SELECT MIN(due) - clock() FROM holdfast_live WHERE parked = 1 AND due < 92233720
 SELECT {job}, NULL AS finished_at, NULL AS result, NULL AS reason, NULL AS fingerprint
 FROM holdfast_live FORCE INDEX (holdfast_live_id) WHERE id IN :ids
 UNION ALL
-SELECT {job}, {ended} FROM holdfast_dead FORCE INDEX (PRIMARY) WHERE id IN :ids
+SELECT {past}, {ended} FROM holdfast_dead FORCE INDEX (PRIMARY) WHERE id IN :ids
 UNION ALL
-SELECT {job}, {ended} FROM holdfast_history FORCE INDEX (holdfast_history_id) WHERE id IN :ids;
+SELECT {past}, {ended} FROM holdfast_history FORCE INDEX (holdfast_history_id) WHERE id IN :ids;
 
 -- name: still_held
 -- Rides holdfast_live_id.

@@ -6,7 +6,8 @@
 
 -- columns: asked
 (:queue::text IS NULL OR queue = :queue) AND (:type::text IS NULL OR type = :type)
-  AND (:status::smallint IS NULL OR status = :status) AND (:tag::bytea IS NULL OR position(:tag::bytea in tags) > 0)
+  AND (:status::smallint IS NULL OR status = :status OR status = 8 AND :status = 0)
+  AND (:tag::bytea IS NULL OR position(:tag::bytea in tags) > 0)
   AND (:after::bigint IS NULL OR created_at > :after) AND (:until::bigint IS NULL OR created_at < :until)
 
 -- name: window_live
@@ -25,7 +26,7 @@ SELECT id FROM holdfast_dead WHERE id < :before AND id >= :floor ORDER BY id DES
 
 -- name: find_dead
 -- Rides the primary key.
-SELECT {job}, {ended} FROM holdfast_dead
+SELECT {past}, {ended} FROM holdfast_dead
 WHERE id < :before AND id >= :floor AND {asked} AND (:fingerprint::text IS NULL OR fingerprint = :fingerprint)
 ORDER BY id DESC LIMIT :limit;
 
@@ -37,7 +38,7 @@ ORDER BY tenant DESC, id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_dead_of
 -- Rides holdfast_dead_tenant.
-SELECT {job}, {ended} FROM holdfast_dead
+SELECT {past}, {ended} FROM holdfast_dead
 WHERE (tenant, id) < (:tenant, :before::uuid) AND (tenant, id) >= (:tenant, :floor::uuid) AND {asked}
 ORDER BY tenant DESC, id DESC LIMIT :limit;
 
@@ -49,7 +50,7 @@ ORDER BY id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_dead_alike
 -- Rides holdfast_dead_alike.
-SELECT {job}, {ended} FROM holdfast_dead
+SELECT {past}, {ended} FROM holdfast_dead
 WHERE tenant = :tenant AND fingerprint = :fingerprint AND id < :before AND id >= :floor AND {asked}
 ORDER BY id DESC LIMIT :limit;
 
@@ -59,7 +60,7 @@ SELECT id FROM holdfast_history WHERE id < :before AND id >= :floor ORDER BY id 
 
 -- name: find_history
 -- Rides holdfast_history_id, in each day.
-SELECT {job}, {ended} FROM holdfast_history
+SELECT {past}, {ended} FROM holdfast_history
 WHERE id < :before AND id >= :floor AND {asked}
 ORDER BY id DESC LIMIT :limit;
 
@@ -71,7 +72,7 @@ ORDER BY tenant DESC, id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_history_of
 -- Rides holdfast_history_tenant, in each day.
-SELECT {job}, {ended} FROM holdfast_history
+SELECT {past}, {ended} FROM holdfast_history
 WHERE (tenant, id) < (:tenant, :before::uuid) AND (tenant, id) >= (:tenant, :floor::uuid) AND {asked}
 ORDER BY tenant DESC, id DESC LIMIT :limit;
 
@@ -123,7 +124,7 @@ FROM g LIMIT :limit;
 -- name: remove_live
 -- Rides the primary key.
 DELETE FROM holdfast_live l USING unnest(:ids::uuid[], :fences::int[], :was::smallint[]) AS m(id, fence, was)
-WHERE l.id = ANY (ARRAY[m.id]) AND l.fence = m.fence AND l.status = m.was
+WHERE l.id = ANY (ARRAY[m.id]) AND l.fence = m.fence AND (l.status = m.was OR l.status = 8 AND m.was = 0)
 RETURNING l.id;
 
 -- name: remove_dead

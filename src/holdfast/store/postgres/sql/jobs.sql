@@ -13,7 +13,7 @@ WITH fresh AS (
                              timeout, deadline, retry, tags, concurrency_key, idempotency_key, status)
   SELECT id, tenant, queue, type, payload, priority, max_attempts, cost, at,
          coalesce(scheduled_at, at + delay), timeout, deadline, retry, tags, concurrency_key, idempotency_key,
-         CASE WHEN coalesce(scheduled_at, at + delay) > at THEN 5 ELSE 0 END
+         CASE WHEN coalesce(scheduled_at, at + delay) > at THEN 5 WHEN concurrency_key IS NULL THEN 0 ELSE 8 END
   FROM unnest(:ids::uuid[], :tenants::text[], :queues::text[], :types::text[], :payloads::bytea[], :priorities::smallint[],
               :max_attempts::smallint[], :costs::int[], :scheduled::bigint[], :delays::bigint[], :timeouts::bigint[],
               :deadlines::bigint[], :retries::bytea[], :tags::bytea[], :concurrency_keys::text[], :idempotency_keys::text[])
@@ -87,7 +87,9 @@ WITH me AS MATERIALIZED (
   SELECT clock() AS at FROM holdfast_workers WHERE id = :worker AND expires_at + 0 > clock() FOR KEY SHARE),
 changed AS (
 UPDATE holdfast_live
-SET status = 1, attempts = attempts + 1, fence = fence + 1, worker = :worker, started_at = (SELECT at FROM me)
+SET status = 1, attempts = attempts + 1, fence = fence + 1, worker = :worker, started_at = (SELECT at FROM me),
+    slots = CASE WHEN queue = ANY (:counted_queues::text[]) THEN 1 ELSE 0 END
+          + CASE WHEN tenant = ANY (:counted_tenants::text[]) THEN 2 ELSE 0 END
 WHERE ctid = ANY (ARRAY(
   SELECT x.ctid
   FROM me, unnest(:queues::text[], :tenants::text[], :priorities::smallint[], :quotas::int[], :floors::bigint[])
@@ -95,6 +97,7 @@ WHERE ctid = ANY (ARRAY(
        LATERAL (SELECT l.ctid FROM holdfast_live l
                 WHERE l.status = 0 AND l.queue = a.queue AND l.tenant = a.tenant AND l.priority = a.priority
                   AND l.seq > a.floor AND (:types::text[] IS NULL OR l.type = ANY (:types::text[]))
+                  AND (:without::text[] IS NULL OR l.type <> ALL (:without::text[]))
                 ORDER BY l.seq LIMIT a.quota FOR UPDATE SKIP LOCKED) AS x
   LIMIT :limit))
 RETURNING {job}),
@@ -108,7 +111,8 @@ WITH moved AS (
   USING unnest(:ids::uuid[], :fences::int[], :was::smallint[], :workers::bigint[], :becomes::smallint[],
                :results::bytea[], :logs::bytea[], :reasons::text[], :fingerprints::text[])
         AS m(id, fence, was, worker, becomes, result, log, reason, fingerprint)
-  WHERE l.id = ANY (ARRAY[m.id]) AND l.fence = m.fence AND l.status = m.was AND l.worker IS NOT DISTINCT FROM m.worker
+  WHERE l.id = ANY (ARRAY[m.id]) AND l.fence = m.fence AND (l.status = m.was OR l.status = 8 AND m.was = 0)
+    AND l.worker IS NOT DISTINCT FROM m.worker
   RETURNING l.*, m.becomes, m.result, m.log, m.reason, m.fingerprint),
 dead AS (
   INSERT INTO holdfast_dead ({finished})
@@ -127,7 +131,7 @@ SELECT id FROM moved;
 WITH moved AS (
 UPDATE holdfast_live l
 SET status = m.becomes, attempts = m.attempts, releases = m.releases, scheduled_at = clock() + m.delay, worker = NULL,
-    attempt_log = coalesce(m.log, l.attempt_log), seq = nextval('holdfast_seq')
+    attempt_log = coalesce(m.log, l.attempt_log), seq = nextval('holdfast_seq'), slots = 0
 FROM unnest(:ids::uuid[], :fences::int[], :was::smallint[], :workers::bigint[], :becomes::smallint[],
             :attempts::smallint[], :releases::smallint[], :delays::bigint[], :logs::bytea[])
      AS m(id, fence, was, worker, becomes, attempts, releases, delay, log)
@@ -170,28 +174,29 @@ SELECT * FROM moved;
 -- name: promote
 -- Rides holdfast_live_due. One update in place: a job is never in two states, never in none.
 WITH changed AS (
-  UPDATE holdfast_live SET status = 0, seq = nextval('holdfast_seq')
+  UPDATE holdfast_live SET status = CASE WHEN concurrency_key IS NULL THEN 0 ELSE 8 END, seq = nextval('holdfast_seq')
   WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM holdfast_live WHERE status IN (5, 6) AND scheduled_at <= clock()
     ORDER BY scheduled_at LIMIT :limit FOR UPDATE SKIP LOCKED))
-  RETURNING queue, tenant, priority, seq, id, type, status, attempts, fence),
+  RETURNING queue, tenant, priority, seq, concurrency_key, id, type, 0 AS status, attempts, fence),
 told AS (INSERT INTO holdfast_feed (at, body) SELECT clock(), {told} WHERE EXISTS (SELECT FROM changed))
-SELECT queue, tenant, priority, min(seq), count(*) FROM changed GROUP BY queue, tenant, priority;
+SELECT queue, tenant, priority, min(seq), count(*), concurrency_key FROM changed
+GROUP BY queue, tenant, priority, concurrency_key;
 
 -- name: get
 -- Rides the primary keys and holdfast_history_id. One statement, one snapshot: a job that moves meanwhile is seen once.
 SELECT {job}, NULL::bigint AS finished_at, NULL::bytea AS result, NULL AS reason, NULL AS fingerprint
 FROM holdfast_live WHERE id = ANY (:ids::uuid[])
 UNION ALL
-SELECT {job}, {ended} FROM holdfast_dead WHERE id = ANY (:ids::uuid[])
+SELECT {past}, {ended} FROM holdfast_dead WHERE id = ANY (:ids::uuid[])
 UNION ALL
-SELECT {job}, {ended} FROM holdfast_history WHERE id = ANY (:ids::uuid[]);
+SELECT {past}, {ended} FROM holdfast_history WHERE id = ANY (:ids::uuid[]);
 
 -- name: counts_live
-SELECT tenant, queue, type, status, count(*) FROM holdfast_live
+SELECT tenant, queue, type, {word}, count(*) FROM holdfast_live
 WHERE (:tenant::text IS NULL OR tenant = :tenant) AND (:queue::text IS NULL OR queue = :queue)
-  AND (:type::text IS NULL OR type = :type) AND (:status::smallint IS NULL OR status = :status)
-GROUP BY tenant, queue, type, status;
+  AND (:type::text IS NULL OR type = :type) AND (:status::smallint IS NULL OR {word} = :status)
+GROUP BY 1, 2, 3, 4;
 
 -- name: counts_dead
 SELECT tenant, queue, type, status, count(*) FROM holdfast_dead

@@ -1,7 +1,8 @@
 -- Looking for jobs. Each look is bounded: `window_…` tells how far so many rows reach, `find_…` looks no further.
 
 -- columns: asked
-(:queue IS NULL OR queue = :queue) AND (:type IS NULL OR type = :type) AND (:status IS NULL OR status = :status)
+(:queue IS NULL OR queue = :queue) AND (:type IS NULL OR type = :type)
+  AND (:status IS NULL OR CASE WHEN status = 8 THEN 0 ELSE status END = :status)
   AND (:tag IS NULL OR instr(tags, :tag) > 0) AND (:after IS NULL OR created_at > :after)
   AND (:until IS NULL OR created_at < :until)
 
@@ -21,7 +22,7 @@ SELECT id FROM holdfast_dead WHERE id < :before AND id >= :floor ORDER BY id DES
 
 -- name: find_dead
 -- Rides the unique id.
-SELECT {job}, {ended} FROM holdfast_dead
+SELECT {past}, {ended} FROM holdfast_dead
 WHERE id < :before AND id >= :floor AND {asked} AND (:fingerprint IS NULL OR fingerprint = :fingerprint)
 ORDER BY id DESC LIMIT :limit;
 
@@ -32,7 +33,7 @@ WHERE tenant = :tenant AND id < :before AND id >= :floor ORDER BY id DESC LIMIT 
 
 -- name: find_dead_of
 -- Rides holdfast_dead_tenant.
-SELECT {job}, {ended} FROM holdfast_dead INDEXED BY holdfast_dead_tenant
+SELECT {past}, {ended} FROM holdfast_dead INDEXED BY holdfast_dead_tenant
 WHERE tenant = :tenant AND id < :before AND id >= :floor AND {asked}
 ORDER BY id DESC LIMIT :limit;
 
@@ -44,7 +45,7 @@ ORDER BY id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_dead_alike
 -- Rides holdfast_dead_alike.
-SELECT {job}, {ended} FROM holdfast_dead INDEXED BY holdfast_dead_alike
+SELECT {past}, {ended} FROM holdfast_dead INDEXED BY holdfast_dead_alike
 WHERE tenant = :tenant AND fingerprint = :fingerprint AND id < :before AND id >= :floor AND {asked}
 ORDER BY id DESC LIMIT :limit;
 
@@ -54,7 +55,7 @@ SELECT id FROM holdfast_history WHERE id < :before AND id >= :floor ORDER BY id 
 
 -- name: find_history
 -- Rides the unique id.
-SELECT {job}, {ended} FROM holdfast_history
+SELECT {past}, {ended} FROM holdfast_history
 WHERE id < :before AND id >= :floor AND {asked}
 ORDER BY id DESC LIMIT :limit;
 
@@ -65,7 +66,7 @@ WHERE tenant = :tenant AND id < :before AND id >= :floor ORDER BY id DESC LIMIT 
 
 -- name: find_history_of
 -- Rides holdfast_history_tenant.
-SELECT {job}, {ended} FROM holdfast_history INDEXED BY holdfast_history_tenant
+SELECT {past}, {ended} FROM holdfast_history INDEXED BY holdfast_history_tenant
 WHERE tenant = :tenant AND id < :before AND id >= :floor AND {asked}
 ORDER BY id DESC LIMIT :limit;
 
@@ -124,7 +125,7 @@ FROM g CROSS JOIN holdfast_dead d ON d.rowid = g.first;
 
 -- name: remove_live
 -- Rides the unique id.
-DELETE FROM holdfast_live WHERE id = :id AND fence = :fence AND status = :was RETURNING id;
+DELETE FROM holdfast_live WHERE id = :id AND fence = :fence AND {word} = :was RETURNING id;
 
 -- name: remove_dead
 -- Rides the unique id.

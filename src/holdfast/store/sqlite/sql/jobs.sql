@@ -52,11 +52,12 @@ SELECT 1 FROM holdfast_workers WHERE id = :worker AND expires_at > clock();
 -- name: claim
 -- Rides holdfast_live_ready; once per lane. The index is named, so that no statistics can talk the planner out of it.
 UPDATE holdfast_live
-SET status = 1, attempts = attempts + 1, fence = fence + 1, worker = :worker, started_at = clock()
+SET status = 1, attempts = attempts + 1, fence = fence + 1, worker = :worker, started_at = clock(), slots = :slots
 WHERE seq IN (
   SELECT seq FROM holdfast_live INDEXED BY holdfast_live_ready
   WHERE status = 0 AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq > :floor
     AND (:types IS NULL OR type IN (SELECT value FROM json_each(:types)))
+    AND (:without IS NULL OR type NOT IN (SELECT value FROM json_each(:without)))
   ORDER BY seq LIMIT :quota)
 RETURNING {job};
 
@@ -66,18 +67,20 @@ WITH m (job, token, was, holder, becomes, result, log, reason, fingerprint) AS (
   VALUES (:id, :fence, :was, :worker, :becomes, :result, :log, :reason, :fingerprint))
 INSERT INTO holdfast_history ({finished})
 SELECT {finishing}
-FROM m CROSS JOIN holdfast_live l ON l.id = m.job AND l.fence = m.token AND l.status = m.was AND l.worker IS m.holder;
+FROM m CROSS JOIN holdfast_live l
+  ON l.id = m.job AND l.fence = m.token AND (l.status = m.was OR l.status = 8 AND m.was = 0) AND l.worker IS m.holder;
 
 -- name: finish_dead
 WITH m (job, token, was, holder, becomes, result, log, reason, fingerprint) AS (
   VALUES (:id, :fence, :was, :worker, :becomes, :result, :log, :reason, :fingerprint))
 INSERT INTO holdfast_dead ({finished})
 SELECT {finishing}
-FROM m CROSS JOIN holdfast_live l ON l.id = m.job AND l.fence = m.token AND l.status = m.was AND l.worker IS m.holder;
+FROM m CROSS JOIN holdfast_live l
+  ON l.id = m.job AND l.fence = m.token AND (l.status = m.was OR l.status = 8 AND m.was = 0) AND l.worker IS m.holder;
 
 -- name: unchanged
 -- Rides the unique id. Tells which moves a finish took and which it refused, between it and `leave`.
-SELECT id FROM holdfast_live WHERE id = :id AND fence = :fence AND status = :was AND worker IS :worker;
+SELECT id FROM holdfast_live WHERE id = :id AND fence = :fence AND {word} = :was AND worker IS :worker;
 
 -- name: leave
 -- Rides the unique id; only for those that a finish took.
@@ -87,8 +90,8 @@ DELETE FROM holdfast_live WHERE id IN (VALUES (:id));
 -- Rides the unique id. Changed in place: a job that waits again never leaves the table.
 UPDATE holdfast_live
 SET status = :becomes, attempts = :attempts, releases = :releases, scheduled_at = clock() + :delay, worker = NULL,
-    attempt_log = coalesce(:log, attempt_log), seq = :seq
-WHERE id = :id AND fence = :fence AND status = :was AND worker IS :worker
+    attempt_log = coalesce(:log, attempt_log), seq = :seq, slots = 0
+WHERE id = :id AND fence = :fence AND {word} = :was AND worker IS :worker
 RETURNING id, status, queue, tenant, priority, seq;
 
 -- name: revive_dead
@@ -120,8 +123,8 @@ WHERE status IN (5, 6) AND scheduled_at <= clock() ORDER BY scheduled_at, seq LI
 
 -- name: promote
 -- Rides the primary key. One update in place: a job is never in two states, never in none.
-UPDATE holdfast_live SET status = 0, seq = :becomes WHERE seq = :seq
-RETURNING id, queue, tenant, priority, seq, type, attempts, fence;
+UPDATE holdfast_live SET status = CASE WHEN concurrency_key IS NULL THEN 0 ELSE 8 END, seq = :becomes WHERE seq = :seq
+RETURNING id, queue, tenant, priority, seq, type, attempts, fence, concurrency_key;
 
 -- name: next_due
 -- Rides holdfast_live_due: its first entry.
@@ -132,9 +135,9 @@ SELECT (SELECT scheduled_at FROM holdfast_live INDEXED BY holdfast_live_due
 -- Rides the unique ids.
 SELECT {job}, NULL, NULL, NULL, NULL FROM holdfast_live WHERE id = :id
 UNION ALL
-SELECT {job}, {ended} FROM holdfast_dead WHERE id = :id
+SELECT {past}, {ended} FROM holdfast_dead WHERE id = :id
 UNION ALL
-SELECT {job}, {ended} FROM holdfast_history WHERE id = :id;
+SELECT {past}, {ended} FROM holdfast_history WHERE id = :id;
 
 -- name: held_by
 -- Rides holdfast_live_held.

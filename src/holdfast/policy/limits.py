@@ -1,0 +1,68 @@
+"""What limits leave room for: how far a claim's shares are lowered, and what it then takes."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from holdfast.model.job import Job
+from holdfast.model.lane import Lane, Share
+from holdfast.model.limit import Limit, LimitName, key_limit, queue_limit, tenant_limit
+from holdfast.model.time import Duration, Instant
+
+
+class Admitted(NamedTuple):
+    """What of a claim's shares limits allow."""
+
+    shares: list[Share]
+    """Lowered; those with no room at all are not among them."""
+    shut: dict[LimitName, Duration | None]
+    """What left no room for some, and how long until it does again: None is when a job ends."""
+
+
+def names_of(lane: Lane) -> tuple[LimitName, LimitName]:
+    """The limits a lane is under, if they are set."""
+    return queue_limit(lane.queue), tenant_limit(lane.tenant)
+
+
+def limits_of(job: Job) -> list[LimitName]:
+    """All limits a job is under, if they are set; one with a concurrency key always is under that of the key."""
+    names = [*names_of(Lane(job.queue, job.tenant, job.priority))]
+    return names if job.concurrency_key is None else [*names, key_limit(job.tenant, job.concurrency_key)]
+
+
+def admit(
+    shares: Sequence[Share], limits: Iterable[Limit], now: Instant, uncounted: Mapping[LimitName, int]
+) -> Admitted:
+    """Lower shares to what all limits on them leave, in the order given: together they never offer more than fits.
+
+    `uncounted`: jobs that run under a limit and are not counted in it.
+    """
+    known = {limit.of: limit for limit in limits}
+    at_first = {name: limit.room(now, uncounted=uncounted.get(name, 0)) for name, limit in known.items()}
+    left = dict(at_first)
+    allowed: list[Share] = []
+    shut: dict[LimitName, Duration | None] = {}
+    for share in shares:
+        names = [name for name in names_of(share.lane) if name in left]
+        quota = min([share.quota, *(left[name] for name in names)])
+        if quota > 0:
+            allowed.append(share._replace(quota=quota))
+        else:  # that others of this claim use up what there is, is no reason to wait
+            full = [name for name in names if at_first[name] <= 0]
+            shut |= {name: known[name].opens_in(now, uncounted=uncounted.get(name, 0)) for name in full}
+        for name in names:
+            left[name] -= max(0, quota)
+    return Admitted(allowed, shut)
+
+
+def counting(limits: Iterable[Limit]) -> frozenset[LimitName]:
+    """Those of them that count the jobs running."""
+    return frozenset(limit.of for limit in limits if limit.max_running is not None)
+
+
+def reserve(limits: Iterable[Limit], jobs: Sequence[Job], now: Instant) -> list[Limit]:
+    """The limits after these jobs were claimed under them."""
+    started: Counter[LimitName] = Counter()
+    for job in jobs:
+        started.update(names_of(Lane(job.queue, job.tenant, job.priority)))
+    return [limit.after(started[limit.of], now) for limit in limits]

@@ -1,0 +1,75 @@
+-- Limits on what runs, and what rests. Kinds of limits: 0 of a queue, 1 of a tenant, 2 of a concurrency key.
+
+-- columns: limit
+kind, tenant, name, max_running, rate, per, burst, used, unsettled, tokens, refilled_at, changed_at, changed_by
+
+-- name: terms_version
+SELECT version, clock() FROM holdfast_terms WHERE one = 1;
+
+-- name: raise_terms
+UPDATE holdfast_terms SET version = version + 1 WHERE one = 1;
+
+-- name: limited
+-- Rides the primary key.
+SELECT kind, tenant, name FROM holdfast_limits WHERE kind IN (0, 1) AND (max_running IS NOT NULL OR rate IS NOT NULL);
+
+-- name: weights
+-- Reads all tenants; asked when something changed.
+SELECT name, weight FROM holdfast_tenants WHERE weight <> 1;
+
+-- name: limits
+-- Rides the primary key.
+SELECT {limit} FROM holdfast_limits
+WHERE kind BETWEEN :first AND :last AND (:everybody = 1 OR tenant = :tenant)
+  AND (max_running IS NOT NULL OR rate IS NOT NULL)
+ORDER BY kind, tenant, name LIMIT :limit;
+
+-- name: limit_named
+-- Rides the primary key.
+SELECT {limit} FROM holdfast_limits WHERE kind = :kind AND tenant = :tenant AND name = :name;
+
+-- name: set_limit
+-- One that counted nobody so far does not know who runs. A bucket that is changed begins full.
+INSERT INTO holdfast_limits (kind, tenant, name, max_running, rate, per, burst, unsettled, tokens, refilled_at, changed_at,
+                             changed_by)
+VALUES (:kind, :tenant, :name, :max_running, :rate, :per, :burst, 1, :tokens, clock(), clock(), :changed_by)
+ON CONFLICT (kind, tenant, name) DO UPDATE SET
+  unsettled = CASE WHEN holdfast_limits.max_running IS NULL THEN 1 ELSE holdfast_limits.unsettled END,
+  tokens = CASE WHEN holdfast_limits.rate = excluded.rate AND holdfast_limits.per = excluded.per
+                 AND holdfast_limits.burst = excluded.burst THEN holdfast_limits.tokens ELSE excluded.tokens END,
+  refilled_at = CASE WHEN holdfast_limits.rate = excluded.rate AND holdfast_limits.per = excluded.per
+                      AND holdfast_limits.burst = excluded.burst
+                THEN holdfast_limits.refilled_at ELSE excluded.refilled_at END,
+  max_running = excluded.max_running, rate = excluded.rate, per = excluded.per, burst = excluded.burst,
+  changed_at = excluded.changed_at, changed_by = excluded.changed_by;
+
+-- name: save_limit
+-- Rides the primary key.
+UPDATE holdfast_limits SET used = :used, unsettled = :unsettled, tokens = :tokens, refilled_at = :refilled_at
+WHERE kind = :kind AND tenant = :tenant AND name = :name;
+
+-- name: give_back
+-- Rides the primary key. In the order of the names, so that two who give back never wait for each other.
+UPDATE holdfast_limits SET used = used - :jobs WHERE kind = :kind AND tenant = :tenant AND name = :name;
+
+-- name: pauses
+SELECT kind, name, reason, until, changed_at, changed_by FROM holdfast_pauses ORDER BY kind, name;
+
+-- name: save_pause
+INSERT INTO holdfast_pauses (kind, name, reason, until, changed_at, changed_by)
+VALUES (:kind, :name, :reason, :until, clock(), :changed_by)
+ON CONFLICT (kind, name) DO UPDATE SET reason = excluded.reason, until = excluded.until,
+  changed_at = excluded.changed_at, changed_by = excluded.changed_by;
+
+-- name: end_pause
+DELETE FROM holdfast_pauses WHERE kind = :kind AND name = :name;
+
+-- name: turns_taken
+-- Rides holdfast_live_turns.
+SELECT count(*) FROM holdfast_live
+WHERE concurrency_key IS NOT NULL AND status < 2 AND tenant = :tenant AND concurrency_key = :name;
+
+-- name: key_holders
+-- Rides holdfast_live_turns.
+SELECT id, seq, tenant, concurrency_key, queue, type FROM holdfast_live
+WHERE concurrency_key IS NOT NULL AND status < 2 AND status = 0 AND tenant = :tenant AND concurrency_key = :name;

@@ -1,0 +1,86 @@
+-- name: set_limit
+-- Values are assigned one after the other: what is compared with comes before it is changed.
+INSERT INTO holdfast_limits (kind, tenant, name, max_running, rate, per, burst, unsettled, tokens, refilled_at, changed_at,
+                             changed_by)
+VALUES (:kind, :tenant, :name, :max_running, :rate, :per, :burst, 1, :tokens, clock(), clock(), :changed_by)
+ON DUPLICATE KEY UPDATE
+  unsettled = CASE WHEN max_running IS NULL THEN 1 ELSE unsettled END,
+  tokens = CASE WHEN rate = VALUES(rate) AND per = VALUES(per) AND burst = VALUES(burst)
+           THEN tokens ELSE VALUES(tokens) END,
+  refilled_at = CASE WHEN rate = VALUES(rate) AND per = VALUES(per) AND burst = VALUES(burst)
+                THEN refilled_at ELSE VALUES(refilled_at) END,
+  max_running = VALUES(max_running), rate = VALUES(rate), per = VALUES(per), burst = VALUES(burst),
+  changed_at = VALUES(changed_at), changed_by = VALUES(changed_by);
+
+-- name: save_pause
+INSERT INTO holdfast_pauses (kind, name, reason, until, changed_at, changed_by)
+VALUES (:kind, :name, :reason, :until, clock(), :changed_by)
+ON DUPLICATE KEY UPDATE reason = VALUES(reason), until = VALUES(until), changed_at = VALUES(changed_at),
+  changed_by = VALUES(changed_by);
+
+-- name: lock_limits
+-- Rides the primary key, once per asked name, in the order asked.
+SELECT {limit} FROM :rows AS m STRAIGHT_JOIN holdfast_limits FORCE INDEX (PRIMARY)
+  ON kind = of_kind AND tenant = of_tenant AND name = of_name
+FOR UPDATE;
+
+-- name: begin_keys
+-- Makes the rows that are not there, and locks them all; in the order of the names.
+INSERT INTO holdfast_limits (kind, tenant, name) VALUES :rows ON DUPLICATE KEY UPDATE used = used;
+
+-- name: uncounted_queue
+-- Rides holdfast_live_id, of what was claimed.
+SELECT COUNT(*) FROM holdfast_live FORCE INDEX (holdfast_live_id)
+WHERE id IN :ids AND status = 1 AND queue = :name AND slots & 1 = 0;
+
+-- name: uncounted_tenant
+-- Rides holdfast_live_id, of what was claimed.
+SELECT COUNT(*) FROM holdfast_live FORCE INDEX (holdfast_live_id)
+WHERE id IN :ids AND status = 1 AND tenant = :name AND slots & 2 = 0;
+
+-- name: turns_taken
+-- Rides holdfast_live_key.
+SELECT COUNT(*) FROM holdfast_live FORCE INDEX (holdfast_live_key)
+WHERE concurrency_key = :name AND tenant = :tenant AND parked = 0;
+
+-- name: next_urgency
+-- Rides holdfast_live_key: a look at one end of it.
+SELECT MAX(priority) FROM holdfast_live FORCE INDEX (holdfast_live_key)
+WHERE concurrency_key = :name AND tenant = :tenant AND parked = 2 AND priority < :below;
+
+-- name: lock_next
+-- Rides holdfast_live_key, in its order: rows are locked one by one until there are enough. Those whose rows others are
+-- about to change are passed by.
+SELECT id, queue, tenant, priority, seq, concurrency_key FROM holdfast_live FORCE INDEX (holdfast_live_key)
+WHERE concurrency_key = :name AND tenant = :tenant AND parked = 2 AND priority = :priority
+  AND NOT (queue IN :queues AND type IN :types)
+ORDER BY seq LIMIT :room FOR UPDATE SKIP LOCKED;
+
+-- name: pass_turns
+-- Of rows that lock_next locked.
+UPDATE holdfast_live FORCE INDEX (holdfast_live_id) SET status = 0, parked = 0 WHERE id IN :ids;
+
+-- name: yield_turn
+-- Rides holdfast_live_id. Only of a job that still waits to be claimed.
+UPDATE holdfast_live FORCE INDEX (holdfast_live_id) SET status = 8, parked = 2, seq = {position}
+WHERE id = :id AND status = 0 AND seq = :seq;
+
+-- name: key_holders
+-- Rides holdfast_live_key.
+SELECT id, seq, tenant, concurrency_key, queue, type FROM holdfast_live FORCE INDEX (holdfast_live_key)
+WHERE concurrency_key = :name AND tenant = :tenant AND parked = 0 AND status = 0;
+
+-- name: waiting_keys
+-- Rides holdfast_live_key from one key to the next, without reading the jobs in between.
+SELECT d.tenant, d.concurrency_key FROM (
+  SELECT concurrency_key, tenant, parked FROM holdfast_live FORCE INDEX FOR GROUP BY (holdfast_live_key)
+  WHERE concurrency_key > '' GROUP BY concurrency_key, tenant, parked) AS d
+WHERE d.parked = 2 AND (d.tenant > :tenant OR d.tenant = :tenant AND d.concurrency_key > :name)
+ORDER BY d.tenant, d.concurrency_key LIMIT :limit;
+
+-- name: prune_limits
+-- Reads the whole table, which is small but for the rows it removes.
+DELETE FROM holdfast_limits WHERE max_running IS NULL AND rate IS NULL AND used = 0
+  AND (kind < 2 OR NOT EXISTS (SELECT 1 FROM holdfast_live l FORCE INDEX (holdfast_live_key)
+                               WHERE l.concurrency_key = holdfast_limits.name AND l.tenant = holdfast_limits.tenant))
+LIMIT :limit;

@@ -1,0 +1,446 @@
+"""Limits on what runs (S16): reserved with the claim, given back by whatever ends a job; and what rests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from holdfast.engine import operate, terms
+from holdfast.engine.claim import Claims
+from holdfast.engine.housekeeping import promote_due
+from holdfast.engine.limits import PATIENCE, Limits, Turns
+from holdfast.engine.reap import reap
+from holdfast.model.access import Quotas
+from holdfast.model.job import Job, JobFilter, NewJob, Page
+from holdfast.model.limit import Pause, PauseKind, Rate, key_limit, queue_limit, tenant_limit
+from holdfast.model.outcome import CancelledByHandler, Failed, Failure, Interrupted, Outcome, Snoozed, Succeeded
+from holdfast.model.state import Status
+from holdfast.model.time import Instant, seconds
+from tests.support.builders import RETRY, a_job, enter, put, report, some_jobs
+
+if TYPE_CHECKING:
+    from holdfast.store.port import Store
+    from tests.support.clock import ManualClock
+
+_PAGE = Page(100)
+MAIL, ACME, KEY = queue_limit("mail"), tenant_limit("acme"), key_limit("acme", "k")
+DONE = Succeeded(b"null")
+HOUR = seconds(3_600)
+
+
+@pytest.fixture(autouse=True)
+def always_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terms, "LOOK_EVERY", 0)
+    monkeypatch.setattr("holdfast.engine.claim.ASK_AGAIN", 0.0)
+
+
+async def claims_on(store: Store, *queues: str, lease: Any = HOUR) -> Claims:
+    return Claims(store, await enter(store, lease=lease), queues or ("mail",), None)
+
+
+async def used(store: Store, *names: Any) -> list[int]:
+    _, found = await Limits(store).named(names)
+    return [found[name].used for name in names]
+
+
+async def limit(store: Store, name: Any, most: int | None = None, rate: Rate | None = None) -> None:
+    await Limits(store).set(name, max_running=most, rate=rate)
+
+
+async def ids(claims: Claims, slots: int = 100) -> list[Any]:
+    return [job.id for job in await claims.claim(slots)]
+
+
+class TestConcurrency:
+    async def test_of_a_queue_is_never_exceeded_and_used_to_the_full(self, store: Store) -> None:
+        await limit(store, MAIL, 3)
+        await put(store, *some_jobs(5), *some_jobs(2, queue="reports"))
+        claims = await claims_on(store, "mail", "reports")
+
+        jobs = [job for _ in range(4) for job in await claims.claim(100)]
+        assert Counter(job.queue for job in jobs) == {"mail": 3, "reports": 2}
+        assert await used(store, MAIL) == [3]
+        await report(store, next(job for job in jobs if job.queue == "mail"), DONE)
+        assert len([job for _ in range(3) for job in await claims.claim(100)]) == 1
+        assert await used(store, MAIL) == [3]
+
+    async def test_several_limits_hold_for_one_job(self, store: Store) -> None:
+        await limit(store, MAIL, 4)
+        await limit(store, ACME, 2)
+        await put(store, *some_jobs(9), *some_jobs(9, tenant="other"), *some_jobs(9, queue="reports"))
+        claims = await claims_on(store, "mail", "reports")
+
+        jobs = [job for _ in range(6) for job in await claims.claim(100)]
+        assert Counter(job.tenant for job in jobs)["acme"] == 2
+        assert Counter(job.queue for job in jobs)["mail"] <= 4
+        assert len(jobs) >= 4
+        assert await used(store, MAIL, ACME) == [Counter(job.queue for job in jobs)["mail"], 2]
+
+    @pytest.mark.parametrize(
+        "how", ["done", "failed", "dead", "snoozed", "handed back", "stopped", "cancelled", "lost"]
+    )
+    async def test_whatever_ends_a_job_gives_back_what_it_held(
+        self, manual_store: Store, clock: ManualClock, how: str
+    ) -> None:
+        """P18: also when nobody reports."""
+        store = manual_store
+        await limit(store, MAIL, 1)
+        await limit(store, ACME, 1)
+        await put(store, a_job(concurrency_key="k"), a_job())
+        claims = await claims_on(store)
+        (job,) = await claims.claim(10)
+        assert await used(store, MAIL, ACME) == [1, 1]
+
+        await self.end(store, clock, job, how)
+
+        assert await used(store, MAIL, ACME) == [0, 0]
+        assert len(await ids(await claims_on(store))) == 1
+
+    async def end(self, store: Store, clock: ManualClock, job: Job, how: str) -> None:
+        failure = Failure("Error", "no")
+        outcomes: dict[str, Outcome] = {
+            "done": DONE,
+            "failed": Failed(failure, retry_in=seconds(60)),
+            "dead": Failed(failure, retryable=False),
+            "snoozed": Snoozed(seconds(60)),
+            "handed back": Interrupted(),
+            "stopped": CancelledByHandler("enough"),
+        }
+        if how == "cancelled":
+            assert await operate.cancel(store, [job.id], reason="enough")
+        elif how == "lost":
+            await clock.advance(HOUR)
+            assert await reap(store, default=RETRY, dice=lambda: 0.5) == 1
+        else:
+            await report(store, job, outcomes[how])
+
+    async def test_what_runs_already_counts_when_a_limit_is_set(self, store: Store) -> None:
+        await put(store, *some_jobs(5))
+        claims = await claims_on(store)
+        before = await claims.claim(3)
+        await limit(store, MAIL, 2)
+
+        assert await ids(claims) == []
+        for job in before[:2]:
+            await report(store, job, DONE)
+            assert len(await ids(claims)) == (1 if job is before[1] else 0)
+        await report(store, before[2], DONE)
+        assert len(await ids(claims)) == 1
+        assert await used(store, MAIL) == [2]
+
+    async def test_a_limit_is_raised_lowered_and_removed_while_jobs_run(self, store: Store) -> None:
+        await put(store, *some_jobs(9))
+        claims = await claims_on(store)
+        await limit(store, MAIL, 1)
+        jobs = await claims.claim(10)
+        await limit(store, MAIL, 4)
+        jobs += [job for _ in range(3) for job in await claims.claim(10)]
+        assert len(jobs) == 4
+        await limit(store, MAIL, 2)
+        for job in jobs[:2]:
+            await report(store, job, DONE)
+        assert await ids(claims) == []
+        await limit(store, MAIL, None)
+        assert len(await ids(claims)) == 5
+        for job in jobs[2:]:
+            await report(store, job, DONE)
+        await limit(store, MAIL, 7)
+        assert await used(store, MAIL) == [0]
+
+    async def test_none_may_run_under_a_limit_of_nothing(self, store: Store) -> None:
+        await limit(store, ACME, 0)
+        await put(store, a_job(), other := a_job(tenant="other"))
+
+        assert await ids(await claims_on(store)) == [other.id]
+
+    async def test_workers_that_claim_at_once_never_exceed_it_together(self, store: Store) -> None:
+        """S16, S17: four at once, over and over, each ending what it has in every way."""
+        await limit(store, MAIL, 5)
+        await put(store, *some_jobs(60, max_attempts=100))
+        running = most = 0
+
+        async def work(n: int) -> None:
+            nonlocal running, most
+            claims = await claims_on(store)
+            idle = 0
+            while idle < 50:
+                jobs = await claims.claim(3)
+                running += len(jobs)
+                most = max(most, running)
+                idle = 0 if jobs else idle + 1
+                await asyncio.sleep(0.002)
+                for job in jobs:
+                    running -= 1  # before it is told: who sees the slot free must not see the job running
+                    await report(store, job, DONE if (job.fence + n) % 3 else Interrupted())
+
+        await asyncio.gather(*[work(n) for n in range(4)])
+        assert 2 <= most <= 5
+        assert await used(store, MAIL) == [0]
+        assert await store.read(lambda tx: tx.counts(JobFilter())) == []
+
+
+class TestRates:
+    async def test_a_bucket_gives_a_burst_and_then_what_comes(self, manual_store: Store, clock: ManualClock) -> None:
+        await limit(manual_store, MAIL, rate=Rate(3, seconds(60), 2))
+        await put(manual_store, *some_jobs(9))
+        claims = await claims_on(manual_store, lease=seconds(36_000))
+
+        assert len(await ids(claims)) == 2
+        assert await ids(claims) == []
+        await clock.advance(seconds(19))
+        assert await ids(claims) == []
+        await clock.advance(seconds(1))
+        assert len(await ids(claims)) == 1
+        await clock.advance(seconds(3_600))
+        assert len(await ids(claims)) == 2
+
+    async def test_rates_and_concurrency_hold_together(self, manual_store: Store, clock: ManualClock) -> None:
+        await limit(manual_store, ACME, 1, Rate(1, seconds(1), 10))
+        await put(manual_store, *some_jobs(9))
+        claims = await claims_on(manual_store, lease=seconds(36_000))
+        started = 0
+        for _ in range(12):
+            jobs = await claims.claim(5)
+            started += len(jobs)
+            assert len(jobs) <= 1
+            for job in jobs:
+                await report(manual_store, job, DONE)
+        assert started == 9
+
+    async def test_of_a_key_are_kept_too(self, manual_store: Store, clock: ManualClock) -> None:
+        await limit(manual_store, KEY, 5, Rate(1, seconds(10), 1))
+        await put(manual_store, *some_jobs(4, concurrency_key="k"))
+        claims = await claims_on(manual_store, lease=seconds(36_000))
+        turns = Turns(manual_store)
+
+        assert len(await ids(claims)) == 1
+        await turns.round()
+        claims.heard([])
+        assert await ids(claims) == []
+        await clock.advance(seconds(10))
+        await turns.round()
+        claims.heard([])
+        assert len(await ids(claims)) == 1
+
+
+class TestKeys:
+    async def test_one_at_a_time_the_most_urgent_first_then_the_oldest(self, store: Store) -> None:
+        first, second, urgent, last = (
+            a_job(concurrency_key="k", priority=priority, queue=queue)
+            for priority, queue in ((0, "mail"), (0, "mail"), (5, "reports"), (0, "mail"))
+        )
+        free, other = a_job(), a_job(tenant="other", concurrency_key="k")
+        await put(store, first, second, urgent, last, free, other)
+        claims = await claims_on(store, "mail", "reports")
+
+        jobs = {job.id: job for _ in range(3) for job in await claims.claim(10)}
+        assert set(jobs) == {first.id, free.id, other.id} or set(jobs) == {urgent.id, free.id, other.id}
+        served = []
+        turn = next(job for job in jobs.values() if job.concurrency_key and job.tenant == "acme")
+        while True:
+            served.append(turn.id)
+            await report(store, turn, DONE)
+            claims.heard([])
+            found = [job for _ in range(3) for job in await claims.claim(10)]
+            if not found:
+                break
+            (turn,) = found
+        assert served == [urgent.id, first.id, second.id, last.id]
+
+    async def test_those_that_wait_are_ready_to_whoever_looks(self, store: Store) -> None:
+        await put(store, *(jobs := some_jobs(3, concurrency_key="k")))
+
+        found = await store.read(lambda tx: tx.get([job.id for job in jobs]))
+        assert {job.status for job in found} == {Status.READY}
+        where = JobFilter(status=Status.READY, tenant="acme")
+        for page in (where, JobFilter(status=Status.READY), JobFilter()):
+            listed = await store.read(lambda tx, page=page: tx.find(page, _PAGE))  # type: ignore[misc]
+            assert {job.id for job in listed} == {job.id for job in jobs}
+        assert [(c.status, c.jobs) for c in await store.read(lambda tx: tx.counts(where))] == [(Status.READY, 3)]
+        assert [(c.status, c.jobs) for c in await store.read(lambda tx: tx.census())] == [(Status.READY, 3)]
+        assert await store.read(lambda tx: tx.tenant_backlog("acme", 100)) == 3
+        assert await store.read(lambda tx: tx.queue_backlogs("acme", ["mail"], 100)) == {"mail": 3}
+
+    async def test_the_number_is_set_at_run_time(self, store: Store) -> None:
+        await put(store, *some_jobs(6, concurrency_key="k"))
+        claims = await claims_on(store)
+        jobs = await claims.claim(10)
+        await limit(store, KEY, 3)
+        claims.heard([])
+        jobs += await claims.claim(10)
+        assert len(jobs) == 3
+        assert await used(store, KEY) == [3]
+        await limit(store, KEY, 1)
+        for job in jobs[:2]:
+            await report(store, job, DONE)
+        claims.heard([])
+        assert await ids(claims) == []
+        await report(store, jobs[2], DONE)
+        claims.heard([])
+        assert len(await ids(claims)) == 1
+
+    @pytest.mark.parametrize("how", ["cancel", "delete"])
+    async def test_what_waits_can_be_taken_away(self, store: Store, how: str) -> None:
+        first, second, third = some_jobs(3, concurrency_key="k")
+        await put(store, first, second, third)
+        act = operate.delete if how == "delete" else lambda s, which: operate.cancel(s, which, reason="no")
+
+        assert await act(store, [second.id]) == {second.id}
+        assert await act(store, [first.id]) == {first.id}  # it had the turn, and nobody had claimed it
+        assert await ids(await claims_on(store)) == [third.id]
+
+    async def test_every_way_to_become_ready_leads_into_the_line(self, manual_store: Store, clock: ManualClock) -> None:
+        """Promoted, handed back, retried, revived, reaped: never two at once."""
+        store = manual_store
+        await put(store, *some_jobs(3, concurrency_key="k", delay=seconds(5)), *some_jobs(2, concurrency_key="k"))
+        claims = await claims_on(store, lease=seconds(36_000))
+        await clock.advance(seconds(5))
+        await promote_due(store)
+        outcomes: list[Outcome] = [
+            Interrupted(),
+            Failed(Failure("E", "no"), retry_in=seconds(1)),
+            Failed(Failure("E", "no"), retryable=False),
+            CancelledByHandler("no"),
+            Snoozed(seconds(1)),
+        ]
+        done = 0
+        for step in range(60):
+            claims.heard([])
+            jobs = await claims.claim(10)
+            assert len(jobs) <= 1
+            assert (await used(store, KEY))[0] <= 1
+            if not jobs:
+                await clock.advance(seconds(2))
+                await promote_due(store)
+                ended = [job.id for job in await store.read(lambda tx: tx.find(JobFilter(finished=True), _PAGE))]
+                if not await operate.retry(store, ended) and not await store.read(lambda tx: tx.counts(JobFilter())):
+                    break
+                continue
+            done += 1
+            await report(store, jobs[0], outcomes[step % 5] if step < 20 else DONE)
+        assert done > 20
+        assert await store.read(lambda tx: tx.counts(JobFilter())) == []
+
+    async def test_a_turn_that_nobody_uses_is_passed_on(self, store: Store) -> None:
+        """Its queue rests, or no worker handles it: jobs of other queues with the same key run all the same."""
+        stuck, alike, other = (a_job(queue, concurrency_key="k") for queue in ("resting", "resting", "mail"))
+        await put(store, stuck, alike, other)
+        claims = await claims_on(store)
+        assert await ids(claims) == []
+        now = 0.0
+        turns = Turns(store, monotonic=lambda: now)
+        await turns.round()
+        now = PATIENCE
+        await turns.round()
+        claims.heard([])
+
+        assert await ids(claims) == [other.id]
+        await report(store, (await store.read(lambda tx: tx.get([other.id])))[0], DONE)
+        assert len(await ids(await claims_on(store, "resting"))) == 1
+
+    async def test_rows_of_keys_are_forgotten_when_nobody_has_them(self, store: Store) -> None:
+        await put(store, a_job(concurrency_key="k"))
+        claims = await claims_on(store)
+        (job,) = await claims.claim(1)
+        assert await store.run(lambda tx: tx.prune_limits(10)) == 0
+        await report(store, job, DONE)
+        await store.run(lambda tx: tx.prune_limits(10))
+
+        assert await store.run(lambda tx: tx.prune_limits(10)) == 0
+
+    async def test_at_once_from_everywhere_there_is_one_at_a_time(self, store: Store) -> None:
+        """Submits, claims, reports and cancels of one key, at once."""
+        running: Counter[str] = Counter()
+
+        async def submit(n: int) -> None:
+            for _ in range(6):
+                await put(store, a_job(concurrency_key=f"k{n % 2}"))
+
+        async def work() -> None:
+            claims = await claims_on(store)
+            idle = 0
+            while idle < 40:
+                claims.heard([])
+                jobs = await claims.claim(5)
+                idle = 0 if jobs else idle + 1
+                for job in jobs:
+                    assert job.concurrency_key is not None
+                    running[job.concurrency_key] += 1
+                    assert running[job.concurrency_key] == 1
+                await asyncio.sleep(0.002)
+                for job in jobs:
+                    running[str(job.concurrency_key)] -= 1
+                    await report(store, job, DONE)
+
+        await asyncio.gather(*[submit(n) for n in range(4)], *[work() for _ in range(3)])
+        assert await store.read(lambda tx: tx.counts(JobFilter())) == []
+
+
+class TestPauses:
+    async def test_of_a_type_or_a_tenant_hold_its_jobs_back_alone(self, store: Store) -> None:
+        limits = Limits(store)
+        jobs: list[NewJob] = [
+            a_job(),
+            a_job(type="render"),
+            a_job(tenant="other"),
+            a_job(tenant="other", type="render"),
+        ]
+        await put(store, *jobs)
+        await limits.pause(Pause(PauseKind.TYPE, "render", "broken", changed_by="key:ops"))
+        await limits.pause(Pause(PauseKind.TENANT, "other", "unpaid"))
+        everything = await claims_on(store)
+        assert await ids(everything) == [jobs[0].id]
+        _, resting = await limits.pauses()
+        assert [(each.kind, each.name, each.reason, each.changed_by) for each in resting] == [
+            (PauseKind.TYPE, "render", "broken", "key:ops"),
+            (PauseKind.TENANT, "other", "unpaid", ""),
+        ]
+
+        assert await limits.end_pause(PauseKind.TENANT, "other")
+        assert not await limits.end_pause(PauseKind.TENANT, "other")
+        choosy = Claims(store, await enter(store), ["mail"], ["render", "send"])
+        assert await ids(choosy) == [jobs[2].id]
+        await limits.end_pause(PauseKind.TYPE, "render")
+        assert {each for _ in range(2) for each in await ids(everything)} == {jobs[1].id, jobs[3].id}
+
+    async def test_end_by_themselves(self, manual_store: Store, clock: ManualClock) -> None:
+        await put(manual_store, job := a_job())
+        until = Instant(clock.now + seconds(60))
+        await Limits(manual_store).pause(Pause(PauseKind.TYPE, "send", until=until))
+        claims = await claims_on(manual_store)
+        assert await ids(claims) == []
+        await clock.advance(seconds(60))
+
+        assert await ids(claims) == [job.id]
+        assert (await Limits(manual_store).pauses())[1] == []
+
+
+async def test_weights_are_known_to_whoever_claims(store: Store) -> None:
+    """S14: a tenant of weight 3 starts three times as many."""
+    await put(store, *some_jobs(80), *some_jobs(80, tenant="heavy"))
+    claims = await claims_on(store)
+    await store.run(lambda tx: tx.add_tenant("heavy", Quotas(weight=3)))
+    served = Counter([job.tenant for _ in range(4) for job in await claims.claim(20)])
+    assert served == {"heavy": 60, "acme": 20}
+
+    await store.run(lambda tx: tx.change_tenant("heavy", {"weight": None}))
+    served = Counter([job.tenant for _ in range(2) for job in await claims.claim(20)])
+    assert abs(served["heavy"] - served["acme"]) <= 2
+
+
+async def test_what_a_job_is_under_is_told(store: Store) -> None:
+    limits = Limits(store)
+    await limit(store, MAIL, 1, Rate(5, seconds(60), 5))
+    await put(store, *some_jobs(2, concurrency_key="k"))
+    claims = await claims_on(store)
+    (job,) = await claims.claim(1)
+    (waiting,) = [each for each in await store.read(lambda tx: tx.find(JobFilter(), _PAGE)) if each.id != job.id]
+
+    standing = await limits.standing(waiting)
+    assert [(each.of, each.used) for each in standing.limits] == [(MAIL, 1), (KEY, 1)]
+    assert [each.of for each in standing.full()] == [MAIL, KEY]
+    _, all_set = await limits.all()
+    assert [(each.of, each.max_running, each.rate) for each in all_set] == [(MAIL, 1, Rate(5, seconds(60), 5))]
