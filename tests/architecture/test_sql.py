@@ -143,9 +143,10 @@ class TestADialect:
     def test_spells_the_codes_of_the_states_as_they_are_stored(self, dialect: str) -> None:
         """The view for people turns codes into words."""
         words = "'ready', 'running', 'succeeded', 'dead', 'cancelled', 'scheduled', 'retrying', 'blocked'"
-        cases = re.findall(r"WHEN (\d) THEN '(\w+)'", schema(dialect))
+        cases = dict(re.findall(r"WHEN (\d) THEN '(\w+)'", schema(dialect)))
+        stored = [*words.replace("'", "").split(", "), "ready"]  # the last waits for its concurrency key
 
-        assert words in schema(dialect) or [word for _, word in sorted(cases)] == words.replace("'", "").split(", ")
+        assert f"{words}, 'ready'" in schema(dialect) or [cases[str(code)] for code in range(9)] == stored
 
 
 def test_all_dialects_have_the_same_schema_steps() -> None:
