@@ -89,6 +89,12 @@ async def test_every_statement_that_locks_rides_its_index_in_its_order(store, co
     expected = {
         "claim_lane": ("PRIMARY", lane),
         "claim_lane_types": ("PRIMARY", lane | {"types": items(["send"])}),
+        "claim_lane_without": ("PRIMARY", lane | {"types": items(["send"])}),
+        "lock_next": (
+            "holdfast_live_key",
+            {"tenant": "acme", "name": b"k", "priority": 0, "queues": items([""]), "types": items([""]), "room": 1},
+        ),
+        "turns_taken": ("holdfast_live_key", {"tenant": "acme", "name": b"k"}),
         "lock_live": ("holdfast_live_id", {"ids": ids}),
         "lock_due": ("holdfast_live_due", {"limit": 10}),
         "lock_holding": ("holdfast_live_id", {"worker": 7, "ids": ids}),
@@ -96,7 +102,7 @@ async def test_every_statement_that_locks_rides_its_index_in_its_order(store, co
         "expired": ("holdfast_workers_expiry", {"limit": 10}),
         "lock_dead": ("PRIMARY", {"ids": ids}),
         "lock_history": ("holdfast_history_id", {"ids": ids}),
-        "claimed": ("holdfast_live_id", {"ids": ids, "worker": 7, "at": 1}),
+        "claimed": ("holdfast_live_id", {"ids": ids, "worker": 7, "at": 1, "slots": 0}),
     }
     for name, (index, parameters) in expected.items():
         for _, key, extra in await explain(store, name, **parameters):
@@ -128,7 +134,7 @@ async def test_a_write_of_many_rows_rides_the_ids_however_empty_the_table_seems(
             plan = await explain(store, name, rows=table(columns, given, as_values=as_values))
             assert (name, [key for of, key, _ in plan if of and "<" not in of and key]) == (name, [index])
     ids = items([job.id for job in some_jobs(500)])
-    for name, parameters in {"claimed": {"worker": 7, "at": 1}, "lock_live": {}}.items():
+    for name, parameters in {"claimed": {"worker": 7, "at": 1, "slots": 0}, "lock_live": {}}.items():
         assert [key for _, key, _ in await explain(store, name, ids=ids, **parameters)] == ["holdfast_live_id"]
 
 
