@@ -48,7 +48,7 @@ async def fill(console, *, tenants, parked=0, status=0):
     await console.run("ANALYZE TABLE holdfast_live")
 
 
-async def explain(store, name, **parameters):
+async def explain(store, name, /, **parameters):
     """The plan of a named statement: (table, key, extra) of each row."""
 
     async def plan(tx):
