@@ -12,6 +12,7 @@ from holdfast.coordination.link import Link
 from holdfast.coordination.wire import DEADLINE, Away, read_url
 from holdfast.errors import Misconfigured, Unavailable
 from holdfast.model.job import JobSpec
+from holdfast.telemetry.metrics import Redis, written
 from tests.support.coordinated import hits, is_up, node
 from tests.support.eventually import PATIENCE, eventually
 from tests.support.interleave import Counting, Faulty, before
@@ -58,6 +59,7 @@ async def test_silence_is_not_waited_for_and_all_who_wait_are_told(redis_server)
         proxy.heal()
         await until(link, up=True)
         assert await link.ask("PING") == b"PONG"
+        assert link.losses == sum(not event.up for event in events)
         await link.aclose()
     assert [event.up for event in events[:3]] == [True, False, True]
     assert "no answer within 25 ms" in events[1].reason
@@ -181,6 +183,22 @@ async def test_two_installations_in_one_redis_do_not_meet(database_url, redis_se
         await one.submit(spec)
         assert not (await other.submit(spec)).repeated
         assert hits(other, "keys") == 0
+
+
+@pytest.mark.databases("sqlite")
+async def test_metrics_tell_how_it_stands(database_url, redis_server):
+    spec = JobSpec(type="send", payload=1, idempotency_key="k1")
+    async with node(database_url, redis_server.url) as engine:
+        await is_up(engine)
+        await engine.submit(spec)
+        await engine.submit(spec)
+        page = written([Redis(*engine.coordination.figures()).collect()]).decode()
+    assert "holdfast_node_redis_up 1.0" in page
+    assert "holdfast_node_redis_lost_total 0.0" in page
+    for answer in ("hit", "miss"):
+        assert f'holdfast_node_redis_asked_total{{answer="{answer}",part="keys"}} 1.0' in page
+    without = written([Redis(None, 0, {}).collect()]).decode()
+    assert "\nholdfast_node_redis_up" not in without  # where none is named, none is said to be down
 
 
 @pytest.mark.databases("sqlite")

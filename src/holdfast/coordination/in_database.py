@@ -66,7 +66,7 @@ class InDatabase:
 
     def figures(self) -> Figures:
         """See the port."""
-        return Figures(None, {})
+        return Figures(None, 0, {})
 
     async def aclose(self) -> None:
         """See the port."""

@@ -227,7 +227,7 @@ class InRedis:
 
     def figures(self) -> Figures:
         """See the port."""
-        return Figures(self._link.up, Counter(self._link.counted))
+        return Figures(self._link.up, self._link.losses, Counter(self._link.counted))
 
     async def aclose(self) -> None:
         """See the port."""

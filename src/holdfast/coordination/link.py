@@ -37,6 +37,8 @@ class Link:
         self.address: Address = read_url(url)
         self.counted: Counter[tuple[str, str]] = Counter()
         """What came of questions: the part that asked, and `hit`, `miss` or `away`."""
+        self.losses = 0
+        """How often it went, or was not there to begin with."""
         self.changed: list[Callable[[], None]] = []
         """Called when it came or went."""
         self._deadline = deadline
@@ -101,6 +103,7 @@ class Link:
         self._tried.set()
         if up is self._told:
             return
+        self.losses += not up
         self._told = up
         self._emit(RedisChanged(up, reason))
         for each in self.changed:

@@ -63,9 +63,10 @@ class Registry(Protocol):
 
 
 class Figures(NamedTuple):
-    """How a node stands with Redis: whether it answers (None: there is none), and what came of asking it."""
+    """How a node stands with Redis: whether it answers (None: there is none), how often it went, what came of asking."""
 
     up: bool | None
+    lost: int
     asked: Mapping[tuple[str, str], int]
 
 

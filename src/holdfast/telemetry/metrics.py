@@ -132,7 +132,6 @@ class Counted:
 
     def __init__(self) -> None:
         self._reaped = 0
-        self._lost = 0
         self._failures: Counter[str] = Counter()
 
     def __call__(self, event: Event) -> None:
@@ -143,7 +142,7 @@ class Counted:
             case LoopFailed():
                 self._failures[event.loop] += 1
             case RedisChanged():
-                self._lost += not event.up
+                pass  # counted by the link to it
             case BreakerChanged():
                 pass  # counted where they are kept, for the installation
             case _:
@@ -151,12 +150,11 @@ class Counted:
 
     def collect(self) -> Iterator[Metric]:
         """As metrics."""
-        reaped, failures, lost = _counter(REAPED), _counter(LOOPS), _counter(REDIS_LOST)
+        reaped, failures = _counter(REAPED), _counter(LOOPS)
         reaped.add_metric([], self._reaped)
-        lost.add_metric([], self._lost)
         for loop, count in self._failures.items():
             failures.add_metric([loop], count)
-        yield from (reaped, failures, lost)
+        yield from (reaped, failures)
 
 
 class Standing(NamedTuple):
@@ -271,16 +269,18 @@ class Redis(NamedTuple):
     """What a node knows of its Redis, if it has one."""
 
     up: bool | None
+    lost: int
     asked: Mapping[tuple[str, str], int]
 
     def collect(self) -> Iterator[Metric]:
         """As metrics."""
-        up, asked = _gauge(REDIS), _counter(REDIS_ASKED)
+        up, lost, asked = _gauge(REDIS), _counter(REDIS_LOST), _counter(REDIS_ASKED)
         if self.up is not None:
             up.add_metric([], self.up)
+            lost.add_metric([], self.lost)
         for labels, count in self.asked.items():
             asked.add_metric(labels, count)
-        yield from (up, asked)
+        yield from (up, lost, asked)
 
 
 def written(sources: Iterable[Iterable[Metric]]) -> bytes:
