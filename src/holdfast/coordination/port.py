@@ -63,7 +63,7 @@ class Registry(Protocol):
 
 
 class Figures(NamedTuple):
-    """How a node stands with Redis: whether it answers (None: there is none), how often it went, what came of asking."""
+    """How a node stands with Redis: whether it answers (None: there is none), how often it went, what came of it."""
 
     up: bool | None
     lost: int
