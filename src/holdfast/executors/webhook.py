@@ -1,5 +1,7 @@
 """The `webhook` job type: one signed HTTP request, delivered at least once."""
 
+import asyncio
+import importlib
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -113,9 +115,10 @@ class Webhook:
 
         kind = None if data is None else "text/plain; charset=utf-8" if isinstance(body, str) else "application/json"
         request = Request(method, target, _headers(sent, kind, ctx, at=stamp, signature=signature), data)
+        client = await self._connected()
         at, began = datetime.now(UTC), time.monotonic()
         try:
-            answer = await self._connected().send(request, timeout=within)
+            answer = await client.send(request, timeout=within)
         except Blocked as error:
             raise DeliveryRefused(f"{destination} may not be reached: {error}") from None
         except NoAnswer as error:
@@ -143,11 +146,12 @@ class Webhook:
         if self._client is not None:
             await self._client.aclose()
 
-    def _connected(self) -> "Client":
+    async def _connected(self) -> "Client":
         if self._client is None:
-            from holdfast.executors.client import Client  # noqa: PLC0415  most workers deliver nothing
-
-            self._client = Client(self._guard)
+            # In a thread: it takes long to import, and the event loop is that of other jobs too.
+            module = await asyncio.to_thread(importlib.import_module, "holdfast.executors.client")
+            if self._client is None:  # another may have been quicker
+                self._client = module.Client(self._guard)
         return self._client
 
 
