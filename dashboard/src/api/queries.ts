@@ -129,10 +129,7 @@ export const explainQuery = (id: string, enabled: boolean) =>
 
 /** As far as the page reads it. */
 export interface Explained {
-  reasons?: { code?: string; detail?: string; text?: string; message?: string; blocking?: boolean }[];
-  summary?: string;
-  headline?: string;
-  verdict?: string;
-  estimate?: string | number | null;
-  estimated_start?: string | null;
+  runnable: boolean;
+  reasons: { code: string; detail: string; blocks: boolean; until?: string | null; holders?: string[] }[];
+  estimate?: { at: string | null; basis: string } | null;
 }

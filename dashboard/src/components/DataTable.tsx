@@ -1,6 +1,6 @@
 /** A dense table: sorting where the whole list is here, rows that keys can walk, a caption for readers. */
 import { type ColumnDef, createSortedRowModel, rowSortingFeature, sortFns, tableFeatures, useTable } from "@tanstack/react-table";
-import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
+import { memo, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import { isTyping } from "./typing";
 
 const features = tableFeatures({ rowSortingFeature, sortedRowModel: createSortedRowModel(), sortFns });
@@ -94,16 +94,33 @@ export function DataTable<T extends object>({ label, columns, rows, rowId, onOpe
         </thead>
         <tbody ref={body}>
           {shown.map((row) => (
-            <tr key={row.id} data-row={row.id} data-selected={row.id === at} onDoubleClick={onOpen ? () => onOpen(row.original) : undefined}>
-              {row.getAllCells().map((cell) => (
-                <td key={cell.id} className={byId.get(cell.column.id)?.className}>
-                  {byId.get(cell.column.id)?.cell(row.original)}
-                </td>
-              ))}
-            </tr>
+            <Row key={row.id} id={row.id} row={row.original} columns={columns} chosen={row.id === at} onOpen={onOpen} />
           ))}
         </tbody>
       </table>
     </div>
   );
 }
+
+interface RowProps<T> {
+  id: string;
+  row: T;
+  columns: readonly Column<T>[];
+  chosen: boolean;
+  onOpen: ((row: T) => void) | undefined;
+}
+
+function PlainRow<T extends object>({ id, row, columns, chosen, onOpen }: RowProps<T>) {
+  return (
+    <tr data-row={id} data-selected={chosen} onDoubleClick={onOpen ? () => onOpen(row) : undefined}>
+      {columns.map((column) => (
+        <td key={column.id} className={column.className}>
+          {column.cell(row)}
+        </td>
+      ))}
+    </tr>
+  );
+}
+
+/** Drawn again only if what is in it changed: a list that is fetched each second is mostly as it was. */
+const Row = memo(PlainRow) as typeof PlainRow;

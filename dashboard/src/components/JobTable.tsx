@@ -1,6 +1,6 @@
 /** Jobs in rows, wherever they are listed. */
 import { Link, useNavigate } from "@tanstack/react-router";
-import { useState } from "react";
+import { useCallback, useMemo, useState } from "react";
 import type { JobOut } from "../api/types.gen";
 import { between, plural, span } from "../lib/format";
 import { shortId } from "../lib/ids";
@@ -49,16 +49,19 @@ const COLUMNS: Record<JobColumn, Column<JobOut>> = {
 export function JobTable({ jobs, label, columns }: { jobs: readonly JobOut[]; label: string; columns: readonly JobColumn[] }) {
   const navigate = useNavigate();
   const [held, setHeld] = useState<readonly JobOut[] | null>(null);
+  const names = columns.join(" ");
+  const chosen = useMemo(() => names.split(" ").map((name) => COLUMNS[name as JobColumn]), [names]);
+  const open = useCallback((job: JobOut) => void navigate({ to: "/jobs/$id", params: { id: job.id } }), [navigate]);
   const { rows, newer } = held ? steady(held, jobs) : { rows: jobs, newer: 0 };
   return (
     <div className="held-wrap" onPointerEnter={(event) => event.pointerType === "mouse" && setHeld(jobs)} onPointerLeave={() => setHeld(null)}>
       {newer > 0 && <div className="held small">{plural(newer, "newer job")}: shown when the pointer leaves</div>}
       <DataTable
         label={label}
-        columns={columns.map((name) => COLUMNS[name])}
+        columns={chosen}
         rows={rows}
         rowId={(job) => job.id}
-        onOpen={(job) => void navigate({ to: "/jobs/$id", params: { id: job.id } })}
+        onOpen={open}
       />
     </div>
   );

@@ -1,7 +1,7 @@
 /** JSON as a tree that folds. Whatever is in it is text and stays text. */
 import { useState } from "react";
 import type { Json } from "../api/types.gen";
-import { leafText } from "../lib/json";
+import { leafText, visible } from "../lib/json";
 import { Icon } from "./Icon";
 
 const OPEN_TO = 2;
@@ -19,7 +19,7 @@ export function JsonTree({ value, label }: { value: Json; label: string }) {
 }
 
 function Node({ name, value, depth }: { name?: string; value: Json; depth: number }) {
-  const key = name === undefined ? null : <span className="key">{name}: </span>;
+  const key = name === undefined ? null : <span className="key">{visible(name)}: </span>;
   if (value === null || typeof value !== "object") {
     return (
       <li>
@@ -40,7 +40,7 @@ function Branch({ name, value, depth }: { name?: string; value: Json[] | { [key:
   if (!entries.length) {
     return (
       <li>
-        {name !== undefined && <span className="key">{name}: </span>}
+        {name !== undefined && <span className="key">{visible(name)}: </span>}
         {left}
         {right}
       </li>
@@ -51,7 +51,7 @@ function Branch({ name, value, depth }: { name?: string; value: Json[] | { [key:
       <button type="button" className="fold" aria-expanded={open} aria-label={`${name ?? "value"}, ${size}`} onClick={() => setOpen(!open)}>
         <Icon name={open ? "down" : "right"} size={11} />
       </button>
-      {name !== undefined && <span className="key">{name}: </span>}
+      {name !== undefined && <span className="key">{visible(name)}: </span>}
       <span className="soft">{open ? left : `${left} … ${right} ${size}`}</span>
       {open && (
         <>

@@ -1,8 +1,9 @@
 /** Why a job does not run: what the server explains, from the same rules by which it hands out jobs. */
 import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { explainQuery } from "../api/queries";
 import type { JobDetail } from "../api/types.gen";
-import { span } from "../lib/format";
+import { shortId } from "../lib/ids";
 import { Card, ErrorBox, Loading } from "./States";
 import { Time } from "./Time";
 
@@ -13,36 +14,58 @@ export function WhyNot({ job }: { job: JobDetail }) {
   const explained = useQuery(explainQuery(job.id, waits));
   if (!waits) return null;
   const told = explained.data;
-  const reasons = told?.reasons ?? [];
   return (
-    <Card title="Why is it not running?">
+    <Card title={told?.runnable ? "It may run now" : "Why is it not running?"}>
       <div className="pad stack tight">
         {explained.isPending && <Loading lines={2} />}
         {explained.error && <ErrorBox error={explained.error} retry={() => void explained.refetch()} />}
         {told === null && <OwnWords job={job} />}
         {told && (
           <>
-            {(told.summary ?? told.headline ?? told.verdict) && <p>{told.summary ?? told.headline ?? told.verdict}</p>}
-            {reasons.length > 0 && (
-              <ol className="reasons">
-                {reasons.map((reason, index) => (
-                  <li key={`${reason.code}-${index}`} className="wrap-any">
-                    {reason.detail ?? reason.text ?? reason.message ?? reason.code}
-                  </li>
-                ))}
-              </ol>
-            )}
-            {!reasons.length && <p>Nothing is in its way: it runs when a worker takes it.</p>}
-            {typeof told.estimate === "number" && <p className="soft">It should start in about {span(told.estimate)}.</p>}
-            {(typeof told.estimate === "string" || told.estimated_start) && (
-              <p className="soft">
-                It should start <Time at={typeof told.estimate === "string" ? told.estimate : told.estimated_start} />.
+            <ol className="reasons">
+              {told.reasons.map((reason) => (
+                <li key={`${reason.code} ${reason.detail}`} className={`wrap-any ${reason.blocks ? "" : "soft"}`}>
+                  {reason.detail}
+                  {reason.until && (
+                    <>
+                      {" "}
+                      (<Time at={reason.until} />)
+                    </>
+                  )}
+                  {reason.holders?.length ? <Holders ids={reason.holders} /> : null}
+                </li>
+              ))}
+            </ol>
+            {told.estimate && (
+              <p className="soft small" title={told.estimate.basis}>
+                {told.estimate.at ? (
+                  <>
+                    It may start <Time at={told.estimate.at} />: {told.estimate.basis}.
+                  </>
+                ) : (
+                  <>When it starts, nobody can tell: {told.estimate.basis}.</>
+                )}
               </p>
             )}
           </>
         )}
       </div>
     </Card>
+  );
+}
+
+/** Jobs that hold what this one waits for. */
+function Holders({ ids }: { ids: readonly string[] }) {
+  return (
+    <span className="small">
+      {" "}
+      held by{" "}
+      {ids.slice(0, 5).map((id) => (
+        <Link key={id} to="/jobs/$id" params={{ id }}>
+          {shortId(id)}{" "}
+        </Link>
+      ))}
+    </span>
   );
 }
 

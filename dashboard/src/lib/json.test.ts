@@ -35,6 +35,10 @@ describe("the careful reader", () => {
   });
 });
 
+it("shows what would hide, or turn the writing around", () => {
+  expect(leafText("a\u202eb\u200bc é 日本")).toBe('"a\\u202eb\\u200bc é 日本"');
+});
+
 it("writes with an indent for people", () => {
   expect(stringifyExact({ a: [1n, { b: null }], c: {} }, 2)).toBe('{\n  "a": [\n    1,\n    {\n      "b": null\n    }\n  ],\n  "c": {}\n}');
 });

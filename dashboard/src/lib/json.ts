@@ -15,7 +15,14 @@ export function stringifyExact(value: Json, indent = 0): string {
 
 /** What stands for a leaf, as text. */
 export function leafText(value: Json): string {
-  return typeof value === "bigint" ? value.toString() : JSON.stringify(value);
+  return typeof value === "bigint" ? value.toString() : visible(JSON.stringify(value));
+}
+
+const UNSEEN = /[\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\u0080-\u009f]/g;
+
+/** A text in which nothing hides: what turns the direction of writing, or is not seen at all, is written as an escape. */
+export function visible(text: string): string {
+  return text.replace(UNSEEN, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 function write(value: Json, indent: number, margin: string): string {

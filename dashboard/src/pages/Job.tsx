@@ -43,6 +43,14 @@ function Page({ job }: { job: JobDetail }) {
   const scopes = useQuery(meQuery).data?.scopes ?? [];
   const navigate = useNavigate();
   const maySubmit = scopes.includes("admin") || scopes.includes("submit");
+  // Beside a long story of attempts, what the job is about stands on the other side, not below it.
+  const crowded = job.attempt_log.length > 0;
+  const values = (
+    <>
+      {job.status === "succeeded" && <Value title="Result" value={job.result as unknown as Json} />}
+      <Value title="Payload" value={job.payload as unknown as Json} />
+    </>
+  );
   return (
     <>
       <div className="row apart top">
@@ -93,6 +101,7 @@ function Page({ job }: { job: JobDetail }) {
           </Card>
           <Attempts job={job} />
           {job.steps.length > 0 && <Steps steps={job.steps} />}
+          {!crowded && values}
         </div>
         <div className="stack">
           <Card title="About">
@@ -100,8 +109,7 @@ function Page({ job }: { job: JobDetail }) {
               <Facts job={job} />
             </div>
           </Card>
-          {job.status === "succeeded" && <Value title="Result" value={job.result as unknown as Json} />}
-          <Value title="Payload" value={job.payload as unknown as Json} />
+          {crowded && values}
           <Card title="Submit one like it">
             <div className="pad row tight">
               <CopyButton text={() => asCurl(job, address("v1/jobs"))} label="Copy as curl" />
