@@ -95,7 +95,7 @@ async def keys(sides: Sides) -> None:
     before = [_spec("bench", idempotency_key=str(uuid4())) for _ in range(500)]
     await sides.near.submit_many(before)
     await sides.compare("keys: repeated, answered by a receipt", lambda e: e.submit(random.choice(before)))
-    await sides.compare("keys: repeated, answered by the job", lambda e: e.submit_job(random.choice(before)))
+    await sides.compare("keys: repeated, answered by the job", lambda e: e.submit_read(random.choice(before)))
 
     def new(engine: Engine) -> Awaitable[object]:
         return engine.submit(_spec("bench", idempotency_key=str(uuid4())))
