@@ -148,7 +148,8 @@ class TestQueues:
     @pytest.mark.parametrize(
         "body, pointer",
         [
-            ({"max_running": 5}, "/max_running"),
+            ({"max_running": -1}, "/max_running"),
+            ({"rate": {"limit": 5, "per": "2d"}}, "/rate/per"),
             ({"rate": "5/s"}, "/rate"),
             ({"paused": True, "until": "2001-01-01T00:00:00Z"}, "/until"),
             ({"until": "2099-01-01T00:00:00Z"}, "/until"),

@@ -99,7 +99,7 @@ export interface ChangeQueue {
   reason?: string;
   until?: string | null;
   max_running?: number | null;
-  rate?: number | string | null;
+  rate?: RateShape | null;
 }
 
 /** How many jobs of the demo were removed. */
@@ -414,6 +414,26 @@ export interface LeasedJob {
   attempt_log: AttemptOut[];
 }
 
+/** The limits that somebody set. */
+export interface LimitList {
+  items: LimitOut[];
+  next_cursor: null;
+}
+
+/** A limit and how it stands. */
+export interface LimitOut {
+  kind: "key" | "queue" | "tenant";
+  queue: string | null;
+  tenant: string | null;
+  concurrency_key: string | null;
+  max_running: number | null;
+  rate: RateOut | null;
+  used: number;
+  room: number | null;
+  changed_at: string;
+  changed_by: string;
+}
+
 /** Where a job comes from. */
 export interface LineageOut {
   generation: number;
@@ -490,6 +510,22 @@ export interface NewTenant {
   queue_backlog?: number | null;
 }
 
+/** All that rests besides queues. */
+export interface PauseList {
+  items: PauseOut[];
+  next_cursor: null;
+}
+
+/** What rests besides queues. */
+export interface PauseOut {
+  kind: "tenant" | "type";
+  name: string;
+  reason: string;
+  until: string | null;
+  since: string;
+  by: string;
+}
+
 /** Seconds, off by a tenth at the most; null where nothing ended. */
 export interface Percentiles {
   p50: number | null;
@@ -541,10 +577,26 @@ export interface QueueOut {
   reason: string;
   until: string | null;
   max_running: number | null;
-  rate: number | null;
+  running: number | null;
+  rate: RateOut | null;
   statuses: StatusCounts;
   oldest_wait: number | null;
   rates: Rates;
+}
+
+/** A rate of starts. */
+export interface RateOut {
+  limit: number;
+  per: number;
+  burst: number;
+}
+
+/** So many starts in each span of time. */
+export interface RateShape {
+  limit: number;
+  /** Seconds, or a text such as '250ms', '30s', '5m', '1h30m' or '7d'. */
+  per?: number | string;
+  burst?: number;
 }
 
 /** How many each second. */
@@ -618,6 +670,23 @@ export interface Series {
   until: string;
   step: number;
   points: Point[];
+}
+
+/** A limit: of a queue, of a tenant, or, with both `tenant` and `concurrency_key`, of a key. What is left out or null is not limited; of a key, one job runs at a time then. */
+export interface SetLimit {
+  queue?: string | null;
+  tenant?: string | null;
+  concurrency_key?: string | null;
+  max_running?: number | null;
+  rate?: RateShape | null;
+}
+
+/** A type or a tenant, of which nothing is to be claimed; what runs goes on. */
+export interface SetPause {
+  type?: string | null;
+  tenant?: string | null;
+  reason?: string;
+  until?: string | null;
 }
 
 /** What came of attempts. */
@@ -938,7 +1007,12 @@ export interface Operations {
   settle_jobs: { path: "/v1/leases/settle"; method: "POST"; query: Record<string, never>; body: SettleRequest; answer: SettledOut };
   recorded_steps: { path: "/v1/leases/steps"; method: "GET"; query: { worker?: string; id?: string; fence?: number }; body: never; answer: StepList };
   record_step: { path: "/v1/leases/steps"; method: "POST"; query: Record<string, never>; body: StepRequest; answer: null };
+  list_limits: { path: "/v1/limits"; method: "GET"; query: { kind?: "key" | "queue" | "tenant"; tenant?: string }; body: never; answer: LimitList };
+  set_limit: { path: "/v1/limits"; method: "PUT"; query: Record<string, never>; body: SetLimit; answer: LimitOut };
   me: { path: "/v1/me"; method: "GET"; query: Record<string, never>; body: never; answer: Me };
+  end_pause: { path: "/v1/pauses"; method: "DELETE"; query: { type?: string; tenant?: string }; body: never; answer: PauseOut };
+  list_pauses: { path: "/v1/pauses"; method: "GET"; query: Record<string, never>; body: never; answer: PauseList };
+  set_pause: { path: "/v1/pauses"; method: "PUT"; query: Record<string, never>; body: SetPause; answer: PauseOut };
   list_queues: { path: "/v1/queues"; method: "GET"; query: { tenant?: string }; body: never; answer: QueueList };
   change_queue: { path: "/v1/queues/{name}"; method: "PATCH"; query: Record<string, never>; body: ChangeQueue; answer: QueueOut };
   sign_in: { path: "/v1/sign-in"; method: "POST"; query: Record<string, never>; body: SignIn; answer: KeyMade };

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from holdfast.wire.limits import MostRunning, RateOut, RateShape
 from holdfast.wire.types import Request, When
 
 
@@ -125,7 +126,11 @@ class QueueOut(Struct, frozen=True):
     reason: str
     until: str | None
     max_running: int | None
-    rate: float | None
+    """How many of its jobs may run at once; null if any number may."""
+    running: int | None
+    """How many run, as that limit counts them; null without one, and for who sees one tenant alone."""
+    rate: RateOut | None
+    """How many may start in a span of time."""
     statuses: StatusCounts
     oldest_wait: float | None
     """Seconds that the job has been due that is ready for longest; null if none is."""
@@ -147,8 +152,8 @@ class ChangeQueue(Request):
     paused: bool | UnsetType = UNSET
     reason: Annotated[str, Meta(max_length=500)] | UnsetType = UNSET
     until: When | UnsetType | None = UNSET
-    max_running: Annotated[int, Meta(ge=1)] | UnsetType | None = UNSET
-    rate: float | str | UnsetType | None = UNSET
+    max_running: MostRunning | UnsetType | None = UNSET
+    rate: RateShape | UnsetType | None = UNSET
 
 
 class WorkerOut(Struct, frozen=True):

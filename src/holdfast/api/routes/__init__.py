@@ -11,6 +11,7 @@ from holdfast.api.routes import (
     health,
     jobs,
     leases,
+    limits,
     queues,
 )
 from holdfast.api.table import Route
@@ -21,6 +22,7 @@ ALL: tuple[Route, ...] = (
     *leases.ROUTES,
     *events.ROUTES,
     *queues.ROUTES,
+    *limits.ROUTES,
     *analytics.ROUTES,
     *access.ROUTES,
     *deliveries.ROUTES,

@@ -2,13 +2,14 @@
 
 from collections import defaultdict
 
-from msgspec import UNSET, UnsetType
+from msgspec import UnsetType
 
 from holdfast.api.http import Answer, Stream
 from holdfast.api.routes.analytics import counts, rates
 from holdfast.api.table import Call, Route
 from holdfast.errors import Invalid
 from holdfast.model.access import Scope
+from holdfast.model.limit import Limit, LimitKind, queue_limit
 from holdfast.model.queue import Queue
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339, seconds
 from holdfast.policy.access import seen_tenant
@@ -17,6 +18,7 @@ from holdfast.store.feed_port import Standing
 from holdfast.wire import codec
 from holdfast.wire import json as strict
 from holdfast.wire.analytics import ChangeQueue, QueueList, QueueOut, Rates
+from holdfast.wire.limits import rate_of, rate_out
 from holdfast.wire.types import Name, Query
 
 RECENT = seconds(300)
@@ -38,12 +40,22 @@ async def change_queue(call: Call[ChangeQueue, None]) -> Answer | Stream:
     """Pause a queue, or resume it."""
     name = strict.convert(call.path["name"], Name)
     asked = call.body
-    for field in ("max_running", "rate"):
-        if getattr(asked, field) not in (UNSET, None):
-            raise Invalid(f"{field}: limits of queues are not available yet: leave it out", pointer=f"/{field}")
+    rate_of(asked.rate or None)  # refused before anything is changed
     await _change(call, name, asked)
+    await _limit(call, name, asked)
     shown = await _queues(call, None, also=name)
     return Answer(next(queue for queue in shown.items if queue.name == name))
+
+
+async def _limit(call: Call[ChangeQueue, None], name: str, asked: ChangeQueue) -> None:
+    if isinstance(asked.max_running, UnsetType) and isinstance(asked.rate, UnsetType):
+        return
+    limits = call.service.engine.limits
+    of = queue_limit(name)
+    before = (await limits.named([of]))[1].get(of, Limit(of))
+    most = before.max_running if isinstance(asked.max_running, UnsetType) else asked.max_running
+    rate = before.rate if isinstance(asked.rate, UnsetType) else rate_of(asked.rate)
+    await limits.set(of, max_running=most, rate=rate, by=call.caller.name)
 
 
 async def _change(call: Call[ChangeQueue, None], name: str, asked: ChangeQueue) -> None:
@@ -81,6 +93,7 @@ async def _queues(
     latest: dict[str, Figures] = defaultdict(Figures)
     for place, figures in recent.counted.items():
         latest[place.queue].add(figures)
+    limits = {limit.of: limit for limit in (await engine.limits.all(LimitKind.QUEUE))[1]}
     by_name = {queue.name: queue for queue in known}
     names = {*standings, *happened, *(by_name if tenant is None else ()), *([] if also is None else [also])}
     items = [
@@ -90,6 +103,8 @@ async def _queues(
             standings=standings[name],
             ended=happened[name],
             rates=rates(latest[name], recent.span),
+            limit=limits.get(queue_limit(name)),
+            everybody=tenant is None,
         )
         for name in sorted(names)
     ]
@@ -97,7 +112,14 @@ async def _queues(
 
 
 def _shown(
-    queue: Queue, now: Instant, *, standings: list[Standing], ended: dict[Place, Figures], rates: Rates
+    queue: Queue,
+    now: Instant,
+    *,
+    standings: list[Standing],
+    ended: dict[Place, Figures],
+    rates: Rates,
+    limit: Limit | None,
+    everybody: bool,
 ) -> QueueOut:
     rests = not queue.open_at(now)
     since = min((each.since for each in standings if each.since is not None), default=None)
@@ -106,8 +128,9 @@ def _shown(
         paused=rests,
         reason=queue.reason if rests else "",
         until=rfc3339(queue.until) if rests and queue.until is not None else None,
-        max_running=None,
-        rate=None,
+        max_running=None if limit is None else limit.max_running,
+        running=None if limit is None or limit.max_running is None or not everybody else limit.used,
+        rate=None if limit is None else rate_out(limit.rate),
         statuses=counts(standings, ended.items()),
         oldest_wait=None if since is None else max(0.0, in_seconds(Duration(now - since))),
         rates=rates,
@@ -120,7 +143,7 @@ ROUTES = (
         query=QueueQuery, tag="queues",
     ),
     Route(
-        "PATCH", "/v1/queues/{name}", Scope.ADMIN, change_queue, "Pause a queue, or resume it", {200: QueueOut},
+        "PATCH", "/v1/queues/{name}", Scope.ADMIN, change_queue, "Pause, resume or limit a queue", {200: QueueOut},
         ChangeQueue, tag="queues",
     ),
 )  # fmt: skip
