@@ -65,7 +65,6 @@ async def applied(url):
 def test_every_dialect_has_the_same_steps():
     names = {dialect: [step[:2] for step in migrate.steps(dialect)] for dialect in ("postgres", "mysql", "sqlite")}
     assert names["postgres"] == names["mysql"] == names["sqlite"]
-    assert [version for version, _ in names["sqlite"]] == list(range(1, len(STEPS) + 1))
 
 
 async def test_an_empty_database_comes_to_the_golden_schema(empty_database_url):
@@ -112,18 +111,20 @@ async def test_a_newer_schema_is_refused(empty_database_url, known):
     known(lambda steps: [*steps, later])
     await migrate_url(empty_database_url)
     known(lambda steps: steps)
-    words = f"version 9999, this holdfast works with {len(STEPS)}: upgrade holdfast"
+    words = f"version 9999, this holdfast works with {STEPS[-1].version}: upgrade holdfast"
     with pytest.raises(SchemaMismatch, match=words):
         await on_store(empty_database_url, lambda store: store.check_schema())
     with pytest.raises(SchemaMismatch, match=words):
         await on_store(empty_database_url, lambda store: store.migrate())
-    assert await applied(empty_database_url) == [*range(1, len(STEPS) + 1), 9999]
+    assert await applied(empty_database_url) == [*(step.version for step in STEPS), 9999]
 
 
 async def test_an_older_schema_is_refused_until_it_is_migrated(empty_database_url, known):
     await migrate_url(empty_database_url)
     known(lambda steps: [*steps, a_step("CREATE TABLE holdfast_later (id INTEGER)")])
-    with pytest.raises(SchemaMismatch, match=f"version {len(STEPS)}, .* works with 9999: run 'holdfast migrate'"):
+    with pytest.raises(
+        SchemaMismatch, match=f"version {STEPS[-1].version}, .* works with 9999: run 'holdfast migrate'"
+    ):
         await on_store(empty_database_url, lambda store: store.check_schema())
     assert await on_store(empty_database_url, lambda store: store.migrate()) == ["9999_later"]
     await on_store(empty_database_url, lambda store: store.check_schema())
@@ -169,7 +170,7 @@ async def test_a_running_node_is_not_disturbed_by_a_newer_one_that_migrates(empt
         await old.aclose()
 
 
-@pytest.mark.parametrize("version", range(1, len(STEPS) + 1))
+@pytest.mark.parametrize("version", [step.version for step in STEPS])
 async def test_jobs_of_an_older_version_are_there_after_the_upgrade(empty_database_url, known, version):
     known(lambda steps: [step for step in steps if step.version <= version])
     await migrate_url(empty_database_url)
