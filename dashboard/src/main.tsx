@@ -16,6 +16,15 @@ import { Loading } from "./components/States";
 import { router } from "./routes";
 import { theme } from "./theme";
 
+// A tab that was open while the nodes were upgraded asks for a part that is there no more: begin anew with the new page.
+window.addEventListener("vite:preloadError", (event) => {
+  const last = Number(sessionStorage.getItem("holdfast.reloaded") ?? 0);
+  if (Date.now() - last < 60_000) return; // it did not help: the page says what is wrong
+  sessionStorage.setItem("holdfast.reloaded", String(Date.now()));
+  event.preventDefault();
+  window.location.reload();
+});
+
 const came = session.takeFromAddress(window.location, window.history);
 if (came.key) session.signIn(came.key);
 if (came.ticket) session.signOut();
@@ -32,7 +41,7 @@ function App() {
     // Whoever comes next sees nothing of what the one before has seen.
     queries.clear();
     setWas(key);
-    if (was && !key) setNotice("Signed out. If that was not you: the key was revoked, or has expired.");
+    setNotice(session.whyEnded());
   }
   useEffect(() => {
     if (!ticket) return;

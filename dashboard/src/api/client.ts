@@ -87,7 +87,7 @@ export async function problemOf(answer: Response): Promise<Problem> {
   } catch {
     // A proxy's own page, most likely: the status has to do.
   }
-  if (answer.status === 401) session.signOut();
+  if (answer.status === 401) session.refused();
   return new Problem(
     answer.status,
     told.code ?? `http_${answer.status}`,

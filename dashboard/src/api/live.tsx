@@ -30,7 +30,7 @@ export function LiveProvider({ children }: { children: ReactNode }) {
       key: session.key,
       onEvent: (event) => changes.add(event),
       onGap: () => refresh(queries),
-      onRefused: session.signOut,
+      onRefused: session.refused,
     });
   }, [queries]);
   useEffect(() => {

@@ -20,6 +20,17 @@ it("takes out also what cannot be read", () => {
   expect(opened("#key=%E0%A4%A")).toEqual({ found: {}, address: "/jobs/#/" });
 });
 
+it("says why a session ended, but not to whoever ended it", () => {
+  session.signIn("hf_1");
+  session.refused();
+  expect(session.whyEnded()).toMatch(/good no more/);
+  session.signIn("hf_2");
+  expect(session.whyEnded()).toBeUndefined();
+  session.signOut();
+  session.refused();
+  expect(session.whyEnded()).toBeUndefined();
+});
+
 it("keeps the key in the tab alone", () => {
   const told = vi.fn();
   const leave = session.onSession(told);

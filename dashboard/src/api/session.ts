@@ -2,6 +2,8 @@
 
 const KEPT = "holdfast.key";
 
+let reason: string | undefined;
+
 type Listener = () => void;
 const listeners = new Set<Listener>();
 
@@ -12,14 +14,26 @@ export function key(): string | null {
 
 /** Sign in: from now on every request carries this key. */
 export function signIn(given: string): void {
+  reason = undefined;
   sessionStorage.setItem(KEPT, given);
   tell();
 }
 
-/** Sign out, and say why if it was not the person's own wish. */
-export function signOut(): void {
+/** Sign out; `why` if it was not the person's own wish. */
+export function signOut(why?: string): void {
+  reason = why;
   sessionStorage.removeItem(KEPT);
   tell();
+}
+
+/** The key was refused: the session is over. */
+export function refused(): void {
+  if (key()) signOut("This key is good no more: it was revoked, or has expired. Sign in with another.");
+}
+
+/** Why the last session ended, if there is something to say. */
+export function whyEnded(): string | undefined {
+  return reason;
 }
 
 /** Be told of both. */

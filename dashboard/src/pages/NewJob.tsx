@@ -6,7 +6,7 @@ import { type FormEvent, useEffect, useRef, useState } from "react";
 import { call, Problem } from "../api/client";
 import { jobQuery, jobsQuery, meQuery, statsQuery } from "../api/queries";
 import type { JobOut, Json, SubmitJob } from "../api/types.gen";
-import { Card, ErrorBox, Loading } from "../components/States";
+import { Card, Empty, ErrorBox, Loading } from "../components/States";
 import { parseExact, stringifyExact } from "../lib/json";
 import { shortId } from "../lib/ids";
 
@@ -28,6 +28,14 @@ const BLANK: Draft = { type: "", queue: "default", tenant: "", payload: "{}", pr
 export function NewJob() {
   const { from } = useSearch({ strict: false }) as { from?: string };
   const source = useQuery({ ...jobQuery(from ?? ""), enabled: Boolean(from) });
+  const scopes = useQuery(meQuery).data?.scopes;
+  if (scopes && !scopes.includes("submit") && !scopes.includes("admin")) {
+    return (
+      <Empty title="This key may not submit jobs">
+        Sign in with one that has the scope <code>submit</code>.
+      </Empty>
+    );
+  }
   if (from && source.isPending) return <Loading lines={8} />;
   if (from && source.error) return <ErrorBox error={source.error} />;
   return <Form key={from ?? ""} from={from ? source.data : undefined} />;
