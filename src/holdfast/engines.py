@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Seq
 from typing import Protocol, TypeVar
 
 from holdfast.errors import Unavailable
+from holdfast.model.explanation import Explanation
 from holdfast.model.ids import JobId
 from holdfast.model.job import Job, JobSpec
 
@@ -48,6 +49,9 @@ class Engine(Protocol):
 
     async def retry(self, ids: Collection[JobId]) -> set[JobId]:
         """Run dead, cancelled or waiting jobs now; which were moved."""
+
+    async def explain(self, job_id: JobId) -> Explanation:
+        """Why a job is (not) running."""
 
     async def aclose(self) -> None:
         """Close all connections."""

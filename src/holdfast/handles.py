@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.engines import Engine, Engines
 from holdfast.errors import Invalid, JobCancelled, JobFailed, WaitTimeout
+from holdfast.model.explanation import Explanation
 from holdfast.model.ids import JobId
 from holdfast.model.job import Job
 from holdfast.model.state import Status
@@ -78,6 +79,10 @@ class JobHandle(_Handle[R_co]):
         result: R_co = verdict(job, self._decode)
         return result
 
+    def explain(self) -> Explanation:
+        """Why it is (not) running, and when it may start; raises `NotFound` when it is not kept any more."""
+        return self._engines.run(lambda engine: engine.explain(self.id))
+
     def cancel(self, reason: str = _BY_APPLICATION) -> bool:
         """Cancel it, also while it runs; False when it is finished already."""
         return self.id in self._engines.run(lambda engine: engine.cancel([self.id], reason=reason))
@@ -110,6 +115,10 @@ class AsyncJobHandle(_Handle[R_co]):
         job = await finished(await self._engines.here(), self.id, timeout)
         result: R_co = verdict(job, self._decode)
         return result
+
+    async def explain(self) -> Explanation:
+        """Why it is (not) running, and when it may start; raises `NotFound` when it is not kept any more."""
+        return await (await self._engines.here()).explain(self.id)
 
     async def cancel(self, reason: str = _BY_APPLICATION) -> bool:
         """Cancel it, also while it runs; False when it is finished already."""

@@ -188,3 +188,18 @@ async def test_an_answer_is_asked_for_once_however_many_want_it(
     assert (await get(client, "/v1/stats"))["statuses"]["ready"] == 1
     await served.engine.submit(JobSpec("t", tenant="a"))
     assert (await get(client, "/v1/stats"))["statuses"]["ready"] == 1
+
+
+async def test_fairness_is_for_administrators_and_names_who_received_what(
+    served: Served, admin: httpx2.AsyncClient
+) -> None:
+    """T02"""
+    store = served.engine.store
+    await report(store, await hold(store, await enter(store), 3, tenant="a", cost=2))
+    answer = await get(admin, "/v1/analytics/fairness?window=10m")
+    assert (answer["served"], answer["tenants"], answer["jain"]) == (6, 1, None)
+    (share,) = answer["items"]
+    assert (share["tenant"], share["received"], share["received_share"], share["ratio"]) == ("a", 6, 1.0, 1.0)
+    problem(await admin.get("/v1/analytics/fairness?window=30d"), 422, "invalid")
+    tenant = await served.client(await served.key("a", "read"))
+    problem(await tenant.get("/v1/analytics/fairness"), 403, "forbidden")

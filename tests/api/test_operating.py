@@ -398,3 +398,18 @@ def test_any_text_is_a_cursor_or_refused(text):
 )
 def test_a_cursor_of_groups_comes_back_as_it_was(tenant, fingerprint):
     assert codec.read_group_cursor(codec.group_cursor_of(tenant, fingerprint)) == (tenant, fingerprint)
+
+
+async def test_a_job_is_explained_to_its_own_tenant_alone(served):
+    """T02"""
+    client, other = await person(served, "acme"), await person(served, "umbrella")
+    job = (await client.post("/v1/jobs", json={"type": "send", "delay": "1h"})).json()
+    answer = await client.get(f"/v1/jobs/{job['id']}/explain")
+    assert answer.status_code == 200
+    said = answer.json()
+    assert (said["id"], said["status"], said["runnable"]) == (job["id"], "scheduled", False)
+    assert [reason["code"] for reason in said["reasons"]] == ["not_due", "no_worker"]
+    assert said["reasons"][0]["until"] == job["scheduled_at"]
+    assert said["estimate"]["at"] is None
+    problem(await other.get(f"/v1/jobs/{job['id']}/explain"), 404, "not_found")
+    problem(await client.get("/v1/jobs/nonsense/explain"), 404, "not_found")

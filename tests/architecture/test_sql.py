@@ -17,13 +17,36 @@ CHOSEN_WHILE_RUNNING = {
 }
 """Statements that the shared code names in a variable."""
 
-REPLACED = {"mysql": {"held_by", "orphans"}, "postgres": {"queue_backlog"}}
+REPLACED = {"mysql": {"held_by", "orphans", "overdue"}, "postgres": {"queue_backlog"}}
 """Statements of the shared code whose method a dialect writes anew, with statements of its own."""
 
 HOT = {
-    "postgres": {"claim", "finish", "requeue", "expired", "promote", "lanes", "renew", "held_by", "get"},
-    "mysql": {"claim_lane", "lock_live", "expired", "lock_due", "lanes", "renew", "claims_of", "lock_holding", "get"},
-    "sqlite": {"claim", "finish_history", "leave", "requeue", "expired", "due", "lanes", "renew", "held_by", "get"},
+    "postgres": {"claim", "finish", "requeue", "expired", "promote", "lanes", "renew", "held_by", "get", "overdue"},
+    "mysql": {
+        "lock_deadlines",
+        "claim_lane",
+        "lock_live",
+        "expired",
+        "lock_due",
+        "lanes",
+        "renew",
+        "claims_of",
+        "lock_holding",
+        "get",
+    },
+    "sqlite": {
+        "claim",
+        "finish_history",
+        "leave",
+        "requeue",
+        "expired",
+        "due",
+        "lanes",
+        "renew",
+        "held_by",
+        "get",
+        "overdue",
+    },
 }
 """What runs all the time, or over all jobs: each rides an index and says which."""
 
@@ -55,7 +78,7 @@ def calls(module: Module) -> list[Call]:
 
 def shared_calls() -> list[Call]:
     """The statements that the code common to all dialects runs."""
-    families = ("tx", "steps", "find", "access", "admission", "breakers")
+    families = ("tx", "fleet", "steps", "find", "access", "admission", "breakers")
     shared = {f"store/sql_{family}.py" for family in families}
     return [call for module in modules("store") if module.path in shared for call in calls(module)]
 
@@ -159,7 +182,7 @@ def test_all_dialects_have_the_same_tables() -> None:
     """But for what one of them alone needs."""
     own = {
         "postgres": {"holdfast_history_default", "holdfast_upkeep"},
-        "mysql": {"holdfast_claims"},
+        "mysql": {"holdfast_claims", "holdfast_deadlines"},
         "sqlite": {"holdfast_counter", "holdfast_upkeep"},
     }
     made = re.compile(r"CREATE TABLE (?:IF NOT EXISTS )?(\w+)")

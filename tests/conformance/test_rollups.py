@@ -6,7 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from holdfast.engine import analytics
-from holdfast.engine.analytics import FEED_KEPT, fold, read_window
+from holdfast.engine.analytics import FEED_KEPT, Census, fold, read_shares, read_window
+from holdfast.model.access import Quotas
+from holdfast.model.lane import Lane
+from holdfast.model.queue import Queue
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant, seconds
 from holdfast.policy import rollup
@@ -29,7 +32,7 @@ from tests.support.builders import (
 if TYPE_CHECKING:
     import pytest
 
-    from holdfast.engine.analytics import Window
+    from holdfast.engine.analytics import Shares, Window
     from holdfast.store.port import Store, Tx
     from tests.support.clock import ManualClock
     from tests.support.interleave import Interleaving
@@ -203,3 +206,41 @@ async def test_a_census_counts_what_stands_where(manual_store: Store, clock: Man
     ]
     (dead,) = await manual_store.read(lambda tx: tx.dead_census())
     assert (dead.tenant, dead.queue, dead.type, dead.status, dead.jobs) == ("a", "q", "send", Status.DEAD, 1)
+
+
+async def shares(store: Store, span: Duration = HOUR) -> dict[str, tuple[int, float]]:
+    found = await store.read(lambda tx: _shares(tx, span))
+    return {each.tenant: (each.received, round(each.entitled, 6)) for each in found.fairness.tenants}
+
+
+async def _shares(tx: Tx, span: Duration) -> Shares:
+    return await read_shares(tx, span, Census(await tx.now(), await tx.census()))
+
+
+async def test_shares_are_by_weight_and_cost_folded_or_not_and_by_the_hour_too(
+    manual_store: Store, clock: ManualClock
+) -> None:
+    """S14, seen afterwards: a received what b was entitled to, and c, which waits, has had nothing yet."""
+    store = manual_store
+    worker = await enter(store, lease=DAY)
+    await store.run(lambda tx: tx.add_tenant("b", Quotas(weight=2)))
+    await put(store, *[a_job(tenant=tenant, cost=5) for tenant in "aabbc"])
+    await clock.advance(seconds(30))
+    jobs = await take(store, worker, *[Lane("mail", tenant, 0) for tenant in "ab"])
+    await report(store, [job for job in jobs if job.tenant == "a"])
+    await report(store, [job for job in jobs if job.tenant == "b"][:1])
+    expected = {"a": (10, 3.75), "b": (5, 7.5), "c": (0, 3.75)}
+    assert await shares(store) == expected
+    await fold_all(store)
+    assert await shares(store) == expected
+    await clock.advance(Duration(HOUR))
+    await fold_all(store)
+    assert await shares(store, Duration(4 * HOUR)) == expected
+
+
+async def test_who_waits_in_a_queue_that_rests_is_entitled_to_nothing_of_it(manual_store: Store) -> None:
+    store = manual_store
+    await put(store, a_job(tenant="a"), a_job(tenant="b", queue="resting"))
+    await store.run(lambda tx: tx.save_queue(Queue("resting", paused=True)))
+    await report(store, await take(store, await enter(store), Lane("mail", "a", 0)))
+    assert await shares(store) == {"a": (1, 1.0)}

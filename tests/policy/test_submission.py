@@ -407,3 +407,10 @@ def test_a_spec_has_no_field_that_only_the_engine_may_set() -> None:
     }
 
     assert internal.isdisjoint(JobSpec.__struct_fields__)
+
+
+def test_a_deadline_before_its_own_time_is_refused() -> None:
+    assert accepted(scheduled_at=5, deadline=6).deadline == 6
+    with pytest.raises(Invalid, match="could never start") as refused:
+        accepted(scheduled_at=5, deadline=5)
+    assert refused.value.pointer == "/deadline"

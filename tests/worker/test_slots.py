@@ -8,7 +8,7 @@ import pytest
 from holdfast import Context
 from holdfast.errors import OutcomeUnknown, Unavailable
 from holdfast.model.outcome import Failed, Interrupted, Succeeded, TimedOut
-from holdfast.model.time import Duration, seconds
+from holdfast.model.time import Duration, days, seconds
 from holdfast.worker import slots as slots_module
 from tests.support.eventually import eventually
 from tests.worker.conftest import a_job
@@ -123,6 +123,16 @@ async def test_a_type_that_nobody_handles_is_tried_again_later_elsewhere(at_work
         (outcome,) = await script.outcomes(*script.add(a_job("gone")))
     assert isinstance(outcome, Failed)
     assert (outcome.failure.kind, outcome.retryable, outcome.retry_in) == ("UnknownType", True, seconds(30))
+
+
+async def test_a_job_whose_deadline_came_while_it_waited_here_is_given_back(at_work, script, gate):
+    """It was claimed in time, but would begin too late: no attempt is spent."""
+    gate.open.set()
+    in_time, too_late = a_job(started_at=0, deadline=days(1)), a_job(started_at=5, deadline=5)
+    async with at_work(1):
+        outcomes = await script.outcomes(*script.add(too_late, in_time))
+    assert outcomes[0] == Interrupted()
+    assert isinstance(outcomes[1], Succeeded)
 
 
 async def test_when_a_claim_fails_the_next_one_is_made(at_work, script, gate):

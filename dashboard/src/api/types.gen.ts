@@ -12,6 +12,7 @@ export interface About {
   version?: string;
   queues?: string;
   slots?: number;
+  types?: string[] | null;
 }
 
 /** The process answers. */
@@ -194,6 +195,22 @@ export interface ErrorOut {
   traceback?: string;
 }
 
+/** When it may start, and from what that was reckoned; no instant where nobody can tell. */
+export interface Estimate {
+  at: string | null;
+  basis: string;
+}
+
+/** Why a job is (not) running, as of an instant. */
+export interface Explanation {
+  id: string;
+  status: Status;
+  as_of: string;
+  runnable: boolean;
+  reasons: Reason[];
+  estimate: Estimate;
+}
+
 /** It was not; tried again by its rule, or after `retry_in`, or never if it is not `retryable`. */
 export interface FailedIn {
   outcome: "failed";
@@ -204,6 +221,17 @@ export interface FailedIn {
   /** Rises at each claim; only its holder knows the newest. */
   fence: number;
   logs?: LogsIn | null;
+}
+
+/** Who received what in a window, those first that are furthest below what they were entitled to. */
+export interface FairnessOut {
+  since: string;
+  until: string;
+  step: number;
+  served: number;
+  jain: number | null;
+  tenants: number;
+  items: TenantShareOut[];
 }
 
 /** What is wrong with one item of a batch. */
@@ -614,6 +642,28 @@ export interface Ready {
   schema: boolean;
 }
 
+/** One reason: a stable `code`, a `detail` for people, and what else is known, by name. */
+export interface Reason {
+  code: "deadline_passed" | "finished" | "held_back" | "in_line" | "limit_full" | "no_worker" | "not_due" | "parents_missing" | "queue_paused" | "rate_spent" | "runnable" | "running" | "tenant_paused" | "type_paused";
+  detail: string;
+  blocks: boolean;
+  name: string | null;
+  since: string | null;
+  until: string | null;
+  by: string | null;
+  why: string | null;
+  used: number | null;
+  most: number | null;
+  holders: string[];
+  worker: string | null;
+  jobs: number | null;
+  cost: number | null;
+  at_least: boolean;
+  share: number | null;
+  workers: number | null;
+  last_seen: string | null;
+}
+
 /** The answer to one job of a batch: it is durable. */
 export interface ReceiptOut {
   id: string;
@@ -724,6 +774,10 @@ export interface Stats {
   statuses: StatusCounts;
   queues: NamedCounts[];
   types: NamedCounts[];
+}
+
+/** Where a job stands. The words are the same in the API, the SDK and the dashboard. */
+export interface Status {
 }
 
 /** How many jobs stand in which state. Those that ended well or were cancelled: in the last 24 hours. */
@@ -865,6 +919,18 @@ export interface TenantPage {
   next_cursor: string | null;
 }
 
+/** What one tenant received of all that was served, against what it was entitled to. */
+export interface TenantShareOut {
+  tenant: string;
+  weight: number;
+  received: number;
+  entitled: number;
+  received_share: number;
+  entitled_share: number;
+  ratio: number | null;
+  backlogged: number;
+}
+
 /** It took longer than it may. */
 export interface TimedOutIn {
   outcome: "timed_out";
@@ -975,6 +1041,7 @@ export interface Operations {
   openapi: { path: "/openapi.json"; method: "GET"; query: Record<string, never>; body: never; answer: { [key: string]: Json } };
   readyz: { path: "/readyz"; method: "GET"; query: Record<string, never>; body: never; answer: Ready };
   summary: { path: "/v1/analytics"; method: "GET"; query: { window?: number | string; queue?: string; type?: string; tenant?: string }; body: never; answer: Summary };
+  fairness: { path: "/v1/analytics/fairness"; method: "GET"; query: { window?: number | string }; body: never; answer: FairnessOut };
   throughput: { path: "/v1/analytics/throughput"; method: "GET"; query: { window?: number | string; queue?: string; type?: string; tenant?: string }; body: never; answer: Series };
   types: { path: "/v1/analytics/types"; method: "GET"; query: { window?: number | string; queue?: string; type?: string; tenant?: string }; body: never; answer: TypeList };
   list_breakers: { path: "/v1/breakers"; method: "GET"; query: { tenant?: string; cursor?: string; limit?: number }; body: never; answer: BreakerPage };
@@ -992,6 +1059,7 @@ export interface Operations {
   delete_job: { path: "/v1/jobs/{id}"; method: "DELETE"; query: Record<string, never>; body: never; answer: null };
   get_job: { path: "/v1/jobs/{id}"; method: "GET"; query: Record<string, never>; body: never; answer: JobDetail };
   cancel_job: { path: "/v1/jobs/{id}/cancel"; method: "POST"; query: Record<string, never>; body: CancelRequest; answer: JobDetail };
+  explain_job: { path: "/v1/jobs/{id}/explain"; method: "GET"; query: Record<string, never>; body: never; answer: Explanation };
   retry_job: { path: "/v1/jobs/{id}/retry"; method: "POST"; query: Record<string, never>; body: never; answer: JobDetail };
   list_keys: { path: "/v1/keys"; method: "GET"; query: { tenant?: string; cursor?: string; limit?: number }; body: never; answer: KeyPage };
   create_key: { path: "/v1/keys"; method: "POST"; query: Record<string, never>; body: NewKeyRequest; answer: KeyMade };

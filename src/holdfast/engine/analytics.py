@@ -8,11 +8,13 @@ from typing import Generic, NamedTuple, TypeVar
 import msgspec
 
 from holdfast.engine import totals
-from holdfast.model.feed import Histogram
+from holdfast.engine.terms import view
+from holdfast.model.feed import Entry, Histogram
 from holdfast.model.time import Duration, Instant, in_seconds, seconds
 from holdfast.policy import rollup
 from holdfast.policy.feed import Seen
 from holdfast.policy.rollup import DAY, EVERYBODY, HOUR, HOURS_KEPT, MINUTE, MINUTES_KEPT, Counted, Figures, Place
+from holdfast.policy.shares import Fairness, Step, fairness
 from holdfast.store.feed_port import Folds, Holding, Rollup, Standing
 from holdfast.store.port import Store, Tx
 
@@ -27,6 +29,9 @@ _HOURLY_AT_ONCE = 30
 """Minutes that are added to their hours in one transaction."""
 
 _MOST_UNFOLDED = 20_000
+MOST_SERVED = 200_000
+"""How many figures of tenants in steps one answer about fairness is made of."""
+
 _FRESH = 1.0
 """Seconds an answer is given again without asking."""
 
@@ -118,13 +123,15 @@ async def _add(tx: Tx, span: Duration, counted: Counted) -> None:
 
 
 def _counted(rows: Sequence[Rollup]) -> Counted:
-    return {Place(*row[:4]): Figures(*row[4:10], wait=_HISTOGRAM(row.wait), run=_HISTOGRAM(row.run)) for row in rows}
+    return {
+        Place(*row[:4]): Figures(*row[4:10], _HISTOGRAM(row.wait), _HISTOGRAM(row.run), row.cost, row.waited)
+        for row in rows
+    }
 
 
 def _stored(place: Place, f: Figures) -> Rollup:
-    return Rollup(
-        *place, f.submitted, f.started, f.succeeded, f.failed, f.dead, f.cancelled, _ENCODE(f.wait), _ENCODE(f.run)
-    )
+    counts = (f.submitted, f.started, f.succeeded, f.failed, f.dead, f.cancelled)
+    return Rollup(*place, *counts, _ENCODE(f.wait), _ENCODE(f.run), f.cost, Duration(f.waited))
 
 
 # Asking
@@ -144,6 +151,15 @@ class Window(NamedTuple):
         return Duration(self.until - self.since)
 
 
+class Shares(NamedTuple):
+    """Fairness over a window that ends now."""
+
+    since: Instant
+    until: Instant
+    step: Duration
+    fairness: Fairness
+
+
 class Census(NamedTuple):
     """How many jobs stood where, at an instant."""
 
@@ -161,6 +177,7 @@ class Analytics:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._windows: Answers[tuple[str, Duration], Window] = Answers(self._ask)
+        self._shares: Answers[Duration, Shares] = Answers(self._ask_shares)
         self._unfinished = Polled(self._count_unfinished)
         self._dead = Polled(self._count_dead)
         self._holding = Polled(self._count_held)
@@ -168,6 +185,10 @@ class Analytics:
     async def window(self, tenant: str | None, span: Duration) -> Window:
         """What happened in the last `span` to one tenant's jobs; None is everybody's."""
         return await self._windows.get((EVERYBODY if tenant is None else tenant, span))
+
+    async def fairness(self, span: Duration) -> "Shares":
+        """What tenants received in the last `span` against what they were entitled to."""
+        return await self._shares.get(span)
 
     async def census(self) -> Census:
         """How many jobs are unfinished or dead. Older, the more there are: see `Polled`."""
@@ -186,6 +207,10 @@ class Analytics:
     async def _ask(self, asked: tuple[str, Duration]) -> Window:
         tenant, span = asked
         return await self._store.read(lambda tx: read_window(tx, tenant, span))
+
+    async def _ask_shares(self, span: Duration) -> "Shares":
+        census = await self._unfinished.get()
+        return await self._store.read(lambda tx: read_shares(tx, span, census))
 
     async def _count_unfinished(self) -> Census:
         return await self._store.read(lambda tx: _census(tx, dead=False))
@@ -211,15 +236,41 @@ async def read_window(tx: Tx, tenant: str, span: Duration) -> Window:
         rollup.add(counted, rollup.coarser(_counted(later), step))
     else:
         counted = _counted(await tx.rollups(MINUTE, tenant, since, forever))
-    seen = Seen.read(folds.seq, folds.holes)
-    unfolded = await tx.feed_at(seen.missing()) if seen.holes else []
-    unfolded += await tx.feed_after(seen.upto, _MOST_UNFOLDED)
     fresh = {
         place: figures
-        for place, figures in rollup.count(unfolded).items()
+        for place, figures in rollup.count(await _unfolded(tx, folds)).items()
         if place.tenant == tenant and place.at >= since
     }
     return Window(since, now, step, rollup.add(counted, rollup.coarser(fresh, step)))
+
+
+async def read_shares(tx: Tx, span: Duration, census: Census) -> Shares:
+    """What was served, from roll-ups and what was not yet folded, on one snapshot; who waits, from a census."""
+    now = await tx.now()
+    step = rollup.step_of(span)
+    since = rollup.floor(Instant(now - span), step)
+    folds = await tx.folds()
+    served = [Step(*each) for each in await tx.served(step, since, MOST_SERVED)]
+    if step != MINUTE:
+        later = await tx.served(MINUTE, Instant(max(since, folds.hours)), MOST_SERVED)
+        served += [Step(tenant, rollup.floor(at, step), cost, waited) for tenant, at, cost, waited in later]
+    for place, figures in rollup.count(await _unfolded(tx, folds)).items():
+        if place.tenant != EVERYBODY and place.at >= since:
+            served.append(Step(place.tenant, rollup.floor(place.at, step), figures.cost, Duration(figures.waited)))
+    terms = await tx.terms()
+    resting = view(terms, now)
+    waiting: dict[str, Instant] = {}
+    for each in census.standings:
+        if each.since is not None and not resting.rests(each.queue, each.tenant) and each.type not in resting.types:
+            waiting[each.tenant] = min(each.since, waiting.get(each.tenant, each.since))
+    shares = fairness(served, waiting, terms.weights, since=since, until=now, step=step)
+    return Shares(since, now, step, shares)
+
+
+async def _unfolded(tx: Tx, folds: Folds) -> list[Entry]:
+    seen = Seen.read(folds.seq, folds.holes)
+    late = await tx.feed_at(seen.missing()) if seen.holes else []
+    return late + await tx.feed_after(seen.upto, _MOST_UNFOLDED)
 
 
 async def _census(tx: Tx, *, dead: bool) -> Census:

@@ -8,6 +8,7 @@ from typing import NamedTuple, Self
 
 from holdfast.coordination.in_database import in_database
 from holdfast.coordination.port import Coordination
+from holdfast.engine import explain as explaining
 from holdfast.engine import inspect, operate
 from holdfast.engine import queues as queueing
 from holdfast.engine import settle as settling
@@ -28,6 +29,7 @@ from holdfast.engine.operate import Bulk
 from holdfast.engine.shortcuts import Shortcuts
 from holdfast.engine.submit import Receipt, Submitted
 from holdfast.errors import Conflict, Invalid, InvalidBatch, SchemaMismatch, Unavailable
+from holdfast.model.explanation import Explanation
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Count, Found, Held, Job, JobFilter, JobSpec, Page, RetryRule
 from holdfast.model.outcome import Outcome, Report
@@ -231,6 +233,10 @@ class Engine:
     async def detail(self, job_id: JobId, *, tenant: str | None) -> Detail:
         """One job of this tenant (None: of any) and all that is known of it; raises `NotFound`."""
         return await inspect.detail(self.store, job_id, tenant=tenant)
+
+    async def explain(self, job_id: JobId, *, tenant: str | None = None) -> Explanation:
+        """Why a job of this tenant (None: of any) is (not) running, and when it may; raises `NotFound`."""
+        return await explaining.explain(self.store, self.analytics, job_id, tenant=tenant)
 
     async def page(self, where: JobFilter, page: Page = Page()) -> Found:
         """Jobs, newest first, with a bounded amount of work: perhaps fewer than asked for, and where to go on."""

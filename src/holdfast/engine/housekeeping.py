@@ -3,7 +3,7 @@
 import asyncio
 from typing import NamedTuple
 
-from holdfast.engine import analytics, deliveries
+from holdfast.engine import analytics, deadlines, deliveries
 from holdfast.engine import reap as reaping
 from holdfast.engine.dice import Dice, throw
 from holdfast.engine.limits import Turns
@@ -17,6 +17,7 @@ from holdfast.telemetry.events import JobsReaped
 REAP_EVERY = 1.0
 PROMOTE_AT_MOST = 0.5
 """Seconds until due jobs are looked for again, at the most: a job may be submitted that is due before all others."""
+DEADLINES_EVERY = 0.5
 ORPHANS_EVERY = 30.0
 PRUNE_EVERY = 30.0
 TEND_EVERY = 3.0
@@ -74,7 +75,7 @@ async def keep_house(store: Store, rules: Rules, *, stop: asyncio.Event, emit: E
         return TEND_EVERY
 
     loops: dict[str, Pause] = {"reap": reap, "promote": promote, "orphans": adopt, "prune": prune, "tend": tend}
-    loops |= {"fold": fold, "turns": turns}
+    loops |= {"fold": fold, "turns": turns, "deadlines": lambda: _miss(store)}
     async with asyncio.TaskGroup() as group:
         for name, once in loops.items():
             group.create_task(every(name, once, stop=stop, emit=emit), name=f"holdfast {name}")
@@ -89,6 +90,10 @@ async def sweep(store: Store, rules: Rules, *, dice: Dice = throw) -> tuple[int,
     while done := await promote_due(store):
         made_ready += done
     return put_back, made_ready
+
+
+async def _miss(store: Store) -> float:
+    return 0 if await deadlines.cancel_overdue(store) >= deadlines.AT_ONCE else DEADLINES_EVERY
 
 
 async def promote_due(store: Store) -> int:

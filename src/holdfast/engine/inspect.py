@@ -35,14 +35,14 @@ class Group(NamedTuple):
 
 async def one(store: Store, job_id: JobId, *, tenant: str | None) -> Job:
     """A job of this tenant (None: of any), wherever it stands; a foreign one is as unknown as one that never was."""
-    return _own(await store.single(lambda tx: tx.get([job_id])), job_id, tenant)
+    return own(await store.single(lambda tx: tx.get([job_id])), job_id, tenant)
 
 
 async def detail(store: Store, job_id: JobId, *, tenant: str | None) -> Detail:
     """As `one`, with what it recorded and until when its holder's lease runs."""
 
     async def work(tx: Tx) -> Detail:
-        job = _own(await tx.get([job_id]), job_id, tenant)
+        job = own(await tx.get([job_id]), job_id, tenant)
         running = job.status is Status.RUNNING and job.worker is not None
         lease = await tx.lease_until(job.worker) if running and job.worker is not None else None
         return Detail(job, await tx.steps(job_id), lease)
@@ -67,7 +67,8 @@ async def dead_groups(store: Store, tenant: str | None, after: tuple[str, str] |
     return await store.read(work)
 
 
-def _own(found: list[Job], job_id: JobId, tenant: str | None) -> Job:
+def own(found: list[Job], job_id: JobId, tenant: str | None) -> Job:
+    """The job that was found, if it is this tenant's (None: anybody's); raises `NotFound`."""
     if not found or (tenant is not None and found[0].tenant != tenant):
         raise NotFound.job(job_id)
     return found[0]

@@ -57,10 +57,12 @@ def _added(into: Counted, more: Counted) -> set[Place]:
 
 async def _stored(tx: Tx) -> Counted:
     rows = await tx.rollups_at(EVER, _BEGINNING)
-    return {Place(*row[:4]): Figures(*row[4:10], wait=_HISTOGRAM(row.wait), run=_HISTOGRAM(row.run)) for row in rows}
+    return {
+        Place(*row[:4]): Figures(*row[4:10], _HISTOGRAM(row.wait), _HISTOGRAM(row.run), row.cost, row.waited)
+        for row in rows
+    }
 
 
 def _row(place: Place, f: Figures) -> Rollup:
-    return Rollup(
-        *place, f.submitted, f.started, f.succeeded, f.failed, f.dead, f.cancelled, _ENCODE(f.wait), _ENCODE(f.run)
-    )
+    counts = (f.submitted, f.started, f.succeeded, f.failed, f.dead, f.cancelled)
+    return Rollup(*place, *counts, _ENCODE(f.wait), _ENCODE(f.run), f.cost, Duration(f.waited))

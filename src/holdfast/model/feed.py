@@ -62,6 +62,10 @@ class Group(Struct, array_like=True):
     """Of attempts that ended: from when they were due until they started."""
     run: Histogram = {}
     """Of attempts that ended: from start to end."""
+    cost: int = 0
+    """Of attempts that ended, together."""
+    waited: int = 0
+    """Of attempts that ended: the longest wait, in microseconds."""
 
 
 class WorkerChange(Struct, frozen=True, array_like=True, gc=False):
@@ -139,14 +143,14 @@ def of_claimed(jobs: Sequence[Job]) -> bytes:
 
 def of_moves(moves: Sequence[Transition], at: Instant) -> bytes:
     """Jobs were moved. `at`: when attempts ended, if any did; 0 if nobody knows."""
-    groups: dict[tuple[str, str, str, Status], tuple[list[int], list[int], list[Transition]]] = {}
+    groups: dict[tuple[str, str, str, Status], tuple[list[int], list[int], list[Transition], list[int]]] = {}
     attempts = 0
     for move in moves:  # run for every job that ends: little is called here
         job = move.job
         key = (job.tenant, job.queue, job.type, move.to)
         group = groups.get(key)
         if group is None:
-            group = groups[key] = [], [], []
+            group = groups[key] = [], [], [], [0, 0]
         group[2].append(move)
         started = job.started_at
         if move.was is not _WAS_RUNNING or started is None:
@@ -155,6 +159,9 @@ def of_moves(moves: Sequence[Transition], at: Instant) -> bytes:
         due = job.scheduled_at
         waited = started - (job.created_at if due is None or due < job.created_at else due)
         group[0].append(int(_log(waited) * _PER_LOG) if waited > 1 else 0)
+        sums = group[3]
+        sums[0] += job.cost
+        sums[1] = max(sums[1], waited)
         ran = at - started
         if at:
             group[1].append(int(_log(ran) * _PER_LOG) if ran > 1 else 0)
@@ -162,8 +169,8 @@ def of_moves(moves: Sequence[Transition], at: Instant) -> bytes:
     if listed and not attempts:
         return _ENCODE(Body(c=listed))
     counted = [
-        Group(*key[:3], key[3].code, len(here), _failed(here), Counter(waits), Counter(runs))
-        for key, (waits, runs, here) in groups.items()
+        Group(*key[:3], key[3].code, len(here), _failed(here), Counter(waits), Counter(runs), *sums)
+        for key, (waits, runs, here, sums) in groups.items()
     ]
     return _ENCODE(Body(c=listed, g=counted))
 

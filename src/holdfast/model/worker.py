@@ -20,6 +20,8 @@ class WorkerInfo(Struct, frozen=True):
     slots: int = 0
     tenant: str | None = None
     """Whose jobs alone it may have; None: everybody's."""
+    types: tuple[str, ...] | None = None
+    """Which types of jobs it has handlers for; None: any, as far as is known."""
 
 
 class WorkerRow(Struct, frozen=True):

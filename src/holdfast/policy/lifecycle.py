@@ -126,6 +126,14 @@ def supersede(job: Job, by: JobId) -> Transition | None:
     return cancel(job, f"replaced by job {by}") if job.status in WAITING else None
 
 
+def miss(job: Job, now: Instant) -> Transition | None:
+    """Its deadline passed before it could start, or start again; None while it runs, and while there is time."""
+    if job.status not in WAITING or job.deadline is None or job.deadline > now:
+        return None
+    again = " again" if job.attempts else ""
+    return cancel(job, f"its deadline, {rfc3339(job.deadline)}, passed before it could start{again}")
+
+
 def retry(job: Job) -> Transition | None:
     """Make it ready now: a dead or cancelled job as a new generation, a waiting one ahead of its time.
 

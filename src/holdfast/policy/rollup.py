@@ -45,6 +45,10 @@ class Figures(Struct):
     cancelled: int = 0
     wait: Histogram = {}
     run: Histogram = {}
+    cost: int = 0
+    """Of attempts that ended, together."""
+    waited: int = 0
+    """The longest wait of an attempt that ended, in microseconds."""
 
     def add(self, other: "Figures") -> None:
         """Add these."""
@@ -56,6 +60,8 @@ class Figures(Struct):
         self.cancelled += other.cancelled
         merged(self.wait, other.wait)
         merged(self.run, other.run)
+        self.cost += other.cost
+        self.waited = max(self.waited, other.waited)
 
     @property
     def finished(self) -> int:
@@ -145,7 +151,9 @@ _FIELDS = {
 
 
 def _figures(group: Group, *, new: bool) -> Figures:
-    figures = Figures(failed=group.failed, wait=dict(group.wait), run=dict(group.run))
+    figures = Figures(
+        failed=group.failed, wait=dict(group.wait), run=dict(group.run), cost=group.cost, waited=group.waited
+    )
     field = "submitted" if new else _FIELDS.get(group.status)
     if field is not None:
         setattr(figures, field, group.jobs)

@@ -87,7 +87,7 @@ def check_options(spec: JobSpec) -> None:
     if spec.scheduled_at is not None:
         _within(spec.scheduled_at, 0, _LATEST, "scheduled_at")
     if spec.deadline is not None:
-        _within(spec.deadline, 0, _LATEST, "deadline")
+        _check_deadline(spec.deadline, spec.scheduled_at)
     if spec.retry is not None:
         check_retry(spec.retry)
     if spec.tags:
@@ -96,6 +96,14 @@ def check_options(spec: JobSpec) -> None:
         _key(spec.concurrency_key, "concurrency_key")
     if spec.idempotency_key is not None:
         _key(spec.idempotency_key, "idempotency_key")
+
+
+def _check_deadline(deadline: int, scheduled_at: int | None) -> None:
+    _within(deadline, 0, _LATEST, "deadline")
+    if scheduled_at is not None and deadline <= scheduled_at:
+        raise Invalid(
+            "deadline is not after scheduled_at: the job could never start; give a later one", pointer="/deadline"
+        )
 
 
 def encode_payload(payload: Any, *, from_json: bool = False) -> bytes:

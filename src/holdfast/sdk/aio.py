@@ -9,6 +9,7 @@ from uuid import UUID
 
 import httpx2
 
+from holdfast.model.explanation import Explanation
 from holdfast.sdk import calls, sending, waiting
 from holdfast.sdk.answers import Response
 from holdfast.sdk.calls import Call, PageCall
@@ -177,7 +178,7 @@ class AsyncClient:
                 return waiting.verdict(job)
             await asyncio.sleep(waits.pause(job))
 
-    async def explain(self, job_id: str | UUID) -> dict[str, Any]:
+    async def explain(self, job_id: str | UUID) -> Explanation:
         """Why a job is (not) running."""
         return await self.ask(calls.explain(job_id))
 

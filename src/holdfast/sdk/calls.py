@@ -7,6 +7,7 @@ from urllib.parse import quote, urlencode
 from uuid import UUID, uuid4
 
 from holdfast.errors import Invalid, InvalidBatch
+from holdfast.model.explanation import Explanation
 from holdfast.sdk.answers import Response, check, read
 from holdfast.sdk.options import DeadFilter, JobFilter, JobOptions, NewJob, Span, encoded, header, text
 from holdfast.sdk.requests import Request
@@ -75,9 +76,9 @@ def get(job_id: str | UUID) -> Call[JobDetail]:
     return Call(Request("GET", _job(job_id), repeatable=True), lambda r: read(r, JobDetail))
 
 
-def explain(job_id: str | UUID) -> Call[dict[str, Any]]:
+def explain(job_id: str | UUID) -> Call[Explanation]:
     """Why a job is (not) running."""
-    return Call(Request("GET", f"{_job(job_id)}/explain", repeatable=True), lambda r: read(r, dict[str, Any]))
+    return Call(Request("GET", f"{_job(job_id)}/explain", repeatable=True), lambda r: read(r, Explanation))
 
 
 def jobs(where: JobFilter, limit: int = LARGEST_PAGE) -> PageCall[Job]:

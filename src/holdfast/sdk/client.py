@@ -9,6 +9,7 @@ from uuid import UUID
 
 import httpx2
 
+from holdfast.model.explanation import Explanation
 from holdfast.sdk import calls, sending, waiting
 from holdfast.sdk.answers import Response
 from holdfast.sdk.calls import Call, PageCall
@@ -176,7 +177,7 @@ class Client:
                 return waiting.verdict(job)
             time.sleep(waits.pause(job))
 
-    def explain(self, job_id: str | UUID) -> dict[str, Any]:
+    def explain(self, job_id: str | UUID) -> Explanation:
         """Why a job is (not) running."""
         return self.ask(calls.explain(job_id))
 

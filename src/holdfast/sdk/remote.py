@@ -20,6 +20,7 @@ from holdfast.errors import (
     Unavailable,
 )
 from holdfast.model.breaker import Clearance
+from holdfast.model.explanation import Explanation
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Held, Job, JobSpec
 from holdfast.model.lane import News
@@ -27,7 +28,7 @@ from holdfast.model.outcome import Report
 from holdfast.model.step import Step
 from holdfast.model.time import Duration
 from holdfast.model.worker import WorkerInfo
-from holdfast.sdk import deliveries, requests
+from holdfast.sdk import calls, deliveries, requests
 from holdfast.sdk.aio import Sender
 from holdfast.sdk.answers import Response, check
 from holdfast.sdk.requests import Receipt, Request
@@ -79,6 +80,11 @@ class Remote:
     async def get(self, job_id: JobId) -> Job:
         """One job; raises `NotFound`."""
         return requests.job(await self._client.send(requests.get(job_id)))
+
+    async def explain(self, job_id: JobId) -> Explanation:
+        """Why a job is (not) running; raises `NotFound`."""
+        call = calls.explain(job_id)
+        return call.read(await self._client.send(call.request))
 
     async def cancel(self, ids: Collection[JobId], *, reason: str) -> set[JobId]:
         """Cancel what is not finished; which were."""

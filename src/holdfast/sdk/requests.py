@@ -162,6 +162,7 @@ def job(response: Response) -> Job:
 def register(worker: WorkerInfo, lease: Duration) -> Request:
     """Enter a worker."""
     about = About(worker.name, worker.host, worker.pid, worker.version, worker.queues, worker.slots)
+    about.types = None if worker.types is None else list(worker.types)
     asked = LeaseRequest(worker=worker_name(worker.id), register=about, lease=in_seconds(lease), limit=0)
     return _post("/v1/leases", asked)
 

@@ -13,6 +13,7 @@ from holdfast.model.time import Instant
 from holdfast.model.worker import WorkerInfo, WorkerRow
 
 _ENCODE = msgspec.json.Encoder().encode
+_TYPES = msgspec.json.Decoder(tuple[str, ...]).decode
 
 Row = Sequence[Any]
 
@@ -30,9 +31,26 @@ def count_of(row: Row) -> Count:
 
 def worker_of(row: Row) -> WorkerRow:
     """A row of the register."""
-    worker, name, host, pid, version, queues, slots, tenant, started_at, expires_at, renewed_at = row
-    info = WorkerInfo(WorkerId(worker), name, host, pid, version, queues, slots, tenant)
+    worker, name, host, pid, version, queues, slots, tenant, started_at, expires_at, renewed_at, types = row
+    info = WorkerInfo(WorkerId(worker), name, host, pid, version, queues, slots, tenant, types_of(types))
     return WorkerRow(info, Instant(started_at), Instant(expires_at), Instant(renewed_at or started_at))
+
+
+def departed_of(row: Row) -> tuple[WorkerInfo, Instant]:
+    """A row of those that are gone: who it was, and when it was last heard of."""
+    worker, name, host, queues, types, tenant, seen_at = row
+    info = WorkerInfo(WorkerId(worker), name, host, 0, "", queues, 0, tenant, types_of(types))
+    return info, Instant(seen_at)
+
+
+def types_of(stored: str | bytes | None) -> tuple[str, ...] | None:
+    """The types of a worker."""
+    return None if stored is None else _TYPES(stored)
+
+
+def types_text(types: Sequence[str] | None) -> str | None:
+    """The same, as stored."""
+    return None if types is None else _ENCODE(types).decode()
 
 
 def step_of(row: Row) -> Step:

@@ -44,6 +44,17 @@ class Rollup(NamedTuple):
     cancelled: int
     wait: bytes
     run: bytes
+    cost: int
+    waited: Duration
+
+
+class Served(NamedTuple):
+    """What a tenant's attempts that ended in a minute, hour or day cost, and the longest that one had waited."""
+
+    tenant: str
+    at: Instant
+    cost: int
+    waited: Duration
 
 
 class Standing(NamedTuple):
@@ -89,6 +100,9 @@ class Feed(Protocol):
 
     async def rollups(self, span: Duration, tenant: str, since: Instant, before: Instant) -> list[Rollup]:
         """Figures of one tenant ('': of all together) from an instant on and before another, oldest first."""
+
+    async def served(self, span: Duration, since: Instant, limit: int) -> list[Served]:
+        """What each tenant was given from an instant on, in no order; at most `limit` of these."""
 
     async def rollups_at(self, span: Duration, at: Instant) -> list[Rollup]:
         """Figures of all tenants, and of all together, in one minute or hour."""

@@ -16,9 +16,9 @@ from holdfast.model.limit import LimitName
 from holdfast.model.step import Step
 from holdfast.model.time import Duration, Instant
 from holdfast.model.transition import Transition
-from holdfast.model.worker import LeaseState, WorkerInfo, WorkerRow
 from holdfast.store.breaker_port import Breakers, WebhookSecrets
 from holdfast.store.feed_port import Feed, Queues
+from holdfast.store.fleet_port import Fleet
 from holdfast.store.limits_port import Limits
 from holdfast.store.wakeup import Bus
 
@@ -128,9 +128,16 @@ class Jobs(Protocol):
     ) -> list[Job]:
         """Take ready jobs for a worker whose lease lives, lane by lane in the order given, never over `limit`.
 
-        Raises the fence and counts the attempt of each. `types`: only those (None: any), `without`: none of those.
-        Jobs are marked with those limits of `counting` that they are under: what ends them gives back by the marks.
-        Nothing when the lease is gone, and no reap of this worker can slip in between.
+        Raises the fence and counts the attempt of each. Passes by those whose deadline has come. `types`: only those
+        (None: any), `without`: none of those. Jobs are marked with those limits of `counting` that they are under: what
+        ends them gives back by the marks. Nothing when the lease is gone, and no reap of this worker can slip in
+        between.
+        """
+
+    async def ahead(self, job: Job, most: int) -> tuple[int, int]:
+        """How many ready jobs of its queue and tenant come before a ready one, and what they cost together.
+
+        Exact up to `most` of its own priority and `most` of higher ones; no more than these are looked at.
         """
 
     async def apply(self, moves: Sequence[Transition], *, ended_at: Instant = Instant(0)) -> set[JobId]:
@@ -152,6 +159,9 @@ class Jobs(Protocol):
     async def next_due(self) -> Duration | None:
         """How long until the next waiting job is due (0 if one is now), None if none waits."""
 
+    async def overdue(self, limit: int) -> list[Job]:
+        """Waiting jobs whose deadline has come, those first that missed it first. Whoever decides on them compares."""
+
     async def orphans(self, limit: int) -> list[Job]:
         """Running jobs whose worker has no row any more: a net below the reaper, normally empty."""
 
@@ -160,31 +170,6 @@ class Jobs(Protocol):
 
         Steps go when their job is gone, wherever it was.
         """
-
-
-class Fleet(Protocol):
-    """Workers and their leases. A job's lease is its worker's."""
-
-    async def register(self, worker: WorkerInfo, lease: Duration) -> None:
-        """Enter a new incarnation, with a lease from now on."""
-
-    async def renew(self, worker: WorkerId, lease: Duration) -> bool:
-        """Prolong a lease that still lives. Never revives one that ran out: then False."""
-
-    async def lease_state(self, worker: WorkerId) -> LeaseState | None:
-        """Whose jobs a worker may have and how its lease stands; None when it is not registered."""
-
-    async def depart(self, worker: WorkerId) -> bool:
-        """Strike a worker that holds nothing; False when it still holds jobs."""
-
-    async def expired(self, limit: int) -> list[WorkerId]:
-        """Workers whose lease ran out, locked so that neither a renewal nor a claim nor another reaper interferes."""
-
-    async def forget(self, workers: Collection[WorkerId]) -> int:
-        """Strike expired workers that hold nothing any more, the expiry tested again."""
-
-    async def workers(self) -> list[WorkerRow]:
-        """All that are registered, oldest first."""
 
 
 class Steps(Protocol):

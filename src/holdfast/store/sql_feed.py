@@ -8,7 +8,7 @@ from holdfast.model.feed import Entry, read
 from holdfast.model.state import STATUS_OF_CODE
 from holdfast.model.time import Duration, Instant
 from holdfast.store.codec import Row
-from holdfast.store.feed_port import Folds, Kept, Rollup, Standing
+from holdfast.store.feed_port import Folds, Kept, Rollup, Served, Standing
 
 
 class SqlFeed(ABC):
@@ -72,6 +72,11 @@ class SqlFeed(ABC):
         asked = {"span": _seconds(span), "tenant": tenant, "since": since, "before": before}
         return [rollup_of(row) for row in await self.rows("rollups", **asked)]
 
+    async def served(self, span: Duration, since: Instant, limit: int) -> list[Served]:
+        """See the port."""
+        rows = await self.rows("served", span=_seconds(span), since=since, limit=limit)
+        return [Served(tenant, Instant(at), int(cost), Duration(waited)) for tenant, at, cost, waited in rows]
+
     async def rollups_at(self, span: Duration, at: Instant) -> list[Rollup]:
         """See the port."""
         return [rollup_of(row) for row in await self.rows("rollups_at", span=_seconds(span), at=at)]
@@ -106,7 +111,7 @@ def folds_of(row: Row) -> Folds:
 
 def rollup_of(row: Row) -> Rollup:
     """Stored figures."""
-    return Rollup._make([*row[:10], _bytes(row[10]), _bytes(row[11])])
+    return Rollup._make([*row[:10], _bytes(row[10]), _bytes(row[11]), *row[12:]])
 
 
 def _bytes(text: str | bytes) -> bytes:

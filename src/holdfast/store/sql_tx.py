@@ -16,7 +16,7 @@ from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant
 from holdfast.model.transition import Transition
 from holdfast.model.worker import LeaseState, WorkerInfo, WorkerRow
-from holdfast.store.codec import Row, count_of, job_of, worker_of
+from holdfast.store.codec import Row, count_of, departed_of, job_of, types_text, worker_of
 from holdfast.store.port import NOTHING, Retention
 from holdfast.store.sql_access import SqlAccess
 from holdfast.store.sql_admission import SqlAdmission
@@ -249,6 +249,10 @@ class SqlTx(SqlQueues, SqlLimits, SqlSteps, SqlFinds, SqlAccess, SqlAdmission, S
         """See the port."""
         return [job_of(row) for row in await self.rows("orphans", limit=limit)]
 
+    async def overdue(self, limit: int) -> list[Job]:
+        """See the port."""
+        return [job_of(row) for row in await self.rows("overdue", limit=limit)]
+
     async def next_due(self) -> Duration | None:
         """See the port."""
         wait = (await self.rows("next_due"))[0][0]
@@ -261,6 +265,7 @@ class SqlTx(SqlQueues, SqlLimits, SqlSteps, SqlFinds, SqlAccess, SqlAdmission, S
             + await self.count("prune_dead", keep=rule.dead, limit=limit)
             + await self.count("prune_keys", limit=limit)
             + await self.prune_steps(rule, limit)
+            + await self.count("prune_departed")
         )
 
     async def register(self, worker: WorkerInfo, lease: Duration) -> None:
@@ -276,6 +281,7 @@ class SqlTx(SqlQueues, SqlLimits, SqlSteps, SqlFinds, SqlAccess, SqlAdmission, S
                 queues=worker.queues,
                 slots=worker.slots,
                 tenant=worker.tenant,
+                types=types_text(worker.types),
                 lease=lease,
             )
             await self.tell(feed.of_workers([WorkerChange(worker.id, "registered", worker.name)]))
@@ -306,10 +312,27 @@ class SqlTx(SqlQueues, SqlLimits, SqlSteps, SqlFinds, SqlAccess, SqlAdmission, S
 
     async def strike(self, name: Literal["depart", "forget"], workers: Iterable[WorkerId]) -> int:
         """Strike workers from the register by this statement, and tell of it; how many."""
-        gone = [worker for worker in workers if await self.count(name, worker=worker)]
+        gone = []
+        for worker in workers:
+            rows = await self.rows("about_to_go", worker=worker)
+            if await self.count(name, worker=worker):
+                gone.append(worker)
+                for row in rows:
+                    names = ("worker", "name", "host", "queues", "types", "tenant", "seen_at")
+                    await self.count("remember_worker", **dict(zip(names, row, strict=True)))
         if gone:
             await self.tell(feed.of_workers([WorkerChange(worker, "gone") for worker in gone]))
         return len(gone)
+
+    async def departed(self, limit: int) -> list[tuple[WorkerInfo, Instant]]:
+        """See the port."""
+        return [departed_of(row) for row in await self.rows("departed", limit=limit)]
+
+    async def ahead(self, job: Job, most: int) -> tuple[int, int]:
+        """See the port."""
+        asked = {"queue": job.queue, "tenant": job.tenant, "priority": job.priority, "seq": job.seq, "most": most}
+        jobs, cost = (await self.rows("ahead", **asked))[0]
+        return jobs, int(cost)
 
     async def workers(self) -> list[WorkerRow]:
         """See the port."""

@@ -118,6 +118,40 @@ class TypeList(Struct, frozen=True):
     items: list[TypeFigures]
 
 
+class TenantShareOut(Struct, frozen=True):
+    """What one tenant received of all that was served, against what it was entitled to."""
+
+    tenant: str
+    weight: int
+    received: int
+    """Cost of its attempts that ended."""
+    entitled: float
+    """Cost: its weight's part among those who had jobs waiting; of who had none, what it received."""
+    received_share: float
+    """The part of all, from 0 to 1."""
+    entitled_share: float
+    ratio: float | None
+    """Received for each unit entitled to; null if it was entitled to nothing."""
+    backlogged: float
+    """The part of the steps in which it had jobs that waited for their turn."""
+
+
+class FairnessOut(Struct, frozen=True):
+    """Who received what in a window, those first that are furthest below what they were entitled to."""
+
+    since: str
+    until: str
+    step: float
+    """Seconds: entitlement is reckoned for each step."""
+    served: int
+    """Cost of all attempts that ended."""
+    jain: float | None
+    """Jain's index of the ratios of tenants that had jobs waiting: 1 is fair; null if none had."""
+    tenants: int
+    """How many there are; at most 500 are named."""
+    items: list[TenantShareOut]
+
+
 class QueueOut(Struct, frozen=True):
     """A queue, as far as the caller sees: the numbers are of their own jobs, the administrator's of all."""
 

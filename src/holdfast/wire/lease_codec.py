@@ -90,7 +90,8 @@ def info_of(about: About, worker: WorkerId, tenant: str | None) -> WorkerInfo:
         if not getattr(about, said).isprintable():
             raise Invalid(f"register.{said} has characters that cannot be printed", pointer=f"/register/{said}")
     name = about.name or worker_name(worker)
-    return WorkerInfo(worker, name, about.host, about.pid, about.version, about.queues, about.slots, tenant)
+    types = None if about.types is None else tuple(about.types)
+    return WorkerInfo(worker, name, about.host, about.pid, about.version, about.queues, about.slots, tenant, types)
 
 
 def leased(job: Job) -> LeasedJob:

@@ -33,6 +33,8 @@ class About(Request):
     version: Short = ""
     queues: Annotated[str, Meta(max_length=10_000)] = ""
     slots: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
+    types: Annotated[list[Name], Meta(max_length=10_000)] | None = None
+    """Which types of jobs it has handlers for; left out: those it claims first."""
 
 
 class LeaseRequest(Request):

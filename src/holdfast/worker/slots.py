@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import HoldfastError, OutcomeUnknown
 from holdfast.failpoints import reach
-from holdfast.model.job import Held, Job
+from holdfast.model.job import Job
 from holdfast.model.outcome import Failed, Failure, Interrupted, Outcome, TimedOut
 from holdfast.model.time import Duration, in_seconds, seconds
 from holdfast.worker.board import Board
 from holdfast.worker.logbook import Logbook
+from holdfast.worker.patience import Patience
 from holdfast.worker.runner import Runner, Task
 from holdfast.worker.settler import Settler
 from holdfast.worker.source import Claims, Subscription
@@ -99,6 +100,7 @@ class Slots:
         self._poll = poll
         self._worn = worn
         self._waiting: deque[Job] = deque()
+        self._patience = Patience()
         self._runs: dict[JobId, Run] = {}
         self._idle: deque[asyncio.Future[None]] = deque()
         self._room = asyncio.Event()
@@ -219,6 +221,7 @@ class Slots:
                 self._settler.put(job, Interrupted())
             return
         self._waiting.extend(jobs)
+        self._patience.claimed(jobs)
         for _ in range(min(len(jobs), len(self._idle))):
             self._idle.popleft().set_result(None)
 
@@ -228,8 +231,9 @@ class Slots:
         breath = time.monotonic() + _BREATH
         while True:
             while self._waiting:
-                run = self._begin(self._waiting.popleft(), slot)
-                if run is not None:
+                if (run := self._begin(self._waiting.popleft(), slot)) is None:
+                    self._room.set()
+                else:
                     await self._to_the_end(run)
                 # A handler that never waits must not keep claims and reports from being sent.
                 if (now := time.monotonic()) >= breath:
@@ -248,6 +252,9 @@ class Slots:
             breath = time.monotonic() + _BREATH
 
     def _begin(self, job: Job, slot: "asyncio.Task[None] | None") -> Run | None:
+        if not self._patience.left(job):
+            self._settler.put(job, Interrupted())  # no attempt is spent, and nobody is given it any more
+            return None
         known = self._runner.task(job)
         if known is None:
             failure = Failure("UnknownType", f"this worker has no handler for jobs of type {job.type!r}")
@@ -342,8 +349,3 @@ class Slots:
             pace, self._done, self._measured = self._done / passed, 0, now
             self._pace = max(pace, pace + (self._pace - pace) * _KEPT ** (passed / 0.1))
         return min(self._most_ahead, int(self._pace * AHEAD))
-
-
-def held(run: Run) -> Held | None:
-    """The run's job, as its holder names it."""
-    return None if run.job.worker is None else Held(run.job.id, run.job.fence, run.job.worker)

@@ -124,6 +124,7 @@ class Ward:
         info = WorkerInfo(
             id=WorkerId(0), name="", host=self._plan.host, pid=self.pid,
             version=self._plan.version, queues=queues, slots=sum(hello.queues.values()),
+            types=tuple(hello.types),
         )  # fmt: skip
         entered = await self._enter(fleet, info)
         if entered is None:

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from types import CodeType, FrameType
 
 from holdfast.errors import HoldfastError
+from holdfast.model.job import Held
 from holdfast.worker.registry import Registry
-from holdfast.worker.slots import Slots, held
+from holdfast.worker.slots import Run, Slots
 from holdfast.worker.source import Source
 
 LOOK_EVERY = 1.0
@@ -30,7 +31,7 @@ async def stop_the_lost(source: Source, slots: Sequence[Slots]) -> None:
         if not old:
             continue
         with contextlib.suppress(HoldfastError):  # the database is away: the lease decides
-            for job in await source.lost([h for _, run in old.values() if (h := held(run)) is not None]):
+            for job in await source.lost([h for _, run in old.values() if (h := _held(run)) is not None]):
                 queue, run = old[job]
                 queue.stop(run, "lost")
 
@@ -78,3 +79,8 @@ def code_of(function: object) -> CodeType | None:
     while (inner := getattr(function, "__wrapped__", None)) is not None:
         function = inner
     return getattr(function, "__code__", None)
+
+
+def _held(run: Run) -> Held | None:
+    """The run's job, as its holder names it."""
+    return None if run.job.worker is None else Held(run.job.id, run.job.fence, run.job.worker)

@@ -18,6 +18,7 @@ from holdfast.policy.rollup import Figures, Place, quantile
 from holdfast.store.feed_port import Standing
 from holdfast.wire import codec
 from holdfast.wire.analytics import (
+    FairnessOut,
     NamedCounts,
     Percentiles,
     Point,
@@ -26,6 +27,7 @@ from holdfast.wire.analytics import (
     Stats,
     StatusCounts,
     Summary,
+    TenantShareOut,
     Totals,
     TypeFigures,
     TypeList,
@@ -36,7 +38,9 @@ from holdfast.wire.types import Name, Query, Seconds
 
 DAY = seconds(86_400)
 SHORTEST, LONGEST = seconds(60), Duration(90 * DAY)
+LONGEST_FAIRNESS = Duration(7 * DAY)
 _MOST_TYPES = 500
+_MOST_TENANTS = 500
 
 
 class StatsQuery(Query):
@@ -52,6 +56,12 @@ class WindowQuery(Query):
     queue: Name | None = None
     type: Name | None = None
     tenant: Name | None = None
+
+
+class FairnessQuery(Query):
+    """Over which window."""
+
+    window: Seconds = "15m"
 
 
 async def stats(call: Call[None, StatsQuery]) -> Answer | Stream:
@@ -118,6 +128,40 @@ async def types(call: Call[None, WindowQuery]) -> Answer | Stream:
         for name, each in busiest[:_MOST_TYPES]
     ]
     return Answer(TypeList(rfc3339(window.since), rfc3339(window.until), items))
+
+
+async def fairness(call: Call[None, FairnessQuery]) -> Answer | Stream:
+    """Who received what, against what they were entitled to."""
+    span = codec.span(call.query.window, "/window")
+    if span is None or not SHORTEST <= span <= LONGEST_FAIRNESS:
+        raise Invalid("window: give a length of time from '1m' to '7d'", pointer="/window")
+    shares = await call.service.engine.analytics.fairness(span)
+    found = shares.fairness
+    steps = len(range(shares.since, shares.until + 1, shares.step))
+    items = [
+        TenantShareOut(
+            each.tenant,
+            each.weight,
+            each.received,
+            each.entitled,
+            each.received / found.served if found.served else 0.0,
+            each.entitled / found.served if found.served else 0.0,
+            each.ratio,
+            min(1.0, each.backlogged / steps),
+        )
+        for each in found.tenants[:_MOST_TENANTS]
+    ]
+    return Answer(
+        FairnessOut(
+            rfc3339(shares.since),
+            rfc3339(shares.until),
+            in_seconds(shares.step),
+            found.served,
+            found.jain,
+            len(found.tenants),
+            items,
+        )
+    )
 
 
 async def workers(call: Call[None, None]) -> Answer | Stream:
@@ -219,6 +263,10 @@ ROUTES = (
     Route(
         "GET", "/v1/analytics/types", Scope.READ, types, "What happened to each type of jobs", {200: TypeList},
         query=WindowQuery, tag="figures",
+    ),
+    Route(
+        "GET", "/v1/analytics/fairness", Scope.ADMIN, fairness,
+        "What tenants received, and what they were entitled to", {200: FairnessOut}, query=FairnessQuery, tag="figures",
     ),
     Route("GET", "/v1/workers", Scope.READ, workers, "Who runs jobs", {200: WorkerList}, tag="workers"),
 )  # fmt: skip

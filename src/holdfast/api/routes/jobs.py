@@ -9,6 +9,7 @@ from holdfast.api.table import BATCH_LIMIT, Call, Route
 from holdfast.engine.operate import Bulk
 from holdfast.engine.submit import standing
 from holdfast.model.access import Caller, Scope
+from holdfast.model.explanation import Explanation
 from holdfast.model.ids import JobId
 from holdfast.model.job import Job, Page
 from holdfast.model.time import rfc3339
@@ -81,6 +82,12 @@ async def list_jobs(call: Call[None, JobQuery]) -> Answer | Stream:
 async def get_job(call: Call[None, None]) -> Answer | Stream:
     """One job and all that is known of it."""
     return await detailed(call, codec.job_id(call.path["id"]))
+
+
+async def explain_job(call: Call[None, None]) -> Answer | Stream:
+    """Why a job is (not) running."""
+    tenant = seen_tenant(call.caller, None)
+    return Answer(await call.service.engine.explain(codec.job_id(call.path["id"]), tenant=tenant))
 
 
 async def cancel_job(call: Call[CancelRequest, None]) -> Answer | Stream:
@@ -178,6 +185,10 @@ ROUTES = (
         {200: BulkOut}, BulkRequest,
     ),
     Route("GET", "/v1/jobs/{id}", Scope.READ, get_job, "One job and all that is known of it", {200: JobDetail}),
+    Route(
+        "GET", "/v1/jobs/{id}/explain", Scope.READ, explain_job, "Why a job is (not) running, and when it may start",
+        {200: Explanation},
+    ),
     Route(
         "DELETE", "/v1/jobs/{id}", Scope.CANCEL, delete_job,
         "Delete a job that does not run; its idempotency key stays taken for its term", {204: None}, refusals=(409,),

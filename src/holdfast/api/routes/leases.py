@@ -49,7 +49,10 @@ async def lease_jobs(call: Call[LeaseRequest, None]) -> Answer | Stream:
     wait = asked.wait
     if asked.worker is None or asked.register is not None:
         worker = new_worker_id() if asked.worker is None else wire.worker_id(asked.worker)
-        info = wire.info_of(asked.register or About(), worker, by)
+        about = asked.register or About()
+        about.queues = about.queues or ",".join(asked.queues)
+        about.types = about.types or asked.types
+        info = wire.info_of(about, worker, by)
         await leases.register(info, lease or seconds(DEFAULT_LEASE))
         wait = 0.0  # it cannot renew a lease whose name it does not know
     else:

@@ -29,8 +29,9 @@ id, created_at, scheduled_at, timeout, deadline, fence, cost, status, priority, 
 type, concurrency_key, idempotency_key, payload, retry, tags, attempt_log, progress
 
 -- columns: reviving
-id, created_at, clock(), timeout, deadline, fence, cost, CASE WHEN concurrency_key IS NULL THEN 0 ELSE 8 END, priority,
-max_attempts, next_generation, tenant, queue,
+-- Whoever runs a job again that missed its deadline wants it to run: the deadline is lifted.
+id, created_at, clock(), timeout, CASE WHEN deadline > clock() THEN deadline END, fence, cost,
+CASE WHEN concurrency_key IS NULL THEN 0 ELSE 8 END, priority, max_attempts, next_generation, tenant, queue,
 type, concurrency_key, idempotency_key, payload, retry, tags, attempt_log, progress
 
 -- columns: word

@@ -33,12 +33,17 @@ WHERE f.at < clock() - :keep;
 DELETE FROM holdfast_feed WHERE seq <= :last;
 
 -- columns: figures
-tenant, at, queue, type, submitted, started, succeeded, failed, dead, cancelled, wait, run
+tenant, at, queue, type, submitted, started, succeeded, failed, dead, cancelled, wait, run, cost, waited
 
 -- name: rollups
 -- Rides the primary key.
 SELECT {figures} FROM holdfast_rollup WHERE span = :span AND tenant = :tenant AND at >= :since AND at < :before
 ORDER BY at;
+
+-- name: served
+-- Rides holdfast_rollup_at.
+SELECT tenant, at, sum(cost), max(waited) FROM holdfast_rollup
+WHERE span = :span AND at >= :since AND tenant <> '' GROUP BY tenant, at LIMIT :limit;
 
 -- name: rollups_at
 -- Rides holdfast_rollup_at.

@@ -1,8 +1,8 @@
 -- Workers and their leases.
 
 -- name: register
-INSERT INTO holdfast_workers (id, name, host, pid, version, queues, slots, tenant, started_at, expires_at)
-VALUES (:worker, :name, :host, :pid, :version, :queues, :slots, :tenant, clock(), clock() + :lease);
+INSERT INTO holdfast_workers (id, name, host, pid, version, queues, slots, tenant, types, started_at, expires_at)
+VALUES (:worker, :name, :host, :pid, :version, :queues, :slots, :tenant, :types, clock(), clock() + :lease);
 
 -- name: renew
 -- Rides the primary key: `+ 0` keeps the index of expiry out, which looks as good while one worker is there. The lease only ever grows while it lives: an expired one stays expired.
@@ -24,5 +24,23 @@ DELETE FROM holdfast_workers WHERE id = :worker AND expires_at + 0 <= clock()
   AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.worker = :worker AND l.status = 1);
 
 -- name: workers
-SELECT id, name, host, pid, version, queues, slots, tenant, started_at, expires_at, renewed_at
+SELECT id, name, host, pid, version, queues, slots, tenant, started_at, expires_at, renewed_at, types
 FROM holdfast_workers ORDER BY started_at, id;
+
+-- name: about_to_go
+-- Rides the primary key.
+SELECT id, name, host, queues, types, tenant, CASE WHEN renewed_at > started_at THEN renewed_at ELSE started_at END
+FROM holdfast_workers WHERE id = :worker;
+
+-- name: remember_worker
+-- Of one that was just struck: an id is never used again.
+INSERT INTO holdfast_departed (id, name, host, queues, types, tenant, seen_at)
+VALUES (:worker, :name, :host, :queues, :types, :tenant, :seen_at);
+
+-- name: departed
+-- Rides holdfast_departed_seen, from its end.
+SELECT id, name, host, queues, types, tenant, seen_at FROM holdfast_departed ORDER BY seen_at DESC LIMIT :limit;
+
+-- name: prune_departed
+-- Rides holdfast_departed_seen.
+DELETE FROM holdfast_departed WHERE seen_at < clock() - 86400000000;

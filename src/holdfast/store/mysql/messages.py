@@ -26,12 +26,12 @@ _BEGIN_SNAPSHOT = (
 _FINDS = frozenset(
     {"find_live", "find_dead", "find_dead_of", "find_dead_alike", "find_history", "find_history_of", "get"}
 )
-_JOBS = _FINDS | {"lock_holding", "lock_ghostly"}
+_JOBS = _FINDS | {"lock_holding", "lock_ghostly", "watched"}
 """Statements whose rows are jobs."""
 
 _READS = _FINDS | {
     "now", "next_due", "workers", "lanes", "counts_live", "counts_dead", "still_held", "steps", "tenant", "api_key",
-    "feed_after", "feed_at", "feed_numbers", "feed_kept", "folds", "rollups", "census", "dead_census",
+    "feed_after", "feed_at", "feed_numbers", "feed_kept", "folds", "rollups", "served", "census", "dead_census",
     "queues", "holding", "limited_tenants", "terms_version", "limited", "weights", "pauses",
 }  # fmt: skip
 """Statements that lock nothing: outside a transaction they answer the same."""

@@ -14,7 +14,7 @@ from holdfast.model.limit import LimitName, slots
 from holdfast.model.state import STATUS_OF_CODE, Status
 from holdfast.model.time import Instant
 from holdfast.model.transition import Transition
-from holdfast.store.codec import Row
+from holdfast.store.codec import Row, job_of
 from holdfast.store.mysql.limits import LimitsTx
 from holdfast.store.mysql.literal import items
 from holdfast.store.mysql.rows import claimed_job
@@ -132,9 +132,29 @@ class MovesTx(LimitsTx):
 
         dead = [move for move in moves if move.was is Status.DEAD]
         done = [move for move in moves if move.was is not Status.DEAD]
-        return [
+        revived = [
             *await self._put_back(dead, "lock_dead", ("revive_dead", "revived_dead"), columns, change),
             *await self._put_back(done, "lock_history", ("revive_history", "revived_history"), columns, change),
+        ]
+        late = {move.id for move in moves if move.job.deadline is not None}
+        for part in parts([(row[0],) for row in revived if row[0] in late]):
+            self.later("watch_again", rows=self.table(("of_id",), part))
+        return revived
+
+    async def overdue(self, limit: int) -> list[Job]:
+        """See the port."""
+        asked = [row[0] for row in await self.rows("lock_deadlines", limit=limit)]
+        found = [row for part in parts(asked) for row in await self.rows("watched", ids=items(part))]
+        jobs = [job_of(row[:-1]) for row in found]
+        later = [(job.id, job.deadline or 0) for job in jobs]
+        for part in parts(later):
+            self.later("look_later", rows=self.table(("of_id", "its_deadline"), part))
+        there = {job.id.bytes for job in jobs}
+        for gone in parts([(job_id,) for job_id in asked if job_id not in there]):
+            self.later("unwatch", rows=self.table(("of_id",), gone))
+        at = found[0][-1] if found else 0
+        return [
+            job for job in jobs if job.status is not Status.RUNNING and job.deadline is not None and job.deadline <= at
         ]
 
     async def promote(self, limit: int) -> int:

@@ -37,6 +37,9 @@ class MysqlTx(ClaimsTx):
         rows = [new_row(job, position) for position, job in enumerate(jobs)]
         inserts = [self.text("insert", rows=Sql(",".join(part))) for part in self._loads(rows)]
         message = [self.text("draw"), *inserts]
+        if watched := [(job.id, job.deadline) for job in jobs if job.deadline is not None]:
+            columns = ("of_id", "its_deadline")
+            message += [self.text("watch_deadlines", rows=self.table(columns, part)) for part in parts(watched)]
         # Which of them are due is known only afterwards, if they have times of their own.
         known = all(job.scheduled_at is None for job in jobs)
         if known:

@@ -333,8 +333,9 @@ class PostgresTx(SqlTx):
             "dead",
             "cancelled",
         )
-        *columns, waits, runs = (list(column) for column in zip(*rollups, strict=True))
+        *columns, waits, runs, costs, waited = (list(column) for column in zip(*rollups, strict=True))
         texts = {"waits": [each.decode() for each in waits], "runs": [each.decode() for each in runs]}
+        texts |= {"costs": costs, "waited": waited}
         await self.count("save_rollups", span=span, **dict(zip(names, columns, strict=True)), **texts)
 
     async def tell_moves(self, moves: Sequence[Transition]) -> None:

@@ -64,12 +64,14 @@ LOCK IN SHARE MODE;
 -- Rides the primary key, in its order: rows are locked one by one until there are enough, and no more.
 SELECT {job} FROM holdfast_live FORCE INDEX (PRIMARY)
 WHERE parked = 0 AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq > :floor AND status = 0
+  AND (deadline IS NULL OR deadline > clock())
 ORDER BY seq LIMIT :quota FOR UPDATE SKIP LOCKED;
 
 -- name: claim_lane_types
 -- As claim_lane, for workers that know some types only.
 SELECT {job} FROM holdfast_live FORCE INDEX (PRIMARY)
 WHERE parked = 0 AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq > :floor AND status = 0
+  AND (deadline IS NULL OR deadline > clock())
   AND type IN :types
 ORDER BY seq LIMIT :quota FOR UPDATE SKIP LOCKED;
 
@@ -191,6 +193,49 @@ SELECT {past}, {ended} FROM holdfast_history FORCE INDEX (holdfast_history_id) W
 -- name: still_held
 -- Rides holdfast_live_id.
 SELECT id, fence, worker FROM holdfast_live FORCE INDEX (holdfast_live_id) WHERE id IN :ids AND status = 1;
+
+-- name: watch_deadlines
+-- Of jobs that are inserted in the same message.
+INSERT INTO holdfast_deadlines (id, look_at)
+SELECT of_id, LEAST(its_deadline, @holdfast_at + 3600000000) FROM :rows AS m;
+
+-- name: watch_again
+-- Rides holdfast_live_id. Of jobs that were put back into live.
+INSERT INTO holdfast_deadlines (id, look_at)
+SELECT l.id, LEAST(l.deadline, clock() + 3600000000) FROM :rows AS m
+STRAIGHT_JOIN holdfast_live l FORCE INDEX (holdfast_live_id) ON l.id = m.of_id WHERE l.deadline IS NOT NULL
+ON DUPLICATE KEY UPDATE look_at = VALUES(look_at);
+
+-- name: lock_deadlines
+-- Rides holdfast_deadlines_look, in its order. What another node is at, it does.
+SELECT id FROM holdfast_deadlines FORCE INDEX (holdfast_deadlines_look)
+WHERE look_at <= clock() ORDER BY look_at LIMIT :limit FOR UPDATE SKIP LOCKED;
+
+-- name: watched
+-- Rides holdfast_live_id. Not locked: whoever decides on these compares.
+SELECT {job}, clock() FROM holdfast_live FORCE INDEX (holdfast_live_id) WHERE id IN :ids;
+
+-- name: look_later
+-- Rides the primary key. Of rows that lock_deadlines locked. One whose deadline has come is looked at until it is gone:
+-- it may run, and wait once more.
+UPDATE :rows AS m STRAIGHT_JOIN holdfast_deadlines d FORCE INDEX (PRIMARY) ON d.id = m.of_id
+SET d.look_at = GREATEST(clock() + 1000000, LEAST(m.its_deadline, clock() + 3600000000));
+
+-- name: unwatch
+-- Rides the primary key. Of rows that lock_deadlines locked.
+DELETE d FROM :rows AS m STRAIGHT_JOIN holdfast_deadlines d FORCE INDEX (PRIMARY) ON d.id = m.of_id;
+
+-- name: ahead
+-- Rides the primary key, twice and no further than asked.
+SELECT count(*), coalesce(sum(c.cost), 0) FROM (
+  SELECT cost FROM (
+    SELECT cost FROM holdfast_live FORCE INDEX (PRIMARY)
+    WHERE parked = 0 AND status = 0 AND queue = :queue AND tenant = :tenant AND priority > :priority LIMIT :most) AS a
+  UNION ALL
+  SELECT cost FROM (
+    SELECT cost FROM holdfast_live FORCE INDEX (PRIMARY)
+    WHERE parked = 0 AND status = 0 AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq < :seq
+    LIMIT :most) AS b) AS c;
 
 -- name: prune_history
 -- Rides the primary key, oldest first: pages that empty are reused.

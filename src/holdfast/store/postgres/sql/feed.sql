@@ -33,10 +33,11 @@ UPDATE holdfast_folded SET seq = :seq, holes = convert_from(:holes, 'UTF8'), pru
 INSERT INTO holdfast_rollup (span, {figures})
 SELECT :span, * FROM unnest(:tenants::text[], :ats::bigint[], :queues::text[], :types::text[], :submitted::bigint[],
   :started::bigint[], :succeeded::bigint[], :failed::bigint[], :dead::bigint[], :cancelled::bigint[], :waits::text[],
-  :runs::text[])
+  :runs::text[], :costs::bigint[], :waited::bigint[])
 ON CONFLICT (span, tenant, at, queue, type) DO UPDATE
 SET submitted = excluded.submitted, started = excluded.started, succeeded = excluded.succeeded, failed = excluded.failed,
-    dead = excluded.dead, cancelled = excluded.cancelled, wait = excluded.wait, run = excluded.run;
+    dead = excluded.dead, cancelled = excluded.cancelled, wait = excluded.wait, run = excluded.run,
+    cost = excluded.cost, waited = excluded.waited;
 
 -- name: prune_rollups
 -- Rides holdfast_rollup_at.

@@ -98,6 +98,7 @@ WHERE ctid = ANY (ARRAY(
                 WHERE l.status = 0 AND l.queue = a.queue AND l.tenant = a.tenant AND l.priority = a.priority
                   AND l.seq > a.floor AND (:types::text[] IS NULL OR l.type = ANY (:types::text[]))
                   AND (:without::text[] IS NULL OR l.type <> ALL (:without::text[]))
+                  AND (l.deadline IS NULL OR l.deadline > me.at)
                 ORDER BY l.seq LIMIT a.quota FOR UPDATE SKIP LOCKED) AS x
   LIMIT :limit))
 RETURNING {job}),
@@ -225,6 +226,23 @@ LIMIT :limit FOR UPDATE OF l SKIP LOCKED;
 -- name: expired
 -- Rides holdfast_workers_expiry. Locked: a renewal or a claim waits for the verdict, another reaper passes by.
 SELECT id FROM holdfast_workers WHERE expires_at <= clock() ORDER BY expires_at LIMIT :limit FOR UPDATE SKIP LOCKED;
+
+-- name: overdue
+-- Rides holdfast_live_deadline. What another node is at, it does.
+SELECT {job} FROM holdfast_live WHERE deadline <= clock() AND status <> 1
+ORDER BY deadline LIMIT :limit FOR UPDATE SKIP LOCKED;
+
+-- name: ahead
+-- Rides holdfast_live_ready, twice and no further than asked.
+SELECT count(*), coalesce(sum(c.cost), 0) FROM (
+  SELECT cost FROM (
+    SELECT cost FROM holdfast_live
+    WHERE status = 0 AND queue = :queue AND tenant = :tenant AND priority > :priority LIMIT :most) AS a
+  UNION ALL
+  SELECT cost FROM (
+    SELECT cost FROM holdfast_live
+    WHERE status = 0 AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq < :seq
+    LIMIT :most) AS b) AS c;
 
 -- name: prune_history
 -- Only what lies in the default partition; days are dropped whole.

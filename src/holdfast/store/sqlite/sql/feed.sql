@@ -16,10 +16,12 @@ UPDATE holdfast_folded SET seq = seq WHERE one = 1 RETURNING seq, holes, pruned,
 
 -- name: save_rollups
 INSERT INTO holdfast_rollup (span, {figures})
-VALUES (:span, :tenant, :at, :queue, :type, :submitted, :started, :succeeded, :failed, :dead, :cancelled, :wait, :run)
+VALUES (:span, :tenant, :at, :queue, :type, :submitted, :started, :succeeded, :failed, :dead, :cancelled, :wait, :run,
+        :cost, :waited)
 ON CONFLICT (span, tenant, at, queue, type) DO UPDATE
 SET submitted = excluded.submitted, started = excluded.started, succeeded = excluded.succeeded, failed = excluded.failed,
-    dead = excluded.dead, cancelled = excluded.cancelled, wait = excluded.wait, run = excluded.run;
+    dead = excluded.dead, cancelled = excluded.cancelled, wait = excluded.wait, run = excluded.run,
+    cost = excluded.cost, waited = excluded.waited;
 
 -- name: prune_rollups
 -- Rides holdfast_rollup_at.

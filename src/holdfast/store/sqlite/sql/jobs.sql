@@ -58,6 +58,7 @@ WHERE seq IN (
   WHERE status = 0 AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq > :floor
     AND (:types IS NULL OR type IN (SELECT value FROM json_each(:types)))
     AND (:without IS NULL OR type NOT IN (SELECT value FROM json_each(:without)))
+    AND (deadline IS NULL OR deadline > clock())
   ORDER BY seq LIMIT :quota)
 RETURNING {job};
 
@@ -157,6 +158,23 @@ LIMIT :limit;
 -- name: expired
 -- Rides holdfast_workers_expiry.
 SELECT id FROM holdfast_workers WHERE expires_at <= clock() ORDER BY expires_at LIMIT :limit;
+
+-- name: overdue
+-- Rides holdfast_live_deadline.
+SELECT {job} FROM holdfast_live INDEXED BY holdfast_live_deadline
+WHERE deadline <= clock() AND status <> 1 ORDER BY deadline LIMIT :limit;
+
+-- name: ahead
+-- Rides holdfast_live_ready, twice and no further than asked.
+SELECT count(*), coalesce(sum(c.cost), 0) FROM (
+  SELECT cost FROM (
+    SELECT cost FROM holdfast_live INDEXED BY holdfast_live_ready
+    WHERE status = 0 AND queue = :queue AND tenant = :tenant AND priority > :priority LIMIT :most) AS a
+  UNION ALL
+  SELECT cost FROM (
+    SELECT cost FROM holdfast_live INDEXED BY holdfast_live_ready
+    WHERE status = 0 AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq < :seq
+    LIMIT :most) AS b) AS c;
 
 -- name: prune_history
 -- Rides holdfast_history_finished.

@@ -1,0 +1,324 @@
+"""Explain: it says "runnable" if and only if an idle worker takes the job, and names what holds it back."""
+
+import asyncio
+import itertools
+from dataclasses import dataclass
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+
+from holdfast.compose import open_store
+from holdfast.engine.analytics import Analytics
+from holdfast.engine.claim import Claims
+from holdfast.engine.deadlines import cancel_overdue
+from holdfast.engine.explain import COUNTED, explain, read_facts
+from holdfast.engine.operate import cancel
+from holdfast.errors import NotFound
+from holdfast.model.access import Quotas
+from holdfast.model.breaker import Breaker, BreakerState
+from holdfast.model.limit import Pause, PauseKind, Rate, queue_limit, tenant_limit
+from holdfast.model.outcome import Interrupted, Succeeded
+from holdfast.model.queue import Queue
+from holdfast.model.time import Duration, Instant, days, seconds
+from holdfast.policy import explain as policy
+from holdfast.store.port import Retention
+from tests.support.builders import a_job, a_worker, enter, error, lane_of, put, read, report, some_jobs, take
+from tests.support.clock import CLOCK, Console, ManualClock
+from tests.support.long import LONG
+
+RETENTION = Retention(history=days(9), dead=days(9))
+_names = itertools.count()
+
+
+async def why(store, job, tenant=None):
+    analytics = Analytics(store)
+    try:
+        return await explain(store, analytics, job.id, tenant=tenant)
+    finally:
+        await analytics.aclose()
+
+
+async def codes(store, job):
+    return [reason.code for reason in (await why(store, job)).reasons]
+
+
+# If and only if
+
+
+@dataclass(frozen=True)
+class Somebody:
+    """A worker, fit for the job or not."""
+
+    queue: bool
+    types: str | None
+    tenant: str | None
+    lease: Duration
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What happened to a job and around it."""
+
+    delay: Duration | None
+    deadline: Duration | None
+    life: list[str]
+    paused: bool
+    paused_for: Duration | None
+    workers: list[Somebody]
+    passes: Duration
+    kept_house: bool
+    full: str | None = None
+    rests: PauseKind | None = None
+
+
+SPANS = st.sampled_from([seconds(5), seconds(100)])
+WORKERS = st.builds(
+    Somebody,
+    st.sampled_from([True, True, True, False]),
+    st.sampled_from([None, "send", "send", "other"]),
+    st.sampled_from([None, None, "own", "other"]),
+    st.sampled_from([seconds(1_000), seconds(1_000), seconds(5)]),
+)
+SCENES = st.builds(
+    Scene,
+    delay=st.none() | st.just(Duration(0)) | SPANS,
+    deadline=st.none() | st.none() | SPANS,
+    life=st.lists(st.sampled_from(["fails", "hands back", "succeeds", "runs", "cancelled"]), max_size=2),
+    paused=st.sampled_from([False, False, True]),
+    paused_for=st.none() | SPANS,
+    workers=st.lists(WORKERS, max_size=2),
+    passes=st.sampled_from([Duration(0), Duration(0), seconds(5), seconds(20)]),
+    kept_house=st.booleans(),
+    full=st.sampled_from([None, None, None, "queue", "tenant", "key", "rate"]),
+    rests=st.sampled_from([None, None, None, None, *PauseKind]),
+)
+
+PLAIN = Scene(None, None, [], False, None, [Somebody(True, None, None, days(1))], Duration(0), False)
+
+
+async def live(store, job, life):
+    """Have a job started, by somebody who is not there any more afterwards, and end like this."""
+    worker = await enter(store, lease=days(9), queues="elsewhere")
+    for step in life:
+        if step == "cancelled":
+            await cancel(store, [job.id], reason="so the test wants it")
+            continue
+        held = await take(store, worker, lane_of(job))
+        if not held or step == "runs":
+            break
+        outcome = {"fails": error(), "hands back": Interrupted(), "succeeds": Succeeded()}[step]
+        await report(store, held, outcome)
+
+
+async def fill(store, full, other):
+    """Leave no room: another job of the same queue, tenant and key runs, or has taken the last start for now."""
+    limit = tenant_limit(other.tenant) if full == "tenant" else queue_limit(other.queue)
+    if full == "rate":
+        await store.run(lambda tx: tx.set_limit(limit, None, Rate(1, days(1), 1), "a test"))
+    elif full != "key":
+        await store.run(lambda tx: tx.set_limit(limit, 1, None, "a test"))
+    await put(store, other)
+    claims = Claims(store, await enter(store, lease=days(9), queues="elsewhere"), [other.queue], None)
+    assert [held.id for held in await claims.claim(5)] == [other.id]
+
+
+async def trial(store, clock, scene):
+    """What explain says, and what idle workers do."""
+    queue, tenant = f"q{next(_names)}", f"t{next(_names)}"
+    began = await store.single(lambda tx: tx.now())
+    deadline = None if scene.deadline is None else Instant(began + scene.deadline)
+    key = "k" if scene.full == "key" else None
+    if scene.full is not None:
+        await fill(store, scene.full, a_job(queue=queue, tenant=tenant, concurrency_key=key))
+    job = a_job(queue=queue, tenant=tenant, delay=scene.delay, deadline=deadline, concurrency_key=key, type=f"s{queue}")
+    await put(store, job)
+    if scene.full is None:
+        await live(store, job, scene.life)
+    if scene.rests is not None:
+        pause = Pause(scene.rests, job.type if scene.rests is PauseKind.TYPE else tenant, until=None)
+        await store.run(lambda tx: tx.save_pause(pause))
+    if scene.paused:
+        until = None if scene.paused_for is None else Instant(began + scene.paused_for)
+        await store.run(lambda tx: tx.save_queue(Queue(queue, paused=True, until=until)))
+    workers = []
+    for each in scene.workers:
+        of = {"own": tenant, "other": "somebody-else", None: None}[each.tenant]
+        worker = a_worker(
+            queues=f"{queue}:5,x" if each.queue else "another",
+            types=None if each.types is None else (f"s{queue}" if each.types == "send" else "other", "more"),
+            tenant=of,
+        )
+        await store.run(lambda tx, worker=worker, lease=each.lease: tx.register(worker, lease))
+        workers.append((worker, [queue, "x"] if each.queue else ["another"]))
+    await clock.advance(scene.passes)
+    if scene.kept_house:
+        await store.single(lambda tx: tx.promote(1_000))
+        await cancel_overdue(store)
+    said = policy.explain(await store.read(lambda tx: read_facts(tx, job.id, tenant)))
+    taken = []
+    for worker, queues in workers:
+        claims = Claims(store, worker.id, queues, worker.types, tenant=worker.tenant)
+        taken += [held.id for held in await claims.claim(10)]
+    return said, job.id in taken
+
+
+@pytest.mark.timeout(300)
+def test_a_job_is_runnable_if_and_only_if_an_idle_worker_takes_it(database_url):
+    seen = set()
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+
+        async def begin():
+            console = await Console(database_url).__aenter__()
+            clock = ManualClock(console)
+            await clock.start()
+            return console, clock, await open_store(database_url, clock=CLOCK)
+
+        console, clock, store = runner.run(begin())
+
+        @settings(
+            max_examples=1_000 if LONG else 40,
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(SCENES)
+        @example(PLAIN)
+        def holds(scene):
+            said, was_taken = runner.run(trial(store, clock, scene))
+            seen.add(said.runnable)
+            assert said.runnable is was_taken, (scene, said)
+            assert (said.reasons[0].code == "runnable") is said.runnable
+
+        holds()
+        runner.run(store.aclose())
+        runner.run(console.__aexit__(None, None, None))
+    assert seen == {True, False}
+
+
+# What it names
+
+
+async def test_a_job_of_another_tenant_is_unknown(store):
+    """T02"""
+    job = a_job(tenant="acme")
+    await put(store, job)
+    with pytest.raises(NotFound):
+        await why(store, job, tenant="umbrella")
+    assert (await why(store, job, tenant="acme")).reasons
+
+
+async def test_reasons_come_in_order_with_all_that_is_known(manual_store, clock):
+    store = manual_store
+    job = a_job(delay=seconds(60))
+    await put(store, job)
+    began = await store.single(lambda tx: tx.now())
+    until = Instant(began + seconds(90))
+    pause = Queue("mail", paused=True, reason="it moves", until=until, changed_by="key-1")
+    await store.run(lambda tx: tx.save_queue(pause))
+    said = await why(store, job)
+    due, rests, nobody = said.reasons
+    assert (due.code, due.until.timestamp()) == ("not_due", (began + seconds(60)) / 1e6)
+    assert (rests.code, rests.name, rests.by, rests.why) == ("queue_paused", "mail", "key-1", "it moves")
+    assert (nobody.code, nobody.last_seen, said.estimate.at) == ("no_worker", None, None)
+    await enter(store, lease=days(1))
+    said = await why(store, job)
+    assert [reason.code for reason in said.reasons] == ["not_due", "queue_paused"]
+    assert said.estimate.at.timestamp() == until / 1e6
+    await clock.advance(seconds(100))
+    await store.single(lambda tx: tx.promote(10))
+    assert await codes(store, job) == ["runnable"]
+
+
+async def test_what_runs_and_what_is_finished_says_only_that(manual_store):
+    job = a_job()
+    await put(manual_store, job)
+    (held,) = await take(manual_store, await enter(manual_store))
+    (running,) = (await why(manual_store, job)).reasons
+    assert (running.code, running.until - running.since) == ("running", running.until - running.since)
+    assert running.worker
+    await report(manual_store, held)
+    (finished,) = (await why(manual_store, job)).reasons
+    assert (finished.code, "succeeded" in finished.detail) == ("finished", True)
+
+
+async def test_the_last_worker_that_could_have_run_it_is_remembered_for_a_day(manual_store, clock):
+    """Also of one that was lost, and not of those that could not."""
+    store, job = manual_store, a_job()
+    await put(store, job)
+    began = await store.single(lambda tx: tx.now())
+    fit = await enter(store, queues="mail:3", types=("send",))
+    await enter(store, queues="mail", types=("other",), lease=days(1))
+    await clock.advance(seconds(10))
+    assert await codes(store, job) == ["runnable"]
+    await store.run(lambda tx: tx.depart(fit))
+    await clock.advance(seconds(60))
+    (nobody,) = (await why(store, job)).reasons
+    assert (nobody.code, nobody.last_seen.timestamp()) == ("no_worker", began / 1e6)
+    await clock.advance(days(1))
+    await store.run(lambda tx: tx.prune(RETENTION, 10))
+    assert (await why(store, job)).reasons[0].last_seen is None
+
+
+async def test_what_is_ahead_is_counted_up_to_a_bound_and_with_its_cost(manual_store, clock):
+    store = manual_store
+    await store.run(lambda tx: tx.add_tenant("acme", Quotas(weight=3)))
+    await enter(store, lease=days(1))
+    urgent, first, job, last = a_job(priority=5, cost=7), a_job(cost=2), a_job(), a_job()
+    await put(store, urgent, first, job, last, a_job(tenant="umbrella"))
+    runnable, line = (await why(store, job)).reasons
+    assert (runnable.code, line.code, line.blocks) == ("runnable", "in_line", False)
+    assert (line.jobs, line.cost, line.share, line.at_least) == (2, 9, 0.75, False)
+    assert (await why(store, urgent)).estimate.at is not None
+    assert (await why(store, job)).estimate.at is None
+    held = await take(store, await enter(store), limit=1)
+    await report(store, held)
+    assert (await why(store, job)).estimate.at is not None
+    await put(store, *some_jobs(COUNTED + 1, priority=9))
+    line = (await why(store, job)).reasons[1]
+    assert (line.jobs, line.at_least) == (COUNTED, True)
+    assert (await read(store, job)).priority == 0
+
+
+async def test_a_webhook_whose_destination_fails_is_taken_and_says_that_it_will_wait(manual_store):
+    store = manual_store
+    await enter(store)
+    job = a_job(type="webhook", payload=b'{"url":"https://example.com/hook"}')
+    await put(store, job, other := a_job(type="webhook", payload=b'{"url":7}'))
+    until = Instant(await store.single(lambda tx: tx.now()) + seconds(30))
+    broken = Breaker("acme", "https://example.com:443", BreakerState.OPEN, until=until, error="503")
+
+    async def trip(tx):
+        await tx.lock_breaker(broken.tenant, broken.destination)
+        await tx.save_breaker(broken)
+
+    await store.run(trip)
+    said = await why(store, job)
+    assert said.runnable
+    (held,) = [reason for reason in said.reasons if reason.code == "held_back"]
+    assert (held.name, held.why, held.until.timestamp()) == (broken.destination, "503", until / 1e6)
+    assert said.estimate.at.timestamp() == until / 1e6
+    assert "held_back" not in await codes(store, other)
+
+
+@pytest.mark.parametrize("full", ["queue", "tenant", "key"])
+async def test_a_limit_that_is_full_says_how_full_and_who_holds_it(manual_store, full):
+    store, key = manual_store, "k" if full == "key" else None
+    other, job = a_job(concurrency_key=key), a_job(concurrency_key=key)
+    await fill(store, full, other)
+    await put(store, job)
+    await enter(store)
+    (reason,) = [each for each in (await why(store, job)).reasons if each.blocks]
+    assert (reason.code, reason.used, reason.most, reason.holders) == ("limit_full", 1, 1, [str(other.id)])
+    assert reason.name == f"{full} {dict(queue='mail', tenant='acme', key='k')[full]!r}"
+
+
+async def test_a_rate_that_is_spent_says_when_the_next_start_is_free(manual_store):
+    store, job = manual_store, a_job()
+    await fill(store, "rate", a_job())
+    await put(store, job)
+    await enter(store)
+    said = await why(store, job)
+    (reason,) = [each for each in said.reasons if each.blocks]
+    assert (reason.code, (reason.until - said.as_of).total_seconds()) == ("rate_spent", 86_400.0)
+    assert said.estimate.at == reason.until
