@@ -310,7 +310,8 @@ async def test_a_limit_that_is_full_says_how_full_and_who_holds_it(manual_store,
     await enter(store)
     (reason,) = [each for each in (await why(store, job)).reasons if each.blocks]
     assert (reason.code, reason.used, reason.most, reason.holders) == ("limit_full", 1, 1, [str(other.id)])
-    assert reason.name == f"{full} { {'queue': 'mail', 'tenant': 'acme', 'key': 'k'}[full]!r}"
+    names = {"queue": other.queue, "tenant": other.tenant, "key": "k"}
+    assert reason.name == f"{full} {names[full]!r}"
 
 
 async def test_a_rate_that_is_spent_says_when_the_next_start_is_free(manual_store):

@@ -346,6 +346,5 @@ class Engine:
             done = await self.settle_many([reports[index] for index in lot.values()])
             for job_id, index in lot.items():
                 answers[index] = job_id in done
-            taken = set(lot.values())
-            left = [(index, report) for index, report in left if index not in taken]
+            left = [(index, report) for index, report in left if lot[report.job.id] != index]
         return answers

@@ -7,7 +7,6 @@ from typing import Literal, NamedTuple
 
 from holdfast.errors import Contention
 from holdfast.model import feed
-from holdfast.model.feed import WorkerChange
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Count, Held, Inserted, Job, JobFilter, NewJob
 from holdfast.model.lane import Lane, News, Share
@@ -15,14 +14,14 @@ from holdfast.model.limit import LimitName
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant
 from holdfast.model.transition import Transition
-from holdfast.model.worker import LeaseState, WorkerInfo, WorkerRow
-from holdfast.store.codec import Row, count_of, departed_of, job_of, types_text, worker_of
+from holdfast.store.codec import Row, count_of, job_of
 from holdfast.store.port import NOTHING, Retention
 from holdfast.store.sql_access import SqlAccess
 from holdfast.store.sql_admission import SqlAdmission
 from holdfast.store.sql_breakers import SqlBreakers
 from holdfast.store.sql_feed import SqlFeed
 from holdfast.store.sql_find import SqlFinds
+from holdfast.store.sql_fleet import SqlFleet
 from holdfast.store.sql_limits import SqlLimits, binds, keys_of
 from holdfast.store.sql_queues import SqlQueues
 from holdfast.store.sql_steps import SqlSteps
@@ -57,7 +56,7 @@ class KeyOwner(NamedTuple):
     valid: bool
 
 
-class SqlTx(SqlQueues, SqlLimits, SqlSteps, SqlFinds, SqlAccess, SqlAdmission, SqlFeed, SqlBreakers):
+class SqlTx(SqlQueues, SqlFleet, SqlLimits, SqlSteps, SqlFinds, SqlAccess, SqlAdmission, SqlFeed, SqlBreakers):
     """See `holdfast.store.port.Tx`."""
 
     def __init__(self) -> None:
@@ -268,75 +267,11 @@ class SqlTx(SqlQueues, SqlLimits, SqlSteps, SqlFinds, SqlAccess, SqlAdmission, S
             + await self.count("prune_departed")
         )
 
-    async def register(self, worker: WorkerInfo, lease: Duration) -> None:
-        """See the port."""
-        async with self.together():
-            await self.count(
-                "register",
-                worker=worker.id,
-                name=worker.name,
-                host=worker.host,
-                pid=worker.pid,
-                version=worker.version,
-                queues=worker.queues,
-                slots=worker.slots,
-                tenant=worker.tenant,
-                types=types_text(worker.types),
-                lease=lease,
-            )
-            await self.tell(feed.of_workers([WorkerChange(worker.id, "registered", worker.name)]))
-
-    async def renew(self, worker: WorkerId, lease: Duration) -> bool:
-        """See the port."""
-        return await self.count("renew", worker=worker, lease=lease) == 1
-
-    async def lease_state(self, worker: WorkerId) -> LeaseState | None:
-        """See the port."""
-        rows = await self.rows("lease_state", worker=worker)
-        return None if not rows else LeaseState(rows[0][0], Duration(rows[0][1]))
-
-    async def depart(self, worker: WorkerId) -> bool:
-        """See the port."""
-        async with self.together():
-            # Locked by a statement of its own: the next one then sees what a claim that was under way has taken.
-            await self.rows("lock_worker", worker=worker)
-            return await self.strike("depart", [worker]) == 1
-
-    async def expired(self, limit: int) -> list[WorkerId]:
-        """See the port."""
-        return [WorkerId(row[0]) for row in await self.rows("expired", limit=limit)]
-
-    async def forget(self, workers: Collection[WorkerId]) -> int:
-        """See the port."""
-        return await self.strike("forget", workers)
-
-    async def strike(self, name: Literal["depart", "forget"], workers: Iterable[WorkerId]) -> int:
-        """Strike workers from the register by this statement, and tell of it; how many."""
-        gone = []
-        for worker in workers:
-            rows = await self.rows("about_to_go", worker=worker)
-            if await self.count(name, worker=worker):
-                gone.append(worker)
-                for row in rows:
-                    names = ("worker", "name", "host", "queues", "types", "tenant", "seen_at")
-                    await self.count("remember_worker", **dict(zip(names, row, strict=True)))
-        if gone:
-            await self.tell(feed.of_workers([WorkerChange(worker, "gone") for worker in gone]))
-        return len(gone)
-
-    async def departed(self, limit: int) -> list[tuple[WorkerInfo, Instant]]:
-        """See the port."""
-        return [departed_of(row) for row in await self.rows("departed", limit=limit)]
-
     async def ahead(self, job: Job, most: int) -> tuple[int, int]:
         """See the port."""
         asked = {"queue": job.queue, "tenant": job.tenant, "priority": job.priority, "seq": job.seq, "most": most}
         jobs, cost = (await self.rows("ahead", **asked))[0]
         return jobs, int(cost)
-
-    async def workers(self) -> list[WorkerRow]:
-        """See the port."""
-        return [worker_of(row) for row in await self.rows("workers")]
 
     async def _taken(
         self, kind: KeyKind, wanted: Sequence[KeyClaim], replacing: Mapping[JobId, JobId]

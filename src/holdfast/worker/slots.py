@@ -181,9 +181,8 @@ class Slots:
                 self._claims.heard(await self._subscription.wait(0))
                 jobs = await self._claims.claim(want)
                 if not jobs:
-                    pause = min(self._poll, self._claims.patience())
-                    if self._looks:
-                        pause = min(pause, self._looks[0] - time.monotonic())
+                    looks = [each - time.monotonic() for each in self._looks[:1]]
+                    pause = min([self._poll, self._claims.patience(), *looks])
                     self._claims.heard(await self._subscription.wait(max(0.0, pause)))
                     continue
             except OutcomeUnknown:
