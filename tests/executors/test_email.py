@@ -210,6 +210,7 @@ async def test_tls_and_login_are_as_the_settings_say(bench, tmp_path):
                 outcome = await _sent_by(bench, made)
                 assert isinstance(outcome, kind), (mode, user, outcome)
                 assert kind is Succeeded or (outcome.retryable and "secret" not in str(outcome))
+                assert ("535" in str(outcome)) is (user == "jobs:wrong")
             (got,) = server.taken
             assert (got["tls"], got["login"]) == (True, True)
 
