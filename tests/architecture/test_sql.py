@@ -155,12 +155,10 @@ class TestADialect:
         for name, text in texts(dialect).items():
             assert not foreign.search(re.sub(r"^--.*$", "", text, flags=re.MULTILINE)), name
 
-    def test_numbers_its_schema_steps_as_the_others_do(self, dialect: str) -> None:
+    def test_numbers_its_schema_steps_without_gaps(self, dialect: str) -> None:
         found = steps(dialect)
 
-        versions = [step.version for step in found]
-        assert versions == sorted(set(versions))
-        assert versions == [step.version for step in steps("sqlite")]
+        assert [step.version for step in found] == list(range(1, len(found) + 1))
         assert len(found) == len(list((PACKAGE / "store" / dialect / "migrations").iterdir()))
 
     def test_spells_the_codes_of_the_states_as_they_are_stored(self, dialect: str) -> None:
