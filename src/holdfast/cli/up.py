@@ -2,7 +2,10 @@
 
 import asyncio
 import os
+import shutil
+import sys
 from collections import Counter
+from pathlib import Path
 
 import click
 import msgspec
@@ -53,13 +56,11 @@ async def _up(settings: Settings, app: str, queues: str, processes: int) -> None
         api = build_api(settings, engine, admin_key=admin_key)
         async with serving(settings, api, choose="port" not in settings.sources) as url:
             note_url(url)
-            _tell_how_to_look(api, url)
-            _tell_how_to_call(settings, url)
             beside = [asyncio.create_task(_tell(engine))]
             if settings.demo:
                 beside.append(asyncio.create_task(keep_busy(engine)))
             try:
-                await supervise(settings, app, queues, processes)
+                await supervise(settings, app, queues, processes, then=lambda: _welcome(settings, api, url))
             finally:
                 for task in beside:
                     task.cancel()
@@ -68,18 +69,36 @@ async def _up(settings: Settings, app: str, queues: str, processes: int) -> None
         await engine.aclose()
 
 
-def _tell_how_to_look(api: Api, url: str) -> None:
-    """A link that opens the dashboard signed in: once, within the hour, so that it may stand in a log."""
-    say(f"see it work: {url}{api.service.rules.base_path}/#ticket={api.service.tickets.issue()}")
+def _welcome(settings: Settings, api: Api, url: str) -> None:
+    """The last lines of the start: a way in, and what to try.
+
+    The link opens the dashboard once, within the hour, so that it may stand in a log.
+    """
+    home = f"{url}{api.service.rules.base_path}"
+    us = _own_name()
+    tries = [(f"{us} top", "watch it work")]
+    if settings.demo:
+        hello = """'{"sleep": 1, "result": "hello"}' --queue demo --wait"""
+        tries += [(f"{us} submit demo {hello}", "run a job"), (f"{us} dead groups", "what died, and of what")]
+    else:
+        tries += [(f"{us} jobs list", "what there is to do"), (f"{us} doctor", "what is wrong, if anything")]
+    say(f"the API is described at {home}/docs; commands find it and its key in {FOLDER}/")
+    say(f"open the dashboard, signed in: {home}/#ticket={api.service.tickets.issue()}")
+    say("or try in another terminal, in this folder:")
+    for command, why in tries:
+        say(f"  {command:<32}  # {why}")
 
 
-def _tell_how_to_call(settings: Settings, url: str) -> None:
-    key = '"$HOLDFAST_ADMIN_KEY"' if settings.admin_key else f"$(cat {FOLDER}/{ADMIN_KEY})"
-    say(f"{url}/docs describes the API. Submit a job:")
-    say(
-        f"""  curl {url}/v1/jobs -H "Authorization: Bearer {key}" """
-        """-H 'Content-Type: application/json' -d '{"type": "demo", "queue": "demo", "payload": {"sleep": 1}}'"""
-    )
+def _own_name() -> str:
+    """What to type for this very command: its path where the shell would not find it."""
+    script = Path(sys.prefix, "bin", "holdfast")
+    found = shutil.which("holdfast")
+    if found is not None and (Path(found) == script or not script.exists()):
+        return "holdfast"
+    if not script.exists():
+        return f"{sys.executable} -m holdfast"
+    here = Path.cwd()
+    return str(script.relative_to(here)) if script.is_relative_to(here) else str(script)
 
 
 async def _tell(engine: Engine) -> None:
@@ -93,4 +112,5 @@ async def _tell(engine: Engine) -> None:
         except Unavailable as error:
             say(f"waiting for the database: {error}")
             continue
-        say(" · ".join(f"{jobs[status]} {status}" for status in ("ready", "running", "scheduled", "retrying", "dead")))
+        shown = ("ready", "running", "scheduled", "retrying", "dead")
+        say(" · ".join(f"{jobs[status]} {status}" for status in shown), passing=True)

@@ -2,6 +2,7 @@
 
 import socket
 import sys
+from collections.abc import Callable
 
 import click
 import msgspec
@@ -38,8 +39,10 @@ def work(settings: Settings, app: str, queues: str, processes: int | None) -> No
     run(supervise(settings, app, queues, processes or settings.processes))
 
 
-async def supervise(settings: Settings, app: str, queues: str, processes: int) -> None:
-    """Run worker processes until a signal comes."""
+async def supervise(
+    settings: Settings, app: str, queues: str, processes: int, *, then: Callable[[], None] = lambda: None
+) -> None:
+    """Run worker processes until a signal comes; `then` tells the rest of what is to be told at the start."""
     export_flags()
     supervisor = Supervisor(
         plan_of(settings, app, queues),
@@ -50,6 +53,7 @@ async def supervise(settings: Settings, app: str, queues: str, processes: int) -
     )
     number = f"{processes} worker process{'es' if processes > 1 else ''}"
     say(f"{number} for {app or 'the job types in the box'}; Ctrl-C or SIGTERM ends in good order")
+    then()
     await supervisor.run()
     say("stopped; every unfinished job was handed back")
 
@@ -66,6 +70,9 @@ async def _open(settings: Settings, url: str) -> Fleet:
         return await open_jobs(msgspec.structs.replace(settings, pool_size=4), url)
 
 
-def say(text: str) -> None:
-    """Tell the person at the terminal."""
-    print(f"holdfast: {text}", file=sys.stderr, flush=True)
+def say(text: str, *, passing: bool = False) -> None:
+    """Tell the person at the terminal; what is `passing` there only until the next line is told."""
+    if not sys.stderr.isatty():
+        print(f"holdfast: {text}", file=sys.stderr, flush=True)
+    else:
+        print(f"\r\x1b[Kholdfast: {text}", end="\r" if passing else "\n", file=sys.stderr, flush=True)
