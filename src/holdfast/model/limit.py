@@ -75,7 +75,7 @@ class Limit(NamedTuple):
             return self
         passed = max(0, now - self.refilled_at)
         tokens = min(self.rate.burst * TOKEN, self.tokens + passed * self.rate.limit * TOKEN // self.rate.per)
-        return self._replace(tokens=tokens, refilled_at=now)
+        return self._replace(tokens=tokens, refilled_at=max(now, self.refilled_at))
 
     def room(self, now: Instant, *, uncounted: int = 0) -> int:
         """How many jobs may start now, as far as it goes. `uncounted`: how many run that it does not count."""

@@ -40,10 +40,10 @@ class Limits(Protocol):
         """Set this from now on; None is no limit, for a key its default. A bucket begins full."""
 
     async def lock_limits(self, worker: WorkerId, names: Collection[LimitName]) -> tuple[list[Limit], Instant] | None:
-        """Lock those of these that are set, in their order, and tell how they stand; None if the lease is gone.
+        """Lock those of these that are set, in their order; how they stand, and about what time it is.
 
-        The worker's lease is locked before them where it is locked at all, so that a reap and a claim never wait for
-        each other.
+        None if the lease is gone. The worker's lease is locked before them where it is locked at all, so that a reap
+        and a claim never wait for each other.
         """
 
     async def uncounted(self, name: LimitName) -> int:

@@ -274,8 +274,7 @@ class PostgresTx(SqlTx):
         lease = await self.rows("share_lease", worker=worker)
         if not lease:
             return None
-        limits = await self.lock_rows(sorted(names))
-        return limits, await self.now()
+        return await self.lock_rows(sorted(names)), Instant(lease[0][0])
 
     async def lock_rows(self, names: Sequence[LimitName]) -> list[Limit]:
         """Lock those of these limits that have a row, in the order given."""

@@ -1,0 +1,170 @@
+"""What fairness and limits cost, and how fair it is: ratios of one run, on a database that is empty and its own.
+
+    python -m tests.support.servers            # prints URLs of private servers
+    python bench/fairness.py --url postgresql://…
+
+Claim rates are of claims alone, 100 at a time, as ratios to one lane; the median over rounds in which all took turns.
+"""
+
+import argparse
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from statistics import median
+
+from holdfast.bench import measures
+from holdfast.bench.ground import Ground
+from holdfast.bench.measures import QUEUE
+from holdfast.bench.suite import opened
+from holdfast.cli.running import new_loop
+from holdfast.config import Settings
+from holdfast.engine.claim import SETTLES_AFTER, Claims
+from holdfast.model.access import Quotas
+from holdfast.model.ids import new_worker_id
+from holdfast.model.job import JobSpec
+from holdfast.model.limit import LimitName, Rate, queue_limit, tenant_limit
+from holdfast.model.time import in_seconds, seconds
+from holdfast.model.worker import WorkerInfo
+
+BATCH = 100
+WORKERS = 4
+DRAINING = 10
+"""Tenants of a drain under limits."""
+PLENTY = 10_000_000
+
+
+async def fill(ground: Ground, backlogs: dict[str, int]) -> None:
+    """So many ready jobs of each tenant, those of all mixed as far as they go."""
+    left = dict(backlogs)
+    batch: list[JobSpec] = []
+    while left:
+        for tenant in list(left):
+            portion = min(left[tenant], max(1, left[tenant] // 50))
+            batch += [JobSpec("bench.noop", {"i": 0}, queue=QUEUE, tenant=tenant)] * portion
+            left[tenant] -= portion
+            if not left[tenant]:
+                del left[tenant]
+            while len(batch) >= 10_000:
+                await ground.engine.submit_many(batch[:10_000])
+                del batch[:10_000]
+    if batch:
+        await ground.engine.submit_many(batch)
+
+
+async def claims_of(ground: Ground) -> Claims:
+    """A worker's way to the jobs of the bench."""
+    worker = WorkerInfo(new_worker_id(), "bench", "", 0, "", QUEUE, BATCH)
+    await ground.engine.register(worker, seconds(3_600))
+    return ground.engine.claims(worker.id, [QUEUE])
+
+
+async def claim_rate(ground: Ground, backlogs: dict[str, int], jobs: int) -> float:
+    """Claims a second, of so many jobs."""
+    await ground.wipe()
+    await fill(ground, backlogs)
+    claims = await claims_of(ground)
+    claimed = len(await claims.claim(BATCH))  # looks for lanes, which is not what is measured
+    began = time.perf_counter()
+    while claimed < jobs:
+        found = await claims.claim(min(BATCH, jobs - claimed))
+        if not found:
+            break
+        claimed += len(found)
+    return (claimed - BATCH) / (time.perf_counter() - began)
+
+
+async def drain(ground: Ground, jobs: int, *, limited: bool) -> float:
+    """Jobs a second from claim to settle, each under no limit, or under that of its queue and that of its tenant."""
+    names: list[LimitName] = [queue_limit(QUEUE), *(tenant_limit(f"t{n}") for n in range(DRAINING))]
+    for name in names:
+        most, rate = (PLENTY, Rate(PLENTY, seconds(1), PLENTY)) if limited else (None, None)
+        await ground.engine.limits.set(name, max_running=most, rate=rate)
+    await ground.wipe()
+    if limited:  # a limit looks for jobs that it does not count until it is some seconds old
+        await asyncio.sleep(in_seconds(SETTLES_AFTER) + 0.5)
+        await measures.enqueue_many(ground.engine, 500, tenants=DRAINING, progress=measures.quiet)
+        await measures.drain(ground.engine, 500, progress=measures.quiet)
+    await measures.enqueue_many(ground.engine, jobs, tenants=DRAINING, progress=measures.quiet)
+    return (await measures.drain(ground.engine, jobs, progress=measures.quiet)).per_second
+
+
+async def shares(ground: Ground, backlogs: dict[str, int], jobs: int) -> Counter[str]:
+    """What each tenant started, when workers that claim at once took so many together."""
+    await ground.wipe()
+    await fill(ground, backlogs)
+    started: Counter[str] = Counter()
+
+    async def work() -> None:
+        claims = await claims_of(ground)
+        while started.total() < jobs:
+            started.update(job.tenant for job in await claims.claim(BATCH))
+
+    await asyncio.gather(*[work() for _ in range(WORKERS)])
+    return started
+
+
+async def medians(rounds: int, parts: dict[str, Callable[[], Awaitable[float]]]) -> dict[str, float]:
+    """The median of each, measured in turns."""
+    seen: dict[str, list[float]] = {name: [] for name in parts}
+    for _ in range(rounds):
+        for name, part in parts.items():
+            seen[name].append(await part())
+    return {name: median(values) for name, values in seen.items()}
+
+
+async def run(options: argparse.Namespace) -> None:
+    """Measure and print all."""
+    async with opened(Settings(database_url=options.url), force=options.force) as ground:
+        print(f"{await ground.server()}\n")
+        jobs: int = options.jobs
+        lanes = {f"claim, {n:,} lanes": n for n in (1, 100, options.lanes)}
+        rates = await medians(
+            options.rounds,
+            {
+                name: lambda n=n: claim_rate(ground, {f"t{i}": -(-jobs // n) for i in range(n)}, jobs)  # type: ignore[misc]
+                for name, n in lanes.items()
+            },
+        )
+        skewed = {"t0": options.skew, **{f"s{i}": 1 for i in range(options.lanes)}}
+        rates[f"claim, {options.skew:,}:1 skew"] = await claim_rate(ground, skewed, jobs)
+        for name, rate in rates.items():
+            print(f"  {name:<34} {rate:>9,.0f} jobs/s   ratio {rate / rates['claim, 1 lanes']:.2f}")
+
+        drained = await medians(
+            options.rounds,
+            {"off": lambda: drain(ground, jobs, limited=False), "on": lambda: drain(ground, jobs, limited=True)},
+        )
+        for name in (queue_limit(QUEUE), *(tenant_limit(f"t{n}") for n in range(DRAINING))):
+            await ground.engine.limits.set(name, max_running=None, rate=None)
+        ratio = drained["on"] / drained["off"]
+        print(f"  {'drain, two limits on each job':<34} {drained['on']:>9,.0f} jobs/s   ratio {ratio:.2f}")
+
+        few = jobs // 20
+        found = await shares(ground, {"t0": 100 * few, **{f"t{n}": few for n in range(1, 10)}}, 8 * few)
+        jain = found.total() ** 2 / (len(found) * sum(each * each for each in found.values()))
+        print(f"  Jain index at 100:1, {WORKERS} workers      {jain:.4f}")
+
+        for n in range(1, 5):
+            await ground.engine.store.run(lambda tx, n=n: tx.add_tenant(f"w{n}", Quotas(weight=n)))  # type: ignore[misc]
+        weighed = await shares(ground, {f"w{n}": jobs // 2 for n in range(1, 5)}, jobs)
+        worst = max(abs(weighed[f"w{n}"] / weighed.total() - n / 10) / (n / 10) for n in range(1, 5))
+        print(f"  weights 1 to 4, furthest off       {worst:.1%}")
+        await ground.wipe()
+
+
+def main() -> None:
+    """Read the options and run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--url", required=True, help="an empty database")
+    parser.add_argument("--jobs", type=int, default=20_000, help="claims of each measure")
+    parser.add_argument("--lanes", type=int, default=10_000, help="lanes where there are many")
+    parser.add_argument("--skew", type=int, default=1_000_000, help="jobs of the huge tenant")
+    parser.add_argument("--rounds", type=int, default=3, help="each figure is the median of so many")
+    parser.add_argument("--force", action="store_true", help="also on a database that holds jobs")
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(run(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()
