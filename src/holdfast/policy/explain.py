@@ -156,7 +156,8 @@ def _limits(facts: Facts) -> Iterable[Reason]:
                 until=moment(limit.frees_at),
             )
             continue
-        held = f", among others by {', '.join(limit.holders)}" if limit.holders else ""
+        some = "among others " if limit.used > len(limit.holders) else ""
+        held = f", held {some}by {', '.join(limit.holders)}" if limit.holders else ""
         yield Reason(
             code="limit_full",
             detail=f"the limit of {limit.name} is full: {limit.used} of {limit.most} run{held}",
