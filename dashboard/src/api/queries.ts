@@ -111,16 +111,22 @@ export const deadGroupsQuery = (query: Operations["list_dead"]["query"] = {}) =>
     placeholderData: keepPreviousData,
   });
 
+let canExplain = true;
+
 /** Why a job is (not) running. A node that cannot tell answers 404, which is an answer: null. */
 export const explainQuery = (id: string, enabled: boolean) =>
   queryOptions({
     queryKey: ["explain", id],
     enabled,
     queryFn: async ({ signal }): Promise<Explained | null> => {
+      if (!canExplain) return null;
       try {
         return (await call("GET" as never, "/v1/jobs/{id}/explain" as never, { path: { id }, signal })) as unknown as Explained;
       } catch (error) {
-        if (error instanceof Problem && error.code === "no_such_route") return null;
+        if (error instanceof Problem && error.code === "no_such_route") {
+          canExplain = false; // an older node: it is not asked again
+          return null;
+        }
         throw error;
       }
     },
