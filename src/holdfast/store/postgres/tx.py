@@ -10,30 +10,25 @@ from holdfast.model import feed
 from holdfast.model.access import Quotas
 from holdfast.model.feed import Entry
 from holdfast.model.ids import JobId, WorkerId
-from holdfast.model.job import Held, Job, NewJob
+from holdfast.model.job import Held, Job
 from holdfast.model.lane import Lane, News, Share
 from holdfast.model.limit import Limit, LimitKind, LimitName
-from holdfast.model.state import IN_LINE, Status
+from holdfast.model.state import Status
 from holdfast.model.step import Step
 from holdfast.model.time import Instant
 from holdfast.model.transition import Transition
-from holdfast.store.codec import Row, is_due, job_of, retry_bytes, tags_bytes
+from holdfast.store.codec import Row, job_of
 from holdfast.store.feed_port import Rollup
 from holdfast.store.limits_port import KeyHolder
 from holdfast.store.port import Locked
+from holdfast.store.postgres.inserts import Inserts
 from holdfast.store.sql_feed import entry_of
 from holdfast.store.sql_limits import Ask, Key, limit_of, stored_code
 from holdfast.store.sql_steps import recording
-from holdfast.store.sql_tx import KeyClaim, KeyOwner, SqlTx
 from holdfast.store.statements import Statements
 
-_READY = Status.READY.code
 
-_BETWEEN = chr(31)
-"""Between names where several are one text: see `insert_plain`."""
-
-
-class PostgresTx(SqlTx):
+class PostgresTx(Inserts):
     """See `holdfast.store.port.Tx`."""
 
     def __init__(self, connection: Connection, statements: Statements, *, autocommit: bool) -> None:
@@ -68,77 +63,6 @@ class PostgresTx(SqlTx):
                 yield
             finally:
                 self._autocommit = True
-
-    async def insert_rows(self, jobs: Sequence[NewJob]) -> Instant:
-        """Insert all; when that was."""
-        rows = await (self._insert_plain(jobs) if all(map(_is_plain, jobs)) else self._insert_any(jobs))
-        return self._inserted(rows)
-
-    async def _insert_plain(self, jobs: Sequence[NewJob]) -> Sequence[Row]:
-        return await self.rows(
-            "insert_plain",
-            ids=",".join([f"{job.id.int:032x}" for job in jobs]),
-            tenants=_BETWEEN.join([job.tenant for job in jobs]),
-            queues=_BETWEEN.join([job.queue for job in jobs]),
-            types=_BETWEEN.join([job.type for job in jobs]),
-            payloads=[job.payload for job in jobs],
-            priorities=",".join([str(job.priority) for job in jobs]),
-            max_attempts=",".join([str(job.max_attempts) for job in jobs]),
-            costs=",".join([str(job.cost) for job in jobs]),
-            body=feed.of_new(jobs, [False] * len(jobs)).decode(),
-        )
-
-    async def _insert_any(self, jobs: Sequence[NewJob]) -> Sequence[Row]:
-        later = [job.scheduled_at is not None or bool(job.delay) for job in jobs]
-        columns = {
-            "ids": [job.id for job in jobs],
-            "tenants": [job.tenant for job in jobs],
-            "queues": [job.queue for job in jobs],
-            "types": [job.type for job in jobs],
-            "payloads": [job.payload for job in jobs],
-            "priorities": [job.priority for job in jobs],
-            "max_attempts": [job.max_attempts for job in jobs],
-            "costs": [job.cost for job in jobs],
-            "scheduled": [job.scheduled_at for job in jobs],
-            "delays": [job.delay for job in jobs],
-            "timeouts": [job.timeout for job in jobs],
-            "deadlines": [job.deadline for job in jobs],
-            "retries": [retry_bytes(job) for job in jobs],
-            "tags": [tags_bytes(job) for job in jobs],
-            "concurrency_keys": [job.concurrency_key for job in jobs],
-            "idempotency_keys": [job.idempotency_key for job in jobs],
-            "later": sum(later),
-            "body": feed.of_new(jobs, later).decode(),
-        }
-
-        def truth(groups: Sequence[Row]) -> bytes | None:
-            """Those with a time of their own may have been due already: the database's clock decided."""
-            if sum(later) == 0 or not any(group[3] in (_READY, IN_LINE) for group in groups):
-                return None
-            at = groups[0][5]
-            waiting = [each and not is_due(job, at) for job, each in zip(jobs, later, strict=True)]
-            return None if waiting == later else feed.of_new(jobs, waiting)
-
-        return await self._telling("insert", columns, truth)
-
-    def _inserted(self, groups: Sequence[Row]) -> Instant:
-        for queue, tenant, priority, status, seq, _ in groups:
-            if status == _READY:
-                self.news.append(News(Lane(queue, tenant, priority), seq))
-        return Instant(groups[0][5])
-
-    async def take_keys(self, claims: Sequence[KeyClaim]) -> None:
-        """Insert those of the keys that nobody has."""
-        await self.rows("take_keys", **_key_columns(claims))
-
-    async def lock_keys(self, claims: Sequence[KeyClaim]) -> dict[tuple[str, int, str], KeyOwner]:
-        """Lock these keys and tell whose they are."""
-        rows = await self.rows("lock_keys", **_key_columns(claims))
-        return {(tenant, kind, key): KeyOwner(*owner) for tenant, kind, key, *owner in rows}
-
-    async def retake_keys(self, claims: Sequence[KeyClaim]) -> None:
-        """Give these locked keys to other jobs."""
-        await self.rows("retake_keys", **_key_columns(claims))
 
     async def claim(
         self,
@@ -350,9 +274,9 @@ class PostgresTx(SqlTx):
             done = {row[0] for row in rows}
             return feed.of_moves([move for move in moves if move.id in done], self.ended_at)
 
-        return await self._telling(name, {"body": body, "expected": len(moves), **columns}, truth)
+        return await self.telling(name, {"body": body, "expected": len(moves), **columns}, truth)
 
-    async def _telling(
+    async def telling(
         self, name: str, columns: dict[str, Any], truth: Callable[[Sequence[Row]], bytes | None]
     ) -> Sequence[Row]:
         """Run a statement that writes its row of the feed itself if all goes as expected.
@@ -372,21 +296,3 @@ class PostgresTx(SqlTx):
             if (body := truth(rows)) is not None:
                 await self.tell(body)
             return rows
-
-
-def _is_plain(job: NewJob) -> bool:
-    return not (
-        job.scheduled_at is not None
-        or job.delay is not None
-        or job.timeout is not None
-        or job.deadline is not None
-        or job.retry is not None
-        or job.tags
-        or job.concurrency_key is not None
-        or job.idempotency_key is not None
-    )
-
-
-def _key_columns(claims: Sequence[KeyClaim]) -> dict[str, list[Any]]:
-    names = ("tenants", "kinds", "keys", "ids", "fingerprints", "spans")
-    return dict(zip(names, (list(column) for column in zip(*claims, strict=True)), strict=True))
