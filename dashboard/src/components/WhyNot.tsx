@@ -43,7 +43,7 @@ export function WhyNot({ job }: { job: JobDetail }) {
                     It may start <Time at={told.estimate.at} />: {told.estimate.basis}.
                   </>
                 ) : (
-                  <>When it starts, nobody can tell: {told.estimate.basis}.</>
+                  <>No estimate: {told.estimate.basis}.</>
                 )}
               </p>
             )}
