@@ -15,7 +15,7 @@ from holdfast.cli.exits import MEANINGS
 from holdfast.cli.main import COMMANDS, HELP, cli
 from holdfast.config import KNOWN, Settings
 from holdfast.model.state import MOVES, TERMINAL, Status
-from holdfast.telemetry.metrics import KNOWN as METRICS
+from holdfast.telemetry.metric_names import KNOWN as METRICS
 from holdfast.telemetry.metrics import MOST_NAMES, OTHERS
 
 if TYPE_CHECKING:

@@ -9,9 +9,11 @@ from holdfast.engine.analytics import fold
 from holdfast.model.feed import GROWTH, bucket_of
 from holdfast.model.lane import Lane
 from holdfast.model.outcome import Failed, Failure, Succeeded
+from holdfast.model.time import Duration
 from holdfast.telemetry.events import JobsReaped, LoopFailed
-from holdfast.telemetry.metrics import KNOWN, MOST_NAMES, OTHERS, Installation, Requests, Standing, Totals, written
-from tests.support.builders import enter, report, take
+from holdfast.telemetry.metric_names import KNOWN
+from holdfast.telemetry.metrics import MOST_NAMES, OTHERS, Installation, Requests, Standing, Totals, written
+from tests.support.builders import enter, reap_all, report, take
 
 
 async def scraped(client):
@@ -58,6 +60,27 @@ async def test_jobs_are_counted_for_the_installation(served, ticking, ticker, ad
         assert found[at("holdfast_job_wait_seconds_count", type="send")] == 2
         assert found[at("holdfast_job_wait_seconds_bucket", type="send", le="+Inf")] == 2
         assert found[at("holdfast_workers")] == 1
+
+
+async def test_lost_leases_are_counted_for_the_installation(served, ticking, ticker, admin):
+    """S22: whoever reaped, a worker or a node; a worker that left in order is not lost."""
+    jobs = [{"type": "send", "queue": "mail"} for _ in range(3)]
+    assert (await admin.post("/v1/jobs/batch", json={"jobs": jobs})).status_code == 201
+    store = served.engine.store
+    lost, left = await enter(store), await enter(store)
+    assert len(await take(store, lost, Lane("mail", "default", 0), limit=2)) == 2
+    assert await served.engine.depart(left)
+    assert await served.engine.renew(lost, Duration(0))
+    assert await reap_all(store) == 2
+    place = {"queue": "mail", "type": "send"}
+    for folded in (False, True):
+        if folded:
+            await fold(store)
+        ticker.advance(2)
+        found = await scraped(await ticking.client())
+        assert found[at("holdfast_jobs_reaped_total", **place)] == 2
+        assert found[at("holdfast_workers_lost_total")] == 1
+        assert found[at("holdfast_node_jobs_reaped_total")] == 0
 
 
 async def test_counters_only_grow(served, ticking, ticker, admin):

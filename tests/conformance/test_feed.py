@@ -233,7 +233,7 @@ class TestTheFeed:
         await reap_all(manual_store)
 
         (group,) = [group for group in await tail.groups() if group.jobs]
-        assert (group.status, group.jobs, group.failed) == (Status.READY.code, 1, 1)
+        assert (group.status, group.jobs, group.failed, group.reaped) == (Status.READY.code, 1, 1, 1)
         assert group.run == {bucket_of(seconds(60)): 1}
         assert job.status is Status.RUNNING
 
@@ -287,5 +287,5 @@ class TestTheFeed:
             (one, "registered"),
             (other, "registered"),
             (one, "gone"),
-            (other, "gone"),
+            (other, "lost"),
         ]

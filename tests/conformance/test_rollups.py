@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from holdfast.engine import analytics
+from holdfast.engine import analytics, totals
 from holdfast.engine.analytics import FEED_KEPT, Census, fold, read_shares, read_window
 from holdfast.model.access import Quotas
+from holdfast.model.feed import MOST_LISTED
 from holdfast.model.lane import Lane
+from holdfast.model.outcome import Interrupted
 from holdfast.model.queue import Queue
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant, seconds
 from holdfast.policy import rollup
+from holdfast.policy.lifecycle import attempt_log
 from holdfast.policy.rollup import DAY, EVERYBODY, HOUR, HOURS_KEPT, MINUTE, MINUTES_KEPT, Figures
 from tests.support.builders import (
     KEY_RETENTION,
@@ -24,6 +27,8 @@ from tests.support.builders import (
     lane_of,
     move,
     put,
+    read_all,
+    reap_all,
     report,
     some_jobs,
     take,
@@ -124,6 +129,30 @@ class TestFiguresAreTheSame:
             await analytics.prune(manual_store, 1_000)
         await assert_some_work(manual_store, 2, span=DAY)
         await assert_some_work(manual_store, 1)
+
+
+async def test_losses_are_those_that_the_jobs_tell(manual_store: Store, clock: ManualClock) -> None:
+    """S22: jobs taken back and workers lost, listed and counted ones, folded or not, also when the feed is gone."""
+    few, many, left = [await enter(manual_store) for _ in range(3)]
+    jobs = [*await hold(manual_store, few, 2), *await hold(manual_store, many, MOST_LISTED + 1, max_attempts=1)]
+    (handed_back,) = await hold(manual_store, left)
+    await report(manual_store, handed_back, Interrupted())
+    await manual_store.single(lambda tx: tx.depart(left))
+    await clock.advance(Duration(MINUTE))
+    await reap_all(manual_store)
+
+    logs = [attempt_log(job) for job in await read_all(manual_store, [job.id for job in [*jobs, handed_back]])]
+    expired = sum(record.outcome == "lease_expired" for log in logs for record in log)
+    assert expired == len(jobs)
+    for _ in range(2):
+        ever = await manual_store.read(totals.read)
+        assert (rollup.total(ever.jobs.values()).reaped, ever.lost) == (expired, 2)
+        assert (await figures(manual_store)).reaped == expired
+        await fold_all(manual_store)
+    await clock.advance(Duration(2 * FEED_KEPT))
+    await fold_all(manual_store)
+    ever = await manual_store.read(totals.read)
+    assert (rollup.total(ever.jobs.values()).reaped, ever.lost) == (expired, 2)
 
 
 class TestALateCommit:

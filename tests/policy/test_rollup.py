@@ -57,6 +57,7 @@ GROUPS = st.builds(
     failed=st.integers(0, 5),
     wait=st.dictionaries(st.integers(0, 9), st.integers(1, 5), max_size=3),
     run=st.dictionaries(st.integers(0, 9), st.integers(1, 5), max_size=3),
+    reaped=st.integers(0, 5),
 )
 ENTRIES = st.lists(
     st.builds(

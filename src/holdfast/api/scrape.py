@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from holdfast.engine import totals
 from holdfast.engine.engine import Engine
+from holdfast.engine.totals import Ever
 from holdfast.model.breaker import Breaker, BreakerState
 from holdfast.model.time import Instant, in_seconds
 from holdfast.model.worker import WorkerRow
-from holdfast.policy.rollup import Counted
 from holdfast.store.port import Tx
 from holdfast.telemetry.metrics import OTHERS, Installation, Standing, Totals
 
@@ -40,7 +40,7 @@ class Scrapes:
 
     async def _ask(self) -> Installation:
         census = await self._engine.analytics.census()
-        now, happened, workers, breakers = await self._engine.store.read(_read)
+        now, ever, workers, breakers = await self._engine.store.read(_read)
         together: dict[tuple[str, str, str], tuple[int, Instant | None]] = {}
         for each in census.standings:
             place = each.queue, each.type, each.status.value
@@ -62,14 +62,16 @@ class Scrapes:
                     {"succeeded": figures.succeeded, "dead": figures.dead, "cancelled": figures.cancelled},
                     figures.wait,
                     figures.run,
+                    figures.reaped,
                 )
-                for place, figures in happened.items()
+                for place, figures in ever.jobs.items()
             ],
             sum(worker.expires_at > now for worker in workers),
             sum(worker.expires_at <= now for worker in workers),
             {state.value: sum(each.state is state for each in breakers) for state in BreakerState},
+            ever.lost,
         )
 
 
-async def _read(tx: Tx) -> tuple[Instant, Counted, list[WorkerRow], list[Breaker]]:
+async def _read(tx: Tx) -> tuple[Instant, Ever, list[WorkerRow], list[Breaker]]:
     return await tx.now(), await totals.read(tx), await tx.workers(), await tx.troubled_breakers(MOST_BREAKERS)

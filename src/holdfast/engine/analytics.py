@@ -79,7 +79,8 @@ async def fold(store: Store) -> bool:
         begun = folds.hours or (rollup.floor(fresh[0].at, HOUR) - HOUR if fresh else 0)
         hours = await _make_hours(tx, Instant(begun), min(now, fresh[-1].at) if more else now) if begun else begun
         gone = await tx.prune_feed(seen.low_water, FEED_KEPT, _PRUNED_AT_ONCE)
-        changed = Folds(seen.upto, seen.written(), max(folds.pruned, gone or 0), Instant(hours))
+        lost = folds.lost + totals.lost([*late, *fresh])
+        changed = Folds(seen.upto, seen.written(), max(folds.pruned, gone or 0), Instant(hours), lost)
         if changed != folds:
             await tx.save_folds(changed)
         return more
@@ -123,15 +124,12 @@ async def _add(tx: Tx, span: Duration, counted: Counted) -> None:
 
 
 def _counted(rows: Sequence[Rollup]) -> Counted:
-    return {
-        Place(*row[:4]): Figures(*row[4:10], _HISTOGRAM(row.wait), _HISTOGRAM(row.run), row.cost, row.waited)
-        for row in rows
-    }
+    return {Place(*row[:4]): Figures(*row[4:10], _HISTOGRAM(row.wait), _HISTOGRAM(row.run), *row[12:]) for row in rows}
 
 
 def _stored(place: Place, f: Figures) -> Rollup:
     counts = (f.submitted, f.started, f.succeeded, f.failed, f.dead, f.cancelled)
-    return Rollup(*place, *counts, _ENCODE(f.wait), _ENCODE(f.run), f.cost, Duration(f.waited))
+    return Rollup(*place, *counts, _ENCODE(f.wait), _ENCODE(f.run), f.cost, Duration(f.waited), f.reaped)
 
 
 # Asking

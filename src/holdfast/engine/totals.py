@@ -1,8 +1,11 @@
 """What ever happened, by queue and type: counters that only grow, the same whichever node is asked."""
 
+from collections.abc import Iterable
+from typing import NamedTuple
+
 import msgspec
 
-from holdfast.model.feed import Histogram
+from holdfast.model.feed import Entry, Histogram
 from holdfast.model.time import Duration, Instant
 from holdfast.policy import rollup
 from holdfast.policy.feed import Seen
@@ -33,7 +36,15 @@ async def add(tx: Tx, counted: Counted) -> None:
     await tx.save_rollups(EVER, [_row(place, stored[place]) for place in changed])
 
 
-async def read(tx: Tx) -> Counted:
+class Ever(NamedTuple):
+    """What happened to jobs, by queue and type, and to workers."""
+
+    jobs: Counted
+    lost: int
+    """Workers whose lease ran out."""
+
+
+async def read(tx: Tx) -> Ever:
     """All that was folded, and what was not yet, on one snapshot."""
     folds = await tx.folds()
     seen = Seen.read(folds.seq, folds.holes)
@@ -41,7 +52,12 @@ async def read(tx: Tx) -> Counted:
     unfolded += await tx.feed_after(seen.upto, _MOST_UNFOLDED)
     stored = await _stored(tx)
     _added(stored, {place: each for place, each in rollup.count(unfolded).items() if place.tenant == EVERYBODY})
-    return stored
+    return Ever(stored, folds.lost + lost(unfolded))
+
+
+def lost(entries: Iterable[Entry]) -> int:
+    """How many workers these rows tell of whose lease ran out."""
+    return sum(entry.body.lost() for entry in entries)
 
 
 def _added(into: Counted, more: Counted) -> set[Place]:
@@ -57,12 +73,9 @@ def _added(into: Counted, more: Counted) -> set[Place]:
 
 async def _stored(tx: Tx) -> Counted:
     rows = await tx.rollups_at(EVER, _BEGINNING)
-    return {
-        Place(*row[:4]): Figures(*row[4:10], _HISTOGRAM(row.wait), _HISTOGRAM(row.run), row.cost, row.waited)
-        for row in rows
-    }
+    return {Place(*row[:4]): Figures(*row[4:10], _HISTOGRAM(row.wait), _HISTOGRAM(row.run), *row[12:]) for row in rows}
 
 
 def _row(place: Place, f: Figures) -> Rollup:
     counts = (f.submitted, f.started, f.succeeded, f.failed, f.dead, f.cancelled)
-    return Rollup(*place, *counts, _ENCODE(f.wait), _ENCODE(f.run), f.cost, Duration(f.waited))
+    return Rollup(*place, *counts, _ENCODE(f.wait), _ENCODE(f.run), f.cost, Duration(f.waited), f.reaped)

@@ -30,6 +30,9 @@ Histogram = dict[int, int]
 Named = tuple[str, str, str]
 """Tenant, queue and type."""
 
+REGISTERED, GONE, LOST = "registered", "gone", "lost"
+"""What a row tells of a worker: it came, it left, it was struck because its lease ran out."""
+
 _log = math.log
 _PER_LOG = 1 / math.log(GROWTH)
 _WAS_RUNNING = Status.RUNNING
@@ -66,13 +69,16 @@ class Group(Struct, array_like=True):
     """Of attempts that ended, together."""
     waited: int = 0
     """Of attempts that ended: the longest wait, in microseconds."""
+    reaped: int = 0
+    """How many of them were taken back from a worker whose lease ran out."""
 
 
 class WorkerChange(Struct, frozen=True, array_like=True, gc=False):
-    """A worker came or went."""
+    """A worker came, went, or was struck because its lease ran out."""
 
     id: int
     event: str
+    """`REGISTERED`, `GONE` or `LOST`; others, told by a newer node, are passed on."""
     name: str = ""
 
 
@@ -92,6 +98,10 @@ class Body(Struct, omit_defaults=True):
             return self.g
         counted = Counter((each.tenant, each.queue, each.type, each.status) for each in self.c)
         return [Group(*kind, jobs) for kind, jobs in counted.items()]
+
+    def lost(self) -> int:
+        """How many workers were struck because their lease ran out."""
+        return sum(each.event == LOST for each in self.w)
 
 
 class Entry(NamedTuple):
@@ -169,8 +179,10 @@ def of_moves(moves: Sequence[Transition], at: Instant) -> bytes:
     if listed and not attempts:
         return _ENCODE(Body(c=listed))
     counted = [
-        Group(*key[:3], key[3].code, len(here), _failed(here), Counter(waits), Counter(runs), *sums)
-        for key, (waits, runs, here, sums) in groups.items()
+        Group(
+            *key[:3], key[3].code, len(here), _failed(here), Counter(waits), Counter(runs), cost, longest, _reaped(here)
+        )
+        for key, (waits, runs, here, (cost, longest)) in groups.items()
     ]
     return _ENCODE(Body(c=listed, g=counted))
 
@@ -205,6 +217,11 @@ def _failed(moves: Sequence[Transition]) -> int:
             return len(moves)
         case _:
             return sum(move.was is Status.RUNNING and move.attempts == move.job.attempts for move in moves)
+
+
+def _reaped(moves: Sequence[Transition]) -> int:
+    """How many were taken back, of moves into one state. A job that succeeded was not: nothing is added up for it."""
+    return 0 if moves[0].to is Status.SUCCEEDED else sum(move.reaped for move in moves)
 
 
 def merged(into: Histogram, more: Mapping[int, int]) -> Histogram:

@@ -31,3 +31,5 @@ class Transition(Struct, frozen=True, gc=False):
     result: bytes | None = None
     reason: str | None = None
     fingerprint: str | None = None
+    reaped: bool = False
+    """Taken back from a worker whose lease ran out."""

@@ -113,7 +113,8 @@ def settle(
 def expire(job: Job, *, now: Instant, default: RetryRule, dice: float) -> Transition:
     """The lease of its holder ran out: run it again at once, or give it up when its attempts are spent."""
     failure = _failure("LeaseExpired", "its worker stopped renewing its lease: crashed, cut off or too busy")
-    return _fail(job, failure, "lease_expired", now, wait=Duration(0), default=default, dice=dice)
+    move = _fail(job, failure, "lease_expired", now, wait=Duration(0), default=default, dice=dice)
+    return replace(move, reaped=True)
 
 
 def cancel(job: Job, reason: str) -> Transition | None:

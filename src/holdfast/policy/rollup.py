@@ -49,6 +49,8 @@ class Figures(Struct):
     """Of attempts that ended, together."""
     waited: int = 0
     """The longest wait of an attempt that ended, in microseconds."""
+    reaped: int = 0
+    """Jobs that were taken back from a worker whose lease ran out."""
 
     def add(self, other: "Figures") -> None:
         """Add these."""
@@ -62,6 +64,7 @@ class Figures(Struct):
         merged(self.run, other.run)
         self.cost += other.cost
         self.waited = max(self.waited, other.waited)
+        self.reaped += other.reaped
 
     @property
     def finished(self) -> int:
@@ -152,8 +155,9 @@ _FIELDS = {
 
 def _figures(group: Group, *, new: bool) -> Figures:
     figures = Figures(
-        failed=group.failed, wait=dict(group.wait), run=dict(group.run), cost=group.cost, waited=group.waited
-    )
+        failed=group.failed, wait=dict(group.wait), run=dict(group.run),
+        cost=group.cost, waited=group.waited, reaped=group.reaped,
+    )  # fmt: skip
     field = "submitted" if new else _FIELDS.get(group.status)
     if field is not None:
         setattr(figures, field, group.jobs)

@@ -27,6 +27,8 @@ class Folds(NamedTuple):
     holes: bytes
     pruned: int
     hours: Instant
+    lost: int = 0
+    """Workers whose lease ran out, ever, as those rows tell."""
 
 
 class Rollup(NamedTuple):
@@ -46,6 +48,7 @@ class Rollup(NamedTuple):
     run: bytes
     cost: int
     waited: Duration
+    reaped: int
 
 
 class Served(NamedTuple):

@@ -105,8 +105,8 @@ class SqlFeed(ABC):
 
 def folds_of(row: Row) -> Folds:
     """How far the feed was folded."""
-    seq, holes, pruned, hours = row
-    return Folds(seq, _bytes(holes), pruned, Instant(hours))
+    seq, holes, pruned, hours, lost = row
+    return Folds(seq, _bytes(holes), pruned, Instant(hours), lost)
 
 
 def rollup_of(row: Row) -> Rollup:

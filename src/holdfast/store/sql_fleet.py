@@ -48,7 +48,7 @@ class SqlFleet(ABC):
                 types=types_text(worker.types),
                 lease=lease,
             )
-            await self.tell(feed.of_workers([WorkerChange(worker.id, "registered", worker.name)]))
+            await self.tell(feed.of_workers([WorkerChange(worker.id, feed.REGISTERED, worker.name)]))
 
     async def renew(self, worker: WorkerId, lease: Duration) -> bool:
         """See the port."""
@@ -85,7 +85,8 @@ class SqlFleet(ABC):
                     names = ("worker", "name", "host", "queues", "types", "tenant", "seen_at")
                     await self.count("remember_worker", **dict(zip(names, row, strict=True)))
         if gone:
-            await self.tell(feed.of_workers([WorkerChange(worker, "gone") for worker in gone]))
+            event = feed.LOST if name == "forget" else feed.GONE
+            await self.tell(feed.of_workers([WorkerChange(worker, event) for worker in gone]))
         return len(gone)
 
     async def departed(self, limit: int) -> list[tuple[WorkerInfo, Instant]]:

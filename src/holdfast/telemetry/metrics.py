@@ -15,6 +15,34 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from holdfast.model.feed import GROWTH, Histogram
 from holdfast.telemetry.events import BreakerChanged, Event, JobsReaped, LoopFailed, RedisChanged
+from holdfast.telemetry.metric_names import (
+    BREAKERS,
+    DEPTH,
+    FAILED,
+    FINISHED,
+    INFO,
+    JOBS,
+    LATENCY,
+    LOOPS,
+    NODE_REAPED,
+    OLDEST,
+    POOL,
+    POOL_MOST,
+    REAPED,
+    REDIS,
+    REDIS_ASKED,
+    REDIS_LOST,
+    REQUESTS,
+    RUN,
+    STARTED,
+    STREAMS,
+    SUBMITTED,
+    WAIT,
+    WORKERS,
+    WORKERS_LATE,
+    WORKERS_LOST,
+    Known,
+)
 
 MEDIA_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
@@ -23,63 +51,6 @@ OTHERS = "(others)"
 
 MOST_NAMES = 200
 """Names of queues, and of types, that are told apart: those with the most jobs."""
-
-
-class Known(NamedTuple):
-    """A metric: what it is called, what it tells, and what its labels are."""
-
-    name: str
-    kind: Literal["gauge", "counter", "histogram"]
-    help: str
-    labels: tuple[str, ...] = ()
-
-
-JOBS = Known("holdfast_jobs", "gauge", "Jobs that are unfinished or dead", ("queue", "type", "status"))
-DEPTH = Known("holdfast_queue_depth", "gauge", "Jobs that could run now", ("queue",))
-OLDEST = Known(
-    "holdfast_queue_oldest_wait_seconds", "gauge", "How long the job has waited that has waited longest", ("queue",)
-)
-SUBMITTED = Known("holdfast_jobs_submitted_total", "counter", "Jobs that were submitted", ("queue", "type"))
-STARTED = Known("holdfast_attempts_started_total", "counter", "Attempts that workers started", ("queue", "type"))
-FAILED = Known("holdfast_attempts_failed_total", "counter", "Attempts that failed", ("queue", "type"))
-FINISHED = Known("holdfast_jobs_finished_total", "counter", "Jobs that came to an end", ("queue", "type", "status"))
-WAIT = Known(
-    "holdfast_job_wait_seconds", "histogram", "How long attempts that ended had been due before they started", ("type",)
-)
-RUN = Known("holdfast_job_run_seconds", "histogram", "How long attempts that ended had run", ("type",))
-WORKERS = Known("holdfast_workers", "gauge", "Workers that are registered", ())
-WORKERS_LATE = Known("holdfast_workers_expired", "gauge", "Workers whose lease ran out, until they are struck", ())
-
-BREAKERS = Known("holdfast_breakers", "gauge", "Destinations of webhooks that gave trouble lately", ("state",))
-
-REQUESTS = Known(
-    "holdfast_node_http_requests_total", "counter", "Requests that this node answered", ("method", "route", "status")
-)
-LATENCY = Known(
-    "holdfast_node_http_request_seconds", "histogram", "How long this node took to answer", ("method", "route")
-)
-STREAMS = Known("holdfast_node_streams", "gauge", "Streams of events that are open on this node")
-POOL = Known("holdfast_node_pool_connections", "gauge", "Database connections of this node", ("state",))
-POOL_MOST = Known("holdfast_node_pool_connections_max", "gauge", "Database connections that this node may open")
-REAPED = Known(
-    "holdfast_node_jobs_reaped_total", "counter", "Jobs that this node took back from workers whose lease ran out"
-)
-LOOPS = Known(
-    "holdfast_node_housekeeping_failures_total", "counter", "Rounds of housekeeping that failed on this node", ("loop",)
-)
-REDIS = Known("holdfast_node_redis_up", "gauge", "Whether Redis answers; not told where none is named")
-REDIS_LOST = Known("holdfast_node_redis_lost_total", "counter", "How often this node began to do without Redis")
-REDIS_ASKED = Known(
-    "holdfast_node_redis_asked_total", "counter",
-    "What came of asking Redis: `hit` is answered without the database, `miss` and `away` are not", ("part", "answer"),
-)  # fmt: skip
-INFO = Known("holdfast_node_info", "gauge", "Always 1; the version that this node runs", ("version",))
-
-KNOWN = (
-    JOBS, DEPTH, OLDEST, SUBMITTED, STARTED, FAILED, FINISHED, WAIT, RUN, WORKERS, WORKERS_LATE, BREAKERS,
-    REQUESTS, LATENCY, STREAMS, POOL, POOL_MOST, REAPED, LOOPS, REDIS, REDIS_LOST, REDIS_ASKED, INFO,
-)  # fmt: skip
-"""All but those of the process itself, `holdfast_node_process_…`, which Prometheus' own library names."""
 
 _LATENCIES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _LATENCY_LABELS = (*(f"{bound:g}" for bound in _LATENCIES), "+Inf")
@@ -150,7 +121,7 @@ class Counted:
 
     def collect(self) -> Iterator[Metric]:
         """As metrics."""
-        reaped, failures = _counter(REAPED), _counter(LOOPS)
+        reaped, failures = _counter(NODE_REAPED), _counter(LOOPS)
         reaped.add_metric([], self._reaped)
         for loop, count in self._failures.items():
             failures.add_metric([loop], count)
@@ -179,6 +150,7 @@ class Totals(NamedTuple):
     """By the state they ended in."""
     wait: Histogram
     run: Histogram
+    reaped: int = 0
 
 
 class Installation(NamedTuple):
@@ -190,6 +162,8 @@ class Installation(NamedTuple):
     expired: int
     breakers: Mapping[str, int] = {}
     """By state."""
+    lost: int = 0
+    """Workers, ever."""
 
     def collect(self) -> Iterator[Metric]:
         """As metrics."""
@@ -199,6 +173,9 @@ class Installation(NamedTuple):
         yield from self._happened(queues, types)
         for known, value in ((WORKERS, self.workers), (WORKERS_LATE, self.expired)):
             yield _single(known, value)
+        lost = _counter(WORKERS_LOST)
+        lost.add_metric([], self.lost)
+        yield lost
         breakers = _gauge(BREAKERS)
         for state, count in self.breakers.items():
             breakers.add_metric([state], count)
@@ -223,7 +200,7 @@ class Installation(NamedTuple):
 
     def _happened(self, queues: set[str], types: set[str]) -> Iterator[Metric]:
         counts: dict[Known, Counter[tuple[str, ...]]] = {
-            known: Counter() for known in (SUBMITTED, STARTED, FAILED, FINISHED)
+            known: Counter() for known in (SUBMITTED, STARTED, FAILED, FINISHED, REAPED)
         }
         spans: dict[Known, dict[str, Counter[int]]] = {WAIT: defaultdict(Counter), RUN: defaultdict(Counter)}
         for each in self.totals:
@@ -231,6 +208,7 @@ class Installation(NamedTuple):
             counts[SUBMITTED][place] += each.submitted
             counts[STARTED][place] += each.started
             counts[FAILED][place] += each.failed
+            counts[REAPED][place] += each.reaped
             for status, jobs in each.finished.items():
                 counts[FINISHED][*place, status] += jobs
             spans[WAIT][place[1]].update(each.wait)

@@ -14,14 +14,14 @@ SELECT (SELECT pruned FROM holdfast_folded WHERE one = 1), (SELECT max(seq) FROM
 
 -- name: folds
 -- Rides the primary key.
-SELECT seq, holes, pruned, hours FROM holdfast_folded WHERE one = 1;
+SELECT seq, holes, pruned, hours, lost FROM holdfast_folded WHERE one = 1;
 
 -- name: lock_folds
 -- Rides the primary key. Whoever comes second passes by.
-SELECT seq, holes, pruned, hours FROM holdfast_folded WHERE one = 1 FOR UPDATE SKIP LOCKED;
+SELECT seq, holes, pruned, hours, lost FROM holdfast_folded WHERE one = 1 FOR UPDATE SKIP LOCKED;
 
 -- name: save_folds
-UPDATE holdfast_folded SET seq = :seq, holes = :holes, pruned = :pruned, hours = :hours WHERE one = 1;
+UPDATE holdfast_folded SET seq = :seq, holes = :holes, pruned = :pruned, hours = :hours, lost = :lost WHERE one = 1;
 
 -- name: old_feed
 -- Rides the primary key, from its beginning. Numbers are in the order of time but for seconds.
@@ -33,7 +33,7 @@ WHERE f.at < clock() - :keep;
 DELETE FROM holdfast_feed WHERE seq <= :last;
 
 -- columns: figures
-tenant, at, queue, type, submitted, started, succeeded, failed, dead, cancelled, wait, run, cost, waited
+tenant, at, queue, type, submitted, started, succeeded, failed, dead, cancelled, wait, run, cost, waited, reaped
 
 -- name: rollups
 -- Rides the primary key.

@@ -256,9 +256,9 @@ class PostgresTx(Inserts):
             "dead",
             "cancelled",
         )
-        *columns, waits, runs, costs, waited = (list(column) for column in zip(*rollups, strict=True))
+        *columns, waits, runs, costs, waited, reaped = (list(column) for column in zip(*rollups, strict=True))
         texts = {"waits": [each.decode() for each in waits], "runs": [each.decode() for each in runs]}
-        texts |= {"costs": costs, "waited": waited}
+        texts |= {"costs": costs, "waited": waited, "reaped": reaped}
         await self.count("save_rollups", span=span, **dict(zip(names, columns, strict=True)), **texts)
 
     async def tell_moves(self, moves: Sequence[Transition]) -> None:

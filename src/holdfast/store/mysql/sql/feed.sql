@@ -15,7 +15,7 @@ SELECT seq, at, body FROM holdfast_feed WHERE seq IN :numbers ORDER BY seq;
 INSERT INTO holdfast_rollup (span, {figures}) VALUES :rows
 ON DUPLICATE KEY UPDATE submitted = VALUES(submitted), started = VALUES(started), succeeded = VALUES(succeeded),
   failed = VALUES(failed), dead = VALUES(dead), cancelled = VALUES(cancelled), wait = VALUES(wait), run = VALUES(run),
-  cost = VALUES(cost), waited = VALUES(waited);
+  cost = VALUES(cost), waited = VALUES(waited), reaped = VALUES(reaped);
 
 -- name: prune_rollups
 -- Rides holdfast_rollup_at.

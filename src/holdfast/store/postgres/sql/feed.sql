@@ -27,17 +27,18 @@ SELECT seq, at, body FROM holdfast_feed WHERE seq = ANY (:numbers::bigint[]) ORD
 INSERT INTO holdfast_folded (one, seq, holes, pruned, hours) VALUES (1, 0, '[]', 0, 0) ON CONFLICT (one) DO NOTHING;
 
 -- name: save_folds
-UPDATE holdfast_folded SET seq = :seq, holes = convert_from(:holes, 'UTF8'), pruned = :pruned, hours = :hours WHERE one = 1;
+UPDATE holdfast_folded SET seq = :seq, holes = convert_from(:holes, 'UTF8'), pruned = :pruned, hours = :hours, lost = :lost
+WHERE one = 1;
 
 -- name: save_rollups
 INSERT INTO holdfast_rollup (span, {figures})
 SELECT :span, * FROM unnest(:tenants::text[], :ats::bigint[], :queues::text[], :types::text[], :submitted::bigint[],
   :started::bigint[], :succeeded::bigint[], :failed::bigint[], :dead::bigint[], :cancelled::bigint[], :waits::text[],
-  :runs::text[], :costs::bigint[], :waited::bigint[])
+  :runs::text[], :costs::bigint[], :waited::bigint[], :reaped::bigint[])
 ON CONFLICT (span, tenant, at, queue, type) DO UPDATE
 SET submitted = excluded.submitted, started = excluded.started, succeeded = excluded.succeeded, failed = excluded.failed,
     dead = excluded.dead, cancelled = excluded.cancelled, wait = excluded.wait, run = excluded.run,
-    cost = excluded.cost, waited = excluded.waited;
+    cost = excluded.cost, waited = excluded.waited, reaped = excluded.reaped;
 
 -- name: prune_rollups
 -- Rides holdfast_rollup_at.

@@ -12,16 +12,16 @@ INSERT INTO holdfast_folded (one, seq, holes, pruned, hours) VALUES (1, 0, x'5b5
 
 -- name: lock_folds
 -- The write lock is held already: it is asked for by saying so.
-UPDATE holdfast_folded SET seq = seq WHERE one = 1 RETURNING seq, holes, pruned, hours;
+UPDATE holdfast_folded SET seq = seq WHERE one = 1 RETURNING seq, holes, pruned, hours, lost;
 
 -- name: save_rollups
 INSERT INTO holdfast_rollup (span, {figures})
 VALUES (:span, :tenant, :at, :queue, :type, :submitted, :started, :succeeded, :failed, :dead, :cancelled, :wait, :run,
-        :cost, :waited)
+        :cost, :waited, :reaped)
 ON CONFLICT (span, tenant, at, queue, type) DO UPDATE
 SET submitted = excluded.submitted, started = excluded.started, succeeded = excluded.succeeded, failed = excluded.failed,
     dead = excluded.dead, cancelled = excluded.cancelled, wait = excluded.wait, run = excluded.run,
-    cost = excluded.cost, waited = excluded.waited;
+    cost = excluded.cost, waited = excluded.waited, reaped = excluded.reaped;
 
 -- name: prune_rollups
 -- Rides holdfast_rollup_at.
