@@ -23,11 +23,11 @@ from holdfast.errors import TooMany
 from holdfast.model.access import Caller, Scope
 from holdfast.model.feed import MOST_LISTED, Body, Change, Entry, Group
 from holdfast.model.ids import new_job_id
-from holdfast.model.job import JobSpec
+from holdfast.model.job import JobFilter, JobSpec
 from holdfast.model.outcome import Succeeded
 from holdfast.model.time import Instant
 from tests.api.conftest import ADMIN, Served, problem
-from tests.support.builders import KEY_RETENTION, a_job, enter, put, take
+from tests.support.builders import KEY_RETENTION, a_job, enter, error, hold, put, take
 from tests.support.clock import Console, console
 from tests.support.eventually import PATIENCE, eventually
 from tests.support.interleave import Interleaving
@@ -165,7 +165,7 @@ class TestAStream:
 
             assert heard.jobs() == [(str(mine.id), "ready"), (str(last.id), "ready")]
 
-    async def test_tells_of_one_job_and_when_many_of_its_kind_changed(self, live: Served) -> None:
+    async def test_tells_of_one_job_also_where_it_is_one_of_many(self, live: Served) -> None:
         client = await live.client(await live.key("acme"))
         job = a_job()
         await put(live.engine.store, job)
@@ -174,8 +174,41 @@ class TestAStream:
             await live.engine.cancel([job.id], reason="")
             await heard.until(lambda: len(heard.jobs()) == 1)
             assert heard.jobs() == [(str(job.id), "cancelled")]
-            await put(live.engine.store, *[a_job() for _ in range(MOST_LISTED + 1)])
-            await heard.until(lambda: heard.counted("ready") == MOST_LISTED + 1)
+            others = [a_job() for _ in range(MOST_LISTED + 1)]
+            await put(live.engine.store, *others)
+            await live.engine.retry([job.id])
+            await heard.until(lambda: len(heard.jobs()) == 2)
+            await live.engine.cancel([job.id, *[each.id for each in others]], reason="")
+            await heard.until(lambda: len(heard.jobs()) == 3)
+
+            assert heard.jobs() == [(str(job.id), status) for status in ("cancelled", "ready", "cancelled")]
+            assert {kind for kind, _, _ in heard.events} == {"job"}
+            last = heard.last_id
+        await live.engine.retry([job.id, *[each.id for each in others]])
+        async with listening(client, f"/v1/events?job={job.id}", **{"Last-Event-ID": last}) as heard:
+            await heard.until(lambda: (str(job.id), "ready") in heard.jobs())
+            await live.engine.act_on_all("delete", JobFilter(tenant="acme"))
+            await heard.until(lambda: (str(job.id), "deleted") in heard.jobs())
+
+            assert {kind for kind, _, _ in heard.events} == {"job"}
+
+    async def test_tells_of_jobs_that_are_deleted(self, live: Served) -> None:
+        """One by one, and dead letters that are purged, many at once; nobody else hears of it."""
+        client = await live.client(await live.key("acme"))
+        job, many = a_job(), [a_job() for _ in range(MOST_LISTED + 1)]
+        await put(live.engine.store, job)
+        for each in await hold(live.engine.store, await enter(live.engine.store), len(many), max_attempts=1):
+            await live.engine.settle(each, error())
+        stranger = await live.client(await live.key("other"))
+        async with listening(client) as heard, listening(stranger) as overheard:
+            assert (await client.delete(f"/v1/jobs/{job.id}")).status_code == 204
+            await heard.until(lambda: heard.jobs() == [(str(job.id), "deleted")])
+            assert (await client.delete("/v1/dead?all=true")).status_code == 200
+            await heard.until(lambda: heard.counted("deleted") == 1 + len(many))
+            await put(live.engine.store, a_job(tenant="other"))
+            await overheard.until(lambda: len(overheard.jobs()) == 1)
+
+            assert overheard.counted("deleted") == 0
 
     async def test_counts_what_is_too_much_to_name(self, live: Served) -> None:
         """Over the rate of a reader, changes are counted once a second; none is left out."""

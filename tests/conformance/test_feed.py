@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from holdfast.engine.housekeeping import promote_due
-from holdfast.engine.operate import cancel, retry
-from holdfast.model.feed import MOST_LISTED, Change, Entry, Group, bucket_of
+from holdfast.engine.operate import cancel, delete, retry
+from holdfast.model.feed import DELETED, MOST_LISTED, Change, Entry, Group, bucket_of
 from holdfast.model.outcome import Interrupted, Outcome, Snoozed, Succeeded
 from holdfast.model.state import STATUS_OF_CODE, Status
 from holdfast.model.time import Duration, Instant, seconds
@@ -225,6 +225,23 @@ class TestTheFeed:
         await retry(store, [job.id])
 
         assert await tail.changes() == [told(job, Status.CANCELLED), told(job, Status.READY)]
+
+    @pytest.mark.parametrize("n", [1, MANY])
+    async def test_tells_of_what_was_deleted_and_counts_it_in_no_figure(self, store: Store, n: int) -> None:
+        jobs = some_jobs(n, tenant="a")
+        await put(store, *jobs)
+        tail = await Tail.begin(store)
+        assert len(await delete(store, [job.id for job in jobs])) == n
+        assert await delete(store, [job.id for job in jobs]) == set()
+
+        (entry,) = await tail.rows()
+        deleted = [Change(job.id, "a", job.queue, job.type, DELETED, 0, 0) for job in jobs]
+        if n == 1:
+            assert (entry.body.listed(), entry.body.unlisted()) == (deleted, [])
+        else:
+            (group,) = entry.body.unlisted()
+            assert (group.tenant, group.status, group.jobs, entry.body.listed()) == ("a", DELETED, n, [])
+        assert entry.body.groups() == []
 
     async def test_tells_of_what_a_reaper_did(self, manual_store: Store, clock: ManualClock) -> None:
         job = await running(manual_store)

@@ -16,6 +16,15 @@ it("writes the newest state of each job into the lists, and leaves other lists a
   expect(queries.getQueryData(["jobs", 2])).toBe(other);
 });
 
+it("takes deleted jobs out of the lists", () => {
+  const queries = new QueryClient();
+  queries.setQueryData(["jobs", 1], page);
+  queries.setQueryData(["job", "a"], page.items[0]);
+  apply(queries, [event("a", "deleted")], false);
+  expect(queries.getQueryData<JobPage>(["jobs", 1])?.items.map((job) => job.id)).toEqual(["b"]);
+  expect(queries.getQueryData(["job", "a"])).toBe(page.items[0]);
+});
+
 it("asks once for each subject, however many changed", () => {
   const queries = new QueryClient();
   const asked = vi.spyOn(queries, "invalidateQueries");

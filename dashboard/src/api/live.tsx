@@ -14,7 +14,7 @@ const INTERVAL = 1_000;
 /** What the stream tells of one job. */
 export interface JobChange {
   id: string;
-  status: JobOut["status"];
+  status: JobOut["status"] | "deleted";
   attempts: number;
   at: string;
 }
@@ -67,7 +67,7 @@ export function apply(queries: QueryClient, events: StreamEvent[], lost: boolean
   if (newest.size) {
     queries.setQueriesData<JobPage>({ queryKey: ["jobs"] }, (page) => page && patched(page, newest));
     for (const change of newest.values()) {
-      queries.setQueryData<JobDetail>(["job", change.id], (job) => job && { ...job, ...told(change) });
+      queries.setQueryData<JobDetail>(["job", change.id], (job) => job && told(job, change));
       void again(queries, ["job", change.id]);
       void again(queries, ["explain", change.id]);
     }
@@ -79,20 +79,24 @@ export function apply(queries: QueryClient, events: StreamEvent[], lost: boolean
   if (workers) void again(queries, ["workers"]);
 }
 
-/** A page of jobs with the states that the stream told; the same object where nothing changed. */
+/** A page of jobs with the states that the stream told, without deleted ones; the same object where nothing changed. */
 export function patched(page: JobPage, newest: ReadonlyMap<string, JobChange>): JobPage {
   if (!page.items.some((job) => newest.has(job.id))) return page;
   return {
     ...page,
-    items: page.items.map((job) => {
-      const change = newest.get(job.id);
-      return change ? { ...job, ...told(change) } : job;
-    }),
+    items: page.items
+      .filter((job) => newest.get(job.id)?.status !== "deleted")
+      .map((job) => {
+        const change = newest.get(job.id);
+        return change ? told(job, change) : job;
+      }),
   };
 }
 
-function told(change: JobChange): Pick<JobOut, "status" | "attempts" | "updated_at"> {
-  return { status: change.status, attempts: change.attempts, updated_at: change.at };
+/** A job as the stream told of it; a deleted one as it was, until the service says that it is not there. */
+function told<T extends JobOut>(job: T, change: JobChange): T {
+  if (change.status === "deleted") return job;
+  return { ...job, status: change.status, attempts: change.attempts, updated_at: change.at };
 }
 
 function refresh(queries: QueryClient): void {

@@ -5,14 +5,17 @@ Whose events a reader gets is decided when they are put into its buffer, and loo
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Literal, NamedTuple, Protocol
+
+from msgspec.structs import replace
 
 from holdfast.engine.feed import Tail
 from holdfast.model.access import Caller
-from holdfast.model.feed import Change, Entry
-from holdfast.model.state import STATUS_OF_CODE
-from holdfast.wire.events import JobsCount, JobsEvent, ResetEvent, job_event, worker_event, written
+from holdfast.model.feed import DELETED, Change, Entry
+from holdfast.model.ids import JobId
+from holdfast.model.job import Job
+from holdfast.wire.events import JobsCount, JobsEvent, ResetEvent, job_event, status_name, worker_event, written
 
 HEARTBEAT = 15.0
 LONGEST_LIFE = 3_600.0
@@ -38,6 +41,9 @@ class Source(Protocol):
 
     async def missed(self, last: int, upto: int) -> list[Entry] | Literal["expired", "behind"]:
         """Rows that a reader missed who has read up to `last`; or why they cannot be told."""
+
+    async def look(self, ids: Collection[JobId]) -> dict[JobId, Change]:
+        """Jobs as they are, those that are still there."""
 
     def leave(self, reader: "Reader") -> None:
         """A stream is over."""
@@ -77,9 +83,22 @@ class Item(NamedTuple):
 class Reader:
     """One stream: what is asked of it chunk by chunk. Ends by itself, or by `aclose`, which must be called."""
 
-    def __init__(self, streams: Source, caller: Caller, wanted: Wanted, last: int | None, now: float) -> None:
+    def __init__(
+        self,
+        streams: Source,
+        caller: Caller,
+        wanted: Wanted,
+        last: int | None,
+        now: float,
+        *,
+        job: Change | None = None,
+    ) -> None:
         self.caller = caller
         self.wanted = wanted
+        self.job = job
+        """If one is watched alone: as it was when the stream was asked for, or as was last told of it."""
+        self._doubt: Entry | None = None
+        """The newest row that may have moved it without naming it."""
         self.cut: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when it must end, also in the middle of a chunk."""
         self._streams = streams
@@ -95,7 +114,7 @@ class Reader:
         self._sent = 0
         self._counted: Counter[Kind] = Counter()
         self._held: int | None = None
-        """While counts wait to be sent: the id to resume after, so that none is lost."""
+        """While counts wait to be sent, or a job to be looked up: the id to resume after, so that nothing is lost."""
 
     def __aiter__(self) -> "Reader":
         return self
@@ -120,11 +139,31 @@ class Reader:
         self._wake.set()
         self._streams.leave(self)
 
+    @property
+    def unsure(self) -> bool:
+        """Whether the job that is watched may have moved among many that were only counted."""
+        return self._doubt is not None
+
+    def learn(self, found: Change | None, low_water: int, now: float) -> None:
+        """The job that is watched, as it is after it may have moved; None if it is not there any more."""
+        doubt, self._doubt = self._doubt, None
+        if doubt is None or self.job is None:
+            return
+        if not self._counted:
+            self._held = None
+        change = found or replace(self.job, status=DELETED)
+        if change != self.job:
+            self.job = change
+            self._may_send(now)
+            self._put(Item(change.tenant, self._id(low_water), job_event(change, doubt.at)))
+
     def take(self, entry: Entry, low_water: int, texts: dict[int, bytes], now: float) -> None:
         """Put what is of interest into the buffer. `texts`: changes as they are written, made once for all readers."""
-        for index, change in enumerate(entry.body.c):
+        for index, change in enumerate(entry.body.listed()):
             if not self.wanted.names(change):
                 continue
+            if self.job is not None:
+                self.job = change
             if self._may_send(now):
                 text = texts.get(index)
                 if text is None:
@@ -132,12 +171,18 @@ class Reader:
                 self._put(Item(change.tenant, self._id(low_water), text))
             else:
                 self._count((change.tenant, change.queue, change.type, change.status), 1, low_water)
-        if not entry.body.c:
-            for group in entry.body.g:
-                if self.wanted.counts(group.tenant, group.queue, group.type):
-                    self._count((group.tenant, group.queue, group.type, group.status), group.jobs, low_water)
-            if self._counted and self.wanted.job is None and self._may_send(now):
-                self._send_counts(low_water)
+        counted = False
+        for group in entry.body.unlisted():
+            if not self.wanted.counts(group.tenant, group.queue, group.type):
+                continue
+            if self.job is not None:  # perhaps it is among them: that is looked up
+                self._doubt = entry
+                self._hold(low_water)
+                break
+            self._count((group.tenant, group.queue, group.type, group.status), group.jobs, low_water)
+            counted = True
+        if counted and self._may_send(now):
+            self._send_counts(low_water)
         if entry.body.w and self.caller.is_admin and self.wanted == Wanted(self.wanted.tenant):
             for worker in entry.body.w:
                 self._put(Item(None, self._id(low_water), worker_event(worker, entry.at)))
@@ -172,20 +217,28 @@ class Reader:
             return head + b"id: %d\n" % tail.low_water + written("reset", ResetEvent(missed))
         # Nothing of it is acknowledged before all of it was sent.
         items = self._again(missed, self._last)
+        if self.job is not None and any(self._may_be_in(entry) for entry in missed):
+            found = (await self._streams.look([self.job.id])).get(self.job.id)
+            self.job = found or replace(self.job, status=DELETED)
+            items.append(Item(self.job.tenant, self._last, job_event(self.job, missed[-1].at)))
         return head + b"\n" + b"".join([_line(item) for item in items if self._mine(item)])
 
     def _again(self, missed: list[Entry], last: int) -> list[Item]:
-        changes = [(c, e.at) for e in missed for c in e.body.c if self.wanted.names(c)]
+        changes = [(c, e.at) for e in missed for c in e.body.listed() if self.wanted.names(c)]
         counted: Counter[Kind] = Counter()
         if len(changes) > BUFFER:
             counted.update([(c.tenant, c.queue, c.type, c.status) for c, _ in changes])
             changes = []
-        for entry in missed:
-            for group in entry.body.g if not entry.body.c else ():
+        for entry in missed if self.job is None else ():
+            for group in entry.body.unlisted():
                 if self.wanted.counts(group.tenant, group.queue, group.type):
                     counted[group.tenant, group.queue, group.type, group.status] += group.jobs
         items = [Item(change.tenant, last, job_event(change, at)) for change, at in changes]
         return [*items, *_counts(counted, last)]
+
+    def _may_be_in(self, entry: Entry) -> bool:
+        """Whether the job that is watched may be among those that a row only counts."""
+        return any(self.wanted.counts(each.tenant, each.queue, each.type) for each in entry.body.unlisted())
 
     def _may_send(self, now: float) -> bool:
         if now - self._second >= 1:
@@ -194,15 +247,19 @@ class Reader:
         return self._sent <= MOST_EACH_SECOND
 
     def _count(self, kind: Kind, jobs: int, low_water: int) -> None:
+        self._hold(low_water)
+        self._counted[kind] += jobs
+
+    def _hold(self, low_water: int) -> None:
         if self._held is None:
             self._held = low_water
-        self._counted[kind] += jobs
 
     def _send_counts(self, low_water: int) -> None:
         for item in _counts(self._counted, self._id(low_water)):
             self._put(item)
         self._counted.clear()
-        self._held = None
+        if self._doubt is None:
+            self._held = None
 
     def _id(self, low_water: int) -> int:
         return low_water if self._held is None else min(self._held, low_water)
@@ -258,11 +315,16 @@ def _jobs(counts: Iterable[tuple[str | None, str, str, int, int]]) -> bytes:
         "jobs",
         JobsEvent(
             [
-                JobsCount(tenant, queue, job_type, STATUS_OF_CODE[status].value, jobs)
+                JobsCount(tenant, queue, job_type, status_name(status), jobs)
                 for tenant, queue, job_type, status, jobs in counts
             ]
         ),
     )
+
+
+def seen(job: Job) -> Change:
+    """A job as a row of the feed would tell of it."""
+    return Change(job.id, job.tenant, job.queue, job.type, job.status.code, job.attempts, job.fence)
 
 
 def low_water_of(text: str | None) -> int | None:

@@ -4,15 +4,16 @@ import asyncio
 import contextlib
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Literal, Protocol
 
-from holdfast.api.reader import Reader, Reason, Wanted
+from holdfast.api.reader import Reader, Reason, Wanted, seen
 from holdfast.engine.feed import Tail
 from holdfast.engine.loops import pause_after
 from holdfast.errors import HoldfastError, TooMany
 from holdfast.model.access import Caller
-from holdfast.model.feed import Entry
+from holdfast.model.feed import Change, Entry
+from holdfast.model.ids import JobId
 from holdfast.store.port import Store
 
 STILL_GOOD_EVERY = 10.0
@@ -61,8 +62,11 @@ class Streams:
     def __len__(self) -> int:
         return self._count
 
-    def open(self, caller: Caller, wanted: Wanted, last: int | None) -> Reader:
-        """A stream for a caller who may see what is wanted; `TooMany` when there are enough."""
+    def open(self, caller: Caller, wanted: Wanted, last: int | None, job: Change | None = None) -> Reader:
+        """A stream for a caller who may see what is wanted; `TooMany` when there are enough.
+
+        `job`: the one that is watched, as it is.
+        """
         key = caller.key or caller.name
         for have, most, whose in (
             (self._by_key[key], PER_KEY, "with this key"),
@@ -71,7 +75,7 @@ class Streams:
         ):
             if have >= most:
                 raise TooMany(f"{most} streams {whose} are open already: close one first", retry_after=_RETRY_AFTER)
-        reader = Reader(self, caller, wanted, last, self._monotonic())
+        reader = Reader(self, caller, wanted, last, self._monotonic(), job=job)
         self._readers[wanted.tenant].add(reader)
         self._count += 1
         self._by_key[key] += 1
@@ -124,10 +128,24 @@ class Streams:
         """Hand a row to those who may see something of it."""
         now = self._monotonic()
         texts: dict[int, bytes] = {}
-        tenants = {change.tenant for change in entry.body.c} | {group.tenant for group in entry.body.g}
+        tenants = {each.tenant for each in entry.body.listed()} | {each.tenant for each in entry.body.unlisted()}
         for tenant in (None, *tenants):
             for reader in self._readers.get(tenant, ()):
                 reader.take(entry, low_water, texts, now)
+
+    async def look(self, ids: Collection[JobId]) -> dict[JobId, Change]:
+        """Jobs as they are, those that are still there."""
+        found = await self._store.single(lambda tx: tx.get(ids))
+        return {job.id: seen(job) for job in found}
+
+    async def look_up(self, low_water: int) -> None:
+        """Find out what became of jobs that are watched one by one, where so many moved that none was named."""
+        unsure = [(reader, reader.job) for reader in self._all() if reader.unsure and reader.job is not None]
+        if unsure:
+            found = await self.look({job.id for _, job in unsure})
+            now = self._monotonic()
+            for reader, job in unsure:
+                reader.learn(found.get(job.id), low_water, now)
 
     def tick(self, low_water: int) -> None:
         """A second has passed."""
@@ -173,6 +191,7 @@ class Streams:
                     self.publish(entry, tail.low_water)
                     tail.note(entry)
                 tail.give_up()
+                await self.look_up(tail.low_water)
                 await tail.wait()
                 failures = 0
             except HoldfastError:  # the database is away: readers stay, and hear of it all when it is back

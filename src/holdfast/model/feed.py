@@ -33,6 +33,9 @@ Named = tuple[str, str, str]
 REGISTERED, GONE, LOST = "registered", "gone", "lost"
 """What a row tells of a worker: it came, it left, it was struck because its lease ran out."""
 
+DELETED = -1
+"""The status of a job that is told to have been deleted: no code of a state."""
+
 _log = math.log
 _PER_LOG = 1 / math.log(GROWTH)
 _WAS_RUNNING = Status.RUNNING
@@ -89,8 +92,20 @@ class Body(Struct, omit_defaults=True):
     g: list[Group] = []
     """Of attempts that ended always; of other changes only where they are not listed."""
     w: list[WorkerChange] = []
+    d: list[Change] = []
+    """Jobs that were deleted, one by one. Apart from the others: no figure counts them."""
+    n: list[Group] = []
+    """The same, counted where they are many."""
     new: bool = False
     """Whether the jobs were submitted by it."""
+
+    def listed(self) -> Sequence[Change]:
+        """What changed and is named, deleted jobs among it."""
+        return self.c + self.d if self.d else self.c
+
+    def unlisted(self) -> Sequence[Group]:
+        """What changed and is only counted."""
+        return [*([] if self.c else self.g), *self.n]
 
     def groups(self) -> Sequence[Group]:
         """All that changed, counted."""
@@ -192,6 +207,14 @@ def of_ready(rows: Sequence[tuple[JobId, str, str, str, int, int]]) -> bytes:
     if len(rows) <= MOST_LISTED:
         return _ENCODE(Body(c=[Change(*row[:4], _READY, *row[4:]) for row in rows]))
     return _counted([(*row[1:4], _READY) for row in rows])
+
+
+def of_deleted(jobs: Sequence[Job]) -> bytes:
+    """Jobs were deleted, which were as given."""
+    if len(jobs) <= MOST_LISTED:
+        return _ENCODE(Body(d=[Change(j.id, j.tenant, j.queue, j.type, DELETED, j.attempts, j.fence) for j in jobs]))
+    kinds = Counter((job.tenant, job.queue, job.type) for job in jobs)
+    return _ENCODE(Body(n=[Group(*kind, DELETED, count) for kind, count in kinds.items()]))
 
 
 def of_workers(changes: Iterable[WorkerChange]) -> bytes:

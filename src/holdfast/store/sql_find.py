@@ -15,6 +15,7 @@ from uuid import UUID
 
 import msgspec
 
+from holdfast.model import feed
 from holdfast.model.ids import JobId, first_job_id
 from holdfast.model.job import DeadGroup, Found, Job, JobFilter, Page
 from holdfast.model.state import IN_LINE, TERMINAL, Status
@@ -45,9 +46,15 @@ _TAGS = msgspec.json.Decoder(list[str])
 class SqlFinds(ABC):
     """The part of a transaction that looks for jobs. See `holdfast.store.port.Jobs`."""
 
+    changed: bool
+
     @abstractmethod
     async def rows(self, name: str, /, **parameters: Any) -> Sequence[Row]:
         """Run a named statement; its rows."""
+
+    @abstractmethod
+    async def tell(self, body: bytes) -> None:
+        """Write a row of the feed."""
 
     @abstractmethod
     async def get(self, ids: Collection[JobId]) -> list[Job]:
@@ -97,7 +104,9 @@ class SqlFinds(ABC):
             if here := [job for job in jobs if place in _places(JobFilter(status=job.status))]:
                 removed |= await self.remove_rows(place, here)
         if removed:
+            self.changed = True
             await self.remove_steps(removed)
+            await self.tell(feed.of_deleted([job for job in jobs if job.id in removed]))
             await self.pass_turns(
                 {
                     (job.tenant, job.concurrency_key)

@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from holdfast.model.feed import Change, WorkerChange
+from holdfast.model.feed import DELETED, Change, WorkerChange
 from holdfast.model.ids import WorkerId, worker_name
 from holdfast.model.state import STATUS_OF_CODE
 from holdfast.model.time import Instant, rfc3339
@@ -13,17 +13,19 @@ from holdfast.wire.types import StatusName
 
 MEDIA_TYPE = "text/event-stream"
 
+EventStatus = StatusName | Literal["deleted"]
+
 _ENCODE = msgspec.json.Encoder().encode
 
 
 class JobEvent(Struct, frozen=True):
-    """`event: job`: one job came into a state."""
+    """`event: job`: one job came into a state, or was deleted."""
 
     id: str
     tenant: str
     queue: str
     type: str
-    status: StatusName
+    status: EventStatus
     attempts: int
     fence: int
     """Rises with every claim: of two events of a job in the same state, the one with the higher fence is newer."""
@@ -31,13 +33,13 @@ class JobEvent(Struct, frozen=True):
 
 
 class JobsCount(Struct, frozen=True):
-    """How many jobs of one kind came into a state."""
+    """How many jobs of one kind came into a state, or were deleted."""
 
     tenant: str | None
     """None: of several tenants."""
     queue: str
     type: str
-    status: StatusName
+    status: EventStatus
     jobs: int
 
 
@@ -62,6 +64,11 @@ class ResetEvent(Struct, frozen=True):
     reason: Literal["expired", "behind", "slow", "stopping", "revoked", "old"]
 
 
+def status_name(code: int) -> EventStatus:
+    """What a row of the feed tells of a job, by its name."""
+    return "deleted" if code == DELETED else STATUS_OF_CODE[code].value
+
+
 def job_event(change: Change, at: Instant) -> bytes:
     """One change."""
     event = JobEvent(
@@ -69,7 +76,7 @@ def job_event(change: Change, at: Instant) -> bytes:
         tenant=change.tenant,
         queue=change.queue,
         type=change.type,
-        status=STATUS_OF_CODE[change.status].value,
+        status=status_name(change.status),
         attempts=change.attempt,
         fence=change.fence,
         at=rfc3339(at),

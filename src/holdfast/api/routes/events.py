@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from holdfast.api.http import Answer, Stream
-from holdfast.api.reader import Wanted, low_water_of
+from holdfast.api.reader import Wanted, low_water_of, seen
 from holdfast.api.table import Call, Route
 from holdfast.model.access import Scope
 from holdfast.policy.access import seen_tenant
@@ -31,11 +31,13 @@ async def events(call: Call[None, EventQuery]) -> Answer | Stream:
         return Answer(None, media_type=MEDIA_TYPE)
     asked = call.query
     wanted = Wanted(seen_tenant(call.caller, asked.tenant), asked.queue, asked.type)
+    watched = None
     if asked.job is not None:
         job = (await call.service.engine.detail(codec.job_id(asked.job), tenant=wanted.tenant)).job
         wanted = wanted._replace(tenant=job.tenant, queue=job.queue, type=job.type, job=str(job.id))
+        watched = seen(job)
     last = low_water_of(call.request.header("last-event-id"))
-    reader = call.service.streams.open(call.caller, wanted, last)
+    reader = call.service.streams.open(call.caller, wanted, last, watched)
     return Stream(reader, MEDIA_TYPE, {"x-accel-buffering": "no"}, reader.cut)
 
 
