@@ -89,6 +89,10 @@ class TestFigures:
         found = await get(client, "/v1/analytics/throughput?window=10m")
         assert (found["step"], len(found["points"]) in (10, 11, 12)) == (60.0, True)
         assert sum(point["totals"]["succeeded"] for point in found["points"]) == 10
+        for point in found["points"]:
+            ended = point["totals"]["succeeded"] + point["totals"]["failed"] > 0
+            assert [(point["run"][part] or 0) > 0 for part in ("p50", "p90", "p95", "p99")] == [ended] * 4
+            assert (point["wait"]["p50"] is None) == (point["totals"]["started"] == 0)
         assert (await get(client, "/v1/analytics/throughput?window=24h"))["step"] == 3_600.0
 
     async def test_tell_types_apart(self, served: Served, folded: bool) -> None:

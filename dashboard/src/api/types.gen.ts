@@ -562,10 +562,12 @@ export interface Percentiles {
   p99: number | null;
 }
 
-/** What happened in one step of a window, that begins at `at`. */
+/** What happened in one step of a window, that begins at `at`, and how long it took. */
 export interface Point {
   at: string;
   totals: Totals;
+  wait: Percentiles;
+  run: Percentiles;
 }
 
 /** Why a request was not done, and what to do about it. */

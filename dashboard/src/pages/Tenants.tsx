@@ -1,5 +1,144 @@
-import { Empty } from "../components/States";
+/** Tenants: what each received against what it was entitled to, what it may use, and what it has waiting. */
+import { Button } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { lazy, Suspense, useRef, useState } from "react";
+import { fairnessQuery, type TenantShare, tenantsQuery } from "../api/operate";
+import { statsQuery } from "../api/queries";
+import type { TenantOut } from "../api/types.gen";
+import { Choice } from "../components/Choice";
+import { type Column, DataTable } from "../components/DataTable";
+import { Icon } from "../components/Icon";
+import { useSeen } from "../components/Sparkline";
+import { Answered, Card, Empty, ErrorBox } from "../components/States";
+import { compact, count, percent, span } from "../lib/format";
+import { rowsOf, type TenantRow } from "../lib/shares";
+
+const TenantForm = lazy(() => import("../components/TenantForm").then((module) => ({ default: module.TenantForm })));
+
+const WINDOWS = ["15m", "1h", "6h", "24h", "7d"] as const;
 
 export function Tenants() {
-  return <Empty title="Tenants">This page is being built.</Empty>;
+  const search = useSearch({ strict: false }) as Record<string, string>;
+  const navigate = useNavigate();
+  const window = WINDOWS.find((each) => each === search.window) ?? "15m";
+  const tenants = useQuery(tenantsQuery);
+  const fairness = useQuery(fairnessQuery(window));
+  const [asking, setAsking] = useState<{ tenant?: TenantOut; name?: string }>();
+  const columns: Column<TenantRow>[] = [
+    {
+      id: "name",
+      header: "Tenant",
+      value: (row) => row.name,
+      className: "name-cell",
+      cell: (row) => (
+        <Link to="/jobs" search={{ tenant: row.name }} className="cut strong">
+          {row.name}
+        </Link>
+      ),
+    },
+    { id: "weight", header: "Weight", value: (row) => row.share?.weight ?? row.tenant?.weight ?? null, highFirst: true, className: "right num", cell: (row) => row.tenant?.weight ?? row.share?.weight ?? <Default /> },
+    ...(fairness.data
+      ? ([
+          { id: "share", header: "Received of entitled", value: (row) => row.share?.ratio ?? null, className: "nowrap", cell: (row) => <Share share={row.share} /> },
+          { id: "received", header: "Received", value: (row) => row.share?.received_share ?? null, highFirst: true, className: "right num", cell: (row) => percent(row.share?.received_share) },
+          { id: "entitled", header: "Entitled", value: (row) => row.share?.entitled_share ?? null, highFirst: true, className: "right num", cell: (row) => percent(row.share?.entitled_share) },
+        ] satisfies Column<TenantRow>[])
+      : []),
+    { id: "backlog", header: "Waiting and running", className: "right num nowrap", cell: (row) => <Backlog tenant={row.name} /> },
+    { id: "rate", header: "Submits", className: "nowrap", cell: (row) => (row.tenant?.rate != null ? `${count(row.tenant.rate)} in ${span(row.tenant.rate_window ?? 1)}` : <Default />) },
+    { id: "most", header: "Backlog allowed", className: "right num nowrap", cell: (row) => <Quota tenant={row.tenant} /> },
+    {
+      id: "act",
+      header: <span className="hidden-text">Actions</span>,
+      className: "right nowrap",
+      cell: (row) => (
+        <Button size="compact-xs" variant="default" aria-label={`Edit ${row.name}`} onClick={() => setAsking(row.tenant ? { tenant: row.tenant } : { name: row.name })}>
+          Edit …
+        </Button>
+      ),
+    },
+  ];
+  return (
+    <>
+      <h1 className="hidden-text">Tenants</h1>
+      {fairness.error && !fairness.data ? <ErrorBox error={fairness.error} title="Shares are not known" retry={() => void fairness.refetch()} /> : null}
+      {fairness.data === null && (
+        <div className="note calm" role="status">
+          This server does not tell what tenants received: weights, quotas and backlogs are shown without.
+        </div>
+      )}
+      <Card
+        title="Tenants"
+        aside={
+          <>
+            {fairness.data && <Jain jain={fairness.data.jain} />}
+            {fairness.data !== null && <Choice label="Window" value={window} options={WINDOWS} onChange={(value) => void navigate({ to: "/tenants", search: { window: value }, replace: true })} />}
+            <Button size="compact-sm" leftSection={<Icon name="plus" size={14} />} onClick={() => setAsking({})}>
+              New tenant
+            </Button>
+          </>
+        }
+      >
+        <Answered query={tenants} lines={6}>
+          {(list) => {
+            const rows = rowsOf(list.items, fairness.data?.items ?? []);
+            return (
+              <>
+                {rows.length ? (
+                  <DataTable label="Tenants" columns={columns} rows={rows} rowId={(row) => row.name} />
+                ) : (
+                  <Empty title="No tenant is entered">Each is as the installation's default until it is entered here with a weight or a quota of its own.</Empty>
+                )}
+                {list.more && <p className="small soft foot">Only the first {count(list.items.length)} are shown.</p>}
+              </>
+            );
+          }}
+        </Answered>
+      </Card>
+      <Suspense fallback={null}>{asking && <TenantForm {...asking} onClose={() => setAsking(undefined)} />}</Suspense>
+    </>
+  );
+}
+
+function Default() {
+  return <span className="soft">default</span>;
+}
+
+function Jain({ jain }: { jain: number | null }) {
+  if (jain === null) return <span className="small soft">nobody had to wait</span>;
+  return (
+    <span className={`small ${jain < 0.9 ? "warn" : "soft"}`} title="Jain's index: 1 if all who had jobs waiting were treated alike">
+      fairness <strong className="num">{jain.toFixed(3)}</strong>
+    </span>
+  );
+}
+
+/** A bar up to what was received, with a mark where it would be all that the tenant was entitled to. */
+function Share({ share }: { share: TenantShare | undefined }) {
+  if (!share || share.ratio === null) return <span className="soft">–</span>;
+  const short = share.ratio < 0.9 && share.backlogged > 0;
+  return (
+    <>
+      <meter className={`slots ${short ? "short" : ""}`} min={0} max={2} value={Math.min(2, share.ratio)} aria-label={`${percent(share.ratio)} of what it was entitled to`} /> <span className={`num ${short ? "warn" : ""}`}>{percent(share.ratio)}</span>
+    </>
+  );
+}
+
+function Quota({ tenant }: { tenant: TenantOut | undefined }) {
+  if (tenant?.backlog == null && tenant?.queue_backlog == null) return <Default />;
+  return (
+    <>
+      {tenant.backlog == null ? "default" : count(tenant.backlog)}
+      {tenant.queue_backlog != null && `, ${count(tenant.queue_backlog)} a queue`}
+    </>
+  );
+}
+
+function Backlog({ tenant }: { tenant: string }) {
+  const place = useRef<HTMLSpanElement>(null);
+  const stats = useQuery({ ...statsQuery(tenant), enabled: useSeen(place) }).data;
+  return (
+    <span ref={place}>{stats ? `${compact(stats.statuses.ready + stats.statuses.retrying + stats.statuses.scheduled + stats.statuses.blocked)} · ${compact(stats.statuses.running)}` : "…"}</span>
+  );
 }

@@ -83,10 +83,12 @@ class Summary(Struct, frozen=True):
 
 
 class Point(Struct, frozen=True):
-    """What happened in one step of a window, that begins at `at`."""
+    """What happened in one step of a window, that begins at `at`, and how long it took."""
 
     at: str
     totals: Totals
+    wait: Percentiles
+    run: Percentiles
 
 
 class Series(Struct, frozen=True):

@@ -105,8 +105,12 @@ async def throughput(call: Call[None, WindowQuery]) -> Answer | Stream:
     for place, figures in window.counted.items():
         points[place.at].add(figures)
     steps = range(window.since, window.until + 1, window.step)
-    found = [Point(rfc3339(Instant(at)), _totals(points.get(Instant(at), Figures()))) for at in steps]
+    found = [_point(Instant(at), points.get(Instant(at), Figures())) for at in steps]
     return Answer(Series(rfc3339(window.since), rfc3339(window.until), in_seconds(window.step), found))
+
+
+def _point(at: Instant, figures: Figures) -> Point:
+    return Point(rfc3339(at), _totals(figures), _percentiles(figures.wait), _percentiles(figures.run))
 
 
 async def types(call: Call[None, WindowQuery]) -> Answer | Stream:
