@@ -1,31 +1,12 @@
 /** What the pages for operators ask for: tenants, keys, fairness, percentiles step by step. */
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { call, Problem } from "./client";
-import type { JobOut, KeyOut, TenantOut } from "./types.gen";
+import type { FairnessOut, JobOut, KeyOut, TenantOut } from "./types.gen";
 
 const NOW_AND_THEN = 15_000;
 /** Pages of 200 that are fetched of a list that is shown whole. */
 const MOST_PAGES = 5;
 const PAGE = 200;
-
-/** What a tenant received of all that was served, against what it was entitled to: as far as the page reads it. */
-export interface TenantShare {
-  tenant: string;
-  weight: number;
-  received: number;
-  entitled: number;
-  received_share: number;
-  entitled_share: number;
-  ratio: number | null;
-  backlogged: number;
-}
-
-export interface Fairness {
-  served: number;
-  jain: number | null;
-  tenants: number;
-  items: TenantShare[];
-}
 
 interface Paged<T> {
   items: T[];
@@ -69,9 +50,9 @@ export const keysQuery = queryOptions({
 export const fairnessQuery = (window: string) =>
   queryOptions({
     queryKey: ["analytics", "fairness", window],
-    queryFn: async ({ signal }): Promise<Fairness | null> => {
+    queryFn: async ({ signal }): Promise<FairnessOut | null> => {
       try {
-        return (await call("GET" as never, "/v1/analytics/fairness" as never, { query: { window } as never, signal })) as unknown as Fairness;
+        return await call<"fairness">("GET", "/v1/analytics/fairness", { query: { window }, signal });
       } catch (error) {
         if (error instanceof Problem && error.status === 404) return null;
         throw error;
@@ -98,3 +79,16 @@ export function byWorker(jobs: readonly JobOut[]): Map<string, JobOut[]> {
   }
   return found;
 }
+
+/** What rests besides queues. A node that is older than this page knows none. */
+export const pausesQuery = queryOptions({
+  queryKey: ["pauses"],
+  queryFn: ({ signal }) => call<"list_pauses">("GET", "/v1/pauses", { signal }),
+  refetchInterval: NOW_AND_THEN,
+});
+
+export const tenantLimitsQuery = queryOptions({
+  queryKey: ["limits", "tenant"],
+  queryFn: ({ signal }) => call<"list_limits">("GET", "/v1/limits", { query: { kind: "tenant" }, signal }),
+  refetchInterval: NOW_AND_THEN,
+});

@@ -1,15 +1,14 @@
 /** Tenants as the page shows them: those that are entered, and those of whom something was served. */
-import type { TenantShare } from "../api/operate";
-import type { TenantOut } from "../api/types.gen";
+import type { TenantOut, TenantShareOut } from "../api/types.gen";
 
 export interface TenantRow {
   name: string;
   tenant: TenantOut | undefined;
-  share: TenantShare | undefined;
+  share: TenantShareOut | undefined;
 }
 
 /** Those furthest below what they were entitled to first, as the server sorts them; then the others by name. */
-export function rowsOf(tenants: readonly TenantOut[], shares: readonly TenantShare[]): TenantRow[] {
+export function rowsOf(tenants: readonly TenantOut[], shares: readonly TenantShareOut[]): TenantRow[] {
   const entered = new Map(tenants.map((tenant) => [tenant.name, tenant]));
   const served = new Set(shares.map((share) => share.tenant));
   return [

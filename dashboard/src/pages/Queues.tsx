@@ -7,13 +7,15 @@ import { call } from "../api/client";
 import { meQuery, queuesQuery } from "../api/queries";
 import type { QueueOut } from "../api/types.gen";
 import { type Column, DataTable } from "../components/DataTable";
+import { Pauses } from "../components/Pauses";
 import { QueueSparkline } from "../components/Sparkline";
 import { Answered, Card, Empty, ErrorBox } from "../components/States";
 import { Time } from "../components/Time";
 import { compact, count, rate, span } from "../lib/format";
+import { writeRate } from "../lib/rates";
 
-const PauseQueue = lazy(() => import("../components/QueueForms").then((module) => ({ default: module.PauseQueue })));
-const LimitQueue = lazy(() => import("../components/QueueForms").then((module) => ({ default: module.LimitQueue })));
+const PauseForm = lazy(() => import("../components/QueueForms").then((module) => ({ default: module.PauseForm })));
+const LimitForm = lazy(() => import("../components/QueueForms").then((module) => ({ default: module.LimitForm })));
 
 export function Queues() {
   const queries = useQueryClient();
@@ -78,9 +80,10 @@ export function Queues() {
           }
         </Answered>
       </Card>
+      <Pauses admin={admin} types />
       <Suspense fallback={null}>
-        {asking?.what === "pause" && <PauseQueue queue={asking.queue} onClose={close} />}
-        {asking?.what === "limit" && <LimitQueue queue={asking.queue} onClose={close} />}
+        {asking?.what === "pause" && <PauseForm subject={{ queue: asking.queue.name }} onClose={close} />}
+        {asking?.what === "limit" && <LimitForm subject={{ queue: asking.queue.name }} now={asking.queue} onClose={close} />}
       </Suspense>
     </>
   );
@@ -109,10 +112,11 @@ function Name({ queue }: { queue: QueueOut }) {
 }
 
 function Running({ queue }: { queue: QueueOut }) {
-  const full = queue.max_running !== null && queue.statuses.running >= queue.max_running;
+  const running = queue.running ?? queue.statuses.running;
+  const full = queue.max_running !== null && running >= queue.max_running;
   return (
     <span className={full ? "warn" : undefined} title={full ? "as many as may" : undefined}>
-      {compact(queue.statuses.running)}
+      {compact(queue.max_running === null ? queue.statuses.running : running)}
       {queue.max_running !== null && ` of ${count(queue.max_running)}`}
     </span>
   );
@@ -133,6 +137,6 @@ function later(queue: QueueOut): number {
 
 /** The limits of a queue in words. */
 export function limits(queue: Pick<QueueOut, "max_running" | "rate">): string {
-  const said = [queue.max_running !== null ? `${count(queue.max_running)} at once` : "", queue.rate !== null ? `${typeof queue.rate === "number" ? `${rate(queue.rate)}/s` : String(queue.rate)}` : ""].filter(Boolean);
+  const said = [queue.max_running === null ? "" : `${count(queue.max_running)} at once`, writeRate(queue.rate)].filter(Boolean);
   return said.join(", ") || "none";
 }

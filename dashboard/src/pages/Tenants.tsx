@@ -3,17 +3,21 @@ import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { lazy, Suspense, useRef, useState } from "react";
-import { fairnessQuery, type TenantShare, tenantsQuery } from "../api/operate";
+import { fairnessQuery, pausesQuery, tenantLimitsQuery, tenantsQuery } from "../api/operate";
 import { statsQuery } from "../api/queries";
-import type { TenantOut } from "../api/types.gen";
+import type { LimitOut, TenantOut, TenantShareOut } from "../api/types.gen";
 import { Choice } from "../components/Choice";
 import { type Column, DataTable } from "../components/DataTable";
 import { Icon } from "../components/Icon";
+import { Pauses } from "../components/Pauses";
 import { useSeen } from "../components/Sparkline";
 import { Answered, Card, Empty, ErrorBox } from "../components/States";
 import { compact, count, percent, span } from "../lib/format";
+import { writeRate } from "../lib/rates";
 import { rowsOf, type TenantRow } from "../lib/shares";
 
+const PauseForm = lazy(() => import("../components/QueueForms").then((module) => ({ default: module.PauseForm })));
+const LimitForm = lazy(() => import("../components/QueueForms").then((module) => ({ default: module.LimitForm })));
 const TenantForm = lazy(() => import("../components/TenantForm").then((module) => ({ default: module.TenantForm })));
 
 const WINDOWS = ["15m", "1h", "6h", "24h", "7d"] as const;
@@ -24,7 +28,11 @@ export function Tenants() {
   const window = WINDOWS.find((each) => each === search.window) ?? "15m";
   const tenants = useQuery(tenantsQuery);
   const fairness = useQuery(fairnessQuery(window));
+  const pauses = useQuery(pausesQuery).data?.items.filter((pause) => pause.kind === "tenant") ?? [];
+  const limits = useQuery(tenantLimitsQuery).data?.items ?? [];
+  const limitOf = (name: string) => limits.find((limit) => limit.tenant === name);
   const [asking, setAsking] = useState<{ tenant?: TenantOut; name?: string }>();
+  const [setting, setSetting] = useState<{ what: "pause" | "limit"; tenant: string }>();
   const columns: Column<TenantRow>[] = [
     {
       id: "name",
@@ -32,9 +40,12 @@ export function Tenants() {
       value: (row) => row.name,
       className: "name-cell",
       cell: (row) => (
-        <Link to="/jobs" search={{ tenant: row.name }} className="cut strong">
-          {row.name}
-        </Link>
+        <>
+          <Link to="/jobs" search={{ tenant: row.name }} className="cut strong">
+            {row.name}
+          </Link>
+          {pauses.some((pause) => pause.name === row.name) && <span className="warn small"> paused</span>}
+        </>
       ),
     },
     { id: "weight", header: "Weight", value: (row) => row.share?.weight ?? row.tenant?.weight ?? null, highFirst: true, className: "right num", cell: (row) => row.tenant?.weight ?? row.share?.weight ?? <Default /> },
@@ -48,14 +59,23 @@ export function Tenants() {
     { id: "backlog", header: "Waiting and running", className: "right num nowrap", cell: (row) => <Backlog tenant={row.name} /> },
     { id: "rate", header: "Submits", className: "nowrap", cell: (row) => (row.tenant?.rate != null ? `${count(row.tenant.rate)} in ${span(row.tenant.rate_window ?? 1)}` : <Default />) },
     { id: "most", header: "Backlog allowed", className: "right num nowrap", cell: (row) => <Quota tenant={row.tenant} /> },
+    { id: "limits", header: "Runs at most", className: "nowrap", cell: (row) => <Limited limit={limitOf(row.name)} /> },
     {
       id: "act",
       header: <span className="hidden-text">Actions</span>,
       className: "right nowrap",
       cell: (row) => (
-        <Button size="compact-xs" variant="default" aria-label={`Edit ${row.name}`} onClick={() => setAsking(row.tenant ? { tenant: row.tenant } : { name: row.name })}>
-          Edit …
-        </Button>
+        <>
+          <Button size="compact-xs" variant="default" aria-label={`Edit ${row.name}`} onClick={() => setAsking(row.tenant ? { tenant: row.tenant } : { name: row.name })}>
+            Edit …
+          </Button>{" "}
+          <Button size="compact-xs" variant="default" aria-label={`Limits of ${row.name}`} onClick={() => setSetting({ what: "limit", tenant: row.name })}>
+            Limits …
+          </Button>{" "}
+          <Button size="compact-xs" variant="default" aria-label={`Pause ${row.name}`} onClick={() => setSetting({ what: "pause", tenant: row.name })}>
+            Pause …
+          </Button>
+        </>
       ),
     },
   ];
@@ -96,7 +116,12 @@ export function Tenants() {
           }}
         </Answered>
       </Card>
-      <Suspense fallback={null}>{asking && <TenantForm {...asking} onClose={() => setAsking(undefined)} />}</Suspense>
+      <Pauses admin tenants />
+      <Suspense fallback={null}>
+        {asking && <TenantForm {...asking} onClose={() => setAsking(undefined)} />}
+        {setting?.what === "pause" && <PauseForm subject={{ tenant: setting.tenant }} onClose={() => setSetting(undefined)} />}
+        {setting?.what === "limit" && <LimitForm subject={{ tenant: setting.tenant }} now={limitOf(setting.tenant) ?? { max_running: null, rate: null }} onClose={() => setSetting(undefined)} />}
+      </Suspense>
     </>
   );
 }
@@ -115,7 +140,7 @@ function Jain({ jain }: { jain: number | null }) {
 }
 
 /** A bar up to what was received, with a mark where it would be all that the tenant was entitled to. */
-function Share({ share }: { share: TenantShare | undefined }) {
+function Share({ share }: { share: TenantShareOut | undefined }) {
   if (!share || share.ratio === null) return <span className="soft">–</span>;
   const short = share.ratio < 0.9 && share.backlogged > 0;
   return (
@@ -123,6 +148,11 @@ function Share({ share }: { share: TenantShare | undefined }) {
       <meter className={`slots ${short ? "short" : ""}`} min={0} max={2} value={Math.min(2, share.ratio)} aria-label={`${percent(share.ratio)} of what it was entitled to`} /> <span className={`num ${short ? "warn" : ""}`}>{percent(share.ratio)}</span>
     </>
   );
+}
+
+function Limited({ limit }: { limit: LimitOut | undefined }) {
+  const said = limit && [limit.max_running === null ? "" : `${count(limit.used)} of ${count(limit.max_running)}`, writeRate(limit.rate)].filter(Boolean).join(", ");
+  return said ? <span className={`num ${limit.room === 0 ? "warn" : ""}`}>{said}</span> : <span className="soft">any</span>;
 }
 
 function Quota({ tenant }: { tenant: TenantOut | undefined }) {
