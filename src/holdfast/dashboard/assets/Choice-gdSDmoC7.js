@@ -1,0 +1,1 @@
+import{t as e}from"./jsx-runtime-BVpSqidA.js";var t=e();function n({label:e,value:n,options:r,onChange:i}){return(0,t.jsx)(`div`,{className:`choice`,role:`group`,"aria-label":e,children:r.map(e=>(0,t.jsx)(`button`,{type:`button`,"aria-pressed":e===n,onClick:()=>i(e),children:e},e))})}export{n as t};

@@ -1,1 +1,0 @@
-import{t as e}from"./jsx-runtime-BVpSqidA.js";import{r as t}from"./States-DvZ7_zDj.js";var n=e();function r(){return(0,n.jsx)(t,{title:`Keys`,children:`This page is being built.`})}export{r as Keys};

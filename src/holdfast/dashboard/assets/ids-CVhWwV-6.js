@@ -1,0 +1,1 @@
+function e(e){return e.length>12?`…${e.slice(-8)}`:e}export{e as t};
