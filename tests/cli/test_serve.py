@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+from holdfast.api.server import bind
+from holdfast.errors import Misconfigured
+
 
 @pytest.fixture
 def serve(holdfast, tmp_path):
@@ -63,3 +66,8 @@ def test_other_algorithms_name_the_package_they_need(serve, tmp_path):
     assert (ended.code, "pip install 'holdfast[jwt]'" in ended.complaint) == (2, True)
     weak = serve(start=start, HOLDFAST_JWT_SECRET="short")
     assert weak.complaint.startswith("HOLDFAST_JWT_SECRET: it has 5 bytes")
+
+
+def test_of_two_that_start_at_once_only_one_has_the_port():
+    with bind("127.0.0.1", 0) as first, pytest.raises(Misconfigured, match="HOLDFAST_PORT"):
+        bind("127.0.0.1", first.getsockname()[1])

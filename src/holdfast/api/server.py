@@ -29,6 +29,8 @@ def bind(host: str, port: int) -> socket.socket:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((host, port))
+            # Now, not when it is served: two may bind at once, and uvloop is silent if it cannot listen.
+            listening.listen(_BACKLOG)
         except OSError:
             listening.close()
             raise
