@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 import textwrap
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +18,9 @@ from holdfast.config import KNOWN, Settings
 from holdfast.model.state import MOVES, TERMINAL, Status
 from holdfast.telemetry.metric_names import KNOWN as METRICS
 from holdfast.telemetry.metrics import MOST_NAMES, OTHERS
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tools import docs_http, docs_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +49,14 @@ STATES = {
 
 def pages() -> dict[str, str]:
     """Each page by its file's name."""
-    return {"cli.md": _cli(), "metrics.md": _metrics(), "settings.md": _settings(), "states.md": _states()}
+    return {
+        "cli.md": _cli(),
+        "http.md": _page("HTTP", *docs_http.parts()),
+        "metrics.md": _metrics(),
+        "python.md": _page("Python reference", *docs_python.parts()),
+        "settings.md": _settings(),
+        "states.md": _states(),
+    }
 
 
 def _metrics() -> str:

@@ -16,7 +16,7 @@ def docs():
     return module
 
 
-@pytest.mark.parametrize("page", ["cli.md", "metrics.md", "settings.md", "states.md"])
+@pytest.mark.parametrize("page", ["cli.md", "http.md", "metrics.md", "python.md", "settings.md", "states.md"])
 def test_a_page_is_as_the_code_makes_it(docs, page):
     assert (docs.FOLDER / page).read_text() == docs.pages()[page], "run '.venv/bin/python tools/docs.py'"
 

@@ -1,0 +1,122 @@
+"""docs/reference/python.md, made from the docstrings of the public names."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import holdfast
+import holdfast.client
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_GROUPS = {
+    "The application": ("Holdfast", "JobType", "Unique"),
+    "Handles": ("JobHandle", "AsyncJobHandle", "Job", "Status"),
+    "Inside a job": ("CONTEXT", "Context", "SyncContext"),
+    "How a job goes on": ("Retry", "Snooze", "Hold", "Cancel", "Discard"),
+    "Settings": ("Settings",),
+}
+"""Names of `holdfast` by subject; the rest are its errors."""
+
+_FIELDS_ONLY = ("Settings",)
+"""Told in full on a page of its own."""
+
+_MADE_BY_USERS = ("Holdfast", "Client")
+_OURS = {
+    "Context": {"cancel", "finish", "begin_step", "end_step"},
+    "Unique": {"spec"},
+    "Retry": {"rule"},
+    "Status": {"code"},
+    "Client": {"ask", "pages"},
+}
+"""Members that other parts of holdfast call, and nobody else."""
+
+
+def parts() -> Iterator[str]:
+    """The page, part by part."""
+    yield (
+        "Everything that can be imported from `holdfast` and `holdfast.client`. The guides are "
+        "[Python](../guide/python.md), [Steps](../guide/steps.md) and [The HTTP client](../guide/client.md)."
+    )
+    for group, names in _GROUPS.items():
+        yield f"## {group}"
+        for name in names:
+            yield from _name(name, getattr(holdfast, name))
+    yield "## Errors"
+    yield "All are `HoldfastError`s. `code` is what the service answers with."
+    listed = {name for names in _GROUPS.values() for name in names}
+    rows = [
+        f"| `{name}` | `{getattr(holdfast, name).code}` | {_first(getattr(holdfast, name))} |"
+        for name in holdfast.__all__
+        if name not in listed
+    ]
+    yield "\n".join(["| error | code | |", "|---|---|---|", *rows])
+    yield "## holdfast.client"
+    yield "`AsyncClient` has the same methods; each is awaited, and lists and events are read with `async for`."
+    yield from _name("Client", holdfast.client.Client)
+
+
+def _name(name: str, thing: Any) -> Iterator[str]:
+    yield f"### {name}"
+    if not inspect.isclass(thing):
+        yield _doc(type(thing))
+        return
+    if name in _MADE_BY_USERS:
+        yield f"`{name}{_signature(thing.__init__)}`"
+    yield _doc(thing)
+    if name in _FIELDS_ONLY:
+        yield "The fields are in [Settings](settings.md)."
+        return
+    shown = [(each, member) for each, member in _members(thing) if each not in _OURS.get(name, ())]
+    rows = [row for each, member in shown if (row := _row(each, member))]
+    if rows:
+        yield "\n".join(["| | |", "|---|---|", *rows])
+
+
+def _members(thing: type) -> Iterator[tuple[str, Any]]:
+    """Its public members, those it inherits from ours too, in the order they were written."""
+    seen: set[str] = set()
+    for each in thing.__mro__:
+        if each.__module__.partition(".")[0] != "holdfast":
+            continue
+        for name, member in vars(each).items():
+            if not name.startswith("_") and name not in seen:
+                seen.add(name)
+                yield name, member
+
+
+def _row(name: str, member: Any) -> str | None:
+    if isinstance(member, property):
+        return f"| `{name}` | {_first(member)} |"
+    function = member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
+    if inspect.isfunction(function):
+        signature = _signature(function).replace("|", "\\|")
+        return f"| `{name}{signature}` | {_first(function)} |"
+    return None
+
+
+def _signature(function: Any) -> str:
+    """Its parameters as they are written, which is the same in every version of Python."""
+    (written,) = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function)))).body
+    if not isinstance(written, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        raise TypeError(f"{function} is no function")
+    given = written.args.posonlyargs or written.args.args
+    if given and given[0].arg in ("self", "cls"):
+        del given[0]
+    result = "" if written.returns is None else ast.unparse(written.returns)
+    return f"({ast.unparse(written.args)})" + ("" if result in ("", "None") else f" -> {result}")
+
+
+def _doc(thing: Any) -> str:
+    text = inspect.cleandoc(thing.__doc__ or "")
+    return re.sub(r"\n\n(    .+(?:\n(?:    .+)?)*)", lambda found: f"\n\n{inspect.cleandoc(found[1])}", text)
+
+
+def _first(thing: Any) -> str:
+    text = " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split())
+    return text.replace("|", "\\|")
