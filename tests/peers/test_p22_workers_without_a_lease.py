@@ -35,7 +35,7 @@ async def test_a_worker_whose_supervisor_stands_still_stops_its_handlers_by_itse
     for kind in KINDS:
         await scene.starts(kind)
     first = {kind: scene.ledger.entries("start", kind)[0].pid for kind in KINDS}
-    scene.freeze(frozen, supervisor_only=True)
+    await scene.freeze(frozen, supervisor_only=True)
     scene.node(lease=2.0)
     for pid in set(first.values()):
         await scene.gone(pid)

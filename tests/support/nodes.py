@@ -130,7 +130,19 @@ def children_of(pid: int) -> list[int]:
 
 def state_of(pid: int) -> str:
     """A process's state in a letter: R, S, T …; Z if it has ended."""
+    return _state(Path(f"/proc/{pid}/stat"))
+
+
+def stands_still(pid: int) -> bool:
+    """Whether all threads of a process are stopped, or it has ended: a signal takes its time to reach them."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        return all(_state(task / "stat") in "TZ" for task in Path(f"/proc/{pid}/task").iterdir())
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def _state(stat: Path) -> str:
+    try:
+        return stat.read_text().rsplit(")", 1)[1].split()[0]
     except (FileNotFoundError, ProcessLookupError):
         return "Z"

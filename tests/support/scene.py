@@ -67,14 +67,20 @@ class Scene:
         self._stack.callback(started.end)
         return started
 
-    def freeze(self, node: Node, *, supervisor_only: bool = False) -> None:
+    async def freeze(self, node: Node, *, supervisor_only: bool = False) -> None:
         """Stop a node's processes where they stand, SIGCONT wakes them; but none in the middle of a write to SQLite.
 
         Whoever is stopped there keeps the file locked for everybody, for as long as it is stopped: nothing could be
         seen of what the others do meanwhile.
         """
+        processes = [node.pid] if supervisor_only else node.everyone()
+
+        async def all_stand() -> bool:
+            return all(nodes.stands_still(pid) for pid in processes)
+
         with self._nobody_writes():
             (node.signal if supervisor_only else node.signal_all)(signal.SIGSTOP)
+            await eventually(all_stand, within=PATIENCE)
 
     @contextmanager
     def _nobody_writes(self) -> Iterator[None]:
