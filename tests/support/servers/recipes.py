@@ -314,6 +314,7 @@ class Nginx(Recipe):
     name = "nginx"
     program = "nginx"
     unpacks = ("nginx",)
+    stop_by = signal.SIGTERM  # takes its children along
 
     def find(self) -> Program | None:
         """Here or as it was unpacked."""
