@@ -1,5 +1,6 @@
 """Every exception a user may catch, as one tree. Each has a stable `code`; each message says what to do."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 
@@ -30,11 +31,11 @@ class InvalidBatch(Invalid):
 
     code = "invalid_batch"
 
-    def __init__(self, faults: dict[int, Invalid]) -> None:
+    def __init__(self, faults: Mapping[int, HoldfastError]) -> None:
         shown = "; ".join(f"[{index}] {fault}" for index, fault in list(faults.items())[:5])
         more = f" (and {len(faults) - 5} more)" if len(faults) > 5 else ""
         super().__init__(f"{len(faults)} of the jobs cannot be accepted, so none was: {shown}{more}")
-        self.faults = faults
+        self.faults = dict(faults)
 
     @classmethod
     def too_many(cls, given: int, most: int) -> "InvalidBatch":

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.engine import submit as submitting
 from holdfast.engines import Accepted, Engines
-from holdfast.errors import Invalid, InvalidBatch
+from holdfast.errors import HoldfastError, Invalid, InvalidBatch
 from holdfast.handles import AsyncJobHandle, JobHandle, parse_id
 from holdfast.model.job import JobSpec, OnConflict, UniqueSpec
 from holdfast.model.time import Duration, Instant
@@ -205,12 +205,12 @@ def _arguments(call: object) -> tuple[Sequence[Any], Mapping[str, Any]]:
     raise Invalid(f"a call is a dict of arguments or a tuple of them, not a {type(call).__name__}", pointer="/payload")
 
 
-def _all_faults(specs: Sequence[JobSpec], faults: dict[int, Invalid]) -> dict[int, Invalid]:
+def _all_faults(specs: Sequence[JobSpec], faults: dict[int, Invalid]) -> dict[int, HoldfastError]:
     """With those that only the engine would find, so that one answer names them all."""
     try:
         submitting.check(specs, max_attempts=1, at_ms=0)
     except InvalidBatch as batch:
-        faults = batch.faults | faults
+        return dict(sorted((batch.faults | faults).items()))
     return dict(sorted(faults.items()))
 
 

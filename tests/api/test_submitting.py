@@ -107,6 +107,26 @@ async def test_a_unique_job_in_the_way_is_named(served):
     assert problem(await client.post("/v1/jobs", json=body), 422, "invalid")["pointer"] == "/unique/on_conflict"
 
 
+async def test_every_job_of_a_batch_that_meets_a_unique_one_is_named(served):
+    """F06: with the code that it has alone and the job in its way, beside other faults; none is taken."""
+    client = await person(served, "acme")
+    lonely = [{"type": "send", "payload": n, "unique": {"on_conflict": "reject"}} for n in range(3)]
+    first, third = [(await client.post("/v1/jobs", json=lonely[n])).json()["id"] for n in (0, 2)]
+    other = {"type": "send", "payload": 9, "idempotency_key": "once"}
+    assert (await client.post("/v1/jobs/batch", json={"jobs": [other]})).status_code == 201
+    batch = [*lonely, {"type": "send"}, other | {"payload": 10}]
+    found = problem(await client.post("/v1/jobs/batch", json={"jobs": batch}), 422, "invalid_batch")
+    assert [(each["index"], each["code"], each.get("job_id")) for each in found["errors"]] == [
+        (0, "duplicate_job", first),
+        (2, "duplicate_job", third),
+        (4, "idempotency_mismatch", None),
+    ]
+    assert len(await stored(served)) == 3
+    twice = [lonely[1], lonely[1], {"type": "a", "idempotency_key": "k"}, {"type": "b", "idempotency_key": "k"}]
+    found = problem(await client.post("/v1/jobs/batch", json={"jobs": twice}), 422, "invalid_batch")
+    assert [(each["index"], each["pointer"]) for each in found["errors"]] == [(1, "/unique"), (3, "/idempotency_key")]
+
+
 async def test_a_job_takes_the_place_of_a_unique_one_that_waits(served):
     client = await person(served, "acme")
     body = {"type": "send", "payload": 1, "unique": {"by": ["type"], "on_conflict": "replace"}}

@@ -170,6 +170,11 @@ async def test_errors_are_those_of_an_engine_in_process(app, node):
     with pytest.raises(DuplicateJob) as caught:
         await unique.aenqueue(7)
     assert caught.value.job_id == str(one.id)
+    with pytest.raises(InvalidBatch) as refused:
+        await unique.aenqueue_many([{"left": 8}, {"left": 7}])
+    assert {index: (type(each), each.job_id) for index, each in refused.value.faults.items()} == {
+        1: (DuplicateJob, str(one.id))
+    }
     newest = await add.using(unique=Unique(on_conflict="replace")).aenqueue(7)
     assert (newest.repeated, (await one.job()).reason) == (False, f"replaced by job {newest.id}")
     unknown = app.ahandle("0190b5a2-7c3e-7000-8000-000000000000")

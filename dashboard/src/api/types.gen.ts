@@ -240,6 +240,7 @@ export interface Fault {
   code: string;
   detail: string;
   pointer?: string;
+  job_id?: string;
 }
 
 /** Which jobs; what is left out matches all. */

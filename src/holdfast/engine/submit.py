@@ -99,7 +99,7 @@ async def submit_all(
     """
     if twice := _repeated_keys(jobs):
         raise InvalidBatch(
-            {index: Invalid("the same key stands twice in this batch", pointer="/idempotency_key") for index in twice}
+            {index: Invalid("the same key stands twice in this batch", pointer=where) for index, where in twice.items()}
         )
 
     async def work(tx: Tx) -> list[Receipt] | HoldfastError:
@@ -113,9 +113,7 @@ async def submit_all(
         receipts = [receipt(job, row) for job, row in zip(jobs, rows, strict=True)]
         faults = {i: r for i, r in enumerate(receipts) if isinstance(r, HoldfastError)}
         if faults:
-            raise InvalidBatch(
-                {i: fault if isinstance(fault, Invalid) else Invalid(str(fault)) for i, fault in faults.items()}
-            )
+            raise InvalidBatch(faults)
         return [r for r in receipts if isinstance(r, Receipt)]
 
     several = limits is not None or any(_has_key(job) for job in jobs)
@@ -254,6 +252,10 @@ async def _look_for(store: Store, jobs: Sequence[NewJob]) -> dict[JobId, Job] | 
         return None
 
 
+_FIELDS = ("/idempotency_key", "/unique")
+"""Where a key of each kind stands in a submission."""
+
+
 def _has_key(job: NewJob) -> bool:
     return job.idempotency_key is not None or job.unique is not None
 
@@ -281,6 +283,13 @@ def _split_repeated(jobs: Sequence[NewJob]) -> tuple[list[NewJob], list[NewJob]]
     return first, later
 
 
-def _repeated_keys(jobs: Sequence[NewJob]) -> list[int]:
-    later = {job.id for job in _split_repeated(jobs)[1]}
-    return [index for index, job in enumerate(jobs) if job.id in later]
+def _repeated_keys(jobs: Sequence[NewJob]) -> dict[int, str]:
+    """The index of each job that carries a key which an earlier one has, and the field it is in."""
+    first, later = _split_repeated(jobs)
+    taken = {key for job in first for key in _keys(job)}
+    late = {job.id for job in later}
+    return {
+        index: next(_FIELDS[key[1]] for key in _keys(job) if key in taken)
+        for index, job in enumerate(jobs)
+        if job.id in late
+    }

@@ -24,7 +24,7 @@ from holdfast.errors import (
     Unauthorized,
     Unavailable,
 )
-from holdfast.wire.problems import Problem
+from holdfast.wire.problems import Fault, Problem
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ def error_of(response: Response) -> HoldfastError:
     match problem.code:
         case "invalid_batch":
             faults = [] if problem.errors is UNSET else problem.errors
-            return InvalidBatch({each.index: Invalid(each.detail, pointer=each.pointer) for each in faults})
+            return InvalidBatch({each.index: _fault(each) for each in faults})
         case "duplicate_job":
             return DuplicateJob(text, job_id="" if problem.job_id is UNSET else problem.job_id)
         case "rate_limited" | "backlog_full":
@@ -77,6 +77,13 @@ def error_of(response: Response) -> HoldfastError:
             return _PLAIN[problem.code](text)
         case _:
             return _by_status(problem.status, text, pointer)
+
+
+def _fault(fault: Fault) -> HoldfastError:
+    """What is wrong with one item of a batch, as it would be alone."""
+    if fault.code == DuplicateJob.code:
+        return DuplicateJob(fault.detail, job_id="" if fault.job_id is UNSET else fault.job_id)
+    return _REFUSED.get(fault.code, Invalid)(fault.detail, pointer=fault.pointer)
 
 
 def retry_after(response: Response) -> float | None:

@@ -32,6 +32,8 @@ class Fault(Struct, frozen=True, omit_defaults=True):
     code: str
     detail: str
     pointer: str = ""
+    job_id: str | UnsetType = UNSET
+    """The job that is in the way."""
 
 
 class Problem(Struct, frozen=True):
@@ -97,10 +99,18 @@ def problem_of(error: HoldfastError) -> tuple[Problem, dict[str, str]]:
     pointer = getattr(error, "pointer", "") or UNSET
     faults: list[Fault] | UnsetType = UNSET
     if isinstance(error, InvalidBatch):
-        faults = [Fault(index, each.code, str(each), each.pointer) for index, each in sorted(error.faults.items())]
-    job_id = error.job_id if isinstance(error, DuplicateJob) else UNSET
+        faults = [
+            Fault(index, each.code, str(each), getattr(each, "pointer", ""), _in_the_way(each))
+            for index, each in sorted(error.faults.items())
+        ]
     text = (_TOLD.get(error.code) if status >= 500 else str(error)) or TITLES[status]
-    return Problem(TITLES[status], status, error.code, text, "about:blank", pointer, faults, job_id), headers
+    return Problem(
+        TITLES[status], status, error.code, text, "about:blank", pointer, faults, _in_the_way(error)
+    ), headers
+
+
+def _in_the_way(error: HoldfastError) -> str | UnsetType:
+    return error.job_id if isinstance(error, DuplicateJob) else UNSET
 
 
 def _status(error: HoldfastError) -> tuple[int, dict[str, str]]:
