@@ -21,6 +21,8 @@ ELSEWHERE = {
 MADE = {"cli.md": {"sh"}, "states.md": {"mermaid"}, "metrics.md": {"yaml"}}
 """Pages made of the code, which a test compares with it."""
 
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 RUN = {"sh", "python", "json", "yaml"}
 
 
@@ -51,6 +53,16 @@ def test_no_block_is_neither_run_nor_text():
     assert not bad, "say `text`, or a language that is run"
     for name, test in ELSEWHERE.items():
         assert name in (CHECKOUT / test).read_text()
+
+
+def test_every_link_leads_somewhere():
+    broken = [
+        f"{page.relative_to(CHECKOUT)}: {place}"
+        for page in [*pages(), *CHECKOUT.glob("*.md")]
+        for place in LINK.findall(FENCED.sub("", page.read_text()))
+        if "://" not in place and not (page.parent / place.partition("#")[0]).exists()
+    ]
+    assert not broken
 
 
 def test_the_tutorial_runs_word_by_word_on_a_fresh_clone(reader):
