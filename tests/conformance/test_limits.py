@@ -13,6 +13,7 @@ from holdfast.engine.claim import Claims
 from holdfast.engine.housekeeping import promote_due
 from holdfast.engine.limits import PATIENCE, Limits, Turns
 from holdfast.engine.reap import reap
+from holdfast.engine.reserving import SETTLES_AFTER, Reserving
 from holdfast.model.access import Quotas
 from holdfast.model.job import Job, JobFilter, NewJob, Page
 from holdfast.model.limit import Pause, PauseKind, Rate, key_limit, queue_limit, tenant_limit
@@ -48,6 +49,16 @@ async def used(store: Store, *names: Any) -> list[int]:
 
 async def limit(store: Store, name: Any, most: int | None = None, rate: Rate | None = None) -> None:
     await Limits(store).set(name, max_running=most, rate=rate)
+
+
+def spied(method: Any, calls: list[str]) -> Any:
+    """The method, which notes that it was called."""
+
+    def noting(*given: Any) -> Any:
+        calls.append(method.__name__)
+        return method(*given)
+
+    return noting
 
 
 async def ids(claims: Claims, slots: int = 100) -> list[Any]:
@@ -180,6 +191,49 @@ class TestConcurrency:
         assert 2 <= most <= 5
         assert await used(store, MAIL) == [0]
         assert await store.read(lambda tx: tx.counts(JobFilter())) == []
+
+    async def test_where_there_was_ample_room_it_holds_all_the_same(
+        self, manual_store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """S16: jobs are claimed first and counted last; what does not fit any more is undone, and claimed anew."""
+        store = manual_store
+        ways: list[str] = []
+        for way in ("_claim_first", "_lock_first"):
+            monkeypatch.setattr(Reserving, way, spied(getattr(Reserving, way), ways))
+        await put(store, *some_jobs(60))
+        await limit(store, MAIL, 50)
+        await clock.advance(2 * SETTLES_AFTER)
+        claims, other = await claims_on(store), await claims_on(store)
+
+        held = [job for _ in range(2) for job in await claims.claim(2)]
+        assert (len(held), ways) == (4, ["_lock_first", "_claim_first"])
+        assert await used(store, MAIL) == [4]
+        assert len(await other.claim(45)) == 45
+
+        assert [len(await claims.claim(2)) for _ in range(2)] == [1, 0]
+        assert ways[3:] == ["_claim_first", "_lock_first", "_lock_first"]
+        assert await used(store, MAIL) == [50]
+        for job in held:
+            await report(store, job, DONE)
+        assert await used(store, MAIL) == [46]
+
+    async def test_one_that_is_removed_or_changed_meanwhile_counts_nobody_wrongly(
+        self, manual_store: Store, clock: ManualClock
+    ) -> None:
+        """S16: what was marked first and is not counted after all is not claimed with that mark."""
+        store = manual_store
+        await put(store, *some_jobs(20))
+        await limit(store, MAIL, 50, Rate(10, seconds(1), 10))
+        await clock.advance(2 * SETTLES_AFTER)
+        claims = await claims_on(store)
+        jobs = await claims.claim(2)
+        await store.run(lambda tx: tx.set_limit(MAIL, None, Rate(10, seconds(1), 10), ""))
+
+        jobs += await claims.claim(2)
+        assert [job.slots for job in jobs] == [1, 1, 0, 0]
+        for job in jobs:
+            await report(store, job, DONE)
+        assert await used(store, MAIL) == [0]
 
 
 class TestRates:

@@ -4,15 +4,15 @@ import asyncio
 import time
 from collections.abc import Collection, Iterable, Sequence
 
-from holdfast.engine.limits import is_unsettled
+from holdfast.engine.reserving import Reserving
 from holdfast.engine.terms import KnownTerms, View
 from holdfast.model.ids import WorkerId
 from holdfast.model.job import Job
 from holdfast.model.lane import FREED, Lane, News, Share
-from holdfast.model.limit import Limit, LimitKind, LimitName
-from holdfast.model.time import Duration, Instant, in_seconds, seconds
+from holdfast.model.limit import LimitKind, LimitName
+from holdfast.model.time import Duration, in_seconds
 from holdfast.policy.fairness import FLOOR_TRAIL, Rotation, Round, Shut, Taken
-from holdfast.policy.limits import Admitted, admit, counting, names_of, reserve
+from holdfast.policy.limits import Admitted, names_of
 from holdfast.store.port import Store, Tx
 
 MOST_LANES = 20_000
@@ -20,9 +20,6 @@ MOST_LANES = 20_000
 
 ASK_AGAIN = 0.25
 """Seconds after which a limit that left no room is asked again if no news came: so much lost news cost."""
-
-SETTLES_AFTER = seconds(5)
-"""A new limit is known to every worker long before: from then on nobody starts a job without counting it."""
 
 
 class Claims:
@@ -44,6 +41,7 @@ class Claims:
         self._queues = list(queues)
         self._types = None if types is None else list(types)
         self._terms = KnownTerms(store)
+        self._reserving = Reserving(store, worker)
         self._rotation = Rotation()
         self._resting = View().resting
         """What lanes of the rotation were chosen by."""
@@ -109,7 +107,9 @@ class Claims:
         names = {name for share in shares for name in names_of(share.lane)} & limited if limited else ()
         try:
             if names:
-                jobs, admitted = await self._store.run(lambda tx: self._within(tx, names, shares, slots))
+                jobs, admitted = await self._reserving.claim(
+                    names, shares, slots, lambda tx, shares, counting: self._take(tx, shares, slots, counting)
+                )
             else:
                 jobs = await self._store.single(lambda tx: self._take(tx, shares, slots))
                 admitted = Admitted(shares, {})
@@ -126,23 +126,6 @@ class Claims:
             rotation.gave_up(Round((share for share in shares if share.lane not in lanes), shares.asked))
             self._close(admitted.shut)
         return jobs
-
-    async def _within(
-        self, tx: Tx, names: Collection[LimitName], shares: Sequence[Share], slots: int
-    ) -> tuple[list[Job], Admitted]:
-        """Claim under limits: locked, so that what is free is free; reserved with the claim, or not at all."""
-        locked = await tx.lock_limits(self.worker, names)
-        if locked is None:
-            return [], Admitted([], dict.fromkeys(names))
-        found, now = locked
-        limits = [limit for limit in found if limit.limits]
-        uncounted = {limit.of: await tx.uncounted(limit.of) for limit in limits if is_unsettled(limit)}
-        admitted = admit(shares, limits, now, uncounted)
-        settled = [_settled(limit, now, uncounted) for limit in limits]
-        jobs = await self._take(tx, admitted.shares, slots, counting(limits)) if admitted.shares else []
-        if jobs or settled != limits:
-            await tx.save_limits(reserve(settled, jobs, now))
-        return jobs, admitted
 
     async def _take(
         self, tx: Tx, shares: Sequence[Share], slots: int, counting: Collection[LimitName] = ()
@@ -187,12 +170,6 @@ def _limit(queue: str) -> LimitName:
 
 def _lanes_of(name: LimitName) -> Shut:
     return ("queue" if name.kind is LimitKind.QUEUE else "tenant", name.name)
-
-
-def _settled(limit: Limit, now: Instant, uncounted: dict[LimitName, int]) -> Limit:
-    """The limit with a note that it counts everybody, once it does."""
-    old = now - limit.changed_at > SETTLES_AFTER
-    return limit._replace(unsettled=False) if is_unsettled(limit) and old and not uncounted[limit.of] else limit
 
 
 def _by_lane(jobs: Sequence[Job]) -> dict[Lane, Taken]:

@@ -159,9 +159,11 @@ def slots(queue: str, tenant: str, counting: Collection[LimitName]) -> int:
 def to_give_back(jobs: Iterable[Job]) -> list[tuple[LimitName, int]]:
     """What these running jobs are counted in, each limit once, in the order of locking."""
     held: Counter[LimitName] = Counter()
-    for job in jobs:
-        if job.slots & QUEUE_SLOT:
-            held[queue_limit(job.queue)] += 1
-        if job.slots & TENANT_SLOT:
-            held[tenant_limit(job.tenant)] += 1
+    for (queue, tenant, slots), many in Counter(
+        (job.queue, job.tenant, job.slots) for job in jobs if job.slots
+    ).items():
+        if slots & QUEUE_SLOT:
+            held[queue_limit(queue)] += many
+        if slots & TENANT_SLOT:
+            held[tenant_limit(tenant)] += many
     return sorted(held.items())

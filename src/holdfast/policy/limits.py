@@ -1,7 +1,7 @@
 """What limits leave room for: how far a claim's shares are lowered, and what it then takes."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from holdfast.model.job import Job
@@ -13,7 +13,7 @@ from holdfast.model.time import Duration, Instant
 class Admitted(NamedTuple):
     """What of a claim's shares limits allow."""
 
-    shares: list[Share]
+    shares: Sequence[Share]
     """Lowered; those with no room at all are not among them."""
     shut: dict[LimitName, Duration | None]
     """What left no room for some, and how long until it does again: None is when a job ends."""
@@ -60,9 +60,22 @@ def counting(limits: Iterable[Limit]) -> frozenset[LimitName]:
     return frozenset(limit.of for limit in limits if limit.max_running is not None)
 
 
+def fit(jobs: Sequence[Job], limits: Iterable[Limit], counted: Collection[LimitName], now: Instant) -> bool:
+    """Whether limits leave room for jobs that were claimed first, and marked as counted in these."""
+    limits = [limit for limit in limits if limit.limits]
+    started = _started(jobs)
+    return counting(limits) == frozenset(counted) and all(limit.room(now) >= started[limit.of] for limit in limits)
+
+
 def reserve(limits: Iterable[Limit], jobs: Sequence[Job], now: Instant) -> list[Limit]:
     """The limits after these jobs were claimed under them."""
-    started: Counter[LimitName] = Counter()
-    for job in jobs:
-        started.update(names_of(Lane(job.queue, job.tenant, job.priority)))
+    started = _started(jobs)
     return [limit.after(started[limit.of], now) for limit in limits]
+
+
+def _started(jobs: Sequence[Job]) -> Counter[LimitName]:
+    started: Counter[LimitName] = Counter()
+    for lane, many in Counter((job.queue, job.tenant) for job in jobs).items():
+        for name in names_of(Lane(*lane, 0)):
+            started[name] += many
+    return started

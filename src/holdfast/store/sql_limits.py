@@ -67,7 +67,7 @@ class SqlLimits(ABC):
 
     @abstractmethod
     async def each(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
-        """Run a named statement for each of these, in their order."""
+        """Run a named statement for each of these, of which there is one at least, in their order."""
 
     @abstractmethod
     async def lock_rows(self, names: Sequence[LimitName]) -> list[Limit]:
@@ -134,19 +134,18 @@ class SqlLimits(ABC):
 
     async def save_limits(self, limits: Sequence[Limit]) -> None:
         """See the port."""
-        await self.each(
-            "save_limit",
-            [
-                {
-                    **self._asked(limit.of),
-                    "used": limit.used,
-                    "unsettled": int(limit.unsettled),
-                    "tokens": limit.tokens,
-                    "refilled_at": limit.refilled_at,
-                }
-                for limit in limits
-            ],
-        )
+        rows = [
+            {
+                **self._asked(limit.of),
+                "used": limit.used,
+                "unsettled": int(limit.unsettled),
+                "tokens": limit.tokens,
+                "refilled_at": limit.refilled_at,
+            }
+            for limit in limits
+        ]
+        if rows:
+            await self.each("save_limit", rows)
 
     async def pauses(self) -> list[Pause]:
         """See the port."""
@@ -243,6 +242,10 @@ class SqlLimits(ABC):
         if not held:
             return
         await self.each("give_back", [{**self._asked(name), "jobs": jobs} for name, jobs in held])
+        self.gave_back(jobs)
+
+    def gave_back(self, jobs: Iterable[Job]) -> None:
+        """Tell whoever waits for room in what these were counted in."""
         freed = {job.queue for job in jobs if job.slots}
         self.news += [News(Lane(queue, FREED, 0), 0) for queue in freed]
 

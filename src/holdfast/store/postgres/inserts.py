@@ -25,7 +25,7 @@ class Inserts(SqlTx):
     async def telling(
         self, name: str, columns: dict[str, Any], truth: Callable[[Sequence[Row]], bytes | None]
     ) -> Sequence[Row]:
-        """Run a statement that writes its row of the feed itself if all goes as expected; see `PostgresTx`."""
+        """Run a statement that writes its row of the feed itself if all goes as expected; see `MovesTx`."""
 
     async def insert_rows(self, jobs: Sequence[NewJob]) -> Instant:
         """Insert all; when that was."""

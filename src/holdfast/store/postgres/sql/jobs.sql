@@ -106,7 +106,8 @@ told AS (INSERT INTO holdfast_feed (at, body) SELECT (SELECT at FROM me), {told}
 SELECT {job} FROM changed;
 
 -- name: finish
--- Rides the primary key. Out of live and into history or the dead letters, in one statement.
+-- Rides the primary key. Out of live and into history or the dead letters, in one statement. If all were moved, what limits
+-- counted of them is given back with it, last and in the order of the names: a limit is locked no longer than it must be.
 WITH moved AS (
   DELETE FROM holdfast_live l
   USING unnest(:ids::uuid[], :fences::int[], :was::smallint[], :workers::bigint[], :becomes::smallint[],
@@ -123,6 +124,11 @@ done AS (
   INSERT INTO holdfast_history ({finished})
   SELECT {finishing}
   FROM moved WHERE becomes <> 3),
+freed AS (
+  UPDATE holdfast_limits n SET used = n.used - a.jobs
+  FROM unnest(:kinds::smallint[], :names::text[], :jobs::bigint[]) AS a(kind, name, jobs)
+  WHERE n.kind = ANY (ARRAY[a.kind]) AND n.tenant = '' AND n.name = ANY (ARRAY[a.name])
+    AND (SELECT count(*) FROM moved) = :expected::bigint),
 told AS (
   {telling})
 SELECT id FROM moved;

@@ -5,9 +5,29 @@ WHERE (kind, tenant, name) IN (
   SELECT kind, tenant, name FROM unnest(:kinds::smallint[], :tenants::text[], :names::text[]) AS a(kind, tenant, name))
 ORDER BY kind, tenant, name FOR UPDATE;
 
--- name: share_lease
--- Rides the primary key. As a claim does: a renewal is not held up by it, a reap is.
-SELECT clock() FROM holdfast_workers WHERE id = :worker AND expires_at + 0 > clock() FOR KEY SHARE;
+-- name: lock_limits_as
+-- Rides the primary keys. The lease first, as a claim does: a renewal is not held up by it, a reap is.
+WITH me AS MATERIALIZED (
+  SELECT clock() AS at FROM holdfast_workers WHERE id = :worker AND expires_at + 0 > clock() FOR KEY SHARE)
+SELECT me.at, x.* FROM me LEFT JOIN LATERAL (
+  SELECT {limit} FROM holdfast_limits
+  WHERE (kind, tenant, name) IN (
+    SELECT kind, tenant, name
+    FROM unnest(:kinds::smallint[], :tenants::text[], :names::text[]) AS a(kind, tenant, name))
+  ORDER BY kind, tenant, name FOR UPDATE) AS x ON true;
+
+-- name: save_limit
+-- Rides the primary key, once per row.
+UPDATE holdfast_limits n SET used = a.used, unsettled = a.unsettled, tokens = a.tokens, refilled_at = a.refilled_at
+FROM unnest(:kind::smallint[], :tenant::text[], :name::text[], :used::bigint[], :unsettled::smallint[], :tokens::bigint[],
+            :refilled_at::bigint[]) AS a(kind, tenant, name, used, unsettled, tokens, refilled_at)
+WHERE n.kind = ANY (ARRAY[a.kind]) AND n.tenant = ANY (ARRAY[a.tenant]) AND n.name = ANY (ARRAY[a.name]);
+
+-- name: give_back
+-- Rides the primary key, in the order of the names, so that two who give back never wait for each other.
+UPDATE holdfast_limits n SET used = n.used - a.jobs
+FROM unnest(:kind::smallint[], :tenant::text[], :name::text[], :jobs::bigint[]) AS a(kind, tenant, name, jobs)
+WHERE n.kind = ANY (ARRAY[a.kind]) AND n.tenant = ANY (ARRAY[a.tenant]) AND n.name = ANY (ARRAY[a.name]);
 
 -- name: begin_keys
 INSERT INTO holdfast_limits (kind, tenant, name)
