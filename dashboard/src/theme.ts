@@ -16,7 +16,7 @@ export const theme = createTheme({
   respectReducedMotion: true,
   components: {
     // Locking the scroll bar would write a style element.
-    Modal: { defaultProps: { lockScroll: false, centered: false, transitionProps: { duration: 120 } } },
+    Modal: { defaultProps: { lockScroll: false, centered: false, closeButtonProps: { "aria-label": "Close" }, transitionProps: { duration: 120 } } },
     Drawer: { defaultProps: { lockScroll: false, transitionProps: { duration: 120 } } },
   },
 });

@@ -352,7 +352,50 @@ class Nginx(Recipe):
         return f"http://127.0.0.1:{port}"
 
 
-RECIPES: dict[str, type[Recipe]] = {recipe.name: recipe for recipe in (Postgres, MariaDB, Redis, PgBouncer, Nginx)}
+class Chromium(Recipe):
+    """Chromium without a window, for tests that look at pages as people do; Playwright takes it from there."""
+
+    name = "chromium"
+    program = "chromium"
+    packages = ("chromium",)
+
+    def find(self) -> Program | None:
+        """By whichever of its names."""
+        return on_path(self.program) or on_path("chromium-browser") or on_path("google-chrome")
+
+    def command(self, program: Program, folder: Path, port: int) -> list[str]:
+        """Heed nothing of the machine, and ask nobody for updates."""
+        switches = (
+            "no-sandbox",  # its user may not make one in a container; it sees our own pages alone
+            "headless=new",
+            "remote-debugging-address=127.0.0.1",
+            f"remote-debugging-port={port}",
+            f"user-data-dir={folder / 'profile'}",
+            "disable-gpu",
+            "disable-dev-shm-usage",
+            "disable-background-networking",
+            "disable-component-update",
+            "disable-breakpad",
+            "disable-extensions",
+            "disable-sync",
+            "no-first-run",
+            "no-proxy-server",
+            "mute-audio",
+        )
+        return [str(program.path), *(f"--{each}" for each in switches), "about:blank"]
+
+    def ready(self, folder: Path, port: int) -> bool:
+        """It tells its version to whoever wants to steer it."""
+        del folder
+        return b" 200 " in exchange(port, b"GET /json/version HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+
+    def url(self, port: int) -> str:
+        """Where it is steered."""
+        return f"http://127.0.0.1:{port}"
+
+
+_ALL = (Postgres, MariaDB, Redis, PgBouncer, Nginx, Chromium)
+RECIPES: dict[str, type[Recipe]] = {recipe.name: recipe for recipe in _ALL}
 """Those that others need come before them."""
 
 
