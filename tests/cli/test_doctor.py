@@ -14,6 +14,7 @@ from holdfast.bench.console import dialect_of, open_console
 from holdfast.cli import database_checks
 from holdfast.cli.database_checks import _mend, _unsafe
 from holdfast.compose import open_store
+from holdfast.config import Settings
 from holdfast.model.time import micros
 from holdfast.store.indexes import expected
 from tests.support import nodes
@@ -130,8 +131,8 @@ def test_every_index_of_the_schema_is_known_and_can_be_made_again(cli, database_
 
 
 @pytest.mark.databases("postgres", "mysql")
-def test_a_server_that_may_lose_what_it_committed(doctor, mend, database_url):
-    """F18."""
+def test_a_server_that_may_lose_what_it_committed(doctor, mend, holdfast, database_url):
+    """F18: found by doctor and at the start of what runs, which refuses to start where it is told to."""
     if dialect_of(database_url) == "postgres":
         (((name,),),) = sql(database_url, "SELECT current_database()")
         plant, undo = f'ALTER DATABASE "{name}" SET synchronous_commit = off', f'ALTER DATABASE "{name}" RESET ALL'
@@ -143,6 +144,15 @@ def test_a_server_that_may_lose_what_it_committed(doctor, mend, database_url):
         assert found["level"] == "wrong"
         (warning,) = asyncio.run(database_checks.unsafe(database_url))  # which a node says when it starts
         assert found["fix"] in warning
+        said = []
+        asyncio.run(database_checks.warn_of_loss(Settings(), database_url, said.append))
+        assert said == [f"WARNING: {warning}"]
+        strict = {"HOLDFAST_DATABASE_URL": database_url, "HOLDFAST_STRICT_DURABILITY": "1"}
+        secret = {"HOLDFAST_ADMIN_KEY": "5VxJ2hQp8ZrT4nWc7LmK9bYd3GsF6aEu"}
+        for command in (["serve", "--port", "0"], ["up", "--port", "0"], ["work"]):
+            refused = holdfast(*command, **strict, **secret)
+            assert (refused.code, found["fix"] in refused.err) == (2, True), refused.err
+            assert "HOLDFAST_STRICT_DURABILITY is set" in refused.err
         mend(found["fix"], database_url)
         assert "durability" not in doctor(HOLDFAST_DATABASE_URL=database_url)
         assert asyncio.run(database_checks.unsafe(database_url)) == []

@@ -59,6 +59,7 @@ GOOD = {
     "smtp_from": ("jobs@example.com", "jobs@example.com"),
     "smtp_timeout_seconds": ("20", seconds(20)),
     "email_allow": ("example.com, ops@example.org", ("example.com", "ops@example.org")),
+    "strict_durability": ("1", True),
     "demo": ("1", True),
 }
 

@@ -1,12 +1,12 @@
 """What `holdfast doctor` looks at in a database itself: reach, schema, indexes, durability, clock, overdue jobs."""
 
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
 from holdfast.bench.console import Console, dialect_of, is_new_file, open_console
 from holdfast.cli.findings import Finding
 from holdfast.cli.render import span
-from holdfast.compose import open_store
+from holdfast.compose import is_node, open_store
 from holdfast.config import Settings, shown_url
 from holdfast.errors import Misconfigured, SchemaMismatch, Unavailable
 from holdfast.store.indexes import Index, expected
@@ -40,8 +40,18 @@ async def of_database(settings: Settings, *, patience: float) -> AsyncIterator[F
         await store.aclose()
 
 
+async def warn_of_loss(settings: Settings, url: str, say: Callable[[str], None]) -> None:
+    """What a node or a worker does at its start: say by what its database may lose commits, or refuse to start so."""
+    found = [] if is_node(url) else await unsafe(url)
+    if found and settings.strict_durability:
+        source = settings.sources.get("strict_durability", "HOLDFAST_STRICT_DURABILITY")
+        raise Misconfigured(f"{source} is set: {'; '.join(found)}")
+    for each in found:
+        say(f"WARNING: {each}")
+
+
 async def unsafe(url: str) -> list[str]:
-    """What a node says when it starts on a database that may lose what it committed."""
+    """By which settings a database may lose what it committed, each with the command that mends it."""
     if dialect_of(url) == "sqlite":
         return []
     console = await open_console(url)

@@ -12,7 +12,7 @@ from holdfast.api.app import Api
 from holdfast.api.connection import Limits
 from holdfast.api.server import bind
 from holdfast.api.server import serve as answer
-from holdfast.cli.database_checks import unsafe
+from holdfast.cli.database_checks import warn_of_loss
 from holdfast.cli.exits import starting
 from holdfast.cli.options import settings_options
 from holdfast.cli.running import run
@@ -43,8 +43,7 @@ async def _serve(settings: Settings) -> None:
         loop.add_signal_handler(number, stop.set)
     try:
         await require_access(settings, engine)
-        for warning in await unsafe(settings.database_url):
-            say(f"WARNING: {warning}")
+        await warn_of_loss(settings, settings.database_url, say)
         api = build_api(settings, engine)
         async with serving(settings, api):
             housekeeping = asyncio.create_task(engine.keep_house(stop))

@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from holdfast.api.app import Api
+from holdfast.cli.database_checks import warn_of_loss
 from holdfast.cli.demo import keep_busy
 from holdfast.cli.exits import starting
 from holdfast.cli.home import ADMIN_KEY, FOLDER, JWT_SECRET, kept_secret, note_url
@@ -53,6 +54,7 @@ async def _up(settings: Settings, app: str, queues: str, processes: int) -> None
     with starting(settings):
         engine = await open_engine(settings, migrate=True)
     try:
+        await warn_of_loss(settings, settings.database_url, say)
         api = build_api(settings, engine, admin_key=admin_key)
         async with serving(settings, api, choose="port" not in settings.sources) as url:
             note_url(url)
@@ -60,7 +62,10 @@ async def _up(settings: Settings, app: str, queues: str, processes: int) -> None
             if settings.demo:
                 beside.append(asyncio.create_task(keep_busy(engine)))
             try:
-                await supervise(settings, app, queues, processes, then=lambda: _welcome(settings, api, url))
+                await supervise(
+                    settings, app, queues, processes,
+                    looked_at=[settings.database_url], then=lambda: _welcome(settings, api, url),
+                )  # fmt: skip
             finally:
                 for task in beside:
                     task.cancel()

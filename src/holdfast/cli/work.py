@@ -2,12 +2,13 @@
 
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import click
 import msgspec
 
 from holdfast import __version__
+from holdfast.cli.database_checks import warn_of_loss
 from holdfast.cli.exits import starting
 from holdfast.cli.loader import MOST_SLOTS
 from holdfast.cli.options import export_flags, settings_options
@@ -40,14 +41,36 @@ def work(settings: Settings, app: str, queues: str, processes: int | None) -> No
 
 
 async def supervise(
-    settings: Settings, app: str, queues: str, processes: int, *, then: Callable[[], None] = lambda: None
+    settings: Settings,
+    app: str,
+    queues: str,
+    processes: int,
+    *,
+    looked_at: Iterable[str] = (),
+    then: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run worker processes until a signal comes; `then` tells the rest of what is to be told at the start."""
+    """Run worker processes until a signal comes; `then` tells the rest of what is to be told at the start.
+
+    `looked_at`: URLs of databases that were warned of already, if there was a reason.
+    """
     export_flags()
+    known = set(looked_at)
+
+    async def open_fleet(url: str) -> Fleet:
+        fleet = await _open(settings, url)
+        if url not in known:
+            known.add(url)
+            try:
+                await warn_of_loss(settings, url, say)
+            except BaseException:
+                await fleet.aclose()
+                raise
+        return fleet
+
     supervisor = Supervisor(
         plan_of(settings, app, queues),
         processes,
-        open_fleet=lambda url: _open(settings, url),
+        open_fleet=open_fleet,
         drain=in_seconds(settings.drain),
         say=say,
     )

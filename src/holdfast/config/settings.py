@@ -92,6 +92,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     smtp_from: str | None = None
     smtp_timeout: Duration = seconds(60)
     email_allow: tuple[str, ...] = ()
+    strict_durability: bool = False
     demo: bool = False
     sources: Mapping[str, str] = {}
 
@@ -311,6 +312,10 @@ KNOWN: tuple[Setting, ...] = (
     Setting(
         "email_allow", "email_allow", Targets(),
         "addresses and domains that mail may go to; any by default",
+    ),
+    Setting(
+        "strict_durability", "strict_durability", Switch(),
+        "whether nodes and workers refuse to start on a server whose settings let a commit be lost; else they warn",
     ),
     Setting("demo", "demo", Switch(), "demo mode: the job type `demo`, and routes that fill and clear everything"),
 )  # fmt: skip
