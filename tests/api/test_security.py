@@ -173,7 +173,7 @@ class TestTenants:
             "type": f"type.{CANARY}", "queue": f"queue.{CANARY}", "payload": {CANARY: CANARY}, "tags": [CANARY],
             "concurrency_key": CANARY, "max_attempts": 1,
         }  # fmt: skip
-        batch = [{**given, "idempotency_key": f"{CANARY}-{n}"} for n in range(5)]
+        batch = [{**given, "idempotency_key": f"{CANARY}-{n}", "concurrency_key": f"{CANARY}-{n}"} for n in range(5)]
         answer = await acme.post("/v1/jobs/batch", json={"jobs": batch})
         assert answer.status_code == 201, answer.text
         lane = Lane(given["queue"], "acme-" + CANARY, 0)

@@ -15,6 +15,7 @@ from holdfast.config import Settings
 from holdfast.model.job import JobSpec
 from holdfast.model.lane import Lane
 from holdfast.model.outcome import Succeeded
+from holdfast.model.time import seconds
 from tests.support.builders import enter, take
 from tests.support.eventually import eventually
 from tests.support.services import Service
@@ -110,7 +111,7 @@ async def test_a_reader_misses_nothing_whichever_of_two_nodes_is_killed(
         return follower.opened > 0
 
     try:
-        worker = await enter(engine.store)
+        worker = await enter(engine.store, lease=seconds(3_600))  # nobody renews it
         await eventually(connected)
         for kill in range(KILLS):
             wanted = len(follower.told) + 10

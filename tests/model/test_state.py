@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.model.state import MOVES, STATUS_OF_CODE, TERMINAL, WAITING, Status, may_move
+from holdfast.model.state import IN_LINE, MOVES, STATUS_OF_CODE, TERMINAL, WAITING, Status, may_move
 
 STORED = {
     Status.READY: 0,
@@ -23,7 +23,13 @@ def test_the_codes_are_those_that_stand_in_every_database() -> None:
 
 def test_a_code_leads_back_to_its_status() -> None:
     assert [STATUS_OF_CODE[status.code] for status in Status] == list(Status)
-    assert len(STATUS_OF_CODE) == len(Status)
+    assert set(STATUS_OF_CODE) == set(Status)
+
+
+def test_a_job_that_waits_for_its_key_is_ready_to_users() -> None:
+    """It is stored under a code of its own, outside of the index that claims ride."""
+    assert IN_LINE not in {status.code for status in Status}
+    assert STATUS_OF_CODE[IN_LINE] is Status.READY
 
 
 def test_the_words_are_those_of_the_api() -> None:

@@ -218,6 +218,7 @@ async def test_the_claim_rides_its_index_behind_a_pooler(store):
     claim = store._statements["claim"]
     values = {"worker": "1", "types": "NULL", "limit": "10", "queues": "'{mail}'", "tenants": "'{acme}'"}
     values |= {"priorities": "'{0}'", "quotas": "'{10}'", "floors": "'{0}'"}
+    values |= {"counted_queues": "'{}'", "counted_tenants": "'{}'", "without": "NULL"}
 
     async def plan(tx):
         await tx._connection.execute(f"PREPARE claim AS {claim.text}")

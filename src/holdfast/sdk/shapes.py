@@ -162,6 +162,8 @@ class Queue(Struct, frozen=True):
     reason: str
     until: datetime | None
     max_running: int | None
+    running: int | None
+    """How many run, as that limit counts them; None without one, and for who sees one tenant alone."""
     rate: Any
     """Jobs that may start in a time, as it was set; None if there is no such limit."""
     statuses: StatusCounts
