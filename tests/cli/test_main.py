@@ -139,16 +139,20 @@ def test_debug_shows_where(holdfast):
     assert "Traceback" in ended.err
 
 
-def test_a_reader_that_leaves_is_no_news(tmp_path, environment):
-    start = "from holdfast.cli.main import main; main(['migrate', 'sql', '--all'])"
+@pytest.mark.parametrize("arguments", [["migrate", "sql", "--all"], ["--help"]], ids=" ".join)
+def test_a_reader_that_leaves_is_no_news(tmp_path, environment, arguments):
+    """Before the first word as well: the command waits for the reader to be gone, so that it always is."""
+    start = f"import sys; from holdfast.cli.main import main; sys.stdin.read(); main({arguments!r})"
     with subprocess.Popen(
         [sys.executable, "-c", start],
         cwd=tmp_path,
         env=environment,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
         process.stdout.close()
+        process.stdin.close()
         assert process.stderr.read() == ""
         assert process.wait(60) == 0

@@ -74,6 +74,13 @@ class Commands(click.Group):
         _mark_examples(command)
         return command
 
+    def make_context(self, *arguments: Any, **more: Any) -> click.Context:
+        """Read the arguments, which prints what `--help` and `--version` ask for; see `invoke`."""
+        try:
+            return super().make_context(*arguments, **more)
+        except BrokenPipeError:
+            raise click.exceptions.Exit(_left()) from None
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; click would take it for a failure that nobody reads any more."""
         try:
