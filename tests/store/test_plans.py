@@ -15,11 +15,13 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import pytest
+from msgspec import structs
 
 from holdfast.compose import open_store
 from holdfast.model.ids import WorkerId
 from holdfast.model.job import Held
 from holdfast.model.lane import Lane
+from holdfast.model.limit import QUEUE_SLOT, TENANT_SLOT, Limit, queue_limit, tenant_limit
 from holdfast.model.state import Status
 from holdfast.model.step import Step, StepState
 from holdfast.model.time import seconds
@@ -37,6 +39,9 @@ DEAD, WORKER = WorkerId(1), WorkerId(2)
 
 LANES = [Lane("mail", f"t{number}", 0) for number in range(TENANTS)]
 BATCH = 100
+PARKED = JOBS // 4
+"""Jobs of one more tenant that wait for two concurrency keys, of which one is held; behind them, a batch with none."""
+KEYED = Lane("mail", "keyed", 0)
 
 
 # The data
@@ -134,6 +139,23 @@ _MYSQL_JOBS = f"""
            COALESCE(worker, 0), status = 1, status, 1, 5, CONCAT('t', MOD(n, 1000)), 'mail', 'send', '', 0, 1 + n,
            status >= 5, IF(status < 5, 0, COALESCE(at, 9223372036854775807))
     FROM ({_jobs(_NUMBERS, nth="MOD(n DIV 1000, 100)")}) AS j"""
+_KEYED = f"""
+    SELECT n, CASE WHEN n < {PARKED} THEN 8 WHEN n = {PARKED} THEN 1 ELSE 0 END AS status,
+      CASE WHEN n = {PARKED} THEN 3 END AS worker,
+      CASE WHEN n > {PARKED} THEN NULL WHEN n % 2 = 0 THEN 'full' ELSE 'free' END AS concurrency_key"""
+_POSTGRES_KEYED = f"""
+    INSERT INTO holdfast_live (id, created_at, started_at, worker, fence, status, attempts, max_attempts, tenant, queue,
+                               type, payload, concurrency_key)
+    SELECT ('00000000-0000-7000-8001-' || lpad(to_hex(n), 12, '0'))::uuid, 1, worker, worker, (status = 1)::int, status,
+           1, 5, 'keyed', 'mail', 'send', '', concurrency_key
+    FROM ({_KEYED} FROM generate_series(0, {PARKED + BATCH}) AS n) AS j"""
+_MYSQL_KEYED = f"""
+    INSERT INTO holdfast_live (id, created_at, started_at, worker, fence, status, attempts, max_attempts, tenant, queue,
+                               type, payload, concurrency_key, priority, seq, parked, due)
+    SELECT UNHEX(CONCAT('00000000000070008001', LPAD(HEX(n), 12, '0'))), 1, COALESCE(worker, 0), COALESCE(worker, 0),
+           status = 1, status, 1, 5, 'keyed', 'mail', 'send', '', concurrency_key, 0, {1 + JOBS} + n,
+           IF(status = 8, 2, 0), 0
+    FROM ({_KEYED} FROM {_NUMBERS} WHERE n <= {PARKED + BATCH}) AS j ORDER BY n"""
 # As if 250 had been claimed at a time.
 _MYSQL_CLAIMS = """
     INSERT INTO holdfast_claims (worker, id, fence, look_at, ids)
@@ -145,12 +167,14 @@ FILL = {
         "ALTER TABLE holdfast_live SET (autovacuum_enabled = off)",  # what is known of it is up to the tests
         _WORKERS,
         _POSTGRES_JOBS,
+        _POSTGRES_KEYED,
         "ANALYZE",
     ],
     "mysql": [
         "SET SESSION tx_isolation = 'READ-COMMITTED'",
         _WORKERS,
         _MYSQL_JOBS,
+        _MYSQL_KEYED,
         "SET SESSION group_concat_max_len = 1000000",
         _MYSQL_CLAIMS,
         "ANALYZE TABLE holdfast_live, holdfast_workers, holdfast_claims",
@@ -178,11 +202,24 @@ def some(n, jobs=BATCH):
 
 READY, ID, HELD, DUE = "holdfast_live_ready", "holdfast_live_pkey", "holdfast_live_held", "holdfast_live_due"
 WORKERS, EXPIRY = "holdfast_workers_pkey", "holdfast_workers_expiry"
-MY_ID = "holdfast_live_id"
+LIMITS, TURNS, QUEUED = "holdfast_limits_pkey", "holdfast_live_turns", "holdfast_live_queued"
+MY_ID, MY_KEY = "holdfast_live_id", "holdfast_live_key"
 A_CLAIM = 250
 """On MySQL what a worker holds is found by what it claimed: a claim is looked at as a whole, each job of it once."""
 
 STEP = Step("charge", StepState.DONE, None)
+
+
+def limited(job):
+    """The job as if it were counted in a limit of its queue and one of its tenant."""
+    return structs.replace(job, slots=QUEUE_SLOT | TENANT_SLOT)
+
+
+async def lock_and_write(tx):
+    for name in (queue_limit("mail"), tenant_limit("t1")):
+        await tx.set_limit(name, 10, None, "")
+    await tx.lock_limits(WORKER, [queue_limit("mail"), tenant_limit("t1"), tenant_limit("t2")])
+    await tx.save_limits([Limit(queue_limit("mail"), used=7), Limit(tenant_limit("t1"), used=7)])
 
 
 def as_held(job):
@@ -203,11 +240,38 @@ HOT = {
         {"PRIMARY", MY_ID},
         4 * BATCH,
     ),
+    "claim behind keys that are full": Hot(
+        lambda tx, held: tx.claim(WORKER, [share(KEYED, quota=BATCH)], BATCH, None),
+        {READY, WORKERS},
+        {"PRIMARY", MY_ID},
+        4 * BATCH,
+    ),
+    "pass a turn of a key": Hot(
+        lambda tx, held: tx.pass_turns([("keyed", "free")]),
+        {LIMITS, TURNS, QUEUED},
+        {"PRIMARY", MY_KEY, MY_ID},
+        20,
+    ),
+    "pass no turn of a full key": Hot(
+        lambda tx, held: tx.pass_turns([("keyed", "full")]),
+        {LIMITS, TURNS, QUEUED},
+        {"PRIMARY", MY_KEY, MY_ID},
+        20,
+    ),
     "settle": Hot(
-        lambda tx, held: tx.apply([a_move(job, Status.SUCCEEDED) for job in held]), {ID}, {MY_ID}, 8 * BATCH
+        lambda tx, held: tx.apply([a_move(job, Status.SUCCEEDED) for job in held]), {ID, LIMITS}, {MY_ID}, 8 * BATCH
     ),
     "settle as dead": Hot(
-        lambda tx, held: tx.apply([a_move(job, Status.DEAD) for job in held]), {ID}, {MY_ID}, 8 * BATCH
+        lambda tx, held: tx.apply([a_move(job, Status.DEAD) for job in held]), {ID, LIMITS}, {MY_ID}, 8 * BATCH
+    ),
+    "settle under limits": Hot(
+        lambda tx, held: tx.apply([a_move(limited(job), Status.SUCCEEDED) for job in held]),
+        {ID, LIMITS},
+        {MY_ID, "PRIMARY"},
+        9 * BATCH,
+    ),
+    "lock and write limits": Hot(
+        lambda tx, held: lock_and_write(tx), {LIMITS, WORKERS, "holdfast_terms_pkey"}, {"PRIMARY"}, 40
     ),
     "retry": Hot(
         lambda tx, held: tx.apply([a_move(job, Status.RETRYING, delay=seconds(9)) for job in held]),
@@ -265,6 +329,10 @@ class Explaining:
     async def execute(self, text, *values):
         await self._explain(text, values)
         return await self._connection.execute(text, *values)
+
+    async def executemany(self, text, rows):
+        for values in rows:
+            await self.execute(text, *values)
 
     async def _explain(self, text, values):
         given = f"({', '.join(map(literal, values))})" if values else ""
@@ -347,7 +415,9 @@ def known_as(table, *, rows, pages):
 
 NO_STATISTICS = known_as("holdfast_live", rows=-1, pages=0)
 """How a table is that was never analysed."""
-KNOWN = {"with statistics": AS_IT_IS, "without statistics": NO_STATISTICS}
+ONE_LIMIT = known_as("holdfast_limits", rows=1, pages=1)
+"""Counted while there was one: then all of them are soonest read, if the statement leaves the choice."""
+KNOWN = {"with statistics": f"{AS_IT_IS}; {ONE_LIMIT}", "without statistics": NO_STATISTICS}
 
 
 async def plans_of(store, name, held=(), *, before=AS_IT_IS, analyze=True):

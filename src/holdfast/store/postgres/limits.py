@@ -1,7 +1,6 @@
-"""Limits on PostgreSQL: rows are locked in the order of their names, and written in one statement."""
+"""Limits on PostgreSQL: rows are locked in the order of their names."""
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
 
 from holdfast.model.ids import WorkerId
 from holdfast.model.limit import Limit, LimitKind, LimitName
@@ -14,10 +13,6 @@ from holdfast.store.sql_tx import SqlTx
 
 class LimitsTx(SqlTx):
     """The part of a transaction that knows limits."""
-
-    async def each(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
-        """Run a named statement for each of these, in their order: they travel as arrays, and it is run once."""
-        await self.rows(name, **{parameter: [row[parameter] for row in rows] for parameter in rows[0]})
 
     async def lock_limits(self, worker: WorkerId, names: Collection[LimitName]) -> tuple[list[Limit], Instant] | None:
         """See the port."""

@@ -130,7 +130,8 @@ def _finishing(moves: Sequence[Transition], held: Sequence[tuple[LimitName, int]
         "logs": [move.attempt_log for move in moves],
         "reasons": [move.reason for move in moves],
         "fingerprints": [move.fingerprint for move in moves],
-        "kinds": [int(name.kind) for name, _ in held],
-        "names": [name.name for name, _ in held],
-        "jobs": [jobs for _, jobs in held],
+        "kinds": sorted({int(name.kind) for name, _ in held}),
+        "names": sorted({name.name for name, _ in held}),
+        "limits": [f"{name.kind:d}{name.name}" for name, _ in held],
+        "freed": [jobs for _, jobs in held],
     }

@@ -134,6 +134,13 @@ class PostgresTx(MovesTx, Inserts):
             await self.pass_turns(keys)
         return promoted
 
+    async def each(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
+        """Run a named statement for each of these, in their order and in one round trip."""
+        statement = self._statements[name]
+        await self._connection.executemany(
+            statement.text, [[row[parameter] for parameter in statement.parameters] for row in rows]
+        )
+
     async def lock_ledger(self, tenant: str) -> Locked:
         """See the port."""
         state, known, *quotas, at = (await self.rows("lock_ledger", tenant=tenant))[0]

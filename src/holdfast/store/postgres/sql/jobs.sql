@@ -108,6 +108,7 @@ SELECT {job} FROM changed;
 -- name: finish
 -- Rides the primary key. Out of live and into history or the dead letters, in one statement. If all were moved, what limits
 -- counted of them is given back with it, last and in the order of the names: a limit is locked no longer than it must be.
+-- That is no join either, so that it rides the primary key of the limits however many the planner takes them for.
 WITH moved AS (
   DELETE FROM holdfast_live l
   USING unnest(:ids::uuid[], :fences::int[], :was::smallint[], :workers::bigint[], :becomes::smallint[],
@@ -125,10 +126,10 @@ done AS (
   SELECT {finishing}
   FROM moved WHERE becomes <> 3),
 freed AS (
-  UPDATE holdfast_limits n SET used = n.used - a.jobs
-  FROM unnest(:kinds::smallint[], :names::text[], :jobs::bigint[]) AS a(kind, name, jobs)
-  WHERE n.kind = ANY (ARRAY[a.kind]) AND n.tenant = '' AND n.name = ANY (ARRAY[a.name])
-    AND (SELECT count(*) FROM moved) = :expected::bigint),
+  UPDATE holdfast_limits n
+  SET used = n.used - (:freed::bigint[])[array_position(:limits::text[], concat(n.kind, n.name))]
+  WHERE n.kind = ANY (:kinds::smallint[]) AND n.tenant = '' AND n.name = ANY (:names::text[])
+    AND concat(n.kind, n.name) = ANY (:limits) AND (SELECT count(*) FROM moved) = :expected::bigint),
 told AS (
   {telling})
 SELECT id FROM moved;
