@@ -107,7 +107,7 @@ async def test_a_queue_rests_and_is_resumed_and_limited(looking, system, queue):
     await looking.open("/queues")
     await page.get_by_role("button", name=f"Resume {queue}").click()
     await expect(row).not_to_contain_text("paused")
-    await page.get_by_role("button", name=f"Limits of {queue}").click()
+    await page.get_by_role("button", name=f"Limits of {queue}:").click()
     await page.get_by_role("textbox", name="At once").fill("2")
     await page.get_by_role("textbox", name="Starts").fill("100/m")
     await page.get_by_role("button", name="Set", exact=True).click()

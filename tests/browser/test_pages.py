@@ -43,7 +43,7 @@ PAGES = {
     "/dead": ["CardDeclined", "the card was declined", "Replay …"],
     "/workers": ["0 of 12", "Heard of"],
     "/performance": ["By type", "wait p95", "sink"],
-    "/tenants": ["globex", "Received of entitled", "5,000"],
+    "/tenants": ["globex", "Received of entitled", "5,000 unfinished"],
     "/keys": ["reader of acme", "New key"],
 }
 

@@ -56,7 +56,7 @@ async def test_a_key_to_read_sees_everything_and_is_offered_nothing(looking, sys
     page = await looking.open(f"/jobs?queue={queue}", key=await system.key("read", tenant="readers"))
     await expect(page.locator(f"[data-row='{job}']")).to_be_visible()
     await expect(page.locator(f"[data-row='{hidden}']")).to_have_count(0)
-    offers = ["New job", "Cancel all that match …", "Cancel …", "Replay …", "Delete …", "Pause …", "Limits …"]
+    offers = ["New job", "Cancel all that match …", "Cancel …", "Replay …", "Delete …", "Pause …"]
     shown = {
         f"/jobs?queue={queue}": "seen",
         f"/jobs/{job}": "Timeline",

@@ -6,16 +6,19 @@ import { isTyping } from "./typing";
 
 const Sheet = lazy(() => import("./ShortcutSheet").then((module) => ({ default: module.ShortcutSheet })));
 
+/** Times of events count from when the page was loaded: zero would be a moment ago for who is quick. */
+const NEVER = Number.NEGATIVE_INFINITY;
+
 export function Shortcuts({ onScheme, onSearch, onNew }: { onScheme: () => void; onSearch: () => void; onNew: () => void }) {
   const [opened, setOpened] = useState(false);
   const navigate = useNavigate();
-  const going = useRef(0);
+  const going = useRef(NEVER);
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || isTyping(event.target)) return;
       if (document.querySelector("[role=dialog]") && event.key !== "?") return;
       const went = event.timeStamp - going.current < 1_200;
-      going.current = 0;
+      going.current = NEVER;
       if (went) {
         const page = PAGES.find((each) => each.key === event.key);
         if (page) {

@@ -37,7 +37,19 @@ export function Queues() {
     { id: "dead", header: "Dead", value: (queue) => queue.statuses.dead, highFirst: true, className: "right num", cell: (queue) => <Dead queue={queue} /> },
     { id: "rate", header: "Done /s", value: (queue) => queue.rates.finished, highFirst: true, className: "right num", cell: (queue) => rate(queue.rates.finished) },
     { id: "line", header: "30 minutes", cell: (queue) => <QueueSparkline queue={queue.name} /> },
-    { id: "limits", header: "Limits", cell: (queue) => <span className="small nowrap">{limits(queue)}</span> },
+    {
+      id: "limits",
+      header: "Limits",
+      className: "small nowrap",
+      cell: (queue) =>
+        admin ? (
+          <button type="button" className="plain" aria-label={`Limits of ${queue.name}: ${limits(queue)}`} title="Set its limits" onClick={() => setAsking({ what: "limit", queue })}>
+            {limits(queue)}
+          </button>
+        ) : (
+          limits(queue)
+        ),
+    },
   ];
   if (admin) {
     columns.push({
@@ -54,10 +66,7 @@ export function Queues() {
             <Button size="compact-xs" variant="default" onClick={() => setAsking({ what: "pause", queue })} aria-label={`Pause ${queue.name}`}>
               Pause …
             </Button>
-          )}{" "}
-          <Button size="compact-xs" variant="default" onClick={() => setAsking({ what: "limit", queue })} aria-label={`Limits of ${queue.name}`}>
-            Limits …
-          </Button>
+          )}
         </>
       ),
     });

@@ -51,15 +51,23 @@ export function Tenants() {
     { id: "weight", header: "Weight", value: (row) => row.share?.weight ?? row.tenant?.weight ?? null, highFirst: true, className: "right num", cell: (row) => row.tenant?.weight ?? row.share?.weight ?? <Default /> },
     ...(fairness.data
       ? ([
-          { id: "share", header: "Received of entitled", value: (row) => row.share?.ratio ?? null, className: "nowrap", cell: (row) => <Share share={row.share} /> },
-          { id: "received", header: "Received", value: (row) => row.share?.received_share ?? null, highFirst: true, className: "right num", cell: (row) => percent(row.share?.received_share) },
-          { id: "entitled", header: "Entitled", value: (row) => row.share?.entitled_share ?? null, highFirst: true, className: "right num", cell: (row) => percent(row.share?.entitled_share) },
+          { id: "share", header: "Of its due", value: (row) => row.share?.ratio ?? null, className: "nowrap", cell: (row) => <Share share={row.share} /> },
+          { id: "received", header: "Received of entitled", value: (row) => row.share?.received_share ?? null, highFirst: true, className: "right num nowrap", cell: (row) => (row.share ? `${percent(row.share.received_share)} of ${percent(row.share.entitled_share)}` : "–") },
         ] satisfies Column<TenantRow>[])
       : []),
-    { id: "backlog", header: "Waiting and running", className: "right num nowrap", cell: (row) => <Backlog tenant={row.name} /> },
-    { id: "rate", header: "Submits", className: "nowrap", cell: (row) => (row.tenant?.rate != null ? `${count(row.tenant.rate)} in ${span(row.tenant.rate_window ?? 1)}` : <Default />) },
-    { id: "most", header: "Backlog allowed", className: "right num nowrap", cell: (row) => <Quota tenant={row.tenant} /> },
-    { id: "limits", header: "Runs at most", className: "nowrap", cell: (row) => <Limited limit={limitOf(row.name)} /> },
+    { id: "backlog", header: "Waits · runs", className: "right num nowrap", cell: (row) => <Backlog tenant={row.name} /> },
+    { id: "quota", header: "Quotas", className: "small", cell: (row) => <Quota tenant={row.tenant} /> },
+    {
+      id: "limits",
+      header: "Runs at most",
+      className: "small nowrap",
+      cell: (row) => (
+        <button type="button" className="plain" title="Set its limits" onClick={() => setSetting({ what: "limit", tenant: row.name })}>
+          <span className="hidden-text">Limits of {row.name}: </span>
+          <Limited limit={limitOf(row.name)} />
+        </button>
+      ),
+    },
     {
       id: "act",
       header: <span className="hidden-text">Actions</span>,
@@ -68,9 +76,6 @@ export function Tenants() {
         <>
           <Button size="compact-xs" variant="default" aria-label={`Edit ${row.name}`} onClick={() => setAsking(row.tenant ? { tenant: row.tenant } : { name: row.name })}>
             Edit …
-          </Button>{" "}
-          <Button size="compact-xs" variant="default" aria-label={`Limits of ${row.name}`} onClick={() => setSetting({ what: "limit", tenant: row.name })}>
-            Limits …
           </Button>{" "}
           <Button size="compact-xs" variant="default" aria-label={`Pause ${row.name}`} onClick={() => setSetting({ what: "pause", tenant: row.name })}>
             Pause …
@@ -152,17 +157,16 @@ function Share({ share }: { share: TenantShareOut | undefined }) {
 
 function Limited({ limit }: { limit: LimitOut | undefined }) {
   const said = limit && [limit.max_running === null ? "" : `${count(limit.used)} of ${count(limit.max_running)}`, writeRate(limit.rate)].filter(Boolean).join(", ");
-  return said ? <span className={`num ${limit.room === 0 ? "warn" : ""}`}>{said}</span> : <span className="soft">any</span>;
+  return said ? <span className={`num ${limit.room === 0 ? "warn" : ""}`}>{said}</span> : <>any number</>;
 }
 
 function Quota({ tenant }: { tenant: TenantOut | undefined }) {
-  if (tenant?.backlog == null && tenant?.queue_backlog == null) return <Default />;
-  return (
-    <>
-      {tenant.backlog == null ? "default" : count(tenant.backlog)}
-      {tenant.queue_backlog != null && `, ${count(tenant.queue_backlog)} a queue`}
-    </>
-  );
+  const said = [
+    tenant?.rate == null ? "" : `${count(tenant.rate)} in ${span(tenant.rate_window ?? 60)}`,
+    tenant?.backlog == null ? "" : `${count(tenant.backlog)} unfinished`,
+    tenant?.queue_backlog == null ? "" : `${count(tenant.queue_backlog)} in a queue`,
+  ].filter(Boolean);
+  return said.length ? <>{said.join(", ")}</> : <Default />;
 }
 
 function Backlog({ tenant }: { tenant: string }) {

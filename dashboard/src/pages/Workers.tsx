@@ -19,7 +19,7 @@ export function Workers() {
     { id: "name", header: "Worker", value: (worker) => worker.name || worker.id, className: "name-cell", cell: (worker) => <Name worker={worker} /> },
     { id: "busy", header: "Busy", value: (worker) => worker.running / Math.max(1, worker.slots), highFirst: true, className: "nowrap num", cell: (worker) => <Busy worker={worker} /> },
     { id: "jobs", header: "Runs now", className: "stretch wide-cell", cell: (worker) => <Held jobs={held.get(worker.id) ?? []} running={worker.running} /> },
-    { id: "queues", header: "Queues", cell: (worker) => <span className="cut" title={worker.queues.join(", ")}>{worker.queues.join(", ") || "all"}</span> },
+    { id: "queues", header: "Queues", className: "small", cell: (worker) => <span className="queue-names" title={worker.queues.join(", ")}>{worker.queues.map((queue) => queue.replace(/:\d+$/, "")).join(", ") || "all"}</span> },
     { id: "heard", header: "Heard of", value: (worker) => worker.heartbeat_age, className: "right num nowrap", cell: (worker) => <span className={worker.alive ? undefined : "bad"}>{span(worker.heartbeat_age)} ago</span> },
     { id: "since", header: "Started", value: (worker) => worker.started_at, className: "right nowrap", cell: (worker) => <Time at={worker.started_at} /> },
     { id: "version", header: "Version", value: (worker) => worker.version, cell: (worker) => <code>{worker.version || "–"}</code> },
