@@ -20,7 +20,7 @@ ELSEWHERE = {
 MADE = {"cli.md": {"sh"}, "states.md": {"mermaid"}, "metrics.md": {"yaml"}}
 """Pages made of the code, which a test compares with it."""
 
-LINK = re.compile(r"\]\(([^)\s]+)\)")
+LINK = re.compile(r"""(?:\]\(|src(?:set)?=")([^)\s"]+)[)"]""")
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 RUN = {"sh", "python", "json", "yaml"}
 
