@@ -16,7 +16,7 @@ _RUN = """async () => (await axe.run(document, {resultTypes: ["violations"]})).v
   .map(({id, impact, nodes}) => ({id, impact, nodes: nodes.map((node) => `${node.html} ${node.failureSummary}`)}))"""
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def scenery(system):
     """Something of everything; the id of a dead job."""
     for name in ("acme", "globex"):
