@@ -128,6 +128,18 @@ class TestConcurrency:
         else:
             await report(store, job, outcomes[how])
 
+    async def test_a_batch_of_which_some_are_refused_gives_back_the_others_alone(self, store: Store) -> None:
+        """S7, S16: what was taken away from its holder was given back by whoever took it."""
+        await limit(store, MAIL, 3)
+        await put(store, *some_jobs(3))
+        jobs = await (await claims_on(store)).claim(3)
+        await operate.cancel(store, [jobs[0].id], reason="enough")
+        assert await used(store, MAIL) == [2]
+
+        for settled in ({jobs[1].id}, set()):
+            assert await report(store, jobs[:2]) == settled
+            assert await used(store, MAIL) == [1]
+
     async def test_what_runs_already_counts_when_a_limit_is_set(self, store: Store) -> None:
         await put(store, *some_jobs(5))
         claims = await claims_on(store)
