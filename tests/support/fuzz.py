@@ -29,6 +29,10 @@ _SETTINGS = """\
 [checks.positive_data_acceptance]
 # What a schema cannot say is refused in words: two fields that exclude each other, a length of time out of bounds.
 expected-statuses = ["2xx", "401", "403", "404", "409", "422", "429", "503"]
+
+[checks.negative_data_rejection]
+# What is wrong may be too long as well: that is found first.
+expected-statuses = ["400", "401", "403", "404", "405", "406", "409", "413", "414", "415", "422", "428", "429", "431", "5xx"]
 """
 
 

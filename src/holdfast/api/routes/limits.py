@@ -78,6 +78,6 @@ ROUTES = (
     ),
     Route(
         "DELETE", "/v1/pauses", Scope.ADMIN, end_pause, "Have a type or a tenant rest no more", {200: PauseOut},
-        query=PauseQuery, tag="limits",
+        query=PauseQuery, refusals=(404,), tag="limits",
     ),
 )  # fmt: skip

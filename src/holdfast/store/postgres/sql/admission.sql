@@ -23,7 +23,7 @@ SELECT (SELECT count(*) FROM (
      + (SELECT count(*) FROM (
           SELECT 1 FROM holdfast_live WHERE status = 1 AND tenant = :tenant ORDER BY worker LIMIT :most) AS running)
      + (SELECT count(*) FROM (
-          SELECT 1 FROM holdfast_live WHERE status > 4 AND tenant = :tenant
+          SELECT 1 FROM holdfast_live WHERE status::int > 4 AND tenant = :tenant
           ORDER BY tenant, queue LIMIT :most) AS parked);
 
 -- name: queue_backlogs
@@ -36,6 +36,6 @@ SELECT q.queue,
           ORDER BY l.queue, l.tenant, l.priority, l.seq LIMIT :most) AS ready)
      + coalesce((SELECT r.jobs FROM r WHERE r.queue = q.queue), 0)
      + (SELECT count(*) FROM (
-          SELECT 1 FROM holdfast_live l WHERE l.status > 4 AND l.tenant = :tenant AND l.queue = q.queue
+          SELECT 1 FROM holdfast_live l WHERE l.status::int > 4 AND l.tenant = :tenant AND l.queue = q.queue
           ORDER BY l.tenant, l.queue LIMIT :most) AS parked)
 FROM unnest(:queues::text[]) AS q(queue);
