@@ -1,11 +1,16 @@
 """An application and a worker's port through a node of the HTTP service, on a real socket."""
 
 import asyncio
+import contextlib
+import socket
+import struct
+import threading
 from collections import deque
 
 import httpx2
 import msgspec
 import pytest
+import uvloop
 
 from holdfast import CONTEXT, Context, Holdfast
 from holdfast.api.server import bind, serve
@@ -369,12 +374,47 @@ AWAY = [
     problem(500, "internal"),
     httpx2.Response(502, text="<html>"),
     problem(429, "rate_limited", retry_after="0"),
+    RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed"),
 ]
 
 
 @pytest.fixture
 def quick(monkeypatch):
     monkeypatch.setattr(sending, "_FIRST_PAUSE", 0.0)
+
+
+@pytest.mark.parametrize("loop_of", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_node_that_resets_every_connection_is_away_on_every_loop(loop_of):
+    """F08, P05: whatever the loop makes of it, no other error gets out, so that no worker ends of it."""
+
+    async def ask():
+        def reset(connection):
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.close()
+
+        def answer():
+            with contextlib.suppress(OSError):
+                while True:
+                    reset(listening.accept()[0])
+
+        async def once():
+            sender = Sender(f"http://127.0.0.1:{listening.getsockname()[1]}", "key")
+            try:
+                with pytest.raises((Unavailable, OutcomeUnknown)):
+                    await sender.send(Request("GET", "/v1/jobs"), patience=0)
+            finally:
+                await sender.aclose()
+
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            resetting = threading.Thread(target=answer)
+            resetting.start()
+            for _ in range(20):
+                await asyncio.gather(*(once() for _ in range(5)))
+            listening.shutdown(socket.SHUT_RDWR)
+            resetting.join()
+
+    with asyncio.Runner(loop_factory=loop_of) as runner:
+        runner.run(ask())
 
 
 async def test_what_may_be_repeated_is_asked_again_while_the_node_is_away(quick):

@@ -34,6 +34,13 @@ from holdfast.sdk.sse import Events
 
 T = TypeVar("T")
 
+BROKEN = (httpx2.TransportError, RuntimeError, AttributeError)
+"""How a connection ends that is no good.
+
+The last two are what comes through for one that is reset as soon as it stands, on uvloop: its transport refuses to be
+used, or has no socket any more. They must end no worker.
+"""
+
 
 class Sender:
     """Sends requests to one node, or several behind one address. Belongs to one event loop."""
@@ -81,7 +88,7 @@ class Sender:
                                 if waiting.is_last(event):
                                     return
                         found = waiting.ENDED
-            except httpx2.TransportError as error:
+            except BROKEN as error:
                 found = self._address.silent(error)
             events.broke()
             await asyncio.sleep(waits.pause(request, found))
@@ -99,7 +106,7 @@ class Sender:
                 headers=sending.headers_of(request),
                 timeout=sending.timeout_of(request),
             )
-        except httpx2.TransportError as error:
+        except BROKEN as error:
             return self._address.silent(error)
         return self._address.judged(Response(answer.status_code, answer.content, answer.headers))
 

@@ -59,7 +59,7 @@ class Address:
             return Away(error_of(response), retry_after(response) or 0.0)
         return response
 
-    def silent(self, error: httpx2.TransportError) -> "Away":
+    def silent(self, error: Exception) -> "Away":
         """There was no answer."""
         if isinstance(error, _NOT_SENT):
             return Away(Unavailable(f"HOLDFAST_API_URL: the node at {self.url} cannot be reached: {_why(error)}"))
