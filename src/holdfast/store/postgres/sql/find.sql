@@ -99,11 +99,11 @@ SELECT id, tenant FROM holdfast_live WHERE status = 1 ORDER BY worker LIMIT :few
 
 -- name: few_parked
 -- Rides holdfast_live_parked.
-SELECT id FROM holdfast_live WHERE status >= 5 AND status = :status ORDER BY status, tenant, id LIMIT :few;
+SELECT id FROM holdfast_live WHERE status::int >= 5 AND status = :status ORDER BY status, tenant, id LIMIT :few;
 
 -- name: few_parked_of
 -- Rides holdfast_live_parked.
-SELECT id FROM holdfast_live WHERE status >= 5 AND status = :status AND tenant = :tenant
+SELECT id FROM holdfast_live WHERE status::int >= 5 AND status = :status AND tenant = :tenant
 ORDER BY status, tenant, id LIMIT :few;
 
 -- name: dead_groups
