@@ -425,6 +425,14 @@ class TestRoutes:
                         asked = msgspec.convert({name: text}, route.query, strict=False)
                         assert getattr(asked, name) == text, (route.path, name)
 
+    @pytest.mark.databases("sqlite")
+    async def test_a_number_in_a_query_is_no_time(self, admin):
+        """T17: of seconds or of milliseconds? One that was misread would delete what was to be kept."""
+        for text in ("0.5", "1700000000", "1e-3", "-1"):
+            answer = await admin.delete("/v1/dead", params={"created_before": text})
+            assert problem(answer, 422, "invalid")["pointer"] == "/created_before"
+        assert (await admin.delete("/v1/dead", params={"created_before": "2030-01-31T12:00:00Z"})).status_code == 200
+
 
 async def _nothing(_call):
     return Answer(None, 204)

@@ -188,6 +188,8 @@ async def test_a_rotated_secret_signs_beside_the_new_one_until_its_time_is_over(
 
     assert await worker.drop_secret("acme")
     assert not await worker.drop_secret("acme")
+    with pytest.raises(NotFound, match="no tenant 'acem'"):
+        await worker.drop_secret("acem")
     assert await worker.signing_keys("acme") == []
 
 

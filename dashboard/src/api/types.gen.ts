@@ -1081,7 +1081,7 @@ export interface Operations {
   list_limits: { path: "/v1/limits"; method: "GET"; query: { kind?: "key" | "queue" | "tenant"; tenant?: string }; body: never; answer: LimitList };
   set_limit: { path: "/v1/limits"; method: "PUT"; query: Record<string, never>; body: SetLimit; answer: LimitOut };
   me: { path: "/v1/me"; method: "GET"; query: Record<string, never>; body: never; answer: Me };
-  end_pause: { path: "/v1/pauses"; method: "DELETE"; query: { type?: string; tenant?: string }; body: never; answer: PauseOut };
+  end_pause: { path: "/v1/pauses"; method: "DELETE"; query: { type?: string; tenant?: string }; body: never; answer: PauseOut | null };
   list_pauses: { path: "/v1/pauses"; method: "GET"; query: Record<string, never>; body: never; answer: PauseList };
   set_pause: { path: "/v1/pauses"; method: "PUT"; query: Record<string, never>; body: SetPause; answer: PauseOut };
   list_queues: { path: "/v1/queues"; method: "GET"; query: { tenant?: string }; body: never; answer: QueueList };

@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import re
 import time
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
@@ -148,11 +150,18 @@ def _query(request: Incoming, route: Route) -> Any:
         return json.convert(request.query(), _NoQuery) if request.query_string else None
     found = request.query()
     asked = json.convert(found, route.query, strict=False)
-    for name in found:
-        # Read leniently, the text `null` would be no value, and a filter that was given would be none.
-        if getattr(asked, name) is None:
+    # Read leniently, for numbers come as text; but what would mean something else than was written is refused.
+    for name, text in found.items():
+        value = getattr(asked, name)
+        if value is None:
             raise Invalid(f"{name}: there is no null in a query: leave it out", pointer=f"/{name}")
+        if isinstance(value, datetime) and not _YEAR.match(str(text)):  # a number of seconds, or of what else
+            detail = f"{name}: give a time as RFC 3339, with offset, such as 2030-01-31T12:00:00Z"
+            raise Invalid(detail, pointer=f"/{name}")
     return asked
+
+
+_YEAR = re.compile(r"\d{4}-", re.ASCII)
 
 
 class _NoQuery(msgspec.Struct, forbid_unknown_fields=True):

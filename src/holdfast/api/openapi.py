@@ -84,16 +84,28 @@ def _problem(status: int, schema: Any) -> dict[str, Any]:
 
 
 def _link(route: Route, table: Iterable[Route], operation: dict[str, Any]) -> None:
-    """Where to go on from what a route made: to all that the answer has the parameters for."""
+    """Where to go on from what a route made: to all that the answer has the parameters for, and to itself.
+
+    What has a route of its own that makes it is there only after that one.
+    """
     if route.method != "POST":
         return
+    made = {each.path for each in table if each.method == "POST" and 201 in each.answers}
     for status, kind in route.answers.items():
         fields = getattr(kind, "__struct_fields__", ())
         links = {
             each.name: {"operationId": each.name, "parameters": {n: f"$response.body#/{n}" for n in each.parameters}}
             for each in table
-            if each.path.startswith(f"{route.path}/{{") and set(each.parameters) <= set(fields)
+            if each.path.startswith(f"{route.path}/{{")
+            and set(each.parameters) <= set(fields)
+            and (each.path not in made or 201 in each.answers)
         }
+        if route.path in made and route.parameters:
+            links |= {
+                each.name: {"operationId": each.name, "parameters": {n: f"$request.path.{n}" for n in route.parameters}}
+                for each in table
+                if each.path == route.path and each.method != "POST"
+            }
         if links:
             operation["responses"][str(status)]["links"] = links
 

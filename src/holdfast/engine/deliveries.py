@@ -165,9 +165,16 @@ class Deliveries:
         return await self._store.single(lambda tx: _keys(tx, tenant))
 
     async def drop_secret(self, tenant: str) -> bool:
-        """Sign no more of a tenant's webhooks."""
+        """Sign no more of a tenant's webhooks; False when none were. `NotFound` when there is no such tenant."""
+
+        async def work(tx: Tx) -> bool:
+            dropped = await tx.drop_signing_keys(tenant)
+            if not dropped and await tx.tenant(tenant) is None:
+                raise NotFound(f"there is no tenant {tenant!r}")
+            return dropped
+
         self._keys.pop(tenant, None)
-        return await self._store.single(lambda tx: tx.drop_signing_keys(tenant))
+        return await self._store.run(work)
 
     async def _look(self) -> _Known:
         known = self._known

@@ -90,9 +90,14 @@ class Limits:
 
         return await self._store.run(work)
 
-    async def end_pause(self, kind: PauseKind, name: str) -> bool:
-        """Have it claimed again; False when it did not rest."""
-        return await self._store.run(lambda tx: tx.end_pause(kind, name))
+    async def end_pause(self, kind: PauseKind, name: str) -> Pause | None:
+        """Have it claimed again. The pause that was; None when it did not rest, which is as well."""
+
+        async def work(tx: Tx) -> Pause | None:
+            found = next((each for each in await tx.pauses() if each[:2] == (kind, name)), None)
+            return found if await tx.end_pause(kind, name) else None
+
+        return await self._store.run(work)
 
     async def pauses(self) -> tuple[Instant, list[Pause]]:
         """The time, and what rests besides queues."""

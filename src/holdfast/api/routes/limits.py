@@ -2,7 +2,7 @@
 
 from holdfast.api.http import Answer, Stream
 from holdfast.api.table import Call, Route
-from holdfast.errors import Invalid, NotFound
+from holdfast.errors import Invalid
 from holdfast.model.access import Scope
 from holdfast.model.limit import Limit, Pause
 from holdfast.wire import limits as wire
@@ -55,11 +55,8 @@ async def set_pause(call: Call[SetPause, None]) -> Answer | Stream:
 async def end_pause(call: Call[None, PauseQuery]) -> Answer | Stream:
     """Have a type or a tenant rest no more."""
     kind, name = wire.pause_name(call.query)
-    _, resting = await call.service.engine.limits.pauses()
-    found = next((each for each in resting if each[:2] == (kind, name)), None)
-    if not await call.service.engine.limits.end_pause(kind, name) or found is None:
-        raise NotFound(f"{kind.name.lower()} {name!r} does not rest")
-    return Answer(wire.pause_out(found))
+    ended = await call.service.engine.limits.end_pause(kind, name)
+    return Answer(None, 204) if ended is None else Answer(wire.pause_out(ended))
 
 
 ROUTES = (
@@ -77,7 +74,7 @@ ROUTES = (
         tag="limits",
     ),
     Route(
-        "DELETE", "/v1/pauses", Scope.ADMIN, end_pause, "Have a type or a tenant rest no more", {200: PauseOut},
-        query=PauseQuery, refusals=(404,), tag="limits",
+        "DELETE", "/v1/pauses", Scope.ADMIN, end_pause, "Have a type or a tenant rest no more",
+        {200: PauseOut, 204: None}, query=PauseQuery, tag="limits",
     ),
 )  # fmt: skip
