@@ -95,6 +95,28 @@ async def node(served, limits=DEFAULT_LIMITS):
         await answering
 
 
+@contextlib.asynccontextmanager
+async def dripping(connect, wire, *parts):
+    """Send the last part over and over on this wire, others being answered in between: nobody waits for who is slow."""
+    other = await connect()
+
+    async def drip():
+        with contextlib.suppress(ConnectionError):
+            await wire.send(*parts[:-1])
+            while True:
+                await wire.send(parts[-1])
+                await other.send(GET)
+                assert (await other.answer())[0] == 200
+
+    task = asyncio.create_task(drip())
+    try:
+        yield task
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
 @pytest_asyncio.fixture
 async def connect(served):
     async with node(served) as made:
@@ -115,52 +137,27 @@ class TestSlow:
     async def test_a_head_has_its_time_however_steadily_it_drips(self, served):
         async with node(served, QUICK) as connect:
             wire = await connect()
-
-            async def drip():
-                with contextlib.suppress(ConnectionError):
-                    await wire.send(b"GET /healthz HTTP/1.1\r\n")
-                    while True:
-                        await wire.send(b"X-A: b\r\n")
-                        await asyncio.sleep(0.01)
-
-            dripping = asyncio.create_task(drip())
-            status, headers, body = await wire.answer()
-            assert (status, json.loads(body)["code"], headers["connection"]) == (408, "too_slow", "close")
-            assert await wire.rest() == b""
-            dripping.cancel()
+            async with dripping(connect, wire, b"GET /healthz HTTP/1.1\r\nX-A: ", b"b"):
+                status, headers, body = await wire.answer()
+                assert (status, json.loads(body)["code"], headers["connection"]) == (408, "too_slow", "close")
+                assert await wire.rest() == b""
 
     async def test_blank_lines_are_no_request(self, served):
         async with node(served, QUICK) as connect:
             wire = await connect()
-
-            async def drip():
-                with contextlib.suppress(ConnectionError):
-                    while True:
-                        await wire.send(b"\r\n")
-                        await asyncio.sleep(0.01)
-
-            dripping = asyncio.create_task(drip())
-            assert await wire.rest() == b""
-            dripping.cancel()
+            async with dripping(connect, wire, b"\r\n"):
+                assert await wire.rest() == b""
 
     @pytest.mark.parametrize("chunked", [False, True])
     async def test_a_body_has_its_time(self, served, chunked):
         async with node(served, QUICK) as connect:
             wire = await connect()
-            length = b"Transfer-Encoding: chunked" if chunked else b"Content-Length: 100"
-            await wire.send(post(b"", length, length=False))
-
-            async def drip():
-                with contextlib.suppress(ConnectionError):
-                    while True:
-                        await wire.send(b"1\r\n \r\n" if chunked else b" ")
-                        await asyncio.sleep(0.02)
-
-            dripping = asyncio.create_task(drip())
-            status, _, body = await wire.answer()
-            assert (status, json.loads(body)["code"]) == (408, "too_slow")
-            assert await wire.rest() == b""
-            dripping.cancel()
+            length = b"Transfer-Encoding: chunked" if chunked else b"Content-Length: 100000"
+            drop = b"1\r\n \r\n" if chunked else b" "
+            async with dripping(connect, wire, post(b"", length, length=False), drop):
+                status, _, body = await wire.answer()
+                assert (status, json.loads(body)["code"]) == (408, "too_slow")
+                assert await wire.rest() == b""
 
     async def test_a_connection_is_not_kept_for_ever(self, served):
         async with node(served, QUICK) as connect:
@@ -452,13 +449,8 @@ class TestManners:
         await wire.send(CORPUS["no host"])
         assert (await wire.answer())[0] == 400
 
-        async def go_on():
-            while True:
-                await wire.send(b"x")
-                await asyncio.sleep(0.01)
-
-        with pytest.raises(ConnectionError):
-            await asyncio.wait_for(go_on(), PATIENCE)
+        async with dripping(connect, wire, b"x") as going_on:
+            await asyncio.wait_for(going_on, PATIENCE)  # until it can not
 
     async def test_who_speaks_an_older_version_gets_an_answer_without_chunks(self, connect):
         wire = await connect()
@@ -519,7 +511,6 @@ class TestStopping:
         async def slow(_call):
             begun.set()
             await go_on.wait()
-            await asyncio.sleep(0)
             ended.set()
             return Answer({"done": True})
 
