@@ -101,7 +101,9 @@ def _kind(schema: Mapping[str, Any]) -> str:
         return _either(f"`{value}`" for value in schema["enum"])
     for several in ("anyOf", "oneOf"):
         if several in schema:
-            return _either(_kind(each) for each in schema[several])
+            shown = schema[several]
+            wide = [each for each in shown if each.get("type") != "integer" or {**each, "type": "number"} not in shown]
+            return _either(_kind(each) for each in wide)
     if "const" in schema:
         return f"`{schema['const']}`"
     kind = schema.get("type", "any JSON")

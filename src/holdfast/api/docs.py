@@ -15,9 +15,9 @@ STYLE_PATH = "/docs.css"
 _EXAMPLES: dict[str, Any] = {
     "type": "mail.send", "payload": {"to": "ada@example.com"}, "name": "acme", "scopes": ["submit", "read"],
     "queue": "mail", "ids": ["01981a52-7c3e-7000-8000-000000000000"], "filter": {"queue": "mail"},
-    "reason": "not needed",
+    "reason": "not needed", "paused": True, "max_running": 5,
 }  # fmt: skip
-_SHOWN = ("payload", "ids", "reason", "filter")
+_SHOWN = ("payload", "ids", "reason", "filter", "paused", "max_running")
 """Fields that an example shows although they may be left out."""
 
 
@@ -168,11 +168,16 @@ def _curl(route: Route, described: Mapping[str, Any]) -> str:
 def _sample(schema: Mapping[str, Any], described: Mapping[str, Any]) -> Any:
     schema = _resolved(schema, described)
     if "properties" in schema:
-        needed = schema.get("required", ())
+        needed = set(schema.get("required", ()))
+        unwanted: set[str] = set()
+        for rule in schema.get("allOf", ()):  # of what may be given together, the first
+            first = rule["anyOf"][0]
+            needed |= set(first["required"])
+            unwanted |= set(first["properties"]) - set(first["required"])
         return {
             name: _EXAMPLES[name] if name in _EXAMPLES else _sample(field, described)
             for name, field in schema["properties"].items()
-            if name in needed or name in _SHOWN
+            if name in needed or (name in _SHOWN and name not in unwanted)
         }
     if "anyOf" in schema:
         return _sample(schema["anyOf"][0], described)

@@ -7,6 +7,7 @@ import msgspec
 
 from holdfast.api.table import PUBLIC, Route
 from holdfast.wire.problems import MEDIA_TYPE, TITLES, Problem
+from holdfast.wire.rules import RULES
 
 _REF = "#/components/schemas/{name}"
 
@@ -17,6 +18,9 @@ def describe(routes: Iterable[Route], version: str) -> dict[str, Any]:
     kinds = [kind for route in table for kind in (route.body, *route.answers.values()) if _is_type(kind)]
     schemas, components = msgspec.json.schema_components([*kinds, Problem], ref_template=_REF)
     by_kind = dict(zip([*kinds, Problem], schemas, strict=True))
+    for kind, rule in RULES.items():
+        if kind.__name__ in components:
+            components[kind.__name__]["allOf"] = [rule]
     paths: dict[str, Any] = {}
     for route in table:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_kind, components)
@@ -50,7 +54,7 @@ def _operation(route: Route, schemas: dict[Any, Any], components: Mapping[str, A
     }
     if route.body is not None:
         operation["requestBody"] = {
-            "required": bool(components[route.body.__name__].get("required")),
+            "required": _is_needed(components[route.body.__name__]),
             "content": {"application/json": {"schema": schemas[route.body]}},
         }
     for status in _refusals(route):
@@ -61,6 +65,12 @@ def _operation(route: Route, schemas: dict[Any, Any], components: Mapping[str, A
         operation["security"] = [{"bearer": []}]
         operation["x-scope"] = str(route.scope)
     return operation
+
+
+def _is_needed(schema: Mapping[str, Any]) -> bool:
+    """Whether a body cannot be left out: for a field, or for one of several."""
+    rules = schema.get("allOf", ())
+    return bool(schema.get("required")) or any(all(kind["required"] for kind in rule["anyOf"]) for rule in rules)
 
 
 def _refusals(route: Route) -> list[int]:

@@ -85,7 +85,7 @@ def check_options(spec: JobSpec) -> None:
     if spec.timeout is not None:
         _span(spec.timeout, "timeout", least=1)
     if spec.scheduled_at is not None:
-        _within(spec.scheduled_at, 0, _LATEST, "scheduled_at")
+        _time(spec.scheduled_at, "scheduled_at")
     if spec.deadline is not None:
         _check_deadline(spec.deadline, spec.scheduled_at)
     if spec.retry is not None:
@@ -99,7 +99,7 @@ def check_options(spec: JobSpec) -> None:
 
 
 def _check_deadline(deadline: int, scheduled_at: int | None) -> None:
-    _within(deadline, 0, _LATEST, "deadline")
+    _time(deadline, "deadline")
     if scheduled_at is not None and deadline <= scheduled_at:
         raise Invalid(
             "deadline is not after scheduled_at: the job could never start; give a later one", pointer="/deadline"
@@ -205,6 +205,11 @@ def _within(value: object, least: int, most: int, field: str) -> None:
         raise Invalid(
             f"{field} is {_shown(value)}; it must be a whole number from {least} to {most}", pointer=f"/{field}"
         )
+
+
+def _time(value: object, field: str) -> None:
+    if type(value) is not int or not 0 <= value <= _LATEST:
+        raise Invalid(f"{field}: give a time from the year 1970 to the year 9999", pointer=f"/{field}")
 
 
 def _span(value: object, field: str, *, least: int = 0) -> None:

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
-from holdfast.wire.types import AttemptOut, LogLineOut, Name, Query, Request, Seconds
+from holdfast.wire.types import PRINTABLE, AttemptOut, LogLineOut, Name, Query, Request, Seconds, Span
 
 DEFAULT_LEASE = 15
 LONGEST_WAIT = 30.0
@@ -17,9 +17,9 @@ WorkerText = Annotated[
 ]
 JobText = Annotated[str, Meta(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")]
 Fence = Annotated[int, Meta(ge=0, le=2**31 - 1, description="Rises at each claim; only its holder knows the newest.")]
-Short = Annotated[str, Meta(max_length=255)]
+Short = Annotated[str, Meta(max_length=255, extra_json_schema=PRINTABLE)]
 Lease = Annotated[
-    int | float | str,
+    Span,
     Meta(description="Seconds, or a text such as '30s': how long the worker may be silent.", examples=[15]),
 ]
 
@@ -168,7 +168,7 @@ class StepRequest(Request):
     worker: WorkerText
     id: JobText
     fence: Fence
-    key: Annotated[str, Meta(min_length=1, max_length=255)]
+    key: Annotated[str, Meta(min_length=1, max_length=255, extra_json_schema=PRINTABLE)]
     state: Literal["started", "done"] = "done"
     result: Any | UnsetType = UNSET
 

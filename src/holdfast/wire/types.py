@@ -9,10 +9,14 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 from holdfast.errors import Invalid
 from holdfast.model.job import OnConflict
 
+# What is described here and not checked by the type is refused later, in better words.
+_SPAN = Meta(extra_json_schema={"minimum": 0, "exclusiveMaximum": 10**12})
+_SPAN_TEXT = Meta(extra_json_schema={"pattern": r"^\s*([0-9]+(\.[0-9]+)?|([0-9]+(\.[0-9]+)?(us|ms|s|m|h|d))+)\s*$"})
+Span = Annotated[int, _SPAN] | Annotated[float, _SPAN] | Annotated[str, _SPAN_TEXT]
 Seconds = Annotated[
-    int | float | str,
-    Meta(description="Seconds, or a text such as '250ms', '30s', '5m', '1h30m' or '7d'.", examples=[30, "5m"]),
+    Span, Meta(description="Seconds, or a text such as '250ms', '30s', '5m', '1h30m' or '7d'.", examples=[30, "5m"])
 ]
+PRINTABLE: dict[str, str] = {"pattern": r"^[^\x00-\x1f\x7f-\x9f]*$"}
 When = Annotated[datetime, Meta(tz=True, description="RFC 3339, with offset.", examples=["2030-01-31T12:00:00Z"])]
 Name = Annotated[
     str,
@@ -24,6 +28,7 @@ Name = Annotated[
     ),
 ]
 Tag = Annotated[str, Meta(min_length=1, max_length=100)]
+NewTag = Annotated[str, Meta(min_length=1, max_length=100, extra_json_schema=PRINTABLE)]
 Fingerprint = Annotated[
     str, Meta(min_length=1, max_length=64, description="Of an error: `error.fingerprint` of a job.")
 ]
@@ -74,7 +79,7 @@ class SubmitJob(Request):
     timeout: Seconds | None = None
     retry: RetryShape | None = None
     cost: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
-    tags: Annotated[list[Tag], Meta(max_length=20)] = []
+    tags: Annotated[list[NewTag], Meta(max_length=20)] = []
     unique: UniqueShape | None = None
     deadline: When | None = None
     concurrency_key: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
@@ -83,7 +88,9 @@ class SubmitJob(Request):
 class SubmitBatchJob(SubmitJob):
     """A job of a batch; it carries its idempotency key itself."""
 
-    idempotency_key: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
+    idempotency_key: (
+        Annotated[str, Meta(min_length=1, max_length=255, extra_json_schema={"pattern": r"^[\x20-\x7e]+$"})] | None
+    ) = None
 
 
 class SubmitBatch(Request):
