@@ -377,6 +377,24 @@ class TestOneAtATime:
             await wire.send(b"\r\n", GET[:10], GET[10:])  # some clients send an empty line behind a body
             assert (await wire.answer())[0] == 200
 
+    async def test_a_head_that_came_before_means_what_it_meant(self, connect):
+        """Heads are remembered; bodies, and where a request ends, are not."""
+        wire = await connect()
+        other = post(JOB.replace(b"send", b"call"))
+        for request in (post(JOB), other, post(JOB)):
+            await wire.send(request)
+            status, _, body = await wire.answer()
+            assert (status, json.loads(body)["type"]) == (201, "send" if request == post(JOB) else "call")
+        await wire.send(other[:-5], other[-5:])
+        assert (await wire.answer())[0] == 201
+        await wire.send(post(JOB).replace(ADMIN.encode(), b"x" * len(ADMIN)))
+        assert (await wire.answer())[0] == 401
+        wire = await connect()
+        await wire.send(post(JOB) + HIDDEN)
+        status, headers, _ = await wire.answer()
+        assert (status, headers["connection"]) == (201, "close")
+        assert await wire.rest() == b""
+
     async def test_what_follows_the_body_is_no_header(self, connect):
         """A key that comes when the request was judged already is none."""
         wire = await connect()
@@ -532,11 +550,12 @@ class TestStopping:
     async def test_a_connection_that_is_kept_open_gets_one_more_answer(self, served):
         async with node(served) as connect:
             wire = await connect()
-            await wire.send(GET)
+            ready = b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n"
+            await wire.send(ready)
             assert "connection" not in (await wire.answer())[1]
             connect.stop()
             await served.api.service.stopping.wait()
-            await wire.send(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+            await wire.send(ready)
             status, headers, body = await wire.answer()
             assert (status, headers["connection"], json.loads(body)["ready"]) == (503, "close", False)
             assert await wire.rest() == b""

@@ -13,7 +13,7 @@ import httptools
 
 from holdfast.api.app import Api
 from holdfast.api.exchange import Exchange
-from holdfast.api.heads import fault, has_bare_line_feed, is_ambiguous, target, written
+from holdfast.api.heads import END, Head, Heads, fault, has_bare_line_feed, is_ambiguous, target, written
 from holdfast.api.http import Incoming
 from holdfast.api.patience import Deadline, Reading
 
@@ -45,6 +45,7 @@ class Connections:
         self.api = api
         self.limits = limits
         self.open: set[Connection] = set()
+        self.heads = Heads()
         self.none = asyncio.Event()
         """Set when the last one has gone; for whoever waits for that."""
         self.abandoned: set[asyncio.Task[None]] = set()
@@ -133,6 +134,12 @@ class Connection(asyncio.Protocol):
             self._hear_no_more()
             return
         if state is _State.HEAD:
+            if not self._head:
+                size = data.find(END) + len(END)
+                head = self._all.heads.get(data[:size])
+                if head is not None and len(data) - size == head.length:
+                    self._take(head, data[size:])
+                    return
             whole = self._whole_head(data)
             if whole is None:
                 return
@@ -151,8 +158,9 @@ class Connection(asyncio.Protocol):
             self._deadline.set(self._limits.body)
         if self._request is not None and self.exchange is not None:
             request, self._request = self._request, None
-            crowded = len(self._all.open) > self._limits.connections and request.path != "/healthz"
-            self.task = self._loop.create_task(self.exchange.run(request, self._all.api, crowded=crowded))
+            if state is _State.HEAD and self._state is _State.WHOLE and self.exchange.may_repeat:
+                self._all.heads.remember(data, request)
+            self._begin(request, self.exchange)
 
     def pause_writing(self) -> None:
         """The client does not read what it is sent."""
@@ -305,6 +313,20 @@ class Connection(asyncio.Protocol):
             return None
         self._head = b""
         return data
+
+    def _take(self, head: Head, body: bytes) -> None:
+        """A request that is there whole, whose head was read before."""
+        self._deadline.lift()
+        self._state = _State.WHOLE
+        self.exchange = exchange = Exchange(self, keep=not self._last, bare=False, expects=False)
+        exchange.complete = True
+        request = Incoming(head.method, head.path, head.query, head.headers, self._address, exchange)
+        request.whole = body
+        self._begin(request, exchange)
+
+    def _begin(self, request: Incoming, exchange: Exchange) -> None:
+        crowded = len(self._all.open) > self._limits.connections and request.path != "/healthz"
+        self.task = self._loop.create_task(exchange.run(request, self._all.api, crowded=crowded))
 
     def _hear_no_more(self) -> None:
         """Whatever comes after the request in hand is none of ours: it gets its answer, and that is the last."""

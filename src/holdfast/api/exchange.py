@@ -4,7 +4,7 @@ import asyncio
 from typing import Protocol
 
 from holdfast.api.app import Api, Reply, refusal
-from holdfast.api.headers import STATUS_LINES, Headers, date_line, headers_of, lines, usual_lines
+from holdfast.api.headers import STATUS_LINES, Headers, date_line, lines, opening
 from holdfast.api.http import ClientGone, Incoming, Stream
 from holdfast.api.pump import pump
 
@@ -58,6 +58,11 @@ class Exchange:
         self._size = 0
         self._changed: asyncio.Event | None = None
 
+    @property
+    def may_repeat(self) -> bool:
+        """Whether another like it may follow."""
+        return self.keep and not self._expects
+
     # Told by the connection
 
     def feed(self, part: bytes) -> None:
@@ -109,7 +114,7 @@ class Exchange:
     async def run(self, request: Incoming, api: Api, *, crowded: bool) -> None:
         """Answer the request."""
         try:
-            if self.complete:
+            if self.complete and request.whole is None:
                 request.whole = b"".join(self._parts)
             if crowded:
                 self.keep = False
@@ -135,24 +140,20 @@ class Exchange:
         if not self.complete:
             self.keep = False  # the rest will not be read
         more = api.cors.headers(request.method, request.headers.get(b"origin"))
-        own = answer.headers
-        parts = [
-            STATUS_LINES[answer.status],
-            date_line(),
-            lines(headers_of(answer.media_type, own)) if own else usual_lines(answer.media_type),
-            b"x-request-id: %b\r\n" % request.id,
+        head = b"%bx-request-id: %b\r\n%b%b%b" % (
+            opening(answer.status, answer.media_type, answer.headers),
+            request.id,
             lines(more) if more else b"",
             b"" if self.keep else b"connection: close\r\n",
             b"\r\n" if answer.status in _NO_BODY else b"content-length: %d\r\n\r\n" % len(body),
-        ]
+        )
         self.started = True
         if request.method == "HEAD":
             body = b""
         if len(body) <= _JOINED:
-            parts.append(body)
-            self._line.transport.write(b"".join(parts))
+            self._line.transport.write(head + body)
         else:
-            self._line.transport.writelines((b"".join(parts), body))
+            self._line.transport.writelines((head, body))
         self._finish()
 
     async def begin(self, headers: Headers) -> None:

@@ -72,10 +72,16 @@ def lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     return b"".join([b"%b: %b\r\n" % each for each in headers])
 
 
-@lru_cache(64)
-def usual_lines(media_type: str) -> bytes:
-    """The lines of an answer that has no headers of its own: of nearly every one."""
-    return lines(headers_of(media_type, {}))
+def opening(status: int, media_type: str, own: Mapping[str, str]) -> bytes:
+    """The first lines of an answer that is given now."""
+    if own:
+        return STATUS_LINES[status] + date_line() + lines(headers_of(media_type, own))
+    return _usual_opening(status, media_type, int(time.time()))
+
+
+@lru_cache(32)  # nearly every answer has no headers of its own, and many are given within a second
+def _usual_opening(status: int, media_type: str, second: int) -> bytes:
+    return STATUS_LINES[status] + _date_line(second) + lines(headers_of(media_type, {}))
 
 
 def date_line() -> bytes:

@@ -3,17 +3,60 @@
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 import httptools
 import msgspec
 
 from holdfast.api.headers import REQUEST_ID, STATUS_LINES, USUAL_HEADERS, lines, new_request_id
+from holdfast.api.http import Incoming
 from holdfast.wire.problems import MEDIA_TYPE, TITLES, Problem
 
 _CLEAR = re.compile(rb"[^ \r\n\0]+(?: [^ \r\n\0]+)*(?:\r\n[^ \t\r\n\0][^\r\n\0]*)*\r\n\r\n")
 """A line of words with one space between them, and lines that begin with no space; no half of a line's end anywhere."""
 
 _BARE_LF = re.compile(rb"(?<!\r)\n")
+
+END = b"\r\n\r\n"
+"""Of a head."""
+
+_MOST_REMEMBERED = 512
+_LONGEST_REMEMBERED = 2_048
+
+
+class Head(NamedTuple):
+    """What a head was found to say."""
+
+    method: str
+    path: str
+    query: bytes
+    headers: Mapping[bytes, bytes]
+    length: int
+    """Of the body that follows it."""
+
+
+class Heads:
+    """Heads that came before, byte by byte: whoever keeps a connection open sends the same ones over and over.
+
+    What the same bytes mean does not change. Only those are kept that the parser has read, that mean one thing only, and
+    after which the connection stays open.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, Head] = {}
+        self.get = self._known.get
+        """What these very bytes say; None if they have to be read."""
+
+    def remember(self, data: bytes, request: Incoming) -> None:
+        """These bytes were read whole as this request, after which the connection stays open."""
+        size = data.find(END) + len(END)
+        length = len(data) - size
+        headers = request.headers
+        told = headers.get(b"content-length", b"0")
+        if size <= _LONGEST_REMEMBERED and b"transfer-encoding" not in headers and told == b"%d" % length:
+            if len(self._known) >= _MOST_REMEMBERED:
+                self._known.clear()
+            self._known[data[:size]] = Head(request.method, request.path, request.query_string, headers, length)
 
 
 def is_ambiguous(data: bytes, end: int) -> bool:

@@ -59,7 +59,7 @@ class Incoming:
     __slots__ = ("_source", "address", "began", "headers", "id", "method", "path", "query_string", "route", "whole")
 
     def __init__(  # noqa: PLR0917 - the parts of a head, in its order
-        self, method: str, path: str, query_string: bytes, headers: dict[bytes, bytes], address: str, source: Source
+        self, method: str, path: str, query_string: bytes, headers: Mapping[bytes, bytes], address: str, source: Source
     ) -> None:
         self.began = time.perf_counter()
         self.method = method
