@@ -1,5 +1,7 @@
 """Identifiers: of jobs, sorted by age and not to be guessed; of workers, never reused (T42, P15)."""
 
+import os
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,6 +40,22 @@ def test_seventy_four_bits_of_a_job_id_are_chance() -> None:
         ones |= made
         zeros |= ~made
     assert ((ones & zeros) & (2**128 - 1)).bit_count() == 74
+
+
+def test_a_forked_process_draws_ids_of_its_own() -> None:
+    """T42: what was drawn ahead is not drawn twice."""
+    new_job_id(1)
+    reading, writing = os.pipe()
+    if (child := os.fork()) == 0:
+        os.write(writing, b"".join(new_job_id(1).bytes for _ in range(300)))
+        os._exit(0)
+    os.waitpid(child, 0)
+    theirs = os.read(reading, 300 * 16)
+    os.close(reading)
+    os.close(writing)
+
+    assert len(theirs) == 300 * 16
+    assert {new_job_id(1).bytes for _ in range(300)}.isdisjoint(theirs[at : at + 16] for at in range(0, 4_800, 16))
 
 
 def test_a_job_id_by_default_is_of_now() -> None:
