@@ -15,6 +15,9 @@ from holdfast.store.postgres.errors import SETTING, translate
 STATEMENT_TIMEOUT = 30.0
 """Seconds any internal statement may take, by the server's count; the client waits a little longer."""
 
+LONGEST_IDLE = 300.0
+"""Seconds after which a connection that nobody uses is closed."""
+
 PLANNER: Mapping[str, str] = {
     # The hot statements must ride their index from the first row on, before statistics exist and whatever they say.
     "plan_cache_mode": "force_generic_plan",
@@ -85,7 +88,7 @@ async def create_pool(url: str, *, pooled: bool, size: int) -> asyncpg.Pool:
         _dsn(url),
         min_size=0,
         max_size=size,
-        max_inactive_connection_lifetime=300,
+        max_inactive_connection_lifetime=LONGEST_IDLE,
         timeout=10,
         connection_class=PlainConnection,
         **_options(pooled=pooled),

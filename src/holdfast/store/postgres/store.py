@@ -16,6 +16,7 @@ from holdfast.store.migrate import Applied
 from holdfast.store.news import Notifier
 from holdfast.store.port import PoolUse, Retention, ServerInfo, Session, Subscription, Work
 from holdfast.store.postgres import pool as pools
+from holdfast.store.postgres.at_hand import Connections
 from holdfast.store.postgres.errors import LOST, TRANSIENT, translate
 from holdfast.store.postgres.listen import Listener
 from holdfast.store.postgres.session import Sessions
@@ -41,14 +42,14 @@ class PostgresStore:
 
     def __init__(self, url: str, pool: asyncpg.Pool, statements: Statements, *, pooled: bool, pool_size: int) -> None:
         self._url = url
-        self._pool = pool
+        self._connections = Connections(pool)
         self._statements = statements
         self._pooled = pooled
         self._hub = Hub(probe=always, longest_poll=_LONGEST_POLL)
         own = new_worker_id()
         self._notifier = Notifier(own, self._notify)
         self._listener = Listener(self._hub, lambda: pools.connect(url, pooled=False), own)
-        self._upkeep = Upkeep(pool)
+        self._upkeep = Upkeep(self._connections)
         self._sessions = Sessions(url, statements, pooled=pooled, size=pool_size)
 
     @classmethod
@@ -143,15 +144,14 @@ class PostgresStore:
 
     def pool(self) -> PoolUse:
         """See the port."""
-        idle = self._pool.get_idle_size()
-        return PoolUse(self._pool.get_size() - idle, idle, self._pool.get_max_size())
+        return self._connections.counted()
 
     async def aclose(self) -> None:
         """See the port."""
         await self._notifier.aclose()
         await self._listener.aclose()
         await self._sessions.aclose()
-        await pools.close_quietly(self._pool)
+        await self._connections.aclose()
 
     async def _transact(self, work: Work[T], begin: str | None) -> T:
         for attempt in range(_TRIES):
@@ -194,7 +194,7 @@ class PostgresStore:
         except BaseException:  # the task was cancelled, or the work is at fault: what it did must not stay
             await self._give_back(connection, begin, broken=True)
             raise
-        await self._pool.release(connection)
+        await self._connections.release(connection)
         self._hub.committed(tx.news, changed=tx.changed)
         if tx.news:
             self._notifier.tell(tx.news)
@@ -202,7 +202,7 @@ class PostgresStore:
 
     async def _acquire(self) -> asyncpg.Connection:
         try:
-            return await self._pool.acquire(timeout=_ACQUIRE_TIMEOUT)
+            return await self._connections.acquire(_ACQUIRE_TIMEOUT)
         except TimeoutError as error:
             raise Unavailable(
                 f"no database connection was free within {_ACQUIRE_TIMEOUT:.0f} s: "
@@ -221,7 +221,7 @@ class PostgresStore:
         except (asyncpg.PostgresError, *LOST):
             pools.cut(connection)
         finally:
-            await self._pool.release(connection)
+            await self._connections.restore(connection)
 
     async def _on_connection(self, work: Any) -> Any:
         """Run on a connection inside a transaction, for the few things that are no use case."""
@@ -232,7 +232,7 @@ class PostgresStore:
         except (asyncpg.PostgresError, *LOST) as error:
             raise translate(error) or Unavailable(str(error)) from error
         finally:
-            await self._pool.release(connection)
+            await self._connections.restore(connection)
 
     async def _notify(self, payload: str) -> None:
         await self.single(lambda tx: tx.rows("notify", payload=payload))  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import asyncpg
 
 from holdfast.store.port import Retention
+from holdfast.store.postgres.at_hand import Connections
 
 DAYS_AHEAD = 3
 _DAY = 86_400_000_000
@@ -19,6 +20,7 @@ _VACUUM_SELDOM = 60.0
 _VACUUM_DEAD = 5_000
 """Dead rows below which a vacuum is not worth its cost."""
 _DAYS_EVERY = 600.0
+_ACQUIRE_TIMEOUT = 30.0
 _BRIEFLY = "SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '30s'; "
 """Whoever needs the table waits behind one who waits to change it; and behind a pooler no session has limits."""
 
@@ -26,8 +28,8 @@ _BRIEFLY = "SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '30s'; 
 class Upkeep:
     """Does each kind of upkeep when it is due."""
 
-    def __init__(self, pool: asyncpg.Pool) -> None:
-        self._pool = pool
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
         self._next_days = 0.0
         self._next_vacuum = 0.0
         self._vacuum_pause = _VACUUM_EVERY
@@ -45,13 +47,13 @@ class Upkeep:
 
     async def make_days(self) -> None:
         """Make sure that today and the next days have a partition."""
-        async with self._pool.acquire() as connection:
+        async with self._connections.use(_ACQUIRE_TIMEOUT) as connection:
             today = await connection.fetchval("SELECT floor(date_part('epoch', clock_timestamp()) / 86400)::bigint")
             for day in range(today - 1, today + DAYS_AHEAD + 1):
                 await _make_day(connection, day)
 
     async def _drop_days(self, rule: Retention) -> None:
-        async with self._pool.acquire() as connection:
+        async with self._connections.use(_ACQUIRE_TIMEOUT) as connection:
             oldest = await connection.fetchval(
                 "SELECT floor((date_part('epoch', clock_timestamp()) * 1000000 - $1::bigint) / 86400000000)::bigint",
                 rule.history,
@@ -65,7 +67,7 @@ class Upkeep:
                     await _try(connection, f"{_BRIEFLY}DROP TABLE {name}")
 
     async def _vacuum(self) -> None:
-        async with self._pool.acquire() as connection:
+        async with self._connections.use(_ACQUIRE_TIMEOUT) as connection:
             dead = await _dead_rows(connection)
             if dead < _VACUUM_DEAD:
                 self._vacuum_pause = _VACUUM_EVERY
