@@ -24,6 +24,9 @@ class Attempts:
         self._monotonic = monotonic
         self._failures: OrderedDict[str, deque[float]] = OrderedDict()
 
+    def __len__(self) -> int:
+        return len(self._failures)
+
     def wait(self, who: str) -> float:
         """Seconds until the next attempt is looked at; 0 when it is now."""
         found = self._failures.get(who)

@@ -97,6 +97,8 @@ class Gate:
     async def caller(self, request: Incoming) -> Caller:
         """See `Authenticator`. Who fails too often is not looked at for a while; a good key elsewhere is not hurt."""
         known = self._recall(request)
+        if known is not None and not self._attempts:  # nobody failed lately
+            return known
         text = "" if known is not None else bearer(request)
         address = f"address {counted(self._addresses.of(request))}"
         if wait := self._attempts.wait(address):

@@ -13,7 +13,7 @@ import httptools
 
 from holdfast.api.app import Api
 from holdfast.api.exchange import Exchange
-from holdfast.api.heads import END, Head, Heads, fault, has_bare_line_feed, is_ambiguous, target, written
+from holdfast.api.heads import END, Heads, fault, has_bare_line_feed, is_ambiguous, target, written
 from holdfast.api.http import Incoming
 from holdfast.api.patience import Deadline, Reading
 
@@ -134,12 +134,8 @@ class Connection(asyncio.Protocol):
             self._hear_no_more()
             return
         if state is _State.HEAD:
-            if not self._head:
-                size = data.find(END) + len(END)
-                head = self._all.heads.get(data[:size])
-                if head is not None and len(data) - size == head.length:
-                    self._take(head, data[size:])
-                    return
+            if not self._head and self._took(data):
+                return
             whole = self._whole_head(data)
             if whole is None:
                 return
@@ -314,15 +310,20 @@ class Connection(asyncio.Protocol):
         self._head = b""
         return data
 
-    def _take(self, head: Head, body: bytes) -> None:
-        """A request that is there whole, whose head was read before."""
+    def _took(self, data: bytes) -> bool:
+        """Whether this is a whole request whose head was read before: then it is being answered."""
+        size = data.find(END) + len(END)
+        head = self._all.heads.get(data[:size])
+        if head is None or len(data) - size != head.length:
+            return False
         self._deadline.lift()
         self._state = _State.WHOLE
         self.exchange = exchange = Exchange(self, keep=not self._last, bare=False, expects=False)
         exchange.complete = True
         request = Incoming(head.method, head.path, head.query, head.headers, self._address, exchange)
-        request.whole = body
+        request.whole = data[size:]
         self._begin(request, exchange)
+        return True
 
     def _begin(self, request: Incoming, exchange: Exchange) -> None:
         crowded = len(self._all.open) > self._limits.connections and request.path != "/healthz"

@@ -38,8 +38,8 @@ class Head(NamedTuple):
 class Heads:
     """Heads that came before, byte by byte: whoever keeps a connection open sends the same ones over and over.
 
-    What the same bytes mean does not change. Only those are kept that the parser has read, that mean one thing only, and
-    after which the connection stays open.
+    What the same bytes mean does not change. Only those are kept that the parser has read, that mean one thing only,
+    and after which the connection stays open.
     """
 
     def __init__(self) -> None:
