@@ -7,7 +7,7 @@ from holdfast.model.job import JobFilter
 from holdfast.model.outcome import Interrupted
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant, days, rfc3339, seconds
-from tests.support.builders import a_job, enter, error, put, read, report, take
+from tests.support.builders import a_job, enter, error, put, read, report, share, take
 
 HOUR = seconds(3_600)
 
@@ -32,6 +32,8 @@ async def test_no_claim_takes_a_job_whose_deadline_has_come(manual_store, clock)
     assert {job.id for job in await take(manual_store, worker)} == {late.id, never.id}
     assert (await read(manual_store, soon)).status is Status.READY
     assert await take(manual_store, worker, types=["send"]) == []
+    while_others_rest = manual_store.single(lambda tx: tx.claim(worker, [share()], 10, None, without=["other"]))
+    assert await while_others_rest == []
 
 
 async def test_a_job_may_start_up_to_its_deadline_and_run_past_it(manual_store, clock):

@@ -79,6 +79,7 @@ ORDER BY seq LIMIT :quota FOR UPDATE SKIP LOCKED;
 -- As claim_lane, while some types rest.
 SELECT {job} FROM holdfast_live FORCE INDEX (PRIMARY)
 WHERE parked = 0 AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq > :floor AND status = 0
+  AND (deadline IS NULL OR deadline > clock())
   AND type NOT IN :types
 ORDER BY seq LIMIT :quota FOR UPDATE SKIP LOCKED;
 
@@ -236,6 +237,16 @@ SELECT count(*), coalesce(sum(c.cost), 0) FROM (
     SELECT cost FROM holdfast_live FORCE INDEX (PRIMARY)
     WHERE parked = 0 AND status = 0 AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq < :seq
     LIMIT :most) AS b) AS c;
+
+-- name: contenders
+-- Rides the primary key from one tenant to the next, no further than asked, without reading the jobs in between; then
+-- looks for a ready job of each. Written with LIMIT, so that no planner turns the look into a join over all jobs.
+SELECT d.tenant,
+       (SELECT 1 FROM holdfast_live l FORCE INDEX (PRIMARY)
+        WHERE l.parked = 0 AND l.queue = :queue AND l.tenant = d.tenant AND l.status = 0 LIMIT 1) AS waits
+FROM (SELECT tenant FROM holdfast_live FORCE INDEX FOR GROUP BY (PRIMARY)
+      WHERE parked = 0 AND queue = :queue GROUP BY parked, queue, tenant LIMIT :most) AS d
+HAVING waits IS NOT NULL;
 
 -- name: prune_history
 -- Rides the primary key, oldest first: pages that empty are reused.
