@@ -2,14 +2,16 @@
 
 import asyncio
 import secrets
+import time
 
 import pytest
+import uvloop
 
 from holdfast.compose import open_coordination, open_store
 from holdfast.config import Settings
 from holdfast.coordination.in_redis import SCRIPTS, WINDOW
 from holdfast.coordination.link import Link
-from holdfast.coordination.wire import DEADLINE, Away, read_url
+from holdfast.coordination.wire import DEADLINE, Away, Wire, read_url
 from holdfast.errors import Misconfigured, Unavailable
 from holdfast.model.job import JobSpec
 from holdfast.telemetry.metrics import Redis, written
@@ -63,6 +65,42 @@ async def test_silence_is_not_waited_for_and_all_who_wait_are_told(redis_server)
         await link.aclose()
     assert [event.up for event in events[:3]] == [True, False, True]
     assert "no answer within 25 ms" in events[1].reason
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_busy_process_does_not_wait_for_ever_either(new_loop):
+    """F24: every turn of its loop comes late, and each could be what keeps it from seeing the answer."""
+
+    async def turns_waited():
+        wire = Wire(deadline=DEADLINE)
+        wire.connection_made(Silence())
+        answer = asyncio.ensure_future(wire.ask("PING"))
+        turns = 0
+        while not answer.done() and turns < MANY:
+            turns += 1
+            time.sleep(DEADLINE)  # noqa: ASYNC251 - the loop is to be busy
+            await asyncio.sleep(0)
+        wire.close("the test is over")
+        with pytest.raises(Away, match="no answer within 25 ms"):
+            await answer
+        return turns
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        assert runner.run(turns_waited()) < MANY
+
+
+MANY = 20
+"""Turns of a loop, of which a few are enough."""
+
+
+class Silence(asyncio.Transport):
+    """Takes everything and says nothing."""
+
+    def write(self, data):
+        pass
+
+    def abort(self):
+        pass
 
 
 async def test_one_that_is_too_slow_is_not_used_until_it_is_quick(redis_server):

@@ -21,6 +21,9 @@ CONNECT_WITHIN = 1.0
 _LOOP_WAS_BUSY = 0.005
 """Seconds that a timer may be late before it is this process that was slow, rather than Redis."""
 
+_ONCE_MORE = 0.001
+"""Seconds until an answer is looked for again that may be here and not read yet: what is here is read before."""
+
 Argument = str | bytes | int
 Pushed = Callable[[bytes], None]
 
@@ -73,6 +76,8 @@ class Wire(asyncio.Protocol):
         self._unsent: list[bytes] = []
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._given_time: tuple[float, asyncio.Future[Any] | None] | None = None
+        """Whose answer was looked for once more, because the loop came late."""
 
     def send(self, *command: Argument, answer: asyncio.Future[Any] | None = None) -> None:
         """Send a command. Its answer goes to `answer`, if somebody is to have it; an error of the server is a value."""
@@ -161,9 +166,11 @@ class Wire(asyncio.Protocol):
         due = self._waiting[0][0] + self._deadline
         if now < due:
             self._timer = self._loop.call_later(due - now, self._look)
-        elif now - due > _LOOP_WAS_BUSY:  # then the answer may be here and not read yet: once more, after that
-            self._waiting[0] = (now - self._deadline, self._waiting[0][1])
-            self._timer = self._loop.call_later(0, self._look)
+        elif now - due > _LOOP_WAS_BUSY and self._waiting[0] is not self._given_time:
+            # The answer may be here and not read yet: once more, after that. Only once, however busy the loop is: what
+            # did not come by then is overdue.
+            self._given_time = self._waiting[0]
+            self._timer = self._loop.call_later(_ONCE_MORE, self._look)
         else:
             self.close(f"no answer within {self._deadline * 1_000:.0f} ms")
 
