@@ -4,6 +4,8 @@
     python bench/fairness.py --url postgresql://…
 
 Claim rates are of claims alone, 100 at a time, as ratios to one lane; the median over rounds in which all took turns.
+In a round of turns over one tenant with a huge backlog and many with one job each, the last of these starts when about
+as many jobs have started as there are tenants.
 On any of the databases: `--url mysql://…`, `--url sqlite:////path/to/file`.
 """
 
@@ -61,18 +63,21 @@ async def claims_of(ground: Ground) -> Claims:
     return ground.engine.claims(worker.id, [QUEUE])
 
 
-async def claim_rate(ground: Ground, backlogs: dict[str, int], jobs: int) -> float:
-    """Claims a second, of so many jobs."""
+async def claim_rate(ground: Ground, backlogs: dict[str, int], jobs: int, started: list[str] | None = None) -> float:
+    """Claims a second, of so many jobs; to `started` the tenants are added, in the order of their starts."""
     await ground.wipe()
     await fill(ground, backlogs)
     claims = await claims_of(ground)
-    claimed = len(await claims.claim(BATCH))  # looks for lanes, which is not what is measured
+    found = await claims.claim(BATCH)  # looks for lanes, which is not what is measured
+    claimed = 0
     began = time.perf_counter()
-    while claimed < jobs:
-        found = await claims.claim(min(BATCH, jobs - claimed))
-        if not found:
-            break
+    while found:
         claimed += len(found)
+        if started is not None:
+            started += [job.tenant for job in found]
+        if claimed >= jobs:
+            break
+        found = await claims.claim(min(BATCH, jobs - claimed))
     return (claimed - BATCH) / (time.perf_counter() - began)
 
 
@@ -134,9 +139,12 @@ async def run(options: argparse.Namespace) -> None:
             },
         )
         skewed = {"t0": options.skew, **{f"s{i}": 1 for i in range(options.lanes)}}
-        rates[f"claim, {options.skew:,}:1 skew"] = await claim_rate(ground, skewed, jobs)
+        started: list[str] = []
+        rates[f"claim, {options.skew:,}:1 skew"] = await claim_rate(ground, skewed, jobs, started)
         for name, rate in rates.items():
             print(f"  {name:<34} {rate:>9,.0f} jobs/s   ratio {rate / rates['claim, 1 lanes']:.2f}")
+        singles = [place for place, tenant in enumerate(started, 1) if tenant != "t0"]
+        print(f"  of {options.lanes:,} tenants with one job, {len(singles):,} started within {singles[-1]:,} starts")
 
         drained = await in_turns(
             options.rounds,

@@ -17,7 +17,8 @@ from holdfast.engine.operate import cancel
 from holdfast.errors import NotFound
 from holdfast.model.access import Quotas
 from holdfast.model.breaker import Breaker, BreakerState
-from holdfast.model.limit import Pause, PauseKind, Rate, queue_limit, tenant_limit
+from holdfast.model.lane import Lane
+from holdfast.model.limit import Pause, PauseKind, Rate, key_limit, queue_limit, tenant_limit
 from holdfast.model.outcome import Interrupted, Succeeded
 from holdfast.model.queue import Queue
 from holdfast.model.time import Duration, Instant, days, seconds
@@ -68,11 +69,15 @@ class Scene:
     workers: list[Somebody]
     passes: Duration
     kept_house: bool
-    full: str | None = None
+    limited: str | None = None
     rests: PauseKind | None = None
+    rests_for: Duration | None = None
+    broken: Duration | None = None
 
 
 SPANS = st.sampled_from([seconds(5), seconds(100)])
+FULL = ["queue", "tenant", "key", "queue and tenant", "queue with room"]
+SPENT = ["queue rate", "tenant rate", "key rate"]
 WORKERS = st.builds(
     Somebody,
     st.sampled_from([True, True, True, False]),
@@ -90,8 +95,10 @@ SCENES = st.builds(
     workers=st.lists(WORKERS, max_size=2),
     passes=st.sampled_from([Duration(0), Duration(0), seconds(5), seconds(20)]),
     kept_house=st.booleans(),
-    full=st.sampled_from([None, None, None, "queue", "tenant", "key", "rate"]),
+    limited=st.none() | st.sampled_from(FULL + SPENT).flatmap(lambda how: st.sampled_from([how, f"{how}, given back"])),
     rests=st.sampled_from([None, None, None, None, *PauseKind]),
+    rests_for=st.none() | SPANS,
+    broken=st.none() | SPANS,
 )
 
 PLAIN = Scene(None, None, [], False, None, [Somebody(True, None, None, days(1))], Duration(0), False)
@@ -111,16 +118,35 @@ async def live(store, job, life):
         await report(store, held, outcome)
 
 
-async def fill(store, full, other):
+async def fill(store, how, other):
     """Leave no room: another job of the same queue, tenant and key runs, or has taken the last start for now."""
-    limit = tenant_limit(other.tenant) if full == "tenant" else queue_limit(other.queue)
-    if full == "rate":
-        await store.run(lambda tx: tx.set_limit(limit, None, Rate(1, days(1), 1), "a test"))
-    elif full != "key":
-        await store.run(lambda tx: tx.set_limit(limit, 1, None, "a test"))
+    limits = {
+        "queue": queue_limit(other.queue),
+        "tenant": tenant_limit(other.tenant),
+        "key": key_limit(other.tenant, other.concurrency_key or ""),
+    }
+    how, given_back, _ = how.partition(", given back")
+    rate, most = (Rate(1, days(1), 1), None) if "rate" in how else (None, 2 if "room" in how else 1)
+    for limit in [limits[name] for name in limits if name in how]:
+        await store.run(lambda tx, limit=limit: tx.set_limit(limit, most, rate, "a test"))
     await put(store, other)
     claims = Claims(store, await enter(store, lease=days(9), queues="elsewhere"), [other.queue], None)
-    assert [held.id for held in await claims.claim(5)] == [other.id]
+    held = await claims.claim(5)
+    assert [job.id for job in held] == [other.id]
+    if given_back:
+        await report(store, held)
+
+
+async def trip(store, tenant, until):
+    """Have the destination of webhooks fail too often, for this tenant."""
+    broken = Breaker(tenant, "https://example.com:443", BreakerState.OPEN, until=until, error="503")
+
+    async def work(tx):
+        await tx.lock_breaker(broken.tenant, broken.destination)
+        await tx.save_breaker(broken)
+
+    await store.run(work)
+    return broken
 
 
 async def trial(store, clock, scene):
@@ -128,15 +154,28 @@ async def trial(store, clock, scene):
     queue, tenant = f"q{next(_names)}", f"t{next(_names)}"
     began = await store.single(lambda tx: tx.now())
     deadline = None if scene.deadline is None else Instant(began + scene.deadline)
-    key = "k" if scene.full == "key" else None
-    if scene.full is not None:
-        await fill(store, scene.full, a_job(queue=queue, tenant=tenant, concurrency_key=key))
-    job = a_job(queue=queue, tenant=tenant, delay=scene.delay, deadline=deadline, concurrency_key=key, type=f"s{queue}")
+    key = "k" if "key" in (scene.limited or "") else None
+    if scene.limited is not None:
+        await fill(store, scene.limited, a_job(queue=queue, tenant=tenant, concurrency_key=key))
+    # What rests stays so: no other scene may have a type that does.
+    to_somewhere = scene.broken is not None and scene.rests is not PauseKind.TYPE
+    job = a_job(
+        queue=queue,
+        tenant=tenant,
+        delay=scene.delay,
+        deadline=deadline,
+        concurrency_key=key,
+        type="webhook" if to_somewhere else f"s{queue}",
+        payload=b'{"url":"https://example.com/hook"}',
+    )
     await put(store, job)
-    if scene.full is None:
+    if to_somewhere:
+        await trip(store, tenant, Instant(began + scene.broken))
+    if scene.limited is None:
         await live(store, job, scene.life)
     if scene.rests is not None:
-        pause = Pause(scene.rests, job.type if scene.rests is PauseKind.TYPE else tenant, until=None)
+        until = None if scene.rests_for is None else Instant(began + scene.rests_for)
+        pause = Pause(scene.rests, job.type if scene.rests is PauseKind.TYPE else tenant, until=until)
         await store.run(lambda tx: tx.save_pause(pause))
     if scene.paused:
         until = None if scene.paused_for is None else Instant(began + scene.paused_for)
@@ -146,7 +185,7 @@ async def trial(store, clock, scene):
         of = {"own": tenant, "other": "somebody-else", None: None}[each.tenant]
         worker = a_worker(
             queues=f"{queue}:5,x" if each.queue else "another",
-            types=None if each.types is None else (f"s{queue}" if each.types == "send" else "other", "more"),
+            types=None if each.types is None else (job.type if each.types == "send" else "other", "more"),
             tenant=of,
         )
         await store.run(lambda tx, worker=worker, lease=each.lease: tx.register(worker, lease))
@@ -163,7 +202,7 @@ async def trial(store, clock, scene):
     return said, job.id in taken
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900 if LONG else 300)
 def test_a_job_is_runnable_if_and_only_if_an_idle_worker_takes_it(database_url):
     seen = set()
     with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
@@ -178,6 +217,7 @@ def test_a_job_is_runnable_if_and_only_if_an_idle_worker_takes_it(database_url):
 
         @settings(
             max_examples=1_000 if LONG else 40,
+            derandomize=not LONG,
             deadline=None,
             database=None,
             suppress_health_check=list(HealthCheck),
@@ -286,13 +326,7 @@ async def test_a_webhook_whose_destination_fails_is_taken_and_says_that_it_will_
     job = a_job(type="webhook", payload=b'{"url":"https://example.com/hook"}')
     await put(store, job, other := a_job(type="webhook", payload=b'{"url":7}'))
     until = Instant(await store.single(lambda tx: tx.now()) + seconds(30))
-    broken = Breaker("acme", "https://example.com:443", BreakerState.OPEN, until=until, error="503")
-
-    async def trip(tx):
-        await tx.lock_breaker(broken.tenant, broken.destination)
-        await tx.save_breaker(broken)
-
-    await store.run(trip)
+    broken = await trip(store, "acme", until)
     said = await why(store, job)
     assert said.runnable
     (held,) = [reason for reason in said.reasons if reason.code == "held_back"]
@@ -316,10 +350,19 @@ async def test_a_limit_that_is_full_says_how_full_and_who_holds_it(manual_store,
 
 async def test_a_rate_that_is_spent_says_when_the_next_start_is_free(manual_store):
     store, job = manual_store, a_job()
-    await fill(store, "rate", a_job())
+    await fill(store, "queue rate", a_job())
     await put(store, job)
     await enter(store)
     said = await why(store, job)
     (reason,) = [each for each in said.reasons if each.blocks]
     assert (reason.code, (reason.until - said.as_of).total_seconds()) == ("rate_spent", 86_400.0)
     assert said.estimate.at == reason.until
+
+
+async def test_its_share_is_among_those_who_have_jobs_ready_in_its_queue(store):
+    """Not among those all of whose jobs run, or wait elsewhere."""
+    await put(store, a_job(tenant="busy"), a_job("other", tenant="away"), a_job(tenant="later", delay=seconds(60)))
+    assert len(await take(store, await enter(store), Lane("mail", "busy", 0))) == 1
+    await put(store, *some_jobs(2, tenant="a"), a_job(tenant="b", priority=3), *some_jobs(2), a_job(priority=7))
+    assert await store.read(lambda tx: tx.contenders("mail", 10)) == {"a", "acme", "b"}
+    assert len(await store.read(lambda tx: tx.contenders("mail", 2))) <= 2

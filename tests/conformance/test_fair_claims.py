@@ -1,4 +1,4 @@
-"""S14 on the real stores: four workers that claim at once keep the bound, whatever the backlogs and the weights."""
+"""S14 on the real stores: whoever claims keeps the bound, whatever the backlogs, the weights and the priorities."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.engine.claim import Claims
 from holdfast.model.access import Quotas
-from holdfast.policy.fairness import QUANTUM
-from tests.support.builders import enter, put, some_jobs
+from holdfast.policy.fairness import AGEING, QUANTUM
+from tests.support.builders import a_job, enter, put, some_jobs
 
 if TYPE_CHECKING:
     from holdfast.store.port import Store
@@ -63,3 +63,30 @@ async def test_whoever_has_work_receives_by_weight_within_the_bound(store: Store
     assert max(gaps) <= bound
     assert any(started[name] == tenant.jobs for name, tenant in tenants.items())
     assert sum(started[name] for name in tenants) < sum(tenant.jobs for tenant in tenants.values())
+
+
+async def test_each_of_many_single_jobs_starts_within_one_round(store: Store) -> None:
+    """S14: beside a huge backlog, which gets no more than its own turns meanwhile, whatever came first."""
+    singles = 120
+    await put(store, *some_jobs(500, tenant="huge"), *[a_job(tenant=f"single-{n}") for n in range(singles)])
+    started: Counter[str] = Counter()
+
+    async def work() -> None:
+        claims = Claims(store, await enter(store), ["mail"], None)
+        while len(started - Counter(huge=started["huge"])) < singles:
+            started.update(job.tenant for job in await claims.claim(SLOTS))
+
+    await asyncio.gather(*[work() for _ in range(WORKERS)])
+    assert started["huge"] <= WORKERS * (QUANTUM + 2 * SLOTS)
+
+
+async def test_less_urgent_jobs_of_a_tenant_are_not_put_off_for_ever(store: Store) -> None:
+    """Among urgent ones that never end, every so many visits of its turn go to the others."""
+    await put(store, humble := a_job(priority=-5))
+    claims = Claims(store, await enter(store), ["mail"], None)
+    started = []
+    for _ in range(2 * AGEING):
+        await put(store, *some_jobs(SLOTS, priority=9))
+        started += await claims.claim(SLOTS)
+    assert [job.priority for job in started[: SLOTS * (AGEING - 1)]] == [9] * SLOTS * (AGEING - 1)
+    assert [job.id for job in started if job.priority < 0] == [humble.id]

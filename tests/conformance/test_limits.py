@@ -10,6 +10,7 @@ import pytest
 
 from holdfast.engine import operate, terms
 from holdfast.engine.claim import Claims
+from holdfast.engine.explain import read_facts
 from holdfast.engine.housekeeping import promote_due
 from holdfast.engine.limits import PATIENCE, Limits, Turns
 from holdfast.engine.reap import reap
@@ -505,8 +506,8 @@ async def test_what_a_job_is_under_is_told(store: Store) -> None:
     (job,) = await claims.claim(1)
     (waiting,) = [each for each in await store.read(lambda tx: tx.find(JobFilter(), _PAGE)) if each.id != job.id]
 
-    standing = await limits.standing(waiting)
-    assert [(each.of, each.used) for each in standing.limits] == [(MAIL, 1), (KEY, 1)]
-    assert [each.of for each in standing.full()] == [MAIL, KEY]
+    facts = await store.read(lambda tx: read_facts(tx, waiting.id, None))
+    assert [(each.used, each.room, each.most) for each in facts.limits] == [(1, 0, 1), (1, 0, 1)]
+    assert [list(each.holders) for each in facts.limits] == [[str(job.id)], [str(job.id)]]
     _, all_set = await limits.all()
     assert [(each.of, each.max_running, each.rate) for each in all_set] == [(MAIL, 1, Rate(5, seconds(60), 5))]

@@ -6,6 +6,7 @@ import msgspec
 
 from holdfast.engine.analytics import Analytics
 from holdfast.engine.inspect import own
+from holdfast.engine.limits import is_unsettled
 from holdfast.model.breaker import BreakerState
 from holdfast.model.explanation import Explanation
 from holdfast.model.ids import JobId
@@ -22,14 +23,14 @@ from holdfast.store.port import Store, Tx
 COUNTED = 1_000
 """Up to how many jobs ahead are counted, of its priority and of higher ones each."""
 
-LANES_LOOKED_AT = 1_000
-"""Of how many lanes of its queue the weights are looked at."""
+TENANTS_LOOKED_AT = 1_000
+"""Of how many tenants with ready jobs in its queue the weights are looked at."""
 
 DEPARTED_LOOKED_AT = 1_000
 """How many workers that are gone are looked at for the last that could have run it."""
 
 HOLDERS_LOOKED_AT, HOLDERS_NAMED = 1_000, 5
-"""Among how many running jobs those are looked for that hold a limit, and how many are named."""
+"""Among how many running jobs those are looked for that a limit counts, and how many are named."""
 
 PACE_OVER = seconds(300)
 
@@ -90,13 +91,12 @@ async def _limits(tx: Tx, job: Job, now: Instant, tenant: str | None) -> list[Li
     """How the limits stand that the job is under. Who asks for a tenant is told of its own jobs alone."""
     facts = []
     for limit in await tx.limits_named(limits_of(job)):
-        uncounted = await tx.uncounted(limit.of) if limit.unsettled else 0
+        uncounted = await tx.uncounted(limit.of) if is_unsettled(limit) else 0
         room, frees_in = limit.room(now, uncounted=uncounted), limit.opens_in(now, uncounted=uncounted)
         of = {LimitKind.QUEUE: "queue", LimitKind.TENANT: "tenant", LimitKind.KEY: "key"}[limit.of.kind]
         if limit.of.kind is LimitKind.KEY and job.status is Status.READY:
             # A ready job with a key has a turn of it, or waits in line for one: no claim sees it before.
-            turns = await tx.key_holders([(job.tenant, limit.of.name)])
-            room = int(any(turn.id == job.id for turn in turns))
+            room = int(await tx.has_turn(job.id))
         frees_at = None if room > 0 or frees_in is None else Instant(now + frees_in)
         most = limit.max_running if limit.of.kind is not LimitKind.KEY else (limit.max_running or TURNS_OF_A_KEY)
         holders = [] if room > 0 or frees_at is not None else await _holders(tx, limit.of, tenant)
@@ -105,14 +105,14 @@ async def _limits(tx: Tx, job: Job, now: Instant, tenant: str | None) -> list[Li
 
 
 async def _holders(tx: Tx, of: LimitName, tenant: str | None) -> list[str]:
-    """Some running jobs that a limit counts."""
-    whose = of.name if of.kind is LimitKind.TENANT else of.tenant or tenant
+    """Some jobs that a limit counts: those that run, and of a key those that have a turn."""
+    if of.kind is LimitKind.KEY:
+        return [str(each) for each in await tx.turns_of((of.tenant, of.name), HOLDERS_NAMED)]
+    whose = of.name if of.kind is LimitKind.TENANT else tenant
     queue = of.name if of.kind is LimitKind.QUEUE else None
     where = JobFilter(tenant=whose, queue=queue, status=Status.RUNNING)
-    found = (await tx.seek(where, Page(HOLDERS_LOOKED_AT), most=HOLDERS_LOOKED_AT)).jobs
-    if of.kind is LimitKind.KEY:
-        found = [job for job in found if job.concurrency_key == of.name]
-    return [str(job.id) for job in found[:HOLDERS_NAMED]]
+    found = await tx.seek(where, Page(HOLDERS_NAMED), most=HOLDERS_LOOKED_AT)
+    return [str(job.id) for job in found.jobs]
 
 
 async def _handlers(tx: Tx, job: Job, now: Instant) -> tuple[int, Instant | None]:
@@ -130,7 +130,7 @@ async def _ahead(tx: Tx, job: Job) -> Ahead:
     if not jobs:
         return Ahead()
     weights = (await tx.terms()).weights
-    tenants = {news.lane.tenant for news in await tx.lanes([job.queue], LANES_LOOKED_AT)} | {job.tenant}
+    tenants = await tx.contenders(job.queue, TENANTS_LOOKED_AT) | {job.tenant}
     share = weights.get(job.tenant, 1) / sum(weights.get(each, 1) for each in tenants)
     return Ahead(jobs, cost, at_least=jobs >= COUNTED, share=share)
 

@@ -2,12 +2,9 @@
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple
 
-from holdfast.model.job import Job
-from holdfast.model.limit import Limit, LimitKind, LimitName, Pause, PauseKind, Rate, Terms
+from holdfast.model.limit import Limit, LimitKind, LimitName, Pause, PauseKind, Rate
 from holdfast.model.time import Instant
-from holdfast.policy.limits import limits_of
 from holdfast.store.limits_port import KeyHolder
 from holdfast.store.port import Store, Tx
 
@@ -19,21 +16,6 @@ BUSY = 0.25
 """Seconds between rounds while jobs wait for keys."""
 
 IDLE = 1.0
-
-
-class Standing(NamedTuple):
-    """What a job is under: the terms of claims, and those limits that concern it, as they stand."""
-
-    now: Instant
-    terms: Terms
-    limits: list[Limit]
-    """Of its queue, its tenant and its key, those that are set; that of a key always, with how many have a turn."""
-    uncounted: dict[LimitName, int]
-    """Jobs that run under a limit and began before it was known: they take its room too."""
-
-    def full(self) -> list[Limit]:
-        """Those that leave no room now."""
-        return [each for each in self.limits if each.room(self.now, uncounted=self.uncounted.get(each.of, 0)) <= 0]
 
 
 class Limits:
@@ -67,17 +49,6 @@ class Limits:
 
         async def work(tx: Tx) -> tuple[Instant, dict[LimitName, Limit]]:
             return await tx.now(), {limit.of: limit for limit in await tx.limits_named(names)}
-
-        return await self._store.read(work)
-
-    async def standing(self, job: Job) -> Standing:
-        """What a job is under, by the very rules of the claim."""
-
-        async def work(tx: Tx) -> Standing:
-            now = await tx.now()
-            limits = await tx.limits_named(limits_of(job))
-            uncounted = {each.of: await tx.uncounted(each.of) for each in limits if is_unsettled(each)}
-            return Standing(now, await tx.terms(), limits, uncounted)
 
         return await self._store.read(work)
 

@@ -203,7 +203,7 @@ def _in_line(facts: Facts) -> Iterable[Reason]:
     many = "1 job is" if ahead.jobs == 1 else f"{'at least' if ahead.at_least else 'about'} {ahead.jobs:,} jobs are"
     yield Reason(
         code="in_line",
-        detail=f"{many} ahead of it in its lane (cost {ahead.cost:,}), which gets {ahead.share:.0%} of its queue",
+        detail=f"{many} ahead of it in its lane (cost {ahead.cost:,}), which gets {_part(ahead.share)} of its queue",
         blocks=False,
         jobs=ahead.jobs,
         cost=ahead.cost,
@@ -270,6 +270,15 @@ def _estimate(facts: Facts, reasons: Sequence[Reason], *, runnable: bool) -> Est
 
 
 _LONGEST = 366 * 86_400.0
+
+
+def _part(share: float) -> str:
+    """A share in hundredths, in two digits however small it is."""
+    return f"{share * 100:.0f}%" if share >= _WHOLE else f"{share * 100:.2g}%"
+
+
+_WHOLE = 0.1
+"""From here on whole hundredths are fine enough."""
 
 
 def _span(span: Duration) -> str:

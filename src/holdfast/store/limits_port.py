@@ -58,6 +58,12 @@ class Limits(Protocol):
     async def waiting_keys(self, after: tuple[str, str], limit: int) -> list[tuple[str, str]]:
         """Keys that jobs wait for, in their order, those after this one."""
 
+    async def turns_of(self, key: tuple[str, str], most: int) -> list[JobId]:
+        """Jobs that have a turn of a key, running or about to, no more than so many."""
+
+    async def has_turn(self, job: JobId) -> bool:
+        """Whether a ready job with a key has a turn of it, rather than being in line for one."""
+
     async def key_holders(self, keys: Collection[tuple[str, str]]) -> list[KeyHolder]:
         """Ready jobs that have a turn of these keys."""
 

@@ -140,6 +140,12 @@ class Jobs(Protocol):
         Exact up to `most` of its own priority and `most` of higher ones; no more than these are looked at.
         """
 
+    async def contenders(self, queue: str, most: int) -> set[str]:
+        """Tenants with ready jobs in a queue: of the first so many by name, or all if they are fewer.
+
+        Cost grows with them, not with their jobs.
+        """
+
     async def apply(self, moves: Sequence[Transition], *, ended_at: Instant = Instant(0)) -> set[JobId]:
         """Make these changes where the job still is as it was read; tells which took effect.
 

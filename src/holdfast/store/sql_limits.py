@@ -204,6 +204,16 @@ class SqlLimits(ABC):
         rows = await self.rows("waiting_keys", tenant=after[0], name=self.key_text(after[1]), limit=limit)
         return [(row[0], _text(row[1])) for row in rows]
 
+    async def turns_of(self, key: Key, most: int) -> list[JobId]:
+        """See the port."""
+        rows = await self.rows("turns_of", tenant=key[0], name=self.key_text(key[1]), most=most)
+        return [_id(row[0]) for row in rows]
+
+    async def has_turn(self, job: JobId) -> bool:
+        """See the port."""
+        rows = await self.rows("stored_status", id=job)
+        return bool(rows) and rows[0][0] == Status.READY.code
+
     async def key_holders(self, keys: Collection[Key]) -> list[KeyHolder]:
         """See the port."""
         return [

@@ -273,6 +273,10 @@ class SqlTx(SqlQueues, SqlFleet, SqlLimits, SqlSteps, SqlFinds, SqlAccess, SqlAd
         jobs, cost = (await self.rows("ahead", **asked))[0]
         return jobs, int(cost)
 
+    async def contenders(self, queue: str, most: int) -> set[str]:
+        """See the port."""
+        return {row[0] for row in await self.rows("contenders", queue=queue, most=most)}
+
     async def _taken(
         self, kind: KeyKind, wanted: Sequence[KeyClaim], replacing: Mapping[JobId, JobId]
     ) -> dict[JobId, tuple[KeyKind, KeyOwner]]:

@@ -69,6 +69,15 @@ DELETE FROM holdfast_pauses WHERE kind = :kind AND name = :name;
 SELECT count(*) FROM holdfast_live
 WHERE concurrency_key IS NOT NULL AND status < 2 AND tenant = :tenant AND concurrency_key = :name;
 
+-- name: turns_of
+-- Rides holdfast_live_turns, no further than asked.
+SELECT id FROM holdfast_live
+WHERE concurrency_key IS NOT NULL AND status < 2 AND tenant = :tenant AND concurrency_key = :name LIMIT :most;
+
+-- name: stored_status
+-- Rides the primary key.
+SELECT status FROM holdfast_live WHERE id = :id;
+
 -- name: key_holders
 -- Rides holdfast_live_turns.
 SELECT id, seq, tenant, concurrency_key, queue, type FROM holdfast_live

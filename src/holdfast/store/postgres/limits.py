@@ -43,5 +43,6 @@ class LimitsTx(SqlTx):
 
     async def uncounted(self, name: LimitName) -> int:
         """See the port."""
+        await self.rows("ride")
         statement = "uncounted_queue" if name.kind is LimitKind.QUEUE else "uncounted_tenant"
         return int((await self.rows(statement, name=name.name))[0][0])

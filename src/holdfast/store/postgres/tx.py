@@ -12,6 +12,7 @@ from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Held, Job
 from holdfast.model.lane import Lane, News, Share
 from holdfast.model.limit import LimitKind, LimitName
+from holdfast.model.state import Status
 from holdfast.model.step import Step
 from holdfast.model.time import Instant
 from holdfast.store.codec import Row, job_of
@@ -46,6 +47,11 @@ class PostgresTx(MovesTx, Inserts):
         statement = self._statements[name]
         tag = await self._connection.execute(statement.text, *[parameters[p] for p in statement.parameters])
         return int(tag.rsplit(" ", 1)[1])
+
+    async def few(self, status: Status | None, tenant: str | None) -> set[JobId] | None:
+        """All unfinished jobs of a status or a tenant or both, and perhaps others; None if they are not few."""
+        await self.rows("ride")
+        return await super().few(status, tenant)
 
     @asynccontextmanager
     async def together(self) -> AsyncIterator[None]:

@@ -65,6 +65,15 @@ UPDATE holdfast_live FORCE INDEX (holdfast_live_id) SET status = 0, parked = 0 W
 UPDATE holdfast_live FORCE INDEX (holdfast_live_id) SET status = 8, parked = 2, seq = {position}
 WHERE id = :id AND status = 0 AND seq = :seq;
 
+-- name: turns_of
+-- Rides holdfast_live_key, no further than asked.
+SELECT id FROM holdfast_live FORCE INDEX (holdfast_live_key)
+WHERE concurrency_key = :name AND tenant = :tenant AND parked = 0 LIMIT :most;
+
+-- name: stored_status
+-- Rides holdfast_live_id.
+SELECT status FROM holdfast_live FORCE INDEX (holdfast_live_id) WHERE id = :id;
+
 -- name: key_holders
 -- Rides holdfast_live_key.
 SELECT id, seq, tenant, concurrency_key, queue, type FROM holdfast_live FORCE INDEX (holdfast_live_key)

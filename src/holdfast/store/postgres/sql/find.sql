@@ -93,6 +93,10 @@ SELECT m.id FROM q CROSS JOIN LATERAL (
   ORDER BY l.queue, l.tenant, l.priority, l.seq LIMIT :few) AS m
 LIMIT :few;
 
+-- name: ride
+-- For what is left of the transaction: no estimate of how many run, or of how many wait, has all jobs read.
+SELECT set_config('enable_seqscan', 'off', true);
+
 -- name: few_running
 -- Rides holdfast_live_held.
 SELECT id, tenant FROM holdfast_live WHERE status = 1 ORDER BY worker LIMIT :few;

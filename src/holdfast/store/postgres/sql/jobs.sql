@@ -240,16 +240,29 @@ SELECT {job} FROM holdfast_live WHERE deadline <= clock() AND status <> 1
 ORDER BY deadline LIMIT :limit FOR UPDATE SKIP LOCKED;
 
 -- name: ahead
--- Rides holdfast_live_ready, twice and no further than asked.
+-- Rides holdfast_live_ready, twice and no further than asked. In its order, so that no estimate has the table read until
+-- there are enough, which may be at its end.
 SELECT count(*), coalesce(sum(c.cost), 0) FROM (
   SELECT cost FROM (
     SELECT cost FROM holdfast_live
-    WHERE status = 0 AND queue = :queue AND tenant = :tenant AND priority > :priority LIMIT :most) AS a
+    WHERE status = 0 AND queue = :queue AND tenant = :tenant AND priority > :priority
+    ORDER BY queue, tenant, priority, seq LIMIT :most) AS a
   UNION ALL
   SELECT cost FROM (
     SELECT cost FROM holdfast_live
     WHERE status = 0 AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq < :seq
-    LIMIT :most) AS b) AS c;
+    ORDER BY queue, tenant, priority, seq LIMIT :most) AS b) AS c;
+
+-- name: contenders
+-- Rides holdfast_live_ready from the first job of one tenant to that of the next, without reading the jobs in between.
+WITH RECURSIVE contender AS (
+  (SELECT tenant FROM holdfast_live WHERE status = 0 AND queue = :queue ORDER BY queue, tenant, priority, seq LIMIT 1)
+  UNION ALL
+  SELECT n.tenant FROM contender c CROSS JOIN LATERAL (
+    SELECT tenant FROM holdfast_live l
+    WHERE l.status = 0 AND l.queue = :queue AND l.tenant > c.tenant
+    ORDER BY l.queue, l.tenant, l.priority, l.seq LIMIT 1) AS n)
+SELECT tenant FROM contender LIMIT :most;
 
 -- name: prune_history
 -- Only what lies in the default partition; days are dropped whole.

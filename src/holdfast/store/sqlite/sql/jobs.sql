@@ -176,6 +176,18 @@ SELECT count(*), coalesce(sum(c.cost), 0) FROM (
     WHERE status = 0 AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq < :seq
     LIMIT :most) AS b) AS c;
 
+-- name: contenders
+-- Rides holdfast_live_ready from one tenant to the next, without reading the jobs in between. The last step finds none.
+WITH RECURSIVE contender (tenant) AS (
+  SELECT (SELECT tenant FROM holdfast_live INDEXED BY holdfast_live_ready
+          WHERE status = 0 AND queue = :queue ORDER BY tenant LIMIT 1)
+  UNION ALL
+  SELECT (SELECT n.tenant FROM holdfast_live n INDEXED BY holdfast_live_ready
+          WHERE n.status = 0 AND n.queue = :queue AND n.tenant > c.tenant ORDER BY n.tenant LIMIT 1)
+  FROM contender c WHERE c.tenant IS NOT NULL
+  LIMIT :most)
+SELECT tenant FROM contender WHERE tenant IS NOT NULL;
+
 -- name: prune_history
 -- Rides holdfast_history_finished.
 DELETE FROM holdfast_history WHERE rowid IN (
