@@ -175,10 +175,10 @@ async def test_renewing_tells_what_was_taken_away(served):
     ids = await submit(served, 2)
     acme = await crew(served)
     held = [{"id": job["id"], "fence": job["fence"]} for job in await acme.claim()]
-    assert (await acme.post("/renew", lease=60, held=held)).json() == {"lost": []}
+    assert (await acme.post("/renew", lease=60, held=held)).json() == {"lost": [], "draining": False}
     await served.engine.cancel([ids[0]], reason="by a person")
-    assert (await acme.post("/renew", lease=60, held=held)).json() == {"lost": [str(ids[0])]}
-    assert (await acme.post("/lost", held=held)).json() == {"lost": [str(ids[0])]}
+    assert (await acme.post("/renew", lease=60, held=held)).json() == {"lost": [str(ids[0])], "draining": False}
+    assert (await acme.post("/lost", held=held)).json() == {"lost": [str(ids[0])], "draining": False}
     assert (await acme.post("/held")).json()["jobs"] == [
         {"id": str(ids[1]), "fence": 1, "queue": "default", "type": "send"}
     ]
@@ -474,4 +474,4 @@ async def test_a_new_worker_may_claim_with_the_same_request(served):
     answer = (await http.post("/v1/leases", json={"queues": ["default"], "wait": 30})).json()
     assert [job["id"] for job in answer["jobs"]] == [str(job_id)]
     again = await http.post("/v1/leases", json={"worker": answer["worker"], "lease": 30, "queues": ["default"]})
-    assert again.json() == {"worker": answer["worker"], "jobs": []}
+    assert again.json() == {"worker": answer["worker"], "jobs": [], "draining": False}

@@ -31,7 +31,7 @@ from holdfast.client import (
 from holdfast.sdk import aio, sending, shapes
 from holdfast.sdk import client as sync
 from holdfast.sdk.sse import Events
-from holdfast.wire import access, analytics, types
+from holdfast.wire import access, analytics, fleet, types
 from tests.support.living import FAILS, WORKS, living
 
 NOBODY = "01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11"
@@ -394,7 +394,8 @@ def test_both_clients_have_the_same_methods():
         (shapes.Attempt, types.AttemptOut), (shapes.Step, types.StepOut), (shapes.Lineage, types.LineageOut),
         (shapes.LogLine, types.LogLineOut), (shapes.Logs, types.LogsOut), (shapes.Receipt, types.ReceiptOut),
         (shapes.Bulk, types.BulkOut), (shapes.DeadGroup, types.GroupOut), (shapes.Queue, analytics.QueueOut),
-        (shapes.Stats, analytics.Stats), (shapes.Summary, analytics.Summary), (shapes.Worker, analytics.WorkerOut),
+        (shapes.Stats, analytics.Stats), (shapes.Summary, analytics.Summary), (shapes.Worker, fleet.WorkerOut),
+        (shapes.JobType, fleet.TypeOut),
         (shapes.Tenant, access.TenantOut), (shapes.Key, access.KeyOut), (shapes.NewKey, access.KeyMade),
     ],
 )  # fmt: skip

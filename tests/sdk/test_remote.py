@@ -44,7 +44,7 @@ from holdfast.model.job import Held, JobSpec
 from holdfast.model.outcome import Failed, Failure, Interrupted, Report, Succeeded
 from holdfast.model.step import Step, StepState
 from holdfast.model.time import Duration, seconds
-from holdfast.model.worker import WorkerInfo
+from holdfast.model.worker import Renewed, WorkerInfo
 from holdfast.sdk import requests, sending
 from holdfast.sdk.aio import Sender
 from holdfast.sdk.answers import Response, error_of
@@ -222,7 +222,7 @@ async def test_all_that_a_submission_says_arrives(remote, node):
 async def test_a_foreign_or_dead_worker_holds_nothing(remote, node):
     """P22, T38: the answers are those that an engine gives for a worker that was reaped."""
     nobody = new_worker_id()
-    assert await remote.renew(nobody, seconds(10)) is False
+    assert await remote.renew(nobody, seconds(10)) is Renewed.LOST
     assert await remote.held_by(nobody, 10) == []
     held = Held(a_job().id, 1, nobody)
     assert await remote.lost([held]) == {held.id}

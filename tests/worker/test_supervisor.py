@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 import textwrap
 from collections import deque
 from signal import SIGKILL
@@ -12,6 +13,7 @@ from holdfast.errors import OutcomeUnknown, Unavailable
 from holdfast.model.ids import new_job_id
 from holdfast.model.outcome import Crashed, Interrupted
 from holdfast.model.time import seconds
+from holdfast.model.worker import Renewed
 from holdfast.worker.child import LOST_CODE, UNCONNECTED_CODE
 from holdfast.worker.supervisor import FIRST_PAUSE, LONGEST_PAUSE, RETURN_WITHIN, Supervisor, pause_before
 from holdfast.worker.ward import CannotRun, Plan
@@ -57,18 +59,20 @@ class Fleet:
         self.register_faults = deque()
         self.renewals = 0
         self.renew_faults = deque()
-        self.alive = True
+        self.told = []
+        self.answer = Renewed.KEPT
 
-    async def register(self, worker, lease):
+    async def register(self, worker, lease, described=()):
         if self.register_faults:
             raise self.register_faults.popleft()
         self.registered.append(worker)
 
-    async def renew(self, worker, lease):
+    async def renew(self, worker, lease, *, memory=None, draining=False):
         self.renewals += 1
+        self.told.append((memory, draining))
         if self.renew_faults:
             raise self.renew_faults.popleft()
-        return self.alive
+        return self.answer
 
     async def depart(self, worker):
         self.departed.append(worker)
@@ -227,23 +231,65 @@ async def test_a_renewal_that_fails_is_tried_again_before_the_lease_is_out(fleet
     assert not [line for line in supervisor.said if "lease" in line]
 
 
+async def test_a_node_one_of_whose_children_is_asked_to_drain_ends_as_a_whole(fleet, supervise):
+    """F04: as at SIGTERM, and none of its processes is started anew."""
+    supervisor = await supervise(count=2)
+    await at_work(fleet, 2)
+    fleet.answer = Renewed.DRAINING
+    async with asyncio.timeout(30):
+        await supervisor.task
+    assert supervisor.drained
+    assert len(fleet.registered) == 2
+    assert sorted(fleet.departed) == sorted(worker.id for worker in fleet.registered)
+    assert len([line for line in supervisor.said if line.startswith("stopping")]) == 1
+
+
+async def test_a_drain_that_a_dead_child_was_asked_for_is_heard(fleet, supervise):
+    """F04, F30: it dies before its next renewal; what was asked of it was meant for the node."""
+    supervisor = await supervise(go="os._exit(9)")
+    fleet.answer = Renewed.DRAINING
+    async with asyncio.timeout(30):
+        await supervisor.task
+    assert supervisor.drained
+    assert len(fleet.registered) == 1
+
+
+async def test_the_memory_of_a_child_and_that_it_ends_are_told_with_its_renewals(fleet, supervise):
+    supervisor = await supervise(drain="pass", grace=60.0)
+    await at_work(fleet, 1)
+
+    async def ending():
+        return fleet.told and fleet.told[-1][1]
+
+    async def renewed():
+        return fleet.told
+
+    await eventually(renewed)
+    supervisor.stop()
+    await eventually(ending)
+    if sys.platform == "linux":
+        assert all(memory > 1_000_000 for memory, _ in fleet.told)
+    assert fleet.told[0][1] is False
+    supervisor.stop()
+
+
 async def test_a_child_whose_lease_is_gone_is_stopped_and_replaced(fleet, supervise):
     """P22, P41"""
     supervisor = await supervise()
     await at_work(fleet, 1)
-    fleet.alive = False
+    fleet.answer = Renewed.LOST
     await at_work(fleet, 2)
     assert any("lease is gone" in line for line in supervisor.said)
-    fleet.alive = True
+    fleet.answer = Renewed.KEPT
 
 
 async def test_a_child_that_does_not_end_when_its_lease_is_gone_is_killed(fleet, supervise):
     """P22: a zombie is not left running."""
     await supervise(lost="time.sleep(600)")
     await at_work(fleet, 1)
-    fleet.alive = False
+    fleet.answer = Renewed.LOST
     await at_work(fleet, 2)
-    fleet.alive = True
+    fleet.answer = Renewed.KEPT
 
 
 async def test_without_answers_the_lease_ends_by_the_clock(fleet, supervise):

@@ -13,6 +13,8 @@ export interface About {
   queues?: string;
   slots?: number;
   types?: string[] | null;
+  described?: TypeIn[];
+  node?: string;
 }
 
 /** The process answers. */
@@ -178,6 +180,11 @@ export interface DepartRequest {
 /** Whether the worker is struck; it is not while it holds jobs. */
 export interface DepartedOut {
   departed: boolean;
+}
+
+/** The workers that end: the one that was named first, then the other processes of its node. */
+export interface DrainOut {
+  items: WorkerOut[];
 }
 
 /** What an attempt failed with. */
@@ -404,6 +411,7 @@ export interface KeyPage {
 export interface LeaseOut {
   worker: string;
   jobs: LeasedJob[];
+  draining: boolean;
 }
 
 /** Claim jobs. Without `worker`, or with `register`, a worker is registered first, and answered at once. */
@@ -493,6 +501,7 @@ export interface LogsOut {
 /** The jobs that are the worker's no more: stop them, nothing they do counts. */
 export interface LostOut {
   lost: string[];
+  draining: boolean;
 }
 
 /** Hear which jobs were taken away, without prolonging anything. */
@@ -689,6 +698,8 @@ export interface RenewRequest {
   worker: string;
   /** Seconds, or a text such as '30s': how long the worker may be silent. */
   lease?: number | string;
+  memory?: number | null;
+  draining?: boolean;
   held?: HeldShape[];
 }
 
@@ -981,11 +992,44 @@ export interface TypeFigures {
   failure_ratio: number | null;
 }
 
+/** What a worker tells of a type of jobs that it handles. */
+export interface TypeIn {
+  /** 1 to 128 letters, digits or _ . : / @ + -, beginning with a letter, a digit or _. */
+  type: string;
+  schema?: { [key: string]: Json } | null;
+  queue?: string | null;
+  max_attempts?: number | null;
+  timeout?: number | string | null;
+  priority?: number | null;
+  cost?: number | null;
+}
+
 /** All types of which something happened in a window, the busiest first. */
 export interface TypeList {
   since: string;
   until: string;
   items: TypeFigures[];
+}
+
+/** A type of jobs, as whoever handles it tells. What is null was not told. */
+export interface TypeOut {
+  type: string;
+  tenant: string | null;
+  schema: { [key: string]: Json } | null;
+  queue: string | null;
+  queues: string[];
+  workers: number;
+  last_seen: string;
+  max_attempts: number | null;
+  timeout: number | null;
+  priority: number | null;
+  cost: number | null;
+}
+
+/** Types of jobs, by name. What a tenant's own workers tell of one stands in for what those of everybody tell. */
+export interface TypePage {
+  items: TypeOut[];
+  next_cursor: string | null;
 }
 
 /** One such job at a time: the same as far as `by` tells. */
@@ -1023,14 +1067,18 @@ export interface WorkerOut {
   name: string;
   host: string | null;
   pid: number | null;
+  node: string | null;
   version: string;
   queues: string[];
   slots: number;
   running: number;
+  memory: number | null;
   started_at: string;
   heartbeat_age: number;
   lease_until: string;
   alive: boolean;
+  draining: boolean;
+  actions: "drain"[];
 }
 
 /** What each operation takes in its query and body, and what it answers with. */
@@ -1095,5 +1143,7 @@ export interface Operations {
   show_webhook_secret: { path: "/v1/tenants/{name}/webhook-secret"; method: "GET"; query: Record<string, never>; body: never; answer: WebhookSecretOut };
   rotate_webhook_secret: { path: "/v1/tenants/{name}/webhook-secret"; method: "POST"; query: { overlap?: number | string }; body: never; answer: WebhookSecretMade };
   create_token: { path: "/v1/tokens"; method: "POST"; query: Record<string, never>; body: TokenRequest; answer: TokenOut };
+  list_types: { path: "/v1/types"; method: "GET"; query: { tenant?: string; cursor?: string; limit?: number }; body: never; answer: TypePage };
   workers: { path: "/v1/workers"; method: "GET"; query: Record<string, never>; body: never; answer: WorkerList };
+  drain_worker: { path: "/v1/workers/{id}/drain"; method: "POST"; query: Record<string, never>; body: never; answer: DrainOut };
 }

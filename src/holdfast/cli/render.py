@@ -184,6 +184,14 @@ def span(seconds: float | None) -> str:
     return " ".join(parts[:2])
 
 
+def size(octets: int | None) -> str:
+    """An amount of memory."""
+    if octets is None:
+        return "–"
+    mebi = octets / 2**20
+    return f"{mebi:,.0f} MiB" if mebi < 10_240 else f"{mebi / 1_024:,.1f} GiB"
+
+
 def local(at: datetime | None) -> str:
     """A moment on the reader's clock, with its distance."""
     return "–" if at is None else f"{at.astimezone():%Y-%m-%d %H:%M:%S} ({ago(at)})"

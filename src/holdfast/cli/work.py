@@ -1,5 +1,7 @@
 """`holdfast work`: a supervisor with worker processes."""
 
+import os
+import secrets
 import socket
 import sys
 from collections.abc import Callable, Iterable
@@ -48,8 +50,10 @@ async def supervise(
     *,
     looked_at: Iterable[str] = (),
     then: Callable[[], None] = lambda: None,
-) -> None:
-    """Run worker processes until a signal comes; `then` tells the rest of what is to be told at the start.
+) -> bool:
+    """Run worker processes until a signal comes, or somebody has them drained, which is then answered.
+
+    `then` tells the rest of what is to be told at the start.
 
     `looked_at`: URLs of databases that were warned of already, if there was a reason.
     """
@@ -79,13 +83,15 @@ async def supervise(
     then()
     await supervisor.run()
     say("stopped; every unfinished job was handed back")
+    return supervisor.drained
 
 
 def plan_of(settings: Settings, app: str, queues: str) -> Plan:
     """How the children of this installation are started."""
     command = ["-m", "holdfast.cli.child", "worker", app, "--queues", queues]
     host = socket.gethostname()
-    return Plan(command, MOST_SLOTS, settings.lease, settings.worker_id or host, host, __version__)
+    name, node = settings.worker_id or host, f"{host[:200]}/{os.getpid()}/{secrets.token_hex(4)}"
+    return Plan(command, MOST_SLOTS, settings.lease, name, host, __version__, node)
 
 
 async def _open(settings: Settings, url: str) -> Fleet:

@@ -51,6 +51,9 @@ class RegistryInDatabase:
     def leave(self, worker: WorkerId) -> None:
         """See the port."""
 
+    def changed(self) -> None:
+        """See the port."""
+
     async def fleet(self) -> tuple[Instant, list[WorkerRow]]:
         """See the port."""
         return await self._store.read(_fleet)

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
+from msgspec import Struct
 
 from holdfast.coordination.link import Link, Script
 from holdfast.coordination.port import Figures, Keys, Known, Limiter, Registry
@@ -166,21 +167,36 @@ class LimiterInRedis:
         return f"{self._prefix}window:{tenant}"
 
 
+class _Present(Struct, array_like=True):
+    """What is kept of a worker; its memory is as old as the list."""
+
+    info: WorkerInfo
+    memory: int | None = None
+    draining: bool = False
+
+
+_PRESENT = msgspec.json.Decoder(_Present).decode
+
+
 class RegistryInRedis:
     """See `holdfast.coordination.port.Registry`. Filled from the database, kept fresh by what workers say."""
 
     def __init__(self, link: Link, prefix: str, twin: Registry) -> None:
         self._link = link
-        self._name = f"{prefix}workers"
+        self._name = f"{prefix}fleet"
         self._twin = twin
 
     def beat(self, worker: WorkerId, lease: Duration, info: WorkerInfo | None = None) -> None:
         """See the port."""
-        self._send("beat", worker, lease, b"" if info is None else msgspec.json.encode(info))
+        self._send("beat", worker, lease, b"" if info is None else msgspec.json.encode(_Present(info)))
 
     def leave(self, worker: WorkerId) -> None:
         """See the port."""
         self._send("leave", worker)
+
+    def changed(self) -> None:
+        """See the port. The list is not complete any more: the database is asked next."""
+        self._link.send("HDEL", self._name, "complete")
 
     async def fleet(self) -> tuple[Instant, list[WorkerRow]]:
         """See the port. The time is that of Redis."""
@@ -202,14 +218,20 @@ class RegistryInRedis:
 
 
 def _seed(row: WorkerRow, now: Instant) -> Iterable[int | bytes]:
-    info = msgspec.json.encode(row.info)
+    info = msgspec.json.encode(_Present(row.info, row.memory, row.draining))
     return row.info.id, now - row.started_at, now - row.renewed_at, row.expires_at - now, info
 
 
 def _rows(found: Sequence[bytes]) -> Iterable[WorkerRow]:
     for began, heard, ends, info in zip(*[iter(found)] * 4, strict=True):
+        entry = _PRESENT(info)
         yield WorkerRow(
-            msgspec.json.decode(info, type=WorkerInfo), Instant(int(began)), Instant(int(ends)), Instant(int(heard))
+            entry.info,
+            Instant(int(began)),
+            Instant(int(ends)),
+            Instant(int(heard)),
+            entry.memory,
+            draining=entry.draining,
         )
 
 

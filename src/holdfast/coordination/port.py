@@ -58,6 +58,9 @@ class Registry(Protocol):
     def leave(self, worker: WorkerId) -> None:
         """It is gone."""
 
+    def changed(self) -> None:
+        """More was noted of workers than that they came, were heard of or left."""
+
     async def fleet(self) -> tuple[Instant, list[WorkerRow]]:
         """The time, and who is registered, oldest first."""
 

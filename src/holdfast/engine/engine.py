@@ -4,12 +4,12 @@ import asyncio
 import time
 from collections.abc import Collection, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, Unpack
 
 from holdfast.coordination.in_database import in_database
 from holdfast.coordination.port import Coordination
 from holdfast.engine import explain as explaining
-from holdfast.engine import inspect, operate
+from holdfast.engine import fleet, inspect, operate
 from holdfast.engine import queues as queueing
 from holdfast.engine import settle as settling
 from holdfast.engine import steps as stepping
@@ -32,11 +32,12 @@ from holdfast.errors import Conflict, Invalid, InvalidBatch, SchemaMismatch, Una
 from holdfast.model.explanation import Explanation
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Count, Found, Held, Job, JobFilter, JobSpec, Page, RetryRule
+from holdfast.model.jobtype import JobType
 from holdfast.model.outcome import Outcome, Report
 from holdfast.model.queue import Queue
 from holdfast.model.step import Step
 from holdfast.model.time import Duration, Instant, days
-from holdfast.model.worker import WorkerInfo, WorkerRow
+from holdfast.model.worker import Renewed, WorkerInfo, WorkerRow
 from holdfast.policy import admission
 from holdfast.policy.breaker import BreakerRules
 from holdfast.policy.lifecycle import Action
@@ -171,17 +172,13 @@ class Engine:
             self.store, reports, default=self.rules.retry, dice=self._dice, about=Instant(self._now_ms() * 1_000)
         )
 
-    async def register(self, worker: WorkerInfo, lease: Duration) -> None:
-        """Enter a worker, with a lease from now on."""
-        await self.store.single(lambda tx: tx.register(worker, lease))
-        self.coordination.registry.beat(worker.id, lease, worker)
+    async def register(self, worker: WorkerInfo, lease: Duration, described: Sequence[JobType] = ()) -> None:
+        """Enter a worker, with a lease from now on, and what it tells of the types it handles."""
+        await fleet.register(self.store, self.coordination.registry, worker, lease, described)
 
-    async def renew(self, worker: WorkerId, lease: Duration) -> bool:
-        """Prolong a worker's lease; False when it is gone, and all it holds with it."""
-        renewed = await self.store.single(lambda tx: tx.renew(worker, lease))
-        if renewed:
-            self.coordination.registry.beat(worker, lease)
-        return renewed
+    async def renew(self, worker: WorkerId, lease: Duration, **told: Unpack[fleet.Told]) -> Renewed:
+        """Prolong a worker's lease, and hear whether it is to end; `LOST` when it is gone, and all it holds with it."""
+        return await fleet.renew(self.store, self.coordination.registry, worker, lease, **told)
 
     async def depart(self, worker: WorkerId) -> bool:
         """Strike a worker that holds nothing any more."""

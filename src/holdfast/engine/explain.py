@@ -118,7 +118,7 @@ async def _holders(tx: Tx, of: LimitName, tenant: str | None) -> list[str]:
 async def _handlers(tx: Tx, job: Job, now: Instant) -> tuple[int, Instant | None]:
     """How many workers could take it, and if none can, when one last could have."""
     here = [row for row in await tx.workers() if policy.handles(row.info, job)]
-    alive = sum(row.expires_at > now for row in here)
+    alive = sum(row.expires_at > now and not row.draining for row in here)
     if alive:
         return alive, None
     gone = [seen for worker, seen in await tx.departed(DEPARTED_LOOKED_AT) if policy.handles(worker, job)]

@@ -3,7 +3,7 @@
 import asyncio
 from typing import NamedTuple
 
-from holdfast.engine import analytics, deadlines, deliveries
+from holdfast.engine import analytics, deadlines, deliveries, fleet
 from holdfast.engine import reap as reaping
 from holdfast.engine.dice import Dice, throw
 from holdfast.engine.limits import Turns
@@ -75,7 +75,7 @@ async def keep_house(store: Store, rules: Rules, *, stop: asyncio.Event, emit: E
         return TEND_EVERY
 
     loops: dict[str, Pause] = {"reap": reap, "promote": promote, "orphans": adopt, "prune": prune, "tend": tend}
-    loops |= {"fold": fold, "turns": turns, "deadlines": lambda: _miss(store)}
+    loops |= {"types": lambda: fleet.see_types(store), "fold": fold, "turns": turns, "deadlines": lambda: _miss(store)}
     async with asyncio.TaskGroup() as group:
         for name, once in loops.items():
             group.create_task(every(name, once, stop=stop, emit=emit), name=f"holdfast {name}")

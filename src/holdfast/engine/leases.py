@@ -4,14 +4,16 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from holdfast.coordination.port import Registry
+from holdfast.engine import fleet
 from holdfast.engine import steps as stepping
 from holdfast.engine.claim import Claims
 from holdfast.errors import Invalid, LeaseLost, Rejected
 from holdfast.model.ids import JobId, WorkerId, worker_name
 from holdfast.model.job import Held, Job
+from holdfast.model.jobtype import JobType
 from holdfast.model.lane import News
 from holdfast.model.outcome import (
     CancelledByHandler,
@@ -28,7 +30,7 @@ from holdfast.model.outcome import (
 from holdfast.model.state import Status
 from holdfast.model.step import Step
 from holdfast.model.time import Duration
-from holdfast.model.worker import WorkerInfo
+from holdfast.model.worker import LeaseState, WorkerInfo
 from holdfast.store.port import Store, Subscription
 
 LOOK_EVERY = 1.0
@@ -58,6 +60,13 @@ class Wanted(NamedTuple):
     queues: tuple[str, ...]
     types: frozenset[str] | None
     limit: int
+
+
+class Claimed(NamedTuple):
+    """What a worker gets: jobs, or to hear that it is to end."""
+
+    jobs: list[Job]
+    draining: bool = False
 
 
 class Result(NamedTuple):
@@ -92,28 +101,42 @@ class Leases:
         self._registry = registry
         self._desks: dict[tuple[WorkerId, Wanted], _Desk] = {}
 
-    async def register(self, worker: WorkerInfo, lease: Duration) -> None:
+    async def register(self, worker: WorkerInfo, lease: Duration, described: Sequence[JobType] = ()) -> None:
         """Enter a worker under an id that nobody has; `LeaseLost` if somebody has it."""
         if not worker.id:
             raise Invalid("no worker has this id: leave it out, and one is made", pointer="/worker")
         try:
-            await self._store.single(lambda tx: tx.register(worker, lease))
+            await fleet.register(self._store, self._registry, worker, lease, described)
         except Rejected as error:
             if await self._store.single(lambda tx: tx.lease_state(worker.id)) is None:
                 raise
             raise _lost(worker.id) from error
-        self._registry.beat(worker.id, lease, worker)
 
     async def claim(
         self, worker: WorkerId, wanted: Wanted, *, wait: float, by: str | None, ends: Collection[asyncio.Future[Any]]
-    ) -> list[Job]:
+    ) -> Claimed:
         """Jobs for a worker, as soon as there are some; none after `wait` seconds, or when one of `ends` is done.
 
-        The first of `ends` is that the client is gone: what was claimed meanwhile is handed back.
+        The first of `ends` is that the client is gone: what was claimed meanwhile is handed back. A worker that is to
+        end gets none, after a moment: one that does not listen shall not ask without a pause.
         """
-        tenant = await self._live(worker, by)
+        state = await self._live(worker, by)
+        if state.draining:
+            await _first(asyncio.sleep(min(wait, LOOK_EVERY), None), ends)
+            return Claimed([], draining=True)
         if not (wanted.limit and wanted.queues):
-            return []
+            return Claimed([])
+        return Claimed(await self._claim(worker, wanted, state.tenant, wait=wait, ends=ends))
+
+    async def _claim(
+        self,
+        worker: WorkerId,
+        wanted: Wanted,
+        tenant: str | None,
+        *,
+        wait: float,
+        ends: Collection[asyncio.Future[Any]],
+    ) -> list[Job]:
         gone = next(iter(ends), None)
         until = time.monotonic() + wait
         with self._desk(worker, wanted, tenant) as desk:
@@ -132,12 +155,13 @@ class Leases:
                 news = await _first(desk.subscription.wait(min(left, LOOK_EVERY, desk.claims.patience())), ends)
         return []
 
-    async def renew(self, worker: WorkerId, lease: Duration, *, by: str | None) -> None:
-        """Prolong a lease that lives; `LeaseLost` when it does not."""
-        await self._live(worker, by)
-        if not await self._store.single(lambda tx: tx.renew(worker, lease)):
+    async def renew(self, worker: WorkerId, lease: Duration, *, by: str | None, **told: Unpack[fleet.Told]) -> bool:
+        """Prolong a lease that lives, and hear whether its worker is to end; `LeaseLost` when it does not live."""
+        state = await self._live(worker, by)
+        if not await self._store.single(lambda tx: tx.renew(worker, lease, **told)):
             raise _lost(worker)
         self._registry.beat(worker, lease)
+        return state.draining or told.get("draining", False)
 
     async def lost(self, held: Collection[Held], worker: WorkerId, *, by: str | None) -> set[JobId]:
         """Those of `held` that the worker does not hold any more."""
@@ -208,15 +232,15 @@ class Leases:
             desk.subscription.close()
         self._desks.clear()
 
-    async def _live(self, worker: WorkerId, by: str | None) -> str | None:
-        """The tenant of a worker whose lease lives."""
-        tenant, left = await self._known(worker, by)
-        if left <= 0:
+    async def _live(self, worker: WorkerId, by: str | None) -> LeaseState:
+        """How the lease of a worker stands that lives."""
+        state = await self._known(worker, by)
+        if state.left <= 0:
             raise _lost(worker)
-        return tenant
+        return state
 
-    async def _known(self, worker: WorkerId, by: str | None) -> tuple[str | None, Duration]:
-        """The tenant of a worker that is the caller's, and how long its lease is good.
+    async def _known(self, worker: WorkerId, by: str | None) -> LeaseState:
+        """How the lease of a worker stands that is the caller's.
 
         One whose lease ran out may still settle what nobody has taken from it.
         """

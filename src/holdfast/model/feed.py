@@ -30,7 +30,7 @@ Histogram = dict[int, int]
 Named = tuple[str, str, str]
 """Tenant, queue and type."""
 
-REGISTERED, GONE, LOST = "registered", "gone", "lost"
+REGISTERED, GONE, LOST, DRAINING = "registered", "gone", "lost", "draining"
 """What a row tells of a worker: it came, it left, it was struck because its lease ran out."""
 
 DELETED = -1
@@ -81,7 +81,7 @@ class WorkerChange(Struct, frozen=True, array_like=True, gc=False):
 
     id: int
     event: str
-    """`REGISTERED`, `GONE` or `LOST`; others, told by a newer node, are passed on."""
+    """`REGISTERED`, `DRAINING`, `GONE` or `LOST`; others, told by a newer node, are passed on."""
     name: str = ""
 
 

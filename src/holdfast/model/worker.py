@@ -1,11 +1,14 @@
 """A worker as the fleet's register shows it."""
 
-from typing import NamedTuple
+from enum import IntEnum
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
 from holdfast.model.ids import WorkerId
 from holdfast.model.time import Duration, Instant
+
+WorkerAction = Literal["drain"]
 
 
 class WorkerInfo(Struct, frozen=True):
@@ -22,6 +25,8 @@ class WorkerInfo(Struct, frozen=True):
     """Whose jobs alone it may have; None: everybody's."""
     types: tuple[str, ...] | None = None
     """Which types of jobs it has handlers for; None: any, as far as is known."""
+    node: str = ""
+    """Of processes that one supervisor runs, the same; they end together. Empty: it is alone."""
 
 
 class WorkerRow(Struct, frozen=True):
@@ -32,6 +37,10 @@ class WorkerRow(Struct, frozen=True):
     expires_at: Instant
     renewed_at: Instant = Instant(0)
     """When it was last heard of."""
+    memory: int | None = None
+    """Bytes that it has in main memory, as it told last."""
+    draining: bool = False
+    """It is to end: it claims nothing more, and finishes or hands back what it holds."""
 
 
 class LeaseState(NamedTuple):
@@ -39,3 +48,13 @@ class LeaseState(NamedTuple):
 
     tenant: str | None
     left: Duration
+    draining: bool = False
+
+
+class Renewed(IntEnum):
+    """What became of a lease that was to be prolonged; true if it lives."""
+
+    LOST = 0
+    KEPT = 1
+    DRAINING = 2
+    """It lives, and its worker is asked to end."""

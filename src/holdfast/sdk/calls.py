@@ -17,6 +17,7 @@ from holdfast.sdk.shapes import (
     Groups,
     Job,
     JobDetail,
+    JobType,
     Key,
     NewKey,
     Page,
@@ -192,6 +193,18 @@ def types(window: str) -> Call[list[TypeFigures]]:
 def workers() -> Call[list[Worker]]:
     """Who runs jobs."""
     return Call(_get("/v1/workers", {}), lambda r: read(r, Page[Worker]).items)
+
+
+def drain_worker(worker: str) -> Call[list[Worker]]:
+    """Have a worker and its node finish what they run and end."""
+    request = Request("POST", f"/v1/workers/{_segment(worker)}/drain", repeatable=True)
+    return Call(request, lambda r: read(r, Page[Worker]).items)
+
+
+def job_types(tenant: str | None, limit: int = 500) -> PageCall[JobType]:
+    """Types of jobs that workers handle, by name."""
+    asked = {"tenant": tenant, "limit": limit}
+    return PageCall(lambda cursor: _page("/v1/types", {**asked, "cursor": cursor}, Page[JobType]))
 
 
 def ready() -> Call[dict[str, Any]]:

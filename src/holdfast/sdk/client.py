@@ -21,6 +21,7 @@ from holdfast.sdk.shapes import (
     Event,
     Job,
     JobDetail,
+    JobType,
     Key,
     NewKey,
     Queue,
@@ -280,6 +281,14 @@ class Client:
     def workers(self) -> Sequence[Worker]:
         """Who runs jobs."""
         return self.ask(calls.workers())
+
+    def drain_worker(self, worker: str) -> Sequence[Worker]:
+        """Have a worker, and the other processes of its node, finish what they run and end: who was asked."""
+        return self.ask(calls.drain_worker(worker))
+
+    def types(self, *, tenant: str | None = None) -> Iterator[JobType]:
+        """Types of jobs that workers handle, by name, with the schema of their payload."""
+        return self.pages(calls.job_types(tenant))
 
     def tenants(self) -> Iterator[Tenant]:
         """Tenants, by name."""

@@ -23,11 +23,12 @@ from holdfast.model.breaker import Clearance
 from holdfast.model.explanation import Explanation
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Held, Job, JobSpec
+from holdfast.model.jobtype import JobType
 from holdfast.model.lane import News
 from holdfast.model.outcome import Report
 from holdfast.model.step import Step
 from holdfast.model.time import Duration
-from holdfast.model.worker import WorkerInfo
+from holdfast.model.worker import Renewed, WorkerInfo
 from holdfast.sdk import calls, deliveries, requests
 from holdfast.sdk.aio import Sender
 from holdfast.sdk.answers import Response, check
@@ -171,13 +172,18 @@ class Remote:
 
     # What a supervisor asks for
 
-    async def register(self, worker: WorkerInfo, lease: Duration) -> None:
-        """Enter a worker, with a lease from now on."""
-        check(await self.ask(requests.register(worker, lease)))
+    async def register(self, worker: WorkerInfo, lease: Duration, described: Sequence[JobType] = ()) -> None:
+        """Enter a worker, with a lease from now on, and what it tells of the types it handles."""
+        check(await self.ask(requests.register(worker, lease, described)))
 
-    async def renew(self, worker: WorkerId, lease: Duration) -> bool:
-        """Prolong a lease that lives."""
-        return await self._kept(requests.renew(worker, lease))
+    async def renew(
+        self, worker: WorkerId, lease: Duration, *, memory: int | None = None, draining: bool = False
+    ) -> Renewed:
+        """Prolong a lease that lives, and hear whether its worker is to end."""
+        try:
+            return requests.renewed(await self.ask(requests.renew(worker, lease, memory=memory, draining=draining)))
+        except LeaseLost:
+            return Renewed.LOST
 
     async def depart(self, worker: WorkerId) -> bool:
         """Strike a worker that holds nothing any more."""

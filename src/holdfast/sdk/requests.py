@@ -12,11 +12,12 @@ from holdfast.errors import Invalid
 from holdfast.model.access import DEFAULT_TENANT
 from holdfast.model.ids import JobId, WorkerId, worker_name
 from holdfast.model.job import Held, Job, JobSpec, RetryRule, UniqueSpec
+from holdfast.model.jobtype import JobType
 from holdfast.model.outcome import Report
 from holdfast.model.state import Status
 from holdfast.model.step import Step, StepState
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339, seconds
-from holdfast.model.worker import WorkerInfo
+from holdfast.model.worker import Renewed, WorkerInfo
 from holdfast.sdk.answers import Response, read
 from holdfast.wire import lease_codec as wire
 from holdfast.wire.leases import (
@@ -159,9 +160,10 @@ def job(response: Response) -> Job:
 # Leases
 
 
-def register(worker: WorkerInfo, lease: Duration) -> Request:
+def register(worker: WorkerInfo, lease: Duration, described: Sequence[JobType] = ()) -> Request:
     """Enter a worker."""
-    about = About(worker.name, worker.host, worker.pid, worker.version, worker.queues, worker.slots)
+    about = About(worker.name, worker.host, worker.pid, worker.version, worker.queues, worker.slots, node=worker.node)
+    about.described = [wire.type_in(each) for each in described]
     about.types = None if worker.types is None else list(worker.types)
     asked = LeaseRequest(worker=worker_name(worker.id), register=about, lease=in_seconds(lease), limit=0)
     return _post("/v1/leases", asked)
@@ -174,9 +176,15 @@ def claim(worker: WorkerId, queues: Sequence[str], types: Sequence[str] | None, 
     return _post("/v1/leases", asked)._replace(wait=wait)
 
 
-def renew(worker: WorkerId, lease: Duration) -> Request:
+def renew(worker: WorkerId, lease: Duration, *, memory: int | None = None, draining: bool = False) -> Request:
     """Prolong a lease."""
-    return _post("/v1/leases/renew", RenewRequest(worker_name(worker), in_seconds(lease)), repeatable=True)
+    asked = RenewRequest(worker_name(worker), in_seconds(lease), memory, draining)
+    return _post("/v1/leases/renew", asked, repeatable=True)
+
+
+def renewed(response: Response) -> Renewed:
+    """What became of a lease that lives."""
+    return Renewed.DRAINING if read(response, LostOut).draining else Renewed.KEPT
 
 
 def lost(worker: WorkerId, held: Collection[Held]) -> Request:

@@ -210,6 +210,35 @@ class Worker(Struct, frozen=True):
     """Seconds since it was last heard of."""
     lease_until: datetime
     alive: bool
+    node: str | None = None
+    """The same for processes that drain together."""
+    memory: int | None = None
+    """Bytes of main memory; None where it is not known."""
+    draining: bool = False
+    """It is to end: it claims nothing more."""
+    actions: list[str] = field(default_factory=list)
+    """What may be asked of it now: `drain`."""
+
+
+class JobType(Struct, frozen=True):
+    """A type of jobs, as whoever handles it tells."""
+
+    type: str
+    tenant: str | None
+    """Whose workers told it; None: those that serve every tenant."""
+    schema: dict[str, Any] | None
+    """JSON Schema of the payload."""
+    queue: str | None
+    queues: list[str]
+    """Those that its workers serve, or served last."""
+    workers: int
+    """How many that are alive handle it."""
+    last_seen: datetime
+    max_attempts: int | None
+    timeout: float | None
+    """Seconds."""
+    priority: int | None
+    cost: int | None
 
 
 class Tenant(Struct, frozen=True):

@@ -31,9 +31,11 @@ def count_of(row: Row) -> Count:
 
 def worker_of(row: Row) -> WorkerRow:
     """A row of the register."""
-    worker, name, host, pid, version, queues, slots, tenant, started_at, expires_at, renewed_at, types = row
-    info = WorkerInfo(WorkerId(worker), name, host, pid, version, queues, slots, tenant, types_of(types))
-    return WorkerRow(info, Instant(started_at), Instant(expires_at), Instant(renewed_at or started_at))
+    worker, name, host, pid, version, queues, slots, tenant, started_at, expires_at, renewed_at, types, *more = row
+    node, memory, drain_at = more
+    info = WorkerInfo(WorkerId(worker), name, host, pid, version, queues, slots, tenant, types_of(types), node)
+    heard = Instant(renewed_at or started_at)
+    return WorkerRow(info, Instant(started_at), Instant(expires_at), heard, memory, draining=drain_at is not None)
 
 
 def departed_of(row: Row) -> tuple[WorkerInfo, Instant]:

@@ -1,6 +1,6 @@
 """What the engine asks of a database about workers and their leases. A part of `holdfast.store.port`."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Protocol
 
 from holdfast.model.ids import WorkerId
@@ -14,8 +14,16 @@ class Fleet(Protocol):
     async def register(self, worker: WorkerInfo, lease: Duration) -> None:
         """Enter a new incarnation, with a lease from now on."""
 
-    async def renew(self, worker: WorkerId, lease: Duration) -> bool:
-        """Prolong a lease that still lives. Never revives one that ran out: then False."""
+    async def renew(
+        self, worker: WorkerId, lease: Duration, *, memory: int | None = None, draining: bool = False
+    ) -> bool:
+        """Prolong a lease that still lives. Never revives one that ran out: then False.
+
+        What the worker tells of itself is noted with it: its memory, and that it is about to end.
+        """
+
+    async def drain_workers(self, workers: Iterable[WorkerId]) -> list[WorkerId]:
+        """Note that these are to end; which were not to before."""
 
     async def lease_state(self, worker: WorkerId) -> LeaseState | None:
         """Whose jobs a worker may have and how its lease stands; None when it is not registered."""

@@ -20,6 +20,7 @@ from holdfast.store.breaker_port import Breakers, WebhookSecrets
 from holdfast.store.feed_port import Feed, Queues
 from holdfast.store.fleet_port import Fleet
 from holdfast.store.limits_port import Limits
+from holdfast.store.types_port import Types
 from holdfast.store.wakeup import Bus
 
 T = TypeVar("T")
@@ -281,7 +282,7 @@ class Session(Protocol):
         """What the guard is to hold."""
 
 
-class Tx(Jobs, Steps, Fleet, Access, Admission, Feed, Queues, Limits, Breakers, WebhookSecrets, Protocol):
+class Tx(Jobs, Steps, Fleet, Types, Access, Admission, Feed, Queues, Limits, Breakers, WebhookSecrets, Protocol):
     """One transaction: all of its effects, or none."""
 
     async def now(self) -> Instant:

@@ -46,18 +46,29 @@ class SqlFleet(ABC):
                 slots=worker.slots,
                 tenant=worker.tenant,
                 types=types_text(worker.types),
+                node=worker.node,
                 lease=lease,
             )
             await self.tell(feed.of_workers([WorkerChange(worker.id, feed.REGISTERED, worker.name)]))
 
-    async def renew(self, worker: WorkerId, lease: Duration) -> bool:
+    async def renew(
+        self, worker: WorkerId, lease: Duration, *, memory: int | None = None, draining: bool = False
+    ) -> bool:
         """See the port."""
-        return await self.count("renew", worker=worker, lease=lease) == 1
+        return await self.count("renew", worker=worker, lease=lease, memory=memory, draining=int(draining)) == 1
+
+    async def drain_workers(self, workers: Iterable[WorkerId]) -> list[WorkerId]:
+        """See the port."""
+        async with self.together():
+            asked = [worker for worker in sorted(workers) if await self.count("drain_worker", worker=worker)]
+            if asked:
+                await self.tell(feed.of_workers([WorkerChange(worker, feed.DRAINING) for worker in asked]))
+        return asked
 
     async def lease_state(self, worker: WorkerId) -> LeaseState | None:
         """See the port."""
         rows = await self.rows("lease_state", worker=worker)
-        return None if not rows else LeaseState(rows[0][0], Duration(rows[0][1]))
+        return None if not rows else LeaseState(rows[0][0], Duration(rows[0][1]), bool(rows[0][2]))
 
     async def depart(self, worker: WorkerId) -> bool:
         """See the port."""

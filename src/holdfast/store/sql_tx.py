@@ -25,6 +25,7 @@ from holdfast.store.sql_fleet import SqlFleet
 from holdfast.store.sql_limits import SqlLimits, binds, keys_of
 from holdfast.store.sql_queues import SqlQueues
 from holdfast.store.sql_steps import SqlSteps
+from holdfast.store.sql_types import SqlTypes
 
 KeyKind = Literal["idempotency_key", "unique"]
 
@@ -56,7 +57,9 @@ class KeyOwner(NamedTuple):
     valid: bool
 
 
-class SqlTx(SqlQueues, SqlFleet, SqlLimits, SqlSteps, SqlFinds, SqlAccess, SqlAdmission, SqlFeed, SqlBreakers):
+class SqlTx(
+    SqlQueues, SqlFleet, SqlTypes, SqlLimits, SqlSteps, SqlFinds, SqlAccess, SqlAdmission, SqlFeed, SqlBreakers
+):
     """See `holdfast.store.port.Tx`."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The shapes of figures: counts, rates, percentiles, queues and workers."""
+"""The shapes of figures: counts, rates, percentiles and queues."""
 
 from typing import Annotated
 
@@ -190,31 +190,3 @@ class ChangeQueue(Request):
     until: When | UnsetType | None = UNSET
     max_running: MostRunning | UnsetType | None = UNSET
     rate: RateShape | UnsetType | None = UNSET
-
-
-class WorkerOut(Struct, frozen=True):
-    """A worker: one incarnation of a process that runs jobs."""
-
-    id: str
-    name: str
-    host: str | None
-    """For administrators, as `pid`."""
-    pid: int | None
-    version: str
-    queues: list[str]
-    slots: int
-    running: int
-    """Jobs that it holds: of the caller's own, the administrator's of all."""
-    started_at: str
-    heartbeat_age: float
-    """Seconds since it was last heard of."""
-    lease_until: str
-    alive: bool
-    """Its lease is good."""
-
-
-class WorkerList(Struct, frozen=True):
-    """All workers that are registered, oldest first."""
-
-    items: list[WorkerOut]
-    next_cursor: None = None

@@ -11,6 +11,7 @@ from msgspec import UNSET, Raw, Struct, structs
 from holdfast.errors import Invalid
 from holdfast.model.ids import JobId, WorkerId, worker_name
 from holdfast.model.job import Job
+from holdfast.model.jobtype import LARGEST_SCHEMA, JobType
 from holdfast.model.outcome import (
     CancelledByHandler,
     Crashed,
@@ -46,6 +47,7 @@ from holdfast.wire.leases import (
     StepRequest,
     SucceededIn,
     TimedOutIn,
+    TypeIn,
 )
 from holdfast.wire.types import AttemptOut, LogLineOut
 
@@ -86,12 +88,53 @@ def lease_of(value: float | str | None) -> Duration | None:
 
 def info_of(about: About, worker: WorkerId, tenant: str | None) -> WorkerInfo:
     """What a worker says of itself, as it is registered."""
-    for said in ("name", "host", "version", "queues"):
+    for said in ("name", "host", "version", "queues", "node"):
         if not getattr(about, said).isprintable():
             raise Invalid(f"register.{said} has characters that cannot be printed", pointer=f"/register/{said}")
     name = about.name or worker_name(worker)
     types = None if about.types is None else tuple(about.types)
-    return WorkerInfo(worker, name, about.host, about.pid, about.version, about.queues, about.slots, tenant, types)
+    return WorkerInfo(
+        worker, name, about.host, about.pid, about.version, about.queues, about.slots, tenant, types, about.node
+    )
+
+
+def types_of(about: About) -> list[JobType]:
+    """What a worker tells of its types, as it is remembered; `Invalid` for a schema that is too large."""
+    return [
+        JobType(
+            type=each.type,
+            schema=None if each.schema is None else _schema(each.schema, index),
+            queue=each.queue,
+            max_attempts=each.max_attempts,
+            timeout=span(each.timeout, f"/register/described/{index}/timeout"),
+            priority=each.priority,
+            cost=each.cost,
+        )
+        for index, each in enumerate(about.described)
+    ]
+
+
+def _schema(given: dict[str, Any], index: int) -> str:
+    text = _ENCODE(given)
+    if len(text) > LARGEST_SCHEMA:
+        raise Invalid(
+            f"register.described[{index}].schema has {len(text):,} bytes, of {LARGEST_SCHEMA:,} at most: leave it out",
+            pointer=f"/register/described/{index}/schema",
+        )
+    return text.decode()
+
+
+def type_in(told: JobType) -> TypeIn:
+    """The same, as a worker sends it."""
+    return TypeIn(
+        type=told.type,
+        schema=None if told.schema is None else msgspec.json.decode(told.schema),
+        queue=told.queue,
+        max_attempts=told.max_attempts,
+        timeout=None if told.timeout is None else in_seconds(told.timeout),
+        priority=told.priority,
+        cost=told.cost,
+    )
 
 
 def leased(job: Job) -> LeasedJob:

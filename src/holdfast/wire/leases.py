@@ -24,6 +24,20 @@ Lease = Annotated[
 ]
 
 
+class TypeIn(Request):
+    """What a worker tells of a type of jobs that it handles."""
+
+    type: Name
+    schema: dict[str, Any] | None = None
+    """JSON Schema of the payload, of up to 16 KiB."""
+    queue: Name | None = None
+    """Where its jobs go that name no other queue."""
+    max_attempts: Annotated[int, Meta(ge=1, le=1_000)] | None = None
+    timeout: Seconds | None = None
+    priority: Annotated[int, Meta(ge=-1_000, le=1_000)] | None = None
+    cost: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
+
+
 class About(Request):
     """What a worker says of itself when it registers, for the register of workers."""
 
@@ -35,6 +49,10 @@ class About(Request):
     slots: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
     types: Annotated[list[Name], Meta(max_length=10_000)] | None = None
     """Which types of jobs it has handlers for; left out: those it claims first."""
+    described: Annotated[list[TypeIn], Meta(max_length=1_000)] = field(default_factory=list)
+    """What there is to tell of them, for whoever makes such jobs."""
+    node: Short = ""
+    """The same for processes that end together; left out: this one is alone."""
 
 
 class LeaseRequest(Request):
@@ -64,6 +82,10 @@ class RenewRequest(Request):
 
     worker: WorkerText
     lease: Lease = DEFAULT_LEASE
+    memory: Annotated[int, Meta(ge=0, le=2**53 - 1)] | None = None
+    """Bytes of main memory that the worker has."""
+    draining: bool = False
+    """The worker is about to end: it claims nothing more."""
     held: Annotated[list[HeldShape], Meta(max_length=MOST_HELD)] = field(default_factory=list)
 
 
@@ -229,12 +251,16 @@ class LeaseOut(Struct, frozen=True):
 
     worker: str
     jobs: list[LeasedJob]
+    draining: bool = False
+    """The worker is to end: it gets no more jobs. Finish what it has, or hand it back, and depart."""
 
 
 class LostOut(Struct, frozen=True):
     """The jobs that are the worker's no more: stop them, nothing they do counts."""
 
     lost: list[str]
+    draining: bool = False
+    """The worker is to end: claim no more, finish what runs or hand it back, depart. Told by a renewal."""
 
 
 class HeldOut(Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import socket
 import time
 from collections.abc import Awaitable, Callable
@@ -10,6 +11,7 @@ from typing import NamedTuple, Protocol
 from holdfast.errors import HoldfastError
 from holdfast.model.ids import WorkerId
 from holdfast.worker.board import Board
+from holdfast.worker.memory import resident
 from holdfast.worker.processes import JobProcesses
 from holdfast.worker.protocol import (
     Drain,
@@ -94,7 +96,7 @@ class Child:
         """Until the supervisor ends it, or is gone; the exit code."""
         reader, self._writer = await asyncio.open_connection(sock=channel)
         app = self._application
-        self._tell(Hello(app.url, app.queues, app.registry.types()))
+        self._tell(Hello(app.url, app.queues, app.registry.types(), app.registry.described()))
         go = await _read(reader)
         if not isinstance(go, Go):
             return 0
@@ -174,9 +176,10 @@ class Child:
 
     async def _tell_load(self, worker: Worker) -> None:
         told = None
+        seen = resident(os.getpid()) is not None  # the supervisor sees for itself
         while True:
             await asyncio.sleep(0.5)
-            if (load := Load(worker.running, worker.waiting)) != told:
+            if (load := Load(worker.running, worker.waiting, None if seen else resident())) != told:
                 self._tell(load)
                 told = load
 

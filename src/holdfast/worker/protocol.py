@@ -3,6 +3,7 @@
 import msgspec
 from msgspec import Struct
 
+from holdfast.model.jobtype import JobType
 from holdfast.model.outcome import LogLine, Outcome
 
 
@@ -12,6 +13,7 @@ class Hello(Struct, frozen=True, tag="hello"):
     url: str
     queues: dict[str, int]
     types: list[str]
+    described: list[JobType] = []
 
 
 class Failed(Struct, frozen=True, tag="failed"):
@@ -27,10 +29,11 @@ class Worn(Struct, frozen=True, tag="worn"):
 
 
 class Load(Struct, frozen=True, tag="load"):
-    """Child: how many jobs run and wait here, told while it drains."""
+    """Child: how many jobs run and wait here, told while it drains; its memory, where nobody else can tell it."""
 
     running: int
     waiting: int
+    memory: int | None = None
 
 
 class Go(Struct, frozen=True, tag="go"):

@@ -8,10 +8,14 @@ from msgspec import Struct
 
 from holdfast.errors import Misconfigured
 from holdfast.model.job import RetryRule
+from holdfast.model.jobtype import MOST_DESCRIBED, JobType
 from holdfast.model.time import Duration
 from holdfast.worker.signature import Arguments
 
 Isolation = Literal["async", "thread", "process"]
+
+LARGEST_DESCRIPTION = 256 * 1024
+"""Characters of schemas that a worker tells in all; types beyond that are told without theirs."""
 
 
 class Handler(Struct, frozen=True):
@@ -56,6 +60,25 @@ class Registry:
     def types(self) -> list[str]:
         """All names, sorted."""
         return sorted(self._handlers)
+
+    def described(self) -> list[JobType]:
+        """What there is to tell of each type, for whoever makes such jobs; little enough to be sent at once."""
+        told, left = [], LARGEST_DESCRIPTION
+        for handler in sorted(self, key=lambda each: each.type)[:MOST_DESCRIBED]:
+            schema = handler.arguments.schema()
+            left -= len(schema or "")
+            told.append(
+                JobType(
+                    type=handler.type,
+                    schema=schema if left > 0 else None,
+                    queue=handler.queue,
+                    max_attempts=handler.max_attempts,
+                    timeout=handler.timeout,
+                    priority=handler.priority,
+                    cost=handler.cost,
+                )
+            )
+        return told
 
     def queues(self) -> list[str]:
         """The queues that the types go to unless a submission says otherwise, sorted."""

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from holdfast.errors import Invalid, Misconfigured
-from holdfast.worker import annotations
+from holdfast.worker import annotations, schemas
 from holdfast.worker.annotations import CONTEXTS, Flavour, Unresolved, read_model, write_model
 
 _FAULT = re.compile(r"(?P<what>.*?)(?: - at (?:`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
@@ -114,6 +114,11 @@ class Arguments:
         if result is None:
             return None
         return msgspec.json.decode(result, type=self.returns, dec_hook=read_model)
+
+    def schema(self) -> str | None:
+        """JSON Schema of the payload, for forms; None where it cannot be told, or would be too large."""
+        defaults = {each.name: each.default for each in self._parameters if each.default is not each.empty}
+        return schemas.written(self.name, self._function, self.resolve().struct, defaults)
 
     def resolve(self) -> _Shape:
         """Look at the annotations now, if not done yet; raises `Misconfigured` for those that cannot be used."""

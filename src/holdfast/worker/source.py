@@ -6,10 +6,11 @@ from typing import Protocol
 
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Held, Job
+from holdfast.model.jobtype import JobType
 from holdfast.model.lane import News
 from holdfast.model.outcome import Report
 from holdfast.model.time import Duration
-from holdfast.model.worker import WorkerInfo
+from holdfast.model.worker import Renewed, WorkerInfo
 
 
 class Claims(Protocol):
@@ -63,11 +64,13 @@ class Source(Protocol):
 class Fleet(Protocol):
     """What a supervisor asks for: leases, and the jobs of a child that is gone."""
 
-    async def register(self, worker: WorkerInfo, lease: Duration) -> None:
-        """Enter a worker, with a lease from now on."""
+    async def register(self, worker: WorkerInfo, lease: Duration, described: Sequence[JobType] = ()) -> None:
+        """Enter a worker, with a lease from now on, and what there is to tell of the types it handles."""
 
-    async def renew(self, worker: WorkerId, lease: Duration) -> bool:
-        """Prolong a lease that lives."""
+    async def renew(
+        self, worker: WorkerId, lease: Duration, *, memory: int | None = None, draining: bool = False
+    ) -> Renewed:
+        """Prolong a lease that lives; whether it does, and whether the worker is asked to end."""
 
     async def depart(self, worker: WorkerId) -> bool:
         """Strike a worker that holds nothing any more."""

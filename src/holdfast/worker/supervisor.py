@@ -54,6 +54,8 @@ class Supervisor:
         self._say = say
         self._wards: set[Ward] = set()
         self._stop = asyncio.Event()
+        self.drained = False
+        """It was asked through the service to end, not by a signal."""
         self._hastened = False
         self._opening = asyncio.Lock()
         self._leases: Fleet | None = None
@@ -96,11 +98,18 @@ class Supervisor:
         for ward in self._wards:
             ward.drain(self._drain)
 
+    def _drain_the_node(self) -> None:
+        """One of the children was asked to end: what is to be taken out of service is the node."""
+        if not self._stop.is_set():
+            self.drained = True
+            self._say("asked through the service to drain")
+            self.stop()
+
     async def _keep(self, n: int) -> None:
         """Have one child at work at any time."""
         pause = 0.0
         while not self._stop.is_set():
-            ward = Ward(self._plan, self._fleet, self._say)
+            ward = Ward(self._plan, self._fleet, self._say, self._drain_the_node)
             self._wards.add(ward)
             began = time.monotonic()
             recycling = asyncio.create_task(self._recycle(ward))

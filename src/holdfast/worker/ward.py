@@ -15,12 +15,14 @@ import msgspec
 from holdfast.errors import HoldfastError, Misconfigured, Unavailable
 from holdfast.model.ids import JobId, WorkerId, new_worker_id, worker_name
 from holdfast.model.job import Job
+from holdfast.model.jobtype import JobType
 from holdfast.model.outcome import Crashed, Interrupted, Outcome, Report, TimedOut
 from holdfast.model.time import Duration, in_seconds
-from holdfast.model.worker import WorkerInfo
+from holdfast.model.worker import Renewed, WorkerInfo
 from holdfast.worker.board import Begun, Board
 from holdfast.worker.child import LOST_CODE, MARGIN, answer_within
 from holdfast.worker.lifeline import die_with_parent, told
+from holdfast.worker.memory import resident
 from holdfast.worker.protocol import Drain, Failed, Go, Hello, Load, Lost, ToChild, Worn, line, read_from_child
 from holdfast.worker.slots import GRACE
 from holdfast.worker.source import Fleet
@@ -41,6 +43,7 @@ class Plan(NamedTuple):
     name: str
     host: str
     version: str
+    node: str = ""
 
 
 class CannotRun(Misconfigured):
@@ -52,10 +55,17 @@ class CannotRun(Misconfigured):
 class Ward:
     """One child, from its start to the last of its jobs given back."""
 
-    def __init__(self, plan: Plan, fleet: Callable[[str], Awaitable[Fleet]], say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        fleet: Callable[[str], Awaitable[Fleet]],
+        say: Callable[[str], None],
+        asked_to_drain: Callable[[], None] = lambda: None,
+    ) -> None:
         self._plan = plan
         self._open_fleet = fleet
         self._say = say
+        self._asked_to_drain = asked_to_drain
         self._lease = in_seconds(plan.lease)
         self._board = Board.create(plan.cells)
         self._process: asyncio.subprocess.Process
@@ -124,9 +134,9 @@ class Ward:
         info = WorkerInfo(
             id=WorkerId(0), name="", host=self._plan.host, pid=self.pid,
             version=self._plan.version, queues=queues, slots=sum(hello.queues.values()),
-            types=tuple(hello.types),
+            types=tuple(hello.types), node=self._plan.node,
         )  # fmt: skip
-        entered = await self._enter(fleet, info)
+        entered = await self._enter(fleet, info, hello.described)
         if entered is None:
             return
         worker, sent_at = entered
@@ -147,7 +157,9 @@ class Ward:
             renewing.cancel()
             await asyncio.gather(renewing, minding, hearing, looking, return_exceptions=True)
 
-    async def _enter(self, fleet: Fleet, info: WorkerInfo) -> tuple[WorkerId, float] | None:
+    async def _enter(
+        self, fleet: Fleet, info: WorkerInfo, described: Sequence[JobType]
+    ) -> tuple[WorkerId, float] | None:
         """Have the child registered, as soon as the database answers; when that was asked for. None if it ended."""
         while self._process.returncode is None:
             # Another id each time: one that was entered without our knowing expires and holds nothing.
@@ -156,7 +168,7 @@ class Ward:
             sent_at = time.monotonic()
             try:
                 async with asyncio.timeout(self._lease / 3):
-                    await fleet.register(named, self._plan.lease)
+                    await fleet.register(named, self._plan.lease, described)
             except (Unavailable, TimeoutError):
                 await asyncio.sleep(self._lease / 15)
             else:
@@ -171,7 +183,7 @@ class Ward:
                 sent_at = time.monotonic()
                 try:
                     async with asyncio.timeout(self._lease / 3):
-                        alive = await fleet.renew(worker, self._plan.lease)
+                        alive = await self._beat(fleet, worker)
                 except (HoldfastError, TimeoutError):
                     await asyncio.sleep(self._lease / 15)
                     continue
@@ -181,6 +193,14 @@ class Ward:
                     return
                 self._trust_from(sent_at)
                 break
+
+    async def _beat(self, fleet: Fleet, worker: WorkerId) -> bool:
+        """Renew the lease, tell how the child is, and pass on that somebody wants this node to end."""
+        memory = resident(self.pid) or self.load.memory
+        answer = await fleet.renew(worker, self._plan.lease, memory=memory, draining=self._told_to_end)
+        if answer is Renewed.DRAINING:
+            self._asked_to_drain()
+        return answer is not Renewed.LOST
 
     def _trust_from(self, sent_at: float) -> None:
         # Counted from when it was asked for, on a clock that all processes of a machine share.
@@ -240,6 +260,8 @@ class Ward:
                 async with asyncio.timeout(max(1.0, self._lease / 3)):  # a connection may have died silently
                     held = await fleet.held_by(worker, _HELD_AT_ONCE)
                     if not held:
+                        if not self._told_to_end:  # whoever asked this node to end shall not have asked the dead
+                            await self._beat(fleet, worker)
                         await fleet.depart(worker)
                         return
                     lot = [Report(job, self._outcome(job, begun, code, crashed=crashed)) for job in held]

@@ -1,4 +1,4 @@
-"""How many jobs there are, what happened to them and how long it took, and who runs them."""
+"""How many jobs there are, what happened to them and how long it took."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -10,7 +10,6 @@ from holdfast.engine.analytics import Window, rate
 from holdfast.errors import Invalid
 from holdfast.model.access import Scope
 from holdfast.model.feed import Histogram
-from holdfast.model.ids import worker_name
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339, seconds
 from holdfast.policy import rollup
 from holdfast.policy.access import seen_tenant
@@ -31,8 +30,6 @@ from holdfast.wire.analytics import (
     Totals,
     TypeFigures,
     TypeList,
-    WorkerList,
-    WorkerOut,
 )
 from holdfast.wire.types import Name, Query, Seconds
 
@@ -168,36 +165,6 @@ async def fairness(call: Call[None, FairnessQuery]) -> Answer | Stream:
     )
 
 
-async def workers(call: Call[None, None]) -> Answer | Stream:
-    """Who is registered."""
-    engine = call.service.engine
-    now, rows = await engine.fleet()
-    held: dict[int, int] = defaultdict(int)
-    for holding in await engine.analytics.holding():
-        if call.caller.is_admin or holding.tenant == call.caller.tenant:
-            held[holding.worker] += holding.jobs
-    admin = call.caller.is_admin
-    items = [
-        WorkerOut(
-            id=worker_name(row.info.id),
-            name=row.info.name if admin else "",
-            host=row.info.host if admin else None,
-            pid=row.info.pid if admin else None,
-            version=row.info.version,
-            queues=[queue for queue in row.info.queues.split(",") if queue],
-            slots=row.info.slots,
-            running=held[row.info.id],
-            started_at=rfc3339(row.started_at),
-            heartbeat_age=max(0.0, in_seconds(Duration(now - row.renewed_at))),
-            lease_until=rfc3339(row.expires_at),
-            alive=row.expires_at > now,
-        )
-        for row in rows
-        if admin or row.info.tenant in (None, call.caller.tenant)
-    ]
-    return Answer(WorkerList(items))
-
-
 def counts(standings: Iterable[Standing], ended: Iterable[tuple[Place, Figures]]) -> StatusCounts:
     """Counts by state, of what stands somewhere and of what has ended."""
     found = StatusCounts()
@@ -272,5 +239,4 @@ ROUTES = (
         "GET", "/v1/analytics/fairness", Scope.ADMIN, fairness,
         "What tenants received, and what they were entitled to", {200: FairnessOut}, query=FairnessQuery, tag="figures",
     ),
-    Route("GET", "/v1/workers", Scope.READ, workers, "Who runs jobs", {200: WorkerList}, tag="workers"),
 )  # fmt: skip

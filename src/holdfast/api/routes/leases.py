@@ -53,7 +53,7 @@ async def lease_jobs(call: Call[LeaseRequest, None]) -> Answer | Stream:
         about.queues = about.queues or ",".join(asked.queues)
         about.types = about.types or asked.types
         info = wire.info_of(about, worker, by)
-        await leases.register(info, lease or seconds(DEFAULT_LEASE))
+        await leases.register(info, lease or seconds(DEFAULT_LEASE), wire.types_of(about))
         wait = 0.0  # it cannot renew a lease whose name it does not know
     else:
         worker = wire.worker_id(asked.worker)
@@ -62,19 +62,19 @@ async def lease_jobs(call: Call[LeaseRequest, None]) -> Answer | Stream:
             wait = min(wait, in_seconds(lease) / 2)
     wanted = Wanted(tuple(asked.queues), None if asked.types is None else frozenset(asked.types), asked.limit)
     async with _ends(call) as ends:
-        jobs = await leases.claim(worker, wanted, wait=wait, by=by, ends=ends)
+        jobs, draining = await leases.claim(worker, wanted, wait=wait, by=by, ends=ends)
         if ends[0].done():
             raise ClientGone
-    return Answer(LeaseOut(worker_name(worker), [wire.leased(job) for job in jobs]))
+    return Answer(LeaseOut(worker_name(worker), [wire.leased(job) for job in jobs], draining))
 
 
 async def renew_lease(call: Call[RenewRequest, None]) -> Answer | Stream:
-    """Prolong a lease, and tell what was taken away from its worker."""
-    worker, by, leases = wire.worker_id(call.body.worker), tenant_of(call), call.service.engine.leases
-    lease = wire.lease_of(call.body.lease) or seconds(DEFAULT_LEASE)
-    await leases.renew(worker, lease, by=by)
-    lost = await leases.lost(_held(worker, call.body.held), worker, by=by)
-    return Answer(LostOut(sorted(str(each) for each in lost)))
+    """Prolong a lease, and tell what was taken away from its worker, and whether it is to end."""
+    asked, by, leases = call.body, tenant_of(call), call.service.engine.leases
+    worker, lease = wire.worker_id(asked.worker), wire.lease_of(asked.lease) or seconds(DEFAULT_LEASE)
+    draining = await leases.renew(worker, lease, by=by, memory=asked.memory, draining=asked.draining)
+    lost = await leases.lost(_held(worker, asked.held), worker, by=by)
+    return Answer(LostOut(sorted(str(each) for each in lost), draining))
 
 
 async def lost_jobs(call: Call[LostRequest, None]) -> Answer | Stream:

@@ -1,16 +1,22 @@
 -- Workers and their leases.
 
 -- name: register
-INSERT INTO holdfast_workers (id, name, host, pid, version, queues, slots, tenant, types, started_at, expires_at)
-VALUES (:worker, :name, :host, :pid, :version, :queues, :slots, :tenant, :types, clock(), clock() + :lease);
+INSERT INTO holdfast_workers (id, name, host, pid, version, queues, slots, tenant, types, node, started_at, expires_at)
+VALUES (:worker, :name, :host, :pid, :version, :queues, :slots, :tenant, :types, :node, clock(), clock() + :lease);
 
 -- name: renew
 -- Rides the primary key: `+ 0` keeps the index of expiry out, which looks as good while one worker is there. The lease only ever grows while it lives: an expired one stays expired.
-UPDATE holdfast_workers SET expires_at = clock() + :lease, renewed_at = clock() WHERE id = :worker AND expires_at + 0 > clock();
+UPDATE holdfast_workers SET expires_at = clock() + :lease, renewed_at = clock(), memory = COALESCE(:memory, memory),
+  drain_at = CASE WHEN :draining = 1 THEN COALESCE(drain_at, clock()) ELSE drain_at END
+WHERE id = :worker AND expires_at + 0 > clock();
 
 -- name: lease_state
 -- Rides the primary key.
-SELECT tenant, expires_at - clock() FROM holdfast_workers WHERE id = :worker;
+SELECT tenant, expires_at - clock(), drain_at IS NOT NULL FROM holdfast_workers WHERE id = :worker;
+
+-- name: drain_worker
+-- Rides the primary key.
+UPDATE holdfast_workers SET drain_at = clock() WHERE id = :worker AND drain_at IS NULL;
 
 -- name: lock_worker
 SELECT id FROM holdfast_workers WHERE id = :worker FOR UPDATE;
@@ -24,7 +30,8 @@ DELETE FROM holdfast_workers WHERE id = :worker AND expires_at + 0 <= clock()
   AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.worker = :worker AND l.status = 1);
 
 -- name: workers
-SELECT id, name, host, pid, version, queues, slots, tenant, started_at, expires_at, renewed_at, types
+SELECT id, name, host, pid, version, queues, slots, tenant, started_at, expires_at, renewed_at, types, node,
+       memory, drain_at
 FROM holdfast_workers ORDER BY started_at, id;
 
 -- name: about_to_go

@@ -1,0 +1,102 @@
+"""What is noted with a lease, who is asked to end, and what is remembered of types: the same on every database."""
+
+import msgspec
+import pytest
+
+from holdfast.coordination.in_database import in_database
+from holdfast.engine import fleet
+from holdfast.errors import NotFound
+from holdfast.model.ids import new_worker_id
+from holdfast.model.jobtype import JobType
+from holdfast.model.time import days, seconds
+from holdfast.model.worker import Renewed
+from holdfast.policy import jobtypes
+from tests.support.builders import LEASE, a_worker, enter
+
+SEND = JobType("send", schema='{"type":"object","title":"Grüße \\u0000"}', queue="mail", timeout=seconds(3), cost=2)
+
+
+async def register(store, *described, **changes):
+    worker = a_worker(types=tuple(each.type for each in described), **changes)
+    await fleet.register(store, in_database(store).registry, worker, LEASE, [each for each in described if each.queue])
+    return worker
+
+
+async def types(store, tenant=None, after=("", ""), limit=100):
+    return await fleet.types(store, in_database(store).registry, tenant, after, limit)
+
+
+async def names(store, tenant=None, **paged):
+    return [(each.row.tenant, each.row.about.type) for each in await types(store, tenant, **paged)]
+
+
+async def renew(store, worker, **told):
+    return await fleet.renew(store, in_database(store).registry, worker, LEASE, **told)
+
+
+async def test_memory_and_the_end_are_noted_with_a_lease(manual_store, clock):
+    worker = await enter(manual_store)
+    (row,) = await manual_store.single(lambda tx: tx.workers())
+    assert (row.memory, row.draining) == (None, False)
+    assert await renew(manual_store, worker, memory=2**40) is Renewed.KEPT
+    assert await renew(manual_store, worker) is Renewed.KEPT
+    (row,) = await manual_store.single(lambda tx: tx.workers())
+    assert (row.memory, row.draining) == (2**40, False)
+    assert await renew(manual_store, worker, draining=True) is Renewed.DRAINING
+    (row,) = await manual_store.single(lambda tx: tx.workers())
+    assert (row.memory, row.draining) == (2**40, True)
+    await clock.advance(LEASE)
+    assert await renew(manual_store, worker) is Renewed.LOST
+
+
+async def test_a_drain_reaches_a_whole_node_with_its_next_renewals_and_is_told_once(store):
+    node = [await enter(store, node="n") for _ in range(2)]
+    other = await enter(store, node="m")
+    registry = in_database(store).registry
+    for _ in range(2):
+        _, rows = await fleet.drain(store, registry, node[1])
+        assert [(row.info.id, row.draining) for row in rows] == [(node[1], True), (node[0], True)]
+    assert [await renew(store, each) for each in [*node, other]] == [Renewed.DRAINING, Renewed.DRAINING, Renewed.KEPT]
+    told = [change for entry in await store.single(lambda tx: tx.feed_after(0, 100)) for change in entry.body.w]
+    assert sorted(each.id for each in told if each.event == "draining") == sorted(node)
+    with pytest.raises(NotFound):
+        await fleet.drain(store, registry, new_worker_id())
+
+
+async def test_types_are_remembered_as_told_with_the_workers_that_are_there(manual_store, clock):
+    worker = await register(manual_store, SEND, JobType("only-named"), queues="mail:10,default")
+    named, send = await types(manual_store)
+    assert send.row.about == msgspec.structs.replace(SEND, queues=("default", "mail"))
+    assert (named.row.about.type, named.row.about.described) == ("only-named", False)
+    assert ([each.info.id for each in send.workers], send.queues) == ([worker.id], ["default", "mail"])
+    await clock.advance(LEASE)
+    (_, send) = await types(manual_store)
+    assert (send.workers, send.queues, send.last_seen) == ([], ["default", "mail"], clock.now - LEASE)
+
+
+async def test_a_tenant_sees_its_own_and_what_is_everybodys(store):
+    """T: neither the names nor the schemas of another tenant's types, and no other tenant's word for a type."""
+    await register(store, SEND, JobType("all", queue="q"))
+    forged = msgspec.structs.replace(SEND, schema='"of acme"')
+    await register(store, forged, JobType("mine", queue="q"), tenant="acme")
+    assert await names(store, "acme") == [("", "all"), ("acme", "mine"), ("acme", "send")]
+    assert await names(store, "globex") == [("", "all"), ("", "send")]
+    assert (await types(store, "globex"))[1].row.about.schema == SEND.schema
+    whole = [("", "all"), ("acme", "mine"), ("", "send"), ("acme", "send")]
+    assert await names(store) == whole
+    pages, after = [], ("", "")
+    while found := await names(store, after=after, limit=1):
+        pages += found
+        after = (found[0][1], found[0][0])
+    assert pages == whole
+    assert await names(store, "acme", after=("all", ""), limit=1) == [("acme", "mine")]
+
+
+async def test_types_are_forgotten_when_nobody_was_there_for_a_month(manual_store, clock):
+    await register(manual_store, SEND)
+    lives = a_worker(types=("kept",))
+    await fleet.register(manual_store, in_database(manual_store).registry, lives, days(99), [])
+    for _ in range(2):
+        await clock.advance(jobtypes.KEPT)
+        await fleet.see_types(manual_store)
+    assert await names(manual_store) == [("", "kept")]
