@@ -25,6 +25,10 @@ window.addEventListener("securitypolicyviolation", (event) =>
 """
 
 
+_WIDER = """Math.max(...[document.documentElement, ...document.querySelectorAll(".table-wrap")]
+  .map((each) => each.scrollWidth - each.clientWidth))"""
+
+
 class System:
     """A running node and its worker, by way of the API."""
 
@@ -161,9 +165,8 @@ class Looking:
         await expect(self.page.get_by_role("banner").get_by_text("Live", exact=True)).to_be_visible()
 
     async def overflows(self) -> int:
-        """By how many pixels the page is wider than the window."""
-        found = await self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        return int(found)
+        """By how many pixels the page is wider than the window, or a table than the room it has."""
+        return int(await self.page.evaluate(_WIDER))
 
     def _said(self, message: ConsoleMessage) -> None:
         expected = [f"the server responded with a status of {status} " for status in self.refusals]

@@ -116,6 +116,25 @@ async def test_a_queue_rests_and_is_resumed_and_limited(looking, system, queue):
     assert (queues[queue]["paused"], queues[queue]["max_running"]) == (False, 2)
 
 
+async def test_a_type_rests_and_is_resumed(looking, system, queue):
+    job = await system.submit("rests.here", queue=queue)
+    page = await looking.open("/queues")
+    await page.get_by_role("button", name="Pause a type …").click()
+    await page.get_by_role("combobox", name="Type").fill("rests.here")
+    await page.get_by_role("textbox", name="Reason").fill("the partner is closed")
+    await page.get_by_role("button", name="Pause", exact=True).click()
+    paused = page.get_by_role("listitem").filter(has_text="rests.here")
+    await expect(paused).to_contain_text("the partner is closed")
+    await looking.open(f"/jobs/{job}")
+    await expect(page.get_by_text("the partner is closed").first).to_be_visible()
+    await looking.open("/")
+    await expect(page.get_by_text("The type rests.here is paused: the partner is closed")).to_be_visible()
+    await looking.open("/queues")
+    await page.get_by_role("button", name="Resume rests.here").click()
+    await expect(paused).to_have_count(0)
+    assert (await system.ask("GET", "/v1/pauses"))["items"] == []
+
+
 async def test_dead_letters_are_replayed_in_stages(looking, system, queue):
     ids = await system.dead(24, queue=queue, error=("Unreachable", f"no way to {queue}"))
 

@@ -27,8 +27,10 @@ it("takes deleted jobs out of the lists", () => {
 
 it("asks once for each subject, however many changed", () => {
   const queries = new QueryClient();
+  queries.setQueryData(["job", "a"], page.items[0]);
+  queries.setQueryData(["explain", "a"], null);
   const asked = vi.spyOn(queries, "invalidateQueries");
-  apply(queries, Array.from({ length: 500 }, () => event("a", "running")), false);
+  apply(queries, Array.from({ length: 500 }, (_, index) => event(index % 2 ? "a" : `not looked at ${index}`, "running")), false);
   expect(asked.mock.calls.map(([filter]) => filter?.queryKey?.[0])).toEqual(["job", "explain", "jobs", "stats", "queues", "dead"]);
 });
 

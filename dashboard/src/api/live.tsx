@@ -1,5 +1,5 @@
 /** Ties the stream of changes to what the pages show. */
-import { type QueryClient, useQueryClient } from "@tanstack/react-query";
+import { type QueryClient, type QueryKey, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useSyncExternalStore } from "react";
 import { Coalescer } from "../lib/coalesce";
 import { Live, type LiveStatus } from "../lib/live";
@@ -66,10 +66,14 @@ export function apply(queries: QueryClient, events: StreamEvent[], lost: boolean
   }
   if (newest.size) {
     queries.setQueriesData<JobPage>({ queryKey: ["jobs"] }, (page) => page && patched(page, newest));
-    for (const change of newest.values()) {
-      queries.setQueryData<JobDetail>(["job", change.id], (job) => job && told(job, change));
-      void again(queries, ["job", change.id]);
-      void again(queries, ["explain", change.id]);
+    // Only those that somebody has looked at: of hundreds that change in a second, that is one or two.
+    for (const subject of ["job", "explain"]) {
+      for (const { queryKey } of queries.getQueryCache().findAll({ queryKey: [subject] })) {
+        const change = newest.get(String(queryKey[1]));
+        if (!change) continue;
+        if (subject === "job") queries.setQueryData<JobDetail>(queryKey, (job) => job && told(job, change));
+        void again(queries, queryKey);
+      }
     }
   }
   if (counted) void again(queries, ["job"]);
@@ -104,7 +108,7 @@ function refresh(queries: QueryClient): void {
 }
 
 /** What is being fetched already is waited for, and asked for once more when it has come: it may be older than the news. */
-async function again(queries: QueryClient, queryKey: string[]): Promise<void> {
+async function again(queries: QueryClient, queryKey: QueryKey): Promise<void> {
   const busy = queries.isFetching({ queryKey }) > 0;
   await queries.invalidateQueries({ queryKey }, { cancelRefetch: false });
   if (busy) await queries.invalidateQueries({ queryKey }, { cancelRefetch: false });

@@ -11,11 +11,12 @@ export function CopyButton({ text, label = "Copy", title }: { text: string | (()
     return () => clearTimeout(timer);
   }, [state]);
   const copy = async () => {
+    const whole = typeof text === "string" ? text : text();
     try {
-      await navigator.clipboard.writeText(typeof text === "string" ? text : text());
+      await navigator.clipboard.writeText(whole);
       setState("done");
     } catch {
-      setState("failed");
+      setState(copyBySelection(whole) ? "done" : "failed");
     }
   };
   return (
@@ -23,4 +24,19 @@ export function CopyButton({ text, label = "Copy", title }: { text: string | (()
       <span aria-live="polite">{state === "done" ? "Copied" : state === "failed" ? "Not allowed here" : label}</span>
     </Button>
   );
+}
+
+/** The old way, for pages that came over plain HTTP from another machine: browsers give those no clipboard. */
+function copyBySelection(text: string): boolean {
+  const before = document.activeElement;
+  const field = document.createElement("textarea");
+  field.value = text;
+  field.className = "hidden-text";
+  field.setAttribute("aria-hidden", "true");
+  document.body.append(field);
+  field.select();
+  const done = document.execCommand("copy");
+  field.remove();
+  if (before instanceof HTMLElement) before.focus();
+  return done;
 }

@@ -23,9 +23,11 @@ export interface DataTableProps<T> {
   rowId: (row: T) => string;
   /** What Enter or a double press on a row does. */
   onOpen?: (row: T) => void;
+  /** Where there is little room, a row becomes a few lines, each value with its name. Not where the columns fit. */
+  folds?: boolean;
 }
 
-export function DataTable<T extends object>({ label, columns, rows, rowId, onOpen }: DataTableProps<T>) {
+export function DataTable<T extends object>({ label, columns, rows, rowId, onOpen, folds = true }: DataTableProps<T>) {
   // What is drawn comes from `columns` as they are now; the model only sorts, and is made anew only with other columns.
   const byId = new Map(columns.map((column) => [column.id, column]));
   const newest = useRef(byId);
@@ -67,17 +69,18 @@ export function DataTable<T extends object>({ label, columns, rows, rowId, onOpe
     window.addEventListener("keydown", pressed);
     return () => window.removeEventListener("keydown", pressed);
   }, [at, onOpen, shown]);
-    return (
+  // The roles are said outright: a table that is laid out otherwise is none to a browser.
+  return (
     <div className="table-wrap" tabIndex={0} role="region" aria-label={label}>
-      <table className="dense">
+      <table className={folds ? "dense folds" : "dense"} role="table">
         <caption className="hidden-text">{label}</caption>
-        <thead>
+        <thead role="rowgroup">
           {table.getHeaderGroups().map((group) => (
-            <tr key={group.id}>
+            <tr key={group.id} role="row">
               {group.headers.map((header) => {
                 const sorted = header.column.getIsSorted();
                 return (
-                  <th key={header.id} scope="col" className={byId.get(header.column.id)?.className} aria-sort={sorted === "asc" ? "ascending" : sorted === "desc" ? "descending" : undefined}>
+                  <th key={header.id} scope="col" role="columnheader" className={byId.get(header.column.id)?.className} aria-sort={sorted === "asc" ? "ascending" : sorted === "desc" ? "descending" : undefined}>
                     {header.column.getCanSort() ? (
                       <button type="button" className="sort" onClick={header.column.getToggleSortingHandler()}>
                         {byId.get(header.column.id)?.header}
@@ -92,7 +95,7 @@ export function DataTable<T extends object>({ label, columns, rows, rowId, onOpe
             </tr>
           ))}
         </thead>
-        <tbody ref={body}>
+        <tbody ref={body} role="rowgroup">
           {shown.map((row) => (
             <Row key={row.id} id={row.id} row={row.original} columns={columns} chosen={row.id === at} onOpen={onOpen} />
           ))}
@@ -112,9 +115,9 @@ interface RowProps<T> {
 
 function PlainRow<T extends object>({ id, row, columns, chosen, onOpen }: RowProps<T>) {
   return (
-    <tr data-row={id} data-selected={chosen} onDoubleClick={onOpen ? () => onOpen(row) : undefined}>
+    <tr data-row={id} role="row" data-selected={chosen} onDoubleClick={onOpen ? () => onOpen(row) : undefined}>
       {columns.map((column) => (
-        <td key={column.id} className={column.className}>
+        <td key={column.id} role="cell" className={column.className} data-name={typeof column.header === "string" ? column.header : undefined}>
           {column.cell(row)}
         </td>
       ))}

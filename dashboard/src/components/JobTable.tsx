@@ -1,6 +1,6 @@
 /** Jobs in rows, wherever they are listed. */
 import { Link, useNavigate } from "@tanstack/react-router";
-import { useCallback, useMemo, useState } from "react";
+import { type ReactNode, useCallback, useMemo, useState } from "react";
 import type { JobOut } from "../api/types.gen";
 import { between, plural, span } from "../lib/format";
 import { shortId } from "../lib/ids";
@@ -23,13 +23,13 @@ const COLUMNS: Record<JobColumn, Column<JobOut>> = {
           <span className="mono soft small only-wide">{shortId(job.id)}</span>
         </Link>
         <div className="only-narrow small note-line">
-          <Note job={job} />
+          <Note job={job} otherwise={<span className="cut soft">{job.queue}</span>} />
         </div>
       </>
     ),
   },
-  queue: { id: "queue", header: "Queue", className: "only-wide", cell: (job) => <span className="cut">{job.queue}</span> },
-  tenant: { id: "tenant", header: "Tenant", className: "only-wide", cell: (job) => <span className="cut">{job.tenant}</span> },
+  queue: { id: "queue", header: "Queue", className: "only-wide short-cell", cell: (job) => <Cut text={job.queue} /> },
+  tenant: { id: "tenant", header: "Tenant", className: "only-wide short-cell", cell: (job) => <Cut text={job.tenant} /> },
   attempts: {
     id: "attempts",
     header: "Tries",
@@ -43,7 +43,7 @@ const COLUMNS: Record<JobColumn, Column<JobOut>> = {
   },
   when: { id: "when", header: "Submitted", className: "nowrap", cell: (job) => <Time at={job.created_at} /> },
   took: { id: "took", header: "Ran", className: "right num only-wide", cell: (job) => <Took job={job} /> },
-  note: { id: "note", header: "Note", className: "stretch only-wide", cell: (job) => <Note job={job} /> },
+  note: { id: "note", header: "Note", className: "stretch note-cell only-wide", cell: (job) => <Note job={job} /> },
 };
 
 export function JobTable({ jobs, label, columns }: { jobs: readonly JobOut[]; label: string; columns: readonly JobColumn[] }) {
@@ -62,6 +62,7 @@ export function JobTable({ jobs, label, columns }: { jobs: readonly JobOut[]; la
         rows={rows}
         rowId={(job) => job.id}
         onOpen={open}
+        folds={false}
       />
     </div>
   );
@@ -82,6 +83,15 @@ function Took({ job }: { job: JobOut }) {
   return <span className="nowrap">{span(between(job.started_at, job.finished_at))}</span>;
 }
 
+/** A name where there is little room; all of it on hover. */
+function Cut({ text }: { text: string }) {
+  return (
+    <span className="cut" title={text}>
+      {text}
+    </span>
+  );
+}
+
 /** When it is to run; what is due already waits for a worker. */
 function Due({ what, at }: { what: string; at: string }) {
   const now = useNow();
@@ -93,8 +103,8 @@ function Due({ what, at }: { what: string; at: string }) {
   );
 }
 
-/** One line on what matters about a job in its state. */
-function Note({ job }: { job: JobOut }) {
+/** One line on what matters about a job in its state, or else its tags. */
+function Note({ job, otherwise }: { job: JobOut; otherwise?: ReactNode }) {
   if ((job.status === "dead" || job.status === "retrying") && job.error) {
     return (
       <span className="cut" title={`${job.error.kind}: ${job.error.message}`}>
@@ -111,7 +121,7 @@ function Note({ job }: { job: JobOut }) {
   if (job.status === "cancelled") return <span className="cut soft" title={job.reason ?? ""}>{job.reason}</span>;
   if (job.status === "scheduled" && job.scheduled_at) {
     return (
-      <span className="soft">
+      <span className="cut soft">
         <Due what="due" at={job.scheduled_at} />
       </span>
     );
@@ -125,8 +135,9 @@ function Note({ job }: { job: JobOut }) {
       </span>
     );
   }
+  if (otherwise) return otherwise;
   return (
-    <span className="cut">
+    <span className="cut" title={job.tags.join(", ")}>
       {job.tags.map((tag) => (
         <span key={tag} className="tag">
           {tag}

@@ -1,28 +1,47 @@
-/** Types and tenants that rest, and the end of it. Nothing is shown where none does. */
+/** Types and tenants that rest, and the end of it. */
 import { Button } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { lazy, Suspense, useState } from "react";
 import { call } from "../api/client";
 import { pausesQuery } from "../api/operate";
 import type { PauseOut } from "../api/types.gen";
 import { Card, ErrorBox } from "./States";
 import { Time } from "./Time";
 
-export function Pauses({ admin, types, tenants }: { admin: boolean; types?: boolean; tenants?: boolean }) {
+const PauseForm = lazy(() => import("./QueueForms").then((module) => ({ default: module.PauseForm })));
+
+/** Whoever may have something rest may end it. */
+export function useResume() {
   const queries = useQueryClient();
-  const pauses = useQuery({ ...pausesQuery, enabled: admin }).data?.items ?? [];
-  const end = useMutation({
-    mutationFn: (pause: PauseOut) => call<"end_pause">("DELETE", "/v1/pauses", { query: { [pause.kind]: pause.name } }),
+  return useMutation({
+    mutationFn: (pause: Pick<PauseOut, "kind" | "name">) => call<"end_pause">("DELETE", "/v1/pauses", { query: { [pause.kind]: pause.name } }),
     onSuccess: () => void queries.invalidateQueries(),
   });
+}
+
+export function Pauses({ admin, types, tenants }: { admin: boolean; types?: boolean; tenants?: boolean }) {
+  const pauses = useQuery({ ...pausesQuery, enabled: admin }).data?.items ?? [];
+  const end = useResume();
+  const [asking, setAsking] = useState(false);
   const shown = pauses.filter((pause) => (pause.kind === "type" ? types : tenants));
-  if (!shown.length) return null;
+  if (!admin || (!shown.length && !types)) return null;
   return (
-    <Card title={types ? "Types that rest" : "Tenants that rest"}>
+    <Card
+      title={types ? "Paused types" : "Paused tenants"}
+      aside={
+        types && (
+          <Button size="compact-sm" variant="default" onClick={() => setAsking(true)}>
+            Pause a type …
+          </Button>
+        )
+      }
+    >
+      {!shown.length && <p className="small soft foot">None. A type that is paused starts nowhere, whatever queue its jobs are in; the rest of the queue goes on.</p>}
       {end.error && <ErrorBox error={end.error} />}
-      <ul className="lines">
+      <ul className="lines pauses" hidden={!shown.length}>
         {shown.map((pause) => (
           <li key={pause.name}>
-            <strong className="cut">{pause.name}</strong>
+            <strong className="wrap-any">{pause.name}</strong>
             <span className="grow wrap-any warn">
               paused by {pause.by} <Time at={pause.since} />
               {pause.until && (
@@ -38,6 +57,7 @@ export function Pauses({ admin, types, tenants }: { admin: boolean; types?: bool
           </li>
         ))}
       </ul>
+      <Suspense fallback={null}>{asking && <PauseForm subject={{ type: "" }} onClose={() => setAsking(false)} />}</Suspense>
     </Card>
   );
 }

@@ -1,7 +1,9 @@
 /** Having things rest, and limiting them. */
 import { NumberInput, Select, TextInput } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { call } from "../api/client";
+import { statsQuery } from "../api/queries";
 import type { QueueOut, RateOut } from "../api/types.gen";
 import { parseRate, writeRate } from "../lib/rates";
 import { FormModal } from "./FormModal";
@@ -11,7 +13,10 @@ export type Subject = { queue: string } | { tenant: string } | { type: string };
 
 const TERMS: Record<string, number | null> = { "until it is resumed": null, "for 15 minutes": 900, "for 1 hour": 3_600, "for 8 hours": 28_800, "for 24 hours": 86_400 };
 
+/** A type without a name is asked for: it may be one of which there is no job yet. */
 export function PauseForm({ subject, onClose }: { subject: Subject; onClose: () => void }) {
+  const unnamed = nameOf(subject) === "";
+  const [name, setName] = useState("");
   const [reason, setReason] = useState("");
   const [term, setTerm] = useState("until it is resumed");
   const send = () => {
@@ -19,18 +24,34 @@ export function PauseForm({ subject, onClose }: { subject: Subject; onClose: () 
     const until = seconds ? new Date(Date.now() + seconds * 1_000).toISOString() : null;
     return "queue" in subject
       ? call<"change_queue">("PATCH", "/v1/queues/{name}", { path: { name: subject.queue }, body: { paused: true, reason, until } })
-      : call<"set_pause">("PUT", "/v1/pauses", { body: { ...subject, reason, until } });
+      : call<"set_pause">("PUT", "/v1/pauses", { body: { ...(unnamed ? { type: name.trim() } : subject), reason, until } });
   };
   return (
-    <FormModal title={`Pause ${nameOf(subject)}`} verb="Pause" onClose={onClose} send={send} fields={["reason"]}>
+    <FormModal title={unnamed ? "Pause a type" : `Pause ${nameOf(subject)}`} verb="Pause" disabled={unnamed && !name.trim()} onClose={onClose} send={send} fields={["reason", "type"]}>
       {(problemOf) => (
         <>
           <p>None of its jobs starts while it rests; what runs is let finish, and jobs may still be submitted.</p>
-          <TextInput label="Reason" description="Whoever wonders why nothing runs reads this." value={reason} maxLength={500} error={problemOf("reason")} onChange={(event) => setReason(event.currentTarget.value)} data-autofocus />
+          {unnamed && <TypeField value={name} problem={problemOf("type")} onChange={setName} />}
+          <TextInput label="Reason" description="Whoever wonders why nothing runs reads this." value={reason} maxLength={500} error={problemOf("reason")} onChange={(event) => setReason(event.currentTarget.value)} data-autofocus={!unnamed || undefined} />
           <Select label="How long" data={Object.keys(TERMS)} value={term} allowDeselect={false} onChange={(value) => value && setTerm(value)} />
         </>
       )}
     </FormModal>
+  );
+}
+
+/** The name of a type, with those that are known. */
+function TypeField({ value, problem, onChange }: { value: string; problem: string | undefined; onChange: (value: string) => void }) {
+  const known = useQuery(statsQuery()).data?.types ?? [];
+  return (
+    <>
+      <TextInput label="Type" placeholder="mail.send" list="types-to-pause" autoComplete="off" value={value} error={problem} onChange={(event) => onChange(event.currentTarget.value)} data-autofocus />
+      <datalist id="types-to-pause">
+        {known.map((each) => (
+          <option key={each.name} value={each.name} />
+        ))}
+      </datalist>
+    </>
   );
 }
 

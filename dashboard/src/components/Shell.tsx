@@ -80,7 +80,7 @@ export function Shell() {
           <ActionIcon className="burger" variant="subtle" aria-label="Menu" aria-expanded={menu} aria-controls="side" onClick={() => setMenu(!menu)}>
             <Icon name="menu" size={20} />
           </ActionIcon>
-          <span className="grow cut soft">{here?.name}</span>
+          <span className="grow cut soft">{here && (path === here.path ? here.name : <Link to={here.path}>{here.name}</Link>)}</span>
           <LiveMark />
           <ActionIcon variant="subtle" color="gray" aria-label="Light or dark" title="Light or dark (t)" onClick={toggle}>
             <SchemeIcon />

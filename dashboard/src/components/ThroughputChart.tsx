@@ -3,7 +3,7 @@ import { Bar, BarChart, CartesianGrid, ResponsiveContainer, Tooltip, XAxis, YAxi
 import type { Series } from "../api/types.gen";
 import { compact, count, exact } from "../lib/format";
 
-const NAMES = { succeeded: "succeeded", failed: "failed attempts", dead: "of them the last" } as const;
+const NAMES = { succeeded: "succeeded", failed: "failed attempts", dead: "died of them" } as const;
 const COLOURS = { succeeded: "var(--good)", failed: "var(--bad)" } as const;
 type Line = keyof typeof NAMES;
 const LINES = Object.keys(NAMES) as Line[];

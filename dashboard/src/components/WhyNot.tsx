@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { explainQuery } from "../api/queries";
 import type { JobDetail } from "../api/types.gen";
+import { clock, exact } from "../lib/format";
 import { shortId } from "../lib/ids";
 import { Card, ErrorBox, Loading } from "./States";
 import { Time } from "./Time";
@@ -25,8 +26,8 @@ export function WhyNot({ job }: { job: JobDetail }) {
             <ol className="reasons">
               {told.reasons.map((reason) => (
                 <li key={`${reason.code} ${reason.detail}`} className={`wrap-any ${reason.blocks ? "" : "soft"}`}>
-                  {reason.detail}
-                  {reason.until && (
+                  <Told text={reason.detail} />
+                  {reason.until && !INSTANT.test(reason.detail) && (
                     <>
                       {" "}
                       (<Time at={reason.until} />)
@@ -51,6 +52,23 @@ export function WhyNot({ job }: { job: JobDetail }) {
         )}
       </div>
     </Card>
+  );
+}
+
+const INSTANT = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/;
+
+/** What the server says, with the times in it as this place has them. */
+function Told({ text }: { text: string }) {
+  const [before, at, after] = text.split(INSTANT);
+  if (!at) return <>{text}</>;
+  return (
+    <>
+      {before}
+      <time dateTime={at} title={exact(at)} className="nowrap num">
+        {clock(at)}
+      </time>
+      {after}
+    </>
   );
 }
 

@@ -11,6 +11,9 @@ describe("relative times", () => {
     ["2030-01-31T09:00:00Z", "3 h ago"],
     ["2030-01-29T12:00:00Z", "2 d ago"],
     ["2030-01-31T13:00:00+01:00", "now"],
+    ["2030-05-01T12:00:00Z", "in 90 d"],
+    ["2029-06-01T12:00:00Z", "8 months ago"],
+    ["2034-02-01T12:00:00Z", "in 4 years"],
   ])("tells %s as %s", (at, told) => expect(relative(at, NOW)).toBe(told));
 
   it("tells the exact time with its zone, and gives back what is none", () => {

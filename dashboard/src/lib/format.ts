@@ -1,6 +1,5 @@
 /** How times, spans and numbers are shown. Everything is in the viewer's own zone and language. */
 
-const RELATIVE = new Intl.RelativeTimeFormat("en", { numeric: "always", style: "narrow" });
 const EXACT = new Intl.DateTimeFormat(undefined, {
   year: "numeric",
   month: "short",
@@ -23,8 +22,9 @@ export function relative(iso: string, now: number): string {
   if (size < 60) return told(seconds, "s");
   if (size < 3_600) return told(seconds / 60, "min");
   if (size < 86_400) return told(seconds / 3_600, "h");
-  if (size < 86_400 * 60) return told(seconds / 86_400, "d");
-  return RELATIVE.format(Math.round(seconds / (86_400 * 30.44)), "month");
+  if (size < 86_400 * 100) return told(seconds / 86_400, "d");
+  if (size < 86_400 * 730) return told(seconds / (86_400 * 30.44), "months");
+  return told(seconds / (86_400 * 365.25), "years");
 }
 
 function told(value: number, unit: string): string {

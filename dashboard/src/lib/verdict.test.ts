@@ -1,11 +1,13 @@
 import { describe, expect, it } from "vitest";
-import type { QueueOut, Stats, StatusCounts, Summary, WorkerOut } from "../api/types.gen";
+import type { PauseOut, QueueOut, Stats, StatusCounts, Summary, WorkerOut } from "../api/types.gen";
 import { type Seen, serves, verdict } from "./verdict";
 
 const counts = (given: Partial<StatusCounts> = {}) => ({ blocked: 0, scheduled: 0, ready: 0, running: 0, retrying: 0, succeeded: 0, dead: 0, cancelled: 0, ...given });
 const queue = (given: Partial<Omit<QueueOut, "statuses">> & { statuses?: Partial<StatusCounts> } = {}) =>
   ({ name: "mail", paused: false, reason: "", until: null, oldest_wait: null, ...given, statuses: counts(given.statuses) }) as QueueOut;
 const worker = (given: Partial<WorkerOut> = {}) => ({ id: "w", alive: true, queues: ["mail:5"], slots: 5, running: 1, ...given }) as WorkerOut;
+
+const pause = (given: Partial<PauseOut>) => ({ kind: "type", name: "mail.send", reason: "", until: null, ...given }) as PauseOut;
 
 function seen(given: { statuses?: Partial<StatusCounts>; queues?: QueueOut[]; workers?: WorkerOut[]; finished?: number; failed?: number } = {}): Seen {
   return {
@@ -24,6 +26,15 @@ describe("the verdict", () => {
   it("is bad when nobody works and work waits", () => {
     const found = verdict(seen({ statuses: { ready: 3 }, workers: [worker({ alive: false })] }));
     expect([found.level, found.headline, found.reasons[0]?.text]).toEqual(["bad", "Work is not flowing", "No worker is alive: 1 worker fell silent."]);
+  });
+  it("names types and tenants that rest, and what that holds up", () => {
+    const found = verdict({ ...seen({ finished: 5 }), stats: { statuses: counts(), types: [{ name: "mail.send", statuses: counts({ ready: 2 }) }] } as unknown as Stats, pauses: [pause({ kind: "tenant", name: "acme" }), pause({ reason: "the relay is down" })] });
+    expect([found.level, found.reasons.map((reason) => reason.text)]).toEqual(["warn", ["The type mail.send is paused: the relay is down, and 2 jobs wait for it.", "The tenant acme is paused."]]);
+  });
+  it("tells of many queues that wait in one line", () => {
+    const slow = ["a", "b", "c", "d", "e"].map((name, index) => queue({ name, oldest_wait: 40 + index, statuses: { ready: 1 } }));
+    const found = verdict(seen({ finished: 5, queues: slow, workers: [worker({ queues: [] })] }));
+    expect(found.reasons.map((reason) => reason.text)).toEqual(["Jobs have waited long in 5 queues: e 44 s, d 43 s, c 42 s, b 41 s and 1 more."]);
   });
   it("only warns of missing workers while nothing waits", () => expect(verdict(seen({ workers: [] })).level).toBe("warn"));
   it("names a queue that nobody serves", () => {

@@ -106,7 +106,12 @@ function Group({ group, admin, children }: { group: GroupOut; admin: boolean; ch
           <span className="wrap-any">in {newest.queue}</span>
           {admin && <span className="wrap-any">of {group.tenant}</span>}
           <span>
-            first <Time at={group.first_at} />, last <Time at={group.last_at} />
+            {group.count > 1 && (
+              <>
+                first <Time at={group.first_at} />, last{" "}
+              </>
+            )}
+            <Time at={group.last_at} />
           </span>
           <Link to="/jobs" search={{ status: "dead", error: group.fingerprint, ...(admin ? { tenant: group.tenant } : {}) }}>
             {group.count === 1 ? "look at it" : `look at all ${count(group.count)}${group.more ? " and more" : ""}`}

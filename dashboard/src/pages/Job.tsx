@@ -42,6 +42,7 @@ export function Job() {
 function Page({ job }: { job: JobDetail }) {
   const scopes = useQuery(meQuery).data?.scopes ?? [];
   const navigate = useNavigate();
+  const whose = scopes.includes("admin") ? job.tenant : undefined;
   const maySubmit = scopes.includes("admin") || scopes.includes("submit");
   // Beside a long story of attempts, what the job is about stands on the other side, not below it.
   const crowded = job.attempt_log.length > 0;
@@ -112,8 +113,8 @@ function Page({ job }: { job: JobDetail }) {
           {crowded && values}
           <Card title="Submit one like it">
             <div className="pad row tight">
-              <CopyButton text={() => asCurl(job, address("v1/jobs"))} label="Copy as curl" />
-              <CopyButton text={() => asPython(job, address("").replace(/\/$/, ""))} label="Copy as Python" />
+              <CopyButton text={() => asCurl(job, address("v1/jobs"), whose)} label="Copy as curl" />
+              <CopyButton text={() => asPython(job, address("").replace(/\/$/, ""), whose)} label="Copy as Python" />
             </div>
           </Card>
         </div>

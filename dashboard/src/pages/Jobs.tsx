@@ -90,7 +90,7 @@ export function Jobs() {
             }
           </Answered>
         )}
-        <footer className="row apart foot">
+        <footer className="row apart foot stays">
           <div className="row tight">
             {mayAct && (
               <>

@@ -40,7 +40,7 @@ export function Keys() {
       id: "scopes",
       header: "May",
       cell: (key) => (
-        <span className="nowrap">
+        <span className="tags">
           {key.scopes.map((scope) => (
             <span key={scope} className="tag">
               {scope}

@@ -81,6 +81,8 @@ function Form({ from }: { from: JobOut | undefined }) {
       ...(draft.max_attempts === "" ? {} : { max_attempts: Number(draft.max_attempts) }),
       ...(draft.delay.trim() ? { delay: draft.delay.trim() } : {}),
       ...(draft.timeout.trim() ? { timeout: draft.timeout.trim() } : {}),
+      ...(from && from.cost !== 1 ? { cost: from.cost } : {}),
+      ...(from?.concurrency_key ? { concurrency_key: from.concurrency_key } : {}),
       tags: draft.tags.split(/[,\s]+/).filter(Boolean),
     } as SubmitJob);
   };
@@ -118,7 +120,7 @@ function Form({ from }: { from: JobOut | undefined }) {
               </Button>
             </div>
           )}
-          <div className="fields">
+          <div className="fields small-fields">
             <NumberInput label="Priority" description="Higher is sooner." value={draft.priority} onChange={set("priority")} min={-1000} max={1000} allowDecimal={false} error={errorOf("priority")} />
             <NumberInput label="Attempts" description="At the most." value={draft.max_attempts} onChange={set("max_attempts")} min={1} max={1000} allowDecimal={false} error={errorOf("max_attempts")} placeholder="the default" />
             <TextInput label="Delay" description="Such as 30s, 5m, 1h30m." value={draft.delay} onChange={typed("delay")} error={errorOf("delay")} placeholder="none" />

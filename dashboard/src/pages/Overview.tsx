@@ -2,15 +2,20 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";
-import { jobsQuery, queuesQuery, statsQuery, summaryQuery, throughputQuery, workersQuery, type Window } from "../api/queries";
+import { pausesQuery } from "../api/operate";
+import { jobsQuery, meQuery, queuesQuery, statsQuery, summaryQuery, throughputQuery, workersQuery, type Window } from "../api/queries";
 import type { JobOut, QueueOut, WorkerOut } from "../api/types.gen";
 import { Choice } from "../components/Choice";
 import { Answered, Card, Empty, ErrorBox, Loading } from "../components/States";
 import { Time } from "../components/Time";
-import { compact, count, percent, plural, rate, span } from "../lib/format";
+import { compact, percent, plural, rate, span } from "../lib/format";
 import { type Verdict as Found, verdict } from "../lib/verdict";
 
 const ThroughputChart = lazy(() => import("../components/ThroughputChart").then((module) => ({ default: module.ThroughputChart })));
+
+/** Dead letters come by when they were submitted; of so many, those that died last are shown. */
+const LOOKED_AT = 30;
+const SHOWN = 8;
 
 const WINDOWS: readonly Window[] = ["15m", "1h", "6h", "24h", "7d"];
 
@@ -23,14 +28,16 @@ export function Overview() {
   const workers = useQuery(workersQuery);
   const recent = useQuery(summaryQuery({ window: "5m" }));
   const series = useQuery(throughputQuery({ window }));
-  const failures = useQuery(jobsQuery({ status: "dead", limit: 8 }));
+  const failures = useQuery(jobsQuery({ status: "dead", limit: LOOKED_AT }));
+  const admin = useQuery(meQuery).data?.scopes.includes("admin") ?? false;
+  const pauses = useQuery({ ...pausesQuery, enabled: admin }).data?.items;
   const all = stats.data && queues.data && workers.data && recent.data;
   const troubled = [stats, queues, workers, recent].find((query) => query.error && !query.data);
   return (
     <>
       <h1 className="hidden-text">Overview</h1>
       {all ? (
-        <Verdict found={verdict({ stats: stats.data, queues: queues.data.items, workers: workers.data.items, recent: recent.data })} />
+        <Verdict found={verdict({ stats: stats.data, queues: queues.data.items, workers: workers.data.items, recent: recent.data, ...(pauses ? { pauses } : {}) })} />
       ) : troubled ? (
         <ErrorBox error={troubled.error} retry={() => void troubled.refetch()} />
       ) : (
@@ -40,10 +47,10 @@ export function Overview() {
       )}
       <div className="tiles">
         <Tile label="Finished" value={recent.data && rate(recent.data.rates.finished)} unit="/s" note={recent.data && `submitted ${rate(recent.data.rates.submitted)}/s`} />
-        <Tile label="Failed attempts" value={recent.data && percent(recent.data.failure_ratio)} note="of the last 5 minutes" tone={recent.data && (recent.data.failure_ratio ?? 0) > 0.2 ? "warn" : undefined} />
+        <Tile label="Failed attempts" value={recent.data && percent(recent.data.failure_ratio)} note="in 5 minutes" tone={recent.data && (recent.data.failure_ratio ?? 0) > 0.2 ? "warn" : undefined} />
         <Tile label="Waiting" value={stats.data && compact(stats.data.statuses.ready)} note={queues.data && oldest(queues.data.items)} status="ready" />
         <Tile label="Running" value={stats.data && compact(stats.data.statuses.running)} note={workers.data && slots(workers.data.items)} status="running" />
-        <Tile label="Later" value={stats.data && compact(stats.data.statuses.scheduled + stats.data.statuses.retrying)} note={stats.data && `${count(stats.data.statuses.retrying)} of them after a failure`} status="scheduled" />
+        <Tile label="Later" value={stats.data && compact(stats.data.statuses.scheduled + stats.data.statuses.retrying)} note={stats.data && `${compact(stats.data.statuses.retrying)} after a failure`} status="scheduled" />
         <Tile label="Dead letters" value={stats.data && compact(stats.data.statuses.dead)} note="out of attempts" status="dead" tone={stats.data?.statuses.dead ? "bad" : undefined} />
       </div>
       <div className="columns">
@@ -107,7 +114,7 @@ function Verdict({ found }: { found: Found }) {
                 )}
               </li>
             ))}
-            {found.reasons.length > 6 && <li>and {plural(found.reasons.length - 6, "more")}</li>}
+            {found.reasons.length > 6 && <li>and {found.reasons.length - 6} more</li>}
           </ul>
         )}
       </div>
@@ -146,7 +153,7 @@ function Tile({ label, value, unit, note, status, tone }: TileProps) {
 
 function oldest(queues: readonly QueueOut[]): string {
   const waits = queues.flatMap((queue) => (queue.paused || queue.oldest_wait === null ? [] : [queue.oldest_wait]));
-  return waits.length ? `the oldest for ${span(Math.max(...waits))}` : "none is due";
+  return waits.length ? `oldest ${span(Math.max(...waits))}` : "none is due";
 }
 
 function slots(workers: readonly WorkerOut[]): string {
@@ -155,11 +162,12 @@ function slots(workers: readonly WorkerOut[]): string {
 }
 
 function Failures({ jobs }: { jobs: readonly JobOut[] }) {
+  const newest = [...jobs].sort((a, b) => Date.parse(b.finished_at ?? b.updated_at) - Date.parse(a.finished_at ?? a.updated_at)).slice(0, SHOWN);
   return (
     <ul className="lines">
-      {jobs.map((job) => (
+      {newest.map((job) => (
         <li key={job.id}>
-          <Link to="/jobs/$id" params={{ id: job.id }} className="cut strong">
+          <Link to="/jobs/$id" params={{ id: job.id }} className="cut strong" title={job.type}>
             {job.type}
           </Link>
           <span className="cut grow" title={job.error?.message}>
@@ -200,7 +208,7 @@ function QueueList({ queues }: { queues: readonly QueueOut[] }) {
             <tr key={queue.name}>
               <td className="stretch">
                 <span className="cut">
-                  <Link to="/jobs" search={{ queue: queue.name }}>
+                  <Link to="/jobs" search={{ queue: queue.name }} title={queue.name}>
                     {queue.name}
                   </Link>
                   {queue.paused && (
@@ -233,7 +241,7 @@ function WorkerList({ workers }: { workers: readonly WorkerOut[] }) {
           <span className="soft small nowrap num">{worker.alive ? `${worker.running} of ${worker.slots} busy` : `silent for ${span(worker.heartbeat_age)}`}</span>
         </li>
       ))}
-      {workers.length > shown.length && <li className="soft">and {plural(workers.length - shown.length, "more")}</li>}
+      {workers.length > shown.length && <li className="soft">and {workers.length - shown.length} more</li>}
     </ul>
   );
 }

@@ -1,7 +1,7 @@
 /** How long jobs wait and run, by type, and how that changed. */
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { lazy, Suspense, useCallback } from "react";
+import { lazy, Suspense, useCallback, useRef } from "react";
 import { throughputQuery, typesQuery, type Window } from "../api/queries";
 import type { TypeFigures } from "../api/types.gen";
 import { Choice } from "../components/Choice";
@@ -18,7 +18,10 @@ export function Performance() {
   const navigate = useNavigate();
   const window = WINDOWS.find((each) => each === search.window) ?? "1h";
   const types = useQuery(typesQuery({ window }));
-  const chosen = search.type ?? types.data?.items[0]?.type;
+  // The busiest when the page was opened: it stays, though another may be busier meanwhile.
+  const first = useRef<string>(undefined);
+  first.current ??= types.data?.items[0]?.type;
+  const chosen = search.type ?? first.current;
   const series = useQuery({ ...throughputQuery({ window, ...(chosen ? { type: chosen } : {}) }), enabled: chosen !== undefined });
   const go = useCallback(
     (next: Record<string, string | undefined>) => {
@@ -35,7 +38,7 @@ export function Performance() {
       value: (row) => row.type,
       className: "name-cell",
       cell: (row) => (
-        <button type="button" className="plain cut strong" aria-pressed={row.type === chosen} onClick={() => go({ type: row.type })}>
+        <button type="button" className="plain cut strong" title={row.type} aria-pressed={row.type === chosen} onClick={() => go({ type: row.type })}>
           {row.type}
         </button>
       ),

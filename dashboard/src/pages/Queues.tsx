@@ -101,7 +101,7 @@ export function Queues() {
 function Name({ queue }: { queue: QueueOut }) {
   return (
     <>
-      <Link to="/jobs" search={{ queue: queue.name }} className="cut strong">
+      <Link to="/jobs" search={{ queue: queue.name }} className="cut strong" title={queue.name}>
         {queue.name}
       </Link>
       {queue.paused && (

@@ -9,7 +9,7 @@ import type { LimitOut, TenantOut, TenantShareOut } from "../api/types.gen";
 import { Choice } from "../components/Choice";
 import { type Column, DataTable } from "../components/DataTable";
 import { Icon } from "../components/Icon";
-import { Pauses } from "../components/Pauses";
+import { Pauses, useResume } from "../components/Pauses";
 import { useSeen } from "../components/Sparkline";
 import { Answered, Card, Empty, ErrorBox } from "../components/States";
 import { compact, count, percent, span } from "../lib/format";
@@ -31,6 +31,8 @@ export function Tenants() {
   const pauses = useQuery(pausesQuery).data?.items.filter((pause) => pause.kind === "tenant") ?? [];
   const limits = useQuery(tenantLimitsQuery).data?.items ?? [];
   const limitOf = (name: string) => limits.find((limit) => limit.tenant === name);
+  const rests = (name: string) => pauses.some((pause) => pause.name === name);
+  const resume = useResume();
   const [asking, setAsking] = useState<{ tenant?: TenantOut; name?: string }>();
   const [setting, setSetting] = useState<{ what: "pause" | "limit"; tenant: string }>();
   const columns: Column<TenantRow>[] = [
@@ -41,18 +43,17 @@ export function Tenants() {
       className: "name-cell",
       cell: (row) => (
         <>
-          <Link to="/jobs" search={{ tenant: row.name }} className="cut strong">
+          <Link to="/jobs" search={{ tenant: row.name }} className="cut strong" title={row.name}>
             {row.name}
           </Link>
-          {pauses.some((pause) => pause.name === row.name) && <span className="warn small"> paused</span>}
+          {rests(row.name) && <span className="warn small"> paused</span>}
         </>
       ),
     },
     { id: "weight", header: "Weight", value: (row) => row.share?.weight ?? row.tenant?.weight ?? null, highFirst: true, className: "right num", cell: (row) => row.tenant?.weight ?? row.share?.weight ?? <Default /> },
     ...(fairness.data
       ? ([
-          { id: "share", header: "Of its due", value: (row) => row.share?.ratio ?? null, className: "nowrap", cell: (row) => <Share share={row.share} /> },
-          { id: "received", header: "Received of entitled", value: (row) => row.share?.received_share ?? null, highFirst: true, className: "right num nowrap", cell: (row) => (row.share ? `${percent(row.share.received_share)} of ${percent(row.share.entitled_share)}` : "–") },
+          { id: "share", header: "Received of entitled", value: (row) => row.share?.ratio ?? null, className: "nowrap", cell: (row) => <Share share={row.share} /> },
         ] satisfies Column<TenantRow>[])
       : []),
     { id: "backlog", header: "Waits · runs", className: "right num nowrap", cell: (row) => <Backlog tenant={row.name} /> },
@@ -77,9 +78,15 @@ export function Tenants() {
           <Button size="compact-xs" variant="default" aria-label={`Edit ${row.name}`} onClick={() => setAsking(row.tenant ? { tenant: row.tenant } : { name: row.name })}>
             Edit …
           </Button>{" "}
-          <Button size="compact-xs" variant="default" aria-label={`Pause ${row.name}`} onClick={() => setSetting({ what: "pause", tenant: row.name })}>
-            Pause …
-          </Button>
+          {rests(row.name) ? (
+            <Button size="compact-xs" loading={resume.isPending && resume.variables.name === row.name} aria-label={`Resume the tenant ${row.name}`} onClick={() => resume.mutate({ kind: "tenant", name: row.name })}>
+              Resume
+            </Button>
+          ) : (
+            <Button size="compact-xs" variant="default" aria-label={`Pause ${row.name}`} onClick={() => setSetting({ what: "pause", tenant: row.name })}>
+              Pause …
+            </Button>
+          )}
         </>
       ),
     },
@@ -87,6 +94,7 @@ export function Tenants() {
   return (
     <>
       <h1 className="hidden-text">Tenants</h1>
+      {resume.error && <ErrorBox error={resume.error} />}
       {fairness.error && !fairness.data ? <ErrorBox error={fairness.error} title="Shares are not known" retry={() => void fairness.refetch()} /> : null}
       {fairness.data === null && (
         <div className="note calm" role="status">
@@ -150,7 +158,10 @@ function Share({ share }: { share: TenantShareOut | undefined }) {
   const short = share.ratio < 0.9 && share.backlogged > 0;
   return (
     <>
-      <meter className={`slots ${short ? "short" : ""}`} min={0} max={2} value={Math.min(2, share.ratio)} aria-label={`${percent(share.ratio)} of what it was entitled to`} /> <span className={`num ${short ? "warn" : ""}`}>{percent(share.ratio)}</span>
+      <meter className={`slots share ${short ? "short" : ""}`} min={0} max={2} value={Math.min(2, share.ratio)} aria-label={`${percent(share.ratio)} of what it was entitled to`} /> <span className={`num ${short ? "warn" : ""}`}>{percent(share.ratio)}</span>{" "}
+      <span className="num small soft" title="Its part of all that was received, of the part that its weight entitles it to">
+        {percent(share.received_share)} of {percent(share.entitled_share)}
+      </span>
     </>
   );
 }
@@ -166,7 +177,16 @@ function Quota({ tenant }: { tenant: TenantOut | undefined }) {
     tenant?.backlog == null ? "" : `${count(tenant.backlog)} unfinished`,
     tenant?.queue_backlog == null ? "" : `${count(tenant.queue_backlog)} in a queue`,
   ].filter(Boolean);
-  return said.length ? <>{said.join(", ")}</> : <Default />;
+  if (!said.length) return <Default />;
+  return (
+    <span className="parts">
+      {said.map((part) => (
+        <span key={part} className="nowrap">
+          {part}
+        </span>
+      ))}
+    </span>
+  );
 }
 
 function Backlog({ tenant }: { tenant: string }) {
