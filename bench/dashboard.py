@@ -20,7 +20,8 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -167,15 +168,19 @@ def main() -> int:
 
 async def _measure(server_url: str, program: Path, asked: argparse.Namespace) -> None:
     prefix = f"holdfast_bench_{secrets.token_hex(6)}_"
+    urls: dict[int, str] = {}
     try:
-        found = {}
         for jobs in (FEW, asked.jobs):
             async with DATABASES["postgres"](server_url, f"{prefix}{jobs}") as database:
                 await database.migrate()
-            with tempfile.TemporaryDirectory() as folder:
-                found[jobs] = await _with(database.url, jobs, Path(folder), program, asked)
-        _tell_requests(found[FEW][0], found[asked.jobs][0], asked.jobs)
-        _tell_page(found[FEW][1], found[asked.jobs][1], asked)
+                urls[jobs] = database.url
+            async with _node(database.url):
+                await _fill(database.url, jobs)  # after the node has made the partitions of history
+        few, many = [await _asked_for(url) for url in urls.values()]
+        _tell_requests(few, many, asked.jobs)
+        sys.stdout.flush()
+        small, large = [await _looked_at(url, program, asked) for url in urls.values()]
+        _tell_page(small, large, asked)
     finally:
         await drop_all("postgres", server_url, prefix)
 
@@ -184,23 +189,40 @@ Requests = dict[str, tuple[float, float]]
 Frames = dict[str, dict[str, float]]
 
 
-async def _with(url: str, jobs: int, folder: Path, program: Path, asked: argparse.Namespace) -> tuple[Requests, Frames]:
-    """With so many jobs: each request, and the page quiet and busy."""
-    service = Service(url, folder, {"HOLDFAST_ADMIN_KEY": KEY})
-    service.start()  # it makes the partitions of history: fill after it
-    try:
-        console = await asyncpg.connect(url)
-        for statement in _FILL:
-            await console.execute(statement.replace("{numbered}", _NUMBERED).format(all=jobs))
-        await console.execute("VACUUM ANALYZE")
+@asynccontextmanager
+async def _node(url: str) -> AsyncIterator[httpx2.AsyncClient]:
+    """A node on this database, and the way to ask it."""
+    with tempfile.TemporaryDirectory() as folder:
+        service = Service(url, Path(folder), {"HOLDFAST_ADMIN_KEY": KEY})
+        service.start()
         headers = {"authorization": f"Bearer {KEY}"}
-        async with httpx2.AsyncClient(base_url=service.url, headers=headers, trust_env=False, timeout=60) as http:
-            requests = await _requests(http, console)
-            frames = await _frames(service.url, http, program, asked)
-        await console.close()
-        return requests, frames
-    finally:
-        service.kill()
+        try:
+            async with httpx2.AsyncClient(base_url=service.url, headers=headers, trust_env=False, timeout=60) as http:
+                yield http
+        finally:
+            service.kill()
+
+
+async def _fill(url: str, jobs: int) -> None:
+    console = await asyncpg.connect(url)
+    for statement in _FILL:
+        await console.execute(statement.replace("{numbered}", _NUMBERED).format(all=jobs))
+    await console.execute("VACUUM ANALYZE")
+    await console.close()
+
+
+async def _asked_for(url: str) -> Requests:
+    async with _node(url) as http:
+        console = await asyncpg.connect(url)
+        try:
+            return await _requests(http, console)
+        finally:
+            await console.close()
+
+
+async def _looked_at(url: str, program: Path, asked: argparse.Namespace) -> Frames:
+    async with _node(url) as http:
+        return await _frames(str(http.base_url).rstrip("/"), http, program, asked)
 
 
 async def _requests(http: httpx2.AsyncClient, console: asyncpg.Connection) -> Requests:
