@@ -20,7 +20,7 @@ from holdfast.bench import measures
 from holdfast.bench.ground import Ground
 from holdfast.bench.measures import QUEUE
 from holdfast.bench.suite import opened
-from holdfast.cli.running import new_loop
+from holdfast.cli.running import collect_seldom, new_loop
 from holdfast.config import Settings
 from holdfast.engine.claim import Claims
 from holdfast.engine.reserving import SETTLES_AFTER
@@ -127,6 +127,7 @@ async def medians(rounds: int, parts: dict[str, Callable[[], Awaitable[float]]])
 
 async def run(options: argparse.Namespace) -> None:
     """Measure and print all."""
+    collect_seldom()  # as workers do
     async with opened(Settings(database_url=options.url), force=options.force) as ground:
         print(f"{await ground.server()}\n")
         jobs: int = options.jobs

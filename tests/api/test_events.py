@@ -18,7 +18,7 @@ from holdfast.api.server import bind, serve
 from holdfast.api.stream import Streams
 from holdfast.api.table import PUBLIC, Route, Routes
 from holdfast.compose import build_api, open_engine
-from holdfast.engine.analytics import FEED_KEPT, fold
+from holdfast.engine.folding import FEED_KEPT, fold
 from holdfast.errors import TooMany
 from holdfast.model.access import Caller, Scope
 from holdfast.model.feed import MOST_LISTED, Body, Change, Entry, Group

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from holdfast.engine import analytics
-from holdfast.engine.analytics import fold
+from holdfast.engine.folding import fold
 from holdfast.model.job import JobSpec
 from holdfast.model.state import Status
 from holdfast.model.time import seconds
@@ -59,7 +59,7 @@ class TestFigures:
 
     async def fill(self, served: Served, *, folded: bool) -> httpx2.AsyncClient:
         await some_work(served.engine)
-        while folded and await fold(served.engine.store):
+        while folded and (await fold(served.engine.store)).more:
             pass
         return await served.client(await served.key("a"))
 

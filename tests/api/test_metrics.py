@@ -5,7 +5,7 @@ import re
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from holdfast.engine.analytics import fold
+from holdfast.engine.folding import fold
 from holdfast.model.feed import GROWTH, bucket_of
 from holdfast.model.lane import Lane
 from holdfast.model.outcome import Failed, Failure, Succeeded

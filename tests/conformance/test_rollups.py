@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from holdfast.engine import analytics, totals
-from holdfast.engine.analytics import FEED_KEPT, Census, fold, read_shares, read_window
+import pytest
+
+from holdfast.engine import folding, totals
+from holdfast.engine.analytics import Census, read_shares, read_window
+from holdfast.engine.folding import FEED_KEPT, fold
 from holdfast.model.access import Quotas
 from holdfast.model.feed import MOST_LISTED
 from holdfast.model.lane import Lane
@@ -35,8 +38,6 @@ from tests.support.builders import (
 )
 
 if TYPE_CHECKING:
-    import pytest
-
     from holdfast.engine.analytics import Shares, Window
     from holdfast.store.port import Store, Tx
     from tests.support.clock import ManualClock
@@ -54,7 +55,7 @@ async def figures(store: Store, tenant: str = EVERYBODY, span: Duration = HOUR) 
 
 
 async def fold_all(store: Store) -> None:
-    while await fold(store):
+    while (await fold(store)).more:
         pass
 
 
@@ -94,9 +95,13 @@ class TestFiguresAreTheSame:
         await some_work(manual_store)
         await assert_some_work(manual_store, 2)
 
-    async def test_when_many_nodes_fold_at_once(self, manual_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize("bound", ["FOLDED_AT_ONCE", "GROUPS_AT_ONCE"])
+    async def test_when_many_nodes_fold_at_once(
+        self, manual_store: Store, monkeypatch: pytest.MonkeyPatch, bound: str
+    ) -> None:
         """Each row counts once: fold and mark are one transaction, and one node does it at a time."""
-        monkeypatch.setattr(analytics, "FOLDED_AT_ONCE", 3)
+        monkeypatch.setattr(folding, bound, 3)
+        monkeypatch.setattr(folding, "FIRST_PAGE", 1)
         for _ in range(3):
             await some_work(manual_store)
         while await unfolded(manual_store):
@@ -114,7 +119,7 @@ class TestFiguresAreTheSame:
         await some_work(manual_store)
         for _ in range(20):
             await fold_all(manual_store)
-            await analytics.prune(manual_store, 1_000)
+            await folding.prune(manual_store, 1_000)
             await clock.advance(Duration(20 * MINUTE))
         for span in (DAY, MONTH):
             await assert_some_work(manual_store, 2, span=span)
@@ -126,7 +131,7 @@ class TestFiguresAreTheSame:
         await some_work(manual_store)
         for _ in range(30):
             await fold_all(manual_store)
-            await analytics.prune(manual_store, 1_000)
+            await folding.prune(manual_store, 1_000)
         await assert_some_work(manual_store, 2, span=DAY)
         await assert_some_work(manual_store, 1)
 
@@ -194,7 +199,7 @@ class TestWhatIsOldGoes:
     async def test_never_what_was_not_folded(self, manual_store: Store, clock: ManualClock) -> None:
         await some_work(manual_store)
         await clock.advance(Duration(2 * FEED_KEPT))
-        await analytics.prune(manual_store, 1_000)
+        await folding.prune(manual_store, 1_000)
         await assert_some_work(manual_store)
 
     async def test_minutes_after_hours_and_hours_after_months(self, manual_store: Store, clock: ManualClock) -> None:
@@ -211,10 +216,10 @@ class TestWhatIsOldGoes:
         await clock.advance(Duration(MINUTES_KEPT + 2 * MINUTE))
         for _ in range(20):
             await fold_all(manual_store)
-        await analytics.prune(manual_store, 1_000)
+        await folding.prune(manual_store, 1_000)
         assert (await stored(MINUTE), await stored(HOUR)) == (0, 1)
         await clock.advance(Duration(HOURS_KEPT + 2 * DAY))
-        await analytics.prune(manual_store, 1_000)
+        await folding.prune(manual_store, 1_000)
         assert (await stored(MINUTE), await stored(HOUR)) == (0, 0)
 
 

@@ -6,7 +6,8 @@ from random import Random
 import pytest
 
 from holdfast.model.lane import Lane, News
-from holdfast.policy.fairness import AGEING, QUANTUM, Rotation, Round, Taken
+from holdfast.policy.accounts import AGEING
+from holdfast.policy.fairness import QUANTUM, Rotation, Round, Taken
 
 MIXES = 2_000
 CLAIMS = 25

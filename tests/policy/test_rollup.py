@@ -87,6 +87,13 @@ def test_all_tenants_together_are_the_sum_of_each(entries: list[Entry]) -> None:
     assert everybody == each
 
 
+@given(ENTRIES, st.sampled_from(["a", "b", EVERYBODY]))
+def test_one_tenant_counted_alone_is_as_among_all(entries: list[Entry], tenant: str) -> None:
+    among_all = {place: figures for place, figures in rollup.count(entries).items() if place.tenant == tenant}
+
+    assert rollup.count(entries, only=tenant) == among_all
+
+
 def test_changes_that_are_listed_count_as_much_as_those_that_are_counted() -> None:
     job = new_job_id()
     listed = Body(c=[Change(job, "a", "q", "t", Status.READY.code, 0, 0)] * 2, new=True)

@@ -15,7 +15,7 @@ from holdfast.bench.suite import Figures, Plan
 from holdfast.cli.exits import FAILED, OK, starting
 from holdfast.cli.options import settings_options
 from holdfast.cli.render import as_json, table
-from holdfast.cli.running import run
+from holdfast.cli.running import collect_seldom, run
 from holdfast.config import Settings
 
 _COUNT = click.IntRange(min=1)
@@ -152,6 +152,7 @@ def _targets(settings: Settings, urls: tuple[str, ...]) -> list[Settings]:
 
 async def _measure_all(targets: list[Settings], plan: Plan) -> list[Figures]:
     figures = []
+    collect_seldom()  # as workers do
     for target in targets:
         async with AsyncExitStack() as stack:
             with starting(target):
@@ -164,6 +165,7 @@ async def _measure_all(targets: list[Settings], plan: Plan) -> list[Figures]:
 async def _compare(targets: list[Settings], scale: Scale, bare: BareLoop | None, rounds: int) -> list[Ratio]:
     async with AsyncExitStack() as stack:
         grounds = {}
+        collect_seldom()
         for target in targets:
             with starting(target):
                 ground = await stack.enter_async_context(suite.opened(target))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.cli.loader import application, slots_of
-from holdfast.cli.running import new_loop
+from holdfast.cli.running import collect_seldom, new_loop
 from holdfast.compose import open_jobs
 from holdfast.config import load
 from holdfast.engine.engine import Engine
@@ -99,6 +99,7 @@ async def _work(asked: argparse.Namespace, app: "Holdfast", channel: socket.sock
     if sum(application.queues.values()) > asked.cells:
         raise Misconfigured(f"--queues asks for more than {asked.cells} slots: start more processes instead")
     child = Child(application, options, board=board, connect=engine.open, warn=_warn)
+    collect_seldom()
     return await child.live(channel)
 
 

@@ -1,6 +1,7 @@
-"""Run a command's coroutine on the quickest event loop there is."""
+"""Run a command's coroutine on the quickest event loop there is, and have it interrupted little."""
 
 import asyncio
+import gc
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -20,3 +21,14 @@ def new_loop() -> asyncio.AbstractEventLoop:
     except ImportError:  # not on every platform
         return asyncio.new_event_loop()
     return uvloop.new_event_loop()
+
+
+def collect_seldom(allocations: int = 10_000) -> None:
+    """Look for cycles after so many allocations, and never among what is there by now.
+
+    Requests and jobs leave few cycles behind: to look for them every 700 objects costs a tenth of the time of a
+    request, and half of what a claim over many lanes takes.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(allocations, 20, 50)

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import gc
 import signal
 from collections.abc import AsyncIterator
 
@@ -15,7 +14,7 @@ from holdfast.api.server import serve as answer
 from holdfast.cli.database_checks import warn_of_loss
 from holdfast.cli.exits import starting
 from holdfast.cli.options import settings_options
-from holdfast.cli.running import run
+from holdfast.cli.running import collect_seldom, run
 from holdfast.cli.work import say
 from holdfast.compose import build_api, open_engine, require_access
 from holdfast.config import Settings, shown_url
@@ -67,11 +66,7 @@ async def serving(settings: Settings, api: Api, *, choose: bool = False) -> Asyn
         say(f"port {settings.port} is taken; this one takes a free port")
     host, port = listening.getsockname()[:2]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    # What is there by now stays. Requests leave few cycles behind: to look for them every 700 objects, over all that is
-    # there, costs a tenth of the time of a request.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
+    collect_seldom(20_000)
     up, stop = asyncio.Event(), asyncio.Event()
     limits = Limits(connections=settings.max_connections)
     answering = asyncio.create_task(answer(api, listening, stop=stop, ready=up.set, limits=limits))

@@ -1,32 +1,20 @@
-"""Figures: the feed folded into roll-ups, and what is asked of them."""
+"""Figures: what is asked of roll-ups, and of what was not folded into them yet."""
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Generic, NamedTuple, TypeVar
 
-import msgspec
-
-from holdfast.engine import totals
+from holdfast.engine.folding import counted
 from holdfast.engine.terms import view
-from holdfast.model.feed import Entry, Histogram
-from holdfast.model.time import Duration, Instant, in_seconds, seconds
+from holdfast.model.feed import Entry
+from holdfast.model.time import Duration, Instant, in_seconds
 from holdfast.policy import rollup
 from holdfast.policy.feed import Seen
-from holdfast.policy.rollup import DAY, EVERYBODY, HOUR, HOURS_KEPT, MINUTE, MINUTES_KEPT, Counted, Figures, Place
+from holdfast.policy.rollup import EVERYBODY, HOURS_KEPT, MINUTE, Counted
 from holdfast.policy.shares import Fairness, Step, fairness
-from holdfast.store.feed_port import Folds, Holding, Rollup, Standing
+from holdfast.store.feed_port import Folds, Holding, Standing
 from holdfast.store.port import Store, Tx
-
-FEED_KEPT = seconds(300)
-"""How long rows of the feed are there for whoever resumes a stream."""
-
-FOLDED_AT_ONCE = 2_000
-"""Rows folded in one transaction."""
-
-_PRUNED_AT_ONCE = 5_000
-_HOURLY_AT_ONCE = 30
-"""Minutes that are added to their hours in one transaction."""
 
 _MOST_UNFOLDED = 20_000
 MOST_SERVED = 200_000
@@ -45,94 +33,8 @@ _SLOW = 0.05
 _STALE = 60.0
 """Seconds after which an old census is not given any more while a new one is taken."""
 
-_ENCODE = msgspec.json.Encoder().encode
-_HISTOGRAM = msgspec.json.Decoder(Histogram).decode
-
 K = TypeVar("K")
 V = TypeVar("V")
-
-
-# Folding
-
-
-async def fold(store: Store) -> bool:
-    """Fold what is new of the feed into roll-ups, once each, and remove what is old; whether there is more.
-
-    Safe on every node at once: one does it, the others pass by. What was folded and what is noted of it is one
-    transaction.
-    """
-
-    async def work(tx: Tx) -> bool:
-        folds = await tx.lock_folds()
-        if folds is None:
-            return False
-        now = await tx.now()
-        seen = Seen.read(folds.seq, folds.holes)
-        late = await tx.feed_at(seen.missing()) if seen.holes else []
-        fresh = await tx.feed_after(seen.upto, FOLDED_AT_ONCE)
-        more = len(fresh) == FOLDED_AT_ONCE
-        seen.note([entry.seq for entry in (*late, *fresh)], now)
-        seen.give_up(now)
-        counted = rollup.count([*late, *fresh])
-        await _add(tx, MINUTE, counted)
-        await totals.add(tx, counted)
-        begun = folds.hours or (rollup.floor(fresh[0].at, HOUR) - HOUR if fresh else 0)
-        hours = await _make_hours(tx, Instant(begun), min(now, fresh[-1].at) if more else now) if begun else begun
-        gone = await tx.prune_feed(seen.low_water, FEED_KEPT, _PRUNED_AT_ONCE)
-        lost = folds.lost + totals.lost([*late, *fresh])
-        changed = Folds(seen.upto, seen.written(), max(folds.pruned, gone or 0), Instant(hours), lost)
-        if changed != folds:
-            await tx.save_folds(changed)
-        return more
-
-    return await store.run(work)
-
-
-async def prune(store: Store, limit: int) -> int:
-    """Remove figures past their retention; how many."""
-
-    async def work(tx: Tx) -> int:
-        now = await tx.now()
-        hours = (await tx.folds()).hours
-        gone = await tx.prune_rollups(MINUTE, Instant(min(now - MINUTES_KEPT, hours)), limit)
-        for span in (HOUR, DAY):
-            gone += await tx.prune_rollups(span, Instant(now - HOURS_KEPT - DAY), limit)
-        return gone
-
-    return await store.run(work)
-
-
-async def _make_hours(tx: Tx, begun: Instant, now: Instant) -> Instant:
-    """Add minutes that are complete to their hours and days; up to which that is done."""
-    at = begun
-    last = min(rollup.floor(Instant(now - rollup.SETTLED_AFTER), MINUTE), at + _HOURLY_AT_ONCE * MINUTE)
-    while at < last:
-        minute = _counted(await tx.rollups_at(MINUTE, at))
-        for span in (HOUR, DAY):
-            await _add(tx, span, rollup.coarser(minute, span))
-        at = Instant(at + MINUTE)
-    return at
-
-
-async def _add(tx: Tx, span: Duration, counted: Counted) -> None:
-    """Add figures to those that are stored."""
-    for at in sorted({place.at for place in counted}):
-        here = {place: figures for place, figures in counted.items() if place.at == at}
-        stored = _counted(await tx.rollups_at(span, at))
-        together = rollup.add({place: stored[place] for place in here if place in stored}, here)
-        await tx.save_rollups(span, [_stored(place, figures) for place, figures in together.items()])
-
-
-def _counted(rows: Sequence[Rollup]) -> Counted:
-    return {Place(*row[:4]): Figures(*row[4:10], _HISTOGRAM(row.wait), _HISTOGRAM(row.run), *row[12:]) for row in rows}
-
-
-def _stored(place: Place, f: Figures) -> Rollup:
-    counts = (f.submitted, f.started, f.succeeded, f.failed, f.dead, f.cancelled)
-    return Rollup(*place, *counts, _ENCODE(f.wait), _ENCODE(f.run), f.cost, Duration(f.waited), f.reaped)
-
-
-# Asking
 
 
 class Window(NamedTuple):
@@ -227,19 +129,13 @@ async def read_window(tx: Tx, tenant: str, span: Duration) -> Window:
     step = rollup.step_of(span)
     since = rollup.floor(Instant(now - span), step)
     forever = Instant(now + HOURS_KEPT)
-    counted: Counted = {}
+    known = counted(await tx.rollups(step, tenant, since, forever))
     if step != MINUTE:
-        counted = _counted(await tx.rollups(step, tenant, since, forever))
         later = await tx.rollups(MINUTE, tenant, max(since, folds.hours), forever)
-        rollup.add(counted, rollup.coarser(_counted(later), step))
-    else:
-        counted = _counted(await tx.rollups(MINUTE, tenant, since, forever))
-    fresh = {
-        place: figures
-        for place, figures in rollup.count(await _unfolded(tx, folds)).items()
-        if place.tenant == tenant and place.at >= since
-    }
-    return Window(since, now, step, rollup.add(counted, rollup.coarser(fresh, step)))
+        rollup.add(known, rollup.coarser(counted(later), step))
+    unfolded = rollup.count(await _unfolded(tx, folds), only=tenant)
+    fresh = {place: figures for place, figures in unfolded.items() if place.at >= since}
+    return Window(since, now, step, rollup.add(known, rollup.coarser(fresh, step)))
 
 
 async def read_shares(tx: Tx, span: Duration, census: Census) -> Shares:

@@ -173,12 +173,14 @@ def _lanes_of(name: LimitName) -> Shut:
 
 
 def _by_lane(jobs: Sequence[Job]) -> dict[Lane, Taken]:
-    taken: dict[Lane, Taken] = {}
-    for job in jobs:
-        lane = Lane(job.queue, job.tenant, job.priority)
-        before = taken.get(lane)
-        if before:
-            taken[lane] = Taken(before.jobs + 1, max(before.furthest, job.seq), before.cost + job.cost)
+    seen: dict[tuple[str, str, int], list[int]] = {}
+    for job in jobs:  # run for every job: little is made here
+        key = (job.queue, job.tenant, job.priority)
+        here = seen.get(key)
+        if here is None:
+            seen[key] = [1, job.seq, job.cost]
         else:
-            taken[lane] = Taken(1, job.seq, job.cost)
-    return taken
+            here[0] += 1
+            here[1] = max(here[1], job.seq)
+            here[2] += job.cost
+    return {Lane(*key): Taken(*here) for key, here in seen.items()}

@@ -3,7 +3,7 @@
 import asyncio
 from typing import NamedTuple
 
-from holdfast.engine import analytics, deadlines, deliveries, fleet
+from holdfast.engine import deadlines, deliveries, fleet, folding
 from holdfast.engine import reap as reaping
 from holdfast.engine.dice import Dice, throw
 from holdfast.engine.limits import Turns
@@ -22,9 +22,12 @@ ORPHANS_EVERY = 30.0
 PRUNE_EVERY = 30.0
 TEND_EVERY = 3.0
 FOLD_EVERY = 2.0
+FOLD_SELDOM = 5.0
+"""Seconds between folds while each changes many figures: it costs the same however much happened to each."""
 
 _PROMOTED_AT_ONCE = 1_000
 _PRUNED_AT_ONCE = 1_000
+_MANY_PLACES = 2_000
 
 
 class Rules(NamedTuple):
@@ -61,14 +64,15 @@ async def keep_house(store: Store, rules: Rules, *, stop: asyncio.Event, emit: E
     async def prune() -> float:
         gone = await store.run(lambda tx: tx.prune(rules.retention, _PRUNED_AT_ONCE))
         gone += await store.run(lambda tx: tx.prune_limits(_PRUNED_AT_ONCE))
-        gone += await analytics.prune(store, _PRUNED_AT_ONCE)
+        gone += await folding.prune(store, _PRUNED_AT_ONCE)
         gone += await deliveries.prune(store, _PRUNED_AT_ONCE)
         return 0.05 if gone >= _PRUNED_AT_ONCE else PRUNE_EVERY
 
     turns = Turns(store).round
 
     async def fold() -> float:
-        return 0 if await analytics.fold(store) else FOLD_EVERY
+        more, places = await folding.fold(store)
+        return 0 if more else FOLD_EVERY if places < _MANY_PLACES else FOLD_SELDOM
 
     async def tend() -> float:
         await store.tend(rules.retention)

@@ -51,7 +51,7 @@ async def read(tx: Tx) -> Ever:
     unfolded = await tx.feed_at(seen.missing()) if seen.holes else []
     unfolded += await tx.feed_after(seen.upto, _MOST_UNFOLDED)
     stored = await _stored(tx)
-    _added(stored, {place: each for place, each in rollup.count(unfolded).items() if place.tenant == EVERYBODY})
+    _added(stored, rollup.count(unfolded, only=EVERYBODY))
     return Ever(stored, folds.lost + lost(unfolded))
 
 

@@ -38,7 +38,7 @@ DELETED = -1
 
 _log = math.log
 _PER_LOG = 1 / math.log(GROWTH)
-_WAS_RUNNING = Status.RUNNING
+_WAS_RUNNING, _SUCCEEDED = Status.RUNNING, Status.SUCCEEDED
 _READY, _RUNNING, _SCHEDULED = Status.READY.code, Status.RUNNING.code, Status.SCHEDULED.code
 
 
@@ -54,7 +54,7 @@ class Change(Struct, frozen=True, array_like=True, gc=False):
     fence: int
 
 
-class Group(Struct, array_like=True):
+class Group(Struct, array_like=True, gc=False):
     """How many jobs of one kind came into a state."""
 
     tenant: str
@@ -168,38 +168,34 @@ def of_claimed(jobs: Sequence[Job]) -> bytes:
 
 def of_moves(moves: Sequence[Transition], at: Instant) -> bytes:
     """Jobs were moved. `at`: when attempts ended, if any did; 0 if nobody knows."""
-    groups: dict[tuple[str, str, str, Status], tuple[list[int], list[int], list[Transition], list[int]]] = {}
+    groups: dict[tuple[str, str, str, Status], Group] = {}
     attempts = 0
     for move in moves:  # run for every job that ends: little is called here
-        job = move.job
-        key = (job.tenant, job.queue, job.type, move.to)
+        job, to = move.job, move.to
+        key = (job.tenant, job.queue, job.type, to)
         group = groups.get(key)
         if group is None:
-            group = groups[key] = [], [], [], [0, 0]
-        group[2].append(move)
+            group = groups[key] = Group(job.tenant, job.queue, job.type, to.code)
+        group.jobs += 1
+        if to is not _SUCCEEDED:
+            group.failed += _failed(move)
+            group.reaped += move.reaped
         started = job.started_at
         if move.was is not _WAS_RUNNING or started is None:
             continue
         attempts += 1
+        group.cost += job.cost
         due = job.scheduled_at
         waited = started - (job.created_at if due is None or due < job.created_at else due)
-        group[0].append(int(_log(waited) * _PER_LOG) if waited > 1 else 0)
-        sums = group[3]
-        sums[0] += job.cost
-        sums[1] = max(sums[1], waited)
-        ran = at - started
+        group.waited = max(group.waited, waited)
+        bucket = int(_log(waited) * _PER_LOG) if waited > 1 else 0
+        group.wait[bucket] = group.wait.get(bucket, 0) + 1
         if at:
-            group[1].append(int(_log(ran) * _PER_LOG) if ran > 1 else 0)
+            ran = at - started
+            bucket = int(_log(ran) * _PER_LOG) if ran > 1 else 0
+            group.run[bucket] = group.run.get(bucket, 0) + 1
     listed = [_change(move) for move in moves] if len(moves) <= MOST_LISTED else []
-    if listed and not attempts:
-        return _ENCODE(Body(c=listed))
-    counted = [
-        Group(
-            *key[:3], key[3].code, len(here), _failed(here), Counter(waits), Counter(runs), cost, longest, _reaped(here)
-        )
-        for key, (waits, runs, here, (cost, longest)) in groups.items()
-    ]
-    return _ENCODE(Body(c=listed, g=counted))
+    return _ENCODE(Body(c=listed) if listed and not attempts else Body(c=listed, g=list(groups.values())))
 
 
 def of_ready(rows: Sequence[tuple[JobId, str, str, str, int, int]]) -> bytes:
@@ -231,20 +227,15 @@ def _change(move: Transition) -> Change:
     return Change(job.id, job.tenant, job.queue, job.type, move.to.code, move.attempts, move.fence)
 
 
-def _failed(moves: Sequence[Transition]) -> int:
-    """How many attempts failed, of moves into one state. What is handed back, snoozed or cancelled did not fail."""
-    match moves[0].to:
+def _failed(move: Transition) -> bool:
+    """Whether an attempt failed. What is handed back, snoozed or cancelled did not."""
+    match move.to:
         case Status.SUCCEEDED | Status.CANCELLED:
-            return 0
+            return False
         case Status.RETRYING | Status.DEAD:
-            return len(moves)
+            return True
         case _:
-            return sum(move.was is Status.RUNNING and move.attempts == move.job.attempts for move in moves)
-
-
-def _reaped(moves: Sequence[Transition]) -> int:
-    """How many were taken back, of moves into one state. A job that succeeded was not: nothing is added up for it."""
-    return 0 if moves[0].to is Status.SUCCEEDED else sum(move.reaped for move in moves)
+            return move.was is Status.RUNNING and move.attempts == move.job.attempts
 
 
 def merged(into: Histogram, more: Mapping[int, int]) -> Histogram:

@@ -13,21 +13,16 @@ Deterministic: no clock of its own, no database. A worker keeps one `Rotation` a
 """
 
 import math
-from bisect import insort
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from heapq import heappop, heappush
-from operator import neg
+from itertools import islice
 from typing import Literal, NamedTuple
 
 from holdfast.model.lane import Lane, News, Share
-from holdfast.policy.floors import Floor
+from holdfast.policy.accounts import Account, KnownLane, Line, Turn
 
 QUANTUM = 10
 """How many jobs a lane gives on one visit when many lanes compete."""
-
-AGEING = 8
-"""Every so many visits of a tenant's turn go to jobs that are not its most urgent ones."""
 
 MOST_SHARES = 500
 """How many lanes one claim visits at most."""
@@ -69,36 +64,8 @@ class Round(list[Share]):
         self.asked = asked
 
 
-_Turn = tuple[str, str]
-"""Queue and tenant: whoever takes turns."""
-
 Shut = tuple[Literal["queue", "tenant"], str]
 """A queue or a tenant that a limit leaves no room for."""
-
-
-class _Account:
-    """What is known of whoever takes turns."""
-
-    __slots__ = ("dear", "place", "priorities", "received", "visits", "weight")
-
-    def __init__(self, received: float, weight: int, place: int) -> None:
-        self.received = received
-        """Cost started, for each unit of weight."""
-        self.weight = weight
-        self.place = place
-        """Of two that received the same, who came first."""
-        self.priorities: list[int] = []
-        """Of its lanes, the most urgent first."""
-        self.visits = 0
-        self.dear = 1.0
-        """What one of its jobs costs, as far as the last visit told."""
-
-    def urgency(self) -> int:
-        """Which of its priorities is visited next."""
-        if self.visits % AGEING != AGEING - 1 or len(self.priorities) == 1:
-            return self.priorities[0]
-        others = len(self.priorities) - 1
-        return self.priorities[1 + self.visits // AGEING % others]
 
 
 class Rotation:
@@ -107,19 +74,19 @@ class Rotation:
     def __init__(self, weights: Mapping[str, int] | None = None) -> None:
         self._weights: Mapping[str, int] = weights or {}
         """Of tenants; others have 1."""
-        self._accounts: dict[_Turn, _Account] = {}
-        """Of everybody who takes part."""
-        self._line: list[tuple[float, int, _Turn]] = []
-        """Everybody who is not being visited and does not sleep, as a heap: whoever received least is first."""
-        self._asleep: defaultdict[Shut, list[_Turn]] = defaultdict(list)
+        self._accounts: dict[Turn, Account] = {}
+        """Of everybody who takes part, or is being visited still."""
+        self._lanes: dict[Lane, KnownLane] = {}
+        """All that take part."""
+        self._line = Line()
+        """Everybody who takes part, is not being visited and does not sleep."""
+        self._visited: dict[Account, None] = {}
+        """Whom claims under way visit."""
+        self._asleep: defaultdict[Shut, list[Account]] = defaultdict(list)
         """Who is left out while a limit of a queue or tenant leaves no room, by that."""
         self._level = 0.0
         """What the one had received who was first in the latest claim: where newcomers begin."""
         self._places = 0
-        self._visited: dict[_Turn, list[int]] = {}
-        """Whom claims under way visit, and when each was asked, the oldest first."""
-        self._floors: dict[Lane, Floor] = {}
-        """Of every lane that takes part."""
         self._moment = 0
         """Counts what was heard and seen: tells of two things which came first."""
         self._per_visit = float(QUANTUM)
@@ -127,7 +94,7 @@ class Rotation:
         self._earliest_sweep = -math.inf
 
     def __len__(self) -> int:
-        return len(self._accounts)
+        return len(self._lanes)
 
     def sweep_due(self, now: float) -> bool:
         """Whether to look for lanes in the database before the next claim."""
@@ -144,8 +111,8 @@ class Rotation:
         # here, since news of an earlier position may have come while the look was under way. A lane without one is
         # new, or was found empty by a claim that began after all its news: nothing lies before what the look saw.
         if not complete:
-            for floor in self._floors.values():
-                floor.lower(1)
+            for lane in self._lanes.values():
+                lane.lower(1)
         self.heard(found)
         self._next_sweep = now + max(SWEEP_EVERY, min(SWEEP_SHARE * cost, SWEEP_SELDOM), SWEEP_MOST * cost)
         self._earliest_sweep = self._next_sweep if cost > CHEAP_SWEEP else now
@@ -154,13 +121,14 @@ class Rotation:
         """Jobs became ready: the lane takes part from now on, from that position at the latest."""
         self._moment += 1
         for lane, seq in news:
-            if self._add(lane):
+            known = self._lanes.get(lane)
+            if known is None:
                 # It was empty as far as is known: what lies before can only be what was claimed, until a sweep tells.
-                self._floors[lane] = Floor(seq - 1)
+                known = self._join(lane, seq - 1)
             else:
-                self._floors[lane].lower(seq)
-            if visits := self._visited.get((lane.queue, lane.tenant)):
-                self._floors[lane].tell(seq, self._moment, visits[0])
+                known.lower(seq)
+            if known.account.asked:
+                known.tell(seq, self._moment, known.account.asked[0])
 
     def look_again(self) -> None:
         """Something became ready, it is not known where: look for it, at once unless the last look was costly."""
@@ -174,9 +142,8 @@ class Rotation:
 
     def wake(self, shut: Shut) -> None:
         """There may be room again for this queue or tenant: who was left out for it takes part again."""
-        for turn in self._asleep.pop(shut, ()):
-            if turn in self._accounts:
-                self._stand(turn)
+        for account in self._asleep.pop(shut, ()):
+            self._line.stand(account)
 
     def allot(self, slots: int, shut: Collection[Shut] = ()) -> Round:
         """The next lanes in turn. Together they may offer more than `slots`; the claim stops there.
@@ -184,19 +151,13 @@ class Rotation:
         `shut`: whom limits leave no room for. Their lanes sleep until `wake`.
         """
         shares = Round(asked=self._moment)
-        if slots <= 0 or not self._accounts:
+        if slots <= 0 or not self._lanes:
             return shares
-        turns = self._next_turns(slots, shut)
-        if not turns:
-            return shares
-        # The level to which all of them together are lifted by so many jobs, at what their jobs cost.
-        pace = [account.weight / account.dear for _, account in turns]
-        lifted = sum(each * account.received for each, (_, account) in zip(pace, turns, strict=True))
-        level = (slots + lifted) / sum(pace)
-        for each, (turn, account) in zip(pace, turns, strict=True):
-            lane = Lane(*turn, account.urgency())
-            deficit = math.ceil(each * (level - account.received) - 1e-6)
-            shares.append(Share(lane, min(slots, max(1, deficit)), self._floors[lane].at))
+        accounts, level = self._next_turns(slots, shut)
+        for account in accounts:
+            lane = account.next_lane()
+            quota = math.ceil((level - account.received) * account.weight / account.dear - 1e-6)
+            shares.append(Share(lane.lane, 1 if quota < 1 else min(quota, slots), lane.at))
         return shares
 
     def took(
@@ -207,119 +168,112 @@ class Rotation:
         A lane that gave nothing though it was asked is dropped, unless there were news of it meanwhile: the claim may
         have begun before them. Who was not reached, or was cut short, has received less and so is first next time.
         """
-        full = sum(took.jobs for took in taken.values()) >= slots
-        last = max((i for i, share in enumerate(shares) if share.lane in taken), default=-1)
-        reached: Sequence[Share] = shares[: last + 1] if full else shares
-        for share in shares:
-            if took := taken.get(share.lane):
-                self._advance(share, took.furthest, shares.asked, now, trail)
-                self._charge(share, took)
-        for index, share in enumerate(reached):
+        jobs = sum(took.jobs for took in taken.values())
+        last = len(shares) - 1
+        if full := jobs >= slots:  # whoever comes after the last that gave something was not reached
+            last = next((i for i in range(last, -1, -1) if shares[i].lane in taken), -1)
+        for index, share in enumerate(shares):
             took = taken.get(share.lane)
-            if took is None:
-                self._found_empty(share.lane, shares.asked)
-            elif took.jobs < share.quota and not (full and index == last):
-                # All it had: it was idle for a moment, and what it did not use is not saved up.
+            if took is not None:
+                all_it_had = took.jobs < share.quota and not (full and index == last)
+                account = self._charge(share, took, shares.asked, now, trail, idle=all_it_had)
+            else:
                 account = self._accounts[share.lane[:2]]
-                account.received = max(account.received, self._level)
-        for share in shares:
-            self._back_in_line(share.lane, shares.asked)
-        if reached:
-            seen = sum(taken[share.lane].jobs for share in reached if share.lane in taken) / len(reached)
-            self._per_visit = min(float(QUANTUM), max(1.0, 0.5 * self._per_visit + 0.5 * seen))
+                if index <= last:
+                    self._found_empty(share.lane, shares.asked)
+            self._back_in_line(account, shares.asked)
+        if last >= 0:
+            self._per_visit = min(float(QUANTUM), max(1.0, 0.5 * self._per_visit + 0.5 * jobs / (last + 1)))
 
     def gave_up(self, shares: Round) -> None:
         """A claim over `shares` failed, or was not made: they keep their turn."""
         for share in shares:
-            self._back_in_line(share.lane, shares.asked)
+            self._back_in_line(self._accounts[share.lane[:2]], shares.asked)
 
-    def _next_turns(self, slots: int, shut: Collection[Shut]) -> list[tuple[_Turn, _Account]]:
+    def _next_turns(self, slots: int, shut: Collection[Shut]) -> tuple[list[Account], float]:
+        """Who is next, and the level to which all of them together are lifted by so many jobs, at what theirs cost."""
         width = min(MOST_SHARES, math.ceil(slots / self._per_visit))
-        turns: list[tuple[_Turn, _Account]] = []
+        accounts: list[Account] = []
         pace = lifted = 0.0
-        while self._line and len(turns) < width:
-            received, _, turn = self._line[0]
-            if turns and pace * received >= slots + lifted:
-                break  # the others stay below this one, whatever they are given
-            heappop(self._line)
-            if shut and (why := _shut_out(turn, shut)) is not None:
-                self._asleep[why].append(turn)
+        level = math.inf
+        # Who is not below the level of those before stays out: it is theirs, whatever they are given.
+        while len(accounts) < width and (account := self._line.pop(below=level)):
+            if shut and (why := _shut_out(account.turn, shut)) is not None:
+                self._asleep[why].append(account)
                 continue
-            account = self._accounts[turn]
-            if not turns:
-                self._level = max(self._level, received)
-            turns.append((turn, account))
-            pace += account.weight / account.dear
-            lifted += account.weight / account.dear * received
-        if not turns:  # every lane is being visited by another claim: visit the same, locked rows are skipped
-            again = [turn for turn in self._visited if turn in self._accounts]
-            turns = [(turn, self._accounts[turn]) for turn in again if _shut_out(turn, shut) is None][:width]
-        for turn, _ in turns:
-            self._visited.setdefault(turn, []).append(self._moment)
-        return turns
+            if not accounts:
+                self._level = max(self._level, account.received)
+            accounts.append(account)
+            each = account.weight / account.dear
+            pace += each
+            lifted += each * account.received
+            level = (slots + lifted) / pace
+        if not accounts:  # every lane is being visited by another claim: visit the same, locked rows are skipped
+            again = (each for each in self._visited if each.lanes and _shut_out(each.turn, shut) is None)
+            accounts = list(islice(again, width))
+            level = _level_of(accounts, slots)
+        for account in accounts:
+            account.asked.append(self._moment)
+            self._visited[account] = None
+        return accounts, level
 
-    def _stand(self, turn: _Turn) -> None:
-        account = self._accounts[turn]
-        heappush(self._line, (account.received, account.place, turn))
-
-    def _back_in_line(self, lane: Lane, asked: int) -> None:
-        turn = (lane.queue, lane.tenant)
-        visits = self._visited[turn]
-        visits.remove(asked)
-        if visits:
+    def _back_in_line(self, account: Account, asked: int) -> None:
+        account.asked.remove(asked)
+        if account.asked:
             return
-        del self._visited[turn]
-        if turn in self._accounts:
-            self._stand(turn)
+        del self._visited[account]
+        if account.lanes:
+            self._line.stand(account)
+        else:
+            del self._accounts[account.turn]
 
-    def _charge(self, share: Share, took: Taken) -> None:
-        account = self._accounts[share.lane.queue, share.lane.tenant]
+    def _charge(self, share: Share, took: Taken, asked: int, now: float, trail: float, *, idle: bool) -> Account:
+        """Take in what a lane gave; `idle`: it was all that it had."""
+        known = self._lanes.get(share.lane)
+        if known is None:  # another claim found it empty, since this one had locked what there was
+            known = self._join(share.lane, share.floor)
+        missed = known.missed(asked)
+        # What was committed while the claim was under way may lie before what it took.
+        known.advance(took.furthest if missed is None else min(took.furthest, missed - 1), now, trail)
+        account = known.account
         account.received += took.cost / account.weight
+        if idle and account.received < self._level:
+            account.received = self._level  # it was idle for a moment, and what it did not use is not saved up
         account.dear = took.cost / took.jobs
         account.visits += 1
         self._places += 1
         account.place = self._places
+        return account
 
-    def _advance(self, share: Share, furthest: int, asked: int, now: float, trail: float) -> None:
-        if self._add(share.lane):  # another claim found it empty, since this one had locked what there was
-            self._floors[share.lane] = Floor(share.floor)
-        floor = self._floors[share.lane]
-        missed = floor.missed(asked)
-        # What was committed while the claim was under way may lie before what it took.
-        floor.advance(furthest if missed is None else min(furthest, missed - 1), now, trail)
-
-    def _found_empty(self, lane: Lane, asked: int) -> None:
-        floor = self._floors.get(lane)
-        if floor and floor.missed(asked) is None:
-            self._drop(lane)
-
-    def _add(self, lane: Lane) -> bool:
-        """Have a lane take part; whether it did not before."""
+    def _join(self, lane: Lane, floor: int) -> KnownLane:
+        """Have a lane take part that did not."""
         turn = (lane.queue, lane.tenant)
         account = self._accounts.get(turn)
         if account is None:
             self._places += 1
-            account = _Account(self._level, self._weights.get(lane.tenant, 1), self._places)
+            account = Account(turn, self._level, self._weights.get(lane.tenant, 1), self._places)
             self._accounts[turn] = account
-            account.priorities.append(lane.priority)
-            if turn not in self._visited:
-                self._stand(turn)
-            return True
-        if lane.priority in account.priorities:
-            return False
-        insort(account.priorities, lane.priority, key=neg)
-        return True
+            self._line.stand(account)
+        elif not account.lanes:  # it comes back while it is being visited still
+            account.received = max(account.received, self._level)
+        known = self._lanes[lane] = KnownLane(lane, floor, account)
+        return known
 
-    def _drop(self, lane: Lane) -> None:
-        turn = (lane.queue, lane.tenant)
-        del self._floors[lane]
-        account = self._accounts[turn]
-        account.priorities.remove(lane.priority)
-        if not account.priorities:
-            del self._accounts[turn]
+    def _found_empty(self, lane: Lane, asked: int) -> None:
+        known = self._lanes.get(lane)
+        if known is not None and known.missed(asked) is None:
+            del self._lanes[lane]
+            known.account.lanes.remove(known)
 
 
-def _shut_out(turn: _Turn, shut: Collection[Shut]) -> Shut | None:
+def _shut_out(turn: Turn, shut: Collection[Shut]) -> Shut | None:
     """Why this one cannot take its turn."""
     names: tuple[Shut, Shut] = (("queue", turn[0]), ("tenant", turn[1]))
     return next((name for name in names if name in shut), None)
+
+
+def _level_of(accounts: Sequence[Account], slots: int) -> float:
+    """To which so many jobs lift these, at what theirs cost."""
+    pace = sum(each.weight / each.dear for each in accounts)
+    lifted = sum(each.weight / each.dear * each.received for each in accounts)
+    return (slots + lifted) / pace if accounts else math.inf

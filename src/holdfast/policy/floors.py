@@ -12,7 +12,7 @@ class Floor:
         self.at = at
         self.next = at
         self.next_since = -math.inf
-        self._told: list[tuple[int, int]] = []
+        self._told: tuple[tuple[int, int], ...] = ()
         """What was heard while claims were under way: moments and positions, both rising."""
 
     def advance(self, furthest: int, now: float, trail: float) -> None:
@@ -28,9 +28,10 @@ class Floor:
 
     def tell(self, seq: int, moment: int, oldest: int) -> None:
         """Keep for the claims under way what they may have missed; the oldest of them was asked at `oldest`."""
-        self._told = [(at, first) for at, first in self._told if at > oldest and first < seq]
-        self._told.append((moment, seq))
+        self._told = (*((at, first) for at, first in self._told if at > oldest and first < seq), (moment, seq))
 
     def missed(self, asked: int) -> int | None:
         """The first position that was heard of since a claim was asked, if any was."""
+        if not self._told:
+            return None
         return next((seq for moment, seq in self._told if moment > asked), None)

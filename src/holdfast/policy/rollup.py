@@ -33,7 +33,7 @@ class Place(NamedTuple):
     type: str
 
 
-class Figures(Struct):
+class Figures(Struct, gc=False):
     """What happened, and how long attempts that ended had waited and run."""
 
     submitted: int = 0
@@ -86,16 +86,42 @@ def floor(at: Instant, span: Duration) -> Instant:
     return Instant(at - at % span)
 
 
-def count(entries: Iterable[Entry]) -> Counted:
-    """Rows of the feed by minute, for each tenant and for all of them together."""
-    counted: Counted = {}
-    for entry in entries:
-        at = floor(entry.at, MINUTE)
-        for group in entry.body.groups():
-            figures = _figures(group, new=entry.body.new)
-            for tenant in (group.tenant, EVERYBODY):
-                _at(counted, Place(tenant, at, group.queue, group.type)).add(figures)
-    return counted
+class Tally:
+    """Rows of the feed counted by minute: for each tenant and for all of them together, or for `only` one of these."""
+
+    def __init__(self, only: str | None = None) -> None:
+        self._only = only
+        self._figures: dict[tuple[str, Instant, str, str], Figures] = {}
+
+    def take_in(self, entries: Iterable[Entry]) -> None:
+        """Count these as well."""
+        only, known = self._only, self._figures
+        for entry in entries:
+            at, new = floor(entry.at, MINUTE), entry.body.new
+            for group in entry.body.groups():  # as many as there are tenants in a row: little is made here
+                if only and group.tenant != only:
+                    continue
+                place = (group.tenant if only is None else only, at, group.queue, group.type)
+                figures = known.get(place)
+                if figures is None:
+                    figures = known[place] = Figures()
+                _take_in(figures, group, new=new)
+
+    def counted(self) -> Counted:
+        """All of it."""
+        counted = {Place(*place): figures for place, figures in self._figures.items()}
+        everybody: Counted = {}
+        if self._only is None:
+            for place, figures in counted.items():
+                _at(everybody, Place(EVERYBODY, *place[1:])).add(figures)
+        return counted | everybody
+
+
+def count(entries: Iterable[Entry], only: str | None = None) -> Counted:
+    """Rows of the feed, as a `Tally` counts them."""
+    tally = Tally(only)
+    tally.take_in(entries)
+    return tally.counted()
 
 
 def coarser(minutes: Counted, span: Duration) -> Counted:
@@ -145,20 +171,27 @@ def _at(counted: Counted, place: Place) -> Figures:
     return found
 
 
-_FIELDS = {
-    Status.RUNNING.code: "started",
-    Status.SUCCEEDED.code: "succeeded",
-    Status.DEAD.code: "dead",
-    Status.CANCELLED.code: "cancelled",
-}
+_STARTED, _SUCCEEDED = Status.RUNNING.code, Status.SUCCEEDED.code
+_DEAD, _CANCELLED = Status.DEAD.code, Status.CANCELLED.code
 
 
-def _figures(group: Group, *, new: bool) -> Figures:
-    figures = Figures(
-        failed=group.failed, wait=dict(group.wait), run=dict(group.run),
-        cost=group.cost, waited=group.waited, reaped=group.reaped,
-    )  # fmt: skip
-    field = "submitted" if new else _FIELDS.get(group.status)
-    if field is not None:
-        setattr(figures, field, group.jobs)
-    return figures
+def _take_in(figures: Figures, group: Group, *, new: bool) -> None:
+    """Add what a row of the feed tells of one kind of job."""
+    status = group.status
+    if new:
+        figures.submitted += group.jobs
+    elif status == _STARTED:
+        figures.started += group.jobs
+    elif status == _SUCCEEDED:
+        figures.succeeded += group.jobs
+    elif status == _DEAD:
+        figures.dead += group.jobs
+    elif status == _CANCELLED:
+        figures.cancelled += group.jobs
+    if group.wait or group.cost or group.failed or group.reaped:  # attempts ended
+        figures.failed += group.failed
+        merged(figures.wait, group.wait)
+        merged(figures.run, group.run)
+        figures.cost += group.cost
+        figures.waited = max(figures.waited, group.waited)
+        figures.reaped += group.reaped

@@ -1,7 +1,7 @@
 """Jobs change their state on PostgreSQL: each batch is one statement, which also writes what it tells of itself."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from asyncpg import NotNullViolationError
 
@@ -14,6 +14,8 @@ from holdfast.model.transition import Transition
 from holdfast.store.codec import Row
 from holdfast.store.postgres.limits import LimitsTx
 from holdfast.store.sql_limits import stored_code
+
+T = TypeVar("T")
 
 
 class MovesTx(LimitsTx):
@@ -121,17 +123,27 @@ def _ends_a_run(move: Transition) -> bool:
 def _finishing(moves: Sequence[Transition], held: Sequence[tuple[LimitName, int]] = ()) -> dict[str, Any]:
     """What `finish` takes; `held` is given back in the same statement."""
     return {
-        "ids": [move.id for move in moves],
-        "fences": [move.fence for move in moves],
-        "was": [move.was.code for move in moves],
-        "workers": [move.worker for move in moves],
-        "becomes": [move.to.code for move in moves],
-        "results": [move.result for move in moves],
-        "logs": [move.attempt_log for move in moves],
-        "reasons": [move.reason for move in moves],
-        "fingerprints": [move.fingerprint for move in moves],
+        "ids": joined([move.id for move in moves]),
+        "fences": joined([move.fence for move in moves]),
+        "was": joined([move.was.code for move in moves]),
+        "workers": joined(["" if move.worker is None else move.worker for move in moves]),
+        "becomes": joined([move.to.code for move in moves]),
+        "results": _if_any([move.result for move in moves]),
+        "logs": _if_any([move.attempt_log for move in moves]),
+        "reasons": _if_any([move.reason for move in moves]),
+        "fingerprints": _if_any([move.fingerprint for move in moves]),
         "kinds": sorted({int(name.kind) for name, _ in held}),
         "names": sorted({name.name for name, _ in held}),
         "limits": [f"{name.kind:d}{name.name}" for name, _ in held],
         "freed": [jobs for _, jobs in held],
     }
+
+
+def joined(column: Iterable[object]) -> str:
+    """A column of numbers or ids as a text that the statement takes apart: the driver is slow to make arrays."""
+    return ",".join(map(str, column))
+
+
+def _if_any(column: list[T]) -> list[T]:
+    """A column, or nothing if it is empty in all rows: `unnest` makes that of it again."""
+    return column if any(each is not None for each in column) else []

@@ -19,7 +19,7 @@ from holdfast.store.codec import Row, job_of
 from holdfast.store.feed_port import Rollup
 from holdfast.store.port import Locked
 from holdfast.store.postgres.inserts import Inserts
-from holdfast.store.postgres.moves import MovesTx
+from holdfast.store.postgres.moves import MovesTx, joined
 from holdfast.store.sql_feed import entry_of
 from holdfast.store.sql_steps import recording
 from holdfast.store.statements import Statements
@@ -82,9 +82,9 @@ class PostgresTx(MovesTx, Inserts):
             worker=worker,
             queues=[share.lane.queue for share in shares],
             tenants=[share.lane.tenant for share in shares],
-            priorities=[share.lane.priority for share in shares],
-            quotas=[share.quota for share in shares],
-            floors=[share.floor for share in shares],
+            priorities=joined([share.lane.priority for share in shares]),
+            quotas=joined([share.quota for share in shares]),
+            floors=joined([share.floor for share in shares]),
             types=types,
             without=list(without) or None,
             counted_queues=[name.name for name in counting if name.kind is LimitKind.QUEUE],
@@ -167,19 +167,20 @@ class PostgresTx(MovesTx, Inserts):
 
     async def put_rollups(self, span: int, rollups: Sequence[Rollup]) -> None:
         """Insert or replace these; the span in seconds."""
-        names = (
-            "tenants",
+        numbers = (
             "ats",
-            "queues",
-            "types",
             "submitted",
             "started",
             "succeeded",
             "failed",
             "dead",
             "cancelled",
+            "costs",
+            "waited",
+            "reaped",
         )
-        *columns, waits, runs, costs, waited, reaped = (list(column) for column in zip(*rollups, strict=True))
-        texts = {"waits": [each.decode() for each in waits], "runs": [each.decode() for each in runs]}
-        texts |= {"costs": costs, "waited": waited, "reaped": reaped}
-        await self.count("save_rollups", span=span, **dict(zip(names, columns, strict=True)), **texts)
+        tenants, ats, queues, types, *counts, waits, runs, costs, waited, reaped = zip(*rollups, strict=True)
+        texts: dict[str, Sequence[str]] = {"tenants": tenants, "queues": queues, "types": types}
+        texts |= {"waits": [each.decode() for each in waits], "runs": [each.decode() for each in runs]}
+        columns = dict(zip(numbers, map(joined, (ats, *counts, costs, waited, reaped)), strict=True))
+        await self.count("save_rollups", span=span, **texts, **columns)

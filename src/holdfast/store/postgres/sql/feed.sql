@@ -32,9 +32,11 @@ WHERE one = 1;
 
 -- name: save_rollups
 INSERT INTO holdfast_rollup (span, {figures})
-SELECT :span, * FROM unnest(:tenants::text[], :ats::bigint[], :queues::text[], :types::text[], :submitted::bigint[],
-  :started::bigint[], :succeeded::bigint[], :failed::bigint[], :dead::bigint[], :cancelled::bigint[], :waits::text[],
-  :runs::text[], :costs::bigint[], :waited::bigint[], :reaped::bigint[])
+SELECT :span, * FROM unnest(:tenants::text[], string_to_array(:ats, ',')::bigint[], :queues::text[], :types::text[],
+  string_to_array(:submitted, ',')::bigint[], string_to_array(:started, ',')::bigint[], string_to_array(:succeeded, ',')::bigint[],
+  string_to_array(:failed, ',')::bigint[], string_to_array(:dead, ',')::bigint[], string_to_array(:cancelled, ',')::bigint[],
+  :waits::text[], :runs::text[], string_to_array(:costs, ',')::bigint[], string_to_array(:waited, ',')::bigint[],
+  string_to_array(:reaped, ',')::bigint[])
 ON CONFLICT (span, tenant, at, queue, type) DO UPDATE
 SET submitted = excluded.submitted, started = excluded.started, succeeded = excluded.succeeded, failed = excluded.failed,
     dead = excluded.dead, cancelled = excluded.cancelled, wait = excluded.wait, run = excluded.run,

@@ -92,7 +92,8 @@ SET status = 1, attempts = attempts + 1, fence = fence + 1, worker = :worker, st
           + CASE WHEN tenant = ANY (:counted_tenants::text[]) THEN 2 ELSE 0 END
 WHERE ctid = ANY (ARRAY(
   SELECT x.ctid
-  FROM me, unnest(:queues::text[], :tenants::text[], :priorities::smallint[], :quotas::int[], :floors::bigint[])
+  FROM me, unnest(:queues::text[], :tenants::text[], string_to_array(:priorities, ',')::smallint[],
+                  string_to_array(:quotas, ',')::int[], string_to_array(:floors, ',')::bigint[])
             AS a(queue, tenant, priority, quota, floor),
        LATERAL (SELECT l.ctid FROM holdfast_live l
                 WHERE l.status = 0 AND l.queue = a.queue AND l.tenant = a.tenant AND l.priority = a.priority
@@ -109,10 +110,13 @@ SELECT {job} FROM changed;
 -- Rides the primary key. Out of live and into history or the dead letters, in one statement. If all were moved, what limits
 -- counted of them is given back with it, last and in the order of the names: a limit is locked no longer than it must be.
 -- That is no join either, so that it rides the primary key of the limits however many the planner takes them for.
+-- Columns of numbers come as texts, as those of `insert_plain` do; a column without values may come without rows.
 WITH moved AS (
   DELETE FROM holdfast_live l
-  USING unnest(:ids::uuid[], :fences::int[], :was::smallint[], :workers::bigint[], :becomes::smallint[],
-               :results::bytea[], :logs::bytea[], :reasons::text[], :fingerprints::text[])
+  USING unnest(string_to_array(:ids, ',')::uuid[], string_to_array(:fences, ',')::int[],
+               string_to_array(:was, ',')::smallint[], string_to_array(:workers, ',', '')::bigint[],
+               string_to_array(:becomes, ',')::smallint[], :results::bytea[], :logs::bytea[], :reasons::text[],
+               :fingerprints::text[])
         AS m(id, fence, was, worker, becomes, result, log, reason, fingerprint)
   WHERE l.id = ANY (ARRAY[m.id]) AND l.fence = m.fence AND (l.status = m.was OR l.status = 8 AND m.was = 0)
     AND l.worker IS NOT DISTINCT FROM m.worker
