@@ -10,7 +10,8 @@ import pytest
 
 from holdfast.engine.claim import Claims
 from holdfast.model.access import Quotas
-from holdfast.policy.fairness import AGEING, QUANTUM
+from holdfast.policy.accounts import AGEING
+from holdfast.policy.fairness import QUANTUM
 from tests.support.builders import a_job, enter, put, some_jobs
 
 if TYPE_CHECKING:
