@@ -132,6 +132,21 @@ async def open_jobs(settings: Settings, url: str, *, check: bool = True) -> "Eng
     return await open_engine(replace(settings, database_url=url))
 
 
+def preload(url: str) -> None:
+    """Import what `open_jobs` will need for this URL and open nothing, in a process that others are forked of."""
+    match urlsplit(url).scheme.split("+", 1)[0]:
+        case "postgresql" | "postgres":
+            import holdfast.store.postgres.store
+        case "mysql" | "mariadb":
+            import holdfast.store.mysql.store
+        case "sqlite":
+            import holdfast.store.sqlite.store
+        case "http" | "https":
+            import holdfast.sdk.remote  # noqa: F401
+        case _:  # told by whoever opens it
+            pass
+
+
 def is_node(url: str) -> bool:
     """Whether a URL is that of a node of the service."""
     return urlsplit(url).scheme in ("http", "https")

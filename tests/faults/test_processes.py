@@ -168,6 +168,42 @@ async def test_what_a_process_job_started_ends_with_the_worker_above_it_too(scen
     assert (job.attempts, job.releases) == (1, 1)
 
 
+@pytest.mark.databases("sqlite")
+async def test_processes_outlive_what_they_were_forked_of(scene):
+    """F34, P04: nothing ends with it, and what dies later is replaced all the same."""
+    node = scene.node()
+    await scene.workers(1)
+    await scene.submit("job", "process", sleep=600, held=True)
+    await scene.starts("job")
+    for pid in node.nurseries():
+        os.kill(pid, SIGKILL)
+        await scene.gone(pid)
+    scene.let_go("job")
+    await scene.becomes("succeeded", "job")
+    assert scene.ledger.count("start", "job") == 1
+    await scene.submit("poison", action="exit", amount=1, max_attempts=2)
+    await scene.becomes("dead", "poison")
+    assert scene.ledger.count("start", "poison") == 2
+    await scene.submit("after")
+    await scene.becomes("succeeded", "after")
+    assert node.nurseries()
+
+
+@pytest.mark.databases("sqlite")
+async def test_an_application_with_a_thread_is_not_forked_and_runs_as_well(scene, tmp_path):
+    """F45, P04: each process loads it anew, those of jobs that run alone too."""
+    text = "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
+    (tmp_path / "threaded.py").write_text(f"{text}from tests.support.kitchen import app as app\n")
+    node = scene.node(app="threaded:app")
+    await scene.submit("poison", action="exit", amount=1, max_attempts=2)
+    await scene.becomes("dead", "poison")
+    assert scene.ledger.count("start", "poison") == 2
+    await scene.submit("after")
+    await scene.becomes("succeeded", "after")
+    assert "once that is loaded 1 thread of its own runs" in node.log
+    assert not node.nurseries()
+
+
 async def test_descriptors_threads_and_zombies_do_not_grow_with_jobs(scene):
     """F34: after some hundreds of jobs a node holds what it held after the first hundred."""
     node = scene.node(queues="default:4")

@@ -33,8 +33,12 @@ class Node:
         return self._process.poll() is None
 
     def children(self) -> list[int]:
-        """Its worker processes."""
-        return children_of(self.pid)
+        """Its worker processes, without the one that they are forked of."""
+        return [pid for pid in children_of(self.pid) if _name(pid) == "hf-worker"]
+
+    def nurseries(self) -> list[int]:
+        """What its processes are forked of: workers, and below each of those the jobs that run alone."""
+        return [pid for pid in self.everyone() if _name(pid) == "hf-nursery"]
 
     def everyone(self) -> list[int]:
         """The supervisor and all below it."""
@@ -119,13 +123,13 @@ def node(database_url: str, folder: Path, **options: object) -> Iterator[Node]:
         started.end()
 
 
-def children_of(pid: int) -> list[int]:
-    """The processes that a process started and that are still there, zombies not counted."""
+def children_of(pid: int, *, zombies: bool = False) -> list[int]:
+    """The processes that a process started and that are still there, zombies counted only if asked for."""
     found: list[int] = []
     with suppress(FileNotFoundError, ProcessLookupError):
         for task in Path(f"/proc/{pid}/task").iterdir():
             found += [int(child) for child in (task / "children").read_text().split()]
-    return [child for child in found if state_of(child) != "Z"]
+    return [child for child in found if zombies or state_of(child) != "Z"]
 
 
 def state_of(pid: int) -> str:
@@ -139,6 +143,13 @@ def stands_still(pid: int) -> bool:
         return all(_state(task / "stat") in "TZ" for task in Path(f"/proc/{pid}/task").iterdir())
     except (FileNotFoundError, ProcessLookupError):
         return True
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def _state(stat: Path) -> str:

@@ -15,8 +15,9 @@ from holdfast.model.outcome import Crashed, Interrupted
 from holdfast.model.time import seconds
 from holdfast.model.worker import Renewed
 from holdfast.worker.child import LOST_CODE, UNCONNECTED_CODE
+from holdfast.worker.loaded import CannotRun
 from holdfast.worker.supervisor import FIRST_PAUSE, LONGEST_PAUSE, RETURN_WITHIN, Supervisor, pause_before
-from holdfast.worker.ward import CannotRun, Plan
+from holdfast.worker.ward import Plan
 from tests.support.eventually import eventually
 from tests.support.nodes import ROOT
 from tests.worker.conftest import a_job
@@ -32,8 +33,8 @@ from holdfast.model.ids import JobId
 from holdfast.worker.board import Board
 from holdfast.worker.protocol import Drain, Failed, Go, Hello, Lost, Worn, line, read_to_child
 
-channel = socket.socket(fileno=int(sys.argv[-3]))
-board = Board(int(sys.argv[-2]), int(sys.argv[-1]))
+channel = socket.socket(fileno=int(sys.argv[-2]))
+board = Board(int(sys.argv[-1]), 16)
 said = channel.makefile("rwb", buffering=0)
 {first}
 said.write(line(Hello("sqlite:///nowhere", {{"default": 2}}, ["work"])))
@@ -113,7 +114,7 @@ async def supervise(fleet, tmp_path):
         async def open_fleet(url):
             return fleet
 
-        plan = Plan([str(program)], 16, LEASE, "here", "host", "1.0")
+        plan = Plan([str(program)], [], 16, LEASE, "here", "host", "1.0")
         supervisor = Supervisor(plan, count, open_fleet=open_fleet, drain=grace, say=said.append)
         supervisor.said = said
         supervisor.task = asyncio.create_task(supervisor.run())
@@ -346,3 +347,52 @@ async def test_a_worn_child_is_drained_and_replaced(fleet, supervise):
     supervisor = await supervise(go='said.write(line(Worn("a handler does not stop")))')
     await at_work(fleet, 2)
     assert any("a handler does not stop" in line for line in supervisor.said)
+
+
+async def test_what_nobody_thought_of_ends_no_node(fleet, supervise):
+    """P23: neither when a child is entered nor when its death is accounted for; its lease is renewed no more then."""
+    fleet.register_faults.append(RuntimeError("odd"))
+    supervisor = await supervise()
+    await at_work(fleet, 1)
+    told = [line for line in supervisor.said if "RuntimeError: odd" in line]
+    assert told == ["worker 1 could not be looked after (RuntimeError: odd); starting another"]
+    renewed = []
+    renew_as_ever = fleet.renew
+
+    async def renew(worker, *given, **named):
+        renewed.append(worker)
+        return await renew_as_ever(worker, *given, **named)
+
+    async def held_by(worker, limit):
+        raise KeyError("odder")
+
+    fleet.renew, fleet.held_by = renew, held_by
+    os.kill(fleet.registered[0].pid, SIGKILL)
+    await at_work(fleet, 2)
+    assert any("odder" in line for line in supervisor.said)
+    del fleet.held_by
+    first, second = (worker.id for worker in fleet.registered)
+
+    async def only_the_second():
+        return renewed.count(second) > 3
+
+    await eventually(only_the_second)
+    assert first not in renewed[-3:]
+    assert not supervisor.task.done()
+
+
+async def test_once_it_worked_an_application_that_cannot_be_loaded_is_tried_again(fleet, supervise, tmp_path):
+    """F37: while another version of it is put in place, say."""
+    broken = tmp_path / "broken"
+    say_so = 'said.write(line(Failed("no module named shop"))); os._exit(2)'
+    supervisor = await supervise(first=f"if os.path.exists({str(broken)!r}): {say_so}")
+    await at_work(fleet, 1)
+    broken.touch()
+    os.kill(fleet.registered[0].pid, SIGKILL)
+
+    async def told():
+        return any("no module named shop" in line for line in supervisor.said)
+
+    await eventually(told)
+    broken.unlink()
+    await at_work(fleet, 2)

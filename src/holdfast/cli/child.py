@@ -12,13 +12,13 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
-from holdfast.cli.loader import application, slots_of
-from holdfast.cli.running import collect_seldom, new_loop
-from holdfast.compose import open_jobs
+from holdfast.cli import running
+from holdfast.cli.loader import MOST_SLOTS, application, slots_of
+from holdfast.compose import open_jobs, preload
 from holdfast.config import load
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, Misconfigured
@@ -29,13 +29,13 @@ from holdfast.model.job import Held, Job
 from holdfast.model.step import Step
 from holdfast.model.time import Duration, in_seconds
 from holdfast.telemetry import logs
-from holdfast.worker import sentinel
+from holdfast.worker import nursery, sentinel
 from holdfast.worker.board import Board
 from holdfast.worker.child import Application, Child, Options
-from holdfast.worker.lifeline import exit_now
+from holdfast.worker.lifeline import die_with_parent, exit_now, name_process
 from holdfast.worker.logbook import Logbook
 from holdfast.worker.processes import LARGEST_LINE
-from holdfast.worker.protocol import Begun, Ended, Failed, FromJob, Logged, line
+from holdfast.worker.protocol import Begun, Ended, Failed, FromJob, Logged, Ready, Unfit, line
 from holdfast.worker.records import Session
 from holdfast.worker.runner import Runner
 
@@ -47,28 +47,33 @@ _LOG = logging.getLogger("holdfast")
 
 
 def main() -> None:
-    """`python -m holdfast.cli.child worker|job APP [--queues Q] CHANNEL [BOARD CELLS]`."""
+    """`python -m holdfast.cli.child nursery|worker|job APP [--queues Q] CHANNEL [BOARD]`."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("kind", choices=("worker", "job"))
+    parser.add_argument("kind", choices=("nursery", "worker", "job"))
     parser.add_argument("app")
     parser.add_argument("--queues", default="")
     parser.add_argument("channel", type=int)
     parser.add_argument("board", type=int, nargs="?")
-    parser.add_argument("cells", type=int, nargs="?")
     asked = parser.parse_args()
     logs.set_up(load().log_format)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C reaches all; the supervisor decides
     channel = socket.socket(fileno=asked.channel)
+    match asked.kind:
+        case "job":
+            _live(channel, lambda: _job(application(asked.app), channel))
+        case "worker":
+            _live(channel, lambda: _worker(asked, None, channel, Board(asked.board, MOST_SLOTS)))
+        case _:
+            _live(channel, lambda: _nursery(asked, channel))
+
+
+def _live(channel: socket.socket, life: Callable[[], int]) -> NoReturn:
+    """Tell the other end what went wrong, if something did, and end."""
     try:
-        if asked.kind == "job":
-            code = _drive(_jobs(application(asked.app), channel))
-        else:
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            board = Board(asked.board, asked.cells)
-            sentinel.set_up(board)
-            code = _drive(_work(asked, application(asked.app), channel, board))
+        code = life()
     except HoldfastError as error:
-        channel.send(line(Failed(str(error))))
+        with suppress(OSError):
+            channel.send(line(Failed(str(error))))
         code = 2
     except SystemExit as error:  # raised in a task that a handler started
         code = error.code if isinstance(error.code, int) else 1
@@ -78,14 +83,68 @@ def main() -> None:
     exit_now(code)  # threads that still run must not keep a process alive that has no loop any more
 
 
+def _nursery(asked: argparse.Namespace, line_: socket.socket) -> int:
+    """Have the application ready; in what is forked of it, be a worker."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    inherited = nursery.open_descriptors()
+    app = _load(asked.app)
+    if reason := nursery.why_not_to_fork(inherited):
+        line_.send(line(Unfit(reason)))
+        return 0
+    line_.send(line(Ready()))
+    descriptor, board = nursery.serve(line_)
+    channel = socket.socket(fileno=descriptor)
+    _live(channel, lambda: _worker(asked, app, channel, Board(board, MOST_SLOTS)))
+
+
+def _load(name: str) -> "Holdfast":
+    """The application, and all that it takes to run it: what is forked of this has no need to import anything."""
+    app = application(name)
+    preload(app.url)
+    running.preload()
+    return app
+
+
+def _worker(asked: argparse.Namespace, app: "Holdfast | None", channel: socket.socket, board: Board) -> int:
+    """Be a worker, with a nursery of its own for jobs that run alone: forked while there is nothing but the app."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    name_process("hf-worker")
+    sentinel.set_up(board)
+    known = nursery.open_descriptors()
+    app = app or _load(asked.app)
+    own: nursery.Nursery | None = None
+    if not nursery.why_not_to_fork(known):
+        ours, theirs = socket.socketpair(*nursery.LINE)
+        worker = os.getpid()
+        if not os.fork():
+            die_with_parent()
+            for end in (ours, channel, board):
+                end.close()
+            if os.getppid() != worker:
+                return 0
+            (descriptor,) = nursery.serve(theirs)
+            line_ = socket.socket(fileno=descriptor)
+            _live(line_, lambda: _job(app, line_))
+        theirs.close()
+        own = nursery.Nursery(ours)
+    return _drive(_work(asked, app, channel, board, own))
+
+
+def _job(app: "Holdfast", channel: socket.socket) -> int:
+    name_process("hf-job")
+    return _drive(_jobs(app, channel))
+
+
 def _drive(main: Coroutine[Any, Any, int]) -> int:
     """Run it and leave the loop as it is: whoever closes one waits for its tasks, and a handler may never end."""
-    loop = new_loop()
+    loop = running.new_loop()
     asyncio.set_event_loop(loop)
     return loop.run_until_complete(main)
 
 
-async def _work(asked: argparse.Namespace, app: "Holdfast", channel: socket.socket, board: Board) -> int:
+async def _work(
+    asked: argparse.Namespace, app: "Holdfast", channel: socket.socket, board: Board, own: nursery.Nursery | None
+) -> int:
     settings = load()
     engine = LazyEngine(lambda: open_jobs(settings, app.url))
     fill(app.registry, settings, engine)
@@ -96,10 +155,10 @@ async def _work(asked: argparse.Namespace, app: "Holdfast", channel: socket.sock
         fail_rate=settings.fail_rate,
         process_command=["-m", "holdfast.cli.child", "job", asked.app],
     )
-    if sum(application.queues.values()) > asked.cells:
-        raise Misconfigured(f"--queues asks for more than {asked.cells} slots: start more processes instead")
-    child = Child(application, options, board=board, connect=engine.open, warn=_warn)
-    collect_seldom()
+    if sum(application.queues.values()) > board.cells:
+        raise Misconfigured(f"--queues asks for more than {board.cells} slots: start more processes instead")
+    child = Child(application, options, board=board, connect=engine.open, warn=_warn, nursery=own)
+    running.collect_seldom()
     return await child.live(channel)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -12,6 +13,12 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     """As `asyncio.run`, on uvloop where it is installed."""
     with asyncio.Runner(loop_factory=new_loop) as runner:
         return runner.run(main)
+
+
+def preload() -> None:
+    """Import what `new_loop` needs, and make no loop."""
+    with suppress(ImportError):
+        import uvloop  # noqa: F401
 
 
 def new_loop() -> asyncio.AbstractEventLoop:

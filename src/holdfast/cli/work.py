@@ -88,10 +88,10 @@ async def supervise(
 
 def plan_of(settings: Settings, app: str, queues: str) -> Plan:
     """How the children of this installation are started."""
-    command = ["-m", "holdfast.cli.child", "worker", app, "--queues", queues]
+    command, nursery = (["-m", "holdfast.cli.child", kind, app, "--queues", queues] for kind in ("worker", "nursery"))
     host = socket.gethostname()
     name, node = settings.worker_id or host, f"{host[:200]}/{os.getpid()}/{secrets.token_hex(4)}"
-    return Plan(command, MOST_SLOTS, settings.lease, name, host, __version__, node)
+    return Plan(command, nursery, MOST_SLOTS, settings.lease, name, host, __version__, node)
 
 
 async def _open(settings: Settings, url: str) -> Fleet:

@@ -52,7 +52,6 @@ class Board:
         """A new board with all cells free."""
         descriptor = os.memfd_create("holdfast-board") if hasattr(os, "memfd_create") else _unnamed_file()
         os.ftruncate(descriptor, _size(cells))
-        os.set_inheritable(descriptor, True)  # noqa: FBT003 - the only signature there is
         return cls(descriptor, cells)
 
     @property

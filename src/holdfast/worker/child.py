@@ -12,6 +12,7 @@ from holdfast.errors import HoldfastError
 from holdfast.model.ids import WorkerId
 from holdfast.worker.board import Board
 from holdfast.worker.memory import resident
+from holdfast.worker.nursery import Nursery
 from holdfast.worker.processes import JobProcesses
 from holdfast.worker.protocol import (
     Drain,
@@ -81,12 +82,14 @@ class Child:
         board: Board,
         connect: Callable[[], Awaitable[Both]],
         warn: Callable[[str, float], None],
+        nursery: Nursery | None = None,
     ) -> None:
         self._application = application
         self._options = options
         self._board = board
         self._connect = connect
         self._warn = warn
+        self._nursery = nursery
         self._writer: asyncio.StreamWriter
         self._lease = 0.0
         self._worker: Worker | None = None
@@ -121,7 +124,7 @@ class Child:
             worker=worker,
             queues=self._application.queues,
             board=self._board,
-            processes=JobProcesses(self._options.process_command, self._board),
+            processes=JobProcesses(self._options.process_command, self._board, self._nursery),
             most_ahead=self._options.most_ahead,
             poll=self._options.poll,
             fail_rate=self._options.fail_rate,

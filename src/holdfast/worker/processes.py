@@ -16,6 +16,7 @@ from holdfast.model.outcome import Crashed, Outcome
 from holdfast.worker.board import Board
 from holdfast.worker.lifeline import die_with_parent, told
 from holdfast.worker.logbook import Logbook
+from holdfast.worker.nursery import Nursery, Process
 from holdfast.worker.protocol import Begun, Ended, Failed, FromJob, Logged, read_from_job
 
 GRACE = 2.0
@@ -32,16 +33,17 @@ _ENCODE = msgspec.json.Encoder().encode
 class JobProcesses:
     """Keeps processes that have the application loaded; each runs one job at a time."""
 
-    def __init__(self, command: Sequence[str], board: Board) -> None:
+    def __init__(self, command: Sequence[str], board: Board, nursery: Nursery | None = None) -> None:
         self._command = command
         self._board = board
+        self._nursery = nursery
         self._idle: list[JobProcess] = []
 
     async def run(self, job: Job, *, begun: Callable[[], None], logbook: Logbook) -> Outcome:
         """See `holdfast.worker.runner.Processes`."""
         while True:
             kept = self._idle.pop() if self._idle else None
-            process = kept or await JobProcess.start(self._command, self._board)
+            process = kept or await JobProcess.start(self._command, self._board, self._nursery)
             try:
                 outcome = await process.run(job, begun, logbook)
             except BaseException:
@@ -67,7 +69,7 @@ class JobProcess:
 
     def __init__(
         self,
-        process: asyncio.subprocess.Process,
+        process: Process,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         board: Board,
@@ -80,14 +82,16 @@ class JobProcess:
         self._reason = ""
 
     @classmethod
-    async def start(cls, command: Sequence[str], board: Board) -> "JobProcess":
-        """Start one and connect to it."""
+    async def start(cls, command: Sequence[str], board: Board, nursery: Nursery | None) -> "JobProcess":
+        """Start one and connect to it: forked where the application is loaded already, if it can be."""
         ours, theirs = socket.socketpair()
         try:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, *command, str(theirs.fileno()),
-                pass_fds=(theirs.fileno(),), start_new_session=True, preexec_fn=die_with_parent,
-            )  # fmt: skip
+            process: Process | None = await nursery.start([theirs.fileno()]) if nursery else None
+            if process is None:
+                process = await asyncio.create_subprocess_exec(
+                    sys.executable, *command, str(theirs.fileno()),
+                    pass_fds=(theirs.fileno(),), start_new_session=True, preexec_fn=die_with_parent,
+                )  # fmt: skip
         finally:
             theirs.close()
         reader, writer = await asyncio.open_connection(sock=ours, limit=LARGEST_LINE)

@@ -69,17 +69,30 @@ class Ended(Struct, frozen=True, tag="ended"):
     outcome: Outcome
 
 
+class Ready(Struct, frozen=True, tag="ready"):
+    """Nursery: the application is loaded, and processes can be forked."""
+
+
+class Unfit(Struct, frozen=True, tag="unfit"):
+    """Nursery: the application is loaded and must not be forked, for this reason."""
+
+    reason: str
+
+
 FromChild = Hello | Failed | Worn | Load
 ToChild = Go | Lost | Drain
 FromJob = Begun | Logged | Ended | Failed
+FromNursery = Ready | Unfit | Failed
 
 _ENCODE = msgspec.json.Encoder().encode
 _FROM_CHILD: msgspec.json.Decoder[FromChild] = msgspec.json.Decoder(FromChild)
 _TO_CHILD: msgspec.json.Decoder[ToChild] = msgspec.json.Decoder(ToChild)
 _FROM_JOB: msgspec.json.Decoder[FromJob] = msgspec.json.Decoder(FromJob)
 
+_FROM_NURSERY: msgspec.json.Decoder[FromNursery] = msgspec.json.Decoder(FromNursery)
 
-def line(message: FromChild | ToChild | FromJob) -> bytes:
+
+def line(message: FromChild | ToChild | FromJob | FromNursery) -> bytes:
     """A message as it travels."""
     return _ENCODE(message) + b"\n"
 
@@ -97,3 +110,8 @@ def read_to_child(text: bytes) -> ToChild:
 def read_from_job(text: bytes) -> FromJob:
     """What the process of a job said."""
     return _FROM_JOB.decode(text)
+
+
+def read_from_nursery(text: bytes) -> FromNursery:
+    """What a nursery said when it had loaded the application, or could not."""
+    return _FROM_NURSERY.decode(text)

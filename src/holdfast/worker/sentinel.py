@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 
 from holdfast.worker.board import Board
-from holdfast.worker.lifeline import signal_when_parent_dies
+from holdfast.worker.lifeline import name_process, signal_when_parent_dies
 
 _LOOK_EVERY = 5.0
 _MOST_DESCRIPTORS = 1 << 16
@@ -24,6 +24,7 @@ def set_up(board: Board) -> None:
     if os.fork():
         return
     try:
+        name_process("hf-sentinel")
         _wait_for_the_end_of(worker)
         for group in board.groups():
             _kill(group)

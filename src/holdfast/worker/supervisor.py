@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import signal
 import time
 from collections.abc import Awaitable, Callable
@@ -9,8 +10,11 @@ from collections.abc import Awaitable, Callable
 from holdfast.errors import HoldfastError
 from holdfast.worker.child import LOST_CODE, UNCONNECTED_CODE
 from holdfast.worker.lifeline import told
+from holdfast.worker.loaded import Loaded
 from holdfast.worker.source import Fleet
 from holdfast.worker.ward import Plan, Ward
+
+_LOG = logging.getLogger("holdfast")
 
 KILL_AFTER = 15.0
 """Seconds after the drain is over until a child that has not ended is killed."""
@@ -52,11 +56,14 @@ class Supervisor:
         self._open_fleet = open_fleet
         self._drain = drain
         self._say = say
+        self._loaded = Loaded(plan.command, plan.nursery, say)
         self._wards: set[Ward] = set()
         self._stop = asyncio.Event()
         self.drained = False
         """It was asked through the service to end, not by a signal."""
         self._hastened = False
+        self._worked = False
+        """Whether one of the children was at work, once."""
         self._opening = asyncio.Lock()
         self._leases: Fleet | None = None
         self._housekeeping: asyncio.Task[None] | None = None
@@ -109,24 +116,41 @@ class Supervisor:
         """Have one child at work at any time."""
         pause = 0.0
         while not self._stop.is_set():
-            ward = Ward(self._plan, self._fleet, self._say, self._drain_the_node)
-            self._wards.add(ward)
-            began = time.monotonic()
-            recycling = asyncio.create_task(self._recycle(ward))
-            overdue = asyncio.create_task(self._kill_the_overdue(ward))
             try:
-                code = await ward.live()
-            finally:
-                self._wards.discard(ward)
-                recycling.cancel()
-                overdue.cancel()
+                how, pause = await self._have_one_live(n, pause)
+            except Exception as error:
+                if isinstance(error, HoldfastError) and not self._has_worked():
+                    raise  # it is not set up right: whoever started it is to know
+                # A node that works survives what nobody thought of: the next child, or the lease, puts it right.
+                _LOG.exception("worker %d could not be looked after", n)
+                how = f"worker {n} could not be looked after ({type(error).__name__}: {error})"
+                pause = pause_before(pause, 1, at_work=False, lived=0.0)
             if self._stop.is_set():
                 return
-            lived = time.monotonic() - began if ward.ready.is_set() else 0.0
-            pause = pause_before(pause, code, at_work=ward.crashed_at_work, lived=lived)
-            self._say(f"worker {n} (process {ward.pid}) ended by {told(code)}; starting another")
+            self._say(f"{how}; starting another")
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), pause)
+
+    async def _have_one_live(self, n: int, pause: float) -> tuple[str, float]:
+        """Start one and look after it until it has ended; how it did, and how long to wait before the next."""
+        ward = Ward(self._plan, self._loaded, self._fleet, self._say, self._drain_the_node)
+        self._wards.add(ward)
+        began = time.monotonic()
+        recycling = asyncio.create_task(self._recycle(ward))
+        overdue = asyncio.create_task(self._kill_the_overdue(ward))
+        try:
+            code = await ward.live()
+        finally:
+            self._worked |= ward.ready.is_set()
+            self._wards.discard(ward)
+            recycling.cancel()
+            overdue.cancel()
+        lived = time.monotonic() - began if ward.ready.is_set() else 0.0
+        pause = pause_before(pause, code, at_work=ward.crashed_at_work, lived=lived)
+        return f"worker {n} (process {ward.pid}) ended by {told(code)}", pause
+
+    def _has_worked(self) -> bool:
+        return self._worked or any(ward.ready.is_set() for ward in self._wards)
 
     async def _recycle(self, ward: Ward) -> None:
         """Replace a child one of whose slots is lost, once its other jobs had time to end."""
@@ -172,6 +196,7 @@ class Supervisor:
         return self._leases
 
     async def _close(self) -> None:
+        await self._loaded.aclose()
         if self._housekeeping is not None:
             self._housekeeping.cancel()
             await asyncio.gather(self._housekeeping, return_exceptions=True)

@@ -5,14 +5,13 @@ import contextlib
 import os
 import signal
 import socket
-import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from holdfast.errors import HoldfastError, Misconfigured, Unavailable
+from holdfast.errors import HoldfastError, Unavailable
 from holdfast.model.ids import JobId, WorkerId, new_worker_id, worker_name
 from holdfast.model.job import Job
 from holdfast.model.jobtype import JobType
@@ -21,11 +20,15 @@ from holdfast.model.time import Duration, in_seconds
 from holdfast.model.worker import Renewed, WorkerInfo
 from holdfast.worker.board import Begun, Board
 from holdfast.worker.child import LOST_CODE, MARGIN, answer_within
-from holdfast.worker.lifeline import die_with_parent, told
+from holdfast.worker.lifeline import told
+from holdfast.worker.loaded import CannotRun, Loaded
 from holdfast.worker.memory import resident
 from holdfast.worker.protocol import Drain, Failed, Go, Hello, Load, Lost, ToChild, Worn, line, read_from_child
 from holdfast.worker.slots import GRACE
 from holdfast.worker.source import Fleet
+
+if TYPE_CHECKING:
+    from holdfast.worker.nursery import Process
 
 OVERDUE = GRACE + 2.0
 """Seconds after a timeout when the child should long have dealt with it: its loop must be blocked."""
@@ -38,6 +41,9 @@ class Plan(NamedTuple):
     """How children are started and what they are told."""
 
     command: Sequence[str]
+    """Starts a worker process from nothing."""
+    nursery: Sequence[str]
+    """Starts a process of which they can be forked; empty if they are not to be."""
     cells: int
     lease: Duration
     name: str
@@ -46,32 +52,31 @@ class Plan(NamedTuple):
     node: str = ""
 
 
-class CannotRun(Misconfigured):
-    """The application cannot be loaded or run: starting it again would not help."""
-
-    code = "cannot_run"
-
-
 class Ward:
     """One child, from its start to the last of its jobs given back."""
 
     def __init__(
         self,
         plan: Plan,
+        loaded: Loaded,
         fleet: Callable[[str], Awaitable[Fleet]],
         say: Callable[[str], None],
         asked_to_drain: Callable[[], None] = lambda: None,
     ) -> None:
         self._plan = plan
+        self._loaded = loaded
         self._open_fleet = fleet
         self._say = say
         self._asked_to_drain = asked_to_drain
         self._lease = in_seconds(plan.lease)
         self._board = Board.create(plan.cells)
-        self._process: asyncio.subprocess.Process
+        self._starting: asyncio.Task[Process] | None = None
+        self._process: Process
         self._writer: asyncio.StreamWriter | None = None
         self._told_to_end = False
         self._overdue: dict[JobId, Begun] = {}
+        self.pid = 0
+        """The child's process id, once there is one."""
         self.load = Load(0, 0)
         self.worn = asyncio.Event()
         """Set when one of its slots is lost for good."""
@@ -79,30 +84,31 @@ class Ward:
         self.crashed_at_work = False
         """It ended with jobs begun and not recorded: one of them is to blame, not how it was started."""
 
-    @property
-    def pid(self) -> int:
-        """The child's process id."""
-        return self._process.pid
-
     def drain(self, seconds: float) -> None:
         """Ask the child to finish within that time and end."""
         self._told_to_end = True
+        self._start_no_more()
         self._tell(Drain(seconds))
 
     def kill(self) -> None:
         """End it now; what it runs is given back without an attempt being spent."""
         self._told_to_end = True
+        self._start_no_more()
         self._signal(signal.SIGKILL)
 
     async def live(self) -> int:
         """From start to end; the exit code. When this returns, the child holds no job any more."""
         ours, theirs = socket.socketpair()
+        self._starting = asyncio.create_task(self._loaded.start([theirs.fileno(), self._board.descriptor]))
         try:
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable, *self._plan.command, str(theirs.fileno()), str(self._board.descriptor),
-                str(self._plan.cells), pass_fds=(theirs.fileno(), self._board.descriptor),
-                start_new_session=True, preexec_fn=die_with_parent,
-            )  # fmt: skip
+            self._process = await self._starting
+            self.pid = self._process.pid
+        except BaseException:
+            ours.close()
+            self._board.close()
+            if self._starting.cancelled() and self._told_to_end:
+                return 0
+            raise
         finally:
             theirs.close()
         reader, self._writer = await asyncio.open_connection(sock=ours, limit=1 << 20)
@@ -118,6 +124,11 @@ class Ward:
             await self._process.wait()
             self._writer.close()
             self._board.close()
+
+    def _start_no_more(self) -> None:
+        """One that is told to end before there is a process has none, however long the application takes to load."""
+        if self._starting is not None:
+            self._starting.cancel()
 
     async def _hello(self, reader: asyncio.StreamReader) -> Hello | None:
         match await _read(reader):
@@ -153,9 +164,11 @@ class Ward:
             # The lease is kept until the jobs are given back: nobody else takes them meanwhile.
             for task in (hearing, minding, looking):
                 task.cancel()
-            await self._account(fleet, worker)
-            renewing.cancel()
-            await asyncio.gather(renewing, minding, hearing, looking, return_exceptions=True)
+            try:
+                await self._account(fleet, worker)
+            finally:  # whatever is not given back by then is taken back when the lease has run out
+                renewing.cancel()
+                await asyncio.gather(renewing, minding, hearing, looking, return_exceptions=True)
 
     async def _enter(
         self, fleet: Fleet, info: WorkerInfo, described: Sequence[JobType]
@@ -283,8 +296,9 @@ class Ward:
                 self._writer.write(line(message))
 
     def _signal(self, number: int) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError, AttributeError):
-            os.killpg(self._process.pid, number)
+        if self.pid:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, number)
 
 
 async def _read(reader: asyncio.StreamReader) -> Hello | Failed | Worn | Load | None:
