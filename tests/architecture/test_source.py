@@ -183,8 +183,18 @@ def test_import_is_quiet_and_brings_nothing_heavy() -> None:
 
 def test_a_worker_process_brings_no_client_that_it_may_never_need() -> None:
     """One is started for each core, again after each crash, and for each job that runs alone."""
-    clients = ("aiohttp", "aiosmtplib", "asyncpg", "asyncmy", "redis", "uvicorn", "click")
+    clients = ("aiohttp", "yarl", "aiosmtplib", "asyncpg", "asyncmy", "redis", "uvicorn", "click")
     program = f"import sys, holdfast.cli.child\nprint(sorted(set(sys.modules) & set({clients!r})))"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert (run.stdout, run.stderr) == ("[]\n", "")
+
+
+@pytest.mark.parametrize("command", ["serve", "work"])
+def test_a_node_brings_nothing_that_it_may_never_need(command: str) -> None:
+    """Nodes are started again whenever they are deployed: what only some need is loaded by those."""
+    heavy = ("jwt", "cryptography", "aiohttp", "yarl", "asyncpg", "asyncmy", "redis", "rich", "holdfast.sdk.shapes")
+    program = f"import sys, holdfast.cli.{command}, holdfast.api.app\nprint(sorted(set(sys.modules) & set({heavy!r})))"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert (run.stdout, run.stderr) == ("[]\n", "")

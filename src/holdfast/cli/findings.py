@@ -1,12 +1,14 @@
 """What `holdfast doctor` thinks of what it sees: pure, from answers and settings to findings with their fix."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
 from holdfast.cli.render import span
-from holdfast.sdk.shapes import Job, Queue, Worker
+
+if TYPE_CHECKING:  # every node looks at its database at the start, and needs none of these for it
+    from holdfast.sdk.shapes import Job, Queue, Worker
 
 Level = Literal["ok", "doubtful", "wrong"]
 
@@ -29,13 +31,13 @@ class Finding(Struct, frozen=True):
 class Seen(Struct, frozen=True):
     """What a service tells of its jobs."""
 
-    queues: Sequence[Queue]
-    workers: Sequence[Worker]
-    waiting: Sequence[Job]
+    queues: "Sequence[Queue]"
+    workers: "Sequence[Worker]"
+    waiting: "Sequence[Job]"
     """Of each queue and type with ready jobs, the one submitted last."""
     started: Mapping[str, int]
     """Of each type, attempts within the last hour."""
-    running: Sequence[Job]
+    running: "Sequence[Job]"
     now: float
     """When this was seen, in seconds since 1970, by the service's clock as far as it is known."""
 
@@ -80,7 +82,7 @@ def _lost_workers(seen: Seen, patience: float) -> Iterator[Finding]:
         yield Finding("stuck jobs", "ok", "none is held by a worker that is gone")
 
 
-def _over(worker: Worker, now: float) -> float:
+def _over(worker: "Worker", now: float) -> float:
     return now - worker.lease_until.timestamp()
 
 
@@ -134,5 +136,5 @@ def _unknown_types(seen: Seen, patience: float) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _queues(worker: Worker) -> list[str]:
+def _queues(worker: "Worker") -> list[str]:
     return [each.partition(":")[0] for each in worker.queues]

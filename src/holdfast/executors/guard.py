@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Any, NamedTuple
-
-from yarl import URL
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.errors import Invalid
 from holdfast.policy.breaker import destination
+
+if TYPE_CHECKING:
+    from yarl import URL
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -63,7 +64,7 @@ class Refused(OSError):
 class Target(NamedTuple):
     """Where a request goes."""
 
-    url: URL
+    url: "URL"
     destination: str
     """Scheme, host and port."""
     trusted: bool
@@ -103,6 +104,8 @@ class Guard:
 
     def target(self, url: str) -> Target:
         """Read a URL; `Invalid` for one that no request may go to, whatever it resolves to."""
+        from yarl import URL  # noqa: PLC0415  comes with the client, which most workers never need
+
         if len(url) > LONGEST_URL or not url.isascii() or not url.isprintable() or set(url) & {" ", "\\"}:
             raise _invalid(f"give at most {LONGEST_URL:,} printable ASCII characters, without spaces or backslashes")
         try:
