@@ -2,6 +2,8 @@
 
 import asyncio
 import itertools
+import random
+from collections import Counter
 
 from holdfast.model.ids import new_worker_id
 from holdfast.model.job import Held
@@ -312,3 +314,30 @@ async def test_nothing_is_left_behind_by_a_claim_of_everything(store):
     await take(store, worker)
     stored = await read_all(store, [job.id for job in jobs])
     assert {fields(job, "status", "worker", "attempts", "fence") for job in stored} == {(Status.RUNNING, worker, 1, 1)}
+
+
+async def test_claims_at_once_in_a_few_lanes_take_no_more_than_was_asked_and_all_get_rows(store):
+    """P34, P35: eight claimers at once, in the same few lanes, while others settle and hand back there."""
+    lanes = [Lane("mail", f"t{number}", 0) for number in range(30)]
+    await put(store, *(a_job(queue=lane.queue, tenant=lane.tenant) for lane in lanes for _ in range(100)))
+    taken = Counter()
+
+    async def claim(dice):
+        worker = await enter(store)
+        got = 0
+        for _ in range(25):
+            shares = [share(lane, quota=dice.randint(1, 9)) for lane in dice.sample(lanes, 10)]
+            limit = dice.randint(1, 40)
+            held = await take(store, worker, *shares, limit=limit)
+            got += len(held)
+            assert len(held) <= limit
+            quotas = {each.lane.tenant: each.quota for each in shares}
+            assert all(jobs <= quotas[tenant] for tenant, jobs in Counter(job.tenant for job in held).items())
+            taken.update((job.id, job.fence) for job in held)
+            await report(store, held[::2])
+            await move(store, *(a_move(job, Status.READY) for job in held[1::2]))
+        return got
+
+    got = await asyncio.gather(*(claim(random.Random(seed)) for seed in range(8)))
+    assert min(got) > 0
+    assert set(taken.values()) == {1}

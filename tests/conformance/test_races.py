@@ -371,13 +371,16 @@ async def test_workers_reapers_and_operators_all_at_once_lose_nothing(manual_sto
     await put(manual_store, *jobs)
     ids = [job.id for job in jobs]
     starts = dict.fromkeys(ids, 0)
-    over = asyncio.Event()
+    over, moved = asyncio.Event(), asyncio.Event()
 
     async def work(dice):
         while not over.is_set():
             worker = await enter(manual_store)
             for _ in range(3):
                 held = await take(manual_store, worker, share(quota=25))
+                if not held:
+                    await moved.wait()
+                    break
                 for job in held:
                     starts[job.id] += 1
                 some = [job for job in held if dice.random() < 0.8]  # the rest is left to the reaper
@@ -390,7 +393,10 @@ async def test_workers_reapers_and_operators_all_at_once_lose_nothing(manual_sto
             await reap_all(manual_store)
             await manual_store.single(lambda tx: tx.promote(1_000))
             counts = await manual_store.read(lambda tx: tx.counts(JobFilter()))
-            if not any(count.jobs for count in counts if count.status is not Status.DEAD):
+            moved.set()  # whoever found nothing looks again
+            if any(count.jobs for count in counts if count.status is not Status.DEAD):
+                moved.clear()
+            else:
                 over.set()
 
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:

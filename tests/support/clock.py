@@ -72,8 +72,8 @@ class ManualClock:
         self._now = START
 
     async def start(self) -> None:
-        """Make the table that the store reads the time from."""
-        await self._console.run("CREATE TABLE holdfast_test_clock (at BIGINT NOT NULL)")
+        """Fill the table that the store reads the time from; made here if no test before did."""
+        await self._console.run("CREATE TABLE IF NOT EXISTS holdfast_test_clock (at BIGINT NOT NULL)")
         await self._console.run(f"INSERT INTO holdfast_test_clock (at) VALUES ({self._now})")
 
     @property

@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import cache
 from typing import Self, TypeVar
 
 from holdfast.errors import Contention, HoldfastError, OutcomeUnknown, SchemaMismatch
@@ -66,7 +67,7 @@ class MysqlStore:
     async def open(cls, url: str, *, clock: str | None = None, pool_size: int = 10) -> Self:
         """Connect; raises `Misconfigured` or `Unavailable` with what to do."""
         address = read_url(url)
-        statements = Statements("mysql", placeholder=lambda *_: "%s", clock=clock or CLOCK, repeat_positions=True)
+        statements = _statements(clock or CLOCK)
         pool = Pool(lambda: Link.connect(address), pool_size)
         pool.release(await pool.acquire())
         sessions = Pool(lambda: Link.connect(address, idle_in_transaction=None), pool_size, wait=30.0)
@@ -243,3 +244,9 @@ async def _applied(link: Link) -> list[Applied]:
             return []
         raise
     return [Applied(*row) for row in found.rows]
+
+
+@cache
+def _statements(clock: str) -> Statements:
+    """Read and fitted once, however many stores a process opens."""
+    return Statements("mysql", placeholder=lambda *_: "%s", clock=clock, repeat_positions=True)

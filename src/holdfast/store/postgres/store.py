@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import cache
 from typing import Any, Self, TypeVar
 
 import asyncpg
@@ -61,7 +62,7 @@ class PostgresStore:
             pooled = await pools.is_pooled(first)
         finally:
             first.terminate()
-        statements = Statements("postgres", placeholder=lambda _, position: f"${position}", clock=clock or CLOCK)
+        statements = _statements(clock or CLOCK)
         pool = await pools.create_pool(url, pooled=pooled, size=pool_size)
         return cls(url, pool, statements, pooled=pooled, pool_size=pool_size)
 
@@ -243,3 +244,9 @@ async def _applied(connection: asyncpg.Connection) -> list[Applied]:
         return []
     rows = await connection.fetch("SELECT version, name, checksum FROM holdfast_schema ORDER BY version")
     return [Applied(*row) for row in rows]
+
+
+@cache
+def _statements(clock: str) -> Statements:
+    """Read and fitted once, however many stores a process opens."""
+    return Statements("postgres", placeholder=lambda _, position: f"${position}", clock=clock)

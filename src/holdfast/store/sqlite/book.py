@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 from holdfast.store.statements import Statement, Statements
 
@@ -45,6 +46,12 @@ class Book:
             while len(rows) - start >= size:
                 yield text, [value for row in rows[start : start + size] for value in row]
                 start += size
+
+
+@cache
+def book_of(clock: str | None) -> Book:
+    """The statements on that clock: made once, however many stores a process opens."""
+    return Book(clock)
 
 
 def _repeat(text: str, times: int) -> str:

@@ -13,7 +13,7 @@ from holdfast.model.job import Held
 from holdfast.store import migrate
 from holdfast.store.migrate import Applied
 from holdfast.store.port import PoolUse, Retention, ServerInfo, Session, Subscription, Work
-from holdfast.store.sqlite.book import Book
+from holdfast.store.sqlite.book import Book, book_of
 from holdfast.store.sqlite.connection import connect, file_of
 from holdfast.store.sqlite.errors import FAILED, translate
 from holdfast.store.sqlite.session import Sessions
@@ -49,7 +49,7 @@ class SqliteStore:
     async def open(cls, url: str, *, clock: str | None = None) -> Self:
         """Open the file, made if it is not there; raises `Misconfigured` with what to do."""
         file = file_of(url)
-        return cls(file, Book(clock), await asyncio.to_thread(_connect, file))
+        return cls(file, book_of(clock), await asyncio.to_thread(_connect, file))
 
     async def run(self, work: Work[T]) -> T:
         """See the port."""
