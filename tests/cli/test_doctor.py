@@ -19,6 +19,7 @@ from holdfast.model.time import micros
 from holdfast.store.indexes import expected
 from tests.support import nodes
 from tests.support.builders import a_job, enter, hold, put
+from tests.support.eventually import awaited
 from tests.support.living import living
 
 
@@ -209,13 +210,6 @@ def test_no_worker_no_worker_for_a_queue_and_no_handler_for_a_type(doctor, cli, 
         _, _, _, *options = shlex.split(fix)
         queues = options[1] if options else "default"
         return nodes.node(database_url, tmp_path, app=app, queues=f"{queues}:2", environment=None)
-
-    def awaited(fact):
-        until = time.monotonic() + 60
-        while not (answer := fact()):
-            assert time.monotonic() < until
-            time.sleep(0.1)
-        return answer
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(start(found["fix"], "tests.support.kitchen:app"))

@@ -31,6 +31,13 @@ def test_help_lists_every_command(holdfast):
     assert list(HELP) == list(COMMANDS)
 
 
+@pytest.mark.parametrize("group", [[], ["jobs"], ["dead"]])
+def test_a_group_without_a_command_shows_its_help_as_it_is(cli, group):
+    ended = cli(*group)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == cli(*group, "--help").out
+
+
 def test_help_imports_no_command_and_no_driver(holdfast):
     start = (
         "import sys; from holdfast.cli.main import run; run(['--help']); "

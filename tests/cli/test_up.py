@@ -5,10 +5,11 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 
 import httpx2 as httpx
 import pytest
+
+from tests.support.eventually import awaited
 
 START = "from holdfast.cli.main import main; main()"
 
@@ -33,15 +34,15 @@ def up(tmp_path, environment):
         process.communicate()
 
 
-def awaited(fact, process):
+def while_alive(fact, process):
     """Wait until `fact` gives something, as long as the process lives."""
-    until = time.monotonic() + 90
-    while time.monotonic() < until:
-        if (found := fact()) is not None:
-            return found
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.05)
-    raise AssertionError("it did not come true")
+
+    def given():
+        found = fact()
+        assert found is not None or process.poll() is None, process.stderr.read()
+        return None if found is None else (found,)
+
+    return awaited(given)[0]
 
 
 def call(url, key, path, body=None):
@@ -54,7 +55,7 @@ def call(url, key, path, body=None):
 def test_it_serves_and_works_and_ends_in_good_order(up, tmp_path):
     process = up("--port", "0", "--database-url", f"sqlite:///{tmp_path}/jobs.db")  # a flag is its workers' too
     note = tmp_path / ".holdfast" / "url"
-    url = awaited(
+    url = while_alive(
         lambda: note.read_text().strip() if note.exists() and note.read_text().endswith("\n") else None, process
     )
     key = (tmp_path / ".holdfast" / "admin.key").read_text().strip()
@@ -67,7 +68,7 @@ def test_it_serves_and_works_and_ends_in_good_order(up, tmp_path):
         found = call(url, key, f"/v1/jobs/{job['id']}").json()
         return found if found["status"] == "succeeded" else None
 
-    assert awaited(done, process)["result"] == 42
+    assert while_alive(done, process)["result"] == 42
     assert call(url, "0" * 64, "/v1/jobs").status_code == 401
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=100)
@@ -88,7 +89,7 @@ def test_its_secrets_are_made_once_and_are_readable_by_their_owner_alone(up, tmp
     kept = []
     for _ in range(2):
         process = up("--port", "0")
-        awaited(lambda: True if (folder / "url").exists() else None, process)
+        while_alive(lambda: True if (folder / "url").exists() else None, process)
         kept.append([(folder / name).read_text() for name in ("admin.key", "jwt.secret")])
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=100)

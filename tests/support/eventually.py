@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -21,4 +22,13 @@ async def eventually(fact: Callable[[], Awaitable[T]], *, within: float = PATIEN
         while not (answer := await fact()):
             await asyncio.sleep(pause)
             pause = min(0.05, 1.25 * pause)
+    return answer
+
+
+def awaited(fact: Callable[[], T], *, within: float = 3 * PATIENCE) -> T:
+    """The same for tests of processes, which have no event loop of their own."""
+    until = time.monotonic() + within
+    while not (answer := fact()):
+        assert time.monotonic() < until, "it did not come true"
+        time.sleep(0.05)
     return answer

@@ -69,10 +69,13 @@ def bench(
     force: bool,
     json: bool,
 ) -> None:
-    """Measure enqueue, drain and pick-up on each database, all guarantees on.
+    r"""Measure enqueue, drain and pick-up on each database, all guarantees on.
 
     The databases should be empty ones of their own; the schema is made if it is not there. Without --url it is
     the database of the settings.
+
+    \b
+      holdfast bench --url sqlite:///bench.db --jobs 10000
     """
     context.obj = urls
     if context.invoked_subcommand is not None:
@@ -118,10 +121,13 @@ def ratios(
     pin: int,
     json: bool,
 ) -> int:
-    """Hold figures against each other, measured one right after the other, with the target of each.
+    r"""Hold figures against each other, measured one right after the other, with the target of each.
 
     The databases must be empty; they are emptied again between the trials and at the end. Exit code 1 if a target
     is missed.
+
+    \b
+      holdfast bench ratios --url sqlite:///bench.db
     """
     urls = urls or context.obj or ()
     if not urls:

@@ -33,7 +33,12 @@ GROUPS: list[Column[DeadGroup]] = [
 
 @click.group()
 def dead() -> None:
-    """Dead letters: jobs that spent all their attempts. Look at them, run them again, throw them away."""
+    r"""Dead letters: jobs that spent all their attempts. Look at them, run them again, throw them away.
+
+    \b
+      holdfast dead groups
+      holdfast dead replay --error 5f0c2e9a
+    """
 
 
 @dead.command("list")

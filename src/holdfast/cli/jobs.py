@@ -70,7 +70,13 @@ status_option = click.option("--status", type=click.Choice([status.value for sta
 
 @click.group()
 def jobs() -> None:
-    """Look at jobs, follow them, cancel them, run them again, delete them."""
+    r"""Look at jobs, follow them, cancel them, run them again, delete them.
+
+    \b
+      holdfast jobs list --status retrying
+      holdfast jobs tail
+      holdfast jobs cancel --queue mail --reason 'sent by hand'
+    """
 
 
 @jobs.command("list")

@@ -32,7 +32,11 @@ COLUMNS: list[Column[Key]] = [
 
 @click.group()
 def keys() -> None:
-    """Keys of the API: make, list and revoke them. For administrators."""
+    r"""Keys of the API: make, list and revoke them. For administrators.
+
+    \b
+      holdfast keys list --tenant acme
+    """
 
 
 @keys.command("list")

@@ -117,10 +117,18 @@ def _mark_examples(command: click.Command) -> None:
 @setting_flags()
 @click.version_option(__version__, message="holdfast %(version)s")
 def cli() -> None:
-    """Background jobs that are not lost, on the database you already run.
+    r"""Background jobs that are not lost, on the database you already run.
 
     Settings come from flags, then the environment (HOLDFAST_…), then holdfast.toml, then defaults.
+
+    \b
+      holdfast up
+      holdfast work myapp.jobs:app
+      holdfast submit send '{"to": "ada@example.com"}' --queue mail --wait
     """
+
+
+_mark_examples(cli)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -143,6 +151,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _left()
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
+    except click.exceptions.NoArgsIsHelpError as help_:  # a group without a command: which ones there are
+        print(help_.format_message(), file=sys.stderr)
+        return help_.exit_code
     except Exception as error:  # the last line of every command
         if os.environ.get("HOLDFAST_DEBUG") == "1":
             raise

@@ -19,9 +19,13 @@ from holdfast.store.migrate import Applied, Step
 @click.option("--json", "json", is_flag=True, help="for programs")
 @click.pass_context
 def migrate(context: click.Context, settings: Settings, *, json: bool) -> None:
-    """Bring the database's schema up to this version of holdfast.
+    r"""Bring the database's schema up to this version of holdfast.
 
     Safe while nodes run and on many nodes at once. Without a command it migrates.
+
+    \b
+      holdfast migrate
+      holdfast migrate --database-url postgresql://localhost/jobs
     """
     if context.invoked_subcommand is not None:
         return
@@ -38,7 +42,11 @@ def migrate(context: click.Context, settings: Settings, *, json: bool) -> None:
 @settings_options()
 @click.option("--json", "json", is_flag=True, help="for programs")
 def status(settings: Settings, *, json: bool) -> int:
-    """Show which steps the database has. Exit code 1 if some are missing."""
+    r"""Show which steps the database has. Exit code 1 if some are missing.
+
+    \b
+      holdfast migrate status
+    """
     known = schema.steps(dialect_of(settings.database_url))
     had = {done.version: done for done in run(_applied(settings))}
     missing = schema.pending(known, list(had.values()))
@@ -55,7 +63,11 @@ def status(settings: Settings, *, json: bool) -> int:
 @settings_options()
 @click.option("--all", "everything", is_flag=True, help="all steps, also those the database has; does not connect")
 def sql(settings: Settings, *, everything: bool) -> None:
-    """Print the SQL of the steps that are missing, for review. Changes nothing."""
+    r"""Print the SQL of the steps that are missing, for review. Changes nothing.
+
+    \b
+      holdfast migrate sql
+    """
     known = schema.steps(dialect_of(settings.database_url))
     steps = known if everything else schema.pending(known, run(_applied(settings)))
     if not steps:

@@ -38,7 +38,12 @@ COLUMNS: list[Column[Queue]] = [
 
 @click.group()
 def queues() -> None:
-    """Queues: how deep they are, how fast they move; pause them, resume them, set their limits."""
+    r"""Queues: how deep they are, how fast they move; pause them, resume them, set their limits.
+
+    \b
+      holdfast queues list
+      holdfast queues pause mail
+    """
 
 
 @queues.command("list")

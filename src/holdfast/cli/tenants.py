@@ -38,7 +38,11 @@ def quota_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group()
 def tenants() -> None:
-    """Tenants: who shares the engine, and what each may have. For administrators."""
+    r"""Tenants: who shares the engine, and what each may have. For administrators.
+
+    \b
+      holdfast tenants list
+    """
 
 
 @tenants.command("list")
