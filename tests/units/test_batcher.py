@@ -6,7 +6,9 @@ from typing import Any, TypeVar
 
 import pytest
 
+from holdfast.engine import batcher as batcher_module
 from holdfast.engine.batcher import Batcher
+from tests.support.eventually import eventually
 
 T = TypeVar("T")
 Answers = Sequence[str | BaseException]
@@ -106,6 +108,70 @@ async def test_two_flushes_at_most_are_under_way(database: Database) -> None:
     for batch in (1, 2):
         database.finish(batch)
     await batcher.drain()
+
+
+async def test_a_further_flush_leaves_when_as_many_wait_as_are_under_way(database: Database) -> None:
+    """So that of many callers one half is answered while the other half is flushed."""
+    batcher = Batcher(database.flush, largest=100, width=3)
+    await start(*(batcher.put(n) for n in range(4)))
+    for n in range(4, 7):
+        await start(batcher.put(n))
+    assert database.batches == [[0, 1, 2, 3]]
+    await start(batcher.put(7))
+    assert database.batches == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    await start(*(batcher.put(n) for n in range(8, 12)))
+    assert len(database.batches) == 2
+
+    database.finish(0)  # half of those under way are back, and the others are as many as wait
+    await settle_down()
+    assert database.batches[2:] == [[8, 9, 10, 11]]
+    for batch in (1, 2):
+        database.finish(batch)
+    await batcher.drain()
+
+
+async def test_what_waits_for_the_only_flush_leaves_when_that_is_back(database: Database) -> None:
+    batcher = Batcher(database.flush, largest=100, width=3)
+    await start(*(batcher.put(n) for n in range(4)))
+    (late,) = await start(batcher.put(4))
+    database.finish(0)
+    await settle_down()
+
+    assert database.batches[1:] == [[4]]
+    database.finish(1)
+    assert await late == "done 4"
+
+
+async def test_nobody_waits_long_for_a_flush_that_is_stuck(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind a lock, say: a few that wait leave by themselves, however many are under way."""
+    monkeypatch.setattr(batcher_module, "PATIENCE", 0.001)
+    batcher = Batcher(database.flush, largest=100, width=2)
+    await start(*(batcher.put(n) for n in range(4)))
+    (late,) = await start(batcher.put(4))
+
+    async def left() -> bool:
+        return database.batches[1:] == [[4]]
+
+    await eventually(left)
+    database.finish(1)
+    assert await late == "done 4"
+    database.finish(0)
+    await batcher.drain()
+
+
+async def test_a_burst_that_one_flush_cannot_take_leaves_in_several(database: Database) -> None:
+    batcher = Batcher(database.flush, largest=10, width=2)
+    await start(*(batcher.put(n) for n in range(25)))
+
+    assert [len(batch) for batch in database.batches] == [10, 10]
+    database.finish(0)
+    database.finish(1)
+    await settle_down()
+    database.finish(2)
+    await batcher.drain()
+    assert [len(batch) for batch in database.batches] == [10, 10, 5]
 
 
 async def test_an_error_goes_to_its_own_caller_alone(database: Database) -> None:
@@ -234,7 +300,7 @@ async def test_a_flush_that_answers_for_too_few_leaves_nobody_waiting(database: 
         await calls[1]
 
 
-async def test_no_timer_is_ever_set(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_timer_is_set_for_those_that_come_together(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches grow because the database is slow, not because a clock says so."""
 
     def refuse(*_: object, **__: object) -> None:

@@ -44,7 +44,7 @@ class Doors:
         self._limits = limits
         self.limited = Limited(store, everybody=limits.exist)
         """Which tenants have a door of their own."""
-        self.bare: Flushed = Batcher(self._flush_bare, largest=FLUSHED_AT_ONCE)
+        self.bare: Flushed = Batcher(self._flush_bare, largest=FLUSHED_AT_ONCE, width=3)
         """Where those without limits go in."""
         self._doors: dict[str, _Door] = {}
         self._slots = asyncio.Semaphore(_AT_ONCE)
