@@ -55,7 +55,7 @@ class Doors:
         if limited is None:
             limited = bool(await self.limited.among(frozenset((job.tenant,))))
         if not limited:
-            if not sure and (known := await self._shortcuts.known([job])):
+            if not sure and not self._shortcuts.off and (known := await self._shortcuts.known([job])):
                 return _told(known[0])
             receipt = await self.bare.put(job)
             self._shortcuts.made(job, receipt)

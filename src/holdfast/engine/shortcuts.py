@@ -25,12 +25,17 @@ class Shortcuts:
         self._now = now
         self._key_retention = key_retention
 
+    @property
+    def off(self) -> bool:
+        """Whether nothing is known of keys here."""
+        return self._keys.off
+
     async def known(self, jobs: Sequence[NewJob]) -> list[Receipt | HoldfastError] | None:
         """The answers to jobs that all repeat earlier ones by their keys; None: ask the database.
 
         A unique job is not looked for: which one it repeats changes when that one ends.
         """
-        if self._keys.off or len(jobs) > MOST_KEYS:
+        if self.off or len(jobs) > MOST_KEYS:
             return None
         if any(job.idempotency_key is None or job.unique is not None for job in jobs):
             return None
@@ -43,7 +48,7 @@ class Shortcuts:
 
     def made(self, job: NewJob, answer: Receipt) -> None:
         """The database has committed this."""
-        if not self._keys.off and job.idempotency_key is not None and not answer.repeated:
+        if job.idempotency_key is not None and not self.off and not answer.repeated:
             self._keys.note(job, answer.id, self._key_retention, answer.created_at)
 
     async def turn_away(self, tenant: str, jobs: Sequence[NewJob]) -> None:
