@@ -142,9 +142,7 @@ async def test_what_waits_for_the_only_flush_leaves_when_that_is_back(database: 
     assert await late == "done 4"
 
 
-async def test_nobody_waits_long_for_a_flush_that_is_stuck(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_nobody_waits_long_for_a_flush_that_is_stuck(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Behind a lock, say: a few that wait leave by themselves, however many are under way."""
     monkeypatch.setattr(batcher_module, "PATIENCE", 0.001)
     batcher = Batcher(database.flush, largest=100, width=2)
@@ -300,7 +298,9 @@ async def test_a_flush_that_answers_for_too_few_leaves_nobody_waiting(database: 
         await calls[1]
 
 
-async def test_no_timer_is_set_for_those_that_come_together(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_timer_is_set_for_those_that_come_together(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Batches grow because the database is slow, not because a clock says so."""
 
     def refuse(*_: object, **__: object) -> None:

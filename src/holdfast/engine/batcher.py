@@ -17,10 +17,10 @@ PATIENCE = 0.05
 class Batcher(Generic[In, Out]):
     """Each caller is answered after its own item was flushed, never before.
 
-    A lone item leaves at once. Under load, items gather while flushes are under way, so batches grow just as large as the
-    database is slow. A further flush, up to `width`, leaves when as many items wait as are under way: of many callers one
-    half is answered while the other half is flushed. If each left as soon as it could, three thirds would wait for each
-    other at the disk, which flushes one at a time.
+    A lone item leaves at once. Under load, items gather while flushes are under way, so batches grow just as large as
+    the database is slow. A further flush, up to `width`, leaves when as many items wait as are under way: of many
+    callers one half is answered while the other half is flushed. If each left as soon as it could, three thirds would
+    wait for each other at the disk, which flushes one at a time.
     """
 
     def __init__(self, flush: Flush[In, Out], *, largest: int, width: int = 2) -> None:
