@@ -10,7 +10,7 @@ import textwrap
 
 import pytest
 
-from holdfast.worker.nursery import LINE, Nursery
+from holdfast.worker.nursery import LINE, Nursery, adopting
 from tests.support.eventually import eventually
 from tests.support.nodes import ROOT, children_of
 
@@ -110,6 +110,23 @@ async def test_many_at_once_and_some_that_nobody_waits_for(nursery):
         return set(children_of(os.getpid(), zombies=True)) <= {*before, keeper.pid}
 
     await eventually(none_left)
+
+
+async def test_a_nursery_that_answers_too_late_gives_no_second_process(nursery, monkeypatch):
+    """P22: whoever asked has begun another one in its place by then."""
+    made, keeper = nursery
+    monkeypatch.setattr("holdfast.worker.nursery.ANSWER_WITHIN", 0.05)
+    before = {*children_of(os.getpid(), zombies=True)}
+    ours, theirs = socket.socketpair()
+    with ours, adopting():  # as if it had been forked just in time, and only the answer came late
+        keeper.send_signal(signal.SIGSTOP)
+        assert await made.start([theirs.fileno()]) is None
+        theirs.close()
+        keeper.send_signal(signal.SIGCONT)
+        ours.setblocking(False)
+        assert not await asyncio.get_running_loop().sock_recv(ours, 100)  # it ended without a word
+    for late in {*children_of(os.getpid(), zombies=True)} - before:
+        await asyncio.to_thread(os.waitpid, late, 0)
 
 
 LEFT_OPEN = {

@@ -23,7 +23,7 @@ from typing import Protocol
 
 from holdfast.worker.lifeline import die_with_parent, name_process
 
-ANSWER_WITHIN = 5.0
+ANSWER_WITHIN = 10.0
 """Seconds that a nursery may take to fork: one that takes longer is given up."""
 
 LINE = (socket.AF_UNIX, socket.SOCK_SEQPACKET) if sys.platform == "linux" else (socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -106,22 +106,25 @@ class Nursery:
             self._line = None
 
     async def _ask(self, descriptors: list[int]) -> Forked | None:
+        leave, grant = os.pipe()
         try:
             async with self._asking:
                 if self._line is None:
                     return None
                 try:
                     with adopting():
-                        socket.send_fds(self._line, [b"fork"], descriptors)
+                        socket.send_fds(self._line, [b"fork"], [leave, *descriptors])
                         async with asyncio.timeout(ANSWER_WITHIN):
                             answer = await asyncio.get_running_loop().sock_recv(self._line, _BORN.size)
                     (pid,) = _BORN.unpack(answer)
-                    return Forked(pid) if pid else None
+                    forked = Forked(pid) if pid else None
+                    os.write(grant, b"y")
                 except (OSError, TimeoutError, struct.error):
                     self.close()
                     return None
+                return forked
         finally:
-            for each in descriptors:
+            for each in (leave, grant, *descriptors):
                 os.close(each)
 
 
@@ -166,12 +169,9 @@ def serve(line: socket.socket) -> list[int]:
             os._exit(0)
         born = 0
         with contextlib.suppress(OSError):  # too many processes: it is tried in another way, and told
-            born = _fork_for(asker)
-            if not born:
+            if not (born := _fork_for(asker)):
                 line.close()
-                for each in descriptors:
-                    os.set_inheritable(each, False)  # noqa: FBT003 - the only signature there is
-                return list(descriptors)
+                return _granted(*descriptors)
         for each in descriptors:
             os.close(each)
         with contextlib.suppress(OSError):
@@ -216,6 +216,16 @@ def _leave(between: int, asker: int) -> None:
     if os.getppid() != asker:  # it died first
         os._exit(0)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _granted(leave: int, *descriptors: int) -> list[int]:
+    """In the new process: wait until the asker knows of it. One that gave up may have begun another in its place."""
+    if not os.read(leave, 1):
+        os._exit(0)
+    os.close(leave)
+    for each in descriptors:
+        os.set_inheritable(each, False)  # noqa: FBT003 - the only signature there is
+    return list(descriptors)
 
 
 def why_not_to_fork(ours: Collection[int]) -> str | None:
