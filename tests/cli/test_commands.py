@@ -13,6 +13,8 @@ from rich.console import Console
 from holdfast.cli import connection, render
 from holdfast.cli.main import COMMANDS
 from holdfast.cli.render import Column
+from holdfast.model.ids import WorkerId
+from holdfast.model.time import seconds
 from tests.support.eventually import awaited
 from tests.support.living import ADMIN, FAILS, WORKS, living
 
@@ -105,6 +107,19 @@ def test_queues_workers_tenants_and_keys(ask, told, node):
     assert ask("queues", "resume", "mail").out == "mail is open\n"
     assert told("workers") == {"items": []}
     assert ask("workers").out.startswith("no workers: start one")
+    assert ask("types").out.startswith("no types: ")
+    worker = node.enter("n")
+    node.do(lambda engine: engine.renew(WorkerId(int(worker[2:], 16)), seconds(60), memory=300 * 2**20))
+    assert all(part in ask("workers").out for part in (worker, "alive", "0/2"))
+    (job_type,) = told("types")["items"]
+    assert (job_type["type"], job_type["queues"], job_type["workers"]) == ("send", ["mail"], 1)
+    assert "to, [cc]" in ask("types").out
+    drained = ask("workers", "drain", worker)
+    assert (drained.code, drained.out.splitlines()[0]) == (0, "1 worker to end, with 0 jobs running:")
+    (asked,) = told("workers", "drain", worker)["items"]
+    assert (asked["draining"], asked["memory"], asked["actions"]) == (True, 300 * 2**20, [])
+    assert "draining" in ask("workers").out
+    assert ask("workers", "drain", "w-0").code == 4
     assert told("tenants", "create", "acme", "--weight", "3", "--backlog", "10")["weight"] == 3
     changed = told("tenants", "set", "acme", "--weight", "none", "--rate", "5", "--rate-window", "60s")
     assert (changed["weight"], changed["rate_window"], changed["backlog"]) == (None, 60, 10)

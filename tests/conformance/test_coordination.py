@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from holdfast.engine import fleet
 from holdfast.engine.feed import Tail
 from holdfast.errors import Conflict, DuplicateJob, IdempotencyMismatch, InvalidBatch, TooMany
 from holdfast.model.access import Quotas
@@ -11,6 +12,7 @@ from holdfast.model.job import JobFilter, JobSpec, Page, UniqueSpec
 from holdfast.model.outcome import Succeeded
 from holdfast.model.state import Status
 from holdfast.model.time import seconds
+from holdfast.model.worker import Renewed
 from tests.support.builders import a_worker
 from tests.support.coordinated import forget, hits, is_up, node
 from tests.support.eventually import eventually
@@ -181,6 +183,25 @@ async def test_who_works_is_seen_on_every_node_until_it_leaves(nodes):
     assert (await seen(other))[first]
     if one.used:
         assert hits(other, "workers") > 0
+
+
+async def test_memory_and_a_drain_are_seen_on_every_node(nodes):
+    one, other = nodes
+    worker = a_worker(node="n", types=("send",))
+    await one.register(worker, seconds(60))
+
+    async def seen(engine):
+        return [(row.info, row.memory, row.draining) for row in (await engine.fleet())[1]]
+
+    async def drained(engine):
+        found = await seen(engine)
+        return found if found[0][2] else None
+
+    assert await seen(one) == await seen(other) == [(worker, None, False)]
+    assert await one.renew(worker.id, seconds(60), memory=2**33) is Renewed.KEPT
+    await fleet.drain(other.store, other.coordination.registry, worker.id)
+    for engine in nodes:
+        assert await eventually(lambda engine=engine: drained(engine)) == [(worker, 2**33, True)]
 
 
 async def test_a_job_of_another_node_wakes_whoever_waits(nodes):

@@ -4,6 +4,7 @@ from signal import SIGTERM
 
 import pytest
 
+from holdfast.engine import fleet
 from tests.support.long import LONG
 from tests.support.scene import KINDS
 
@@ -52,6 +53,35 @@ async def test_what_does_not_finish_is_handed_back_and_runs_elsewhere_at_once(sc
         assert await scene.attempts(kind) == []
     assert [scene.ledger.count("end", kind) for kind in KINDS] == [1, 1, 1]
     await scene.workers(1)
+
+
+@pytest.mark.databases("sqlite")
+async def test_a_node_that_is_drained_through_the_service_under_load_loses_and_doubles_nothing(scene):
+    """F04: all of its processes finish what runs, the rest is another's, and no attempt is spent on the way."""
+    node = scene.node(processes=2, queues="default:2", lease=9, drain=60)
+    await scene.submit("held", sleep=600, held=True)
+    await scene.starts("held")
+    keys = [f"job-{n}" for n in range(60)]
+    for key in keys:
+        await scene.submit(key, sleep=0.5)
+    rows = await scene.workers(2)
+    assert [row.info.node for row in rows] == [rows[0].info.node] * 2
+    for _ in range(2):
+        _, asked = await fleet.drain(scene.engine.store, scene.engine.coordination.registry, rows[1].info.id)
+        assert all(row.draining for row in asked)
+    assert len(asked) == 2
+    await scene.says(node, "asked through the service to drain")
+    assert len(scene.ledger.per_key("end")) < len(keys)
+    after = scene.node(lease=600)
+    await scene.becomes("succeeded", *keys)
+    scene.let_go("held")
+    assert node.wait() == 0
+    await scene.becomes("succeeded", "held", *keys)
+    assert [scene.ledger.count("end", key) for key in ["held", *keys]] == [1] * 61
+    assert {(await scene.job(key)).attempts for key in keys} == {1}
+    (row,) = await scene.workers(len(after.children()))
+    assert (row.draining, row.info.node != rows[0].info.node) == (False, True)
+    assert "every unfinished job was handed back" in node.log
 
 
 @pytest.mark.databases("sqlite")

@@ -177,6 +177,11 @@ def test_queues_figures_tenants_and_keys(client, node):
     assert client.stats().statuses.ready == 1
     assert client.analytics("5m", queue="mail").totals.submitted == 1
     assert list(client.workers()) == []
+    worker, beside = node.enter("n"), node.enter("n")
+    assert [(each.type, each.schema["required"], each.workers) for each in client.types()] == [("send", ["to"], 2)]
+    assert [(each.id, each.draining) for each in client.drain_worker(worker)] == [(worker, True), (beside, True)]
+    with pytest.raises(NotFound):
+        client.drain_worker("w-1")
     assert client.create_tenant("acme", weight=3).weight == 3
     with pytest.raises(Conflict):
         client.create_tenant("acme")

@@ -16,6 +16,7 @@ from holdfast import CONTEXT, Context, Holdfast
 from holdfast.api.server import bind, serve
 from holdfast.compose import build_api, is_node, open_engine, with_key
 from holdfast.config import Settings, load
+from holdfast.engine import fleet
 from holdfast.errors import (
     BacklogFull,
     Conflict,
@@ -41,6 +42,7 @@ from holdfast.jobs import Unique
 from holdfast.model.access import Scope
 from holdfast.model.ids import WorkerId, new_worker_id
 from holdfast.model.job import Held, JobSpec
+from holdfast.model.jobtype import JobType
 from holdfast.model.outcome import Failed, Failure, Interrupted, Report, Succeeded
 from holdfast.model.step import Step, StepState
 from holdfast.model.time import Duration, seconds
@@ -217,6 +219,19 @@ async def test_all_that_a_submission_says_arrives(remote, node):
 
 
 # A worker's port
+
+
+async def test_a_worker_tells_its_types_and_hears_that_it_is_to_end(remote, node):
+    about = JobType("send", '{"title":"send"}', "mail", (), 3, Duration(1_500_000), 5, 2)
+    worker = WorkerInfo(new_worker_id(), "w", "here", 1, "1", "mail:1", 1, types=("send",), node="n")
+    await remote.register(worker, seconds(60), [about])
+    engine = node.engine
+    (row,) = await engine.store.single(lambda tx: tx.types(None, ("", ""), 10))
+    assert row.about == msgspec.structs.replace(about, queues=("mail",))
+    assert await remote.renew(worker.id, seconds(60), memory=9) is Renewed.KEPT
+    _, (row,) = await fleet.drain(engine.store, engine.coordination.registry, worker.id)
+    assert (row.info.node, row.memory, row.draining) == ("n", 9, True)
+    assert await remote.renew(worker.id, seconds(60)) is Renewed.DRAINING
 
 
 async def test_a_foreign_or_dead_worker_holds_nothing(remote, node):

@@ -10,8 +10,9 @@ from holdfast.api.server import bind, serve
 from holdfast.compose import build_api, open_engine
 from holdfast.config import Settings
 from holdfast.engine.engine import Engine
-from holdfast.model.ids import new_worker_id
+from holdfast.model.ids import new_worker_id, worker_name
 from holdfast.model.job import Job
+from holdfast.model.jobtype import JobType
 from holdfast.model.outcome import Failed, Failure, Outcome, Report, Succeeded
 from holdfast.model.time import seconds
 from holdfast.model.worker import WorkerInfo
@@ -52,6 +53,13 @@ class Living:
             return taken
 
         return self.do(work)
+
+    def enter(self, node: str = "") -> str:
+        """Register a worker that handles `send` and tells what it takes; its id."""
+        schema = '{"type":"object","properties":{"to":{},"cc":{}},"required":["to"]}'
+        worker = WorkerInfo(new_worker_id(), "by hand", "here", 1, "1", "mail:2", 2, types=("send",), node=node)
+        self.do(lambda engine: engine.register(worker, seconds(60), [JobType("send", schema, "mail")]))
+        return worker_name(worker.id)
 
 
 @contextmanager
