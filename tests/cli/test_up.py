@@ -70,6 +70,13 @@ def test_it_serves_and_works_and_ends_in_good_order(up, tmp_path):
 
     assert while_alive(done, process)["result"] == 42
     assert call(url, "0" * 64, "/v1/jobs").status_code == 401
+
+    def workers():
+        return call(url, key, "/v1/workers").json()["items"]
+
+    (worker,) = workers()
+    assert call(url, key, f"/v1/workers/{worker['id']}/drain", {}).status_code == 200
+    awaited(lambda: None if workers() else True, process)  # the workers end, the API goes on to answer
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=100)
     assert process.returncode == 0, said

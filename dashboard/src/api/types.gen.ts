@@ -907,7 +907,7 @@ export interface Summary {
   failure_ratio: number | null;
 }
 
-/** What to change. Null goes back to the installation's default. */
+/** What to change. Null goes back to the installation's default. These bound what is submitted and waits; what runs is bounded by `PUT /v1/limits`, with its `tenant`. */
 export interface TenantChange {
   weight?: number | null;
   rate?: number | null;

@@ -37,7 +37,10 @@ class NewTenant(Request):
 
 
 class TenantChange(Request):
-    """What to change. Null goes back to the installation's default."""
+    """What to change. Null goes back to the installation's default.
+
+    These bound what is submitted and waits; what runs is bounded by `PUT /v1/limits`, with its `tenant`.
+    """
 
     weight: Weight | UnsetType | None = UNSET
     rate: Rate | UnsetType | None = UNSET
