@@ -13,8 +13,8 @@ from rich.console import Console
 from holdfast.cli import connection, render
 from holdfast.cli.main import COMMANDS
 from holdfast.cli.render import Column
-from holdfast.model.ids import WorkerId
 from holdfast.model.time import seconds
+from holdfast.wire.lease_codec import worker_id
 from tests.support.eventually import awaited
 from tests.support.living import ADMIN, FAILS, WORKS, living
 
@@ -109,7 +109,7 @@ def test_queues_workers_tenants_and_keys(ask, told, node):
     assert ask("workers").out.startswith("no workers: start one")
     assert ask("types").out.startswith("no types: ")
     worker = node.enter("n")
-    node.do(lambda engine: engine.renew(WorkerId(int(worker[2:], 16)), seconds(60), memory=300 * 2**20))
+    node.do(lambda engine: engine.renew(worker_id(worker), seconds(60), memory=300 * 2**20))
     assert all(part in ask("workers").out for part in (worker, "alive", "0/2"))
     (job_type,) = told("types")["items"]
     assert (job_type["type"], job_type["queues"], job_type["workers"]) == ("send", ["mail"], 1)

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import shutil
-import signal
 import sys
 from collections import Counter
 from pathlib import Path
@@ -63,28 +62,19 @@ async def _up(settings: Settings, app: str, queues: str, processes: int) -> None
             if settings.demo:
                 beside.append(asyncio.create_task(keep_busy(engine)))
             try:
-                drained = await supervise(
+                signalled = await supervise(
                     settings, app, queues, processes,
                     looked_at=[settings.database_url], then=lambda: _welcome(settings, api, url),
                 )  # fmt: skip
-                if drained:
+                if signalled is not None:
                     say("no jobs are run here any more; the API and the dashboard stay until Ctrl-C or SIGTERM")
-                    await _stay(engine)
+                    await engine.keep_house(signalled)
             finally:
                 for task in beside:
                     task.cancel()
                 await asyncio.gather(*beside, return_exceptions=True)
     finally:
         await engine.aclose()
-
-
-async def _stay(engine: Engine) -> None:
-    """Keep the house, as the workers did, until a signal comes."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    await engine.keep_house(stop)
 
 
 def _welcome(settings: Settings, api: Api, url: str) -> None:

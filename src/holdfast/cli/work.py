@@ -1,5 +1,6 @@
 """`holdfast work`: a supervisor with worker processes."""
 
+import asyncio
 import os
 import secrets
 import socket
@@ -50,8 +51,8 @@ async def supervise(
     *,
     looked_at: Iterable[str] = (),
     then: Callable[[], None] = lambda: None,
-) -> bool:
-    """Run worker processes until a signal comes, or somebody has them drained, which is then answered.
+) -> asyncio.Event | None:
+    """Run worker processes until a signal comes; or until somebody has them drained: then tells when a signal comes.
 
     `then` tells the rest of what is to be told at the start.
 
@@ -79,11 +80,12 @@ async def supervise(
         say=say,
     )
     number = f"{processes} worker process{'es' if processes > 1 else ''}"
+    supervisor.heed_signals()
     say(f"{number} for {app or 'the job types in the box'}; Ctrl-C or SIGTERM ends in good order")
     then()
     await supervisor.run()
     say("stopped; every unfinished job was handed back")
-    return supervisor.drained
+    return supervisor.signalled if supervisor.drained else None
 
 
 def plan_of(settings: Settings, app: str, queues: str) -> Plan:

@@ -23,6 +23,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.05, 10.0
 RETURN_WITHIN = 1.0
 """The longest pause before another is started when it was the database that was away."""
 
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _TELL_EVERY = 10.0
 _SETTLED = 10.0
 """A child that lived this long was no false start."""
@@ -61,6 +62,7 @@ class Supervisor:
         self._stop = asyncio.Event()
         self.drained = False
         """It was asked through the service to end, not by a signal."""
+        self.signalled = asyncio.Event()
         self._hastened = False
         self._worked = False
         """Whether one of the children was at work, once."""
@@ -71,9 +73,7 @@ class Supervisor:
 
     async def run(self) -> None:
         """Until stopped by a signal or `stop`; raises `CannotRun` when the application cannot be run at all."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop)
+        self.heed_signals()
         try:
             async with asyncio.TaskGroup() as group:
                 telling = group.create_task(self._tell_what_it_waits_for())
@@ -84,9 +84,21 @@ class Supervisor:
         except* HoldfastError as errors:
             raise errors.exceptions[0] from None
         finally:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.remove_signal_handler(number)
+            if not self.drained:  # otherwise whoever runs this may go on, and is to hear of signals
+                for number in _SIGNALS:
+                    asyncio.get_running_loop().remove_signal_handler(number)
             await self._close()
+
+    def heed_signals(self) -> None:
+        """From now on SIGTERM and SIGINT stop it."""
+
+        def heard() -> None:
+            self.signalled.set()
+            if self._wards or not self._stop.is_set():  # drained, there may be nothing left to stop
+                self.stop()
+
+        for number in _SIGNALS:
+            asyncio.get_running_loop().add_signal_handler(number, heard)
 
     def stop(self) -> None:
         """Claim no more, finish what runs, hand back the rest. Called again: at once."""
