@@ -117,7 +117,7 @@ def ways_to_jobs(metafunc: pytest.Metafunc, dialect: str) -> list[str]:
         return ["http"]
     named = marks["by_http_too"].args if "by_http_too" in marks else ()
     of_workers = "faults" in metafunc.definition.path.parts or "worker" in metafunc.definition.path.parts
-    if dialect in named or (LONG and of_workers and dialect in ("sqlite", "postgres")):
+    if dialect in named or (LONG and of_workers):
         return ["database", "http"]
     return ["database"]
 
