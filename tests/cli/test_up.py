@@ -76,7 +76,7 @@ def test_it_serves_and_works_and_ends_in_good_order(up, tmp_path):
 
     (worker,) = workers()
     assert call(url, key, f"/v1/workers/{worker['id']}/drain", {}).status_code == 200
-    awaited(lambda: None if workers() else True, process)  # the workers end, the API goes on to answer
+    while_alive(lambda: None if workers() else True, process)  # the workers end, the API goes on to answer
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=100)
     assert process.returncode == 0, said
