@@ -7,8 +7,8 @@ import json
 import pytest
 import pytest_asyncio
 
-from holdfast.api.connection import DEFAULT_LIMITS, Limits
 from holdfast.api.http import Answer
+from holdfast.api.patience import DEFAULT_LIMITS, Limits
 from holdfast.api.server import bind, serve
 from holdfast.api.table import PUBLIC, Route, Routes
 from holdfast.compose import build_api

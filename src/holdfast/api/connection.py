@@ -7,7 +7,6 @@ closed. So nothing can be hidden behind a request that others read differently.
 
 import asyncio
 from enum import Enum
-from typing import NamedTuple
 
 import httptools
 
@@ -15,27 +14,10 @@ from holdfast.api.app import Api
 from holdfast.api.exchange import Exchange
 from holdfast.api.heads import END, Heads, fault, has_bare_line_feed, is_ambiguous, target, written
 from holdfast.api.http import Incoming
-from holdfast.api.patience import Deadline, Reading
+from holdfast.api.patience import Deadline, Limits, Reading
 
 _LINGER = 2.0
 """Seconds that whatever a client still sends is thrown away, so that it can read the answer it got."""
-
-
-class Limits(NamedTuple):
-    """How long a client may take, in seconds, and how much it may send."""
-
-    head: float = 10
-    body: float = 30
-    answer: float = 30
-    """How long a client may read nothing of its answer."""
-    idle: float = 75
-    head_size: int = 16_384
-    headers: int = 100
-    connections: int = 2_000
-    """More than these are told to come back; more than twice as many are not even told."""
-
-
-DEFAULT_LIMITS = Limits()
 
 
 class Connections:

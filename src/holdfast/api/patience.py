@@ -1,7 +1,25 @@
-"""How long a connection waits for its client: for what it is to send, and for what it is to read."""
+"""How long a connection waits for its client, for what it is to send and what it is to read; and how much it takes."""
 
 import asyncio
 from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Limits(NamedTuple):
+    """How long a client may take, in seconds, and how much it may send."""
+
+    head: float = 10
+    body: float = 30
+    answer: float = 30
+    """How long a client may read nothing of its answer."""
+    idle: float = 75
+    head_size: int = 16_384
+    headers: int = 100
+    connections: int = 2_000
+    """More than these are told to come back; more than twice as many are not even told."""
+
+
+DEFAULT_LIMITS = Limits()
 
 
 class Deadline:

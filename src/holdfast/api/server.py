@@ -7,7 +7,8 @@ import socket
 from collections.abc import Callable
 
 from holdfast.api.app import Api
-from holdfast.api.connection import DEFAULT_LIMITS, Connections, Limits
+from holdfast.api.connection import Connections
+from holdfast.api.patience import DEFAULT_LIMITS, Limits
 from holdfast.errors import Misconfigured
 
 GRACE = 10

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import click
 
 from holdfast.api.app import Api
-from holdfast.api.connection import Limits
+from holdfast.api.patience import Limits
 from holdfast.api.server import bind
 from holdfast.api.server import serve as answer
 from holdfast.cli.database_checks import warn_of_loss
