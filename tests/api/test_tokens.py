@@ -8,7 +8,6 @@ import pytest
 import pytest_asyncio
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-from hypothesis import HealthCheck, given, settings, strategies
 
 from holdfast.api.tokens import KeyFile, SigningKeys, Tokens, secret_name
 from holdfast.config import Settings
@@ -199,29 +198,28 @@ def test_a_forged_token_is_not(tokens, name):
     assert tokens.read(FORGED[name](), AT) is None
 
 
-@given(
-    place=strategies.integers(0, 10_000),
-    other=strategies.characters(max_codepoint=255),
-    which=strategies.sampled_from(list(GOOD)),
-)
-@settings(max_examples=1_500, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_a_token_with_any_byte_changed_is_not_believed(tokens, place, other, which):
+ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+
+def others(character):
+    """What differs from it in the last bit alone, what is far from it, and what is of another kind."""
+    place = ALPHABET.find(character)
+    return {ALPHABET[place ^ 1], ALPHABET[place ^ 32], "=", ".", "\xff"} - {character}
+
+
+@pytest.mark.parametrize("which", GOOD)
+def test_a_token_with_any_byte_changed_is_not_believed(tokens, which):
     """T04: also where base64 has bits that stand for nothing."""
-    token = _CACHED.setdefault(which, GOOD[which]())
-    place %= len(token)
-    if token[place] != other:
-        assert tokens.read(token[:place] + other + token[place + 1 :], AT) is None
-
-
-_CACHED: dict[str, str] = {}
+    token = GOOD[which]()
+    changed = (token[:at] + each + token[at + 1 :] for at, now in enumerate(token) for each in others(now))
+    assert [each for each in changed if tokens.read(each, AT) is not None] == []
 
 
 def test_the_last_character_of_a_signature_has_one_spelling(tokens):
     """T04: the last of 43 characters carries four bits; the other two must be what they are."""
     token = signed()
-    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-    assert [c for c in alphabet if tokens.read(token[:-1] + c, AT) is not None] == [token[-1]]
+    assert [c for c in ALPHABET if tokens.read(token[:-1] + c, AT) is not None] == [token[-1]]
 
 
 def test_a_scope_that_is_not_known_permits_nothing(tokens):

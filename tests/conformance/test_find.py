@@ -22,12 +22,13 @@ from tests.support.builders import (
     some_jobs,
     take,
 )
+from tests.support.long import LONG
 
 ENDS = (Status.SUCCEEDED, Status.DEAD, Status.CANCELLED)
 TENANTS, QUEUES, TYPES, TAGS = ("acme", "umbrella", "Acme"), ("mail", "images"), ("send", "resize"), ("a", ",", 'q"')
 
 
-async def spread(store, n=60):
+async def spread(store, n=48):
     """Jobs of many kinds in every state, by id."""
     jobs = [
         a_job(
@@ -105,7 +106,7 @@ async def test_short_looks_find_together_what_one_long_look_finds(store, few, mo
             assert found == expected, (where, page, most)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200 if LONG else 25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 async def test_any_page_of_any_filter_goes_on_without_gap_or_repeat(shelf, data):
     """T21"""

@@ -1,9 +1,10 @@
 """The client for code on an event loop: thin, over what is asked (`calls`) and when it is asked again (`sending`)."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from datetime import datetime
+from functools import partial
 from typing import Any, Self, TypeVar, Unpack
 from uuid import UUID
 
@@ -206,23 +207,13 @@ class AsyncClient:
         self, *, everything: bool = False, dry_run: bool = False, reason: str = "", **where: Unpack[JobFilter]
     ) -> Bulk:
         """Cancel all that match and are not finished. `everything` must be said when nothing else is."""
-        total = waiting.Total()
-        while total.goes_on:
-            total.add(
-                await self.ask(
-                    calls.cancel_all(where, everything=everything, dry_run=dry_run, reason=reason, cursor=total.cursor)
-                )
-            )
-        return total.bulk
+        return await self._to_the_end(
+            partial(calls.cancel_all, where, everything=everything, dry_run=dry_run, reason=reason)
+        )
 
     async def retry_all(self, *, everything: bool = False, dry_run: bool = False, **where: Unpack[JobFilter]) -> Bulk:
         """Run all that match; without a status, the dead ones. `everything` must be said when nothing else is."""
-        total = waiting.Total()
-        while total.goes_on:
-            total.add(
-                await self.ask(calls.retry_all(where, everything=everything, dry_run=dry_run, cursor=total.cursor))
-            )
-        return total.bulk
+        return await self._to_the_end(partial(calls.retry_all, where, everything=everything, dry_run=dry_run))
 
     def dead(self, **where: Unpack[DeadFilter]) -> AsyncIterator[Job]:
         """Dead letters, newest first; pages are fetched as they are wanted."""
@@ -243,10 +234,7 @@ class AsyncClient:
         """Run dead letters again: these, or all that match."""
         if ids is not None:
             return await self.ask(calls.replay_these(ids, dry_run=dry_run))
-        total = waiting.Total()
-        while total.goes_on:
-            total.add(await self.ask(calls.replay(where, everything=everything, dry_run=dry_run, cursor=total.cursor)))
-        return total.bulk
+        return await self._to_the_end(partial(calls.replay, where, everything=everything, dry_run=dry_run))
 
     async def purge(
         self,
@@ -259,9 +247,13 @@ class AsyncClient:
         """Delete dead letters for good: these, or all that match."""
         if ids is not None:
             return await self.ask(calls.purge_these(ids, dry_run=dry_run))
+        return await self._to_the_end(partial(calls.purge, where, everything=everything, dry_run=dry_run))
+
+    async def _to_the_end(self, call: Callable[..., Call[Bulk]]) -> Bulk:
+        """The sum of what comes of a call that goes on from a cursor."""
         total = waiting.Total()
         while total.goes_on:
-            total.add(await self.ask(calls.purge(where, everything=everything, dry_run=dry_run, cursor=total.cursor)))
+            total.add(await self.ask(call(cursor=total.cursor)))
         return total.bulk
 
     async def queues(self, *, tenant: str | None = None) -> Sequence[Queue]:

@@ -1,9 +1,10 @@
 """The client for code without an event loop: thin, over what is asked (`calls`) and when to ask again (`sending`)."""
 
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from datetime import datetime
+from functools import partial
 from typing import Any, Self, TypeVar, Unpack
 from uuid import UUID
 
@@ -198,21 +199,11 @@ class Client:
         self, *, everything: bool = False, dry_run: bool = False, reason: str = "", **where: Unpack[JobFilter]
     ) -> Bulk:
         """Cancel all that match and are not finished. `everything` must be said when nothing else is."""
-        total = waiting.Total()
-        while total.goes_on:
-            total.add(
-                self.ask(
-                    calls.cancel_all(where, everything=everything, dry_run=dry_run, reason=reason, cursor=total.cursor)
-                )
-            )
-        return total.bulk
+        return self._to_the_end(partial(calls.cancel_all, where, everything=everything, dry_run=dry_run, reason=reason))
 
     def retry_all(self, *, everything: bool = False, dry_run: bool = False, **where: Unpack[JobFilter]) -> Bulk:
         """Run all that match; without a status, the dead ones. `everything` must be said when nothing else is."""
-        total = waiting.Total()
-        while total.goes_on:
-            total.add(self.ask(calls.retry_all(where, everything=everything, dry_run=dry_run, cursor=total.cursor)))
-        return total.bulk
+        return self._to_the_end(partial(calls.retry_all, where, everything=everything, dry_run=dry_run))
 
     def dead(self, **where: Unpack[DeadFilter]) -> Iterator[Job]:
         """Dead letters, newest first; pages are fetched as they are wanted."""
@@ -233,10 +224,7 @@ class Client:
         """Run dead letters again: these, or all that match."""
         if ids is not None:
             return self.ask(calls.replay_these(ids, dry_run=dry_run))
-        total = waiting.Total()
-        while total.goes_on:
-            total.add(self.ask(calls.replay(where, everything=everything, dry_run=dry_run, cursor=total.cursor)))
-        return total.bulk
+        return self._to_the_end(partial(calls.replay, where, everything=everything, dry_run=dry_run))
 
     def purge(
         self,
@@ -249,9 +237,13 @@ class Client:
         """Delete dead letters for good: these, or all that match."""
         if ids is not None:
             return self.ask(calls.purge_these(ids, dry_run=dry_run))
+        return self._to_the_end(partial(calls.purge, where, everything=everything, dry_run=dry_run))
+
+    def _to_the_end(self, call: Callable[..., Call[Bulk]]) -> Bulk:
+        """The sum of what comes of a call that goes on from a cursor."""
         total = waiting.Total()
         while total.goes_on:
-            total.add(self.ask(calls.purge(where, everything=everything, dry_run=dry_run, cursor=total.cursor)))
+            total.add(self.ask(call(cursor=total.cursor)))
         return total.bulk
 
     def queues(self, *, tenant: str | None = None) -> Sequence[Queue]:
