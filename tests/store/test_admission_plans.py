@@ -2,18 +2,9 @@
 
 import pytest
 
-from tests.store.test_plans import (
-    JOBS,
-    KNOWN,
-    TENANTS,
-    Explaining,
-    ExplainingLink,
-    console,
-    million,
-    pytest_generate_tests,
-    store,
-    undoing,
-)
+from tests.store.many_jobs import JOBS, TENANTS, console, million, pytest_generate_tests, store, undoing
+from tests.store.test_plans import KNOWN, Explaining
+from tests.store.test_plans_on_mysql import ExplainingLink
 
 __all__ = ["console", "million", "pytest_generate_tests", "store"]
 

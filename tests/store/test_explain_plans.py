@@ -1,6 +1,6 @@
 """Explaining a job with many ahead of it looks at as many as are counted, and reads no table of jobs through.
 
-On the jobs of `test_plans`. What is measured is rows, never time; all is undone.
+On the jobs of `many_jobs`. What is measured is rows, never time; all is undone.
 """
 
 from typing import NamedTuple
@@ -12,10 +12,12 @@ from holdfast.engine.explain import COUNTED, TENANTS_LOOKED_AT, read_facts
 from holdfast.model.ids import JobId
 from holdfast.model.limit import queue_limit
 from holdfast.store.postgres.pool import READER
-from tests.store import test_plans as plans
-from tests.store.test_plans import BATCH, DEEP, HELD, JOBS, KNOWN, PARKED, plans_for, rows_for, steps_for
+from tests.store import many_jobs
+from tests.store.many_jobs import BATCH, DEEP, HELD, JOBS, PARKED
+from tests.store.test_plans import KNOWN, plans_for
+from tests.store.test_plans_on_mysql import rows_for, steps_for
 
-million, store, pytest_generate_tests = plans.million, plans.store, plans.pytest_generate_tests
+million, store, pytest_generate_tests = many_jobs.million, many_jobs.store, many_jobs.pytest_generate_tests
 
 LIVE = ("holdfast_live", "l", "n")
 """The table of the jobs, as plans name it. Others are empty here or grow with what people set up."""
@@ -28,7 +30,7 @@ RUNNING = 3 * JOBS * 5 // 100
 
 
 class Asked(NamedTuple):
-    """One of the jobs behind those of the thousand tenants, what it meets, and how many rows may be looked at."""
+    """One of the jobs behind those of all tenants, what it meets, and how many rows may be looked at."""
 
     number: int
     ahead: int

@@ -13,7 +13,8 @@ import pytest
 from holdfast.compose import open_store
 from holdfast.model.job import JobFilter, Page
 from holdfast.model.state import Status
-from tests.store.test_plans import FILL, JOBS, Explaining
+from tests.store.many_jobs import FILL, JOBS
+from tests.store.test_plans import Explaining
 from tests.support.clock import Console
 from tests.support.databases import DATABASES
 from tests.support.plugin import dialects

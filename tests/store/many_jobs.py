@@ -1,0 +1,308 @@
+"""Many unfinished jobs in hundreds of lanes, and what runs among them all the time: the ground of tests of plans.
+
+How many is more than any statement may look at by far; a million with HOLDFAST_LONG_TESTS=1. The processes of a run
+share the database, so its tests undo what they do.
+"""
+
+import asyncio
+import fcntl
+from typing import Any, NamedTuple
+
+import pytest
+from msgspec import structs
+
+from holdfast.compose import open_store
+from holdfast.model.ids import WorkerId
+from holdfast.model.job import Held
+from holdfast.model.lane import Lane
+from holdfast.model.limit import QUEUE_SLOT, TENANT_SLOT, Limit, queue_limit, tenant_limit
+from holdfast.model.state import Status
+from holdfast.model.step import Step, StepState
+from holdfast.model.time import seconds
+from tests.support.builders import Undone, a_move, share
+from tests.support.clock import Console
+from tests.support.databases import DATABASES
+from tests.support.long import LONG
+from tests.support.plugin import dialects
+
+MILLION = 1_000_000
+JOBS = MILLION if LONG else 100_000
+TENANTS = 1_000 if LONG else 500
+DEAD, WORKER = WorkerId(1), WorkerId(2)
+"""Of five workers who hold a hundredth of the jobs each, one whose lease ran out and another."""
+
+LANES = [Lane("mail", f"t{number}", 0) for number in range(TENANTS)]
+BATCH = 100
+PARKED = JOBS // 8
+"""Jobs of one more tenant that wait for two concurrency keys, of which one is held; behind them, a batch with none."""
+KEYED = Lane("mail", "keyed", 0)
+DEEP = JOBS // 8
+"""Ready jobs of yet another, behind all the others in the table."""
+
+
+# The data
+
+
+def pytest_generate_tests(metafunc):
+    if "million" in metafunc.fixturenames:
+        names = [name for name in dialects(metafunc) if name in DATABASES]
+        metafunc.parametrize("million", names, indirect=True, ids=names, scope="module")
+
+
+@pytest.fixture(scope="module")
+def million(request, run):
+    """The URL of a database with so many jobs, made once for all processes of the run."""
+    server = run.server(request.param)
+    with (run.servers.folder / f"million-{request.param}").open("a+") as note:
+        fcntl.flock(note, fcntl.LOCK_EX)
+        note.seek(0)
+        url = note.read()
+        if not url:
+            with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+                url = runner.run(_make(request.param, server.url, f"{run.prefix}million"))
+            note.write(url)
+    return url
+
+
+@pytest.fixture
+async def store(million):
+    opened = await open_store(million)
+    yield opened
+    await opened.aclose()
+
+
+@pytest.fixture
+async def console(million):
+    async with Console(million) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def held(store):
+    """Jobs that the worker holds, as they were read."""
+    return await store.run(lambda tx: tx.held_by(WORKER, BATCH))
+
+
+async def _make(dialect, server_url, name):
+    async with DATABASES[dialect](server_url, name) as database:
+        await database.migrate()
+        async with Console(database.url) as console:
+            for statement in FILL[dialect]:
+                await console.run(statement)
+        return database.url
+
+
+def _jobs(numbers, nth):
+    """Of each hundred jobs of a tenant 84 are ready, 5 run, 5 are scheduled, 4 wait for another try, and 2 for others.
+
+    Half of those that wait for another try are due.
+    """
+    return f"""
+        SELECT n, CASE WHEN {nth} < 84 THEN 0 WHEN {nth} < 89 THEN 1 WHEN {nth} < 94 THEN 5 WHEN {nth} < 98 THEN 6
+                       ELSE 7 END AS status,
+          CASE WHEN {nth} BETWEEN 84 AND 88 THEN {nth} - 83 END AS worker,
+          CASE WHEN {nth} BETWEEN 89 AND 95 THEN 4000000000000000 + n WHEN {nth} IN (96, 97) THEN 1000 + n END AS at
+        FROM {numbers}"""
+
+
+_WORKERS = (
+    "INSERT INTO holdfast_workers (id, name, host, pid, version, queues, slots, started_at, expires_at) VALUES "
+    + ", ".join(f"({n}, 'w', 'h', 1, '0', 'mail', 10, 1, {1 if n == DEAD else 4 * 10**15})" for n in range(1, 6))
+)
+
+
+def _digits(many=10):
+    return "(" + " UNION ALL ".join(f"SELECT {digit} AS d" for digit in range(many)) + ")"
+
+
+_DIGITS = _digits()
+_NUMBERS = f"""
+    (SELECT c.d + 10 * b.d + 100 * a.d + 1000 * f.d + 10000 * e.d + 100000 * d.d AS n
+     FROM {_DIGITS} a STRAIGHT_JOIN {_DIGITS} b STRAIGHT_JOIN {_DIGITS} c
+       STRAIGHT_JOIN {_digits(JOBS // 100_000)} d STRAIGHT_JOIN {_DIGITS} e STRAIGHT_JOIN {_DIGITS} f) AS numbers"""
+
+# In the order of the table, so that it takes seconds: on PostgreSQL of arrival, on MySQL tenant by tenant.
+_POSTGRES_JOBS = f"""
+    INSERT INTO holdfast_live (id, created_at, scheduled_at, started_at, worker, fence, status, attempts, max_attempts,
+                               tenant, queue, type, payload)
+    SELECT ('00000000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 1, at, worker, worker, (status = 1)::int,
+           status, 1, 5, 't' || n % {TENANTS}, 'mail', 'send', ''
+    FROM ({_jobs(f"generate_series(0, {JOBS - 1}) AS n", nth=f"(n / {TENANTS} % 100)")}) AS j"""
+_MYSQL_JOBS = f"""
+    INSERT INTO holdfast_live (id, created_at, scheduled_at, started_at, worker, fence, status, attempts, max_attempts,
+                               tenant, queue, type, payload, priority, seq, parked, due)
+    SELECT UNHEX(CONCAT('00000000000070008000', LPAD(HEX(n), 12, '0'))), 1, at, COALESCE(worker, 0),
+           COALESCE(worker, 0), status = 1, status, 1, 5, CONCAT('t', MOD(n, {TENANTS})), 'mail', 'send', '', 0, 1 + n,
+           status >= 5, IF(status < 5, 0, COALESCE(at, 9223372036854775807))
+    FROM ({_jobs(_NUMBERS, nth=f"MOD(n DIV {TENANTS}, 100)")}) AS j"""
+_KEYED = f"""
+    SELECT n, CASE WHEN n > {PARKED + BATCH} THEN 'deep' ELSE 'keyed' END AS tenant,
+      CASE WHEN n < {PARKED} THEN 8 WHEN n = {PARKED} THEN 1 ELSE 0 END AS status,
+      CASE WHEN n = {PARKED} THEN 3 END AS worker,
+      CASE WHEN n > {PARKED} THEN NULL WHEN n % 2 = 0 THEN 'full' ELSE 'free' END AS concurrency_key"""
+_POSTGRES_KEYED = f"""
+    INSERT INTO holdfast_live (id, created_at, started_at, worker, fence, status, attempts, max_attempts, tenant, queue,
+                               type, payload, concurrency_key)
+    SELECT ('00000000-0000-7000-8001-' || lpad(to_hex(n), 12, '0'))::uuid, 1, worker, worker, (status = 1)::int, status,
+           1, 5, tenant, 'mail', 'send', '', concurrency_key
+    FROM ({_KEYED} FROM generate_series(0, {PARKED + BATCH + DEEP}) AS n) AS j"""
+_MYSQL_KEYED = f"""
+    INSERT INTO holdfast_live (id, created_at, started_at, worker, fence, status, attempts, max_attempts, tenant, queue,
+                               type, payload, concurrency_key, priority, seq, parked, due)
+    SELECT UNHEX(CONCAT('00000000000070008001', LPAD(HEX(n), 12, '0'))), 1, COALESCE(worker, 0), COALESCE(worker, 0),
+           status = 1, status, 1, 5, tenant, 'mail', 'send', '', concurrency_key, 0, {1 + JOBS} + n,
+           IF(status = 8, 2, 0), 0
+    FROM ({_KEYED} FROM {_NUMBERS} WHERE n <= {PARKED + BATCH + DEEP}) AS j ORDER BY n"""
+# As if 250 had been claimed at a time.
+_MYSQL_CLAIMS = """
+    INSERT INTO holdfast_claims (worker, id, fence, look_at, ids)
+    SELECT worker, MIN(id), 1, 4000000000000000, GROUP_CONCAT(id ORDER BY id SEPARATOR '')
+    FROM holdfast_live WHERE status = 1 GROUP BY worker, (seq - 1) DIV 100000, MOD(seq - 1, 4)"""
+
+FILL = {
+    "postgres": [
+        "ALTER TABLE holdfast_live SET (autovacuum_enabled = off)",  # what is known of it is up to the tests
+        _WORKERS,
+        _POSTGRES_JOBS,
+        _POSTGRES_KEYED,
+        "ANALYZE",
+    ],
+    "mysql": [
+        "SET SESSION tx_isolation = 'READ-COMMITTED'",
+        _WORKERS,
+        _MYSQL_JOBS,
+        _MYSQL_KEYED,
+        "SET SESSION group_concat_max_len = 1000000",
+        _MYSQL_CLAIMS,
+        "ANALYZE TABLE holdfast_live, holdfast_workers, holdfast_claims",
+    ],
+}
+
+
+# What runs all the time
+
+
+class Hot(NamedTuple):
+    """A call to the store, the indexes it may ride, and how many rows it may look at."""
+
+    work: Any
+    postgres: set[str]
+    mysql: set[str]
+    rows: int
+    more_on_mysql: int = 0
+
+
+def some(n, jobs=BATCH):
+    """Shares of so many lanes that make so many jobs."""
+    return [share(lane, quota=jobs // n) for lane in LANES[100 : 100 + n]]
+
+
+READY, ID, HELD, DUE = "holdfast_live_ready", "holdfast_live_pkey", "holdfast_live_held", "holdfast_live_due"
+WORKERS, EXPIRY = "holdfast_workers_pkey", "holdfast_workers_expiry"
+LIMITS, TURNS, QUEUED = "holdfast_limits_pkey", "holdfast_live_turns", "holdfast_live_queued"
+MY_ID, MY_KEY = "holdfast_live_id", "holdfast_live_key"
+A_CLAIM = 250
+"""On MySQL what a worker holds is found by what it claimed: a claim is looked at as a whole, each job of it once."""
+
+STEP = Step("charge", StepState.DONE, None)
+
+
+def limited(job):
+    """The job as if it were counted in a limit of its queue and one of its tenant."""
+    return structs.replace(job, slots=QUEUE_SLOT | TENANT_SLOT)
+
+
+async def lock_and_write(tx):
+    for name in (queue_limit("mail"), tenant_limit("t1")):
+        await tx.set_limit(name, 10, None, "")
+    await tx.lock_limits(WORKER, [queue_limit("mail"), tenant_limit("t1"), tenant_limit("t2")])
+    await tx.save_limits([Limit(queue_limit("mail"), used=7), Limit(tenant_limit("t1"), used=7)])
+
+
+def as_held(job):
+    return Held(job.id, job.fence, job.worker)
+
+
+HOT = {
+    # Rows are looked at when they are found, when they are locked and when they are written.
+    "claim": Hot(
+        lambda tx, held: tx.claim(WORKER, some(10), BATCH, None), {READY, WORKERS}, {"PRIMARY", MY_ID}, 4 * BATCH
+    ),
+    "claim of one lane": Hot(
+        lambda tx, held: tx.claim(WORKER, some(1), BATCH, None), {READY, WORKERS}, {"PRIMARY", MY_ID}, 4 * BATCH
+    ),
+    "claim of some types": Hot(
+        lambda tx, held: tx.claim(WORKER, some(10), BATCH, ["send", "sign"]),
+        {READY, WORKERS},
+        {"PRIMARY", MY_ID},
+        4 * BATCH,
+    ),
+    "claim behind keys that are full": Hot(
+        lambda tx, held: tx.claim(WORKER, [share(KEYED, quota=BATCH)], BATCH, None),
+        {READY, WORKERS},
+        {"PRIMARY", MY_ID},
+        4 * BATCH,
+    ),
+    "pass a turn of a key": Hot(
+        lambda tx, held: tx.pass_turns([("keyed", "free")]),
+        {LIMITS, TURNS, QUEUED},
+        {"PRIMARY", MY_KEY, MY_ID},
+        20,
+    ),
+    "pass no turn of a full key": Hot(
+        lambda tx, held: tx.pass_turns([("keyed", "full")]),
+        {LIMITS, TURNS, QUEUED},
+        {"PRIMARY", MY_KEY, MY_ID},
+        20,
+    ),
+    "settle": Hot(
+        lambda tx, held: tx.apply([a_move(job, Status.SUCCEEDED) for job in held]), {ID, LIMITS}, {MY_ID}, 8 * BATCH
+    ),
+    "settle as dead": Hot(
+        lambda tx, held: tx.apply([a_move(job, Status.DEAD) for job in held]), {ID, LIMITS}, {MY_ID}, 8 * BATCH
+    ),
+    "settle under limits": Hot(
+        lambda tx, held: tx.apply([a_move(limited(job), Status.SUCCEEDED) for job in held]),
+        {ID, LIMITS},
+        {MY_ID, "PRIMARY"},
+        9 * BATCH,
+    ),
+    "lock and write limits": Hot(
+        lambda tx, held: lock_and_write(tx), {LIMITS, WORKERS, "holdfast_terms_pkey"}, {"PRIMARY"}, 40
+    ),
+    "retry": Hot(
+        lambda tx, held: tx.apply([a_move(job, Status.RETRYING, delay=seconds(9)) for job in held]),
+        {ID},
+        {MY_ID},
+        8 * BATCH,
+    ),
+    "hand back": Hot(
+        lambda tx, held: tx.apply([a_move(job, Status.READY) for job in held]), {ID}, {MY_ID}, 8 * BATCH
+    ),
+    "promote": Hot(lambda tx, held: tx.promote(BATCH), {DUE}, {DUE, MY_ID}, 6 * BATCH),
+    "expired": Hot(lambda tx, held: tx.expired(10), {EXPIRY}, {EXPIRY}, 10),
+    "held by": Hot(lambda tx, held: tx.held_by(DEAD, BATCH), {HELD}, {MY_ID, "PRIMARY"}, 2 * BATCH, A_CLAIM),
+    "depart": Hot(lambda tx, held: tx.depart(WORKER), {HELD, WORKERS}, {MY_ID, "PRIMARY"}, 10, A_CLAIM),
+    "forget": Hot(lambda tx, held: tx.forget([DEAD]), {HELD, WORKERS}, {MY_ID, "PRIMARY", EXPIRY}, 20, A_CLAIM),
+    "renew": Hot(lambda tx, held: tx.renew(WORKER, seconds(15)), {WORKERS}, {"PRIMARY"}, 5),
+    "still held": Hot(lambda tx, held: tx.lost([as_held(job) for job in held]), {ID}, {MY_ID}, 2 * BATCH),
+    "lanes": Hot(lambda tx, held: tx.lanes(["mail"], TENANTS), {READY}, {"PRIMARY"}, 6 * TENANTS),
+    "next due": Hot(lambda tx, held: tx.next_due(), {DUE}, {DUE}, 5),
+    "record a step": Hot(
+        lambda tx, held: tx.record_step(as_held(held[0]), STEP), {ID}, {MY_ID, "PRIMARY"}, 10
+    ),
+    "save progress": Hot(lambda tx, held: tx.save_progress(as_held(held[0]), b"{}"), {ID}, {MY_ID}, 10),
+}  # fmt: skip
+
+
+async def undoing(store, work):
+    """What the work gives, in a transaction that is undone."""
+    seen = []
+
+    async def whole(tx):
+        seen.append(await work(tx))
+        raise Undone
+
+    with pytest.raises(Undone):
+        await store.run(whole)
+    return seen[0]
