@@ -8,8 +8,9 @@ index entries PostgreSQL visited for one. The rows are what to go by: they do no
 
 Then the page itself: quiet; while so many changes a second are made by jobs that come, run and succeed, of which the
 server names some fifty and counts the rest; and as if each of so many came by the stream with its name. What is told of
-each: how much of a processor the main thread takes, tasks of more than 50 ms, and the gaps between frames (16.7 ms
-where nothing stutters). Tasks and gaps are by the clock: on a machine that has other things to do they tell of those.
+each: milliseconds of processor time that the main thread takes in a second, tasks of more than 50 ms, and the gaps
+between frames (16.7 ms where nothing stutters). Tasks and gaps are by the clock: on a machine that has other things to
+do they tell of those.
 """
 
 import argparse
@@ -116,11 +117,13 @@ window.fetch = async (url, ...rest) => {
   const answer = await fetched(url, ...rest);
   if (!String(url).includes("v1/events") || !answer.body) return answer;
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  let timer, owed = 0;
+  let timer, owed = 0, since = performance.now();
   const both = new ReadableStream({
     start(controller) {
       timer = setInterval(() => {
-        owed += window.flood / 50;
+        const now = performance.now();
+        owed += window.flood * (now - since) / 1000;
+        since = now;
         const count = Math.floor(owed);
         if (count) controller.enqueue(written.encode(named(more(count))));
         owed -= count;
@@ -292,8 +295,8 @@ async def _watched(page: Page, session: CDPSession, while_: Callable[[], Awaitab
     gaps = sorted(seen["gaps"])
     return {
         "events a second": seen["told"] / span,
-        "main thread, % of a CPU": 100 * (after["TaskDuration"] - before["TaskDuration"]) / span,
-        "of it script, %": 100 * (after["ScriptDuration"] - before["ScriptDuration"]) / span,
+        "main thread, CPU ms a s": 1_000 * (after["TaskDuration"] - before["TaskDuration"]) / span,
+        "of it script, ms a s": 1_000 * (after["ScriptDuration"] - before["ScriptDuration"]) / span,
         "tasks over 50 ms": len(seen["long"]),
         "the longest, ms": max(seen["long"], default=0),
         "frames a second": len(gaps) / span,

@@ -88,20 +88,31 @@ class System:
 class Hand:
     """A worker over HTTP that does what the test says."""
 
-    def __init__(self, system: System, queue: str, name: str = "by hand") -> None:
+    def __init__(self, system: System, queue: str, name: str = "by hand", **about: Any) -> None:
         self._system = system
         self._queue = queue
         self._name = name
+        self._about = about
         self._worker = ""
 
     async def __aenter__(self) -> Self:
-        about = {"name": self._name, "host": self._name, "queues": self._queue, "slots": 50, "version": "1"}
+        about = {
+            "name": self._name,
+            "host": self._name,
+            "queues": self._queue,
+            "slots": 50,
+            "version": "1",
+        } | self._about
         answer = await self._system.ask("POST", "/v1/leases", {"register": about, "lease": "60s"})
         self._worker = answer["worker"]
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._system.ask("POST", "/v1/leases/depart", {"worker": self._worker})
+
+    async def renew(self, **told: Any) -> Any:
+        """Be heard of."""
+        return await self._system.ask("POST", "/v1/leases/renew", {"worker": self._worker, "lease": "60s", **told})
 
     async def take(self, count: int) -> list[Any]:
         """Claim so many jobs of the queue."""

@@ -1,8 +1,11 @@
 """What people do, and what they see of it without loading the page again."""
 
+import re
+
 import pytest
 from playwright.async_api import expect
 
+from tests.browser.looking import Hand
 from tests.support.eventually import eventually
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(300)]
@@ -92,6 +95,45 @@ async def test_a_job_is_submitted_with_numbers_as_they_are(looking, system, queu
     await expect(page.get_by_text("9007199254740993").first).to_be_visible()
     (job,) = (await system.ask("GET", f"/v1/jobs?queue={queue}"))["items"]
     assert job["payload"] == {"n": 9_007_199_254_740_993}
+
+
+SCHEMA = {
+    "type": "object",
+    "description": "Prints an order.",
+    "properties": {
+        "order": {"type": "integer", "minimum": 1},
+        "size": {"enum": ["A4", "A5"], "default": "A4"},
+        "urgent": {"type": "boolean", "default": False},
+        "note": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
+        "lines": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["order", "lines"],
+}
+
+
+async def test_a_job_is_submitted_by_the_form_of_its_type(looking, system, queue):
+    """T27: whole numbers as they are; what is wrong is said at its field; the JSON of it is one press away."""
+    described = [{"type": "print.order", "schema": SCHEMA, "queue": queue}]
+    async with Hand(system, queue, types=["print.order"], described=described):
+        page = await looking.open("/jobs/new")
+        await page.get_by_label("Type").fill("print.order")
+        await expect(page.get_by_text("Prints an order. Handled by 1 worker.")).to_be_visible()
+        await page.get_by_label("order").fill("9007199254740993.5")
+        await page.get_by_role("button", name="Submit").click()
+        await expect(page.get_by_text("A whole number is needed.")).to_be_visible()
+        await expect(page.get_by_text("This is needed.")).to_be_visible()
+        await page.get_by_label("order").fill("9007199254740993")
+        await page.get_by_label("size").select_option("A5")
+        await page.get_by_label("lines").fill('["one", "<b>two</b>"]')
+        await page.get_by_role("button", name="JSON", exact=True).click()
+        await expect(page.get_by_label("Payload")).to_have_value(re.compile('"order": 9007199254740993,'))
+        await page.get_by_role("button", name="form", exact=True).click()
+        await page.get_by_label("urgent").select_option("true")
+        await page.get_by_role("button", name="Submit").click()
+        await expect(page.get_by_role("heading", name="print.order")).to_be_visible()
+    (job,) = (await system.ask("GET", f"/v1/jobs?queue={queue}"))["items"]
+    kept = {"order": 9_007_199_254_740_993, "size": "A5", "urgent": True, "lines": ["one", "<b>two</b>"]}
+    assert job["payload"] == kept
 
 
 async def test_a_queue_rests_and_is_resumed_and_limited(looking, system, queue):

@@ -90,13 +90,22 @@ async def test_a_page_that_is_not_there_says_so(looking):
     await expect(page.get_by_text("There is no such page")).to_be_visible()
 
 
-async def test_workers_show_what_they_run(looking, system, queue):
+async def test_workers_show_what_they_run_and_are_drained(looking, system, queue):
     job = await system.submit("crunch.numbers", queue=queue)
     async with Hand(system, queue, "the fast one") as hand:
         await hand.take(1)
+        await hand.renew(memory=84_200_000)
         page = await looking.open("/workers")
         row = page.get_by_role("row").filter(has_text="the fast one")
         await expect(row).to_contain_text("1 of 50")
+        await expect(row).to_contain_text("84 MB")
+        await page.get_by_role("button", name="Drain the fast one").click()
+        await expect(page.get_by_role("dialog")).to_contain_text("lets the 1 job that it runs finish")
+        assert not (await hand.renew())["draining"]
+        await page.get_by_role("button", name="Drain it").click()
+        await expect(row).to_contain_text("draining")
+        await expect(page.get_by_role("button", name="Drain the fast one")).to_have_count(0)
+        assert (await hand.renew())["draining"]
         await row.get_by_role("link", name="crunch.numbers").click()
         await expect(page.get_by_text(job)).to_be_visible()
         await system.ask("POST", f"/v1/jobs/{job}/cancel", {})

@@ -1,7 +1,7 @@
 /** What the pages for operators ask for: tenants, keys, fairness, percentiles step by step. */
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { call, Problem } from "./client";
-import type { FairnessOut, JobOut, KeyOut, TenantOut } from "./types.gen";
+import type { FairnessOut, JobOut, KeyOut, TenantOut, TypeOut } from "./types.gen";
 
 const NOW_AND_THEN = 15_000;
 /** Pages of 200 that are fetched of a list that is shown whole. */
@@ -61,6 +61,21 @@ export const fairnessQuery = (window: string) =>
     refetchInterval: NOW_AND_THEN,
     placeholderData: keepPreviousData,
   });
+
+/** The types that workers handle, with what their payload is. A node that is older than this page knows none. */
+export const jobTypesQuery = queryOptions({
+  queryKey: ["types"],
+  queryFn: ({ signal }): Promise<Listed<TypeOut>> =>
+    listed((cursor) => call<"list_types">("GET", "/v1/types", { query: { limit: PAGE, ...(cursor ? { cursor } : {}) }, signal })),
+  staleTime: 30_000,
+  retry: false,
+});
+
+/** What is told of a type: by the tenant's own workers, or else by those of everybody. */
+export function typeOf(types: readonly TypeOut[], name: string, tenant: string): TypeOut | undefined {
+  const found = types.filter((each) => each.type === name);
+  return found.find((each) => each.tenant === tenant) ?? found.find((each) => each.tenant === null) ?? found[0];
+}
 
 /** What runs now, by the worker that runs it. */
 export const runningQuery = queryOptions({

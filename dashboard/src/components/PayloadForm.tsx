@@ -1,4 +1,4 @@
-/** The fields of a payload, one for each part that the type's schema names. */
+/** The fields of a payload, one for each part that the type's schema names; those that take much room come last. */
 import { NativeSelect, Textarea, TextInput } from "@mantine/core";
 import { stringifyExact, visible } from "../lib/json";
 import type { Field } from "../lib/schema";
@@ -13,7 +13,7 @@ interface Props {
 export function PayloadForm({ fields, texts, problems, onChange }: Props) {
   return (
     <div className="fields" role="group" aria-label="Payload">
-      {fields.map((field) => {
+      {[...fields].sort((a, b) => Number(a.kind === "json") - Number(b.kind === "json")).map((field) => {
         const shared = {
           label: field.name,
           description: field.description || undefined,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { between, compact, exact, percent, plural, rate, relative, span } from "./format";
+import { between, bytes, compact, exact, percent, plural, rate, relative, span } from "./format";
 
 const NOW = Date.parse("2030-01-31T12:00:00Z");
 
@@ -27,6 +27,7 @@ it.each([
 ])("tells %s seconds as %s", (seconds, told) => expect(span(seconds)).toBe(told));
 
 it("tells numbers for little room", () => {
+  expect([bytes(84_200), bytes(84_200_000), bytes(1_260_000_000)]).toEqual(["84 kB", "84 MB", "1.3 GB"]);
   expect([compact(9_999), compact(12_345), rate(0), rate(0.01), rate(3.04), rate(12.4), percent(0.0312), percent(null), percent(0.0001), plural(1, "job"), plural(1_200, "job")]).toEqual(
     ["9,999", "12.3K", "0", "<0.1", "3", "12", "3.1 %", "–", "<0.1 %", "1 job", "1,200 jobs"],
   );

@@ -90,6 +90,13 @@ export function percent(value: number | null | undefined): string {
   return `${(value * 100).toFixed(value < 0.1 ? 1 : 0).replace(/\.0$/, "")} %`;
 }
 
+/** So many bytes: «84 MB». */
+export function bytes(value: number): string {
+  if (value < 999_500) return `${Math.round(value / 1_000)} kB`;
+  if (value < 999_500_000) return `${Math.round(value / 1_000_000)} MB`;
+  return `${(value / 1_000_000_000).toFixed(1)} GB`;
+}
+
 /** One word for one, another for more. */
 export function plural(number: number, one: string, many = `${one}s`): string {
   return `${count(number)} ${number === 1 ? one : many}`;

@@ -1,13 +1,17 @@
 /** Who runs jobs: how busy they are, what with, and when they were last heard of. */
+import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import { call } from "../api/client";
 import { byWorker, runningQuery } from "../api/operate";
 import { workersQuery } from "../api/queries";
 import type { JobOut, WorkerOut } from "../api/types.gen";
 import { type Column, DataTable } from "../components/DataTable";
+import { FormModal } from "../components/FormModal";
 import { Answered, Card, Empty } from "../components/States";
 import { Time } from "../components/Time";
-import { count, plural, span } from "../lib/format";
+import { bytes, count, plural, span } from "../lib/format";
 
 const SHOWN = 4;
 
@@ -15,6 +19,8 @@ export function Workers() {
   const workers = useQuery(workersQuery);
   const running = useQuery(runningQuery).data;
   const held = byWorker(running?.items ?? []);
+  const [draining, setDraining] = useState<WorkerOut>();
+  const all = workers.data?.items ?? [];
   const columns: Column<WorkerOut>[] = [
     { id: "name", header: "Worker", value: (worker) => worker.name || worker.id, className: "name-cell", cell: (worker) => <Name worker={worker} /> },
     { id: "busy", header: "Busy", value: (worker) => worker.running / Math.max(1, worker.slots), highFirst: true, className: "nowrap num", cell: (worker) => <Busy worker={worker} /> },
@@ -22,8 +28,24 @@ export function Workers() {
     { id: "queues", header: "Queues", className: "small", cell: (worker) => <span className="queue-names" title={worker.queues.join(", ")}>{worker.queues.map((queue) => queue.replace(/:\d+$/, "")).join(", ") || "all"}</span> },
     { id: "heard", header: "Heard of", value: (worker) => worker.heartbeat_age, className: "right num nowrap", cell: (worker) => <span className={worker.alive ? undefined : "bad"}>{span(worker.heartbeat_age)} ago</span> },
     { id: "since", header: "Started", value: (worker) => worker.started_at, className: "right nowrap", cell: (worker) => <Time at={worker.started_at} /> },
+    ...(all.some((worker) => worker.memory !== null)
+      ? [{ id: "memory", header: "Memory", value: (worker) => worker.memory, highFirst: true, className: "right num nowrap", cell: (worker) => (worker.memory === null ? <span className="soft">–</span> : bytes(worker.memory)) } satisfies Column<WorkerOut>]
+      : []),
     { id: "version", header: "Version", value: (worker) => worker.version, cell: (worker) => <code>{worker.version || "–"}</code> },
   ];
+  if (all.some((worker) => worker.actions?.includes("drain") || worker.draining)) {
+    columns.push({
+      id: "act",
+      header: <span className="hidden-text">Actions</span>,
+      className: "right nowrap",
+      cell: (worker) =>
+        worker.actions?.includes("drain") ? (
+          <Button size="compact-xs" variant="default" aria-label={`Drain ${worker.name || worker.id}`} onClick={() => setDraining(worker)}>
+            Drain …
+          </Button>
+        ) : null,
+    });
+  }
   return (
     <>
       <h1 className="hidden-text">Workers</h1>
@@ -40,10 +62,26 @@ export function Workers() {
           }
         </Answered>
       </Card>
-      <p className="small soft">
-        A worker is drained by telling its process to end (SIGTERM): it takes nothing new, lets what runs finish, and hands back what does not in time.
-      </p>
+      {draining && <Drain worker={draining} beside={all.filter((each) => each.id !== draining.id && each.node !== null && each.node === draining.node && each.alive)} onClose={() => setDraining(undefined)} />}
     </>
+  );
+}
+
+/** What it means, and for whom, before it is done. */
+function Drain({ worker, beside, onClose }: { worker: WorkerOut; beside: readonly WorkerOut[]; onClose: () => void }) {
+  return (
+    <FormModal title={`Drain ${worker.name || worker.id}`} verb="Drain it" danger onClose={onClose} send={() => call<"drain_worker">("POST", "/v1/workers/{id}/drain", { path: { id: worker.id } })}>
+      {() => (
+        <>
+          <p>It takes nothing new, lets {worker.running ? `the ${plural(worker.running, "job")} that it runs` : "what it runs"} finish, hands back what does not in time, and ends. It does not come back by itself: whoever started it may start it again.</p>
+          {beside.length > 0 && (
+            <p className="wrap-any">
+              Its node ends as a whole, with {plural(beside.length, "other process", "other processes")}: {beside.map((each) => each.name || each.id).join(", ")}.
+            </p>
+          )}
+        </>
+      )}
+    </FormModal>
   );
 }
 
@@ -65,7 +103,7 @@ function Name({ worker }: { worker: WorkerOut }) {
     <>
       <span className="cut strong" title={worker.id}>
         <span className={`dot inline ${worker.alive ? "live-on" : "bad-dot"}`} /> {worker.name || worker.id}
-        {!worker.alive && <span className="bad small"> silent</span>}
+        {!worker.alive ? <span className="bad small"> silent</span> : worker.draining && <span className="warn small"> draining</span>}
       </span>
       {worker.host !== null && (
         <span className="cut small soft">
