@@ -126,7 +126,9 @@ async def test_a_job_is_submitted_by_the_form_of_its_type(looking, system, queue
         await page.get_by_label("size").select_option("A5")
         await page.get_by_label("lines").fill('["one", "<b>two</b>"]')
         await page.get_by_role("button", name="JSON", exact=True).click()
-        await expect(page.get_by_label("Payload")).to_have_value(re.compile('"order": 9007199254740993,'))
+        await expect(page.get_by_role("textbox", name="Payload")).to_have_value(
+            re.compile('"order": 9007199254740993,')
+        )
         await page.get_by_role("button", name="form", exact=True).click()
         await page.get_by_label("urgent").select_option("true")
         await page.get_by_role("button", name="Submit").click()
