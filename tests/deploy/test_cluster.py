@@ -79,7 +79,7 @@ async def restart_under_load(cluster, client):
             key = f"load-{who}-{number}"
             accepted[key] = (await client.submit("sink", {"key": key, "sleep": 0.05})).id
             number += 1
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.05)
 
     async with asyncio.TaskGroup() as group:
         for who in range(AT_ONCE):
