@@ -14,6 +14,7 @@ SOURCES = {
 WRITE_STYLES = {"AppShell", "Grid", "SimpleGrid", "Flex", "Marquee", "ColorSchemeScript", "MantineStyle"}
 """Components that write style elements, which the page's policy forbids."""
 HAVE_NO_STYLES = {
+    "NativeSelect",
     "MantineProvider",
     "Portal",
     "Transition",
