@@ -26,13 +26,14 @@ async def begun(scene, more):
     await eventually(so_many, within=60)
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.databases("postgres")
 async def test_jobs_outlive_a_service_that_is_killed_again_and_again(scene):
     """F01, F08, F10, S1, S3: in the middle of claims, settles and steps; back before the lease is over.
 
     No lease is lost meanwhile, so no job starts twice: what a lost answer left in doubt is looked up, not guessed.
     """
-    node = scene.node(lease=60, queues="default:4", processes=2)
+    node = scene.node(lease=600, queues="default:4", processes=2)  # however slowly a service starts here
     for n in range(60):
         await scene.submit(f"job-{n}", "stepping" if n % 3 == 0 else "async", **({} if n % 3 == 0 else {"sleep": 0.1}))
     for _ in range(3):
@@ -42,7 +43,8 @@ async def test_jobs_outlive_a_service_that_is_killed_again_and_again(scene):
     await scene.becomes("succeeded")
     again = {key: await scene.attempts(key) for key in scene._jobs if (await scene.job(key)).attempts != 1}
     assert not again, f"{again}\n{scene.logs()}"
-    assert set(scene.ledger.per_key("start").values()) == {1}
+    twice = {key: times for key, times in scene.ledger.per_key("start").items() if times != 1}
+    assert not twice, f"{twice}\n{scene.logs()}"
     assert set(scene.ledger.per_key("end").values()) == {1}
     assert scene.ledger.count("effect") == 20
     assert node.alive()
