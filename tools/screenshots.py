@@ -45,7 +45,7 @@ PAGES = {
     "overview": "/",
     "jobs": "/jobs",
     "job": "/jobs/{dead}",
-    "new-job": "/jobs/new",
+    "new-job": "/jobs/new?from={dead}",
     "queues": "/queues",
     "dead-letters": "/dead",
     "workers": "/workers",

@@ -153,7 +153,8 @@ function Tile({ label, value, unit, note, status, tone }: TileProps) {
 
 function oldest(queues: readonly QueueOut[]): string {
   const waits = queues.flatMap((queue) => (queue.paused || queue.oldest_wait === null ? [] : [queue.oldest_wait]));
-  return waits.length ? `oldest ${span(Math.max(...waits))}` : "none is due";
+  if (waits.length) return `oldest ${span(Math.max(...waits))}`;
+  return queues.some((queue) => queue.paused && queue.statuses.ready > 0) ? "in paused queues" : "none is due";
 }
 
 function slots(workers: readonly WorkerOut[]): string {
