@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.api import reader as reading
 from holdfast.api import stream
@@ -324,12 +325,11 @@ class TestWhoeverComesBack:
             monkeypatch.setattr(reading, limit, 10**6)
         key = await live.key("acme")
         ran: list[str] = []
-        begin, stop = asyncio.Event(), asyncio.Event()
+        rounds, stop = asyncio.Semaphore(0), asyncio.Event()
 
         async def work() -> None:
             worker = await enter(live.engine.store)
-            await begin.wait()
-            while not stop.is_set():
+            while await rounds.acquire() and not stop.is_set():
                 jobs = [a_job(), a_job()]
                 await put(live.engine.store, *jobs)
                 for job in await take(live.engine.store, worker, limit=2):
@@ -341,7 +341,8 @@ class TestWhoeverComesBack:
         last: dict[str, str] = {}
         for _ in range(3):
             async with another(settings) as node, listening(await node.client(key), **last) as heard:
-                begin.set()
+                for _ in range(300):  # no more in all than a reader may miss
+                    rounds.release()
                 before = len(ran)
                 await heard.until(lambda heard=heard, n=before: heard.counted("succeeded") >= 5 and len(ran) >= n + 5)
                 node.api.service.stopping.set()  # the node goes away in the middle of it
@@ -349,6 +350,7 @@ class TestWhoeverComesBack:
                 told |= {job for job, status in heard.jobs() if status == "succeeded"}
                 last = {"last-event-id": heard.last_id}
         stop.set()
+        rounds.release()
         await working
         async with listening(await live.client(key), **last) as heard:
             await eventually(lambda: caught_up(heard, told, ran))
@@ -468,6 +470,26 @@ class TestAReader:
         await stuck.wait()
         reader.end("slow")
         await asyncio.wait_for(sending, PATIENCE)
+
+    async def test_hears_once_of_a_change_that_a_look_saw_before_its_row(self) -> None:
+        """Many moved, so the job was looked up; by then it had changed again, and the row that says so comes after."""
+        job = change()
+        streams, _ = unattached(ADMINISTRATOR, Wanted())
+        reader = Reader(streams, ADMINISTRATOR, Wanted(job=str(job.id)), None, 0, job=job)
+        many = Entry(1, Instant(1), Body(g=[Group("a", "q", "t", 0, jobs=999)]))
+        ahead, back = replace(job, status=5, fence=2), replace(job, status=1, fence=1)
+
+        for learnt, rows in ((ahead, [ahead]), (replace(ahead, fence=4), [back, replace(ahead, fence=4)])):
+            reader.take(many, 1, {}, 0)
+            reader.learn(learnt, 1, 0)
+            for number, row in enumerate(rows, 2):
+                reader.take(Entry(number, Instant(1), Body(c=[row])), number, {}, 0)
+
+        told = [ahead, replace(ahead, fence=4), back, replace(ahead, fence=4)]
+        text = await anext_of(reader)
+        assert [event.split(b"data: ")[1] for event in text.split(b"\n\n")[:-1]] == [
+            reading.job_event(each, Instant(1)).split(b"data: ")[1].strip() for each in told
+        ]
 
     async def test_hears_a_beat_while_nothing_happens_and_is_ended_after_an_hour(self) -> None:
         """T19."""

@@ -29,6 +29,7 @@ async def test_tenants_and_keys_are_limited(served, admin):
 
     removed = (await admin.put("/v1/limits", json={"tenant": "acme"})).json()
     assert (removed["max_running"], removed["rate"], removed["room"]) == (None, None, None)
+    assert (removed["changed_by"], removed["changed_at"] > made["changed_at"]) == (made["changed_by"], True)
     assert [each["kind"] for each in (await admin.get("/v1/limits")).json()["items"]] == ["key"]
 
 

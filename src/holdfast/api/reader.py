@@ -99,6 +99,8 @@ class Reader:
         """If one is watched alone: as it was when the stream was asked for, or as was last told of it."""
         self._doubt: Entry | None = None
         """The newest row that may have moved it without naming it."""
+        self._found: Change | None = None
+        """How it was when it was looked up, as was told then: the row that names this change may be yet to come."""
         self.cut: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when it must end, also in the middle of a chunk."""
         self._streams = streams
@@ -153,17 +155,15 @@ class Reader:
             self._held = None
         change = found or replace(self.job, status=DELETED)
         if change != self.job:
-            self.job = change
+            self.job = self._found = change
             self._may_send(now)
             self._put(Item(change.tenant, self._id(low_water), job_event(change, doubt.at)))
 
     def take(self, entry: Entry, low_water: int, texts: dict[int, bytes], now: float) -> None:
         """Put what is of interest into the buffer. `texts`: changes as they are written, made once for all readers."""
         for index, change in enumerate(entry.body.listed()):
-            if not self.wanted.names(change):
+            if not self.wanted.names(change) or self._knew(change):
                 continue
-            if self.job is not None:
-                self.job = change
             if self._may_send(now):
                 text = texts.get(index)
                 if text is None:
@@ -239,6 +239,13 @@ class Reader:
     def _may_be_in(self, entry: Entry) -> bool:
         """Whether the job that is watched may be among those that a row only counts."""
         return any(self.wanted.counts(each.tenant, each.queue, each.type) for each in entry.body.unlisted())
+
+    def _knew(self, change: Change) -> bool:
+        """Whether a look at the job that is watched told of this before its row came; it is now as the row says."""
+        found, self._found = self._found, None
+        if self.job is not None:
+            self.job = change
+        return change == found
 
     def _may_send(self, now: float) -> bool:
         if now - self._second >= 1:

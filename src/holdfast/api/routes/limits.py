@@ -31,7 +31,7 @@ async def set_limit(call: Call[SetLimit, None]) -> Answer | Stream:
     name = wire.limit_name(asked)
     await limits.set(name, max_running=asked.max_running, rate=wire.rate_of(asked.rate), by=call.caller.name)
     now, found = await limits.named([name])
-    return Answer(wire.limit_out(found.get(name) or Limit(name), now))
+    return Answer(wire.limit_out(found.get(name) or Limit(name, changed_at=now, changed_by=call.caller.name), now))
 
 
 async def list_pauses(call: Call[None, None]) -> Answer | Stream:
