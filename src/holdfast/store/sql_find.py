@@ -28,6 +28,9 @@ FEW = 5_000
 MOST_RUNNING = 20_000
 """Up to how many running jobs are gathered, of all tenants: their number is bounded by the workers'."""
 
+NEAR = 2_000
+"""How many of the newest rows are looked at first, for whatever is not rare."""
+
 WALK = 10_000
 """How many rows `find` walks at a time."""
 
@@ -156,6 +159,13 @@ class SqlFinds(ABC):
         return found
 
     async def _look(self, place: str, where: JobFilter, page: Page, floor: JobId, most: int) -> Found:
+        # What is not rare fills a page from the newest rows: they are looked at before the many. Of what is unfinished
+        # only ready jobs are many: others are gathered sooner than walked to.
+        rare = place == "live" and where.status not in (None, Status.READY)
+        if most > NEAR and not rare and _asks_more_than(where, _way(place, where)[1]):
+            near = await self._walk(place, where, page, floor, NEAR)
+            if near.rest is None or len(near.jobs) >= page.limit:
+                return near
         if place == "live" and (where.tenant is not None or where.status is not None):
             few = await self.few(where.status, where.tenant)
             if few is not None:
