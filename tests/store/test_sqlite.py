@@ -349,6 +349,7 @@ async def test_a_console_shows_jobs_in_words(store, database_url):
 SMALL = {
     "workers", "draw", "orphans", "queues", "api_keys", "good_api_key", "limited_tenants", "breakers", "prune_breakers",
     "troubled_breakers", "pauses", "prune_limits", "uncounted_queue", "uncounted_tenant", "weights",
+    "types", "types_seen_by", "prune_types",
 }  # fmt: skip
 """Statements that read a table, or an index, which is small."""
 

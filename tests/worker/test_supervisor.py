@@ -73,7 +73,7 @@ class Fleet:
         self.told.append((memory, draining))
         if self.renew_faults:
             raise self.renew_faults.popleft()
-        return self.answer
+        return Renewed.DRAINING if draining else self.answer
 
     async def depart(self, worker):
         self.departed.append(worker)
@@ -347,6 +347,26 @@ async def test_a_worn_child_is_drained_and_replaced(fleet, supervise):
     supervisor = await supervise(go='said.write(line(Worn("a handler does not stop")))')
     await at_work(fleet, 2)
     assert any("a handler does not stop" in line for line in supervisor.said)
+
+
+async def test_a_worn_child_that_takes_its_time_does_not_take_the_node_with_it(fleet, supervise):
+    """P26: only it is to end, which is not what is told with the lease."""
+    supervisor = await supervise(go='said.write(line(Worn("a handler does not stop")))', drain="pass", grace=60.0)
+
+    async def worn():
+        return any("a handler does not stop" in line for line in supervisor.said)
+
+    async def renewed(upto):
+        return fleet.renewals >= upto
+
+    await eventually(worn)
+    await eventually(lambda upto=fleet.renewals + 3: renewed(upto))
+    os.kill(fleet.registered[0].pid, SIGKILL)
+    await at_work(fleet, 2)
+    assert not supervisor.drained
+    assert {draining for _, draining in fleet.told} == {False}
+    for _ in range(3):
+        supervisor.stop()
 
 
 async def test_what_nobody_thought_of_ends_no_node(fleet, supervise):

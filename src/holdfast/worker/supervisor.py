@@ -106,7 +106,7 @@ class Supervisor:
             self._hastened = True
             self._say("stopping at once: what still runs is handed back")
             for ward in self._wards:
-                ward.drain(0)
+                ward.leave(0)
             return
         if self._hastened:
             for ward in self._wards:
@@ -115,7 +115,7 @@ class Supervisor:
         self._stop.set()
         self._say("stopping: nothing more is claimed")
         for ward in self._wards:
-            ward.drain(self._drain)
+            ward.leave(self._drain)
 
     def _drain_the_node(self) -> None:
         """One of the children was asked to end: what is to be taken out of service is the node."""

@@ -74,6 +74,9 @@ class Ward:
         self._process: Process
         self._writer: asyncio.StreamWriter | None = None
         self._told_to_end = False
+        self._leaving = False
+        """The whole node ends, which is told with the lease. One that is replaced alone does not tell of its end: the
+        answer is how it hears that somebody wants the node to."""
         self._overdue: dict[JobId, Begun] = {}
         self.pid = 0
         """The child's process id, once there is one."""
@@ -83,6 +86,11 @@ class Ward:
         self.ready = asyncio.Event()
         self.crashed_at_work = False
         """It ended with jobs begun and not recorded: one of them is to blame, not how it was started."""
+
+    def leave(self, seconds: float) -> None:
+        """The node ends: ask the child to finish within that time and end."""
+        self._leaving = True
+        self.drain(seconds)
 
     def drain(self, seconds: float) -> None:
         """Ask the child to finish within that time and end."""
@@ -210,7 +218,7 @@ class Ward:
     async def _beat(self, fleet: Fleet, worker: WorkerId) -> bool:
         """Renew the lease, tell how the child is, and pass on that somebody wants this node to end."""
         memory = resident(self.pid) or self.load.memory
-        answer = await fleet.renew(worker, self._plan.lease, memory=memory, draining=self._told_to_end)
+        answer = await fleet.renew(worker, self._plan.lease, memory=memory, draining=self._leaving)
         if answer is Renewed.DRAINING:
             self._asked_to_drain()
         return answer is not Renewed.LOST
@@ -273,7 +281,7 @@ class Ward:
                 async with asyncio.timeout(max(1.0, self._lease / 3)):  # a connection may have died silently
                     held = await fleet.held_by(worker, _HELD_AT_ONCE)
                     if not held:
-                        if not self._told_to_end:  # whoever asked this node to end shall not have asked the dead
+                        if not self._leaving:  # whoever asked this node to end shall not have asked the dead
                             await self._beat(fleet, worker)
                         await fleet.depart(worker)
                         return
