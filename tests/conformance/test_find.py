@@ -95,8 +95,6 @@ CASES = [
 async def test_short_looks_find_together_what_one_long_look_finds(store, few, monkeypatch):
     """T22: whatever the filter, the page, and how many rows a look may read."""
     monkeypatch.setattr(sql_find, "FEW", few)
-    for name in ("holdfast.store.mysql.tx.FEW", "holdfast.store.mysql.tx.MOST_RUNNING"):
-        monkeypatch.setattr(name, few)
     monkeypatch.setattr(sql_find, "MOST_RUNNING", few)
     jobs = await spread(store)
     for where in CASES:
@@ -123,6 +121,22 @@ async def test_any_page_of_any_filter_goes_on_without_gap_or_repeat(shelf, data)
 @pytest.fixture
 async def shelf(store):
     return store, await spread(store)
+
+
+async def test_no_job_is_left_out_for_the_many_claims_and_queues_there_are(store, monkeypatch):
+    """T22: what is gathered is all of it, or else it is walked to."""
+    worker = await enter(store)
+    again, *others = [(await hold(store, worker))[0] for _ in range(4)]  # each a claim and a queue of its own
+    for _ in range(3):
+        await move(store, a_move(again, Status.READY))
+        (again,) = await take(store, worker, lane_of(again))
+    (own,) = await put(store, a_job(tenant="umbrella", queue="last"))
+    held = sorted((job.id for job in (again, *others)), reverse=True)
+    for few, most_running in ((3, 20_000), (3, 4)):
+        monkeypatch.setattr(sql_find, "FEW", few)
+        monkeypatch.setattr(sql_find, "MOST_RUNNING", most_running)
+        assert (await walk(store, 10, 100, status=Status.RUNNING))[0] == held
+        assert (await walk(store, 10, 100, tenant="umbrella"))[0] == [own.id]
 
 
 async def test_a_look_ends_after_so_many_rows_though_it_found_nothing(store):

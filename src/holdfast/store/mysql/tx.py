@@ -12,6 +12,7 @@ from holdfast.model.lane import Lane
 from holdfast.model.state import STATUS_OF_CODE, Status
 from holdfast.model.step import Step
 from holdfast.model.time import Instant
+from holdfast.store import sql_find
 from holdfast.store.codec import is_due, job_of
 from holdfast.store.feed_port import Rollup
 from holdfast.store.mysql.claims import ClaimsTx
@@ -21,7 +22,6 @@ from holdfast.store.mysql.rows import new_row
 from holdfast.store.port import Locked
 from holdfast.store.sql_access import tenant_of
 from holdfast.store.sql_feed import entry_of
-from holdfast.store.sql_find import FEW, MOST_RUNNING
 from holdfast.store.sql_steps import recording
 from holdfast.store.sql_tx import KeyClaim, KeyOwner
 
@@ -81,26 +81,34 @@ class MysqlTx(ClaimsTx):
 
     async def few(self, status: Status | None, tenant: str | None) -> set[JobId] | None:
         """All unfinished jobs of a status or a tenant or both, and perhaps others; None if they are not few."""
+        if status is Status.RUNNING:
+            return await self._few_claimed()
+        places = await self._shelves(status, tenant)
+        if places is None:
+            return None
         found: set[bytes] = set()
-        most = FEW
-        if status is Status.RUNNING:  # by what was claimed
-            most = MOST_RUNNING
-            for (ids,) in await self.rows("few_claims", few=FEW):
-                found |= {ids[start : start + 16] for start in range(0, len(ids), 16)}
-        else:
-            for name, asked in await self._shelves(status, tenant):
-                found |= {row[0] for row in await self.rows(name, few=FEW, **asked)}
-                if len(found) >= FEW:
-                    break
-        return None if len(found) >= most else {JobId(UUID(bytes=each)) for each in found}
+        for name, asked in places:
+            found |= {row[0] for row in await self.rows(name, few=sql_find.FEW, **asked)}
+            if len(found) >= sql_find.FEW:
+                return None
+        return _ids(found)
 
-    async def _shelves(self, status: Status | None, tenant: str | None) -> list[tuple[str, dict[str, Any]]]:
-        """Where unfinished jobs lie: those that wait apart, each by queue and tenant."""
+    async def _few_claimed(self) -> set[JobId] | None:
+        """All that run, by what was claimed; None if that may not be all of it."""
+        claims = await self.rows("few_claims", few=sql_find.MOST_RUNNING)
+        found = {ids[start : start + 16] for (ids,) in claims for start in range(0, len(ids), 16)}
+        # A job may be in more than one: there can be fewer jobs than claims.
+        return None if max(len(claims), len(found)) >= sql_find.MOST_RUNNING else _ids(found)
+
+    async def _shelves(self, status: Status | None, tenant: str | None) -> list[tuple[str, dict[str, Any]]] | None:
+        """Where unfinished jobs lie: those that wait apart, each by queue and tenant. None if these are many."""
         # Ready ones that wait for others with their key lie on a shelf of their own.
         parked = (0, 1, 2) if status is None else (0, 2) if status is Status.READY else (1,)
         if tenant is None:
             return [("few_live", {"parked": each}) for each in parked]
-        places = await self.rows("few_queues", few=FEW)
+        places = await self.rows("few_queues", few=sql_find.FEW)
+        if len(places) >= sql_find.FEW:
+            return None
         return [
             ("few_live_of", {"parked": each, "queue": queue, "tenant": tenant})
             for each, queue in places
@@ -194,3 +202,7 @@ class MysqlTx(ClaimsTx):
     def _keys(self, claims: Sequence[KeyClaim]) -> Sql:
         columns = ("of_tenant", "of_kind", "of_name", "next_job", "next_fingerprint", "span")
         return self.table(columns, [(tenant, kind, key.encode(), *rest) for tenant, kind, key, *rest in claims])
+
+
+def _ids(stored: Collection[bytes]) -> set[JobId]:
+    return {JobId(UUID(bytes=each)) for each in stored}
