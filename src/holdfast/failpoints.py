@@ -9,12 +9,15 @@ import signal
 POINTS = frozenset(
     {"after_claim", "before_start", "before_step_commit", "after_step_commit", "before_settle", "after_settle"}
 )
+"""On the way of each job."""
+APART = frozenset({"begun_apart"})
+"""On the way of those in processes of their own."""
 _LEFT: dict[str, int] = {}
 
 if _asked := os.environ.get("HOLDFAST_FAILPOINT"):
     _name, _nth, _action = _asked.split(":")
-    if _name not in POINTS or _action != "kill":
-        raise ValueError(f"HOLDFAST_FAILPOINT: {_asked!r} is not name:nth:kill with a name of {sorted(POINTS)}")
+    if _name not in POINTS | APART or _action != "kill":
+        raise ValueError(f"HOLDFAST_FAILPOINT: {_asked!r} is not name:nth:kill with a name of {sorted(POINTS | APART)}")
     _LEFT[_name] = int(_nth)
 
 

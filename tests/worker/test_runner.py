@@ -176,7 +176,7 @@ async def test_few_run_alone_at_a_time_however_many_died_together(app, runner):
     go, running = asyncio.Event(), []
 
     class Elsewhere:
-        async def run(self, job, *, begun, logbook):
+        async def run(self, job, *, begun, logbook, cell):
             running.append(job)
             await go.wait()
             return Succeeded()
@@ -344,7 +344,7 @@ async def test_a_job_for_a_process_of_its_own_goes_there_with_all_it_has(app, ru
     class Elsewhere:
         seen: list
 
-        async def run(self, job, *, begun, logbook):
+        async def run(self, job, *, begun, logbook, cell):
             self.seen.append(job)
             return Crashed("signal SIGSEGV")
 

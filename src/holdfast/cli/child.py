@@ -14,8 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import msgspec
-
 from holdfast.cli import running
 from holdfast.cli.loader import MOST_SLOTS, application, slots_of
 from holdfast.compose import open_jobs, preload
@@ -30,12 +28,12 @@ from holdfast.model.step import Step
 from holdfast.model.time import Duration, in_seconds
 from holdfast.telemetry import logs
 from holdfast.worker import nursery, sentinel
-from holdfast.worker.board import Board
+from holdfast.worker.board import Board, note
 from holdfast.worker.child import Application, Child, Options
 from holdfast.worker.lifeline import die_with_parent, exit_now, name_process
 from holdfast.worker.logbook import Logbook
 from holdfast.worker.processes import LARGEST_LINE
-from holdfast.worker.protocol import Begun, Ended, Failed, FromJob, Logged, Ready, Unfit, line
+from holdfast.worker.protocol import Begun, Ended, Failed, FromJob, Logged, Ready, Unfit, line, read_to_job
 from holdfast.worker.records import Session
 from holdfast.worker.runner import Runner
 
@@ -60,7 +58,7 @@ def main() -> None:
     channel = socket.socket(fileno=asked.channel)
     match asked.kind:
         case "job":
-            _live(channel, lambda: _job(application(asked.app), channel))
+            _live(channel, lambda: _job(application(asked.app), channel, asked.board))
         case "worker":
             _live(channel, lambda: _worker(asked, None, channel, Board(asked.board, MOST_SLOTS)))
         case _:
@@ -122,17 +120,17 @@ def _worker(asked: argparse.Namespace, app: "Holdfast | None", channel: socket.s
                 end.close()
             if os.getppid() != worker:
                 return 0
-            (descriptor,) = nursery.serve(theirs)
+            descriptor, shared = nursery.serve(theirs)
             line_ = socket.socket(fileno=descriptor)
-            _live(line_, lambda: _job(app, line_))
+            _live(line_, lambda: _job(app, line_, shared))
         theirs.close()
         own = nursery.Nursery(ours)
     return _drive(_work(asked, app, channel, board, own))
 
 
-def _job(app: "Holdfast", channel: socket.socket) -> int:
+def _job(app: "Holdfast", channel: socket.socket, board: int) -> int:
     name_process("hf-job")
-    return _drive(_jobs(app, channel))
+    return _drive(_jobs(app, channel, board))
 
 
 def _drive(main: Coroutine[Any, Any, int]) -> int:
@@ -238,7 +236,7 @@ class Teller:
                     full.poll()
 
 
-async def _jobs(app: "Holdfast", channel: socket.socket) -> int:
+async def _jobs(app: "Holdfast", channel: socket.socket, board: int) -> int:
     """Run one job after the other, for the worker at the other end."""
     reader, _writer = await asyncio.open_connection(sock=channel, limit=LARGEST_LINE)
     tell = Teller(channel)
@@ -246,20 +244,22 @@ async def _jobs(app: "Holdfast", channel: socket.socket) -> int:
     engine = LazyEngine(lambda: open_jobs(settings, app.url))
     fill(app.registry, settings, engine)
     runner = Runner(app.registry, engine, threads=ThreadPoolExecutor(1))
-    decode = msgspec.json.Decoder(Job).decode
     while text := await reader.readline():
-        job = decode(text)
+        given = read_to_job(text)
+        job = given.job
         task = runner.task(job)
         if task is None:
             raise Misconfigured(f"there is no handler for {job.type!r}")
         timeout = task.timeout if job.timeout is None else job.timeout
-        tell(Begun())
         context = runner.context(
             job,
             task,
             None if timeout is None else time.monotonic() + in_seconds(timeout),
             Logbook(lambda line: tell(Logged(line))),
         )
+        if given.cell is not None:  # before anything of the handler happens
+            note(board, given.cell, job.id, job.fence)
+        tell(Begun())
         tell(Ended(await runner.run(job, task, context)))
     return 0
 

@@ -1,8 +1,9 @@
 """What a supervisor and a child must know of each other even if the other side does not answer.
 
-The child notes which jobs it has begun and which processes it started, for the time when it is dead. The supervisor
-notes until when the lease can be trusted, for a child that cannot listen: one whose event loop was blocked looks here
-before it believes that its lease is gone.
+The child notes which jobs it has begun and which processes it started, for the time when it is dead. A job under
+suspicion that runs in a process of its own is noted by that process. The supervisor notes until when the lease can be
+trusted, for a child that cannot listen: one whose event loop was blocked looks here before it believes that its lease
+is gone.
 
 A piece of shared memory with one cell a slot: writing it costs a handler next to nothing, and needs nobody to read it
 unless the child dies.
@@ -12,6 +13,7 @@ import mmap
 import os
 import struct
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from uuid import UUID
@@ -66,11 +68,13 @@ class Board:
 
     def begin(self, job: JobId, fence: int, since: float, timeout: Duration | None) -> int | None:
         """A handler starts: the cell it is noted in, if one is free."""
-        if not self._free:
-            return None
-        cell = self._free.pop()
-        _CELL.pack_into(self._memory, _cell_at(cell), job.bytes, fence, since, timeout or 0)
+        if (cell := self.reserve()) is not None:
+            _CELL.pack_into(self._memory, _cell_at(cell), job.bytes, fence, since, timeout or 0)
         return cell
+
+    def reserve(self) -> int | None:
+        """A cell for a handler that starts in another process, which notes it there: see `note`."""
+        return self._free.pop() if self._free else None
 
     def end(self, cell: int) -> None:
         """The attempt is over, and that is recorded."""
@@ -121,6 +125,11 @@ class Board:
         """Let go of the memory."""
         self._memory.close()
         os.close(self.descriptor)
+
+
+def note(descriptor: int, cell: int, job: JobId, fence: int) -> None:
+    """A handler starts in this process, which has not the board in its memory, lest the handler write over it."""
+    os.pwrite(descriptor, _CELL.pack(job.bytes, fence, time.monotonic(), 0), _cell_at(cell))
 
 
 def _size(cells: int) -> int:

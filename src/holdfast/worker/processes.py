@@ -9,15 +9,13 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import msgspec
-
 from holdfast.model.job import Job
 from holdfast.model.outcome import Crashed, Outcome
 from holdfast.worker.board import Board
 from holdfast.worker.lifeline import die_with_parent, told
 from holdfast.worker.logbook import Logbook
 from holdfast.worker.nursery import Nursery, Process
-from holdfast.worker.protocol import Begun, Ended, Failed, FromJob, Logged, read_from_job
+from holdfast.worker.protocol import Begun, Ended, Failed, FromJob, Given, Logged, line, read_from_job
 
 GRACE = 2.0
 """Seconds between the request to end and the end."""
@@ -27,7 +25,6 @@ START_WITHIN = 120.0
 
 _LAST_WORDS = 0.2
 LARGEST_LINE = 8 * 1024 * 1024
-_ENCODE = msgspec.json.Encoder().encode
 
 
 class JobProcesses:
@@ -39,13 +36,13 @@ class JobProcesses:
         self._nursery = nursery
         self._idle: list[JobProcess] = []
 
-    async def run(self, job: Job, *, begun: Callable[[], None], logbook: Logbook) -> Outcome:
+    async def run(self, job: Job, *, begun: Callable[[], None], logbook: Logbook, cell: int | None) -> Outcome:
         """See `holdfast.worker.runner.Processes`."""
         while True:
             kept = self._idle.pop() if self._idle else None
             process = kept or await JobProcess.start(self._command, self._board, self._nursery)
             try:
-                outcome = await process.run(job, begun, logbook)
+                outcome = await process.run(Given(job, cell), begun, logbook)
             except BaseException:
                 await process.end()
                 raise
@@ -85,12 +82,13 @@ class JobProcess:
     async def start(cls, command: Sequence[str], board: Board, nursery: Nursery | None) -> "JobProcess":
         """Start one and connect to it: forked where the application is loaded already, if it can be."""
         ours, theirs = socket.socketpair()
+        descriptors = [theirs.fileno(), board.descriptor]
         try:
-            process: Process | None = await nursery.start([theirs.fileno()]) if nursery else None
+            process: Process | None = await nursery.start(descriptors) if nursery else None
             if process is None:
                 process = await asyncio.create_subprocess_exec(
-                    sys.executable, *command, str(theirs.fileno()),
-                    pass_fds=(theirs.fileno(),), start_new_session=True, preexec_fn=die_with_parent,
+                    sys.executable, *command, *(str(each) for each in descriptors),
+                    pass_fds=descriptors, start_new_session=True, preexec_fn=die_with_parent,
                 )  # fmt: skip
         finally:
             theirs.close()
@@ -107,10 +105,10 @@ class JobProcess:
         """How it ended before it came to the job it was given."""
         return f"{told(self._process.returncode)}, before the handler began{self._reason and f': {self._reason}'}"
 
-    async def run(self, job: Job, begun: Callable[[], None], logbook: Logbook) -> Outcome | None:
+    async def run(self, given: Given, begun: Callable[[], None], logbook: Logbook) -> Outcome | None:
         """Run one job there. A process that ends before it answered has crashed with it; None if it had not begun."""
         with contextlib.suppress(OSError):
-            self._writer.write(_ENCODE(job) + b"\n")
+            self._writer.write(line(given))
             await self._writer.drain()
         has_begun = False
         ending = asyncio.ensure_future(self._process.wait())
@@ -122,8 +120,8 @@ class JobProcess:
                             loading.reschedule(None)
                             has_begun = True
                             begun()
-                        case Logged(line):
-                            logbook.add(line)
+                        case Logged(logged):
+                            logbook.add(logged)
                         case Ended(outcome):
                             return outcome
                         case Failed(reason):

@@ -3,6 +3,7 @@
 import msgspec
 from msgspec import Struct
 
+from holdfast.model.job import Job
 from holdfast.model.jobtype import JobType
 from holdfast.model.outcome import LogLine, Outcome
 
@@ -53,6 +54,13 @@ class Drain(Struct, frozen=True, tag="drain"):
     seconds: float
 
 
+class Given(Struct, frozen=True, tag="given"):
+    """Worker, to the process of a job: run this, and note in this cell of the board that its handler begins."""
+
+    job: Job
+    cell: int | None
+
+
 class Begun(Struct, frozen=True, tag="begun"):
     """Process of a job: all is loaded, the handler begins."""
 
@@ -87,12 +95,13 @@ FromNursery = Ready | Unfit | Failed
 _ENCODE = msgspec.json.Encoder().encode
 _FROM_CHILD: msgspec.json.Decoder[FromChild] = msgspec.json.Decoder(FromChild)
 _TO_CHILD: msgspec.json.Decoder[ToChild] = msgspec.json.Decoder(ToChild)
+_TO_JOB: msgspec.json.Decoder[Given] = msgspec.json.Decoder(Given)
 _FROM_JOB: msgspec.json.Decoder[FromJob] = msgspec.json.Decoder(FromJob)
 
 _FROM_NURSERY: msgspec.json.Decoder[FromNursery] = msgspec.json.Decoder(FromNursery)
 
 
-def line(message: FromChild | ToChild | FromJob | FromNursery) -> bytes:
+def line(message: FromChild | ToChild | Given | FromJob | FromNursery) -> bytes:
     """A message as it travels."""
     return _ENCODE(message) + b"\n"
 
@@ -105,6 +114,11 @@ def read_from_child(text: bytes) -> FromChild:
 def read_to_child(text: bytes) -> ToChild:
     """What the supervisor said."""
     return _TO_CHILD.decode(text)
+
+
+def read_to_job(text: bytes) -> Given:
+    """What the worker gave the process of a job to do."""
+    return _TO_JOB.decode(text)
 
 
 def read_from_job(text: bytes) -> FromJob:

@@ -36,8 +36,10 @@ _FRAMES = 40
 class Processes(Protocol):
     """Runs jobs in processes of their own."""
 
-    async def run(self, job: Job, *, begun: Callable[[], None], logbook: Logbook) -> Outcome:
+    async def run(self, job: Job, *, begun: Callable[[], None], logbook: Logbook, cell: int | None) -> Outcome:
         """What came of it; what it logs is in the book at once. `begun` is called when the handler begins.
+
+        By then that stands in this cell of the board, whether or not anybody lives to hear of it.
 
         The process is ended when the caller is cancelled.
         """
@@ -96,6 +98,7 @@ class Runner:
         *,
         begun: Callable[[], None] = lambda: None,
         logbook: Logbook | None = None,
+        cell: int | None = None,
     ) -> Outcome:
         """Call the handler. Only being cancelled gets out of here; everything else is an outcome.
 
@@ -106,7 +109,7 @@ class Runner:
                 return Failed(Failure("FailedOnPurpose", "HOLDFAST_FAIL_RATE had this attempt fail"))
             if task.place == "process" and self._processes is not None:
                 async with contextlib.nullcontext() if task.handler.isolation == "process" else self._suspects:
-                    return await self._processes.run(job, begun=begun, logbook=logbook or Logbook())
+                    return await self._processes.run(job, begun=begun, logbook=logbook or Logbook(), cell=cell)
             arguments = task.handler.arguments.decode(job.payload)
             if task.context is not None:
                 arguments[task.context] = context

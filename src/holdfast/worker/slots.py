@@ -264,6 +264,11 @@ class Slots:
         if known.place != "process":
             run.cell = self._board.begin(job.id, job.fence, run.since, run.timeout)
             self._time(run)
+        elif known.handler.isolation != "process":
+            # There because a process died over it: it stays under suspicion, so that a poison pill never starts more
+            # often than it has attempts, whatever crashes beside it. Its process notes that it begins: what this one
+            # heard of it would be too late if this one dies meanwhile.
+            run.cell = self._board.reserve()
         run.context = self._runner.context(job, known, run.deadline)
         if run.context is not None:
             run.logbook = run.context.logbook
@@ -273,12 +278,7 @@ class Slots:
 
     def _begun_apart(self, run: Run) -> None:
         """Its handler begins, in a process of its own."""
-        if run.over:
-            return
-        if run.task.handler.isolation != "process":
-            # There because a process died over it: it stays under suspicion, so that a poison pill never starts more
-            # often than it has attempts, whatever crashes beside it.
-            run.cell = self._board.begin(run.job.id, run.job.fence, run.since, None)
+        reach("begun_apart")
         self._time(run)
 
     def _time(self, run: Run) -> None:
@@ -290,7 +290,7 @@ class Slots:
     async def _to_the_end(self, run: Run) -> None:
         try:
             outcome: Outcome | None = await self._runner.run(
-                run.job, run.task, run.context, begun=lambda: self._begun_apart(run), logbook=run.logbook
+                run.job, run.task, run.context, begun=lambda: self._begun_apart(run), logbook=run.logbook, cell=run.cell
             )
         except asyncio.CancelledError:
             if run.why is None:  # not the handler but this process ends: its supervisor reports the job
