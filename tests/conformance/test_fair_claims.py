@@ -15,7 +15,7 @@ from holdfast.policy.fairness import QUANTUM
 from tests.support.builders import a_job, enter, put, some_jobs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterator
 
     from holdfast.store.port import Store
 
@@ -30,6 +30,44 @@ class Tenant(NamedTuple):
     cost: int = 1
 
 
+class History:
+    """What each claim took, and which claims had begun when it was answered.
+
+    A job waits until a claim begins that takes it. While one claim takes the last jobs of a tenant, which it has locked
+    and not yet told of, the others rightly find none of them and give all their slots to who has jobs left, however
+    often they claim meanwhile. So answers are judged up to the first for which no jobs may have been left by all other
+    claims that had begun before it came.
+    """
+
+    def __init__(self) -> None:
+        self._claims: list[Counter[str]] = []
+        """What each took of whom, in the order in which they began."""
+        self._answers: list[tuple[int, int]] = []
+        """Which claim was answered, and how many had begun by then."""
+
+    async def claim(self, claims: Claims) -> Counter[str]:
+        """Claim, and note it; what it took of whom."""
+        nth = len(self._claims)
+        self._claims.append(took := Counter())
+        took.update(job.tenant for job in await claims.claim(SLOTS))
+        self._answers.append((nth, len(self._claims)))
+        return took
+
+    def taken(self) -> Counter[str]:
+        """By all that were answered."""
+        return sum(self._claims, Counter())
+
+    def judged(self, waiting: Callable[[Counter[str]], bool]) -> Iterator[Counter[str]]:
+        """What had been started after each answer, while jobs were waiting for it, whatever the others took."""
+        started: Counter[str] = Counter()
+        for nth, begun in self._answers:
+            if not waiting(sum(self._claims[:begun], Counter()) - self._claims[nth]):
+                return
+            assert self._claims[nth], "somebody has work"
+            started = started + self._claims[nth]
+            yield started
+
+
 @pytest.mark.parametrize(
     "tenants",
     [
@@ -40,58 +78,50 @@ class Tenant(NamedTuple):
     ids=["backlogs 100 to 1", "weights 1 to 3", "costs 5 to 1"],
 )
 async def test_whoever_has_work_receives_by_weight_within_the_bound(store: Store, tenants: dict[str, Tenant]) -> None:
-    """S14: cost started by weight differs by no more than Q + 2 C + W C while all have jobs waiting.
-
-    A job waits until a claim begins that takes it. While one claim takes a tenant's last jobs, which it has locked and
-    not yet told of, the others rightly find none of them and give all their slots to who has jobs left. So a claim is
-    judged if, whatever was taken by all claims that had begun before its answer, everybody had jobs left for it.
-    """
+    """S14: cost started by weight differs by no more than Q + 2 C + W C while all have jobs waiting (see `History`)."""
     for name, tenant in tenants.items():
         await store.run(lambda tx, name=name, tenant=tenant: tx.add_tenant(name, Quotas(weight=tenant.weight)))  # type: ignore[misc]
         await put(store, *some_jobs(tenant.jobs, tenant=name, cost=tenant.cost))
     dearest = max(tenant.cost for tenant in tenants.values())
     bound = QUANTUM + 2 * dearest + WORKERS * SLOTS * dearest
-    claimed: list[Counter[str]] = []  # by each claim, in the order in which they began
-    answers: list[tuple[int, int]] = []  # which claim, and how many had begun by then
+    history = History()
 
     def all_have_work(taken: Counter[str]) -> bool:
         return all(taken[name] < tenant.jobs for name, tenant in tenants.items())
 
     async def work() -> None:
         claims = Claims(store, await enter(store), ["mail"], None)
-        while all_have_work(_sum(claimed)):
-            nth = len(claimed)
-            claimed.append(Counter())
-            jobs = await claims.claim(SLOTS)
-            assert jobs, "somebody has work"
-            claimed[nth].update(job.tenant for job in jobs)
-            answers.append((nth, len(claimed)))
+        while all_have_work(history.taken()) and await history.claim(claims):
+            pass
 
     await asyncio.gather(*[work() for _ in range(WORKERS)])
     started: Counter[str] = Counter()
-    for nth, begun in answers:
-        if not all_have_work(_sum(claimed[:begun]) - claimed[nth]):
-            break
-        started += claimed[nth]
+    for started in history.judged(all_have_work):
         received = [started[name] * tenant.cost / tenant.weight for name, tenant in tenants.items()]
         assert max(received) - min(received) <= bound
     assert any(started[name] > tenant.jobs - WORKERS * SLOTS for name, tenant in tenants.items()), "judged to the end"
-    assert any(_sum(claimed)[name] < tenant.jobs for name, tenant in tenants.items())
+    assert any(started[name] < tenant.jobs for name, tenant in tenants.items())
 
 
 async def test_each_of_many_single_jobs_starts_within_one_round(store: Store) -> None:
     """S14: beside a huge backlog, which gets no more than its own turns meanwhile, whatever came first."""
     singles = 120
     await put(store, *some_jobs(500, tenant="huge"), *[a_job(tenant=f"single-{n}") for n in range(singles)])
-    started: Counter[str] = Counter()
+    history = History()
+
+    def some_wait(taken: Counter[str]) -> bool:
+        return taken.total() - taken["huge"] < singles
 
     async def work() -> None:
         claims = Claims(store, await enter(store), ["mail"], None)
-        while len(started - Counter(huge=started["huge"])) < singles:
-            started.update(job.tenant for job in await claims.claim(SLOTS))
+        while some_wait(history.taken()) and await history.claim(claims):
+            pass
 
     await asyncio.gather(*[work() for _ in range(WORKERS)])
-    assert started["huge"] <= WORKERS * (QUANTUM + 2 * SLOTS)
+    started: Counter[str] = Counter()
+    for started in history.judged(some_wait):
+        assert started["huge"] <= WORKERS * (QUANTUM + 2 * SLOTS)
+    assert started.total() - started["huge"] > singles - WORKERS * SLOTS, "judged to the end"
 
 
 async def test_less_urgent_jobs_of_a_tenant_are_not_put_off_for_ever(store: Store) -> None:
@@ -104,7 +134,3 @@ async def test_less_urgent_jobs_of_a_tenant_are_not_put_off_for_ever(store: Stor
         started += await claims.claim(SLOTS)
     assert [job.priority for job in started[: SLOTS * (AGEING - 1)]] == [9] * SLOTS * (AGEING - 1)
     assert [job.id for job in started if job.priority < 0] == [humble.id]
-
-
-def _sum(counters: Iterable[Counter[str]]) -> Counter[str]:
-    return sum(counters, Counter())
