@@ -56,6 +56,8 @@ class Fleet:
         self.registered = []
         self.departed = []
         self.held = {}
+        self.late = deque()
+        """What claims under way take just before the worker is struck."""
         self.reports = []
         self.register_faults = deque()
         self.renewals = 0
@@ -76,6 +78,10 @@ class Fleet:
         return Renewed.DRAINING if draining else self.answer
 
     async def depart(self, worker):
+        if self.late:
+            job = self.late.popleft()
+            self.held[job.id] = job
+            return False
         self.departed.append(worker)
         return True
 
@@ -176,6 +182,15 @@ async def test_jobs_of_a_child_that_crashed_are_reported_at_once(fleet, supervis
     outcomes = {report.job.id: report.outcome for report in fleet.reports}
     assert outcomes[jobs[0].id] == Crashed("exit code 9")
     assert outcomes[jobs[1].id] == outcomes[jobs[2].id] == Interrupted()
+
+
+async def test_what_a_claim_of_the_dead_took_last_is_given_back_too(fleet, supervise):
+    """L2, P06: at once, without an attempt spent, and not when the lease has run out."""
+    fleet.late.extend(jobs := [a_job(id=new_job_id()) for _ in range(2)])
+    await supervise(go="os._exit(9)")
+    await at_work(fleet, 2)
+    assert [(report.job.id, report.outcome) for report in fleet.reports] == [(job.id, Interrupted()) for job in jobs]
+    assert fleet.departed[0] == fleet.registered[0].id
 
 
 async def test_a_board_entry_of_an_older_claim_blames_nobody(fleet, supervise):

@@ -73,7 +73,7 @@ class Fleet(Protocol):
         """Prolong a lease that lives; whether it does, and whether the worker is asked to end."""
 
     async def depart(self, worker: WorkerId) -> bool:
-        """Strike a worker that holds nothing any more."""
+        """Strike a worker that holds nothing any more; False when it does, or is not there."""
 
     async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:
         """What a worker holds."""

@@ -283,8 +283,10 @@ class Ward:
                     if not held:
                         if not self._leaving:  # whoever asked this node to end shall not have asked the dead
                             await self._beat(fleet, worker)
-                        await fleet.depart(worker)
-                        return
+                        # It is not struck if a claim of the dead was under way and took something after all.
+                        if await fleet.depart(worker) or not await fleet.held_by(worker, 1):
+                            return
+                        continue
                     lot = [Report(job, self._outcome(job, begun, code, crashed=crashed)) for job in held]
                     await fleet.settle_many(lot)
             except (HoldfastError, TimeoutError):
