@@ -193,10 +193,12 @@ async def test_a_worker_whose_lease_is_gone_gets_and_changes_nothing(served):
     await served.engine.renew(wire.worker_id(acme.worker), Duration(1))
 
     async def over():
-        return (await acme.post(queues=["default"])).status_code == 409
+        worker = wire.worker_id(acme.worker)
+        return (await served.engine.store.single(lambda tx: tx.lease_state(worker))).left < 0
 
     await eventually(over)
-    problem(await acme.post("/renew"), 409, "lease_lost")
+    for path, asked in (("", {"queues": ["default"]}), ("/renew", {})):
+        problem(await acme.post(path, **asked), 409, "lease_lost")
     assert await acme.settle(job, "succeeded") == [str(first)]
     assert (await served.engine.get(second)).status is Status.READY
 

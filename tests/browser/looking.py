@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from playwright.async_api import expect
@@ -176,8 +177,20 @@ class Looking:
         await expect(self.page.get_by_role("banner").get_by_text("Live", exact=True)).to_be_visible()
 
     async def overflows(self) -> int:
-        """By how many pixels the page is wider than the window, or a table than the room it has."""
-        return int(await self.page.evaluate(_WIDER))
+        """By how many pixels the page is wider than the window, or a table than the room it has, once drawn to fit.
+
+        Charts hear of a new width after it is there, and draw themselves anew.
+        """
+        wider = 0
+
+        async def fits() -> bool:
+            nonlocal wider
+            wider = int(await self.page.evaluate(_WIDER))
+            return wider == 0
+
+        with suppress(TimeoutError):
+            await eventually(fits, within=10)
+        return wider
 
     def _said(self, message: ConsoleMessage) -> None:
         expected = [f"the server responded with a status of {status} " for status in self.refusals]

@@ -59,17 +59,18 @@ async def supervise(
     `looked_at`: URLs of databases that were warned of already, if there was a reason.
     """
     export_flags()
-    known = set(looked_at)
+    known, looking = set(looked_at), asyncio.Lock()
 
     async def open_fleet(url: str) -> Fleet:
         fleet = await _open(settings, url)
-        if url not in known:
-            known.add(url)
-            try:
-                await warn_of_loss(settings, url, say)
-            except BaseException:
-                await fleet.aclose()
-                raise
+        try:
+            async with looking:  # no other process begins to work meanwhile on what may be refused
+                if url not in known:
+                    await warn_of_loss(settings, url, say)
+                    known.add(url)
+        except BaseException:
+            await fleet.aclose()
+            raise
         return fleet
 
     supervisor = Supervisor(
