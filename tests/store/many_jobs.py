@@ -49,19 +49,24 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("million", names, indirect=True, ids=names, scope="module")
 
 
-@pytest.fixture(scope="module")
-def million(request, run):
-    """The URL of a database with so many jobs, made once for all processes of the run."""
-    server = run.server(request.param)
-    with (run.servers.folder / f"million-{request.param}").open("a+") as note:
+def made_once(run, dialect, name, make):
+    """The URL of a database of that name, made by the first of a run's processes that asks for it."""
+    server = run.server(dialect)
+    with (run.servers.folder / f"{name}-{dialect}").open("a+") as note:
         fcntl.flock(note, fcntl.LOCK_EX)
         note.seek(0)
         url = note.read()
         if not url:
             with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-                url = runner.run(_make(request.param, server.url, f"{run.prefix}million"))
+                url = runner.run(make(dialect, server.url, f"{run.prefix}{name}"))
             note.write(url)
     return url
+
+
+@pytest.fixture(scope="module")
+def million(request, run):
+    """The URL of a database with so many jobs, made once for all processes of the run."""
+    return made_once(run, request.param, "million", _make)
 
 
 @pytest.fixture

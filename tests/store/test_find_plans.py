@@ -4,8 +4,6 @@ A million each with HOLDFAST_LONG_TESTS=1. Whatever the filter: what is measured
 jobs are older than all the others.
 """
 
-import asyncio
-import fcntl
 from typing import Any, NamedTuple
 
 import pytest
@@ -13,7 +11,7 @@ import pytest
 from holdfast.compose import open_store
 from holdfast.model.job import JobFilter, Page
 from holdfast.model.state import Status
-from tests.store.many_jobs import FILL, JOBS
+from tests.store.many_jobs import FILL, JOBS, made_once
 from tests.store.test_plans import Explaining
 from tests.support.clock import Console
 from tests.support.databases import DATABASES
@@ -55,16 +53,7 @@ def pytest_generate_tests(metafunc):
 @pytest.fixture(scope="module")
 def millions(request, run):
     """The URL of a database with so many jobs of each kind, made once for all processes of the run."""
-    server = run.server(request.param)
-    with (run.servers.folder / f"millions-{request.param}").open("a+") as note:
-        fcntl.flock(note, fcntl.LOCK_EX)
-        note.seek(0)
-        url = note.read()
-        if not url:
-            with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-                url = runner.run(_make(request.param, server.url, f"{run.prefix}millions"))
-            note.write(url)
-    return url
+    return made_once(run, request.param, "millions", _make)
 
 
 async def _make(dialect, server_url, name):

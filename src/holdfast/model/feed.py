@@ -188,11 +188,10 @@ def of_moves(moves: Sequence[Transition], at: Instant) -> bytes:
         due = job.scheduled_at
         waited = started - (job.created_at if due is None or due < job.created_at else due)
         group.waited = max(group.waited, waited)
-        bucket = int(_log(waited) * _PER_LOG) if waited > 1 else 0
+        bucket = bucket_of(waited)
         group.wait[bucket] = group.wait.get(bucket, 0) + 1
         if at:
-            ran = at - started
-            bucket = int(_log(ran) * _PER_LOG) if ran > 1 else 0
+            bucket = bucket_of(at - started)
             group.run[bucket] = group.run.get(bucket, 0) + 1
     listed = [_change(move) for move in moves] if len(moves) <= MOST_LISTED else []
     return _ENCODE(Body(c=listed) if listed and not attempts else Body(c=listed, g=list(groups.values())))
