@@ -14,7 +14,7 @@ from statistics import median
 
 from holdfast.compose import open_store
 from holdfast.engine.engine import Engine
-from holdfast.engine.submit import check_one
+from holdfast.engine.submitting.receipts import check_one
 from holdfast.model.access import Quotas
 from holdfast.model.job import JobSpec
 from holdfast.model.time import seconds

@@ -33,7 +33,7 @@ from playwright.async_api import CDPSession, Page, async_playwright
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from holdfast.model.feed import MOST_LISTED  # noqa: E402
+from holdfast.model.change_log import MOST_LISTED  # noqa: E402
 from tests.support.databases import DATABASES, drop_all  # noqa: E402
 from tests.support.servers import Server, running  # noqa: E402
 from tests.support.servers.recipes import Chromium  # noqa: E402

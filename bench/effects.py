@@ -19,8 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from holdfast.bench.console import dialect_of  # noqa: E402
-from holdfast.cli.running import run  # noqa: E402
+from holdfast.cli.event_loop import run  # noqa: E402
+from holdfast.store.console import dialect_of  # noqa: E402
 from tests.support import effects  # noqa: E402
 from tests.support.databases import migrate  # noqa: E402
 from tests.support.servers import Server, running  # noqa: E402

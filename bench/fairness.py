@@ -17,13 +17,13 @@ from collections.abc import Awaitable, Callable
 from statistics import median
 
 from holdfast.bench import measures
-from holdfast.bench.ground import Ground
+from holdfast.bench.dataset import Ground
 from holdfast.bench.measures import QUEUE
 from holdfast.bench.suite import opened
-from holdfast.cli.running import collect_seldom, new_loop
+from holdfast.cli.event_loop import collect_seldom, new_loop
 from holdfast.config import Settings
-from holdfast.engine.claim import Claims
-from holdfast.engine.reserving import SETTLES_AFTER
+from holdfast.engine.claiming.claims import Claims
+from holdfast.engine.claiming.limited import SETTLES_AFTER
 from holdfast.model.access import Quotas
 from holdfast.model.ids import new_worker_id
 from holdfast.model.job import JobSpec

@@ -37,9 +37,9 @@ from holdfast.engine.engine import Engine  # noqa: E402
 from holdfast.model.job import JobFilter, JobSpec  # noqa: E402
 from holdfast.model.limit import queue_limit  # noqa: E402
 from tests.support.eventually import eventually  # noqa: E402
+from tests.support.fault_env import Scene  # noqa: E402
 from tests.support.ledger import Entry  # noqa: E402
 from tests.support.nodes import Node  # noqa: E402
-from tests.support.scene import Scene  # noqa: E402
 
 LIMIT = queue_limit("default")
 NODES, PROCESSES, SLOTS = 2, 2, 5

@@ -29,12 +29,12 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 from holdfast.compose import open_engine  # noqa: E402
 from holdfast.config import Settings  # noqa: E402
 from holdfast.engine.engine import Engine  # noqa: E402
-from holdfast.engine.reap import reap  # noqa: E402
+from holdfast.engine.jobs.reap import reap  # noqa: E402
 from holdfast.model.ids import JobId  # noqa: E402
 from tests.support.eventually import eventually  # noqa: E402
+from tests.support.fault_env import Scene  # noqa: E402
 from tests.support.ledger import Entry  # noqa: E402
 from tests.support.nodes import Node  # noqa: E402
-from tests.support.scene import Scene  # noqa: E402
 
 
 class Asked(NamedTuple):

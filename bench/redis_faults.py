@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from statistics import quantiles
 
-from holdfast.cli.running import new_loop
+from holdfast.cli.event_loop import new_loop
 from holdfast.compose import open_engine
 from holdfast.config import Settings
 from holdfast.coordination.in_redis import KeysInRedis

@@ -26,11 +26,11 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from holdfast.bench import suite  # noqa: E402
-from holdfast.bench.console import Console, Rows, open_console  # noqa: E402
-from holdfast.bench.ground import Ground  # noqa: E402
-from holdfast.cli.running import run  # noqa: E402
+from holdfast.bench.dataset import Ground  # noqa: E402
+from holdfast.cli.event_loop import run  # noqa: E402
 from holdfast.config import load  # noqa: E402
 from holdfast.model.job import JobSpec  # noqa: E402
+from holdfast.store.console import Console, Rows, open_console  # noqa: E402
 from tests.support.servers import Server, running  # noqa: E402
 
 TARGET = 0.85

@@ -16,11 +16,11 @@ from statistics import median
 from typing import NamedTuple
 from uuid import uuid4
 
-from holdfast.cli.running import new_loop
+from holdfast.cli.event_loop import new_loop
 from holdfast.compose import open_engine
 from holdfast.config import Settings
+from holdfast.engine.changes.tail import Tail
 from holdfast.engine.engine import Engine
-from holdfast.engine.feed import Tail
 from holdfast.errors import Conflict, TooMany
 from holdfast.model.access import Quotas
 from holdfast.model.ids import new_worker_id

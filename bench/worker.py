@@ -25,9 +25,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from holdfast.bench import measures, suite  # noqa: E402
-from holdfast.bench.console import Console, open_console  # noqa: E402
-from holdfast.cli.running import run  # noqa: E402
+from holdfast.cli.event_loop import run  # noqa: E402
 from holdfast.config import load  # noqa: E402
+from holdfast.store.console import Console, open_console  # noqa: E402
 from tests.support.servers import Server, running  # noqa: E402
 
 TARGET = 0.75

@@ -4,4 +4,4 @@ import pytest
 
 pytest.register_assert_rewrite("tests.support")
 
-pytest_plugins = ["tests.support.plugin", "tests.support.scene"]
+pytest_plugins = ["tests.support.plugin", "tests.support.fault_env"]

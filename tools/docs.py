@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.exits import MEANINGS
+from holdfast.cli.exit_codes import MEANINGS
 from holdfast.cli.main import COMMANDS, HELP, cli
 from holdfast.config import KNOWN, Settings
 from holdfast.model.state import MOVES, TERMINAL, Status

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.api.openapi import describe
 from holdfast.api.routes import ALL
-from holdfast.api.table import ANY_CALLER, PUBLIC
+from holdfast.api.routing import ANY_CALLER, PUBLIC
 from holdfast.wire.problems import TITLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from holdfast.api.table import Route
+    from holdfast.api.routing import Route
 
 _BOUNDS = {
     "minimum": "at least {}",

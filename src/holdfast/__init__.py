@@ -4,7 +4,9 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from holdfast.app import Holdfast
+    from holdfast.app.handles import AsyncJobHandle, JobHandle
+    from holdfast.app.holdfast import Holdfast
+    from holdfast.app.job_types import JobType, Unique
     from holdfast.config import Settings
     from holdfast.errors import (
         BacklogFull,
@@ -31,13 +33,11 @@ if TYPE_CHECKING:
         Unavailable,
         WaitTimeout,
     )
-    from holdfast.handles import AsyncJobHandle, JobHandle
-    from holdfast.jobs import JobType, Unique
     from holdfast.model.job import Job
     from holdfast.model.state import Status
-    from holdfast.worker.context import Context, SyncContext
-    from holdfast.worker.exceptions import Cancel, Discard, Hold, Retry, Snooze
-    from holdfast.worker.signature import CONTEXT
+    from holdfast.worker.context.context import Context, SyncContext
+    from holdfast.worker.handlers.exceptions import Cancel, Discard, Hold, Retry, Snooze
+    from holdfast.worker.handlers.signature import CONTEXT
 
 __version__ = "0.1.0"
 
@@ -84,15 +84,15 @@ __all__ = [
 ]
 
 _HOMES = {
-    "app": ("Holdfast",),
+    "app.holdfast": ("Holdfast",),
     "config": ("Settings",),
-    "handles": ("AsyncJobHandle", "JobHandle"),
-    "jobs": ("JobType", "Unique"),
+    "app.handles": ("AsyncJobHandle", "JobHandle"),
+    "app.job_types": ("JobType", "Unique"),
     "model.job": ("Job",),
     "model.state": ("Status",),
-    "worker.context": ("Context", "SyncContext"),
-    "worker.exceptions": ("Cancel", "Discard", "Hold", "Retry", "Snooze"),
-    "worker.signature": ("CONTEXT",),
+    "worker.context.context": ("Context", "SyncContext"),
+    "worker.handlers.exceptions": ("Cancel", "Discard", "Hold", "Retry", "Snooze"),
+    "worker.handlers.signature": ("CONTEXT",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -27,10 +27,9 @@ from holdfast.errors import (
     WaitTimeout,
 )
 from holdfast.model.state import Status
-from holdfast.sdk.aio import AsyncClient
+from holdfast.sdk.async_client import AsyncClient
 from holdfast.sdk.client import Client
-from holdfast.sdk.options import DeadFilter, JobFilter, JobOptions, NewJob, RetryOptions, Span, UniqueOptions
-from holdfast.sdk.shapes import (
+from holdfast.sdk.models import (
     Attempt,
     Bulk,
     DeadGroup,
@@ -50,6 +49,7 @@ from holdfast.sdk.shapes import (
     Tenant,
     Worker,
 )
+from holdfast.sdk.options import DeadFilter, JobFilter, JobOptions, NewJob, RetryOptions, Span, UniqueOptions
 
 __all__ = [
     "AsyncClient",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from msgspec.structs import replace
@@ -17,9 +17,9 @@ from holdfast.coordination.port import Coordination
 from holdfast.engine.engine import Engine, EngineRules
 from holdfast.errors import Misconfigured
 from holdfast.model.job import RetryRule
-from holdfast.policy.admission import Limits
 from holdfast.policy.breaker import BreakerRules
-from holdfast.store.port import Retention, Store
+from holdfast.policy.quotas import Limits
+from holdfast.store.port.store import Retention, Store
 from holdfast.telemetry.emit import Emit, log_event
 
 if TYPE_CHECKING:
@@ -103,8 +103,8 @@ async def open_coordination(
     try:
         from holdfast.coordination.bus import RedisBus
         from holdfast.coordination.in_redis import SCRIPTS, InRedis
-        from holdfast.coordination.link import Link
-        from holdfast.coordination.wire import DEADLINE
+        from holdfast.coordination.redis_connection import Link
+        from holdfast.coordination.redis_protocol import DEADLINE
     except ImportError as error:
         raise Misconfigured(
             f"HOLDFAST_REDIS_URL: the driver of Redis is not installed ({error.name}): pip install 'holdfast[redis]'"
@@ -172,15 +172,15 @@ def build_api(
     """The HTTP service on an engine; a key that is too weak, or cannot be read, is `Misconfigured`."""
     from holdfast import __version__
     from holdfast.api.app import Api
-    from holdfast.api.attempts import Addresses, Attempts
-    from holdfast.api.auth import AdminKey, Gate
+    from holdfast.api.auth.auth_throttle import Addresses, Attempts
+    from holdfast.api.auth.authenticator import AdminKey, Gate
+    from holdfast.api.auth.tickets import Tickets
+    from holdfast.api.auth.tokens import KeyFile, SigningKeys, Tokens
+    from holdfast.api.events.broadcaster import Streams
+    from holdfast.api.metrics_page import Scrapes
     from holdfast.api.routes import ALL
-    from holdfast.api.scrape import Scrapes
+    from holdfast.api.routing import Routes
     from holdfast.api.service import Service, ServiceRules
-    from holdfast.api.stream import Streams
-    from holdfast.api.table import Routes
-    from holdfast.api.tickets import Tickets
-    from holdfast.api.tokens import KeyFile, SigningKeys, Tokens
     from holdfast.policy.access import LEAST_ADMIN_KEY, weakness
     from holdfast.policy.tokens import Audience
     from holdfast.telemetry.metrics import Counted, Requests
@@ -238,10 +238,3 @@ def _is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def mysql_arguments(url: str) -> dict[str, Any]:
-    """How the driver of MySQL is called for a URL, for a session beside the store."""
-    from holdfast.store.mysql.url import read_url
-
-    return read_url(url).arguments()

@@ -36,7 +36,7 @@ def numbers(letter: str, *spans: tuple[int, int]) -> set[str]:
 
 PROMISED = numbers("P", (1, 18), (22, 29), (38, 42)) | numbers("F", (1, 4), (8, 11), (24, 24), (28, 34))
 
-FOLDERS = [f"tests/{name}" for name in ("faults", "peers", "conformance", "engine")]
+FOLDERS = [f"tests/{name}" for name in ("faults", "conformance", "unit/engine")]
 """With stores and nodes. Elsewhere a citation is welcome, but does not count."""
 
 COLLECT = f"""
@@ -68,7 +68,7 @@ def cited() -> dict[tuple[str, bool], set[str]]:
         if not line.startswith("seen "):
             continue
         nodeid, names, docs = json.loads(line.removeprefix("seen "))
-        with_processes = nodeid.startswith(("tests/faults/", "tests/peers/"))
+        with_processes = nodeid.startswith(("tests/faults/", "tests/faults/peers/"))
         for number in NUMBER.findall(" ".join(docs)):
             for known in {False, with_processes}:
                 found[number, known] |= set(DIALECTS).intersection(names)

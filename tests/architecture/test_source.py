@@ -17,7 +17,7 @@ SQL = re.compile(
 )
 
 BUILT_SQL = {
-    "store/postgres/upkeep.py": {
+    "store/postgres/table_maintenance.py": {
         "Upkeep._drop_days": "a partition's name cannot be a parameter; it was read from the catalogue and matched",
         "_make_day": "nor can a partition's name and bounds in its definition; all are made from whole numbers",
     },
@@ -27,14 +27,14 @@ BUILT_SQL = {
         "table": "MySQL takes no arrays: values become text here, and only here; tested apart",
         "_rows": "a part of it",
     },
-    "store/mysql/moves.py": {"MovesTx._visits": "joins named statements whose values `literal` has written"},
+    "store/mysql/transitions.py": {"MovesTx._visits": "joins named statements whose values `literal` has written"},
     "store/indexes.py": {
         "_standard": "definitions of indexes, taken from the schema's own steps",
         "_mysql": "the same",
     },
-    "cli/migrate.py": {"_make_indexes": "the name of one of them"},
-    "cli/database_checks.py": {"_mend": "a command to print; it is not run"},
-    "store/sqlite/book.py": {"_repeat": "repeats the row of placeholders of a named statement"},
+    "cli/commands/migrate.py": {"_make_indexes": "the name of one of them"},
+    "cli/checks/database.py": {"_mend": "a command to print; it is not run"},
+    "store/sqlite/batched_statements.py": {"_repeat": "repeats the row of placeholders of a named statement"},
     "store/mysql/store.py": {"_migrate": "the name of a lock is a constant of this module"},
 }
 """Where a statement's text is put together in Python, and why that is safe (T22)."""
@@ -124,11 +124,11 @@ MAY_LOOK_AT_THE_CLOCK = {
     "model/ids.py": "a UUIDv7 carries a time; it orders, it decides nothing",
     "api/headers.py": "when an answer was given, as HTTP wants it to say",
     "telemetry/logs.py": "when a log line was written, for people",
-    "worker/logbook.py": "the same, for the lines kept with an attempt",
-    "cli/database_checks.py": "how far this machine's clock is from the database's, to say so",
+    "worker/context/attempt_logs.py": "the same, for the lines kept with an attempt",
+    "cli/checks/database.py": "how far this machine's clock is from the database's, to say so",
     "cli/render.py": "how long ago something was, for people",
-    "cli/values.py": "what a person at a terminal means by 'two hours ago'",
-    "executors/webhook.py": "the timestamp that receivers check, and what a date in Retry-After is compared with",
+    "cli/param_types.py": "what a person at a terminal means by 'two hours ago'",
+    "builtin/webhooks/handler.py": "the timestamp that receivers check, and what a date in Retry-After is compared with",
     "engine/engine.py": "how far this node's clock is from the database's, so that ids carry the database's time",
 }
 
@@ -193,7 +193,7 @@ def test_a_worker_process_brings_no_client_that_it_may_never_need() -> None:
 @pytest.mark.parametrize("command", ["serve", "work"])
 def test_a_node_brings_nothing_that_it_may_never_need(command: str) -> None:
     """Nodes are started again whenever they are deployed: what only some need is loaded by those."""
-    heavy = ("jwt", "cryptography", "aiohttp", "yarl", "asyncpg", "asyncmy", "redis", "rich", "holdfast.sdk.shapes")
+    heavy = ("jwt", "cryptography", "aiohttp", "yarl", "asyncpg", "asyncmy", "redis", "rich", "holdfast.sdk.models")
     program = f"import sys, holdfast.cli.{command}, holdfast.api.app\nprint(sorted(set(sys.modules) & set({heavy!r})))"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 

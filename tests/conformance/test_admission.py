@@ -10,7 +10,7 @@ from holdfast.model.access import Quotas
 from holdfast.model.job import JobFilter, JobSpec, Page
 from holdfast.model.lane import Lane, Share
 from holdfast.model.time import seconds
-from holdfast.policy.admission import Limits
+from holdfast.policy.quotas import Limits
 from tests.support.builders import a_job, a_worker, put, report, some_jobs, undone
 from tests.support.clock import START
 from tests.support.interleave import Counting, Faulty, before

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from holdfast.engine import operate
+from holdfast.engine.jobs import actions
 from holdfast.model.ids import new_worker_id
 from holdfast.model.job import JobFilter, Page
 from holdfast.model.outcome import Snoozed
@@ -219,7 +219,7 @@ async def test_of_two_that_settle_one_job_one_succeeds(manual_store):
 async def test_a_cancelled_job_cannot_be_settled_by_the_worker_that_runs_it(manual_store):
     """S17"""
     job = await running(manual_store)
-    assert await operate.cancel(manual_store, [job.id], reason="not wanted") == {job.id}
+    assert await actions.cancel(manual_store, [job.id], reason="not wanted") == {job.id}
     assert await report(manual_store, job) == set()
     assert fields(await read(manual_store, job), "status", "reason", "result") == (Status.CANCELLED, "not wanted", None)
 
@@ -229,7 +229,7 @@ async def test_cancelling_what_is_finished_or_unknown_leaves_no_trace(manual_sto
     job = await running(manual_store)
     await report(manual_store, job)
     done = await read(manual_store, job)
-    assert await operate.cancel(manual_store, [job.id, a_job().id], reason="late") == set()
+    assert await actions.cancel(manual_store, [job.id, a_job().id], reason="late") == set()
     assert as_dict(await read(manual_store, job)) == as_dict(done)
 
 
@@ -245,10 +245,10 @@ async def test_a_replayed_job_starts_a_new_generation_and_keeps_its_past(manual_
     if end is Status.DEAD:
         await report(manual_store, second, error())
     else:
-        await operate.cancel(manual_store, [second.id], reason="not now")
+        await actions.cancel(manual_store, [second.id], reason="not now")
     ended = await read(manual_store, first)
     assert ended.status is end
-    assert await operate.retry(manual_store, [first.id]) == {first.id}
+    assert await actions.retry(manual_store, [first.id]) == {first.id}
     now = await read(manual_store, first)
     assert fields(now, "status", "attempts", "releases", "generation", "worker", "fence") == (
         Status.READY, 0, 0, 1, None, 2,
@@ -269,7 +269,7 @@ async def test_a_holder_from_before_the_replay_can_change_nothing(manual_store):
     """S7"""
     job = await running(manual_store, max_attempts=1)
     await report(manual_store, job, error())
-    await operate.retry(manual_store, [job.id])
+    await actions.retry(manual_store, [job.id])
     assert await report(manual_store, job) == set()
     (held,) = await take(manual_store, await enter(manual_store), lane_of(job))
     assert await report(manual_store, job) == set()
@@ -281,7 +281,7 @@ async def test_replays_at_once_make_one_new_generation(manual_store):
     jobs = await hold(manual_store, await enter(manual_store), n=30, max_attempts=1)
     await report(manual_store, jobs, error())
     ids = [job.id for job in jobs]
-    moved = await asyncio.gather(*(operate.retry(manual_store, ids) for _ in range(4)))
+    moved = await asyncio.gather(*(actions.retry(manual_store, ids) for _ in range(4)))
     assert sum(len(each) for each in moved) == len(ids)
     assert {fields(job, "status", "generation") for job in await read_all(manual_store, ids)} == {(Status.READY, 1)}
 
@@ -292,7 +292,7 @@ async def test_a_succeeded_job_cannot_be_replayed(manual_store):
     await report(manual_store, job)
     done = await read(manual_store, job)
     assert lifecycle.retry(done) is None
-    assert await operate.retry(manual_store, [job.id]) == set()
+    assert await actions.retry(manual_store, [job.id]) == set()
 
 
 async def test_moves_that_are_rolled_back_leave_everything_as_it_was(manual_store):
@@ -324,7 +324,7 @@ async def watched(store, look):
                     move(store, *(a_move(job, Status.CANCELLED) for job in held[3:6])),
                     move(store, *(a_move(job, Status.RETRYING) for job in held[6:])),
                 )
-                await operate.retry(store, ids)
+                await actions.retry(store, ids)
                 held = await take(store, worker, lane_of(jobs[0]))
         finally:
             over.set()
@@ -362,7 +362,7 @@ async def test_a_count_counts_a_moving_job_once(store):
         try:
             for _ in range(15):
                 await move(store, *(a_move(job, Status.DEAD) for job in moving))
-                await operate.retry(store, ids)
+                await actions.retry(store, ids)
                 moving = await take(store, worker, lane_of(moving[0]))
         finally:
             over.set()

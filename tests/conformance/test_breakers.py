@@ -16,7 +16,7 @@ from holdfast.policy.breaker import BreakerRules
 from holdfast.telemetry.events import BreakerChanged
 
 if TYPE_CHECKING:
-    from holdfast.store.port import Store
+    from holdfast.store.port.store import Store
     from holdfast.telemetry.events import Event
     from tests.support.clock import ManualClock
 

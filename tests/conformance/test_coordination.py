@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from holdfast.engine import fleet
-from holdfast.engine.feed import Tail
+from holdfast.engine import workers
+from holdfast.engine.changes.tail import Tail
 from holdfast.errors import Conflict, DuplicateJob, IdempotencyMismatch, InvalidBatch, TooMany
 from holdfast.model.access import Quotas
 from holdfast.model.job import JobFilter, JobSpec, Page, UniqueSpec
@@ -199,7 +199,7 @@ async def test_memory_and_a_drain_are_seen_on_every_node(nodes):
 
     assert await seen(one) == await seen(other) == [(worker, None, False)]
     assert await one.renew(worker.id, seconds(60), memory=2**33) is Renewed.KEPT
-    await fleet.drain(other.store, other.coordination.registry, worker.id)
+    await workers.drain(other.store, other.coordination.registry, worker.id)
     for engine in nodes:
         assert await eventually(lambda engine=engine: drained(engine)) == [(worker, 2**33, True)]
 

@@ -1,8 +1,8 @@
 """Deadlines: nothing starts after its own, and what could not start is cancelled and says so."""
 
-from holdfast.engine.deadlines import cancel_overdue
-from holdfast.engine.housekeeping import promote_due
-from holdfast.engine.operate import cancel, retry
+from holdfast.engine.jobs.actions import cancel, retry
+from holdfast.engine.jobs.deadlines import cancel_overdue
+from holdfast.engine.maintenance import promote_due
 from holdfast.model.job import JobFilter
 from holdfast.model.outcome import Interrupted
 from holdfast.model.state import Status

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 
 from holdfast.compose import open_store
-from holdfast.engine.analytics import Analytics
-from holdfast.engine.claim import Claims
-from holdfast.engine.deadlines import cancel_overdue
-from holdfast.engine.explain import COUNTED, explain, read_facts
-from holdfast.engine.operate import cancel
+from holdfast.engine.changes.analytics import Analytics
+from holdfast.engine.claiming.claims import Claims
+from holdfast.engine.jobs.actions import cancel
+from holdfast.engine.jobs.deadlines import cancel_overdue
+from holdfast.engine.jobs.explain import COUNTED, explain, read_facts
 from holdfast.errors import NotFound
 from holdfast.model.access import Quotas
 from holdfast.model.breaker import Breaker, BreakerState
@@ -23,7 +23,7 @@ from holdfast.model.outcome import Interrupted, Succeeded
 from holdfast.model.queue import Queue
 from holdfast.model.time import Duration, Instant, days, seconds
 from holdfast.policy import explain as policy
-from holdfast.store.port import Retention
+from holdfast.store.port.store import Retention
 from tests.support.builders import a_job, a_worker, enter, error, lane_of, put, read, report, some_jobs, take
 from tests.support.clock import CLOCK, Console, ManualClock
 from tests.support.long import LONG

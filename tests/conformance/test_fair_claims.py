@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from holdfast.engine.claim import Claims
+from holdfast.engine.claiming.claims import Claims
 from holdfast.model.access import Quotas
-from holdfast.policy.accounts import AGEING
-from holdfast.policy.fairness import QUANTUM
+from holdfast.policy.fairness.drr import QUANTUM
+from holdfast.policy.fairness.state import AGEING
 from tests.support.builders import a_job, enter, put, some_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from holdfast.store.port import Store
+    from holdfast.store.port.store import Store
 
 WORKERS, SLOTS = 4, 10
 

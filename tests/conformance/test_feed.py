@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holdfast.engine.housekeeping import promote_due
-from holdfast.engine.operate import cancel, delete, retry
-from holdfast.model.feed import DELETED, MOST_LISTED, Change, Entry, Group, bucket_of
+from holdfast.engine.jobs.actions import cancel, delete, retry
+from holdfast.engine.maintenance import promote_due
+from holdfast.model.change_log import DELETED, MOST_LISTED, Change, Entry, Group, bucket_of
 from holdfast.model.outcome import Interrupted, Outcome, Snoozed, Succeeded
 from holdfast.model.state import STATUS_OF_CODE, Status
 from holdfast.model.time import Duration, Instant, seconds
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from holdfast.model.job import Job, NewJob
     from holdfast.model.transition import Transition
-    from holdfast.store.port import Store
+    from holdfast.store.port.store import Store
     from tests.support.clock import ManualClock
 
 MANY = MOST_LISTED + 1

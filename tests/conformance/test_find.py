@@ -8,7 +8,7 @@ from holdfast.model.job import Held, JobFilter, Page
 from holdfast.model.state import Status
 from holdfast.model.step import Step, StepState
 from holdfast.model.time import seconds
-from holdfast.store import sql_find
+from holdfast.store.sql import job_search
 from tests.support.builders import (
     a_job,
     a_move,
@@ -56,7 +56,7 @@ async def spread(store, n=48):
 
 def fits(job, where):
     plain = all(getattr(job, name) == where[name] for name in ("tenant", "queue", "type", "status") if name in where)
-    tagged = "tag" not in where or (job.tags is not None and where["tag"] in sql_find._TAGS.decode(job.tags))
+    tagged = "tag" not in where or (job.tags is not None and where["tag"] in job_search._TAGS.decode(job.tags))
     return plain and tagged and ("error" not in where or job.fingerprint == where["error"])
 
 
@@ -94,8 +94,8 @@ CASES = [
 @pytest.mark.parametrize("few", [0, 5_000], ids=["walked", "gathered"])
 async def test_short_looks_find_together_what_one_long_look_finds(store, few, monkeypatch):
     """T22: whatever the filter, the page, and how many rows a look may read."""
-    monkeypatch.setattr(sql_find, "FEW", few)
-    monkeypatch.setattr(sql_find, "MOST_RUNNING", few)
+    monkeypatch.setattr(job_search, "FEW", few)
+    monkeypatch.setattr(job_search, "MOST_RUNNING", few)
     jobs = await spread(store)
     for where in CASES:
         expected = sorted((job_id for job_id, job in jobs.items() if fits(job, where)), reverse=True)
@@ -133,8 +133,8 @@ async def test_no_job_is_left_out_for_the_many_claims_and_queues_there_are(store
     (own,) = await put(store, a_job(tenant="umbrella", queue="last"))
     held = sorted((job.id for job in (again, *others)), reverse=True)
     for few, most_running in ((3, 20_000), (3, 4)):
-        monkeypatch.setattr(sql_find, "FEW", few)
-        monkeypatch.setattr(sql_find, "MOST_RUNNING", most_running)
+        monkeypatch.setattr(job_search, "FEW", few)
+        monkeypatch.setattr(job_search, "MOST_RUNNING", most_running)
         assert (await walk(store, 10, 100, status=Status.RUNNING))[0] == held
         assert (await walk(store, 10, 100, tenant="umbrella"))[0] == [own.id]
 

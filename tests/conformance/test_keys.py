@@ -5,14 +5,14 @@ from unittest.mock import ANY
 
 import pytest
 
-from holdfast.engine.replace import insert
-from holdfast.engine.submit import submit_all, submit_each
+from holdfast.engine.submitting.receipts import submit_all, submit_each
+from holdfast.engine.submitting.unique import insert
 from holdfast.errors import DuplicateJob, InvalidBatch
 from holdfast.model.job import JobFilter, Page, Unique
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, days, seconds
-from holdfast.store.port import Retention
-from holdfast.store.sql_tx import KeyClaim
+from holdfast.store.port.store import Retention
+from holdfast.store.sql.tx import KeyClaim
 from tests.support.builders import (
     Undone,
     a_job,

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from holdfast.engine.reap import AT_ONCE, adopt_orphans
+from holdfast.engine.jobs.reap import AT_ONCE, adopt_orphans
 from holdfast.model.ids import new_worker_id
 from holdfast.model.job import JobFilter
 from holdfast.model.outcome import CancelledByHandler

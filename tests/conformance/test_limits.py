@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holdfast.engine import operate, terms
-from holdfast.engine.claim import Claims
-from holdfast.engine.explain import read_facts
-from holdfast.engine.housekeeping import promote_due
+from holdfast.engine.claiming import dispatch_settings
+from holdfast.engine.claiming.claims import Claims
+from holdfast.engine.claiming.limited import SETTLES_AFTER, Reserving
+from holdfast.engine.jobs import actions
+from holdfast.engine.jobs.explain import read_facts
+from holdfast.engine.jobs.reap import reap
 from holdfast.engine.limits import PATIENCE, Limits, Turns
-from holdfast.engine.reap import reap
-from holdfast.engine.reserving import SETTLES_AFTER, Reserving
+from holdfast.engine.maintenance import promote_due
 from holdfast.model.access import Quotas
 from holdfast.model.job import Job, JobFilter, NewJob, Page
 from holdfast.model.limit import Pause, PauseKind, Rate, key_limit, queue_limit, tenant_limit
@@ -24,7 +25,7 @@ from holdfast.model.time import Instant, seconds
 from tests.support.builders import RETRY, a_job, enter, put, report, some_jobs
 
 if TYPE_CHECKING:
-    from holdfast.store.port import Store
+    from holdfast.store.port.store import Store
     from tests.support.clock import ManualClock
 
 _PAGE = Page(100)
@@ -35,8 +36,8 @@ HOUR = seconds(3_600)
 
 @pytest.fixture(autouse=True)
 def always_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terms, "LOOK_EVERY", 0)
-    monkeypatch.setattr("holdfast.engine.claim.ASK_AGAIN", 0.0)
+    monkeypatch.setattr(dispatch_settings, "LOOK_EVERY", 0)
+    monkeypatch.setattr("holdfast.engine.claiming.claims.ASK_AGAIN", 0.0)
 
 
 async def claims_on(store: Store, *queues: str, lease: Any = HOUR) -> Claims:
@@ -122,7 +123,7 @@ class TestConcurrency:
             "stopped": CancelledByHandler("enough"),
         }
         if how == "cancelled":
-            assert await operate.cancel(store, [job.id], reason="enough")
+            assert await actions.cancel(store, [job.id], reason="enough")
         elif how == "lost":
             await clock.advance(HOUR)
             assert await reap(store, default=RETRY, dice=lambda: 0.5) == 1
@@ -134,7 +135,7 @@ class TestConcurrency:
         await limit(store, MAIL, 3)
         await put(store, *some_jobs(3))
         jobs = await (await claims_on(store)).claim(3)
-        await operate.cancel(store, [jobs[0].id], reason="enough")
+        await actions.cancel(store, [jobs[0].id], reason="enough")
         assert await used(store, MAIL) == [2]
 
         for settled in ({jobs[1].id}, set()):
@@ -353,7 +354,7 @@ class TestKeys:
     async def test_what_waits_can_be_taken_away(self, store: Store, how: str) -> None:
         first, second, third = some_jobs(3, concurrency_key="k")
         await put(store, first, second, third)
-        act = operate.delete if how == "delete" else lambda s, which: operate.cancel(s, which, reason="no")
+        act = actions.delete if how == "delete" else lambda s, which: actions.cancel(s, which, reason="no")
 
         assert await act(store, [second.id]) == {second.id}
         assert await act(store, [first.id]) == {first.id}  # it had the turn, and nobody had claimed it
@@ -383,7 +384,7 @@ class TestKeys:
                 await clock.advance(seconds(2))
                 await promote_due(store)
                 ended = [job.id for job in await store.read(lambda tx: tx.find(JobFilter(finished=True), _PAGE))]
-                if not await operate.retry(store, ended) and not await store.read(lambda tx: tx.counts(JobFilter())):
+                if not await actions.retry(store, ended) and not await store.read(lambda tx: tx.counts(JobFilter())):
                     break
                 continue
             done += 1

@@ -6,7 +6,7 @@ from holdfast.compose import open_store
 from holdfast.model.job import Unique
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant, days, seconds
-from holdfast.store.port import Retention
+from holdfast.store.port.store import Retention
 from tests.support.builders import (
     a_job,
     a_move,

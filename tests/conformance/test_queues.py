@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.engine import terms
-from holdfast.engine.claim import Claims
+from holdfast.engine.claiming import dispatch_settings
+from holdfast.engine.claiming.claims import Claims
 from holdfast.engine.queues import pause, resume
 from holdfast.model.lane import News
 from holdfast.model.queue import Queue
@@ -15,13 +15,13 @@ from holdfast.model.time import Instant, seconds
 from tests.support.builders import a_job, enter, hold, lane_of, put
 
 if TYPE_CHECKING:
-    from holdfast.store.port import Store
+    from holdfast.store.port.store import Store
     from tests.support.clock import ManualClock
 
 
 @pytest.fixture(autouse=True)
 def always_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terms, "LOOK_EVERY", 0)
+    monkeypatch.setattr(dispatch_settings, "LOOK_EVERY", 0)
 
 
 async def rest(store: Store, name: str, until: Instant | None = None) -> Queue:

@@ -7,7 +7,7 @@ cannot, the same parts run one after the other.
 import asyncio
 import random
 
-from holdfast.engine import operate
+from holdfast.engine.jobs import actions
 from holdfast.model.job import JobFilter
 from holdfast.model.outcome import Interrupted
 from holdfast.model.state import Status
@@ -117,7 +117,7 @@ async def test_a_cancel_decided_before_a_claim_is_decided_again_after_it(manual_
     both = await interleaving.run(manual_store, lambda tx: tx.get([job.id]), lambda: take(manual_store, worker), cancel)
     assert both.parked == set()
     (held,) = both.meanwhile
-    assert await operate.cancel(manual_store, [job.id], reason="not wanted") == {job.id}
+    assert await actions.cancel(manual_store, [job.id], reason="not wanted") == {job.id}
     assert await report(manual_store, held) == set()
 
 
@@ -146,7 +146,7 @@ async def test_two_replays_of_one_dead_job_make_one_generation(manual_store, int
         return await tx.apply([lifecycle.retry(each) for each in seen])
 
     both = await interleaving.run(
-        manual_store, lambda tx: tx.get([job.id]), lambda: operate.retry(manual_store, [job.id]), replay
+        manual_store, lambda tx: tx.get([job.id]), lambda: actions.retry(manual_store, [job.id]), replay
     )
     assert both == (set(), {job.id})
     assert fields(await read(manual_store, job), "status", "generation") == (Status.READY, 1)
@@ -336,7 +336,7 @@ async def test_reaper_against_settle_ten_thousand_times(manual_store, clock):
             (Status.DEAD, held[0].worker),
         }
         assert all((job.status is Status.DEAD) is (job.attempts == 2) for job in rest)
-        await operate.cancel(manual_store, [job.id for job in rest], reason="next round")
+        await actions.cancel(manual_store, [job.id for job in rest], reason="next round")
         settled_in_all += len(done)
     assert 0 < settled_in_all < 10_000
 
@@ -355,7 +355,7 @@ async def test_cancels_against_claims_and_settles(manual_store):
 
     ids = [job.id for job in jobs]
     cancels = await asyncio.gather(
-        *(operate.cancel(manual_store, ids[start::10], reason="enough") for start in range(10)), work()
+        *(actions.cancel(manual_store, ids[start::10], reason="enough") for start in range(10)), work()
     )
     cancelled = set().union(*cancels[:-1])
     assert cancelled | succeeded == set(ids)

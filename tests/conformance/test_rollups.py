@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.engine import folding, totals
-from holdfast.engine.analytics import Census, read_shares, read_window
-from holdfast.engine.folding import FEED_KEPT, fold
+from holdfast.engine.changes import lifetime_counters, rollups
+from holdfast.engine.changes.analytics import Census, read_shares, read_window
+from holdfast.engine.changes.rollups import FEED_KEPT, fold
 from holdfast.model.access import Quotas
-from holdfast.model.feed import MOST_LISTED
+from holdfast.model.change_log import MOST_LISTED
 from holdfast.model.lane import Lane
 from holdfast.model.outcome import Interrupted
 from holdfast.model.queue import Queue
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant, seconds
-from holdfast.policy import rollup
 from holdfast.policy.lifecycle import attempt_log
-from holdfast.policy.rollup import DAY, EVERYBODY, HOUR, HOURS_KEPT, MINUTE, MINUTES_KEPT, Figures
+from holdfast.policy.rollups import DAY, EVERYBODY, HOUR, HOURS_KEPT, MINUTE, MINUTES_KEPT, Figures, floor, total
 from tests.support.builders import (
     KEY_RETENTION,
     a_job,
@@ -38,8 +37,8 @@ from tests.support.builders import (
 )
 
 if TYPE_CHECKING:
-    from holdfast.engine.analytics import Shares, Window
-    from holdfast.store.port import Store, Tx
+    from holdfast.engine.changes.analytics import Shares, Window
+    from holdfast.store.port.store import Store, Tx
     from tests.support.clock import ManualClock
     from tests.support.interleave import Interleaving
 
@@ -51,7 +50,7 @@ async def window(store: Store, tenant: str = EVERYBODY, span: Duration = HOUR) -
 
 
 async def figures(store: Store, tenant: str = EVERYBODY, span: Duration = HOUR) -> Figures:
-    return rollup.total((await window(store, tenant, span)).counted.values())
+    return total((await window(store, tenant, span)).counted.values())
 
 
 async def fold_all(store: Store) -> None:
@@ -100,8 +99,8 @@ class TestFiguresAreTheSame:
         self, manual_store: Store, monkeypatch: pytest.MonkeyPatch, bound: str
     ) -> None:
         """Each row counts once: fold and mark are one transaction, and one node does it at a time."""
-        monkeypatch.setattr(folding, bound, 3)
-        monkeypatch.setattr(folding, "FIRST_PAGE", 1)
+        monkeypatch.setattr(rollups, bound, 3)
+        monkeypatch.setattr(rollups, "FIRST_PAGE", 1)
         for _ in range(3):
             await some_work(manual_store)
         while await unfolded(manual_store):
@@ -119,7 +118,7 @@ class TestFiguresAreTheSame:
         await some_work(manual_store)
         for _ in range(20):
             await fold_all(manual_store)
-            await folding.prune(manual_store, 1_000)
+            await rollups.prune(manual_store, 1_000)
             await clock.advance(Duration(20 * MINUTE))
         for span in (DAY, MONTH):
             await assert_some_work(manual_store, 2, span=span)
@@ -131,7 +130,7 @@ class TestFiguresAreTheSame:
         await some_work(manual_store)
         for _ in range(30):
             await fold_all(manual_store)
-            await folding.prune(manual_store, 1_000)
+            await rollups.prune(manual_store, 1_000)
         await assert_some_work(manual_store, 2, span=DAY)
         await assert_some_work(manual_store, 1)
 
@@ -150,14 +149,14 @@ async def test_losses_are_those_that_the_jobs_tell(manual_store: Store, clock: M
     expired = sum(record.outcome == "lease_expired" for log in logs for record in log)
     assert expired == len(jobs)
     for _ in range(2):
-        ever = await manual_store.read(totals.read)
-        assert (rollup.total(ever.jobs.values()).reaped, ever.lost) == (expired, 2)
+        ever = await manual_store.read(lifetime_counters.read)
+        assert (total(ever.jobs.values()).reaped, ever.lost) == (expired, 2)
         assert (await figures(manual_store)).reaped == expired
         await fold_all(manual_store)
     await clock.advance(Duration(2 * FEED_KEPT))
     await fold_all(manual_store)
-    ever = await manual_store.read(totals.read)
-    assert (rollup.total(ever.jobs.values()).reaped, ever.lost) == (expired, 2)
+    ever = await manual_store.read(lifetime_counters.read)
+    assert (total(ever.jobs.values()).reaped, ever.lost) == (expired, 2)
 
 
 class TestALateCommit:
@@ -199,14 +198,14 @@ class TestWhatIsOldGoes:
     async def test_never_what_was_not_folded(self, manual_store: Store, clock: ManualClock) -> None:
         await some_work(manual_store)
         await clock.advance(Duration(2 * FEED_KEPT))
-        await folding.prune(manual_store, 1_000)
+        await rollups.prune(manual_store, 1_000)
         await assert_some_work(manual_store)
 
     async def test_minutes_after_hours_and_hours_after_months(self, manual_store: Store, clock: ManualClock) -> None:
         await some_work(manual_store)
         await fold_all(manual_store)
 
-        start = rollup.floor(await manual_store.single(lambda tx: tx.now()), HOUR)
+        start = floor(await manual_store.single(lambda tx: tx.now()), HOUR)
         end = Instant(start + 2 * HOURS_KEPT)
 
         async def stored(span: Duration) -> int:
@@ -216,10 +215,10 @@ class TestWhatIsOldGoes:
         await clock.advance(Duration(MINUTES_KEPT + 2 * MINUTE))
         for _ in range(20):
             await fold_all(manual_store)
-        await folding.prune(manual_store, 1_000)
+        await rollups.prune(manual_store, 1_000)
         assert (await stored(MINUTE), await stored(HOUR)) == (0, 1)
         await clock.advance(Duration(HOURS_KEPT + 2 * DAY))
-        await folding.prune(manual_store, 1_000)
+        await rollups.prune(manual_store, 1_000)
         assert (await stored(MINUTE), await stored(HOUR)) == (0, 0)
 
 

@@ -13,8 +13,8 @@ from decimal import Decimal
 import pytest
 import pytest_asyncio
 
-from holdfast.engine import operate
 from holdfast.engine.engine import Engine
+from holdfast.engine.jobs import actions
 from holdfast.errors import (
     Conflict,
     Contention,
@@ -29,8 +29,8 @@ from holdfast.errors import (
 )
 from holdfast.model.state import Status
 from holdfast.model.time import Duration
-from holdfast.store.port import Retention
-from holdfast.worker.context import Context
+from holdfast.store.port.store import Retention
+from holdfast.worker.context.context import Context
 from tests.conformance.test_steps import done, held, next_attempt, record, recorded
 from tests.support.builders import a_move, enter, hold, move, put, read, reap_once, report, running, some_jobs, undone
 from tests.support.eventually import eventually
@@ -212,7 +212,7 @@ async def test_a_stale_holder_cannot_open_a_transaction(manual_store, clock, sho
 async def test_a_cancel_that_comes_first_is_obeyed(store, shop):
     """S17"""
     job = await running(store)
-    assert await operate.cancel(store, [job.id], reason="enough") == {job.id}
+    assert await actions.cancel(store, [job.id], reason="enough") == {job.id}
     with pytest.raises(LeaseLost):
         await sell(Context(job, Engine(store)), shop)
     assert await shop.rows() == []
@@ -223,7 +223,7 @@ async def test_whoever_wants_the_job_meanwhile_waits_for_the_block(manual_store,
     """S17, S7: the row's lock decides, and never both."""
     job = await running(manual_store)
     waiting = {
-        "cancel": lambda: operate.cancel(manual_store, [job.id], reason="enough"),
+        "cancel": lambda: actions.cancel(manual_store, [job.id], reason="enough"),
         "reap": lambda: reap_once(manual_store),
         "settle": lambda: report(manual_store, job),
         "progress": lambda: manual_store.single(lambda tx: tx.save_progress(held(job), b"1")),
@@ -261,7 +261,7 @@ async def test_cancels_against_transactions_never_let_a_late_one_in(store, shop)
 
     async def cancel(number, job):
         await begun[7 * number % len(jobs)].wait()  # before some have begun, after others
-        if await operate.cancel(store, [job.id], reason="enough"):
+        if await actions.cancel(store, [job.id], reason="enough"):
             cancelled_at[job.id] = {row[0] for row in await shop.rows()}
 
     async def work(number, job):
@@ -404,7 +404,7 @@ async def test_several_statements_in_one_text_are_refused(store, shop):
 
 @pytest.mark.parametrize("statement", ["COMMIT", "ROLLBACK", "INSERT INTO shop (id, note) VALUES (2, 'a'); COMMIT"])
 async def test_a_transaction_that_is_ended_all_the_same_is_noticed(store, shop, statement, monkeypatch):
-    monkeypatch.setattr("holdfast.store.sql_session.check", lambda *_: False)
+    monkeypatch.setattr("holdfast.store.sql.session.check", lambda *_: False)
     job = await running(store)
     with pytest.raises(HoldfastError) as caught:
         async with store.session(held(job), "sell") as session:
@@ -432,7 +432,7 @@ async def test_what_mysql_would_commit_by_itself_is_refused(store, shop, stateme
 @pytest.mark.databases("mysql")
 @pytest.mark.parametrize("statement", ["CREATE TABLE other (id INT)", "COMMIT AND CHAIN", "COMMIT; START TRANSACTION"])
 async def test_what_mysql_commits_by_itself_is_noticed(store, shop, statement, monkeypatch):
-    monkeypatch.setattr("holdfast.store.sql_session.check", lambda *_: False)
+    monkeypatch.setattr("holdfast.store.sql.session.check", lambda *_: False)
     job = await running(store)
     with pytest.raises(TransactionEnded, match="may be committed without its record"):
         async with store.session(held(job), "sell") as session:
@@ -543,7 +543,7 @@ async def test_a_transaction_in_which_nothing_happens_is_cut_off(store, shop, co
     with pytest.raises(Unavailable):
         async with store.session(held(job), "sell") as session:
             await session.execute(shop.insert, 1, "undone")
-            assert await operate.cancel(store, [job.id], reason="enough") == {job.id}
+            assert await actions.cancel(store, [job.id], reason="enough") == {job.id}
             await session.execute(shop.insert, 2, "too late")
     assert await shop.rows() == []
 

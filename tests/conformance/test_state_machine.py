@@ -22,8 +22,8 @@ from hypothesis.stateful import (
 )
 
 from holdfast.compose import open_store
-from holdfast.engine import operate
-from holdfast.engine.reap import adopt_orphans
+from holdfast.engine.jobs import actions
+from holdfast.engine.jobs.reap import adopt_orphans
 from holdfast.errors import LeaseLost
 from holdfast.model.job import Held
 from holdfast.model.lane import Lane
@@ -339,11 +339,11 @@ class Machine(RuleBasedStateMachine):
 
     @rule(job=jobs)
     def cancel(self, job):
-        assert self.do(operate.cancel(self.store, [job], reason="by hand")) == self.model.cancel(job)
+        assert self.do(actions.cancel(self.store, [job], reason="by hand")) == self.model.cancel(job)
 
     @rule(job=jobs)
     def retry(self, job):
-        assert self.do(operate.retry(self.store, [job])) == self.model.retry(job)
+        assert self.do(actions.retry(self.store, [job])) == self.model.retry(job)
 
     @rule()
     def promote(self):

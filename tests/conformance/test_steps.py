@@ -4,16 +4,16 @@ import asyncio
 
 import pytest
 
-from holdfast.engine import operate
-from holdfast.engine import steps as stepping
 from holdfast.engine.engine import Engine
+from holdfast.engine.jobs import actions
+from holdfast.engine.jobs import steps as stepping
 from holdfast.errors import LeaseLost, OutcomeUnknown, StepUnknown
 from holdfast.model.job import Held
 from holdfast.model.state import Status
 from holdfast.model.step import Step, StepState
 from holdfast.model.time import Duration, days, seconds
-from holdfast.store.port import Retention
-from holdfast.worker.context import Context
+from holdfast.store.port.store import Retention
+from holdfast.worker.context.context import Context
 from tests.support.builders import (
     a_move,
     enter,
@@ -158,7 +158,7 @@ async def test_a_cancel_waits_for_a_step_that_is_being_recorded(store, interleav
     both = await interleaving.run(
         store,
         lambda tx: tx.record_step(held(job), done("k")),
-        lambda: operate.cancel(store, [job.id], reason="enough"),
+        lambda: actions.cancel(store, [job.id], reason="enough"),
         nothing,
     )
     assert both == (True, {job.id})
@@ -196,7 +196,7 @@ async def test_progress_is_the_latest_and_goes_wherever_its_job_goes(manual_stor
     await move(manual_store, a_move(job, Status.DEAD))
     dead = await read(manual_store, job)
     assert fields(dead, "status", "progress") == (Status.DEAD, b"2")
-    assert await operate.retry(manual_store, [job.id]) == {job.id}
+    assert await actions.retry(manual_store, [job.id]) == {job.id}
     assert fields(await read(manual_store, job), "status", "progress") == (Status.READY, b"2")
     (job,) = await take(manual_store, await enter(manual_store), share(lane_of(job)))
     assert await progress(manual_store, job, b"3")
@@ -341,7 +341,7 @@ async def test_a_replayed_job_reuses_what_its_earlier_generation_recorded(manual
     await Context(job, engine).step("load", lambda: "first")
     await report(manual_store, job, error())
     assert (await read(manual_store, job)).status is Status.DEAD
-    assert await operate.retry(manual_store, [job.id]) == {job.id}
+    assert await actions.retry(manual_store, [job.id]) == {job.id}
     (again,) = await take(manual_store, await enter(manual_store), share(lane_of(job)))
     assert fields(again, "generation", "attempts") == (1, 1)
     assert await Context(again, engine).step("load", lambda: "second") == "first"

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from holdfast.compose import open_store
-from holdfast.engine import operate
+from holdfast.engine.jobs import actions
 from holdfast.errors import Unavailable
 from holdfast.model.outcome import Interrupted
 from holdfast.model.time import days, seconds
@@ -94,7 +94,7 @@ async def test_everything_that_makes_a_job_ready_is_heard(manual_store, clock):
     await heard(job)
     (job,) = await take(manual_store, worker)
     await report(manual_store, job, error())
-    await operate.retry(manual_store, [job.id])
+    await actions.retry(manual_store, [job.id])
     await heard(job)
     await take(manual_store, worker)
     await clock.advance(days(1))

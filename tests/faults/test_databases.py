@@ -19,9 +19,9 @@ from holdfast.model.time import Duration, seconds
 from tests.support import effects, nodes
 from tests.support.builders import enter, hold, read, reap_once, share
 from tests.support.clock import Console, dialect_of
-from tests.support.cutting import cutting
 from tests.support.eventually import eventually
 from tests.support.ledger import Ledger
+from tests.support.lossy_proxy import cutting
 from tests.support.outages import Client, all_ended, check_all, outages
 from tests.support.proxy import proxied
 

@@ -6,7 +6,7 @@ from signal import SIGCONT, SIGKILL
 import pytest
 
 from tests.support.eventually import eventually
-from tests.support.scene import KINDS
+from tests.support.fault_env import KINDS
 
 LEASE = 2.0
 

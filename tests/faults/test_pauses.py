@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tests.support.scene import Scene
+    from tests.support.fault_env import Scene
 
 
 async def test_nothing_of_a_paused_queue_is_started_on_any_node_until_it_is_resumed(scene: Scene) -> None:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.support.fault_env import KINDS
 from tests.support.long import LONG
 from tests.support.nodes import state_of
-from tests.support.scene import KINDS
 
 ENDS = {
     "exit 0": ("exit", 0, "exit code 0"),
@@ -212,7 +212,7 @@ async def test_processes_outlive_what_they_were_forked_of(scene):
 async def test_an_application_with_a_thread_is_not_forked_and_runs_as_well(scene, tmp_path):
     """F45, P04: each process loads it anew, those of jobs that run alone too."""
     text = "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
-    (tmp_path / "threaded.py").write_text(f"{text}from tests.support.kitchen import app as app\n")
+    (tmp_path / "threaded.py").write_text(f"{text}from tests.support.fault_app import app as app\n")
     node = scene.node(app="threaded:app")
     await scene.submit("poison", action="exit", amount=1, max_attempts=2)
     await scene.becomes("dead", "poison")

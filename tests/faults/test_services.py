@@ -7,9 +7,9 @@ import pytest
 
 from holdfast.model.time import in_seconds
 from tests.support.eventually import eventually
+from tests.support.fault_env import KINDS
 from tests.support.long import LONG
 from tests.support.proxy import proxied
-from tests.support.scene import KINDS
 
 pytestmark = [pytest.mark.only_by_http, pytest.mark.databases("sqlite", *(["postgres"] if LONG else []))]
 

@@ -4,9 +4,9 @@ from signal import SIGTERM
 
 import pytest
 
-from holdfast.engine import fleet
+from holdfast.engine import workers
+from tests.support.fault_env import KINDS
 from tests.support.long import LONG
-from tests.support.scene import KINDS
 
 
 async def test_running_jobs_finish_and_nothing_more_is_claimed(scene):
@@ -67,7 +67,7 @@ async def test_a_node_that_is_drained_through_the_service_under_load_loses_and_d
     rows = await scene.workers(2)
     assert [row.info.node for row in rows] == [rows[0].info.node] * 2
     for _ in range(2):
-        _, asked = await fleet.drain(scene.engine.store, scene.engine.coordination.registry, rows[1].info.id)
+        _, asked = await workers.drain(scene.engine.store, scene.engine.coordination.registry, rows[1].info.id)
         assert all(row.draining for row in asked)
     assert len(asked) == 2
     await scene.says(node, "asked through the service to drain")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from holdfast.engine.reap import reap
-from holdfast.engine.settle import settle
+from holdfast.engine.jobs.reap import reap
+from holdfast.engine.jobs.settle import settle
 from holdfast.errors import HoldfastError
 from holdfast.model.ids import JobId, WorkerId, new_job_id, new_worker_id
 from holdfast.model.job import Inserted, Job, NewJob, RetryRule
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from holdfast.model.state import Status
-    from holdfast.store.port import Store, Tx, Work
+    from holdfast.store.port.store import Store, Tx, Work
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from types import TracebackType
 
-    from holdfast.store.port import Store
+    from holdfast.store.port.store import Store
 
 CLOCK = "(SELECT at FROM holdfast_test_clock)"
 START = Instant(1_000_000_000_000_000)

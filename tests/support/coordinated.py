@@ -17,7 +17,7 @@ from tests.support.eventually import PATIENCE, eventually
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from holdfast.store.port import Store
+    from holdfast.store.port.store import Store
 
 PARTS = ("wakeups", "limits", "keys", "workers")
 

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.api import attempts
-from holdfast.api.server import bind, serve
+from holdfast.api.auth import auth_throttle
+from holdfast.api.server.server import bind, serve
 from holdfast.compose import build_api, open_engine
 from holdfast.config import Settings
 
@@ -44,7 +44,7 @@ checks.ensure_resource_availability.enabled = false
 
 async def _serve(url: str, port: int) -> None:
     """A node that anybody may try to guess the keys of: the fuzzer does nothing else for a while."""
-    attempts.MOST = 10**9
+    auth_throttle.MOST = 10**9
     settings = Settings(database_url=url, admin_key=KEY, jwt_secret="s" * 16 + KEY)
     engine = await open_engine(settings, migrate=True)
     stop = asyncio.Event()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
     from holdfast.errors import HoldfastError
-    from holdfast.store.port import Store, Tx, Work
+    from holdfast.store.port.store import Store, Tx, Work
     from tests.support.clock import Console
 
 A = TypeVar("A")

@@ -79,7 +79,7 @@ def start(
     processes: int = 1,
     lease: float = 2.0,
     drain: float = 5.0,
-    app: str = "tests.support.kitchen:app",
+    app: str = "tests.support.fault_app:app",
     environment: dict[str, str] | None = None,
     options: Sequence[str] = (),
 ) -> Node:

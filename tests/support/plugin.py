@@ -29,7 +29,7 @@ from tests.support.servers.shared import Shared, shared
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from holdfast.store.port import Store
+    from holdfast.store.port.store import Store
 
 DIALECTS = ("postgres", "mysql", "sqlite")
 POOLED = {"pgbouncer": "postgres"}

@@ -12,10 +12,10 @@ import msgspec
 from holdfast.api import asgi
 from holdfast.api.headers import REQUEST_ID, Cors, Headers, headers_of
 from holdfast.api.http import Answer, ClientGone, Incoming, Stream
-from holdfast.api.logs import LOG, log_fault, shown_path
-from holdfast.api.pump import pump
+from holdfast.api.request_log import LOG, log_fault, shown_path
+from holdfast.api.routing import ANY_CALLER, PUBLIC, Call, Route
+from holdfast.api.server.streaming import pump
 from holdfast.api.service import Service
-from holdfast.api.table import ANY_CALLER, PUBLIC, Call, Route
 from holdfast.errors import HoldfastError, Invalid
 from holdfast.model.access import Caller
 from holdfast.policy.access import permit

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from holdfast.api.table import PUBLIC, Route
+from holdfast.api.routing import PUBLIC, Route
 from holdfast.wire.problems import MEDIA_TYPE, TITLES, Problem
-from holdfast.wire.rules import RULES
+from holdfast.wire.schema_constraints import RULES
 
 _REF = "#/components/schemas/{name}"
 

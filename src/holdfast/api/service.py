@@ -3,11 +3,11 @@
 import asyncio
 from typing import NamedTuple
 
-from holdfast.api.auth import Authenticator
-from holdfast.api.scrape import Scrapes
-from holdfast.api.stream import Streams
-from holdfast.api.table import Routes
-from holdfast.api.tickets import Tickets
+from holdfast.api.auth.authenticator import Authenticator
+from holdfast.api.auth.tickets import Tickets
+from holdfast.api.events.broadcaster import Streams
+from holdfast.api.metrics_page import Scrapes
+from holdfast.api.routing import Routes
 from holdfast.engine.engine import Engine
 from holdfast.telemetry.metrics import Counted, Requests
 

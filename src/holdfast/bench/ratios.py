@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.bench import measures
-from holdfast.bench.ground import Ground
+from holdfast.bench.dataset import Ground
 from holdfast.bench.suite import Watcher
 from holdfast.errors import HoldfastError
 

@@ -8,13 +8,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.bench import measures
-from holdfast.bench.console import open_console
-from holdfast.bench.ground import Ground, holds_jobs
+from holdfast.bench.dataset import Ground, holds_jobs
 from holdfast.bench.measures import Latency, Progress, Rate
 from holdfast.compose import engine_rules, open_store
 from holdfast.config import Settings, shown_url
 from holdfast.engine.engine import Engine
 from holdfast.errors import Misconfigured
+from holdfast.store.console import open_console
 
 PARTS = ("enqueue", "drain", "pickup", "sustained")
 CLIENTS = 32

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from holdfast.cli.connection import asked
-from holdfast.cli.exits import FAILED, OK, code_of, one_line
+from holdfast.cli.exit_codes import FAILED, OK, code_of, one_line
 from holdfast.cli.render import as_json, note
+from holdfast.cli.target import asked
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.sdk.calls import Call
-from holdfast.sdk.shapes import Bulk
+from holdfast.sdk.models import Bulk
 from holdfast.sdk.waiting import Total
 
 if TYPE_CHECKING:
-    from holdfast.sdk.aio import AsyncClient
+    from holdfast.sdk.async_client import AsyncClient
 
 DONE = {"cancel": "cancelled", "retry": "set to run", "delete": "deleted", "replay": "replayed", "purge": "deleted"}
 _FOR_GOOD = frozenset({"cancel", "delete", "purge"})

@@ -14,31 +14,31 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from holdfast.cli import running
+from holdfast.builtin.register import fill
+from holdfast.builtin.webhooks.ports import Shared
+from holdfast.cli import event_loop
 from holdfast.cli.loader import MOST_SLOTS, application, slots_of
 from holdfast.compose import open_jobs, preload
 from holdfast.config import load
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, Misconfigured
-from holdfast.executors.box import fill
-from holdfast.executors.port import Shared
 from holdfast.model.breaker import Clearance
 from holdfast.model.job import Held, Job
 from holdfast.model.step import Step
 from holdfast.model.time import Duration, in_seconds
 from holdfast.telemetry import logs
-from holdfast.worker import nursery, sentinel
-from holdfast.worker.board import Board, note
-from holdfast.worker.child import Application, Child, Options
-from holdfast.worker.lifeline import die_with_parent, exit_now, name_process
-from holdfast.worker.logbook import Logbook
-from holdfast.worker.processes import LARGEST_LINE
-from holdfast.worker.protocol import Begun, Ended, Failed, FromJob, Logged, Ready, Unfit, line, read_to_job
-from holdfast.worker.records import Session
-from holdfast.worker.runner import Runner
+from holdfast.worker.context.attempt_logs import Logbook
+from holdfast.worker.processes import forkserver, sentinel
+from holdfast.worker.processes.child import Application, Child, Options
+from holdfast.worker.processes.process_control import die_with_parent, exit_now, name_process
+from holdfast.worker.processes.protocol import Begun, Ended, Failed, FromJob, Logged, Ready, Unfit, line, read_to_job
+from holdfast.worker.processes.shared_state import Board, note
+from holdfast.worker.running.job_process import LARGEST_LINE
+from holdfast.worker.running.runner import Runner
+from holdfast.worker.step_store import Session
 
 if TYPE_CHECKING:
-    from holdfast.app import Holdfast
+    from holdfast.app.holdfast import Holdfast
     from holdfast.sdk.remote import Remote
 
 _LOG = logging.getLogger("holdfast")
@@ -84,13 +84,13 @@ def _live(channel: socket.socket, life: Callable[[], int]) -> NoReturn:
 def _nursery(asked: argparse.Namespace, line_: socket.socket) -> int:
     """Have the application ready; in what is forked of it, be a worker."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    inherited = nursery.open_descriptors()
+    inherited = forkserver.open_descriptors()
     app = _load(asked.app)
-    if reason := nursery.why_not_to_fork(inherited):
+    if reason := forkserver.why_not_to_fork(inherited):
         line_.send(line(Unfit(reason)))
         return 0
     line_.send(line(Ready()))
-    descriptor, board = nursery.serve(line_)
+    descriptor, board = forkserver.serve(line_)
     channel = socket.socket(fileno=descriptor)
     _live(channel, lambda: _worker(asked, app, channel, Board(board, MOST_SLOTS)))
 
@@ -99,7 +99,7 @@ def _load(name: str) -> "Holdfast":
     """The application, and all that it takes to run it: what is forked of this has no need to import anything."""
     app = application(name)
     preload(app.url)
-    running.preload()
+    event_loop.preload()
     return app
 
 
@@ -108,11 +108,11 @@ def _worker(asked: argparse.Namespace, app: "Holdfast | None", channel: socket.s
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     name_process("hf-worker")
     sentinel.set_up(board)
-    known = nursery.open_descriptors()
+    known = forkserver.open_descriptors()
     app = app or _load(asked.app)
-    own: nursery.Nursery | None = None
-    if not nursery.why_not_to_fork(known):
-        ours, theirs = socket.socketpair(*nursery.LINE)
+    own: forkserver.Nursery | None = None
+    if not forkserver.why_not_to_fork(known):
+        ours, theirs = socket.socketpair(*forkserver.LINE)
         worker = os.getpid()
         if not os.fork():
             die_with_parent()
@@ -120,11 +120,11 @@ def _worker(asked: argparse.Namespace, app: "Holdfast | None", channel: socket.s
                 end.close()
             if os.getppid() != worker:
                 return 0
-            descriptor, shared = nursery.serve(theirs)
+            descriptor, shared = forkserver.serve(theirs)
             line_ = socket.socket(fileno=descriptor)
             _live(line_, lambda: _job(app, line_, shared))
         theirs.close()
-        own = nursery.Nursery(ours)
+        own = forkserver.Nursery(ours)
     return _drive(_work(asked, app, channel, board, own))
 
 
@@ -135,13 +135,13 @@ def _job(app: "Holdfast", channel: socket.socket, board: int) -> int:
 
 def _drive(main: Coroutine[Any, Any, int]) -> int:
     """Run it and leave the loop as it is: whoever closes one waits for its tasks, and a handler may never end."""
-    loop = running.new_loop()
+    loop = event_loop.new_loop()
     asyncio.set_event_loop(loop)
     return loop.run_until_complete(main)
 
 
 async def _work(
-    asked: argparse.Namespace, app: "Holdfast", channel: socket.socket, board: Board, own: nursery.Nursery | None
+    asked: argparse.Namespace, app: "Holdfast", channel: socket.socket, board: Board, own: forkserver.Nursery | None
 ) -> int:
     settings = load()
     engine = LazyEngine(lambda: open_jobs(settings, app.url))
@@ -156,7 +156,7 @@ async def _work(
     if sum(application.queues.values()) > board.cells:
         raise Misconfigured(f"--queues asks for more than {board.cells} slots: start more processes instead")
     child = Child(application, options, board=board, connect=engine.open, warn=_warn, nursery=own)
-    running.collect_seldom()
+    event_loop.collect_seldom()
     return await child.live(channel)
 
 
@@ -176,32 +176,32 @@ class LazyEngine:
         self._engine: Engine | Remote | None = None
 
     async def steps_of(self, held: Held) -> Sequence[Step]:
-        """See `holdfast.worker.records.Records`."""
+        """See `holdfast.worker.step_store.Records`."""
         return await (await self.open()).steps_of(held)
 
     async def record_step(self, held: Held, step: Step) -> bool:
-        """See `holdfast.worker.records.Records`."""
+        """See `holdfast.worker.step_store.Records`."""
         return await (await self.open()).record_step(held, step)
 
     async def save_progress(self, held: Held, progress: bytes) -> bool:
-        """See `holdfast.worker.records.Records`."""
+        """See `holdfast.worker.step_store.Records`."""
         return await (await self.open()).save_progress(held, progress)
 
     @asynccontextmanager
     async def session(self, held: Held, key: str) -> AsyncIterator[Session]:
-        """See `holdfast.worker.records.Records`."""
+        """See `holdfast.worker.step_store.Records`."""
         async with (await self.open()).session(held, key) as session:
             yield session
 
     async def before_delivery(
         self, job: Job, destination: str, *, probe_for: Duration, at: int, body: bytes
     ) -> Clearance:
-        """See `holdfast.executors.port.Shared`."""
+        """See `holdfast.builtin.webhooks.ports.Shared`."""
         shared = await self._deliveries()
         return await shared.before_delivery(job, destination, probe_for=probe_for, at=at, body=body)
 
     async def after_delivery(self, job: Job, destination: str, *, probe: bool, error: str | None) -> None:
-        """See `holdfast.executors.port.Shared`."""
+        """See `holdfast.builtin.webhooks.ports.Shared`."""
         await (await self._deliveries()).after_delivery(job, destination, probe=probe, error=error)
 
     async def _deliveries(self) -> Shared:

@@ -4,9 +4,9 @@ import importlib
 import sys
 from pathlib import Path
 
-from holdfast.app import Holdfast
+from holdfast.app.holdfast import Holdfast
 from holdfast.errors import Misconfigured
-from holdfast.worker.registry import Registry
+from holdfast.worker.handlers.registry import Registry
 
 DEFAULT_SLOTS = 10
 MOST_SLOTS = 1_000

@@ -9,30 +9,30 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from holdfast import __version__
-from holdfast.cli.exits import INTERRUPTED, OK, code_of, one_line
+from holdfast.cli.exit_codes import INTERRUPTED, OK, code_of, one_line
 from holdfast.cli.options import setting_flags
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 COMMANDS = {
-    "up": "holdfast.cli.up:up",
-    "serve": "holdfast.cli.serve:serve",
-    "work": "holdfast.cli.work:work",
-    "submit": "holdfast.cli.submit:submit",
-    "jobs": "holdfast.cli.jobs:jobs",
-    "explain": "holdfast.cli.explain:explain",
-    "dead": "holdfast.cli.dead:dead",
-    "queues": "holdfast.cli.queues:queues",
-    "workers": "holdfast.cli.workers:workers",
-    "types": "holdfast.cli.types:types",
-    "tenants": "holdfast.cli.tenants:tenants",
-    "keys": "holdfast.cli.keys:keys",
-    "top": "holdfast.cli.top:top",
-    "doctor": "holdfast.cli.doctor:doctor",
-    "migrate": "holdfast.cli.migrate:migrate",
-    "bench": "holdfast.cli.bench:bench",
-    "completion": "holdfast.cli.completion:completion",
+    "up": "holdfast.cli.commands.up:up",
+    "serve": "holdfast.cli.commands.serve:serve",
+    "work": "holdfast.cli.commands.work:work",
+    "submit": "holdfast.cli.commands.submit:submit",
+    "jobs": "holdfast.cli.commands.jobs:jobs",
+    "explain": "holdfast.cli.commands.explain:explain",
+    "dead": "holdfast.cli.commands.dead:dead",
+    "queues": "holdfast.cli.commands.queues:queues",
+    "workers": "holdfast.cli.commands.workers:workers",
+    "types": "holdfast.cli.commands.types:types",
+    "tenants": "holdfast.cli.commands.tenants:tenants",
+    "keys": "holdfast.cli.commands.keys:keys",
+    "top": "holdfast.cli.commands.top:top",
+    "doctor": "holdfast.cli.commands.doctor:doctor",
+    "migrate": "holdfast.cli.commands.migrate:migrate",
+    "bench": "holdfast.cli.commands.bench:bench",
+    "completion": "holdfast.cli.commands.completion:completion",
 }
 """Each command by its name, as `module:function`."""
 

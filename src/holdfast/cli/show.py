@@ -6,7 +6,7 @@ import msgspec
 
 from holdfast.cli.render import COLOURS, Column, console, fitted, local, safe, span
 from holdfast.model.state import Status
-from holdfast.sdk.shapes import Attempt, Job, JobDetail, Step
+from holdfast.sdk.models import Attempt, Job, JobDetail, Step
 
 _LONGEST = 4_000
 

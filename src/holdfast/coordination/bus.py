@@ -2,11 +2,11 @@
 
 import asyncio
 
-from holdfast.coordination.link import Link, keep
-from holdfast.coordination.wire import Wire, connect
+from holdfast.coordination.redis_connection import Link, keep
+from holdfast.coordination.redis_protocol import Wire, connect
 from holdfast.model.ids import new_worker_id
-from holdfast.store.news import Notifier, hand_over
-from holdfast.store.wakeup import Hub
+from holdfast.store.notify.notifications import Notifier, hand_over
+from holdfast.store.notify.wakeup import Hub
 
 _BEAT_EVERY = 2.0
 _HEARD_WITHIN = 1.0
@@ -14,7 +14,7 @@ _HEARD_WITHIN = 1.0
 
 
 class RedisBus:
-    """See `holdfast.store.wakeup.Bus`. Listens on a connection of its own; speaks on the one that all share."""
+    """See `holdfast.store.notify.wakeup.Bus`. Listens on a connection of its own; speaks on the one that all share."""
 
     def __init__(self, link: Link, prefix: str) -> None:
         self._link = link

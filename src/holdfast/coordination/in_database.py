@@ -8,7 +8,7 @@ from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import NewJob
 from holdfast.model.time import Duration, Instant
 from holdfast.model.worker import WorkerInfo, WorkerRow
-from holdfast.store.port import Store, Tx
+from holdfast.store.port.store import Store, Tx
 
 
 class KeysInDatabase:

@@ -11,15 +11,15 @@ from uuid import UUID
 import msgspec
 from msgspec import Struct
 
-from holdfast.coordination.link import Link, Script
 from holdfast.coordination.port import Figures, Keys, Known, Limiter, Registry
-from holdfast.coordination.wire import Away
+from holdfast.coordination.redis_connection import Link, Script
+from holdfast.coordination.redis_protocol import Away
 from holdfast.errors import TooMany
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import NewJob
 from holdfast.model.time import Duration, Instant, seconds
 from holdfast.model.worker import WorkerInfo, WorkerRow
-from holdfast.policy.spent import Spent, too_many
+from holdfast.policy.rate_limit import Spent, too_many
 
 WINDOW, PRESENCE = Script("window"), Script("presence")
 SCRIPTS = (WINDOW, PRESENCE)

@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 
-from holdfast.engine.keyring import Keyring, Monotonic
+from holdfast.engine.api_key_cache import Keyring, Monotonic
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.model.access import ApiKey, KeyPosition, NewKey, Quotas, Scope, Tenant
 from holdfast.model.time import Duration, Instant
 from holdfast.policy.access import is_good
-from holdfast.store.port import Store, Tx
+from holdfast.store.port.store import Store, Tx
 
 _ID_BYTES = 8
 _SECRET_BYTES = 32

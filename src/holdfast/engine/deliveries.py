@@ -15,7 +15,7 @@ from holdfast.model.time import Duration, Instant, days, seconds
 from holdfast.policy import breaker as policy
 from holdfast.policy.breaker import BreakerRules
 from holdfast.policy.webhooks import signature
-from holdfast.store.port import Store, Tx
+from holdfast.store.port.store import Store, Tx
 from holdfast.telemetry.emit import Emit, log_event
 from holdfast.telemetry.events import BreakerChanged
 
@@ -72,7 +72,7 @@ class Deliveries:
     async def before_delivery(
         self, job: Job, destination: str, *, probe_for: Duration, at: int, body: bytes
     ) -> Clearance:
-        """Whether a delivery of this job may go out now, and its signature. See `holdfast.executors.port`."""
+        """Whether a delivery of this job may go out now, and its signature. See `holdfast.builtin.webhooks.ports`."""
         permit = await self.ask(job.tenant, destination, probe_for=probe_for)
         if permit.wait is not None:
             return Clearance(permit)

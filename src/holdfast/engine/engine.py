@@ -8,40 +8,41 @@ from typing import NamedTuple, Self, Unpack
 
 from holdfast.coordination.in_database import in_database
 from holdfast.coordination.port import Coordination
-from holdfast.engine import explain as explaining
-from holdfast.engine import fleet, inspect, operate
 from holdfast.engine import queues as queueing
-from holdfast.engine import settle as settling
-from holdfast.engine import steps as stepping
-from holdfast.engine import submit as submitting
+from holdfast.engine import workers
 from holdfast.engine.access import Access
-from holdfast.engine.analytics import Analytics
 from holdfast.engine.batcher import Batcher
-from holdfast.engine.claim import Claims
+from holdfast.engine.changes.analytics import Analytics
+from holdfast.engine.claiming.claims import Claims
 from holdfast.engine.deliveries import Deliveries
 from holdfast.engine.dice import Dice, throw
-from holdfast.engine.doors import Doors
-from holdfast.engine.housekeeping import Rules, keep_house, sweep
-from holdfast.engine.inspect import Detail, Group
-from holdfast.engine.leases import Leases
+from holdfast.engine.jobs import actions, queries
+from holdfast.engine.jobs import explain as explaining
+from holdfast.engine.jobs import settle as settling
+from holdfast.engine.jobs import steps as stepping
+from holdfast.engine.jobs.actions import Bulk
+from holdfast.engine.jobs.queries import Detail, Group
 from holdfast.engine.limits import Limits
-from holdfast.engine.operate import Bulk
-from holdfast.engine.shortcuts import Shortcuts
-from holdfast.engine.submit import Receipt, Submitted
+from holdfast.engine.maintenance import Rules, keep_house, sweep
+from holdfast.engine.remote_workers import Leases
+from holdfast.engine.submitting import receipts as submitting
+from holdfast.engine.submitting.cache import Shortcuts
+from holdfast.engine.submitting.receipts import Receipt, Submitted
+from holdfast.engine.submitting.submitter import Doors
 from holdfast.errors import Conflict, Invalid, InvalidBatch, SchemaMismatch, Unavailable
 from holdfast.model.explanation import Explanation
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Count, Found, Held, Job, JobFilter, JobSpec, Page, RetryRule
-from holdfast.model.jobtype import JobType
+from holdfast.model.job_type import JobType
 from holdfast.model.outcome import Outcome, Report
 from holdfast.model.queue import Queue
 from holdfast.model.step import Step
 from holdfast.model.time import Duration, Instant, days
 from holdfast.model.worker import Renewed, WorkerInfo, WorkerRow
-from holdfast.policy import admission
+from holdfast.policy import quotas
 from holdfast.policy.breaker import BreakerRules
 from holdfast.policy.lifecycle import Action
-from holdfast.store.port import Retention, Session, Store, Subscription
+from holdfast.store.port.store import Retention, Session, Store, Subscription
 from holdfast.telemetry.emit import Emit, log_event
 from holdfast.telemetry.events import Event
 
@@ -56,7 +57,7 @@ class EngineRules(NamedTuple):
     max_attempts: int = 5
     key_retention: Duration = days(7)
     retention: Retention = Retention(history=days(7), dead=days(30))
-    limits: admission.Limits = admission.Limits()
+    limits: quotas.Limits = quotas.Limits()
     """Of tenants that have none of their own."""
     breakers: BreakerRules = BreakerRules()
 
@@ -174,11 +175,11 @@ class Engine:
 
     async def register(self, worker: WorkerInfo, lease: Duration, described: Sequence[JobType] = ()) -> None:
         """Enter a worker, with a lease from now on, and what it tells of the types it handles."""
-        await fleet.register(self.store, self.coordination.registry, worker, lease, described)
+        await workers.register(self.store, self.coordination.registry, worker, lease, described)
 
-    async def renew(self, worker: WorkerId, lease: Duration, **told: Unpack[fleet.Told]) -> Renewed:
+    async def renew(self, worker: WorkerId, lease: Duration, **told: Unpack[workers.Told]) -> Renewed:
         """Prolong a worker's lease, and hear whether it is to end; `LOST` when it is gone, and all it holds with it."""
-        return await fleet.renew(self.store, self.coordination.registry, worker, lease, **told)
+        return await workers.renew(self.store, self.coordination.registry, worker, lease, **told)
 
     async def depart(self, worker: WorkerId) -> bool:
         """Strike a worker that holds nothing any more."""
@@ -225,11 +226,11 @@ class Engine:
 
     async def get(self, job_id: JobId) -> Job:
         """One job, wherever it stands; raises `NotFound`."""
-        return await inspect.one(self.store, job_id, tenant=None)
+        return await queries.one(self.store, job_id, tenant=None)
 
     async def detail(self, job_id: JobId, *, tenant: str | None) -> Detail:
         """One job of this tenant (None: of any) and all that is known of it; raises `NotFound`."""
-        return await inspect.detail(self.store, job_id, tenant=tenant)
+        return await queries.detail(self.store, job_id, tenant=tenant)
 
     async def explain(self, job_id: JobId, *, tenant: str | None = None) -> Explanation:
         """Why a job of this tenant (None: of any) is (not) running, and when it may; raises `NotFound`."""
@@ -237,27 +238,27 @@ class Engine:
 
     async def page(self, where: JobFilter, page: Page = Page()) -> Found:
         """Jobs, newest first, with a bounded amount of work: perhaps fewer than asked for, and where to go on."""
-        return await inspect.page(self.store, where, page)
+        return await queries.page(self.store, where, page)
 
     async def dead_groups(self, tenant: str | None, after: tuple[str, str] | None, *, limit: int) -> list[Group]:
         """Dead letters by tenant and error."""
-        return await inspect.dead_groups(self.store, tenant, after, limit=limit)
+        return await queries.dead_groups(self.store, tenant, after, limit=limit)
 
     async def act(self, action: Action, job_id: JobId, *, tenant: str | None, reason: str = "") -> None:
         """Cancel, retry or delete one job; raises `NotFound`, or `Conflict` when it is not in a state for that."""
-        await operate.act_on_one(self.store, action, job_id, tenant=tenant, reason=reason)
+        await actions.act_on_one(self.store, action, job_id, tenant=tenant, reason=reason)
 
     async def act_on_all(
         self, action: Action, where: JobFilter, *, before: JobId | None = None, reason: str = "", dry_run: bool = False
     ) -> Bulk:
         """Cancel, retry or delete all that match, as many as one call may; tells where to go on."""
-        return await operate.act_on_all(self.store, action, where, before=before, reason=reason, dry_run=dry_run)
+        return await actions.act_on_all(self.store, action, where, before=before, reason=reason, dry_run=dry_run)
 
     async def act_on_these(
         self, action: Action, ids: Collection[JobId], where: JobFilter, *, reason: str = "", dry_run: bool = False
     ) -> Bulk:
         """Cancel, retry or delete those of these jobs that the filter's tenant and status allow."""
-        return await operate.act_on_these(self.store, action, ids, where, reason=reason, dry_run=dry_run)
+        return await actions.act_on_these(self.store, action, ids, where, reason=reason, dry_run=dry_run)
 
     async def find(self, where: JobFilter, page: Page = Page()) -> list[Job]:
         """Jobs, newest first."""
@@ -269,11 +270,11 @@ class Engine:
 
     async def cancel(self, ids: Collection[JobId], *, reason: str) -> set[JobId]:
         """Cancel what is not finished; which were."""
-        return await operate.cancel(self.store, ids, reason=reason)
+        return await actions.cancel(self.store, ids, reason=reason)
 
     async def retry(self, ids: Collection[JobId]) -> set[JobId]:
         """Run dead, cancelled or waiting jobs now; which were moved."""
-        return await operate.retry(self.store, ids)
+        return await actions.retry(self.store, ids)
 
     async def ready(self) -> tuple[bool, bool]:
         """Whether the database answers, and whether its schema is the right one."""

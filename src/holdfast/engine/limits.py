@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Sequence
 
 from holdfast.model.limit import Limit, LimitKind, LimitName, Pause, PauseKind, Rate
 from holdfast.model.time import Instant
-from holdfast.store.limits_port import KeyHolder
-from holdfast.store.port import Store, Tx
+from holdfast.store.port.limits import KeyHolder
+from holdfast.store.port.store import Store, Tx
 
 KEYS_AT_ONCE = 200
 PATIENCE = 2.0

@@ -2,7 +2,7 @@
 
 from holdfast.model.queue import Queue
 from holdfast.model.time import Instant
-from holdfast.store.port import Store, Tx
+from holdfast.store.port.store import Store, Tx
 
 
 async def pause(store: Store, name: str, *, reason: str, until: Instant | None, by: str) -> Queue:

@@ -12,7 +12,7 @@ from holdfast.model.job import Job
 from holdfast.model.state import TERMINAL, Status
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339
 from holdfast.model.worker import WorkerInfo
-from holdfast.policy.facts import Facts
+from holdfast.policy.explain_facts import Facts
 
 Predicate = Callable[[Facts], Iterable[Reason]]
 

@@ -8,10 +8,7 @@ from uuid import UUID, uuid4
 
 from holdfast.errors import Invalid, InvalidBatch
 from holdfast.model.explanation import Explanation
-from holdfast.sdk.answers import Response, check, read
-from holdfast.sdk.options import DeadFilter, JobFilter, JobOptions, NewJob, Span, encoded, header, text
-from holdfast.sdk.requests import Request
-from holdfast.sdk.shapes import (
+from holdfast.sdk.models import (
     Bulk,
     DeadGroup,
     Groups,
@@ -28,6 +25,9 @@ from holdfast.sdk.shapes import (
     Tenant,
     Worker,
 )
+from holdfast.sdk.options import DeadFilter, JobFilter, JobOptions, NewJob, Span, encoded, header, text
+from holdfast.sdk.responses import Response, check, read
+from holdfast.sdk.worker_requests import Request
 from holdfast.wire.analytics import TypeFigures
 from holdfast.wire.types import LARGEST_BATCH
 

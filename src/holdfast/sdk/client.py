@@ -11,12 +11,9 @@ from uuid import UUID
 import httpx2
 
 from holdfast.model.explanation import Explanation
-from holdfast.sdk import calls, sending, waiting
-from holdfast.sdk.answers import Response
+from holdfast.sdk import calls, retry, waiting
 from holdfast.sdk.calls import Call, PageCall
-from holdfast.sdk.options import DeadFilter, JobFilter, JobOptions, NewJob, Span
-from holdfast.sdk.requests import Request
-from holdfast.sdk.shapes import (
+from holdfast.sdk.models import (
     Bulk,
     DeadGroup,
     Event,
@@ -32,7 +29,10 @@ from holdfast.sdk.shapes import (
     Tenant,
     Worker,
 )
+from holdfast.sdk.options import DeadFilter, JobFilter, JobOptions, NewJob, Span
+from holdfast.sdk.responses import Response
 from holdfast.sdk.sse import Events
+from holdfast.sdk.worker_requests import Request
 
 T = TypeVar("T")
 
@@ -41,23 +41,23 @@ class Sender:
     """Sends requests to one node, or several behind one address. Safe to use by many threads."""
 
     def __init__(self, url: str, key: str | None = None, *, transport: Any = None) -> None:
-        self._address = sending.Address(url, key)
+        self._address = retry.Address(url, key)
         self.url = self._address.url
         self._http = httpx2.Client(
             base_url=self.url,
             headers=self._address.headers,
-            limits=sending.LIMITS,
+            limits=retry.LIMITS,
             transport=transport,
             verify=self._address.encrypted,
         )
 
-    def send(self, request: Request, *, patience: float = sending.PATIENCE) -> Response:
+    def send(self, request: Request, *, patience: float = retry.PATIENCE) -> Response:
         """The answer, whatever its status but those that mean that the node or its database is away.
 
         Those raise `Unavailable` when nothing was done, `OutcomeUnknown` when nobody knows: at once, or after
         `patience` seconds if the request may be repeated.
         """
-        waits = sending.Patience(patience)
+        waits = retry.Patience(patience)
         while True:
             found = self._once(request)
             if isinstance(found, Response):
@@ -66,8 +66,8 @@ class Sender:
 
     def stream(self, request: Request, events: Events, *, patience: float) -> Generator[Event]:
         """Events as they come; when the stream breaks, it is resumed after the last one that came."""
-        waits = sending.Patience(patience)
-        timeout = httpx2.Timeout(sending.SILENT_FOR, connect=sending.CONNECT_WITHIN)
+        waits = retry.Patience(patience)
+        timeout = httpx2.Timeout(retry.SILENT_FOR, connect=retry.CONNECT_WITHIN)
         while True:
             headers = {"accept": "text/event-stream", **({"last-event-id": events.last_id} if events.last_id else {})}
             try:
@@ -76,7 +76,7 @@ class Sender:
                         body = answer.read()
                         found = waiting.refused(self._address, Response(answer.status_code, body, answer.headers))
                     else:
-                        waits = sending.Patience(patience)
+                        waits = retry.Patience(patience)
                         for chunk in answer.iter_bytes():
                             for event in events.feed(chunk):
                                 yield event
@@ -92,14 +92,14 @@ class Sender:
         """Close all connections."""
         self._http.close()
 
-    def _once(self, request: Request) -> Response | sending.Away:
+    def _once(self, request: Request) -> Response | retry.Away:
         try:
             answer = self._http.request(
                 request.method,
                 request.path,
                 content=request.body,
-                headers=sending.headers_of(request),
-                timeout=sending.timeout_of(request),
+                headers=retry.headers_of(request),
+                timeout=retry.timeout_of(request),
             )
         except httpx2.TransportError as error:
             return self._address.silent(error)
@@ -114,7 +114,7 @@ class Client:
     """
 
     def __init__(
-        self, url: str, key: str | None = None, *, patience: float = sending.PATIENCE, transport: Any = None
+        self, url: str, key: str | None = None, *, patience: float = retry.PATIENCE, transport: Any = None
     ) -> None:
         self._sender = Sender(url, key, transport=transport)
         self._patience = patience

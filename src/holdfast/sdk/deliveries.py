@@ -8,8 +8,8 @@ from holdfast.model.breaker import Clearance
 from holdfast.model.ids import WorkerId, worker_name
 from holdfast.model.job import Job
 from holdfast.model.time import Duration, in_seconds
-from holdfast.sdk.answers import Response, read
-from holdfast.sdk.requests import Request
+from holdfast.sdk.responses import Response, read
+from holdfast.sdk.worker_requests import Request
 from holdfast.wire.deliveries import DeliveryDone, DeliveryOut, DeliveryRequest, clearance_of
 
 _LONGEST_ERROR = 1_000

@@ -7,7 +7,7 @@ from typing import Any, NotRequired, Required, TypedDict
 import msgspec
 
 from holdfast.errors import Invalid
-from holdfast.sdk.requests import refuse_infinite
+from holdfast.sdk.worker_requests import refuse_infinite
 
 Span = float | str | timedelta
 """A length of time: seconds, a text such as `"5m"`, or a timedelta."""

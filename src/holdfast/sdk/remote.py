@@ -23,16 +23,16 @@ from holdfast.model.breaker import Clearance
 from holdfast.model.explanation import Explanation
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Held, Job, JobSpec
-from holdfast.model.jobtype import JobType
+from holdfast.model.job_type import JobType
 from holdfast.model.lane import News
 from holdfast.model.outcome import Report
 from holdfast.model.step import Step
 from holdfast.model.time import Duration
 from holdfast.model.worker import Renewed, WorkerInfo
-from holdfast.sdk import calls, deliveries, requests
-from holdfast.sdk.aio import Sender
-from holdfast.sdk.answers import Response, check
-from holdfast.sdk.requests import Receipt, Request
+from holdfast.sdk import calls, deliveries, worker_requests
+from holdfast.sdk.async_client import Sender
+from holdfast.sdk.responses import Response, check
+from holdfast.sdk.worker_requests import Receipt, Request
 
 POLL = 20.0
 """Seconds that a claim waits at the node for a job."""
@@ -70,17 +70,17 @@ class Remote:
 
     async def submit(self, spec: JobSpec) -> Receipt:
         """Submit one job; durable when this returns."""
-        return requests.receipt(await self._client.send(requests.submit(spec)))
+        return worker_requests.receipt(await self._client.send(worker_requests.submit(spec)))
 
     async def submit_many(self, specs: Sequence[JobSpec]) -> list[Receipt]:
         """Submit many: all, or none and `InvalidBatch`."""
         if len(specs) > LARGEST_BATCH:
             raise InvalidBatch.too_many(len(specs), LARGEST_BATCH)
-        return requests.receipts(await self._client.send(requests.submit_many(specs))) if specs else []
+        return worker_requests.receipts(await self._client.send(worker_requests.submit_many(specs))) if specs else []
 
     async def get(self, job_id: JobId) -> Job:
         """One job; raises `NotFound`."""
-        return requests.job(await self._client.send(requests.get(job_id)))
+        return worker_requests.job(await self._client.send(worker_requests.get(job_id)))
 
     async def explain(self, job_id: JobId) -> Explanation:
         """Why a job is (not) running; raises `NotFound`."""
@@ -89,11 +89,11 @@ class Remote:
 
     async def cancel(self, ids: Collection[JobId], *, reason: str) -> set[JobId]:
         """Cancel what is not finished; which were."""
-        return {each for each in ids if await self._did(requests.cancel(each, reason))}
+        return {each for each in ids if await self._did(worker_requests.cancel(each, reason))}
 
     async def retry(self, ids: Collection[JobId]) -> set[JobId]:
         """Run dead, cancelled or waiting jobs now; which were moved."""
-        return {each for each in ids if await self._did(requests.retry(each))}
+        return {each for each in ids if await self._did(worker_requests.retry(each))}
 
     # What a worker asks for
 
@@ -110,9 +110,9 @@ class Remote:
         """Report what came of attempts; which reports took effect."""
         done: set[JobId] = set()
         for worker, lot in _by_worker(reports).items():
-            for request in requests.settle(worker, lot):
+            for request in worker_requests.settle(worker, lot):
                 try:
-                    done |= requests.settled(await self.ask(request))
+                    done |= worker_requests.settled(await self.ask(request))
                 except LeaseLost:
                     continue
                 except Invalid as error:
@@ -122,7 +122,7 @@ class Remote:
     async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:
         """What the worker holds; none when it is not registered any more."""
         try:
-            return requests.holdings(await self.ask(requests.held(worker, limit)), worker)
+            return worker_requests.holdings(await self.ask(worker_requests.held(worker, limit)), worker)
         except LeaseLost:
             return []
 
@@ -132,22 +132,22 @@ class Remote:
         for worker in {each.worker for each in held}:
             its = [each for each in held if each.worker == worker]
             try:
-                gone |= requests.taken_away(await self.ask(requests.lost(worker, its)))
+                gone |= worker_requests.taken_away(await self.ask(worker_requests.lost(worker, its)))
             except LeaseLost:
                 gone |= {each.id for each in its}
         return gone
 
     async def steps_of(self, held: Held) -> Sequence[Step]:
         """What earlier attempts recorded."""
-        return requests.recorded(await self.ask(requests.steps(held), patience=STEP_PATIENCE))
+        return worker_requests.recorded(await self.ask(worker_requests.steps(held), patience=STEP_PATIENCE))
 
     async def record_step(self, held: Held, step: Step) -> bool:
         """Record a step; False when the job is not this holder's any more. Tries again while the node is away."""
-        return await self._kept(requests.record_step(held, step), patience=STEP_PATIENCE)
+        return await self._kept(worker_requests.record_step(held, step), patience=STEP_PATIENCE)
 
     async def save_progress(self, held: Held, progress: bytes) -> bool:
         """Keep how far the job is; False when it is not this holder's any more."""
-        return await self._kept(requests.save_progress(held, progress))
+        return await self._kept(worker_requests.save_progress(held, progress))
 
     def session(self, held: Held, key: str) -> AbstractAsyncContextManager[Any]:
         """Refused: there is no database here that a transaction could be in."""
@@ -174,21 +174,23 @@ class Remote:
 
     async def register(self, worker: WorkerInfo, lease: Duration, described: Sequence[JobType] = ()) -> None:
         """Enter a worker, with a lease from now on, and what it tells of the types it handles."""
-        check(await self.ask(requests.register(worker, lease, described)))
+        check(await self.ask(worker_requests.register(worker, lease, described)))
 
     async def renew(
         self, worker: WorkerId, lease: Duration, *, memory: int | None = None, draining: bool = False
     ) -> Renewed:
         """Prolong a lease that lives, and hear whether its worker is to end."""
         try:
-            return requests.renewed(await self.ask(requests.renew(worker, lease, memory=memory, draining=draining)))
+            return worker_requests.renewed(
+                await self.ask(worker_requests.renew(worker, lease, memory=memory, draining=draining))
+            )
         except LeaseLost:
             return Renewed.LOST
 
     async def depart(self, worker: WorkerId) -> bool:
         """Strike a worker that holds nothing any more."""
         try:
-            return requests.departed(await self.ask(requests.depart(worker)))
+            return worker_requests.departed(await self.ask(worker_requests.depart(worker)))
         except LeaseLost:
             return True
 
@@ -240,11 +242,11 @@ class Polls:
             return []
         began = time.monotonic()
         wait = SHORT_POLL if began < self._unsure_until else POLL
-        request = requests.claim(self._worker, self._queues, self._types, min(slots, 500), wait)
+        request = worker_requests.claim(self._worker, self._queues, self._types, min(slots, 500), wait)
         asking = asyncio.ensure_future(self._remote.ask(request))
         self._asking.add(asking)
         try:
-            jobs = requests.leased(await asking)
+            jobs = worker_requests.leased(await asking)
         except OutcomeUnknown:
             self._unsure_until = time.monotonic() + UNSURE_FOR
             raise

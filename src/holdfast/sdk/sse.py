@@ -2,7 +2,7 @@
 
 import msgspec
 
-from holdfast.sdk.shapes import Event
+from holdfast.sdk.models import Event
 
 
 class Events:

@@ -7,10 +7,10 @@ from typing import Any
 from holdfast.errors import Invalid, JobCancelled, JobFailed, OutcomeUnknown, WaitTimeout
 from holdfast.model.state import Status
 from holdfast.model.time import in_seconds, parse_duration
-from holdfast.sdk.answers import Response, check
+from holdfast.sdk.models import Bulk, Event, Job
 from holdfast.sdk.options import Span
-from holdfast.sdk.sending import Address, Away
-from holdfast.sdk.shapes import Bulk, Event, Job
+from holdfast.sdk.responses import Response, check
+from holdfast.sdk.retry import Address, Away
 
 ENDED = Away(OutcomeUnknown("the stream of events ended"))
 

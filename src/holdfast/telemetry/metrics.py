@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from holdfast.model.feed import GROWTH, Histogram
+from holdfast.model.change_log import GROWTH, Histogram
 from holdfast.telemetry.events import BreakerChanged, Event, JobsReaped, LoopFailed, RedisChanged
 from holdfast.telemetry.metric_names import (
     BREAKERS,

@@ -10,8 +10,8 @@ from holdfast.errors import Invalid
 from holdfast.model.breaker import Breaker, Clearance, Permit, SigningKeys
 from holdfast.model.time import Duration, in_seconds, rfc3339, seconds
 from holdfast.wire.codec import span
-from holdfast.wire.leases import Fence, JobText, WorkerText
 from holdfast.wire.types import Name, Query, Request, Seconds
+from holdfast.wire.worker_protocol import Fence, JobText, WorkerText
 
 LONGEST_PROBE = seconds(3_700)
 OVERLAPS = (Duration(0), seconds(30 * 86_400))

@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from holdfast.model.feed import DELETED, Change, WorkerChange
+from holdfast.model.change_log import DELETED, Change, WorkerChange
 from holdfast.model.ids import WorkerId, worker_name
 from holdfast.model.state import STATUS_OF_CODE
 from holdfast.model.time import Instant, rfc3339

@@ -2,7 +2,7 @@
 
 from holdfast.api.http import Answer, Stream
 from holdfast.api.routes.jobs import TENANT, tenant_of
-from holdfast.api.table import ANY_CALLER, Call, Route
+from holdfast.api.routing import ANY_CALLER, Call, Route
 from holdfast.errors import NotFound
 from holdfast.model.access import Scope
 from holdfast.model.time import rfc3339

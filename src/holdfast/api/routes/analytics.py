@@ -5,16 +5,16 @@ from collections.abc import Iterable
 from typing import Literal
 
 from holdfast.api.http import Answer, Stream
-from holdfast.api.table import Call, Route
-from holdfast.engine.analytics import Window, rate
+from holdfast.api.routing import Call, Route
+from holdfast.engine.changes.analytics import Window, rate
 from holdfast.errors import Invalid
 from holdfast.model.access import Scope
-from holdfast.model.feed import Histogram
+from holdfast.model.change_log import Histogram
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339, seconds
-from holdfast.policy import rollup
+from holdfast.policy import rollups
 from holdfast.policy.access import seen_tenant
-from holdfast.policy.rollup import Figures, Place, quantile
-from holdfast.store.feed_port import Standing
+from holdfast.policy.rollups import Figures, Place, quantile
+from holdfast.store.port.change_log import Standing
 from holdfast.wire import codec
 from holdfast.wire.analytics import (
     FairnessOut,
@@ -81,7 +81,7 @@ async def stats(call: Call[None, StatsQuery]) -> Answer | Stream:
 async def summary(call: Call[None, WindowQuery]) -> Answer | Stream:
     """What happened in a window."""
     window = await _window(call)
-    whole = rollup.total(window.counted.values())
+    whole = rollups.total(window.counted.values())
     return Answer(
         Summary(
             rfc3339(window.since),
@@ -186,7 +186,7 @@ def rates(figures: Figures, span: Duration) -> Rates:
     )
 
 
-def _named(by: Literal["queue", "type"], standings: Iterable[Standing], ended: rollup.Counted) -> list[NamedCounts]:
+def _named(by: Literal["queue", "type"], standings: Iterable[Standing], ended: rollups.Counted) -> list[NamedCounts]:
     standing: dict[str, list[Standing]] = defaultdict(list)
     for each in standings:
         standing[getattr(each, by)].append(each)

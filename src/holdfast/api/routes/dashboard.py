@@ -1,9 +1,9 @@
 """The dashboard: its page, its files, and what it asks first."""
 
-from holdfast.api import static
+from holdfast.api import static_files
 from holdfast.api.http import Answer, Stream
-from holdfast.api.static import ASK_AGAIN, FOR_EVER, File
-from holdfast.api.table import ANY_CALLER, PUBLIC, Call, Route
+from holdfast.api.routing import ANY_CALLER, PUBLIC, Call, Route
+from holdfast.api.static_files import ASK_AGAIN, FOR_EVER, File
 from holdfast.errors import NotFound
 from holdfast.model.access import DEFAULT_TENANT, Scope
 from holdfast.model.time import rfc3339, seconds
@@ -19,22 +19,22 @@ CACHED = {"If-None-Match": "The `ETag` that is held already."}
 
 async def dashboard(call: Call[None, None]) -> Answer | Stream:
     """The page that starts it."""
-    return _answer(call, static.index(), NOT_BUILT, ASK_AGAIN)
+    return _answer(call, static_files.index(), NOT_BUILT, ASK_AGAIN)
 
 
 async def dashboard_file(call: Call[None, None]) -> Answer | Stream:
     """A file of it; its name changes with its content."""
-    return _answer(call, static.asset(call.path["name"]), "there is no such file: load the page again", FOR_EVER)
+    return _answer(call, static_files.asset(call.path["name"]), "there is no such file: load the page again", FOR_EVER)
 
 
 def _answer(call: Call[None, None], file: File | None, missing: str, kept: str) -> Answer:
     if file is None:
         raise NotFound(missing)
-    packed = file.compressed if static.accepts_gzip(call.request.header("accept-encoding") or "") else None
+    packed = file.compressed if static_files.accepts_gzip(call.request.header("accept-encoding") or "") else None
     # Two encodings are two representations, each with a tag of its own.
     etag = file.etag if packed is None else f"{file.etag}-gzip"
     headers = {"etag": f'"{etag}"', "cache-control": kept, "vary": "accept-encoding"}
-    if static.is_known(etag, call.request.header("if-none-match") or ""):
+    if static_files.is_known(etag, call.request.header("if-none-match") or ""):
         return Answer(None, 304, headers, file.media_type)
     if packed is None:
         return Answer(file.content, 200, headers, file.media_type)

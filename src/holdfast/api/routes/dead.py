@@ -4,8 +4,8 @@ from typing import Any, Literal
 
 from holdfast.api.http import Answer, Stream
 from holdfast.api.routes.jobs import bulk_out, shown
-from holdfast.api.table import Call, Route
-from holdfast.engine.inspect import COUNTED, Group
+from holdfast.api.routing import Call, Route
+from holdfast.engine.jobs.queries import COUNTED, Group
 from holdfast.errors import Invalid
 from holdfast.model.access import Caller, Scope
 from holdfast.model.job import JobFilter, Page

@@ -1,7 +1,7 @@
 """Something to look at: only there in demo mode."""
 
 from holdfast.api.http import Answer, Stream
-from holdfast.api.table import Call, Route
+from holdfast.api.routing import Call, Route
 from holdfast.engine import demo
 from holdfast.model.access import Scope
 from holdfast.policy.demo import TENANTS

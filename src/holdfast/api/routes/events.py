@@ -4,9 +4,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from holdfast.api.events.event_stream import Wanted, low_water_of, seen
 from holdfast.api.http import Answer, Stream
-from holdfast.api.reader import Wanted, low_water_of, seen
-from holdfast.api.table import Call, Route
+from holdfast.api.routing import Call, Route
 from holdfast.model.access import Scope
 from holdfast.policy.access import seen_tenant
 from holdfast.wire import codec

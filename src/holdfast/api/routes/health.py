@@ -2,10 +2,10 @@
 
 import msgspec
 
-from holdfast.api.docs import STYLE, STYLE_PATH, page
+from holdfast.api.docs_page import STYLE, STYLE_PATH, page
 from holdfast.api.http import Answer, Stream
 from holdfast.api.openapi import describe
-from holdfast.api.table import PUBLIC, Call, Route
+from holdfast.api.routing import PUBLIC, Call, Route
 from holdfast.model.access import Scope
 from holdfast.telemetry.metrics import MEDIA_TYPE, Node, Redis, written
 

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from holdfast.api.http import Answer, Stream
-from holdfast.api.table import BATCH_LIMIT, Call, Route
-from holdfast.engine.operate import Bulk
-from holdfast.engine.submit import standing
+from holdfast.api.routing import BATCH_LIMIT, Call, Route
+from holdfast.engine.jobs.actions import Bulk
+from holdfast.engine.submitting.receipts import standing
 from holdfast.model.access import Caller, Scope
 from holdfast.model.explanation import Explanation
 from holdfast.model.ids import JobId

@@ -1,7 +1,7 @@
 """Limits on what runs, and what rests besides queues."""
 
 from holdfast.api.http import Answer, Stream
-from holdfast.api.table import Call, Route
+from holdfast.api.routing import Call, Route
 from holdfast.errors import Invalid
 from holdfast.model.access import Scope
 from holdfast.model.limit import Limit, Pause

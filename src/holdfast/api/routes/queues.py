@@ -6,15 +6,15 @@ from msgspec import UnsetType
 
 from holdfast.api.http import Answer, Stream
 from holdfast.api.routes.analytics import counts, rates
-from holdfast.api.table import Call, Route
+from holdfast.api.routing import Call, Route
 from holdfast.errors import Invalid
 from holdfast.model.access import Scope
 from holdfast.model.limit import Limit, LimitKind, queue_limit
 from holdfast.model.queue import Queue
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339, seconds
 from holdfast.policy.access import seen_tenant
-from holdfast.policy.rollup import Figures, Place
-from holdfast.store.feed_port import Standing
+from holdfast.policy.rollups import Figures, Place
+from holdfast.store.port.change_log import Standing
 from holdfast.wire import codec
 from holdfast.wire import json as strict
 from holdfast.wire.analytics import ChangeQueue, QueueList, QueueOut, Rates

@@ -10,8 +10,8 @@ from asyncmy.constants import CLIENT, CR
 from asyncmy.errors import OperationalError
 
 from holdfast.errors import Misconfigured, Rejected
-from holdfast.store.codec import Row
 from holdfast.store.mysql.url import SETTING, Address
+from holdfast.store.sql.codec import Row
 
 STATEMENT_TIMEOUT = 30.0
 """Seconds a statement may take, by the server's count. MySQL counts those that only read."""

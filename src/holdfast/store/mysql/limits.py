@@ -6,11 +6,11 @@ from typing import Any
 from holdfast.model.ids import WorkerId
 from holdfast.model.limit import Limit, LimitKind, LimitName
 from holdfast.model.time import Instant
-from holdfast.store.codec import Row
-from holdfast.store.limits_port import KeyHolder
 from holdfast.store.mysql.literal import items, values
-from holdfast.store.mysql.messages import MessageTx
-from holdfast.store.sql_limits import Ask, Key, limit_of
+from holdfast.store.mysql.pipeline import MessageTx
+from holdfast.store.port.limits import KeyHolder
+from holdfast.store.sql.codec import Row
+from holdfast.store.sql.limits import Ask, Key, limit_of
 
 _ID = 16
 _AT_ONCE = 500

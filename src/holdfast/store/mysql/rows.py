@@ -7,8 +7,8 @@ from holdfast.model.ids import WorkerId
 from holdfast.model.job import Job, NewJob
 from holdfast.model.state import IN_LINE, Status
 from holdfast.model.time import Instant
-from holdfast.store.codec import Row, retry_bytes, tags_bytes
 from holdfast.store.mysql.literal import literal
+from holdfast.store.sql.codec import Row, retry_bytes, tags_bytes
 
 _READY = Status.READY.code
 _SCHEDULED = Status.SCHEDULED.code

@@ -12,13 +12,13 @@ from holdfast.errors import Contention, HoldfastError, OutcomeUnknown, Rejected,
 from holdfast.model.job import Held
 from holdfast.store.mysql.driver import Link
 from holdfast.store.mysql.errors import DRIVER, ambiguous, code_of, transient, translate
-from holdfast.store.mysql.messages import Mode
+from holdfast.store.mysql.pipeline import Mode
 from holdfast.store.mysql.pool import Pool
 from holdfast.store.mysql.tx import MysqlTx
-from holdfast.store.sql_session import Ran, SqlSession
-from holdfast.store.sql_steps import recording
+from holdfast.store.sql.session import Ran, SqlSession
+from holdfast.store.sql.steps import recording
+from holdfast.store.sql.user_statements import MYSQL
 from holdfast.store.statements import Statements
-from holdfast.store.user_sql import MYSQL
 
 # A savepoint is gone if the transaction it was set in is.
 _MARK = "SAVEPOINT holdfast_session"
@@ -34,7 +34,7 @@ _BAD_ARGUMENTS = (TypeError, ValueError, KeyError, AttributeError)
 
 
 class MysqlSession(SqlSession):
-    """See `holdfast.store.port.Session`."""
+    """See `holdfast.store.port.store.Session`."""
 
     def __init__(self, link: Link, held: Held, key: str) -> None:
         super().__init__(held, key, MYSQL)

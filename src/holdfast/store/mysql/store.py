@@ -14,14 +14,14 @@ from holdfast.store.migrate import Applied
 from holdfast.store.mysql.driver import Link
 from holdfast.store.mysql.errors import DRIVER, ambiguous, transient, translate
 from holdfast.store.mysql.literal import literal
-from holdfast.store.mysql.messages import Mode
+from holdfast.store.mysql.pipeline import Mode
 from holdfast.store.mysql.pool import Pool
 from holdfast.store.mysql.session import Sessions
 from holdfast.store.mysql.tx import MysqlTx
 from holdfast.store.mysql.url import read_url
-from holdfast.store.port import PoolUse, Retention, ServerInfo, Session, Subscription, Work
+from holdfast.store.notify.wakeup import Bus, Hub, always
+from holdfast.store.port.store import PoolUse, Retention, ServerInfo, Session, Subscription, Work
 from holdfast.store.statements import Statements
-from holdfast.store.wakeup import Bus, Hub, always
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ class _Again(Exception):
 
 
 class MysqlStore:
-    """See `holdfast.store.port.Store`."""
+    """See `holdfast.store.port.store.Store`."""
 
     def __init__(self, pool: Pool, sessions: Pool, statements: Statements) -> None:
         self._pool = pool

@@ -4,33 +4,33 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
-from holdfast.model import feed
-from holdfast.model.feed import Entry
+from holdfast.model import change_log
+from holdfast.model.change_log import Entry
 from holdfast.model.ids import JobId
 from holdfast.model.job import Held, Job, NewJob
 from holdfast.model.lane import Lane
 from holdfast.model.state import STATUS_OF_CODE, Status
 from holdfast.model.step import Step
 from holdfast.model.time import Instant
-from holdfast.store import sql_find
-from holdfast.store.codec import is_due, job_of
-from holdfast.store.feed_port import Rollup
-from holdfast.store.mysql.claims import ClaimsTx
+from holdfast.store.mysql.held_jobs import ClaimsTx
 from holdfast.store.mysql.literal import Sql, items, values
-from holdfast.store.mysql.moves import parts
 from holdfast.store.mysql.rows import new_row
-from holdfast.store.port import Locked
-from holdfast.store.sql_access import tenant_of
-from holdfast.store.sql_feed import entry_of
-from holdfast.store.sql_steps import recording
-from holdfast.store.sql_tx import KeyClaim, KeyOwner
+from holdfast.store.mysql.transitions import parts
+from holdfast.store.port.change_log import Rollup
+from holdfast.store.port.store import Locked
+from holdfast.store.sql import job_search
+from holdfast.store.sql.access import tenant_of
+from holdfast.store.sql.change_log import entry_of
+from holdfast.store.sql.codec import is_due, job_of
+from holdfast.store.sql.steps import recording
+from holdfast.store.sql.tx import KeyClaim, KeyOwner
 
 _MOST_TEXT = 4 * 1024 * 1024
 """How many bytes of rows one INSERT carries, if the server takes that much at a time."""
 
 
 class MysqlTx(ClaimsTx):
-    """See `holdfast.store.port.Tx`."""
+    """See `holdfast.store.port.store.Tx`."""
 
     async def insert_rows(self, jobs: Sequence[NewJob]) -> Instant:
         """Insert all; when that was."""
@@ -43,13 +43,13 @@ class MysqlTx(ClaimsTx):
         # Which of them are due is known only afterwards, if they have times of their own.
         known = all(job.scheduled_at is None for job in jobs)
         if known:
-            message.append(self.text("tell", body=feed.of_new(jobs, [bool(job.delay) for job in jobs])))
+            message.append(self.text("tell", body=change_log.of_new(jobs, [bool(job.delay) for job in jobs])))
         message.append(self.text("drawn"))
         whole = known and len(inserts) == 1 and sum(map(len, message)) + len(message) <= self.largest
         results = await (self.send_last(*message) if whole and self.alone else self.send(*message))
         at, first = results[-1].rows[0]
         if not known:
-            await self.tell(feed.of_new(jobs, [not is_due(job, at) for job in jobs]))
+            await self.tell(change_log.of_new(jobs, [not is_due(job, at) for job in jobs]))
         self.publish(
             (Lane(job.queue, job.tenant, job.priority), first + position)
             for position, job in enumerate(jobs)
@@ -88,17 +88,17 @@ class MysqlTx(ClaimsTx):
             return None
         found: set[bytes] = set()
         for name, asked in places:
-            found |= {row[0] for row in await self.rows(name, few=sql_find.FEW, **asked)}
-            if len(found) >= sql_find.FEW:
+            found |= {row[0] for row in await self.rows(name, few=job_search.FEW, **asked)}
+            if len(found) >= job_search.FEW:
                 return None
         return _ids(found)
 
     async def _few_claimed(self) -> set[JobId] | None:
         """All that run, by what was claimed; None if that may not be all of it."""
-        claims = await self.rows("few_claims", few=sql_find.MOST_RUNNING)
+        claims = await self.rows("few_claims", few=job_search.MOST_RUNNING)
         found = {ids[start : start + 16] for (ids,) in claims for start in range(0, len(ids), 16)}
         # A job may be in more than one: there can be fewer jobs than claims.
-        return None if max(len(claims), len(found)) >= sql_find.MOST_RUNNING else _ids(found)
+        return None if max(len(claims), len(found)) >= job_search.MOST_RUNNING else _ids(found)
 
     async def _shelves(self, status: Status | None, tenant: str | None) -> list[tuple[str, dict[str, Any]]] | None:
         """Where unfinished jobs lie: those that wait apart, each by queue and tenant. None if these are many."""
@@ -106,8 +106,8 @@ class MysqlTx(ClaimsTx):
         parked = (0, 1, 2) if status is None else (0, 2) if status is Status.READY else (1,)
         if tenant is None:
             return [("few_live", {"parked": each}) for each in parked]
-        places = await self.rows("few_queues", few=sql_find.FEW)
-        if len(places) >= sql_find.FEW:
+        places = await self.rows("few_queues", few=job_search.FEW)
+        if len(places) >= job_search.FEW:
             return None
         return [
             ("few_live_of", {"parked": each, "queue": queue, "tenant": tenant})

@@ -4,13 +4,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from holdfast.model import feed
+from holdfast.model import change_log
 from holdfast.model.job import NewJob
 from holdfast.model.lane import Lane, News
 from holdfast.model.state import IN_LINE, Status
 from holdfast.model.time import Instant
-from holdfast.store.codec import Row, is_due, retry_bytes, tags_bytes
-from holdfast.store.sql_tx import KeyClaim, KeyOwner, SqlTx
+from holdfast.store.sql.codec import Row, is_due, retry_bytes, tags_bytes
+from holdfast.store.sql.tx import KeyClaim, KeyOwner, SqlTx
 
 _READY = Status.READY.code
 
@@ -43,7 +43,7 @@ class Inserts(SqlTx):
             priorities=",".join([str(job.priority) for job in jobs]),
             max_attempts=",".join([str(job.max_attempts) for job in jobs]),
             costs=",".join([str(job.cost) for job in jobs]),
-            body=feed.of_new(jobs, [False] * len(jobs)).decode(),
+            body=change_log.of_new(jobs, [False] * len(jobs)).decode(),
         )
 
     async def _insert_any(self, jobs: Sequence[NewJob]) -> Sequence[Row]:
@@ -66,7 +66,7 @@ class Inserts(SqlTx):
             "concurrency_keys": [job.concurrency_key for job in jobs],
             "idempotency_keys": [job.idempotency_key for job in jobs],
             "later": sum(later),
-            "body": feed.of_new(jobs, later).decode(),
+            "body": change_log.of_new(jobs, later).decode(),
         }
 
         def truth(groups: Sequence[Row]) -> bytes | None:
@@ -75,7 +75,7 @@ class Inserts(SqlTx):
                 return None
             at = groups[0][5]
             waiting = [each and not is_due(job, at) for job, each in zip(jobs, later, strict=True)]
-            return None if waiting == later else feed.of_new(jobs, waiting)
+            return None if waiting == later else change_log.of_new(jobs, waiting)
 
         return await self.telling("insert", columns, truth)
 

@@ -5,10 +5,10 @@ from collections.abc import Collection, Iterable, Sequence
 from holdfast.model.ids import WorkerId
 from holdfast.model.limit import Limit, LimitKind, LimitName
 from holdfast.model.time import Instant
-from holdfast.store.codec import Row
-from holdfast.store.limits_port import KeyHolder
-from holdfast.store.sql_limits import Ask, Key, limit_of
-from holdfast.store.sql_tx import SqlTx
+from holdfast.store.port.limits import KeyHolder
+from holdfast.store.sql.codec import Row
+from holdfast.store.sql.limits import Ask, Key, limit_of
+from holdfast.store.sql.tx import SqlTx
 
 
 class LimitsTx(SqlTx):

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 import asyncpg
 
 from holdfast.errors import HoldfastError
-from holdfast.store.news import hand_over
-from holdfast.store.wakeup import Hub, Probe, always
+from holdfast.store.notify.notifications import hand_over
+from holdfast.store.notify.wakeup import Hub, Probe, always
 
 CHANNEL = "holdfast"
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0

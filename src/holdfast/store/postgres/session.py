@@ -15,9 +15,9 @@ from holdfast.model.job import Held
 from holdfast.store.postgres import pool as pools
 from holdfast.store.postgres.errors import LOST, TRANSIENT, translate
 from holdfast.store.postgres.tx import PostgresTx
-from holdfast.store.sql_session import Ran, SqlSession
+from holdfast.store.sql.session import Ran, SqlSession
+from holdfast.store.sql.user_statements import POSTGRES
 from holdfast.store.statements import Statements
-from holdfast.store.user_sql import POSTGRES
 
 LONGEST_IDLE = "15s"
 """How long the caller may do nothing in its transaction: it keeps its job from being cancelled or reaped."""
@@ -27,7 +27,7 @@ _FAILED = (asyncpg.PostgresError, *LOST)
 
 
 class PostgresSession(SqlSession):
-    """See `holdfast.store.port.Session`."""
+    """See `holdfast.store.port.store.Session`."""
 
     def __init__(self, connection: asyncpg.Connection, held: Held, key: str) -> None:
         super().__init__(held, key, POSTGRES)

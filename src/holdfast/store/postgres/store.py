@@ -14,17 +14,17 @@ from holdfast.model.ids import new_worker_id
 from holdfast.model.job import Held
 from holdfast.store import migrate
 from holdfast.store.migrate import Applied
-from holdfast.store.news import Notifier
-from holdfast.store.port import PoolUse, Retention, ServerInfo, Session, Subscription, Work
+from holdfast.store.notify.notifications import Notifier
+from holdfast.store.notify.wakeup import Bus, Hub, always
+from holdfast.store.port.store import PoolUse, Retention, ServerInfo, Session, Subscription, Work
 from holdfast.store.postgres import pool as pools
-from holdfast.store.postgres.at_hand import Connections
+from holdfast.store.postgres.connection_cache import Connections
 from holdfast.store.postgres.errors import LOST, TRANSIENT, translate
 from holdfast.store.postgres.listen import Listener
 from holdfast.store.postgres.session import Sessions
+from holdfast.store.postgres.table_maintenance import Upkeep
 from holdfast.store.postgres.tx import PostgresTx
-from holdfast.store.postgres.upkeep import Upkeep
 from holdfast.store.statements import Statements
-from holdfast.store.wakeup import Bus, Hub, always
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ _LONGEST_POLL = 0.5
 
 
 class PostgresStore:
-    """See `holdfast.store.port.Store`."""
+    """See `holdfast.store.port.store.Store`."""
 
     def __init__(self, url: str, pool: asyncpg.Pool, statements: Statements, *, pooled: bool, pool_size: int) -> None:
         self._url = url

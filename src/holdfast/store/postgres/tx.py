@@ -7,7 +7,7 @@ from typing import Any
 from asyncpg import Connection
 
 from holdfast.model.access import Quotas
-from holdfast.model.feed import Entry
+from holdfast.model.change_log import Entry
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Held, Job
 from holdfast.model.lane import Lane, News, Share
@@ -15,18 +15,18 @@ from holdfast.model.limit import LimitKind, LimitName
 from holdfast.model.state import Status
 from holdfast.model.step import Step
 from holdfast.model.time import Instant
-from holdfast.store.codec import Row, job_of
-from holdfast.store.feed_port import Rollup
-from holdfast.store.port import Locked
+from holdfast.store.port.change_log import Rollup
+from holdfast.store.port.store import Locked
 from holdfast.store.postgres.inserts import Inserts
-from holdfast.store.postgres.moves import MovesTx, joined
-from holdfast.store.sql_feed import entry_of
-from holdfast.store.sql_steps import recording
+from holdfast.store.postgres.transitions import MovesTx, joined
+from holdfast.store.sql.change_log import entry_of
+from holdfast.store.sql.codec import Row, job_of
+from holdfast.store.sql.steps import recording
 from holdfast.store.statements import Statements
 
 
 class PostgresTx(MovesTx, Inserts):
-    """See `holdfast.store.port.Tx`."""
+    """See `holdfast.store.port.store.Tx`."""
 
     def __init__(self, connection: Connection, statements: Statements, *, autocommit: bool) -> None:
         super().__init__()

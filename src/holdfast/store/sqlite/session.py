@@ -16,14 +16,14 @@ import apsw
 from holdfast.errors import OutcomeUnknown, Rejected, TransactionEnded
 from holdfast.model.job import Held
 from holdfast.model.step import Step
-from holdfast.store.sql_session import Ran, SqlSession
-from holdfast.store.sql_steps import recording
-from holdfast.store.sqlite.book import Book
+from holdfast.store.sql.session import Ran, SqlSession
+from holdfast.store.sql.steps import recording
+from holdfast.store.sql.user_statements import SQLITE
+from holdfast.store.sqlite.batched_statements import Book
 from holdfast.store.sqlite.connection import connect
 from holdfast.store.sqlite.errors import FAILED, translate
 from holdfast.store.sqlite.thread import ConnectionThread
 from holdfast.store.sqlite.transaction import roll_back
-from holdfast.store.user_sql import SQLITE
 
 LONGEST = 3.0
 """Seconds a transaction may be open: less than others wait for the write lock before they give up."""
@@ -100,7 +100,7 @@ class SessionThread(ConnectionThread):
 
 
 class SqliteSession(SqlSession):
-    """See `holdfast.store.port.Session`."""
+    """See `holdfast.store.port.store.Session`."""
 
     def __init__(self, thread: SessionThread, file: str, held: Held, key: str) -> None:
         super().__init__(held, key, SQLITE)

@@ -12,15 +12,15 @@ import apsw
 from holdfast.model.job import Held
 from holdfast.store import migrate
 from holdfast.store.migrate import Applied
-from holdfast.store.port import PoolUse, Retention, ServerInfo, Session, Subscription, Work
-from holdfast.store.sqlite.book import Book, book_of
+from holdfast.store.notify.wakeup import Bus, Hub
+from holdfast.store.port.store import PoolUse, Retention, ServerInfo, Session, Subscription, Work
+from holdfast.store.sqlite.batched_statements import Book, book_of
 from holdfast.store.sqlite.connection import connect, file_of
 from holdfast.store.sqlite.errors import FAILED, translate
 from holdfast.store.sqlite.session import Sessions
 from holdfast.store.sqlite.thread import ConnectionThread
 from holdfast.store.sqlite.transaction import Transaction, WriteNeeded, roll_back
 from holdfast.store.sqlite.tx import Access
-from holdfast.store.wakeup import Bus, Hub
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ _CHECKPOINT_EVERY = 60.0
 
 
 class SqliteStore:
-    """See `holdfast.store.port.Store`. One writer and one reader in each process; any number of processes."""
+    """See `holdfast.store.port.store.Store`. One writer and one reader in each process; any number of processes."""
 
     def __init__(self, file: Path, book: Book, connections: Sequence[apsw.Connection]) -> None:
         writing, reading, watching = connections

@@ -12,8 +12,8 @@ import apsw
 
 from holdfast.errors import OutcomeUnknown
 from holdfast.model.lane import News
-from holdfast.store.port import Work
-from holdfast.store.sqlite.book import Book
+from holdfast.store.port.store import Work
+from holdfast.store.sqlite.batched_statements import Book
 from holdfast.store.sqlite.errors import FAILED, translate
 from holdfast.store.sqlite.tx import Access, SqliteTx
 

@@ -10,8 +10,8 @@ from uuid import UUID
 
 import apsw
 
-from holdfast.model import feed
-from holdfast.model.feed import Entry
+from holdfast.model import change_log
+from holdfast.model.change_log import Entry
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Held, Job, NewJob
 from holdfast.model.lane import Lane, News, Share
@@ -20,14 +20,14 @@ from holdfast.model.state import IN_LINE, Status
 from holdfast.model.step import Step
 from holdfast.model.time import Instant
 from holdfast.model.transition import Transition
-from holdfast.store.codec import Row, job_of, retry_bytes, tags_bytes
-from holdfast.store.feed_port import Rollup
-from holdfast.store.limits_port import KeyHolder
-from holdfast.store.sql_feed import entry_of
-from holdfast.store.sql_limits import Ask, Key, limit_of, stored_code
-from holdfast.store.sql_steps import recording
-from holdfast.store.sql_tx import KeyClaim, KeyOwner, SqlTx
-from holdfast.store.sqlite.book import Book
+from holdfast.store.port.change_log import Rollup
+from holdfast.store.port.limits import KeyHolder
+from holdfast.store.sql.change_log import entry_of
+from holdfast.store.sql.codec import Row, job_of, retry_bytes, tags_bytes
+from holdfast.store.sql.limits import Ask, Key, limit_of, stored_code
+from holdfast.store.sql.steps import recording
+from holdfast.store.sql.tx import KeyClaim, KeyOwner, SqlTx
+from holdfast.store.sqlite.batched_statements import Book
 
 _READY, _SCHEDULED = Status.READY.code, Status.SCHEDULED.code
 _by_position = itemgetter(1)
@@ -42,7 +42,7 @@ class Access(enum.Enum):
 
 
 class SqliteTx(SqlTx):
-    """See `holdfast.store.port.Tx`."""
+    """See `holdfast.store.port.store.Tx`."""
 
     def __init__(self, book: Book) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class SqliteTx(SqlTx):
                 job.idempotency_key, status,
             ))  # fmt: skip
         self._write("insert", rows)
-        self._tell(feed.of_new(jobs, [row[-1] == _SCHEDULED for row in rows]))
+        self._tell(change_log.of_new(jobs, [row[-1] == _SCHEDULED for row in rows]))
         self.news += [News(lane, seq) for lane, seq in news.items()]
         return Instant(at)
 
@@ -131,7 +131,7 @@ class SqliteTx(SqlTx):
             rows = self._db.execute(text, asked).fetchall()
             claimed += [job_of(row) for row in _with_ids(sorted(rows, key=_by_position))]
         if claimed:
-            self._tell(feed.of_claimed(claimed))
+            self._tell(change_log.of_claimed(claimed))
         return claimed
 
     async def finish(self, moves: Sequence[Transition]) -> set[JobId]:
@@ -210,7 +210,7 @@ class SqliteTx(SqlTx):
         for _, queue, tenant, priority, seq, *_, key in rows:
             if key is None:
                 news.setdefault(Lane(queue, tenant, priority), seq)
-        self._tell(feed.of_ready([(row[0], row[2], row[1], *row[5:8]) for row in rows]))
+        self._tell(change_log.of_ready([(row[0], row[2], row[1], *row[5:8]) for row in rows]))
         self.news += [News(lane, seq) for lane, seq in news.items()]
         await self.pass_turns({(row[2], row[8]) for row in rows if row[8] is not None})
         return len(due)

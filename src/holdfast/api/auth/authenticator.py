@@ -1,0 +1,186 @@
+"""Who is behind a request: the bearer of a key or of a token."""
+
+import hmac
+import re
+from collections import OrderedDict
+from hashlib import sha256
+from typing import NamedTuple, Protocol
+
+from holdfast.api.auth.auth_throttle import Addresses, Attempts, counted
+from holdfast.api.auth.tokens import Tokens
+from holdfast.api.http import Incoming
+from holdfast.engine.access import digest_of
+from holdfast.engine.api_key_cache import Keyring
+from holdfast.errors import TooMany, Unauthorized
+from holdfast.model.access import DEFAULT_TENANT, ApiKey, Caller, Scope
+from holdfast.model.time import Duration, Instant
+from holdfast.policy.tokens import LONGEST_TOKEN, bounded
+
+_KEY = re.compile(r"hf_([0-9a-f]{16})_([0-9a-f]{64})", re.ASCII)
+_NOBODY = bytes(32)
+
+_MOST_PROVEN = 1_000
+"""Texts that are remembered as good ones; the longest ago are forgotten when there are more."""
+
+
+class Authenticator(Protocol):
+    """Proves who sent a request."""
+
+    async def caller(self, request: Incoming) -> Caller:
+        """Whoever sent it; raises `Unauthorized`, in the same words whatever is wrong, or `TooMany`."""
+
+    async def still_good(self, caller: Caller) -> bool:
+        """Whether whatever a caller came with would be accepted now: for streams, which ask every few seconds."""
+
+    async def token(self, caller: Caller, life: Duration) -> tuple[str, Instant] | None:
+        """A token for a caller, and when it ends; None when this node has nothing to sign one with."""
+
+
+def bearer(request: Incoming) -> str:
+    """The key or token that came with a request."""
+    scheme, _, secret = (request.header("authorization") or "").partition(" ")
+    if scheme.lower() != "bearer" or not secret.strip():
+        raise unauthorized()
+    return secret.strip()
+
+
+def unauthorized() -> Unauthorized:
+    """The one answer to whoever cannot be recognised."""
+    return Unauthorized("send a good key or token: Authorization: Bearer …")
+
+
+class AdminKey:
+    """The key of the installation's first administrator: any text, from the settings."""
+
+    def __init__(self, key: str) -> None:
+        self._digest = sha256(key.encode()).digest()
+        # What tokens name that were made with it: another key has another id, and they are good no more.
+        self.id = f"admin-{sha256(self._digest).hexdigest()[:16]}"
+        self.caller = Caller(DEFAULT_TENANT, frozenset(Scope), "key:admin", self.id)
+
+    def opens(self, text: str) -> bool:
+        """Whether this is it."""
+        return hmac.compare_digest(sha256(text.encode("latin-1", "replace")).digest(), self._digest)
+
+
+class Found(NamedTuple):
+    """What came of what a request carried."""
+
+    caller: Caller | None
+    key: str | None = None
+    """The id of the key that it claims to be."""
+    proof: ApiKey | None = None
+    """The key that it is."""
+
+
+class Proven(NamedTuple):
+    """What some text was found to be."""
+
+    caller: Caller
+    key: ApiKey | None
+    """As it was read; None for the administrator's, which is always the same."""
+
+
+class Gate:
+    """Knows the administrator's key, the keys of the database and the keys that tokens are signed with."""
+
+    def __init__(
+        self, keyring: Keyring, tokens: Tokens, *, admin: AdminKey | None, addresses: Addresses, attempts: Attempts
+    ) -> None:
+        self._keyring = keyring
+        self._tokens = tokens
+        self._admin = admin
+        self._addresses = addresses
+        self._attempts = attempts
+        self._proven: OrderedDict[bytes, Proven] = OrderedDict()
+
+    async def caller(self, request: Incoming) -> Caller:
+        """See `Authenticator`. Who fails too often is not looked at for a while; a good key elsewhere is not hurt."""
+        known = self._recall(request)
+        if known is not None and not self._attempts:  # nobody failed lately
+            return known
+        text = "" if known is not None else bearer(request)
+        address = f"address {counted(self._addresses.of(request))}"
+        if wait := self._attempts.wait(address):
+            raise _too_many(wait)
+        if known is not None:
+            return known
+        found = await self._recognise(text)
+        if found.caller is not None:
+            self._remember(request, found)
+            return found.caller
+        self._attempts.failed(address)
+        if found.key is not None:
+            # Only failures are held back here: whoever has the secret is let in, however many others try.
+            if wait := self._attempts.wait(f"key {found.key}"):
+                raise _too_many(wait)
+            self._attempts.failed(f"key {found.key}")
+        raise unauthorized()
+
+    async def still_good(self, caller: Caller) -> bool:
+        """See `Authenticator`."""
+        if caller.until is not None and await self._keyring.now() >= caller.until:
+            return False
+        if caller.signed_by is not None and self._tokens.keys.find(caller.signed_by) is None:
+            return False
+        if caller.key is None or self._is_admins(caller.key):
+            return True
+        return await self._keyring.good_key(caller.key) is not None
+
+    async def token(self, caller: Caller, life: Duration) -> tuple[str, Instant] | None:
+        """See `Authenticator`."""
+        return self._tokens.make(caller, await self._keyring.now(), life)
+
+    def _remember(self, request: Incoming, found: Found) -> None:
+        """That these very bytes proved to be a key, so that the next time only the key is looked at."""
+        if found.caller is not None and (found.proof is not None or found.caller is self._admins):
+            self._proven[request.headers[b"authorization"]] = Proven(found.caller, found.proof)
+            if len(self._proven) > _MOST_PROVEN:
+                self._proven.popitem(last=False)
+
+    def _recall(self, request: Incoming) -> Caller | None:
+        """The caller, if what a request came with was proven before, and if its key is what it was then.
+
+        A key that is read anew from the database, as all are every few seconds, must be proven anew.
+        """
+        proven = self._proven.get(request.headers.get(b"authorization", b""))
+        if proven is None:
+            return None
+        return proven.caller if proven.key is None or self._keyring.remembers(proven.key) else None
+
+    async def _recognise(self, text: str) -> Found:
+        if self._admin is not None and self._admin.opens(text):
+            return Found(self._admin.caller)
+        if key := _KEY.fullmatch(text):
+            found = await self._by_key(key[1], key[2])
+            return Found(None, key[1]) if found is None else Found(*found)
+        if self._tokens.keys and len(text) <= LONGEST_TOKEN and text.count(".") == 2:
+            return Found(await self._by_token(text))
+        return Found(None)
+
+    async def _by_key(self, key_id: str, secret: str) -> tuple[Caller, str, ApiKey] | None:
+        key = await self._keyring.good_key(key_id)
+        # Compared in any case, so that the time it takes does not tell which ids there are.
+        same = hmac.compare_digest(digest_of(secret), _NOBODY if key is None else key.digest)
+        if key is None or not same:
+            return None
+        await self._keyring.note_use(key)
+        return Caller(key.tenant, key.scopes, f"key:{key.id}", key.id), key.id, key
+
+    async def _by_token(self, text: str) -> Caller | None:
+        caller = self._tokens.read(text, await self._keyring.now())
+        if caller is None or caller.key is None or self._is_admins(caller.key):
+            return caller
+        key = await self._keyring.good_key(caller.key)
+        return None if key is None else bounded(caller, key)
+
+    @property
+    def _admins(self) -> Caller | None:
+        return None if self._admin is None else self._admin.caller
+
+    def _is_admins(self, key_id: str) -> bool:
+        return self._admin is not None and key_id == self._admin.id
+
+
+def _too_many(wait: float) -> TooMany:
+    return TooMany("too many attempts failed: wait, then send a good key or token", retry_after=wait)

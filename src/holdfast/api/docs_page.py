@@ -1,0 +1,232 @@
+"""`/docs`: the API for people. Plain HTML and a stylesheet: no script, no foreign host."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from html import escape
+from itertools import groupby
+from typing import Any
+
+from holdfast.api.openapi import describe
+from holdfast.api.routing import ANY_CALLER, PUBLIC, Route
+from holdfast.wire.problems import MEDIA_TYPE, TITLES
+
+STYLE_PATH = "/docs.css"
+
+_EXAMPLES: dict[str, Any] = {
+    "type": "mail.send", "payload": {"to": "ada@example.com"}, "name": "acme", "scopes": ["submit", "read"],
+    "queue": "mail", "ids": ["01981a52-7c3e-7000-8000-000000000000"], "filter": {"queue": "mail"},
+    "reason": "not needed", "paused": True, "max_running": 5,
+}  # fmt: skip
+_SHOWN = ("payload", "ids", "reason", "filter", "paused", "max_running")
+"""Fields that an example shows although they may be left out."""
+
+
+def page(routes: Iterable[Route], version: str) -> bytes:
+    """The page."""
+    given = list(routes)
+    tags = list(dict.fromkeys(route.tag for route in given))
+    table = sorted(given, key=lambda route: tags.index(route.tag))
+    described = describe(table, version)
+    groups = [(tag, list(group)) for tag, group in groupby(table, key=lambda route: route.tag)]
+    parts = [
+        "<!doctype html><html lang=en><head><meta charset=utf-8>",
+        "<meta name=viewport content='width=device-width, initial-scale=1'>",
+        "<meta name=color-scheme content='light dark'>",
+        f"<title>holdfast {escape(version)}: the API</title><link rel=icon href=data:,>",
+        f"<link rel=stylesheet href={STYLE_PATH[1:]}></head><body>",
+        "<header><h1>holdfast <small>", escape(version), "</small></h1>", _INTRODUCTION, "<nav>",
+        *(f"<a href='#{_anchor(tag)}'>{escape(tag)}</a> " for tag, _ in groups), "</nav></header><main>",
+    ]  # fmt: skip
+    for tag, group in groups:
+        parts.append(f"<section><h2 id='{_anchor(tag)}'>{escape(tag)}</h2>")
+        for route in group:
+            parts += _operation(route, described)
+        parts.append("</section>")
+    return "".join([*parts, "</main></body></html>"]).encode()
+
+
+_INTRODUCTION = """<p>JSON in, JSON out. Send a key or a token as <code>Authorization: Bearer …</code>; each route
+tells which scope it needs, and <code>admin</code> includes all. Errors are problems (RFC 9457) with a stable
+<code>code</code>, and a <code>pointer</code> to the field at fault. Lists go on while there is a
+<code>next_cursor</code>. Every answer has an <code>X-Request-ID</code>. For programs:
+<a href=openapi.json>openapi.json</a>.</p>"""
+
+
+def _operation(route: Route, described: Mapping[str, Any]) -> Iterator[str]:
+    operation = described["paths"][route.path][route.method.lower()]
+    needs = {PUBLIC: "no key", ANY_CALLER: "any key"}.get(str(route.scope), f"scope {route.scope}")
+    yield f"<article id='{escape(route.name)}'><h3><span class=method>{route.method}</span> "
+    yield f"<code>{escape(route.path)}</code> <span class=scope>{escape(needs)}</span></h3>"
+    yield f"<p>{escape(route.summary)}.</p>"
+    rows = [
+        _row(
+            each["name"],
+            _kind(each["schema"], described),
+            each.get("description"),
+            needed=each["required"],
+            where=each["in"],
+        )
+        for each in operation["parameters"]
+    ]
+    yield from _table("Parameters", rows)
+    if route.body is not None:
+        schema = described["components"]["schemas"][route.body.__name__]
+        yield from _table("Body", _fields(schema, described))
+    yield from _table("Answers", _answers(operation, described))
+    example = escape(_curl(route, described))
+    yield f"<details><summary>Example</summary><pre><code>{example}</code></pre></details></article>"
+
+
+def _fields(schema: Mapping[str, Any], described: Mapping[str, Any]) -> list[str]:
+    needed = schema.get("required", ())
+    return [
+        _row(name, _kind(field, described), _description(field), needed=name in needed, default=field.get("default"))
+        for name, field in schema.get("properties", {}).items()
+    ]
+
+
+def _answers(operation: Mapping[str, Any], described: Mapping[str, Any]) -> list[str]:
+    rows = []
+    problems = [status for status, answer in operation["responses"].items() if "$ref" in answer]
+    for status, answer in operation["responses"].items():
+        if "$ref" in answer:
+            continue
+        found = _resolved(answer, described)
+        kinds = [
+            f"{escape(media)}: {_kind(content['schema'], described)}" if media == "application/json" else escape(media)
+            for media, content in found.get("content", {}).items()
+        ]
+        rows.append(f"<tr><td><code>{status}</code><td>{escape(found['description'])}<td>{', '.join(kinds) or '–'}")
+    told = ", ".join(f"<code>{status}</code> {escape(TITLES[int(status)].lower())}" for status in problems)
+    return [*rows, f"<tr><td>problems<td>{told}<td>{MEDIA_TYPE}"]
+
+
+def _table(title: str, rows: list[str]) -> Iterator[str]:
+    if rows:
+        yield f"<h4>{title}</h4><div class=wide><table>{''.join(rows)}</table></div>"
+
+
+def _row(
+    name: str,
+    kind: str,
+    text: str | None,
+    *,
+    needed: bool,
+    where: str = "",
+    default: Any = None,
+) -> str:
+    notes = [escape(text)] if text else []
+    if default not in (None, [], {}, ""):
+        notes.append(f"Default: <code>{escape(json.dumps(default))}</code>.")
+    told = " ".join(each for each in (where, "<b>needed</b>" if needed else "") if each)
+    return f"<tr><td><code>{escape(name)}</code> <small>{told}</small><td>{kind}<td>{' '.join(notes)}"
+
+
+def _kind(schema: Mapping[str, Any], described: Mapping[str, Any]) -> str:
+    """A type in words, with its bounds."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        fields = described["components"]["schemas"][name].get("properties", {})
+        shown = ", ".join(f"<code>{escape(field)}</code>" for field in fields)
+        return f"{escape(name)} <small>({shown})</small>" if shown else escape(name)
+    if "anyOf" in schema:
+        kinds = [_kind(each, described) for each in schema["anyOf"] if each != {"type": "null"}]
+        return " or ".join(dict.fromkeys(kinds))
+    if "enum" in schema:
+        return " or ".join(f"<code>{escape(str(each))}</code>" for each in schema["enum"])
+    if schema.get("type") == "array":
+        return f"list of {_kind(schema.get('items', {}), described)}"
+    bounds = [f"≥ {schema['minimum']}"] if "minimum" in schema else []
+    bounds += [f"≤ {schema['maximum']:,}"] if "maximum" in schema else []
+    bounds += [f"≤ {schema['maxLength']} characters"] if "maxLength" in schema else []
+    name = {"date-time": "time"}.get(schema.get("format", ""), schema.get("type", "any JSON"))
+    return f"{name} <small>{escape(', '.join(bounds))}</small>" if bounds else str(name)
+
+
+def _description(field: Mapping[str, Any]) -> str | None:
+    for each in (field, *field.get("anyOf", ())):
+        if text := each.get("description"):
+            return str(text)
+    return None
+
+
+def _curl(route: Route, described: Mapping[str, Any]) -> str:
+    parts = ["curl"]
+    if route.method != "GET":
+        parts.append(f"-X {route.method}")
+    if route.scope != PUBLIC:
+        parts.append('-H "Authorization: Bearer $HOLDFAST_KEY"')
+    if route.body is not None:
+        sample = _sample(described["components"]["schemas"][route.body.__name__], described)
+        parts.append("-H 'Content-Type: application/json' \\\n  -d '" + json.dumps(sample) + "'")
+    path = route.path
+    for name in route.parameters:
+        path = path.replace(f"{{{name}}}", {"id": "01981a52-7c3e-7000-8000-000000000000"}.get(name, "mail"))
+    return " ".join([*parts, f"http://127.0.0.1:8080{path}"])
+
+
+def _sample(schema: Mapping[str, Any], described: Mapping[str, Any]) -> Any:
+    schema = _resolved(schema, described)
+    if "properties" in schema:
+        needed = set(schema.get("required", ()))
+        unwanted: set[str] = set()
+        for rule in schema.get("allOf", ()):  # of what may be given together, the first
+            first = rule["anyOf"][0]
+            needed |= set(first["required"])
+            unwanted |= set(first["properties"]) - set(first["required"])
+        return {
+            name: _EXAMPLES[name] if name in _EXAMPLES else _sample(field, described)
+            for name, field in schema["properties"].items()
+            if name in needed or (name in _SHOWN and name not in unwanted)
+        }
+    if "anyOf" in schema:
+        return _sample(schema["anyOf"][0], described)
+    if "enum" in schema:
+        return schema["enum"][0]
+    if schema.get("type") == "array":
+        return [_sample(schema.get("items", {}), described)]
+    return {"integer": 1, "number": 1, "boolean": True, "object": {}}.get(schema.get("type", ""), "…")
+
+
+def _resolved(schema: Mapping[str, Any], described: Mapping[str, Any]) -> Mapping[str, Any]:
+    while "$ref" in schema:
+        _, _, group, name = schema["$ref"].split("/")
+        schema = described["components"][group][name]
+    return schema
+
+
+def _anchor(text: str) -> str:
+    return escape(text.replace(" ", "-"))
+
+
+STYLE = b"""\
+:root { color-scheme: light dark; --text: #1d2430; --soft: #5a6575; --line: #d9dee6; --back: #fff; --panel: #f5f7fa;
+  --accent: #0b5cad; }
+@media (prefers-color-scheme: dark) {
+  :root { --text: #e4e8ee; --soft: #9aa6b5; --line: #333c49; --back: #12161c; --panel: #1b212a; --accent: #7ab8ff; }
+}
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--back); color: var(--text);
+  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
+header, main { max-width: 60rem; margin: 0 auto; padding: 1rem 1.25rem; }
+h1 { margin: .5rem 0; } h1 small { color: var(--soft); font-size: 1rem; font-weight: normal; }
+h2 { margin: 2.5rem 0 .5rem; padding-bottom: .25rem; border-bottom: 1px solid var(--line); text-transform: capitalize; }
+h3 { margin: 0; font-size: 1.05rem; font-weight: 600; overflow-wrap: anywhere; }
+h4 { margin: 1rem 0 .25rem; font-size: .85rem; color: var(--soft); text-transform: uppercase; letter-spacing: .04em; }
+a { color: var(--accent); } a:focus-visible, summary:focus-visible { outline: 2px solid var(--accent); }
+nav { display: flex; flex-wrap: wrap; gap: .25rem 1rem; }
+article { margin: 1rem 0; padding: 1rem; background: var(--panel); border: 1px solid var(--line); border-radius: 8px; }
+article p { margin: .4rem 0; }
+.method { display: inline-block; min-width: 4.2em; color: var(--accent); }
+.scope { margin-left: .5rem; padding: .05rem .5rem; border: 1px solid var(--line); border-radius: 99px;
+  color: var(--soft); font-size: .8rem; font-weight: normal; white-space: nowrap; }
+code, pre { font-family: ui-monospace, SFMono-Regular, Menlo, "DejaVu Sans Mono", monospace; font-size: .88em; }
+.wide { overflow-x: auto; } table { width: 100%; border-collapse: collapse; font-size: .92rem; }
+td { padding: .3rem .6rem .3rem 0; border-top: 1px solid var(--line); vertical-align: top; }
+td:first-child { white-space: nowrap; } td small { color: var(--soft); }
+details { margin-top: .75rem; } summary { cursor: pointer; color: var(--accent); }
+pre { margin: .5rem 0 0; padding: .75rem; overflow-x: auto; background: var(--back); border: 1px solid var(--line);
+  border-radius: 6px; }
+@media (max-width: 40rem) { td { display: block; border: 0; padding: .1rem 0; } td:first-child { white-space: normal; }
+  tr { display: block; padding: .4rem 0; border-top: 1px solid var(--line); } }
+"""

@@ -1,0 +1,1 @@
+"""Live events over server-sent events."""

@@ -1,0 +1,82 @@
+"""The page of metrics: what the database tells is asked for once a second at the most, however many ask."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from holdfast.engine.changes import lifetime_counters
+from holdfast.engine.changes.lifetime_counters import Ever
+from holdfast.engine.engine import Engine
+from holdfast.model.breaker import Breaker, BreakerState
+from holdfast.model.time import Instant, in_seconds
+from holdfast.model.worker import WorkerRow
+from holdfast.store.port.store import Tx
+from holdfast.telemetry.metrics import OTHERS, Installation, Standing, Totals
+
+MOST_BREAKERS = 10_000
+"""How many destinations in trouble are counted."""
+
+FRESH = 1.0
+"""Seconds an answer is given again without asking."""
+
+
+class Scrapes:
+    """Figures of the installation for one node."""
+
+    def __init__(self, engine: Engine, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._engine = engine
+        self._monotonic = monotonic
+        self._lock = asyncio.Lock()
+        self._last: Installation | None = None
+        self._taken = 0.0
+
+    async def installation(self) -> Installation:
+        """The figures, a second old at the most; those of a census are older where there are very many jobs."""
+        async with self._lock:
+            if self._last is None or self._monotonic() - self._taken >= FRESH:
+                self._last = await self._ask()
+                self._taken = self._monotonic()
+            return self._last
+
+    async def _ask(self) -> Installation:
+        census = await self._engine.analytics.census()
+        now, ever, workers, breakers = await self._engine.store.read(_read)
+        together: dict[tuple[str, str, str], tuple[int, Instant | None]] = {}
+        for each in census.standings:
+            place = each.queue, each.type, each.status.value
+            jobs, since = together.get(place, (0, None))
+            earliest = min((at for at in (since, each.since) if at is not None), default=None)
+            together[place] = jobs + each.jobs, earliest
+        return Installation(
+            [
+                Standing(*place, jobs, None if since is None else max(0.0, in_seconds(now - since)))  # type: ignore[arg-type]
+                for place, (jobs, since) in together.items()
+            ],
+            [
+                Totals(
+                    place.queue or OTHERS,
+                    place.type or OTHERS,
+                    figures.submitted,
+                    figures.started,
+                    figures.failed,
+                    {"succeeded": figures.succeeded, "dead": figures.dead, "cancelled": figures.cancelled},
+                    figures.wait,
+                    figures.run,
+                    figures.reaped,
+                )
+                for place, figures in ever.jobs.items()
+            ],
+            sum(worker.expires_at > now for worker in workers),
+            sum(worker.expires_at <= now for worker in workers),
+            {state.value: sum(each.state is state for each in breakers) for state in BreakerState},
+            ever.lost,
+        )
+
+
+async def _read(tx: Tx) -> tuple[Instant, Ever, list[WorkerRow], list[Breaker]]:
+    return (
+        await tx.now(),
+        await lifetime_counters.read(tx),
+        await tx.workers(),
+        await tx.troubled_breakers(MOST_BREAKERS),
+    )

@@ -1,0 +1,102 @@
+"""Who runs jobs, asking them to end, and the types of jobs that they handle."""
+
+import re
+from collections import defaultdict
+
+from holdfast.api.http import Answer, Stream
+from holdfast.api.routing import Call, Route
+from holdfast.engine import workers
+from holdfast.errors import NotFound
+from holdfast.model.access import Scope
+from holdfast.model.ids import worker_name
+from holdfast.model.time import Duration, Instant, in_seconds, rfc3339
+from holdfast.model.worker import WorkerRow
+from holdfast.policy import nodes as policy
+from holdfast.policy.access import seen_tenant
+from holdfast.wire import workers as wire
+from holdfast.wire.worker_protocol_codec import worker_id
+from holdfast.wire.workers import DrainOut, TypePage, TypesQuery, WorkerList, WorkerOut
+
+_WORKER = re.compile(r"w-[0-3][0-9a-f]{15}")
+
+
+async def list_workers(call: Call[None, None]) -> Answer | Stream:
+    """Who is registered."""
+    now, rows = await call.service.engine.fleet()
+    held = await _held(call)
+    admin, tenant = call.caller.is_admin, call.caller.tenant
+    items = [
+        _worker_out(row, now, running=held[row.info.id], admin=admin)
+        for row in rows
+        if admin or row.info.tenant in (None, tenant)
+    ]
+    return Answer(WorkerList(items))
+
+
+async def drain_worker(call: Call[None, None]) -> Answer | Stream:
+    """Ask a worker, and the other processes of its node, to end in good order."""
+    name = call.path["id"]
+    if not _WORKER.fullmatch(name):
+        raise NotFound(f"there is no worker {name[:40]!r}: GET /v1/workers tells their ids")
+    engine = call.service.engine
+    now, rows = await workers.drain(engine.store, engine.coordination.registry, worker_id(name))
+    held = await _held(call)
+    return Answer(DrainOut([_worker_out(row, now, running=held[row.info.id], admin=True) for row in rows]))
+
+
+async def list_types(call: Call[None, TypesQuery]) -> Answer | Stream:
+    """What workers tell of the types they handle."""
+    asked, engine = call.query, call.service.engine
+    tenant, after = seen_tenant(call.caller, asked.tenant), wire.read_type_cursor(asked.cursor)
+    found = await workers.types(engine.store, engine.coordination.registry, tenant, after, asked.limit)
+    items = [
+        wire.type_out(each.row.tenant, each.row.about, each.queues, workers=len(each.workers), last_seen=each.last_seen)
+        for each in found
+    ]
+    last = found[-1].row if len(found) == asked.limit else None
+    return Answer(TypePage(items, None if last is None else wire.type_cursor(last.about.type, last.tenant)))
+
+
+def _worker_out(row: WorkerRow, now: Instant, *, running: int, admin: bool) -> WorkerOut:
+    """A worker, as a caller sees it."""
+    info = row.info
+    return WorkerOut(
+        id=worker_name(info.id),
+        name=info.name if admin else "",
+        host=info.host if admin else None,
+        pid=info.pid if admin else None,
+        node=(info.node or None) if admin else None,
+        version=info.version,
+        queues=[queue for queue in info.queues.split(",") if queue],
+        slots=info.slots,
+        running=running,
+        memory=row.memory if admin else None,
+        started_at=rfc3339(row.started_at),
+        heartbeat_age=max(0.0, in_seconds(Duration(now - row.renewed_at))),
+        lease_until=rfc3339(row.expires_at),
+        alive=row.expires_at > now,
+        draining=row.draining,
+        actions=list(policy.actions(row, now)) if admin else [],
+    )
+
+
+async def _held(call: Call[None, None]) -> dict[int, int]:
+    """How many jobs each worker holds, as far as the caller sees."""
+    held: dict[int, int] = defaultdict(int)
+    for holding in await call.service.engine.analytics.holding():
+        if call.caller.is_admin or holding.tenant == call.caller.tenant:
+            held[holding.worker] += holding.jobs
+    return held
+
+
+ROUTES = (
+    Route("GET", "/v1/workers", Scope.READ, list_workers, "Who runs jobs", {200: WorkerList}, tag="workers"),
+    Route(
+        "POST", "/v1/workers/{id}/drain", Scope.ADMIN, drain_worker,
+        "Have a worker and its node finish what they run and end", {200: DrainOut}, tag="workers",
+    ),
+    Route(
+        "GET", "/v1/types", Scope.READ, list_types, "Types of jobs that workers handle, and what their payload is",
+        {200: TypePage}, query=TypesQuery, tag="workers",
+    ),
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""The objects an application works with: declare job types, enqueue jobs, follow them."""

@@ -1,0 +1,197 @@
+"""What an application declares its jobs with and enqueues them through."""
+
+import inspect
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import Any, ParamSpec, Protocol, Self, TypeVar, overload
+from uuid import UUID
+
+from msgspec.structs import replace
+
+from holdfast.app.handles import AsyncJobHandle, JobHandle, parse_id
+from holdfast.app.job_types import AsyncJobType, JobType, SyncJobType
+from holdfast.app.runtime import Engine, Engines
+from holdfast.compose import is_node, open_jobs, with_key
+from holdfast.config import Settings, load, shown_url
+from holdfast.errors import Invalid, Misconfigured
+from holdfast.model.job import JobSpec
+from holdfast.policy import submission
+from holdfast.worker.handlers.exceptions import Retry, Span, duration
+from holdfast.worker.handlers.registry import Handler, Isolation, Registry, place
+from holdfast.worker.handlers.signature import Arguments
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Decorator(Protocol):
+    """What `@app.job(…)` gives: takes a function, gives its job type."""
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncJobType[P, R]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> SyncJobType[P, R]: ...
+
+
+class Holdfast:
+    """An application: its job types, and the way to its database.
+
+    `url` is a database, or a node of the HTTP service (`http://…`), which wants a `key`. Without it the settings tell:
+    HOLDFAST_DATABASE_URL, or HOLDFAST_API_URL and HOLDFAST_API_KEY, else an SQLite file. Nothing is read or opened
+    before it is needed. Connections are closed by `with app:`, `async with app:`, `close`, `aclose`, or at
+    the end of the event loop and of the program.
+    """
+
+    def __init__(self, url: str | None = None, *, key: str | None = None, settings: Settings | None = None) -> None:
+        self._url = url
+        self._key = key
+        self._settings = settings
+        self.registry = Registry()
+        self._engines = Engines(self._open)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings, read when first asked for."""
+        if self._settings is None:
+            self._settings = load({} if self._names_a_node else {"database_url": self._url})
+        elif self._url is not None and not self._names_a_node and self._settings.database_url != self._url:
+            self._settings = replace(self._settings, database_url=self._url)
+        return self._settings
+
+    @property
+    def url(self) -> str:
+        """Where its jobs are: a database, or a node, with the key if one was given."""
+        url = self._url if self._url is not None and self._names_a_node else self.settings.jobs_url
+        return with_key(url, self._key)
+
+    @property
+    def _names_a_node(self) -> bool:
+        return self._url is not None and is_node(self._url)
+
+    @overload
+    def job(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncJobType[P, R]: ...  # type: ignore[overload-overlap]
+    @overload
+    def job(self, function: Callable[P, R], /) -> SyncJobType[P, R]: ...
+    @overload
+    def job(
+        self,
+        function: None = None,
+        /,
+        *,
+        name: str | None = None,
+        queue: str = "default",
+        retry: Retry | None = None,
+        timeout: Span | None = None,
+        priority: int = 0,
+        cost: int = 1,
+        isolation: Isolation | None = None,
+    ) -> Decorator: ...
+    def job(
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        name: str | None = None,
+        queue: str = "default",
+        retry: Retry | None = None,
+        timeout: Span | None = None,
+        priority: int = 0,
+        cost: int = 1,
+        isolation: Isolation | None = None,
+    ) -> Any:
+        """Declare a function as a job type, under its own name unless another is given.
+
+        An async function runs on the worker's event loop, a plain one in a thread, either in a process of its own with
+        `isolation="process"`. Raises `Misconfigured` for options or parameters that cannot be.
+        """
+
+        def declare(function: Callable[..., Any]) -> JobType[Any, Any]:
+            kind = _isolation(function, isolation)
+            job_type = name if name is not None else function.__name__
+            try:
+                spec = JobSpec(
+                    type=job_type,
+                    queue=queue,
+                    priority=priority,
+                    cost=cost,
+                    timeout=None if timeout is None else duration(timeout, "timeout"),
+                    retry=None if retry is None else retry.rule(),
+                    max_attempts=None if retry is None else retry.max_attempts,
+                )
+                submission.check_options(spec)
+            except Invalid as fault:
+                raise Misconfigured(f"job {job_type!r}, {place(function)}: {fault}") from None
+            handler = Handler(
+                type=job_type,
+                function=function,
+                isolation=kind,
+                arguments=Arguments(function, job_type),
+                queue=queue,
+                retry=spec.retry,
+                max_attempts=spec.max_attempts,
+                timeout=spec.timeout,
+                priority=priority,
+                cost=cost,
+            )
+            self.registry.add(handler)
+            shape = AsyncJobType if inspect.iscoroutinefunction(function) else SyncJobType
+            return shape(self._engines, handler)
+
+        return declare if function is None else declare(function)
+
+    def handle(self, job_id: UUID | str) -> JobHandle[Any]:
+        """A handle of any job, by its id; its result comes as JSON has it."""
+        return JobHandle(self._engines, parse_id(job_id))
+
+    def ahandle(self, job_id: UUID | str) -> AsyncJobHandle[Any]:
+        """A handle of any job, by its id, for code on an event loop; its result comes as JSON has it."""
+        return AsyncJobHandle(self._engines, parse_id(job_id))
+
+    def close(self) -> None:
+        """Close the connections that calls without an event loop use. The application may be used again."""
+        self._engines.close()
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop, and those that calls without one use."""
+        await self._engines.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        where = self._url or (self._settings.database_url if self._settings else None)
+        return f"<Holdfast {shown_url(where) if where else 'by its settings'}: {len(self.registry.types())} jobs>"
+
+    async def _open(self) -> Engine:
+        return await open_jobs(self.settings, self.url, check=False)
+
+
+def _isolation(function: Any, asked: Isolation | None) -> Isolation:
+    """Where the function runs; raises `Misconfigured` when it cannot, or is no function at all."""
+    if isinstance(function, JobType):
+        raise Misconfigured(f"job {function.name!r} is declared twice: decorate the plain function once")
+    if not inspect.isfunction(function):
+        raise Misconfigured(f"{function!r} cannot be a job: decorate a function (`def` or `async def`)")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise Misconfigured(f"job {function.__name__!r}: {place(function)} is a generator: use return, not yield")
+    own: Isolation = "async" if inspect.iscoroutinefunction(function) else "thread"
+    if asked in (None, own, "process"):
+        return asked or own
+    what = "an async function runs on the event loop" if own == "async" else "a plain function runs in a thread"
+    raise Misconfigured(
+        f"job {function.__name__!r}, {place(function)}: isolation is {asked!r}, but {what}: "
+        f"leave isolation out, or use 'process'"
+    )

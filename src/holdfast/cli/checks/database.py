@@ -1,0 +1,207 @@
+"""What `holdfast doctor` looks at in a database itself: reach, schema, indexes, durability, clock, overdue jobs."""
+
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+
+from holdfast.cli.checks.findings import Finding
+from holdfast.cli.render import span
+from holdfast.compose import is_node, open_store
+from holdfast.config import Settings, shown_url
+from holdfast.errors import Misconfigured, SchemaMismatch, Unavailable
+from holdfast.store.console import Console, dialect_of, is_new_file, open_console
+from holdfast.store.indexes import Index, expected
+from holdfast.store.port.store import ServerInfo, Store
+
+MOST_SKEW = 1.0
+LARGE_FILE = 200 * 1024 * 1024
+"""Bytes of an SQLite file up to which it is read through for damage."""
+
+
+async def of_database(settings: Settings, *, patience: float) -> AsyncIterator[Finding]:
+    """All of it; what comes after something that is broken is left out."""
+    url = settings.database_url
+    if dialect_of(url) == "sqlite" and is_new_file(url):
+        yield Finding("database", "wrong", f"there is no file {shown_url(url)} yet", "holdfast migrate")
+        return
+    try:
+        store = await open_store(url, pool_size=2)
+    except (Unavailable, Misconfigured) as error:
+        source = settings.sources.get("database_url", "HOLDFAST_DATABASE_URL")
+        yield Finding("database", "wrong", f"{source}: {error}", None)
+        return
+    try:
+        console = await open_console(url)
+        try:
+            async for finding in _all(settings, store, console, patience):
+                yield finding
+        finally:
+            await console.aclose()
+    finally:
+        await store.aclose()
+
+
+async def warn_of_loss(settings: Settings, url: str, say: Callable[[str], None]) -> None:
+    """What a node or a worker does at its start: say by what its database may lose commits, or refuse to start so."""
+    found = [] if is_node(url) else await unsafe(url)
+    if found and settings.strict_durability:
+        source = settings.sources.get("strict_durability", "HOLDFAST_STRICT_DURABILITY")
+        raise Misconfigured(f"{source} is set: {'; '.join(found)}")
+    for each in found:
+        say(f"WARNING: {each}")
+
+
+async def unsafe(url: str) -> list[str]:
+    """By which settings a database may lose what it committed, each with the command that mends it."""
+    if dialect_of(url) == "sqlite":
+        return []
+    console = await open_console(url)
+    try:
+        return [f"{each.text}: {each.fix}" async for each in _durability(console) if each.level == "wrong"]
+    finally:
+        await console.aclose()
+
+
+async def missing(console: Console) -> list[Index]:
+    """Indexes of the schema that the database has not, or has in a state that nobody can use."""
+    there = {str(row[0]) for row in await console.rows(_INDEXES[console.dialect])}
+    return [index for index in expected(console.dialect) if index.name not in there]
+
+
+async def _all(settings: Settings, store: Store, console: Console, patience: float) -> AsyncIterator[Finding]:
+    info = await store.info()
+    yield Finding("database", "ok", f"{info.name} {info.version}, {shown_url(settings.database_url)}")
+    for finding in _pooler(info):
+        yield finding
+    async for finding in _durability(console):
+        yield finding
+    yield await _clock(store)
+    try:
+        await store.check_schema()
+    except SchemaMismatch as error:
+        yield Finding("schema", "wrong", str(error), "holdfast migrate" if "holdfast migrate" in str(error) else None)
+        return
+    yield Finding("schema", "ok", "is the one this version works with")
+    gone = [index.name for index in await missing(console)]
+    if gone:
+        text = f"missing: {', '.join(gone)}; claims and lists are slow without"
+        yield Finding("indexes", "wrong", text, "holdfast migrate indexes")
+    else:
+        yield Finding("indexes", "ok", "all there")
+    yield await _overdue(store, console, patience)
+
+
+def _pooler(info: ServerInfo) -> Iterator[Finding]:
+    if info.pooled:
+        yield Finding(
+            "pooler", "doubtful",
+            "a pooler in transaction mode stands between: all works, but idle workers learn of jobs by asking every "
+            "HOLDFAST_POLL_INTERVAL_MS instead of being told",
+            "export HOLDFAST_DATABASE_URL=postgresql://USER:PASSWORD@SERVER:5432/DATABASE",
+        )  # fmt: skip
+
+
+async def _clock(store: Store) -> Finding:
+    began = time.time()
+    theirs = await store.single(lambda tx: tx.now()) / 1e6
+    ended = time.time()
+    skew = theirs - (began + ended) / 2
+    if abs(skew) > MOST_SKEW + (ended - began):
+        where = f"{span(abs(skew))} {'behind' if skew > 0 else 'ahead of'}"
+        text = f"this machine's clock is {where} the database's, which decides: logs, and times shown here, are off"
+        return Finding("clock", "doubtful", text, "timedatectl set-ntp true")
+    return Finding("clock", "ok", f"within {max(abs(skew), ended - began):.2f} s of the database's")
+
+
+async def _overdue(store: Store, console: Console, patience: float) -> Finding:
+    now = await store.single(lambda tx: tx.now())
+    before = now - int(patience * 1e6)
+    ((jobs, oldest),) = await console.rows(_OVERDUE[console.dialect].format(before))
+    if not jobs:
+        return Finding("due jobs", "ok", "none is overdue")
+    return Finding(
+        "due jobs", "wrong",
+        f"{jobs:,} waiting, due for up to {span((now - oldest) / 1e6)}, and no node makes them ready: "
+        "a running 'holdfast serve' or 'holdfast work' would",
+        "holdfast doctor --sweep",
+    )  # fmt: skip
+
+
+async def _durability(console: Console) -> AsyncIterator[Finding]:
+    if console.dialect == "sqlite":
+        ((verdict,),) = (await _quick_check(console)) or (("ok",),)
+        if verdict != "ok":
+            yield Finding("durability", "wrong", f"the file is damaged: {verdict}", "cp BACKUP.db DATABASE.db")
+        else:
+            yield Finding("durability", "ok", "WAL with synchronous=FULL, which every connection sets itself")
+        return
+    found = await console.rows(_SETTINGS[console.dialect])
+    values = {str(row[0]): str(row[1]).lower() for row in found}
+    where = {str(row[0]): tuple(str(each) for each in row[2:]) for row in found}
+    unsafe = list(_unsafe(console.dialect, values))
+    for name, good in unsafe:
+        yield Finding(
+            "durability", "wrong",
+            f"{name}={values[name]}: jobs that were accepted can be lost when the server stops",
+            _mend(console.dialect, name, good, where[name]),
+        )  # fmt: skip
+    if not unsafe:
+        yield Finding("durability", "ok", ", ".join(f"{name}={value}" for name, value in sorted(values.items())))
+
+
+def _unsafe(dialect: str, values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Settings by which a commit may be lost, each with a good value."""
+    if dialect == "postgres":
+        for name in ("fsync", "full_page_writes", "synchronous_commit"):
+            if values.get(name) == "off":
+                yield name, "on"
+        return
+    if values.get("innodb_flush_log_at_trx_commit", "1") != "1":
+        yield "innodb_flush_log_at_trx_commit", "1"
+    if values.get("log_bin") == "on" and values.get("sync_binlog", "1") != "1":
+        yield "sync_binlog", "1"
+    if values.get("innodb_doublewrite", "on") in ("off", "0"):
+        yield "innodb_doublewrite", "ON"
+
+
+def _mend(dialect: str, name: str, good: str, where: tuple[str, ...]) -> str:
+    """The command that sets it where it was set."""
+    if dialect == "mysql":
+        if name == "innodb_doublewrite":  # read at the start alone
+            return "echo 'innodb_doublewrite = ON' >> MY.CNF && systemctl restart mysql"
+        return f'mysql -e "SET GLOBAL {name} = {good}"'
+    source, database, user = where
+    scope = {
+        "database": f'DATABASE \\"{database}\\"',
+        "user": f'ROLE \\"{user}\\"',
+        "database user": f'ROLE \\"{user}\\" IN DATABASE \\"{database}\\"',
+    }.get(source)
+    if scope is not None:
+        return f'psql "$HOLDFAST_DATABASE_URL" -c "ALTER {scope} SET {name} = {good}"'
+    if source == "command line":  # which nothing but another start changes
+        return f"pg_ctl -D DATA_DIRECTORY restart -o '-c {name}={good}'"
+    reload = 'psql "$HOLDFAST_DATABASE_URL" -c "SELECT pg_reload_conf()"'
+    return f'psql "$HOLDFAST_DATABASE_URL" -c "ALTER SYSTEM SET {name} = {good}" && {reload}'
+
+
+async def _quick_check(console: Console) -> list[tuple[str, ...]]:
+    pages = int((await console.rows("PRAGMA page_count"))[0][0]) * int((await console.rows("PRAGMA page_size"))[0][0])
+    return [] if pages > LARGE_FILE else await console.rows("PRAGMA quick_check(1)")
+
+
+_INDEXES = {
+    "postgres": "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
+    "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE i.indisvalid AND n.nspname = ANY (current_schemas(false))",
+    "mysql": "SELECT DISTINCT index_name FROM information_schema.statistics WHERE table_schema = DATABASE()",
+    "sqlite": "SELECT name FROM sqlite_schema WHERE type = 'index'",
+}
+_OVERDUE = {
+    "postgres": "SELECT count(*), min(scheduled_at) FROM holdfast_live WHERE status IN (5, 6) AND scheduled_at < {}",
+    "mysql": "SELECT count(*), min(due) FROM holdfast_live WHERE parked = 1 AND due < {}",
+    "sqlite": "SELECT count(*), min(scheduled_at) FROM holdfast_live WHERE status IN (5, 6) AND scheduled_at < {}",
+}
+_SETTINGS = {
+    "postgres": "SELECT name, setting, source, current_database(), current_user FROM pg_settings "
+    "WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes')",
+    "mysql": "SHOW GLOBAL VARIABLES WHERE variable_name IN "
+    "('innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'innodb_doublewrite')",
+}

@@ -1,0 +1,189 @@
+"""`holdfast doctor`: what is wrong, and the command that mends it."""
+
+import shlex
+import stat
+import tomllib
+from collections.abc import Iterator
+from itertools import islice, product
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from msgspec.structs import replace
+
+from holdfast.cli.checks.findings import Finding, Seen, of_jobs
+from holdfast.cli.event_loop import run
+from holdfast.cli.exit_codes import FAILED, OK
+from holdfast.cli.options import current_settings
+from holdfast.cli.render import as_json, console, json_option, note
+from holdfast.cli.state_dir import ADMIN_KEY, FOLDER, JWT_SECRET
+from holdfast.cli.target import Way, chosen, connected, neighbour, way_options
+from holdfast.config import KNOWN, Settings, shown_url
+from holdfast.errors import Forbidden, Misconfigured, SchemaMismatch, Unauthorized, Unavailable
+from holdfast.sdk import calls
+
+if TYPE_CHECKING:
+    from holdfast.sdk.async_client import AsyncClient
+    from holdfast.sdk.models import Job
+
+_MARKS = {"ok": ("ok", "green"), "doubtful": ("?", "yellow"), "wrong": ("WRONG", "red")}
+_MOST_KINDS = 50
+
+
+@click.command()
+@click.option("--patience", default=30.0, show_default=True, type=click.FloatRange(0), metavar="SECONDS",
+              help="how long something may wait before it is worth a word")  # fmt: skip
+@click.option("--strict", is_flag=True, help="exit code 1 for what is doubtful, too")
+@click.option("--sweep", is_flag=True, help="put back what lost workers hold and make ready what is due, once, first")
+@json_option
+@way_options
+def doctor(patience: float, *, strict: bool, sweep: bool, json: bool) -> int:
+    r"""Look for what is wrong, and print the command that mends it. Exit code 1 if something is.
+
+    On a database directly it looks at reach, schema, indexes, durability, clock and pooler as well; over a service at
+    what that tells of jobs, queues and workers.
+
+    \b
+      holdfast doctor
+      holdfast doctor --url postgresql://localhost/jobs --strict
+      holdfast doctor --json | jq '.findings[] | select(.level == "wrong")'
+    """
+    settings = current_settings()
+    found = [_runnable(each, settings) for each in run(_examine(settings, patience, sweep=sweep))]
+    if json:
+        print(as_json({"findings": found}))
+    else:
+        _print(found)
+    levels = {finding.level for finding in found}
+    return FAILED if "wrong" in levels or (strict and "doubtful" in levels) else OK
+
+
+async def _examine(settings: Settings, patience: float, *, sweep: bool) -> list[Finding]:
+    from holdfast.cli.checks.database import of_database
+
+    found = list(of_files(settings))
+    way = chosen(settings)
+    if not way.is_service and not _only_a_neighbour(settings, way):
+        if sweep:
+            note(await _sweep(settings))
+        found += [finding async for finding in of_database(settings, patience=patience)]
+        if any(finding.check in ("database", "schema") and finding.level == "wrong" for finding in found):
+            return found
+    elif sweep:
+        raise click.UsageError("--sweep works on a database: name it by --url")
+    return found + await _of_service(settings, patience)
+
+
+def _runnable(finding: Finding, settings: Settings) -> Finding:
+    """Its fix with the flags that said whom to talk to; a password in them is for the reader to fill in."""
+    if finding.fix is None or not finding.fix.startswith("holdfast "):
+        return finding
+    flags = ""
+    if settings.sources.get("database_url", "").startswith("--"):
+        flags = f" --database-url {shlex.quote(shown_url(settings.database_url))}"
+    elif settings.sources.get("api_url", "").startswith("--") and not finding.fix.startswith("holdfast work"):
+        flags = f" --api {shlex.quote(shown_url(settings.api_url or ''))} --key KEY"
+    return replace(finding, fix=finding.fix + flags)
+
+
+def _only_a_neighbour(settings: Settings, way: Way) -> bool:
+    """Whether there is no database at hand, but an `up` that might be asked."""
+    from holdfast.store.console import is_new_file
+
+    return way.source == "the default" and is_new_file(settings.database_url) and neighbour() is not None
+
+
+async def _of_service(settings: Settings, patience: float) -> list[Finding]:
+    try:
+        async with connected(settings) as client:
+            return list(of_jobs(await _look(client), patience=patience))
+    except (Unauthorized, Forbidden) as error:
+        make = "holdfast keys create doctor --scope admin --scope read --url DATABASE"
+        return [Finding("key", "wrong", str(error), make)]
+    except (Unavailable, Misconfigured) as error:
+        fix = None if isinstance(error, SchemaMismatch) else "holdfast serve"
+        return [Finding("service", "wrong", str(error), fix)]
+
+
+async def _look(client: "AsyncClient") -> Seen:
+    """All that the judgement takes, in few requests."""
+    stats = await client.stats()
+    waiting: list[Job] = []
+    kinds = product(*[[each.name for each in of if each.statuses.ready] for of in (stats.queues, stats.types)])
+    for queue, kind in islice(kinds, _MOST_KINDS):
+        page = await client.ask(calls.jobs({"queue": queue, "type": kind, "status": "ready"}, 1).at(None))
+        waiting += page.items
+    types = await client.ask(calls.types("1h"))
+    running = await client.ask(calls.jobs({"status": "running"}).at(None))
+    return Seen(
+        await client.queues(),
+        await client.workers(),
+        waiting,
+        {each.type: each.totals.started for each in types},
+        running.items,
+        stats.as_of.timestamp(),
+    )
+
+
+async def _sweep(settings: Settings) -> str:
+    from holdfast.cli.exit_codes import starting
+    from holdfast.compose import open_engine
+
+    with starting(settings):
+        engine = await open_engine(settings)
+    try:
+        put_back, made_ready = await engine.sweep()
+    finally:
+        await engine.aclose()
+    return f"put back {put_back:,} jobs of lost workers, made {made_ready:,} due jobs ready"
+
+
+def of_files(settings: Settings) -> Iterator[Finding]:
+    """Secrets that others on this machine can read."""
+    suspects = [Path(FOLDER) / ADMIN_KEY, Path(FOLDER) / JWT_SECRET]
+    config = Path("holdfast.toml")
+    if _has_secret(config):
+        suspects.append(config)
+    if settings.database_url.startswith("sqlite:///"):
+        suspects.append(Path(settings.database_url.removeprefix("sqlite:///")))
+    open_to_others = [path for path in suspects if _readable(path)]
+    for path in open_to_others:
+        yield Finding("secrets", "wrong", f"{path} can be read by others on this machine", f"chmod 600 {path}")
+    if not open_to_others:
+        yield Finding("secrets", "ok", "no key, password or database file is open to others")
+
+
+def _readable(path: Path) -> bool:
+    try:
+        return bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
+    except OSError:
+        return False
+
+
+def _has_secret(config: Path) -> bool:
+    try:
+        table = tomllib.loads(config.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return False
+    secret = {setting.key for setting in KNOWN if setting.secret}
+    return any(key in secret or (isinstance(value, str) and "@" in value) for key, value in table.items())
+
+
+def _print(found: list[Finding]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    out = console()
+    drawn = Table.grid(padding=(0, 2))
+    drawn.add_column(no_wrap=True)
+    drawn.add_column(no_wrap=True)
+    drawn.add_column(overflow="fold")
+    for finding in found:
+        mark, colour = _MARKS[finding.level]
+        drawn.add_row(Text(mark, colour), Text(finding.check, "bold"), Text(finding.text))
+        if finding.fix is not None and finding.level != "ok":
+            drawn.add_row("", Text("fix", "dim"), Text(finding.fix, "cyan"))
+    out.print(drawn)
+    bad = sum(finding.level == "wrong" for finding in found)
+    unsure = sum(finding.level == "doubtful" for finding in found)
+    out.print(Text(f"{bad} wrong, {unsure} doubtful" if bad or unsure else "all is well", "bold"))

@@ -1,0 +1,39 @@
+"""`holdfast explain`: why a job is (not) running."""
+
+import click
+
+from holdfast.cli.render import COLOURS, as_json, console, json_option, local, safe
+from holdfast.cli.target import asked, way_options
+
+
+@click.command()
+@click.argument("job_id", metavar="ID")
+@json_option
+@way_options
+def explain(job_id: str, *, json: bool) -> None:
+    r"""Why a job is (not) running, and when it may start.
+
+    The reasons come from the very rules by which workers take jobs, the first to look at first.
+
+    \b
+      holdfast explain 01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11
+      holdfast explain 01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11 --json | jq -r '.reasons[0].code'
+    """
+    found = asked(lambda client: client.explain(job_id))
+    if json:
+        print(as_json(found))
+        return
+    from rich.text import Text
+
+    out = console()
+    head = Text(found.status.value, style=COLOURS[found.status.value])
+    head.append(f"  {found.id}", style="dim")
+    out.print(head)
+    for reason in found.reasons:
+        mark = "✗" if reason.blocks and reason.code not in ("finished", "running") else "•"
+        out.print(Text(f"  {mark} {safe(reason.detail)}"))
+    estimate = found.estimate
+    if estimate.at is not None:
+        out.print(Text(f"  may start {local(estimate.at)}: {safe(estimate.basis)}", style="dim"))
+    elif not found.status.terminal:
+        out.print(Text(f"  no estimate: {safe(estimate.basis)}", style="dim"))

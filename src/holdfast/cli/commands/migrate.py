@@ -1,0 +1,152 @@
+"""`holdfast migrate`: bring the schema up to date, show where it stands, print the SQL for review."""
+
+import click
+
+from holdfast.cli.event_loop import run
+from holdfast.cli.exit_codes import FAILED, OK, starting
+from holdfast.cli.options import settings_options
+from holdfast.cli.render import as_json, table
+from holdfast.compose import open_store
+from holdfast.config import Settings, shown_url
+from holdfast.errors import SchemaMismatch
+from holdfast.store import migrate as schema
+from holdfast.store.console import dialect_of, has_table, is_new_file, open_console
+from holdfast.store.migrate import Applied, Step
+
+
+@click.group(invoke_without_command=True)
+@settings_options()
+@click.option("--json", "json", is_flag=True, help="for programs")
+@click.pass_context
+def migrate(context: click.Context, settings: Settings, *, json: bool) -> None:
+    r"""Bring the database's schema up to this version of holdfast.
+
+    Safe while nodes run and on many nodes at once. Without a command it migrates.
+
+    \b
+      holdfast migrate
+      holdfast migrate --database-url postgresql://localhost/jobs
+    """
+    if context.invoked_subcommand is not None:
+        return
+    done = run(_up(settings))
+    if json:
+        print(as_json({"applied": done}))
+    elif done:
+        print("\n".join(f"applied {name}" for name in done))
+    else:
+        print(f"up to date: {shown_url(settings.database_url)}")
+
+
+@migrate.command()
+@settings_options()
+@click.option("--json", "json", is_flag=True, help="for programs")
+def status(settings: Settings, *, json: bool) -> int:
+    r"""Show which steps the database has. Exit code 1 if some are missing.
+
+    \b
+      holdfast migrate status
+    """
+    known = schema.steps(dialect_of(settings.database_url))
+    had = {done.version: done for done in run(_applied(settings))}
+    missing = schema.pending(known, list(had.values()))
+    names = [f"{step.version:04d}_{step.name}" for step in known]
+    states = ["pending" if step in missing else "applied" for step in known]
+    if json:
+        print(as_json({"steps": [{"name": n, "state": s} for n, s in zip(names, states, strict=True)]}))
+    else:
+        table(["step", "state"], list(zip(names, states, strict=True)))
+    return FAILED if missing else OK
+
+
+@migrate.command()
+@settings_options()
+@click.option("--all", "everything", is_flag=True, help="all steps, also those the database has; does not connect")
+def sql(settings: Settings, *, everything: bool) -> None:
+    r"""Print the SQL of the steps that are missing, for review. Changes nothing.
+
+    \b
+      holdfast migrate sql
+    """
+    known = schema.steps(dialect_of(settings.database_url))
+    steps = known if everything else schema.pending(known, run(_applied(settings)))
+    if not steps:
+        print("-- up to date: nothing to apply")
+    for step in steps:
+        print(_as_sql(step))
+
+
+@migrate.command()
+@settings_options()
+@click.option("--json", "json", is_flag=True, help="for programs")
+def indexes(settings: Settings, *, json: bool) -> None:
+    r"""Make indexes again that somebody dropped. Jobs go on meanwhile.
+
+    \b
+      holdfast migrate indexes
+    """
+    made = run(_make_indexes(settings))
+    if json:
+        print(as_json({"made": made}))
+    else:
+        print("\n".join(f"made {name}" for name in made) if made else "no index is missing")
+
+
+async def _make_indexes(settings: Settings) -> list[str]:
+    from holdfast.cli.checks.database import missing
+
+    with starting(settings):
+        store = await open_store(settings.database_url, pool_size=2)
+        try:
+            await store.check_schema()
+        finally:
+            await store.aclose()
+    made = []
+    console = await open_console(settings.database_url)
+    try:
+        for index in await missing(console):
+            if console.dialect == "postgres":  # what was begun and not finished is there, and of no use
+                await console.rows(f"DROP INDEX IF EXISTS {index.name}")
+            await console.rows(index.statement)
+            made.append(index.name)
+    finally:
+        await console.aclose()
+    return made
+
+
+def _as_sql(step: Step) -> str:
+    line = "-" * 60
+    return (
+        f"-- {line}\n-- step {step.version:04d}_{step.name}, checksum {step.checksum}\n-- {line}\n{step.sql.rstrip()}\n"
+    )
+
+
+async def _up(settings: Settings) -> list[str]:
+    with starting(settings):
+        store = await open_store(settings.database_url, pool_size=2)
+        try:
+            return await store.migrate()
+        finally:
+            await store.aclose()
+
+
+async def _applied(settings: Settings) -> list[Applied]:
+    """What the database says it has; the store is opened first, for its checks and its words."""
+    if dialect_of(settings.database_url) == "sqlite" and is_new_file(settings.database_url):
+        return []  # to look must not make it
+    with starting(settings):
+        store = await open_store(settings.database_url, pool_size=2)
+        try:
+            await store.check_schema()
+        except SchemaMismatch:
+            pass  # just what is asked
+        finally:
+            await store.aclose()
+    console = await open_console(settings.database_url)
+    try:
+        if not await has_table(console, "holdfast_schema"):
+            return []
+        rows = await console.rows("SELECT version, name, checksum FROM holdfast_schema ORDER BY version")
+        return [Applied(*row) for row in rows]
+    finally:
+        await console.aclose()

@@ -1,0 +1,1 @@
+"""The change log and the statistics derived from it."""

@@ -1,0 +1,1 @@
+"""Claims: choose lanes, reserve limits, take jobs under a lease."""

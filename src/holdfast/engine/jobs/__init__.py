@@ -1,0 +1,1 @@
+"""Use cases on existing jobs: settle, act, query, explain, reap."""

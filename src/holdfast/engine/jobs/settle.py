@@ -1,0 +1,53 @@
+"""Settle attempts: the outcome decides, the fence permits, and what is finished leaves the live table."""
+
+from collections.abc import Sequence
+
+from holdfast.engine.dice import Dice
+from holdfast.errors import OutcomeUnknown
+from holdfast.model.ids import JobId
+from holdfast.model.job import Job, RetryRule
+from holdfast.model.outcome import Report, Succeeded
+from holdfast.model.state import Status
+from holdfast.model.time import Instant
+from holdfast.model.transition import Transition
+from holdfast.policy import lifecycle
+from holdfast.store.port.store import Store, Tx
+
+
+async def settle(
+    store: Store, reports: Sequence[Report], *, default: RetryRule, dice: Dice, about: Instant = Instant(0)
+) -> set[JobId]:
+    """Apply these outcomes; which took effect. One that did not was taken away from its holder meanwhile.
+
+    Safe to repeat. Needs no read: each is decided from the job as it was claimed. `about`: the time by the database's
+    clock, as far as the caller knows it; enough for statistics.
+    """
+    plain = all(type(report.outcome) is Succeeded and report.logs is None for report in reports)
+    now = about if plain else await store.single(lambda tx: tx.now())
+    moves = [
+        lifecycle.settle(job, outcome, logs=logs, now=now, default=default, dice=0.5 if plain else dice())
+        for job, outcome, logs in reports
+    ]
+    try:
+        return await store.single(lambda tx: tx.apply(moves, ended_at=now))
+    except OutcomeUnknown:
+        return await _settle_again(store, moves, now)
+
+
+async def _settle_again(store: Store, moves: Sequence[Transition], ended_at: Instant) -> set[JobId]:
+    """The commit's answer was lost: apply once more, and see for those refused whether the first time did it."""
+
+    async def work(tx: Tx) -> set[JobId]:
+        done = await tx.apply(moves, ended_at=ended_at)
+        refused = {move.id: move for move in moves if move.id not in done}
+        found = await tx.get(refused) if refused else []
+        return done | {job.id for job in found if _was_applied(refused[job.id], job)}
+
+    return await store.run(work)
+
+
+def _was_applied(move: Transition, job: Job) -> bool:
+    """Whether a job looks as this move would have left it."""
+    if job.fence != move.fence or job.status is not move.to:
+        return False
+    return job.worker == (move.worker if move.to.terminal else None) and job.status is not Status.RUNNING

@@ -1,0 +1,1 @@
+"""Submission: check, deduplicate, apply quotas, insert."""

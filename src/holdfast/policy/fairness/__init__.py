@@ -1,0 +1,1 @@
+"""Deficit round robin over lanes, and reports on how fair it was."""

@@ -1,0 +1,151 @@
+"""A bare connection beside the store, for what its port has no words for: looking at the schema, and benchmarks.
+
+Statements are ours and take no parameters, so every driver is used in its simplest way.
+"""
+
+import asyncio
+from pathlib import Path
+from typing import Any, Protocol, Self
+from urllib.parse import unquote, urlsplit
+
+Rows = list[tuple[Any, ...]]
+
+
+class Console(Protocol):
+    """One session on a database, in no transaction unless told to."""
+
+    dialect: str
+    """The name of its migrations: postgres, mysql or sqlite."""
+
+    async def rows(self, statement: str) -> Rows:
+        """Run one statement; its rows, if it has any."""
+
+    async def aclose(self) -> None:
+        """End the session."""
+
+
+async def open_console(url: str) -> Console:
+    """A session on the database behind a URL that a store could be opened on."""
+    match dialect_of(url):
+        case "postgres":
+            return await PostgresConsole.open(url)
+        case "mysql":
+            return await MysqlConsole.open(url)
+        case _:
+            return await SqliteConsole.open(url)
+
+
+async def has_table(console: Console, name: str) -> bool:
+    """Whether there is such a table."""
+    return bool(await console.rows(_HAS_TABLE[console.dialect].format(name)))
+
+
+_HAS_TABLE = {
+    "postgres": "SELECT 1 WHERE to_regclass('{}') IS NOT NULL",
+    "mysql": "SHOW TABLES LIKE '{}'",
+    "sqlite": "SELECT 1 FROM sqlite_schema WHERE name = '{}'",
+}
+
+
+def dialect_of(url: str) -> str:
+    """Which dialect's statements and migrations a URL's database takes."""
+    match urlsplit(url).scheme.split("+", 1)[0]:
+        case "postgresql" | "postgres":
+            return "postgres"
+        case "mysql" | "mariadb":
+            return "mysql"
+        case _:
+            return "sqlite"
+
+
+def is_new_file(url: str) -> bool:
+    """Whether an SQLite URL names a file that could be made and is not there yet."""
+    path, name = Path(_file_of(url)), url.partition("://")[2]
+    well_formed = name.startswith("/") and "?" not in name and path.name not in ("", ":memory:")
+    return well_formed and path.parent.is_dir() and not path.exists()
+
+
+def _file_of(url: str) -> str:
+    return unquote(url.partition("://")[2])[1:]
+
+
+class PostgresConsole:
+    """On PostgreSQL."""
+
+    dialect = "postgres"
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    @classmethod
+    async def open(cls, url: str) -> Self:
+        """A session."""
+        import asyncpg  # noqa: PLC0415 - a driver that is not wanted may not be installed
+
+        scheme, rest = url.split(":", 1)
+        # A transaction pooler keeps no named statements.
+        return cls(await asyncpg.connect(f"{scheme.split('+', 1)[0]}:{rest}", statement_cache_size=0))
+
+    async def rows(self, statement: str) -> Rows:
+        """See `Console`."""
+        return [tuple(row) for row in await self._connection.fetch(statement)]
+
+    async def aclose(self) -> None:
+        """See `Console`."""
+        await self._connection.close(timeout=5)
+
+
+class MysqlConsole:
+    """On MySQL and MariaDB."""
+
+    dialect = "mysql"
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    @classmethod
+    async def open(cls, url: str) -> Self:
+        """A session."""
+        import asyncmy  # noqa: PLC0415 - a driver that is not wanted may not be installed
+
+        from holdfast.store.mysql.url import read_url  # noqa: PLC0415 - imports the driver's package
+
+        return cls(await asyncmy.connect(**read_url(url).arguments(), charset="utf8mb4", autocommit=True))
+
+    async def rows(self, statement: str) -> Rows:
+        """See `Console`."""
+        async with self._connection.cursor() as cursor:
+            await cursor.execute(statement)
+            return [tuple(row) for row in await cursor.fetchall()]
+
+    async def aclose(self) -> None:
+        """See `Console`."""
+        await self._connection.ensure_closed()
+
+
+class SqliteConsole:
+    """On an SQLite file that is there."""
+
+    dialect = "sqlite"
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    @classmethod
+    async def open(cls, url: str) -> Self:
+        """A session; its statements run on a thread, and wait for other writers."""
+        import apsw  # noqa: PLC0415 - a driver that is not wanted may not be installed
+
+        connection = await asyncio.to_thread(apsw.Connection, _file_of(url), flags=apsw.SQLITE_OPEN_READWRITE)
+        connection.set_busy_timeout(30_000)
+        connection.pragma("synchronous", "FULL")
+        return cls(connection)
+
+    async def rows(self, statement: str) -> Rows:
+        """See `Console`."""
+        found: list[Any] = await asyncio.to_thread(lambda: self._connection.execute(statement).fetchall())
+        return [tuple(row) for row in found]
+
+    async def aclose(self) -> None:
+        """See `Console`."""
+        self._connection.close()

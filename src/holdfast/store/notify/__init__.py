@@ -1,0 +1,1 @@
+"""Wake-ups within and between processes."""

@@ -1,0 +1,1 @@
+"""Protocols that a database adapter implements, one module per family."""

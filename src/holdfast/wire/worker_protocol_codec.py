@@ -1,0 +1,326 @@
+"""Between the model and the worker protocol, both ways: a node reads what a worker builds, and the other way round."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal, assert_never
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, structs
+
+from holdfast.errors import Invalid
+from holdfast.model.ids import JobId, WorkerId, worker_name
+from holdfast.model.job import Job
+from holdfast.model.job_type import LARGEST_SCHEMA, JobType
+from holdfast.model.outcome import (
+    CancelledByHandler,
+    Crashed,
+    Failed,
+    Failure,
+    Interrupted,
+    LogLine,
+    Logs,
+    Outcome,
+    Report,
+    Snoozed,
+    Succeeded,
+    TimedOut,
+)
+from holdfast.model.state import Status
+from holdfast.model.step import Step, StepState
+from holdfast.model.time import Duration, Instant, in_seconds, rfc3339, seconds
+from holdfast.model.worker import WorkerInfo
+from holdfast.wire.codec import NULL, instant, span
+from holdfast.wire.types import AttemptOut, LogLineOut
+from holdfast.wire.worker_protocol import (
+    About,
+    CancelledIn,
+    CrashedIn,
+    ErrorIn,
+    FailedIn,
+    HeldOut,
+    LeasedJob,
+    LogsIn,
+    OutcomeIn,
+    ReleasedIn,
+    SnoozedIn,
+    StepRecord,
+    StepRequest,
+    SucceededIn,
+    TimedOutIn,
+    TypeIn,
+)
+
+LEASES = (seconds(1), seconds(86_400))
+LARGEST_RESULT = 256 * 1024
+LARGEST_STEP = 1024 * 1024
+
+_ENCODE = msgspec.json.Encoder().encode
+_ATTEMPTS = msgspec.json.Decoder(list[AttemptOut])
+_TAGS = msgspec.json.Decoder(list[str])
+
+
+class _Progress(Struct, omit_defaults=True):
+    fraction: float
+    note: str = ""
+
+
+# What a node reads and answers
+
+
+def worker_id(text: str) -> WorkerId:
+    """A worker's id as it is written."""
+    return WorkerId(int(text.removeprefix("w-"), 16))
+
+
+def job_id(text: str) -> JobId:
+    """A job's id as it is written."""
+    return JobId(UUID(text))
+
+
+def lease_of(value: float | str | None) -> Duration | None:
+    """A lease as it was asked for; `Invalid` when nobody could live with it."""
+    lease = span(value, "/lease")
+    if lease is not None and not LEASES[0] <= lease <= LEASES[1]:
+        raise Invalid("lease: give from 1 s to a day", pointer="/lease")
+    return lease
+
+
+def info_of(about: About, worker: WorkerId, tenant: str | None) -> WorkerInfo:
+    """What a worker says of itself, as it is registered."""
+    for said in ("name", "host", "version", "queues", "node"):
+        if not getattr(about, said).isprintable():
+            raise Invalid(f"register.{said} has characters that cannot be printed", pointer=f"/register/{said}")
+    name = about.name or worker_name(worker)
+    types = None if about.types is None else tuple(about.types)
+    return WorkerInfo(
+        worker, name, about.host, about.pid, about.version, about.queues, about.slots, tenant, types, about.node
+    )
+
+
+def types_of(about: About) -> list[JobType]:
+    """What a worker tells of its types, as it is remembered; `Invalid` for a schema that is too large."""
+    return [
+        JobType(
+            type=each.type,
+            schema=None if each.schema is None else _schema(each.schema, index),
+            queue=each.queue,
+            max_attempts=each.max_attempts,
+            timeout=span(each.timeout, f"/register/described/{index}/timeout"),
+            priority=each.priority,
+            cost=each.cost,
+        )
+        for index, each in enumerate(about.described)
+    ]
+
+
+def _schema(given: dict[str, Any], index: int) -> str:
+    text = _ENCODE(given)
+    if len(text) > LARGEST_SCHEMA:
+        raise Invalid(
+            f"register.described[{index}].schema has {len(text):,} bytes, of {LARGEST_SCHEMA:,} at most: leave it out",
+            pointer=f"/register/described/{index}/schema",
+        )
+    return text.decode()
+
+
+def type_in(told: JobType) -> TypeIn:
+    """The same, as a worker sends it."""
+    return TypeIn(
+        type=told.type,
+        schema=None if told.schema is None else msgspec.json.decode(told.schema),
+        queue=told.queue,
+        max_attempts=told.max_attempts,
+        timeout=None if told.timeout is None else in_seconds(told.timeout),
+        priority=told.priority,
+        cost=told.cost,
+    )
+
+
+def leased(job: Job) -> LeasedJob:
+    """A job as its worker gets it."""
+    return LeasedJob(
+        id=str(job.id),
+        fence=job.fence,
+        tenant=job.tenant,
+        queue=job.queue,
+        type=job.type,
+        payload=Raw(job.payload),
+        priority=job.priority,
+        attempts=job.attempts,
+        max_attempts=job.max_attempts,
+        releases=job.releases,
+        generation=job.generation,
+        cost=job.cost,
+        created_at=rfc3339(job.created_at),
+        scheduled_at=None if job.scheduled_at is None else rfc3339(job.scheduled_at),
+        started_at=None if job.started_at is None else rfc3339(job.started_at),
+        timeout=None if job.timeout is None else in_seconds(job.timeout),
+        deadline=None if job.deadline is None else rfc3339(job.deadline),
+        tags=_TAGS.decode(job.tags) if job.tags else [],
+        concurrency_key=job.concurrency_key,
+        idempotency_key=job.idempotency_key,
+        progress=NULL if job.progress is None else Raw(job.progress),
+        attempt_log=[_brief(each) for each in _ATTEMPTS.decode(job.attempt_log)] if job.attempt_log else [],
+    )
+
+
+def outcome_of(given: OutcomeIn, index: int) -> tuple[Outcome, Logs | None]:
+    """What came of an attempt, and what it logged; `Invalid` for what cannot be."""
+    at = f"/outcomes/{index}"
+    outcome: Outcome
+    match given:
+        case SucceededIn(result=value):
+            outcome = Succeeded(encoded(value, LARGEST_RESULT, f"{at}/result"))
+        case FailedIn(error=error, retryable=retryable, retry_in=retry_in):
+            failure = Failure(error.kind, error.message, error.traceback)
+            outcome = Failed(failure, retryable, span(retry_in, f"{at}/retry_in"))
+        case TimedOutIn(after=after):
+            outcome = TimedOut(span(after, f"{at}/after") or Duration(0))
+        case CrashedIn(how=how):
+            outcome = Crashed(how)
+        case SnoozedIn(delay=delay, held=held):
+            outcome = Snoozed(span(delay, f"{at}/delay") or Duration(0), held)
+        case ReleasedIn():
+            outcome = Interrupted()
+        case CancelledIn(reason=reason):
+            outcome = CancelledByHandler(reason)
+        case _:
+            assert_never(given)
+    logs = given.logs
+    if logs is None:
+        return outcome, None
+    return outcome, Logs(tuple(LogLine(each.at, each.level, each.message) for each in logs.lines), logs.dropped)
+
+
+def encoded(value: Any, most: int, pointer: str) -> bytes:
+    """A value as it is kept; `Invalid` when it is too large."""
+    text = _ENCODE(value)
+    if len(text) > most:
+        raise Invalid(f"{pointer[1:].replace('/', '.')} has {len(text):,} bytes; at most {most:,}", pointer=pointer)
+    return text
+
+
+def step_of(given: StepRequest) -> Step:
+    """A step as it is recorded."""
+    if not given.key.isprintable():
+        raise Invalid("key: give 1 to 255 printable characters", pointer="/key")
+    result = None if given.result is UNSET else encoded(given.result, LARGEST_STEP, "/result")
+    return Step(given.key, StepState.DONE if given.state == "done" else StepState.STARTED, result)
+
+
+def step_record(step: Step) -> StepRecord:
+    """A step as it is told to its job's worker."""
+    state: Literal["started", "done"] = "done" if step.state is StepState.DONE else "started"
+    if step.result is None:
+        return StepRecord(step.key, state, NULL)
+    if step.is_transaction:  # what its statements gave is not JSON
+        return StepRecord(step.key, state, NULL, transaction=True)
+    return StepRecord(step.key, state, Raw(step.result))
+
+
+def progress_of(fraction: float, note: str) -> bytes:
+    """How far a job is, as it is kept."""
+    return _ENCODE(_Progress(fraction, note))
+
+
+def _brief(entry: AttemptOut) -> AttemptOut:
+    error = None if entry.error is None else structs.replace(entry.error, traceback=UNSET)
+    return structs.replace(entry, error=error, logs=None)
+
+
+# What a worker builds and reads
+
+
+def job_of(given: LeasedJob, worker: WorkerId) -> Job:
+    """A job as far as its worker is told of it."""
+    return Job(
+        id=job_id(given.id),
+        seq=0,
+        status=Status.RUNNING,
+        fence=given.fence,
+        worker=worker,
+        tenant=given.tenant,
+        queue=given.queue,
+        type=given.type,
+        payload=bytes(given.payload),
+        priority=given.priority,
+        attempts=given.attempts,
+        max_attempts=given.max_attempts,
+        releases=given.releases,
+        generation=given.generation,
+        cost=given.cost,
+        created_at=when(given.created_at) or Instant(0),
+        scheduled_at=when(given.scheduled_at),
+        started_at=when(given.started_at),
+        timeout=None if given.timeout is None else seconds(given.timeout),
+        deadline=when(given.deadline),
+        retry=None,
+        tags=_ENCODE(given.tags) if given.tags else None,
+        concurrency_key=given.concurrency_key,
+        idempotency_key=given.idempotency_key,
+        attempt_log=_ENCODE(given.attempt_log) if given.attempt_log else None,
+        progress=unless_null(given.progress),
+    )
+
+
+def held_job(given: HeldOut, worker: WorkerId) -> Job:
+    """A job of which no more is known than that it is held."""
+    blank = LeasedJob(
+        id=given.id, fence=given.fence, tenant="", queue=given.queue, type=given.type, payload=NULL, priority=0,
+        attempts=0, max_attempts=0, releases=0, generation=0, cost=0, created_at="1970-01-01T00:00:00Z",
+        scheduled_at=None, started_at=None, timeout=None, deadline=None, tags=[], concurrency_key=None,
+        idempotency_key=None, progress=NULL, attempt_log=[],
+    )  # fmt: skip
+    return job_of(blank, worker)
+
+
+def outcome_in(report: Report) -> OutcomeIn:
+    """What came of an attempt, as it is sent."""
+    job, outcome, logs = report
+    lines = None if logs is None else LogsIn([LogLineOut(each.at, each.level, each.message) for each in logs.lines])
+    if lines is not None and logs is not None:
+        lines.dropped = logs.dropped
+    named: dict[str, Any] = {"id": str(job.id), "fence": job.fence, "logs": lines}
+    match outcome:
+        case Succeeded(result):
+            return SucceededIn(result=None if result is None else Raw(result), **named)
+        case Failed(failure, retryable, retry_in):
+            error = ErrorIn(failure.kind[:10_000], failure.message[:100_000], failure.traceback[:100_000])
+            wait = None if retry_in is None else in_seconds(retry_in)
+            return FailedIn(error=error, retryable=retryable, retry_in=wait, **named)
+        case TimedOut(after):
+            return TimedOutIn(after=in_seconds(after), **named)
+        case Crashed(how):
+            return CrashedIn(how=how, **named)
+        case Snoozed(delay, held):
+            return SnoozedIn(delay=in_seconds(delay), held=held, **named)
+        case Interrupted():
+            return ReleasedIn(**named)
+        case CancelledByHandler(reason):
+            return CancelledIn(reason=reason[:10_000], **named)
+        case _:
+            assert_never(outcome)
+
+
+def steps_of(given: Sequence[StepRecord]) -> list[Step]:
+    """Steps as a context reads them."""
+
+    def result(record: StepRecord) -> bytes | None:
+        if record.transaction:
+            return b"\x01[]"
+        return bytes(record.result) if record.state == "done" else None
+
+    return [
+        Step(each.key, StepState.DONE if each.state == "done" else StepState.STARTED, result(each)) for each in given
+    ]
+
+
+def when(text: str | None) -> Instant | None:
+    """A time as it is written."""
+    return None if text is None else instant(datetime.fromisoformat(text))
+
+
+def unless_null(value: Raw) -> bytes | None:
+    """JSON as it is, and nothing in the place of null."""
+    return None if bytes(value) == b"null" else bytes(value)

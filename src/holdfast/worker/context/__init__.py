@@ -1,0 +1,1 @@
+"""The context object that handlers receive."""

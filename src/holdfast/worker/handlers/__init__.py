@@ -1,0 +1,1 @@
+"""Handlers: registration, signatures, JSON Schemas and results."""

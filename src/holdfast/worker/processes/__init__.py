@@ -1,0 +1,1 @@
+"""The process tree of a worker node."""

@@ -1,0 +1,272 @@
+"""Processes that have the application loaded, and of which others are forked when they are needed, at once.
+
+Whoever asks becomes the parent of what is forked, by having it adopted, as if it had started it itself: it waits for
+it, ends with it, and loses nothing but time when the nursery dies. A nursery has no thread, no event loop and no
+connection, and neither has the application in it, or it is none: see `why_not_to_fork`.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import fcntl
+import gc
+import os
+import signal
+import socket
+import stat
+import struct
+import sys
+import time
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from holdfast.worker.processes.process_control import die_with_parent, name_process
+
+ANSWER_WITHIN = 10.0
+"""Seconds that a nursery may take to fork: one that takes longer is given up."""
+
+LINE = (socket.AF_UNIX, socket.SOCK_SEQPACKET) if sys.platform == "linux" else (socket.AF_UNIX, socket.SOCK_DGRAM)
+"""What a nursery is asked over: each message arrives whole."""
+
+_PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
+_MOST_DESCRIPTORS = 4
+_BORN = struct.Struct("<i")
+_HARMLESS = frozenset({"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"})
+"""Devices that it does not matter to share."""
+
+
+class Process(Protocol):
+    """What was started, here or in a nursery."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def returncode(self) -> int | None: ...
+    async def wait(self) -> int:
+        """Until it has ended; its exit code, or the negative number of the signal that ended it."""
+
+
+class Forked:
+    """A process that was forked in a nursery and adopted here. It is waited for whether or not anybody cares."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._loop = asyncio.get_running_loop()
+        self._ended = asyncio.Event()
+        self._descriptor = os.pidfd_open(pid)
+        self._loop.add_reader(self._descriptor, self._reap)
+
+    async def wait(self) -> int:
+        """See `Process`."""
+        await self._ended.wait()
+        return self.returncode or 0
+
+    def _reap(self) -> None:
+        self._loop.remove_reader(self._descriptor)
+        os.close(self._descriptor)
+        try:
+            _, status = os.waitpid(self.pid, 0)
+            self.returncode = os.waitstatus_to_exitcode(status)
+        except ChildProcessError:  # somebody waited for all children of this process
+            self.returncode = -signal.SIGKILL
+        self._ended.set()
+
+
+class Nursery:
+    """A nursery as its parent sees it."""
+
+    def __init__(self, line: socket.socket) -> None:
+        line.setblocking(False)  # noqa: FBT003 - the only signature there is
+        self._line: socket.socket | None = line
+        self._asking = asyncio.Lock()
+        self._asked: set[asyncio.Task[Forked | None]] = set()
+
+    @property
+    def gone(self) -> bool:
+        """Whether it can be asked no more."""
+        return self._line is None
+
+    async def start(self, descriptors: Sequence[int]) -> Forked | None:
+        """A new process with copies of these; None if it must be had in another way."""
+        asking = asyncio.create_task(self._ask([os.dup(each) for each in descriptors]))
+        self._asked.add(asking)
+        asking.add_done_callback(self._asked.discard)
+        try:
+            return await asyncio.shield(asking)
+        except asyncio.CancelledError:  # it comes all the same, and nobody wants it
+            asking.add_done_callback(_end_unwanted)
+            raise
+
+    def close(self) -> None:
+        """Ask it no more: it ends."""
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+
+    async def _ask(self, descriptors: list[int]) -> Forked | None:
+        leave, grant = os.pipe()
+        try:
+            async with self._asking:
+                if self._line is None:
+                    return None
+                try:
+                    with adopting():
+                        socket.send_fds(self._line, [b"fork"], [leave, *descriptors])
+                        async with asyncio.timeout(ANSWER_WITHIN):
+                            answer = await asyncio.get_running_loop().sock_recv(self._line, _BORN.size)
+                    (pid,) = _BORN.unpack(answer)
+                    forked = Forked(pid) if pid else None
+                    os.write(grant, b"y")
+                except (OSError, TimeoutError, struct.error):
+                    self.close()
+                    return None
+                return forked
+        finally:
+            for each in (leave, grant, *descriptors):
+                os.close(each)
+
+
+def _end_unwanted(asking: "asyncio.Task[Forked | None]") -> None:
+    if not asking.cancelled() and asking.exception() is None and (born := asking.result()) is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(born.pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def adopting() -> Iterator[None]:
+    """Be the parent of processes below this one whose own parent ends meanwhile.
+
+    No longer than it takes: what handlers leave behind is the init process's, which waits for it.
+    """
+    control = ctypes.CDLL(None, use_errno=True).prctl
+    before = ctypes.c_int()
+    control(_PR_GET_CHILD_SUBREAPER, ctypes.byref(before), 0, 0, 0)
+    if control(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "this process cannot adopt others")
+    try:
+        yield
+    finally:
+        control(_PR_SET_CHILD_SUBREAPER, before.value, 0, 0, 0)
+
+
+def serve(line: socket.socket) -> list[int]:
+    """Fork a process whenever one is asked for. Returns in each of those, with the descriptors meant for it.
+
+    In the nursery itself it never returns: it ends with the one who asks.
+    """
+    asker = os.getppid()
+    name_process("hf-nursery")
+    gc.collect()
+    gc.freeze()  # a collector that goes through all of it would have each process keep a copy
+    while True:
+        try:
+            asked, descriptors, _, _ = socket.recv_fds(line, 64, _MOST_DESCRIPTORS)
+        except InterruptedError:
+            continue
+        if not asked:
+            os._exit(0)
+        born = 0
+        with contextlib.suppress(OSError):  # too many processes: it is tried in another way, and told
+            if not (born := _fork_for(asker)):
+                line.close()
+                return _granted(*descriptors)
+        for each in descriptors:
+            os.close(each)
+        with contextlib.suppress(OSError):
+            line.send(_BORN.pack(born))
+
+
+def _fork_for(asker: int) -> int:
+    """The id of a new process, whose parent is the asker by now; 0 in that process."""
+    told, tell = os.pipe()
+    between = os.fork()
+    if not between:
+        between = os.getpid()
+        try:
+            born = os.fork()
+        except OSError:
+            os._exit(1)
+        if born:
+            os.write(tell, _BORN.pack(born))
+            os._exit(0)
+        os.close(told)
+        os.close(tell)
+        _leave(between, asker)
+        return 0
+    os.close(tell)
+    try:
+        answer = os.read(told, _BORN.size)
+    finally:
+        os.close(told)
+        os.waitpid(between, 0)
+    if not answer:
+        raise OSError("no process could be forked")
+    pid: int = _BORN.unpack(answer)[0]
+    return pid
+
+
+def _leave(between: int, asker: int) -> None:
+    """In the new process: belong to the asker, and to nobody else."""
+    while os.getppid() == between:
+        time.sleep(0.0005)
+    os.setsid()
+    die_with_parent()
+    if os.getppid() != asker:  # it died first
+        os._exit(0)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _granted(leave: int, *descriptors: int) -> list[int]:
+    """In the new process: wait until the asker knows of it. One that gave up may have begun another in its place."""
+    if not os.read(leave, 1):
+        os._exit(0)
+    os.close(leave)
+    for each in descriptors:
+        os.set_inheritable(each, False)  # noqa: FBT003 - the only signature there is
+    return list(descriptors)
+
+
+def why_not_to_fork(ours: Collection[int]) -> str | None:
+    """What the application has that no two processes can have; None if it may be forked as it is.
+
+    A thread is not copied, but the locks it holds are. A connection would be used by both ends of a fork at once.
+    `ours`: descriptors that are not the application's.
+    """
+    if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
+        return "this system cannot fork it safely"
+    with contextlib.suppress(OSError):
+        os.close(os.pidfd_open(os.getpid()))
+        threads = len(list(Path("/proc/self/task").iterdir()))
+        if threads > 1:
+            return f"{threads - 1} thread{'s' if threads > 2 else ''} of its own run{'' if threads > 2 else 's'}"
+        for each in open_descriptors() - set(ours):
+            if what := _shared(each):
+                return f"it has {what} open"
+        return None
+    return "this system does not tell whether it may be forked"
+
+
+def open_descriptors() -> set[int]:
+    """What this process has open, where the system tells."""
+    found: set[int] = set()
+    with contextlib.suppress(OSError):
+        for each in [int(name) for name in os.listdir("/proc/self/fd")]:  # noqa: PTH208 - read to its end at once
+            with contextlib.suppress(OSError):  # it was that of the list itself, and may be another's next
+                os.fstat(each)
+                found.add(each)
+    return found
+
+
+def _shared(descriptor: int) -> str | None:
+    """What an open descriptor leads to, if two processes must not both use it."""
+    try:
+        kind = os.fstat(descriptor).st_mode
+        target = str(Path(f"/proc/self/fd/{descriptor}").readlink())
+        appending = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_APPEND
+    except OSError:  # it was that of the list itself
+        return None
+    if target in _HARMLESS or (stat.S_ISREG(kind) and appending):
+        return None
+    return target

@@ -1,0 +1,1 @@
+"""Running claimed jobs inside one worker process."""

@@ -1,0 +1,266 @@
+"""Linter for the project's language: docstring openings, banned phrases, bound names and duplicate class names.
+
+`python -m tests.architecture.language [path…]` lists the offences below the given paths (default: everything), then
+their number per folder. `--hints` adds words that are often, but not always, wrong. The rules are explained in
+`docs/contributing/style.md`; `test_language.py` runs them without the hints.
+"""
+
+import argparse
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src"
+PYTHON_FOLDERS = ("src", "tests", "bench", "tools")
+SQL_FOLDERS = ("src", "tests", "bench")
+SKIPPED_FOLDERS = {".venv", ".git", "node_modules", "__pycache__", "dist"}
+
+QUOTES_THE_PHRASES = {
+    "tests/architecture/language.py",
+    "tests/architecture/test_language.py",
+    "docs/contributing/style.md",
+}
+"""Files that must spell the banned phrases in order to ban them."""
+
+MAX_FIRST_LINE_CHARS = 90
+
+BAD_OPENING = re.compile(r"(What|Whether|Whoever|Of|Those|That|Somebody|Nobody|Also|One)\b")
+
+BANNED = {
+    r"at the most": "at most",
+    r"at the least": "at least",
+    r"also if": "even if",
+    r"stands? (twice|in it|there)": "occurs twice, is in it",
+    r"(tells?|telling|told) of": "reports",
+    r"made of": "built from",
+    r"forked of": "forked from",
+    r"in the box": "built-in",
+    r"whoever": "name the actor: caller, client, worker",
+    r"somebody|nobody": "name the actor: caller, client, worker",
+    r"(keeps?|keeping|kept) house|housekeeping": "maintenance",
+    r"(is|are|was) no errors?": "is not an error",
+    r"not any more": "no longer",
+    r"resting|(it|that|which|queue|type|tenant|lane) rests": "paused",
+    r"see the port": "inherit from the Protocol",
+    r"at hand": "cached",
+    r"anew|afresh": "again",
+    r"thereby": "name the cause",
+    r"by hand of": "by",
+    r"one after the other": "one at a time, in turn",
+    r"what is there": "name the thing",
+    r"what there is": "name the thing",
+    r"of no use": "useless, not needed",
+    r"to the end of time|evermore": "forever",
+    r"in vain": "without success",
+    r"strikes? (it|them|out)|struck out": "remove",
+}
+"""Phrases that must not occur, and the words to use. A space matches any white space, so line breaks do not hide them."""
+
+HINTS = {
+    r"as well": "also, too",
+    r"so many": "a number",
+    r"in the way": "blocking",
+    r"of (its|their|his) own": "its own …",
+    r"gives? back|giving back|gave back|given back": "release, return",
+    r"mends?|mended|mending": "fix",
+    r"figures?": "stats, metrics",
+    r"the others": "name them",
+    r"heard": "received, notified",
+    r"lots?": "batch",
+    r"for a while": "give the time",
+    r"told": "reported, said, notified",
+    r"answer(s|ed)?": "response; return",
+    r"news": "notification",
+    r"feed": "change log",
+    r"rests?": "is paused; the remainder",
+    r"looks? (at|for|up) (all|every|each)": "scan",
+    r"moves?": "transition",
+    r"strikes?|struck": "remove",
+    r"but for": "except for",
+    r"come(s)? in": "arrive",
+    r"who (fails|asks|comes|calls|waits|reads|writes)": "name the actor",
+    r"nor (is|are|does|do|has|have|can|may)": "simpler sentence",
+    r"alone": "only",
+}
+"""Words to look at: many uses are fine."""
+
+BAD_BOUND = re.compile(r"_*(MOST|LARGEST|LONGEST|LEAST)_\w+")
+
+SAME_NAME_ALLOWED: dict[str, str] = {}
+"""Class names that may be defined twice in src, each with the reason: the same idea in two layers."""
+
+
+class Offence(NamedTuple):
+    """One breach of a rule, at a line of a file."""
+
+    path: str
+    """Relative to the repository."""
+    line: int
+    rule: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.rule}"
+
+
+def _pattern(phrases: Iterable[str]) -> re.Pattern[str]:
+    one_of = "|".join(f"(?:{phrase})" for phrase in phrases)
+    return re.compile(rf"\b(?:{one_of})\b".replace(" ", r"\s+"), re.IGNORECASE)
+
+
+BANNED_PATTERN = _pattern(BANNED)
+HINTS_PATTERN = _pattern(HINTS)
+
+
+def files(paths: Iterable[Path] = ()) -> list[Path]:
+    """Return the files that the rules cover, below the given paths or in the whole repository."""
+    found = [*ROOT.glob("*.md"), *_below(ROOT / "docs", "*.md"), *_below(ROOT / "deploy", "*.md")]
+    found += [file for folder in PYTHON_FOLDERS for file in _below(ROOT / folder, "*.py")]
+    found += [file for folder in PYTHON_FOLDERS for file in _below(ROOT / folder, "*.md")]
+    found += [file for folder in SQL_FOLDERS for file in _below(ROOT / folder, "*.sql")]
+    if (command := ROOT / "dev").is_file():
+        found.append(command)
+    chosen = [path.resolve() for path in paths]
+    return sorted(file for file in set(found) if not chosen or any(file.is_relative_to(path) for path in chosen))
+
+
+def _below(folder: Path, pattern: str) -> Iterator[Path]:
+    return (file for file in folder.rglob(pattern) if not SKIPPED_FOLDERS & set(file.parts))
+
+
+def check(file: Path, *, hints: bool = False) -> list[Offence]:
+    """Return the offences of one file, apart from duplicate class names."""
+    path = file.relative_to(ROOT).as_posix()
+    text = file.read_text()
+    if file.suffix == ".md":
+        prose = text
+    elif file.suffix == ".sql":
+        prose = "\n".join(line.partition("--")[2] for line in text.split("\n"))
+    else:
+        prose = python_prose(text)
+    found = []
+    if path not in QUOTES_THE_PHRASES:
+        found += [Offence(path, line, rule) for line, rule in banned_phrases(prose)]
+        if hints:
+            found += [Offence(path, line, rule) for line, rule in _phrases(prose, HINTS_PATTERN, HINTS, "hint")]
+    if file.suffix not in {".md", ".sql"}:
+        tree = ast.parse(text)
+        found += [Offence(path, line, rule) for line, rule in bad_bounds(tree)]
+        if file.is_relative_to(SOURCE):
+            found += [Offence(path, line, rule) for line, rule in bad_docstrings(tree)]
+    return sorted(found)
+
+
+def banned_phrases(prose: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the rule of each banned phrase in a text."""
+    return _phrases(prose, BANNED_PATTERN, BANNED, "banned")
+
+
+def _phrases(prose: str, pattern: re.Pattern[str], meant: dict[str, str], kind: str) -> Iterator[tuple[int, str]]:
+    for match in pattern.finditer(prose):
+        phrase = " ".join(match[0].split())
+        advice = next(say for one, say in meant.items() if re.fullmatch(one, phrase, re.IGNORECASE))
+        yield prose.count("\n", 0, match.start()) + 1, f"{kind} phrase {phrase!r}: write {advice!r}"
+
+
+def python_prose(text: str) -> str:
+    r"""Return a Python source with everything but its comments, strings and test names blanked out.
+
+    Lines keep their numbers. Code becomes NUL characters, so that a phrase never matches across two strings that code
+    separates; quotes and `#` become spaces, so that it does match across the lines of one text.
+    """
+    lines = text.split("\n")
+    prose = [["\0" if not char.isspace() else char for char in line] for line in lines]
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        kind, words = tokenize.tok_name[token.type], token.string
+        if kind == "COMMENT":
+            words = words.replace("#", " ")
+        elif kind == "STRING":
+            words = re.sub(
+                r"^[rRbBfFuU]*(\"\"\"|'''|\"|')|(\"\"\"|'''|\"|')$", lambda quote: " " * len(quote[0]), words
+            )
+        elif kind in {"FSTRING_START", "FSTRING_END"}:
+            words = " " * len(words)
+        elif kind == "NAME" and words.startswith("test_"):
+            words = words.replace("_", " ")
+        elif kind != "FSTRING_MIDDLE":
+            continue
+        row, column = token.start
+        for offset, line in enumerate(words.split("\n")):
+            prose[row - 1 + offset][column : column + len(line)] = line
+            column = 0
+    return "\n".join("".join(line) for line in prose)
+
+
+def bad_docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the line and the rule of each docstring, of attributes too, whose first line breaks a rule."""
+    for node in ast.walk(tree):
+        for statement in getattr(node, "body", []) if not isinstance(node, ast.Lambda | ast.IfExp) else []:
+            match statement:
+                case ast.Expr(value=ast.Constant(value=str(text)), lineno=line):
+                    first = text.strip().partition("\n")[0]
+                    if opening := BAD_OPENING.match(first):
+                        yield line, f"docstring starts with {opening[0]!r}: start with a verb or a noun"
+                    if len(first) > MAX_FIRST_LINE_CHARS:
+                        yield line, f"docstring's first line has {len(first)} characters, more than 90"
+
+
+def bad_bounds(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the line and the rule of each use of a name such as MOST_JOBS."""
+    for node in ast.walk(tree):
+        name = {ast.Name: "id", ast.Attribute: "attr", ast.alias: "name", ast.keyword: "arg"}.get(type(node))
+        if name and BAD_BOUND.fullmatch(found := getattr(node, name) or ""):
+            yield node.lineno, f"bound {found!r}: name it MAX_… or MIN_…, with its unit"  # type: ignore[attr-defined]
+
+
+def duplicate_classes() -> list[Offence]:
+    """Return every definition in src of a class name that is defined more than once and not allowed to be."""
+    places: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for file in list(_below(SOURCE, "*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append((file.relative_to(ROOT).as_posix(), node.lineno))
+    return [
+        Offence(path, line, f"class {name!r} is defined {len(found)} times in src: give each meaning its own name")
+        for name, found in sorted(places.items())
+        if len(found) > 1 and name not in SAME_NAME_ALLOWED
+        for path, line in found
+    ]
+
+
+def main() -> int:
+    """List the offences, then their number per folder. The exit code is 1 if there are any."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", nargs="*", type=Path, help="files or folders; default: the whole repository")
+    parser.add_argument("--hints", action="store_true", help="list words too that are often wrong")
+    parser.add_argument("--count", action="store_true", help="print only the numbers")
+    arguments = parser.parse_args()
+
+    chosen = files(arguments.paths)
+    inside = {file.relative_to(ROOT).as_posix() for file in chosen}
+    found = []
+    for file in chosen:
+        if not file.exists():  # moved since it was listed
+            continue
+        try:
+            found += check(file, hints=arguments.hints)
+        except (SyntaxError, tokenize.TokenError) as error:
+            found.append(Offence(file.relative_to(ROOT).as_posix(), getattr(error, "lineno", 0) or 0, str(error)))
+    found += [offence for offence in duplicate_classes() if offence.path in inside]
+    if not arguments.count:
+        for offence in found:
+            print(offence)
+    for folder, number in sorted(Counter(offence.path.rpartition("/")[0] or "." for offence in found).items()):
+        print(f"{number:6} {folder}")
+    print(f"{len(found):6} in all")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""Among very many unfinished jobs, those of one tenant are counted without looking at those of others that wait."""
+
+import pytest
+
+from tests.dialects.many_jobs import JOBS, TENANTS, console, million, pytest_generate_tests, store, undoing
+from tests.dialects.test_plans import KNOWN, Explaining
+from tests.dialects.test_plans_on_mysql import ExplainingLink
+
+__all__ = ["console", "million", "pytest_generate_tests", "store"]
+
+OWN = JOBS // TENANTS
+"""Jobs of each tenant."""
+RUNNING = JOBS // 20
+"""Jobs that run, of all tenants: on PostgreSQL they are looked through."""
+
+COUNTS = {
+    "all": (lambda tx: tx.tenant_backlog("t7", 2_000), OWN, OWN),
+    "a few": (lambda tx: tx.tenant_backlog("t7", 11), 3 * 11, 11),
+    "a queue": (lambda tx: tx.queue_backlogs("t7", ["mail"], 2_000), OWN, OWN),
+    "a queue, a few": (lambda tx: tx.queue_backlogs("t7", ["mail"], 11), 2 * 11 + 50, 11),
+    "other queues": (lambda tx: tx.queue_backlogs("t7", ["a", "z"], 11), 0, 0),
+    "somebody else": (lambda tx: tx.tenant_backlog("nobody", 11), 0, 0),
+}
+"""What is counted, and how many of the tenant's own jobs are looked at for it on each database."""
+
+INDEXES = {"holdfast_live_ready", "holdfast_live_held", "holdfast_live_parked_in"}
+
+
+@pytest.mark.databases("postgres")
+@pytest.mark.parametrize("knows", KNOWN)
+@pytest.mark.parametrize("name", COUNTS)
+async def test_a_count_rides_its_indexes_on_postgresql(store, name, knows):
+    """T20, P34"""
+    count, own, _ = COUNTS[name]
+
+    async def work(tx):
+        await tx._connection.execute(KNOWN[knows])
+        explaining = tx._connection = Explaining(tx._connection)
+        await count(tx)
+        return explaining.plans
+
+    (plan,) = await undoing(store, work)
+    assert {node.get("Index Name") for node in plan.scans if "Relation Name" in node} <= INDEXES
+    assert plan.rows <= own + RUNNING + 10
+    running = [node for node in plan.scans if node.get("Index Name") == "holdfast_live_held"]
+    assert sum(node["Actual Loops"] for node in running) <= 1
+
+
+@pytest.mark.databases("mysql")
+@pytest.mark.parametrize("name", COUNTS)
+async def test_a_count_rides_the_primary_key_on_mysql(store, name):
+    """T20, P34"""
+    count, _, own = COUNTS[name]
+
+    async def looked_at(tx):
+        (shown,) = await tx.send("SHOW SESSION STATUS LIKE 'Handler_read%'")
+        return sum(int(value) for _, value in shown.rows)
+
+    async def work(tx):
+        explaining = tx._link = ExplainingLink(tx._link)
+        await count(tx)
+        tx._link = explaining._link
+        before = await looked_at(tx)
+        await count(tx)
+        after = await looked_at(tx)
+        return explaining.steps, after - before - (await looked_at(tx) - after)
+
+    steps, rows = await undoing(store, work)
+    assert {step.key for step in steps if step.table and not step.table.startswith("<")} == {"PRIMARY"}
+    assert rows <= 2 * own + 60
+
+
+@pytest.mark.databases("mysql", "postgres")
+async def test_the_counts_are_true(store):
+    async def work(tx):
+        return await tx.tenant_backlog("t7", 5_000), await tx.queue_backlogs("t7", ["mail"], 5_000)
+
+    assert await store.run(work) == (OWN, {"mail": OWN})

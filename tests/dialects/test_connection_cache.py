@@ -1,0 +1,98 @@
+"""PostgreSQL: connections that were used last stay at hand, and nobody waits for them or finds them dead (F11)."""
+
+import asyncio
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from holdfast.model.time import days
+from holdfast.store.port.store import Retention
+from holdfast.store.postgres import connection_cache
+from holdfast.store.postgres.store import PostgresStore
+from tests.support.eventually import PATIENCE, eventually
+
+pytestmark = pytest.mark.databases("postgres")
+
+RULE = Retention(history=days(7), dead=days(30))
+
+
+@pytest_asyncio.fixture
+async def narrow(database_url):
+    """A store with one connection."""
+    opened = await PostgresStore.open(database_url, pool_size=1)
+    yield opened
+    async with asyncio.timeout(PATIENCE):
+        await opened.aclose()
+
+
+def whose(tx):
+    """Which connection a transaction runs on."""
+    return tx._connection.fetchval("SELECT pg_backend_pid()")
+
+
+async def backend(store):
+    return await store.single(whose)
+
+
+async def test_one_connection_is_enough_for_all_who_want_one(narrow):
+    """One after the other, whichever way they come: what is at hand is not kept from those who wait."""
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.gather(
+            *(narrow.single(lambda tx: tx.now()) for _ in range(5)),
+            *(narrow.run(lambda tx: tx.now()) for _ in range(5)),
+            narrow.tend(RULE),
+            narrow.check_schema(),
+        )
+    assert narrow.pool() == (0, 1, 1)
+
+
+async def test_the_same_connection_is_used_again(narrow):
+    assert await backend(narrow) == await backend(narrow)
+
+
+async def test_one_that_was_ended_by_the_server_is_not_given_out(narrow, database_url):
+    first = await backend(narrow)
+    other = await asyncpg.connect(database_url)
+    await other.execute("SELECT pg_terminate_backend($1)", first)
+    await other.close()
+
+    async def noticed():
+        return narrow.pool() == (0, 0, 1)
+
+    await eventually(noticed)
+    assert await backend(narrow) != first
+
+
+async def test_one_that_nobody_uses_is_closed(database_url, monkeypatch):
+    monkeypatch.setattr(connection_cache, "LONGEST_IDLE", 0.05)
+    store = await PostgresStore.open(database_url, pool_size=2)
+    try:
+        first = await backend(store)
+
+        async def closed():
+            return store.pool().busy == 0 and not store._connections._at_hand
+
+        await eventually(closed)
+        assert await backend(store) != first
+    finally:
+        await store.aclose()
+
+
+async def test_after_a_fault_nothing_is_under_way_on_it(narrow):
+    async def fail(tx):
+        await tx.now()
+        raise ZeroDivisionError
+
+    async def linger(tx):
+        await whose(tx)
+        await asyncio.Event().wait()
+
+    for way in (narrow.run, narrow.single):
+        with pytest.raises(ZeroDivisionError):
+            await way(fail)
+        lingering = asyncio.create_task(way(linger))
+        await eventually(lambda: asyncio.sleep(0, narrow.pool().busy == 1))
+        lingering.cancel()
+        await asyncio.gather(lingering, return_exceptions=True)
+        assert await way(lambda tx: tx.now())

@@ -1,0 +1,61 @@
+"""What the description says of several fields together is what the service does: a program may rely on either."""
+
+import json
+import re
+from html import unescape
+
+import jsonschema_rs
+import pytest
+
+from holdfast.api.docs_page import page
+from holdfast.api.openapi import describe
+from holdfast.api.routes import ALL
+
+pytestmark = pytest.mark.databases("sqlite")
+
+AT = "2099-01-31T12:00:00Z"
+DOCUMENT = describe(ALL, "0")
+
+BODIES = [
+    ("POST", "/v1/jobs", [{"type": "a", "delay": 1}, {"type": "a", "delay": None, "scheduled_at": AT}],
+     [{"type": "a", "delay": 1, "scheduled_at": AT}, {"type": "a", "delay": -1}, {"type": "a", "delay": "soon"},
+      {"type": "a", "delay": 1e12}, {"type": "a", "tags": ["a\n"]}]),
+    ("POST", "/v1/jobs/batch", [{"jobs": [{"type": "a", "delay": "1h30m", "idempotency_key": "a b"}]}],
+     [{"jobs": [{"type": "a", "delay": "1h", "scheduled_at": AT}]}, {"jobs": [{"type": "a", "idempotency_key": "ü"}]}]),
+    ("POST", "/v1/keys", [{"name": "k", "scopes": ["read"], "expires_in": " 5m "}],
+     [{"name": "k", "scopes": ["read"], "expires_in": 60, "expires_at": AT}]),
+    ("PUT", "/v1/pauses", [{"type": "a"}, {"type": None, "tenant": "b"}],
+     [{}, {"type": None}, {"type": "a", "tenant": "b"}, {"reason": "x"}]),
+    ("PUT", "/v1/limits", [{"queue": "a"}, {"tenant": "a"}, {"tenant": "a", "concurrency_key": "k", "queue": None}],
+     [{}, {"queue": "a", "tenant": "a"}, {"concurrency_key": "k"}, {"queue": "a", "concurrency_key": "k"}]),
+    ("POST", "/v1/jobs/cancel", [{"all": True}, {"filter": {"queue": "a"}}, {"filter": {"tenant": "a"}, "all": True}],
+     [{}, {"filter": {}}, {"filter": {"tenant": "a"}}, {"filter": {"queue": None}}, {"all": False}]),
+    ("POST", "/v1/jobs/retry", [{"filter": {"status": "dead"}, "dry_run": True}], [{"dry_run": True}]),
+    ("POST", "/v1/dead/replay",
+     [{"ids": ["018bcfe5-6800-7000-8000-000000000000"], "filter": {"tenant": "a"}}, {"all": True},
+      {"filter": {"type": "a"}, "ids": None}],
+     [{}, {"ids": ["018bcfe5-6800-7000-8000-000000000000"], "all": True}, {"filter": {"tenant": "a"}}, {"ids": None},
+      {"ids": ["018bcfe5-6800-7000-8000-000000000000"], "filter": {"type": "a"}}]),
+]  # fmt: skip
+
+
+def example(method, path):
+    """The body that `/docs` shows."""
+    shown = unescape(page(ALL, "0").decode())
+    (given,) = re.findall(rf"curl -X {method} [^<]*-d '([^']*)' http://127.0.0.1:8080{path}<", shown)
+    return json.loads(given)
+
+
+@pytest.mark.parametrize("method, path, good, bad", BODIES, ids=[f"{method} {path}" for method, path, *_ in BODIES])
+async def test_fields_that_depend_on_each_other(served, method, path, good, bad):
+    """T17: what is refused is described as wrong, and the other way round."""
+    admin = await served.client()
+    body = DOCUMENT["paths"][path][method.lower()]["requestBody"]
+    described = jsonschema_rs.validator_for({**DOCUMENT, **body["content"]["application/json"]["schema"]})
+    assert body["required"]
+    for each in [*good, example(method, path)]:
+        answer = await admin.request(method, path, json=each)
+        assert (described.is_valid(each), answer.is_success) == (True, True), each
+    for each in bad:
+        answer = await admin.request(method, path, json=each)
+        assert (described.is_valid(each), answer.status_code) == (False, 422), each

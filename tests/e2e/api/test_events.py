@@ -1,0 +1,564 @@
+"""Streams of events: nothing lost, nothing of others, and nobody who does not read in the way of those who do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.api.app import Api
+from holdfast.api.events import broadcaster
+from holdfast.api.events import event_stream as reading
+from holdfast.api.events.broadcaster import Streams
+from holdfast.api.events.event_stream import BUFFER, HEARTBEAT, LONGEST_LIFE, MOST_EACH_SECOND, Reader, Wanted
+from holdfast.api.http import Answer, Stream
+from holdfast.api.routing import PUBLIC, Route, Routes
+from holdfast.api.server.server import bind, serve
+from holdfast.compose import build_api, open_engine
+from holdfast.engine.changes.rollups import FEED_KEPT, fold
+from holdfast.errors import TooMany
+from holdfast.model.access import Caller, Scope
+from holdfast.model.change_log import MOST_LISTED, Body, Change, Entry, Group
+from holdfast.model.ids import new_job_id
+from holdfast.model.job import JobFilter, JobSpec
+from holdfast.model.outcome import Succeeded
+from holdfast.model.time import Instant
+from tests.e2e.api.conftest import ADMIN, Served, problem
+from tests.support.builders import KEY_RETENTION, a_job, enter, error, hold, put, take
+from tests.support.clock import Console, console
+from tests.support.eventually import PATIENCE, eventually
+from tests.support.interleave import Interleaving
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    import httpx2
+
+    from holdfast.config import Settings
+    from holdfast.engine.engine import Engine
+    from holdfast.store.port.store import Tx
+
+__all__ = ["console"]
+
+CANARY = "canary-of-b"
+
+
+class Listening:
+    """A stream that is read to its end; what came so far."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+        self.text = ""
+        self.ended = asyncio.Event()
+        self._news = asyncio.Event()
+
+    @property
+    def events(self) -> list[tuple[str, Any, str]]:
+        """(kind, data, id) of each."""
+        found, last = [], ""
+        for block in self.text.split("\n\n")[:-1]:
+            fields = dict(line.split(": ", 1) for line in block.split("\n") if ": " in line and line[0] != ":")
+            last = fields.get("id", last)
+            if "event" in fields:
+                found.append((fields["event"], json.loads(fields["data"]), last))
+        return found
+
+    @property
+    def last_id(self) -> str:
+        """The id to resume after."""
+        blocks = [line for line in self.text.split("\n") if line.startswith("id: ")]
+        return blocks[-1].removeprefix("id: ")
+
+    def jobs(self) -> list[tuple[str, str]]:
+        """(id, status) of each job that was named."""
+        return [(data["id"], data["status"]) for kind, data, _ in self.events if kind == "job"]
+
+    def counted(self, status: str) -> int:
+        """How many jobs came into a state, named or counted."""
+        named = sum(1 for _, each in self.jobs() if each == status)
+        counts = [count for kind, data, _ in self.events if kind == "jobs" for count in data["counts"]]
+        return named + sum(int(count["jobs"]) for count in counts if count["status"] == status)
+
+    async def until(self, fact: Any) -> None:
+        """Until this is true of it."""
+        async with asyncio.timeout(PATIENCE):
+            while not fact():
+                self._news.clear()
+                await self._news.wait()
+
+    def heard(self, text: str) -> None:
+        self.text += text
+        self._news.set()
+
+
+@asynccontextmanager
+async def listening(client: httpx2.AsyncClient, path: str = "/v1/events", **headers: str) -> AsyncIterator[Listening]:
+    """A stream that is open: whatever happens in the block is told by it."""
+    async with client.stream("GET", path, headers=headers) as answer:
+        heard = Listening(answer.status_code)
+        if answer.status_code != 200:
+            heard.heard((await answer.aread()).decode())
+            yield heard
+            return
+
+        async def read() -> None:
+            async for text in answer.aiter_text():
+                heard.heard(text)
+            heard.ended.set()
+            heard.heard("")
+
+        reading = asyncio.create_task(read())
+        try:
+            await heard.until(lambda: "\n\n" in heard.text)
+            yield heard
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
+
+@asynccontextmanager
+async def another(settings: Settings) -> AsyncIterator[Served]:
+    """Another node on the same database; it ends with the block, its streams with it."""
+    engine = await open_engine(settings)
+    api = build_api(settings, engine)
+    socket = bind("127.0.0.1", 0)
+    up, stop = asyncio.Event(), asyncio.Event()
+    answering = asyncio.create_task(serve(api, socket, stop=stop, ready=up.set))
+    await up.wait()
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(engine.aclose)
+        try:
+            yield Served(api, engine, stack, f"http://127.0.0.1:{socket.getsockname()[1]}")
+        finally:
+            stop.set()
+            await answering
+
+
+async def run_one(engine: Engine) -> None:
+    """Claim a job of the lane that `a_job` is in, and let it succeed."""
+    (job,) = await take(engine.store, await enter(engine.store), limit=1)
+    await engine.settle(job, Succeeded())
+
+
+class TestAStream:
+    async def test_tells_of_every_state_a_job_comes_into(self, live: Served) -> None:
+        client = await live.client(await live.key("acme"))
+        async with listening(client) as heard:
+            job = a_job()
+            await put(live.engine.store, job)
+            await run_one(live.engine)
+            await heard.until(lambda: len(heard.jobs()) == 3)
+
+            assert heard.jobs() == [(str(job.id), status) for status in ("ready", "running", "succeeded")]
+
+    async def test_tells_only_of_what_is_asked_for(self, live: Served) -> None:
+        client = await live.client(await live.key("acme"))
+        mine, other_queue, other_type = a_job("q", type="t"), a_job("r", type="t"), a_job("q", type="u")
+        last = a_job("q", type="t")
+        async with listening(client, "/v1/events?queue=q&type=t") as heard:
+            for job in (other_queue, other_type, mine, last):
+                await put(live.engine.store, job)
+            await heard.until(lambda: len(heard.jobs()) == 2)
+
+            assert heard.jobs() == [(str(mine.id), "ready"), (str(last.id), "ready")]
+
+    async def test_tells_of_one_job_also_where_it_is_one_of_many(self, live: Served) -> None:
+        client = await live.client(await live.key("acme"))
+        job = a_job()
+        await put(live.engine.store, job)
+        async with listening(client, f"/v1/events?job={job.id}") as heard:
+            await put(live.engine.store, a_job(), a_job())
+            await live.engine.cancel([job.id], reason="")
+            await heard.until(lambda: len(heard.jobs()) == 1)
+            assert heard.jobs() == [(str(job.id), "cancelled")]
+            others = [a_job() for _ in range(MOST_LISTED + 1)]
+            await put(live.engine.store, *others)
+            await live.engine.retry([job.id])
+            await heard.until(lambda: len(heard.jobs()) == 2)
+            await live.engine.cancel([job.id, *[each.id for each in others]], reason="")
+            await heard.until(lambda: len(heard.jobs()) == 3)
+
+            assert heard.jobs() == [(str(job.id), status) for status in ("cancelled", "ready", "cancelled")]
+            assert {kind for kind, _, _ in heard.events} == {"job"}
+            last = heard.last_id
+        await live.engine.retry([job.id, *[each.id for each in others]])
+        async with listening(client, f"/v1/events?job={job.id}", **{"Last-Event-ID": last}) as heard:
+            await heard.until(lambda: (str(job.id), "ready") in heard.jobs())
+            await live.engine.act_on_all("delete", JobFilter(tenant="acme"))
+            await heard.until(lambda: (str(job.id), "deleted") in heard.jobs())
+
+            assert {kind for kind, _, _ in heard.events} == {"job"}
+
+    async def test_tells_of_jobs_that_are_deleted(self, live: Served) -> None:
+        """One by one, and dead letters that are purged, many at once; nobody else hears of it."""
+        client = await live.client(await live.key("acme"))
+        job, many = a_job(), [a_job() for _ in range(MOST_LISTED + 1)]
+        await put(live.engine.store, job)
+        for each in await hold(live.engine.store, await enter(live.engine.store), len(many), max_attempts=1):
+            await live.engine.settle(each, error())
+        stranger = await live.client(await live.key("other"))
+        async with listening(client) as heard, listening(stranger) as overheard:
+            assert (await client.delete(f"/v1/jobs/{job.id}")).status_code == 204
+            await heard.until(lambda: heard.jobs() == [(str(job.id), "deleted")])
+            assert (await client.delete("/v1/dead?all=true")).status_code == 200
+            await heard.until(lambda: heard.counted("deleted") == 1 + len(many))
+            await put(live.engine.store, a_job(tenant="other"))
+            await overheard.until(lambda: len(overheard.jobs()) == 1)
+
+            assert overheard.counted("deleted") == 0
+
+    async def test_counts_what_is_too_much_to_name(self, live: Served) -> None:
+        """Over the rate of a reader, changes are counted once a second; none is left out."""
+        client = await live.client(await live.key("acme"))
+        jobs = 3 * MOST_EACH_SECOND
+        async with listening(client) as heard:
+            for _ in range(jobs):
+                await put(live.engine.store, a_job())
+            await heard.until(lambda: heard.counted("ready") == jobs)
+
+    async def test_tells_administrators_of_all_tenants_and_of_workers(self, live: Served) -> None:
+        admin = await live.client()
+        async with listening(admin) as heard, listening(admin, "/v1/events?tenant=b") as narrow:
+            for tenant in ("a", "b"):
+                await put(live.engine.store, a_job(tenant=tenant))
+            worker = await enter(live.engine.store)
+            await live.engine.depart(worker)
+            await heard.until(lambda: heard.text.count("event: worker") == 2)
+            await narrow.until(lambda: len(narrow.jobs()) == 1)
+
+            assert {data["tenant"] for kind, data, _ in heard.events if kind == "job"} == {"a", "b"}
+            assert {data["tenant"] for kind, data, _ in narrow.events if kind == "job"} == {"b"}
+
+    async def test_ends_when_the_node_stops_without_holding_it_up(self, settings: Settings) -> None:
+        async with another(settings) as node:
+            client = await node.client()
+            async with listening(client) as heard:
+                node.api.service.stopping.set()
+                await heard.until(heard.ended.is_set)
+                assert heard.events[-1][:2] == ("reset", {"reason": "stopping"})
+
+    async def test_ends_when_its_key_is_revoked(self, live: Served) -> None:
+        key = await live.key("acme")
+        async with listening(await live.client(key)) as heard, listening(await live.client()) as other:
+            (found,) = await live.engine.access.keys("acme")
+            await live.engine.access.revoke_key(found.id)
+            await live.api.service.streams.check_keys()
+            await heard.until(heard.ended.is_set)
+
+            assert heard.events == [("reset", {"reason": "revoked"}, heard.last_id)]
+            assert not other.ended.is_set()
+
+    async def test_takes_no_secret_from_the_url(self, live: Served) -> None:
+        """T31: the key comes in a header; one in the URL is a parameter that there is not."""
+        client = await live.client(None)
+        problem(await client.get(f"/v1/events?token={ADMIN}"), 401, "unauthorized")
+        admin = await live.client()
+        assert (await admin.get(f"/v1/events?token={ADMIN}")).status_code == 422
+
+    async def test_answers_a_head_request_without_a_stream(self, live: Served) -> None:
+        answer = await (await live.client()).head("/v1/events")
+        assert (answer.status_code, len(live.api.service.streams)) == (200, 0)
+
+
+class TestNothingOfOthers:
+    async def test_is_in_any_byte_that_a_tenant_receives(self, live: Served) -> None:
+        """S23, T03: whatever tenant B does, alone or in bulk, not a byte of it reaches A."""
+        client = await live.client(await live.key("a"))
+        async with listening(client) as heard, listening(client, "/v1/events?queue=mail") as narrow:
+            theirs = [a_job(CANARY, tenant=CANARY, type=CANARY) for _ in range(MOST_LISTED + 5)]
+            await put(live.engine.store, theirs[0])
+            await put(live.engine.store, *theirs[1:])
+            await put(live.engine.store, a_job(CANARY, tenant=CANARY), *[a_job(tenant="a") for _ in range(3)])
+            mixed = [a_job(CANARY, tenant=CANARY, type=CANARY), a_job(tenant="a")]
+            await put(live.engine.store, *mixed, *[a_job(tenant="a") for _ in range(MOST_LISTED)])
+            worker = await enter(live.engine.store, name=CANARY)
+            await live.engine.depart(worker)
+            await put(live.engine.store, a_job(tenant="a"))
+            for each in (heard, narrow):
+                await each.until(lambda each=each: each.counted("ready") == MOST_LISTED + 5)
+                assert CANARY not in each.text
+            again = heard.last_id
+        async with listening(client, **{"last-event-id": "0"}) as resumed:
+            assert CANARY not in resumed.text
+            assert again.isdecimal()
+
+    async def test_can_be_asked_for(self, live: Served) -> None:
+        client = await live.client(await live.key("a"))
+        theirs = a_job(tenant="b")
+        await put(live.engine.store, theirs)
+
+        problem(await client.get("/v1/events?tenant=b"), 403, "forbidden")
+        problem(await client.get(f"/v1/events?job={theirs.id}"), 404, "not_found")
+        problem(await client.get("/v1/events?job=nonsense"), 404, "not_found")
+
+    async def test_is_delivered_if_it_belongs_to_nobody(self) -> None:
+        """T03: an event without a tenant reaches nobody, not even by mistake."""
+        streams, reader = unattached(Caller("a", frozenset({Scope.READ}), "key:a"), Wanted("a"))
+        admin = Reader(streams, ADMINISTRATOR, Wanted(), None, 0)
+        entry = Entry(1, Instant(1), Body(c=[change("")], g=[Group("", "q", "t", 0, 1)]))
+        for each in (reader, admin):
+            each.take(entry, 0, {}, 0)
+            each.end("old")
+        assert [await anext_of(each) for each in (reader, admin)] == [LAST_WORDS["old"]] * 2
+
+    async def test_is_written_that_slipped_into_a_buffer(self) -> None:
+        """T03: looked at once more when it is written."""
+        streams, reader = unattached(Caller("a", frozenset({Scope.READ}), "key:a"), Wanted(None))
+        reader.take(Entry(1, Instant(1), Body(c=[change("b")])), 0, {}, 0)
+        reader.take(Entry(2, Instant(1), Body(c=[change("a")])), 0, {}, 0)
+        text = await anext_of(reader)
+
+        assert (text.count(b"event: job"), b'"tenant":"b"' in text) == (1, False)
+        assert len(streams) == 0
+
+
+class TestWhoeverComesBack:
+    async def test_misses_nothing_on_another_node_while_jobs_run(
+        self, settings: Settings, live: Served, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Every job that succeeded was told of by one node or another, though each of them went away in the middle."""
+        for limit in ("MOST_EACH_SECOND", "BUFFER"):  # each job is to be named
+            monkeypatch.setattr(reading, limit, 10**6)
+        key = await live.key("acme")
+        ran: list[str] = []
+        rounds, stop = asyncio.Semaphore(0), asyncio.Event()
+
+        async def work() -> None:
+            worker = await enter(live.engine.store)
+            while await rounds.acquire() and not stop.is_set():
+                jobs = [a_job(), a_job()]
+                await put(live.engine.store, *jobs)
+                for job in await take(live.engine.store, worker, limit=2):
+                    await live.engine.settle(job, Succeeded())
+                    ran.append(str(job.id))
+
+        working = asyncio.create_task(work())
+        told: set[str] = set()
+        last: dict[str, str] = {}
+        for _ in range(3):
+            async with another(settings) as node, listening(await node.client(key), **last) as heard:
+                for _ in range(300):  # no more in all than a reader may miss
+                    rounds.release()
+                before = len(ran)
+                await heard.until(lambda heard=heard, n=before: heard.counted("succeeded") >= 5 and len(ran) >= n + 5)
+                node.api.service.stopping.set()  # the node goes away in the middle of it
+                await heard.until(heard.ended.is_set)
+                told |= {job for job, status in heard.jobs() if status == "succeeded"}
+                last = {"last-event-id": heard.last_id}
+        stop.set()
+        rounds.release()
+        await working
+        async with listening(await live.client(key), **last) as heard:
+            await eventually(lambda: caught_up(heard, told, ran))
+
+    async def test_hears_of_what_was_committed_late(self, live: Served, console: Console) -> None:
+        """A number drawn before that of a row which was told already is still to come: no resume may pass it."""
+        client = await live.client(await live.key("acme"))
+        store = live.engine.store
+        slow, quick = a_job(), a_job()
+        ids: list[str] = []
+
+        async def insert(tx: Tx) -> None:
+            await tx.insert([slow], key_retention=KEY_RETENTION)
+
+        async with listening(client) as heard:
+
+            async def others() -> None:
+                await put(store, quick)
+                await heard.until(lambda: (str(quick.id), "ready") in heard.jobs())
+                ids.append(heard.last_id)
+
+            async def nothing(_tx: Tx, _seen: None) -> None:
+                return
+
+            await Interleaving(console).run(store, insert, others, nothing)
+            await heard.until(lambda: (str(slow.id), "ready") in heard.jobs())
+        async with listening(client, **{"last-event-id": ids[0]}) as resumed:
+            await resumed.until(lambda: (str(slow.id), "ready") in resumed.jobs() or console.dialect == "sqlite")
+
+    async def test_is_told_to_begin_anew_when_it_was_away_for_too_long(self, live: Served, console: Console) -> None:
+        store = live.engine.store
+        await put(store, a_job())
+        first = (await store.single(lambda tx: tx.feed_kept())).last
+        await put(store, a_job())
+        await fold(store)
+        await console.run(f"UPDATE holdfast_feed SET at = at - {2 * FEED_KEPT}")
+        # Numbers that earlier tests used up are not waited for.
+        await console.run("UPDATE holdfast_folded SET holes = '[]'" if console.dialect != "sqlite" else "SELECT 1")
+        await fold(store)
+        client = await live.client()
+        for gone in (str(first), "999999999999", "nonsense"):
+            async with listening(client, **{"last-event-id": gone}) as heard:
+                ((kind, data, again),) = heard.events
+                assert (kind, data) == ("reset", {"reason": "expired"})
+            async with listening(client, **{"last-event-id": again}) as heard:
+                assert heard.events == []
+
+
+async def caught_up(heard: Listening, told: set[str], ran: list[str]) -> bool:
+    return set(ran) <= told | {job for job, status in heard.jobs() if status == "succeeded"}
+
+
+ADMINISTRATOR = Caller("default", frozenset(Scope), "key:admin")
+LAST_WORDS = {
+    reason: b'event: reset\ndata: {"reason":"%b"}\n\n' % reason.encode() for reason in ("old", "slow", "stopping")
+}
+
+
+class _Nobody:
+    async def still_good(self, caller: Caller) -> bool:
+        del caller
+        return True
+
+
+def unattached(caller: Caller, wanted: Wanted) -> tuple[Streams, Reader]:
+    """A stream without a node: events are put into it by hand."""
+    streams = Streams(None, _Nobody(), asyncio.Event(), monotonic=lambda: 0.0)  # type: ignore[arg-type]
+    return streams, Reader(streams, caller, wanted, None, 0)
+
+
+def change(tenant: str = "a") -> Change:
+    return Change(new_job_id(), tenant, "q", "t", 0, 0, 0)
+
+
+async def anext_of(reader: Reader) -> bytes:
+    reader._begun = True
+    return await asyncio.wait_for(anext(reader), PATIENCE)
+
+
+class TestAReader:
+    async def test_that_does_not_read_is_cut(self) -> None:
+        """T19, F41: what waits for a reader is bounded; over it, it is told to begin anew, and is left."""
+        _, reader = unattached(ADMINISTRATOR, Wanted())
+        for number in range(2 * BUFFER):
+            reader.take(Entry(number, Instant(1), Body(c=[change()])), number, {}, float(2 * number))
+        assert reader.cut.done()
+        assert await anext_of(reader) == LAST_WORDS["slow"]
+        with pytest.raises(StopAsyncIteration):
+            await anext(reader)
+
+    async def test_that_does_not_read_even_the_end_is_left(
+        self, served: Served, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """F41: a socket that nobody empties holds nothing of ours."""
+        monkeypatch.setattr("holdfast.api.server.streaming.LAST_WORDS", 0.01)
+        _, reader = unattached(ADMINISTRATOR, Wanted())
+        reader._begun = True
+        reader.take(Entry(1, Instant(1), Body(c=[change()])), 0, {}, 0)
+        stuck = asyncio.Event()
+
+        async def events(call: Any) -> Answer | Stream:
+            del call
+            return Stream(reader, "text/event-stream", {}, reader.cut)
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.body":
+                stuck.set()
+                await asyncio.Event().wait()
+
+        async def receive() -> Any:
+            return await asyncio.Event().wait()
+
+        routes = Routes([Route("GET", "/stuck", PUBLIC, events, "", {200: "text/event-stream"})])
+        api = Api(served.api.service._replace(routes=routes))
+        scope = {"type": "http", "method": "GET", "path": "/stuck", "headers": []}
+        sending = asyncio.create_task(api(scope, receive, send))
+        await stuck.wait()
+        reader.end("slow")
+        await asyncio.wait_for(sending, PATIENCE)
+
+    async def test_hears_once_of_a_change_that_a_look_saw_before_its_row(self) -> None:
+        """Many moved, so the job was looked up; by then it had changed again, and the row that says so comes after."""
+        job = change()
+        streams, _ = unattached(ADMINISTRATOR, Wanted())
+        reader = Reader(streams, ADMINISTRATOR, Wanted(job=str(job.id)), None, 0, job=job)
+        many = Entry(1, Instant(1), Body(g=[Group("a", "q", "t", 0, jobs=999)]))
+        ahead, back = replace(job, status=5, fence=2), replace(job, status=1, fence=1)
+
+        for learnt, rows in ((ahead, [ahead]), (replace(ahead, fence=4), [back, replace(ahead, fence=4)])):
+            reader.take(many, 1, {}, 0)
+            reader.learn(learnt, 1, 0)
+            for number, row in enumerate(rows, 2):
+                reader.take(Entry(number, Instant(1), Body(c=[row])), number, {}, 0)
+
+        told = [ahead, replace(ahead, fence=4), back, replace(ahead, fence=4)]
+        text = await anext_of(reader)
+        assert [event.split(b"data: ")[1] for event in text.split(b"\n\n")[:-1]] == [
+            reading.job_event(each, Instant(1)).split(b"data: ")[1].strip() for each in told
+        ]
+
+    async def test_hears_a_beat_while_nothing_happens_and_is_ended_after_an_hour(self) -> None:
+        """T19."""
+        _, reader = unattached(ADMINISTRATOR, Wanted())
+        reader.tick(HEARTBEAT - 1, 5)
+        reader.tick(HEARTBEAT, 6)
+        assert await anext_of(reader) == b"id: 6\n: beat\n\n"
+        reader.tick(LONGEST_LIFE, 7)
+        assert (await anext_of(reader)).endswith(b": beat\n\n")
+        assert await anext_of(reader) == LAST_WORDS["old"]
+
+    async def test_is_given_no_id_beyond_what_was_only_counted(self) -> None:
+        """Who leaves before the counts are sent hears of those jobs again when it comes back."""
+        _, reader = unattached(ADMINISTRATOR, Wanted())
+        for number in range(MOST_EACH_SECOND + 2):
+            reader.take(Entry(number, Instant(1), Body(c=[change()])), number, {}, 0)
+        reader.take(Entry(99, Instant(1), Body(c=[change()])), 99, {}, 1)
+        text = await anext_of(reader)
+        assert text.count(b"event: job\n") == MOST_EACH_SECOND + 1
+        assert f"id: {MOST_EACH_SECOND}\n".encode() in text.rsplit(b"\n\n", 2)[1] + b"\n"
+        reader.tick(2, 100)
+        assert (await anext_of(reader)).startswith(f"id: {MOST_EACH_SECOND}\nevent: jobs".encode())
+
+
+class TestThereAreNoMore:
+    async def test_than_five_with_one_key(self, live: Served) -> None:
+        """T19: one more is refused, until one ends."""
+        client = await live.client(await live.key("acme"))
+        async with AsyncExitStack() as stack:
+            for _ in range(broadcaster.PER_KEY - 1):
+                await stack.enter_async_context(listening(client))
+            async with listening(client):
+                refused = await client.get("/v1/events")
+                problem(refused, 429, "rate_limited")
+                assert refused.headers["retry-after"] == "5"
+            await eventually(lambda: left(live, broadcaster.PER_KEY - 1))
+            async with listening(client) as heard:
+                assert heard.status == 200
+        await eventually(lambda: left(live, 0))
+
+    @pytest.mark.parametrize("limit, tenants", [("PER_TENANT", 1), ("PER_NODE", 3)])
+    async def test_than_a_tenant_or_a_node_may_have(
+        self, monkeypatch: pytest.MonkeyPatch, limit: str, tenants: int
+    ) -> None:
+        """T19."""
+        monkeypatch.setattr(broadcaster, limit, 3)
+        monkeypatch.setattr(Streams, "_run", lambda self, begun: asyncio.sleep(0))
+        streams, _ = unattached(ADMINISTRATOR, Wanted())
+        callers = [Caller(f"t{n % tenants}", frozenset({Scope.READ}), f"key:{n}") for n in range(4)]
+        opened = [streams.open(caller, Wanted(caller.tenant), None) for caller in callers[:3]]
+        with pytest.raises(TooMany):
+            streams.open(callers[3], Wanted(callers[3].tenant), None)
+        await opened[0].aclose()
+        await opened[0].aclose()
+        opened[0] = streams.open(callers[3], Wanted(callers[3].tenant), None)
+        for reader in opened:
+            await reader.aclose()
+        assert len(streams) == 0
+
+
+async def left(live: Served, streams: int) -> bool:
+    return len(live.api.service.streams) == streams
+
+
+async def test_nothing_is_asked_of_the_database_while_nobody_listens(live: Served) -> None:
+    client = await live.client()
+    tasks = ("holdfast streams", "holdfast streams' clock", "holdfast streams' stop")
+    async with listening(client):
+        assert {task.get_name() for task in asyncio.all_tasks()} >= set(tasks)
+    await eventually(lambda: left(live, 0))
+    await live.engine.submit(JobSpec("after"))
+    assert {task.get_name() for task in asyncio.all_tasks()}.isdisjoint(tasks)

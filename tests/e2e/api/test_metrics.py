@@ -1,0 +1,188 @@
+"""What Prometheus reads: true for the installation whichever node is asked, cheap, and as it is described."""
+
+import re
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from holdfast.engine.changes.rollups import fold
+from holdfast.model.change_log import GROWTH, bucket_of
+from holdfast.model.lane import Lane
+from holdfast.model.outcome import Failed, Failure, Succeeded
+from holdfast.model.time import Duration
+from holdfast.telemetry.events import JobsReaped, LoopFailed
+from holdfast.telemetry.metric_names import KNOWN
+from holdfast.telemetry.metrics import MOST_NAMES, OTHERS, Installation, Requests, Standing, Totals, written
+from tests.support.builders import enter, reap_all, report, take
+
+
+async def scraped(client):
+    """All samples by name and labels; every line must be one that Prometheus takes."""
+    answer = await client.get("/metrics")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    families = list(text_string_to_metric_families(answer.text))
+    return {(s.name, tuple(sorted(s.labels.items()))): s.value for family in families for s in family.samples}
+
+
+def at(name, **labels):
+    return name, tuple(sorted(labels.items()))
+
+
+async def work(served, admin):
+    """Four jobs of one type: one succeeds, one dies, one runs, one waits."""
+    jobs = [{"type": "send", "queue": "mail", "max_attempts": 1} for _ in range(4)]
+    assert (await admin.post("/v1/jobs/batch", json={"jobs": jobs})).status_code == 201
+    store = served.engine.store
+    held = await take(store, await enter(store), Lane("mail", "default", 0), limit=3)
+    await report(store, held[0], Succeeded())
+    await report(store, held[1], Failed(Failure(kind="SmtpError", message="421")))
+
+
+async def test_jobs_are_counted_for_the_installation(served, ticking, ticker, admin):
+    """The same from a node that did nothing of it, before the feed was folded and after."""
+    await work(served, admin)
+    place = {"queue": "mail", "type": "send"}
+    for folded in (False, True):
+        if folded:
+            await fold(served.engine.store)
+        ticker.advance(2)
+        found = await scraped(await ticking.client())
+        assert found[at("holdfast_jobs", **place, status="ready")] == 1
+        assert found[at("holdfast_jobs", **place, status="running")] == 1
+        assert found[at("holdfast_jobs", **place, status="dead")] == 1
+        assert found[at("holdfast_queue_depth", queue="mail")] == 1
+        assert found[at("holdfast_queue_oldest_wait_seconds", queue="mail")] >= 0
+        assert found[at("holdfast_jobs_submitted_total", **place)] == 4
+        assert found[at("holdfast_attempts_started_total", **place)] == 3
+        assert found[at("holdfast_attempts_failed_total", **place)] == 1
+        assert found[at("holdfast_jobs_finished_total", **place, status="succeeded")] == 1
+        assert found[at("holdfast_jobs_finished_total", **place, status="dead")] == 1
+        assert found[at("holdfast_job_wait_seconds_count", type="send")] == 2
+        assert found[at("holdfast_job_wait_seconds_bucket", type="send", le="+Inf")] == 2
+        assert found[at("holdfast_workers")] == 1
+
+
+async def test_lost_leases_are_counted_for_the_installation(served, ticking, ticker, admin):
+    """S22: whoever reaped, a worker or a node; a worker that left in order is not lost."""
+    jobs = [{"type": "send", "queue": "mail"} for _ in range(3)]
+    assert (await admin.post("/v1/jobs/batch", json={"jobs": jobs})).status_code == 201
+    store = served.engine.store
+    lost, left = await enter(store), await enter(store)
+    assert len(await take(store, lost, Lane("mail", "default", 0), limit=2)) == 2
+    assert await served.engine.depart(left)
+    assert await served.engine.renew(lost, Duration(0))
+    assert await reap_all(store) == 2
+    place = {"queue": "mail", "type": "send"}
+    for folded in (False, True):
+        if folded:
+            await fold(store)
+        ticker.advance(2)
+        found = await scraped(await ticking.client())
+        assert found[at("holdfast_jobs_reaped_total", **place)] == 2
+        assert found[at("holdfast_workers_lost_total")] == 1
+        assert found[at("holdfast_node_jobs_reaped_total")] == 0
+
+
+async def test_counters_only_grow(served, ticking, ticker, admin):
+    """Also when what they were made of is removed."""
+    totals = []
+    for _ in range(3):
+        await work(served, admin)
+        await fold(served.engine.store)
+        await served.engine.store.run(lambda tx: tx.prune_feed(10**9, 0, 10**6))
+        ticker.advance(2)
+        found = await scraped(await ticking.client())
+        totals.append(found[at("holdfast_jobs_submitted_total", queue="mail", type="send")])
+    assert totals == [4, 8, 12]
+
+
+@pytest.mark.databases("sqlite")
+async def test_a_node_counts_what_it_answered(served, admin):
+    for path in ("/v1/jobs", "/v1/jobs", "/v1/jobs/nonsense", "/nowhere", "/elsewhere"):
+        await admin.get(path)
+    served.api.service.events(JobsReaped(jobs=3))
+    served.api.service.events(LoopFailed(loop="reap", error="x", failures=1))
+    found = await scraped(admin)
+    name = "holdfast_node_http_requests_total"
+    assert found[at(name, method="GET", route="/v1/jobs", status="200")] == 2
+    assert found[at(name, method="GET", route="/v1/jobs/{id}", status="404")] == 1
+    assert found[at(name, method="GET", route=OTHERS, status="404")] == 2
+    assert found[at("holdfast_node_http_request_seconds_count", method="GET", route="/v1/jobs")] == 2
+    assert found[at("holdfast_node_jobs_reaped_total")] == 3
+    assert found[at("holdfast_node_housekeeping_failures_total", loop="reap")] == 1
+    assert found[at("holdfast_node_streams")] == 0
+    assert found[at("holdfast_node_pool_connections_max")] == 2
+    assert any(name == "holdfast_node_process_resident_memory_bytes" for name, _ in found)
+
+
+async def test_what_happens_on_a_node_is_counted(served):
+    served.engine._emit(JobsReaped(jobs=2))
+    assert found_in(served.api.service.events)["holdfast_node_jobs_reaped_total"] == 2
+
+
+def found_in(source):
+    return {sample.name: sample.value for family in source.collect() for sample in family.samples}
+
+
+@pytest.mark.databases("sqlite")
+async def test_the_database_is_asked_once_a_second_at_the_most(ticking, ticker, monkeypatch):
+    client = await ticking.client()
+    asked = []
+    ask = ticking.api.service.scrapes._ask
+
+    async def counted():
+        asked.append(1)
+        return await ask()
+
+    monkeypatch.setattr(ticking.api.service.scrapes, "_ask", counted)
+    for _ in range(5):
+        await client.get("/metrics")
+    assert len(asked) == 1
+    ticker.advance(1)
+    await client.get("/metrics")
+    assert len(asked) == 2
+
+
+@pytest.mark.databases("sqlite")
+async def test_every_metric_is_described_and_nothing_else_is_there(served, admin):
+    await work(served, admin)
+    served.api.service.events(LoopFailed(loop="reap", error="x", failures=1))
+    page = (await admin.get("/metrics")).text
+    told = set(re.findall(r"^# TYPE (\S+) ", page, re.MULTILINE))
+    assert {name for name in told if not name.startswith("holdfast_node_process_")} == {each.name for each in KNOWN}
+    for each in KNOWN:
+        assert each.name.startswith("holdfast_")
+        assert each.name.endswith("_total") == (each.kind == "counter")
+        assert "tenant" not in each.labels
+
+
+def test_names_beyond_the_first_so_many_are_told_together():
+    standings = [Standing(f"q{n}", "send", "ready", 1, 1.0) for n in range(MOST_NAMES + 50)]
+    totals = [Totals(f"q{n}", "send", 1, 1, 0, {}, {}, {}) for n in range(MOST_NAMES + 50)]
+    page = written([Installation(standings, totals, 0, 0).collect()]).decode()
+    assert len(re.findall(r"^holdfast_queue_depth\{", page, re.MULTILINE)) == MOST_NAMES + 1
+    assert f'holdfast_queue_depth{{queue="{OTHERS}"}} 50.0' in page
+
+
+def test_no_count_of_a_histogram_is_guessed():
+    """Each bound is one of a bucket that is kept: what is below it is below it."""
+    spans = [900, 1_100, 10_000, 2_000_000, 10**12]
+    histogram = {bucket_of(span): 1 for span in spans}
+    page = written([Installation([], [Totals("q", "t", 0, 0, 0, {}, histogram, {})], 0, 0).collect()]).decode()
+    found = re.findall(r'^holdfast_job_wait_seconds_bucket\{le="([^"]+)",type="t"\} (\S+)', page, re.MULTILINE)
+    for bound, count in found:
+        below = sum(GROWTH ** (bucket_of(span) + 1) / 1e6 <= float(bound) * 1.001 for span in spans)
+        assert float(count) == (len(spans) if bound == "+Inf" else below), bound
+
+
+def test_requests_are_counted_without_a_bound_being_missed():
+    requests = Requests()
+    for seconds in (0.0005, 0.001, 0.0011, 100.0):
+        requests.note("GET", "/x", 200, seconds)
+    samples = {
+        sample.labels.get("le"): sample.value
+        for family in requests.collect()
+        for sample in family.samples
+        if sample.name.endswith("_bucket")
+    }
+    assert (samples["0.001"], samples["0.0025"], samples["60"], samples["+Inf"]) == (2, 3, 3, 4)

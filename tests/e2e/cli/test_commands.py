@@ -1,0 +1,360 @@
+"""The commands over jobs, on a database directly and over a service: the same answers, for people and for programs."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from holdfast.cli import render, target
+from holdfast.cli.main import COMMANDS
+from holdfast.cli.render import Column
+from holdfast.model.time import seconds
+from holdfast.wire.worker_protocol_codec import worker_id
+from tests.support.eventually import awaited
+from tests.support.service_thread import ADMIN, FAILS, WORKS, living
+
+NOBODY = "01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11"
+START = "from holdfast.cli.main import main; main()"
+
+
+@pytest.fixture
+def node(database_url):
+    with living(database_url) as found:
+        yield found
+
+
+@pytest.fixture(params=["service", "database"])
+def ask(request, cli, database_url, node):
+    """Run a command against the same jobs, in either way."""
+    way = {"HOLDFAST_DATABASE_URL": database_url}
+    if request.param == "service":
+        way = {"HOLDFAST_API_URL": node.url, "HOLDFAST_API_KEY": node.key}
+    return lambda *arguments: cli(*arguments, **way)
+
+
+@pytest.fixture
+def told(ask):
+    """What a command tells programs."""
+
+    def run(*arguments, code=0):
+        ended = ask(*arguments, "--json")
+        assert (ended.code, ended.err) == (code, ""), ended
+        return json.loads(ended.out)
+
+    return run
+
+
+def test_jobs_from_submit_to_delete(ask, told, node):
+    job = told("submit", "send", '{"to": 1}', "--queue", "mail", "--delay", "5m", "--tag", "a", "--tenant", "acme")
+    assert (job["status"], job["payload"], job["tags"], job["tenant"]) == ("scheduled", {"to": 1}, ["a"], "acme")
+    again = ask("submit", "send", "1", "--idempotency-key", "k").out.strip()
+    assert ask("submit", "send", "1", "--idempotency-key", "k").out.strip() == again
+    assert [each["id"] for each in told("jobs", "list", "--queue", "mail", "--after", "1h")["items"]] == [job["id"]]
+    assert told("jobs", "list", "--before", "1h")["items"] == []
+    assert job["id"] in ask("jobs", "list", "--status", "scheduled").out
+    assert ask("jobs", "list", "--tag", "z").out == "no jobs match\n"
+    shown = ask("jobs", "show", job["id"]).out
+    assert all(part in shown for part in ("send  scheduled", "acme", '"to": 1', f"holdfast jobs cancel {job['id']}"))
+    assert told("jobs", "show", job["id"])["attempt_log"] == []
+
+    assert told("jobs", "retry", job["id"]) == {"done": [job["id"]], "refused": []}
+    assert ask("jobs", "cancel", job["id"], "--reason", "wrong").out == f"cancelled {job['id']}\n"
+    assert told("jobs", "show", job["id"])["reason"] == "wrong"
+    refused = ask("jobs", "cancel", job["id"], NOBODY)
+    assert (refused.code, refused.out) == (4, "")
+    assert "cancelled already" in refused.err
+    assert f"there is no job '{NOBODY}'" in refused.err
+    assert told("jobs", "cancel", "--queue", "default", "--dry-run") == {"matched": 1, "changed": 0, "dry_run": True}
+    assert told("jobs", "cancel", "--all", "--yes")["changed"] == 1
+    assert ask("jobs", "retry", "--status", "cancelled", "--queue", "default").out == "1 set to run\n"
+    assert ask("jobs", "delete", job["id"], "--yes").code == 0
+    assert ask("jobs", "show", job["id"]).code == 4
+
+
+@pytest.mark.databases("sqlite", "postgres")
+def test_dead_letters(ask, told, node):
+    ids = [told("submit", "send", "--queue", "mail")["id"] for _ in range(3)]
+    node.settle(FAILS, queue="mail")
+    assert {each["id"] for each in told("dead", "list")["items"]} == set(ids)
+    (group,) = told("dead", "groups")["items"]
+    assert (group["count"], group["error"]["kind"]) == (3, "SmtpError")
+    assert "SmtpError: 421 try again" in ask("dead", "groups").out
+    assert "SmtpError: 421 try again" in ask("jobs", "show", ids[0]).out
+    assert ask("dead", "replay", "--error", group["fingerprint"], "--dry-run").out.startswith("3 would be replayed")
+    assert told("dead", "replay", ids[0]) == {"matched": 1, "changed": 1, "dry_run": False, "missing": 0}
+    assert told("dead", "replay", ids[0], NOBODY, code=1)["missing"] == 2
+    assert ask("dead", "purge", ids[1], "--yes").out == "1 deleted\n"
+    unsure = ask("dead", "purge", "--all")
+    assert (unsure.code, "--yes" in unsure.complaint) == (2, True)
+    assert ask("dead", "replay", "--queue", "mail").out == "1 replayed\n"
+    assert ask("dead", "replay", "--all").out == "none match\n"
+
+
+@pytest.mark.databases("sqlite")
+def test_queues_workers_tenants_and_keys(ask, told, node):
+    ask("submit", "send", "--queue", "mail")
+    assert ask("queues", "pause", "mail", "--reason", "down", "--until", "30m").out.startswith(
+        "mail is paused, ends in "
+    )
+    (queue,) = told("queues", "list")["items"]
+    assert (queue["paused"], queue["reason"], queue["statuses"]["ready"]) == (True, "down", 1)
+    assert "mail" in ask("queues", "list").out
+    assert ask("queues", "resume", "mail").out == "mail is open\n"
+    assert told("workers") == {"items": []}
+    assert ask("workers").out.startswith("no workers: start one")
+    assert ask("types").out.startswith("no types: ")
+    worker = node.enter("n")
+    node.do(lambda engine: engine.renew(worker_id(worker), seconds(60), memory=300 * 2**20))
+    assert all(part in ask("workers").out for part in (worker, "alive", "0/2"))
+    (job_type,) = told("types")["items"]
+    assert (job_type["type"], job_type["queues"], job_type["workers"]) == ("send", ["mail"], 1)
+    assert "to, [cc]" in ask("types").out
+    drained = ask("workers", "drain", worker)
+    assert (drained.code, drained.out.splitlines()[0]) == (0, "1 worker to end, with 0 jobs running:")
+    (asked,) = told("workers", "drain", worker)["items"]
+    assert (asked["draining"], asked["memory"], asked["actions"]) == (True, 300 * 2**20, [])
+    assert "draining" in ask("workers").out
+    assert ask("workers", "drain", "w-0").code == 4
+    assert told("tenants", "create", "acme", "--weight", "3", "--backlog", "10")["weight"] == 3
+    changed = told("tenants", "set", "acme", "--weight", "none", "--rate", "5", "--rate-window", "60s")
+    assert (changed["weight"], changed["rate_window"], changed["backlog"]) == (None, 60, 10)
+    assert ask("tenants", "create", "acme").code == 1
+    assert "acme" in ask("tenants", "list").out
+    made = ask("keys", "create", "shop", "--scope", "read", "--tenant", "acme", "--expires", "1d")
+    assert made.out.startswith("hf_")
+    (key,) = told("keys", "list")["items"]
+    assert key["id"] in made.err
+    assert ask("keys", "revoke", key["id"]).out == f"revoked {key['id']} (shop)\n"
+    assert "revoked" in ask("keys", "list").out
+    assert ask("keys", "revoke", "0" * 16).code == 4
+    picture = told("top", "--once")
+    assert picture["stats"]["statuses"]["ready"] == 1
+    assert "1 ready" in ask("top", "--once").out
+
+
+@pytest.mark.databases("sqlite")
+def test_payloads_come_from_files_standard_input_and_lines(ask, told, tmp_path, monkeypatch):
+    (tmp_path / "one.json").write_text('{"n": 1}')
+    (tmp_path / "many.jsonl").write_text('{"n": 2}\n\n[3]\n')
+    assert told("submit", "send", "@one.json")["payload"] == {"n": 1}
+    with (tmp_path / "one.json").open() as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert told("submit", "send", "-")["payload"] == {"n": 1}
+    assert told("submit", "send", "--lines", "many.jsonl")["submitted"] == 2
+    assert len(told("jobs", "list")["items"]) == 4
+    (tmp_path / "bad.jsonl").write_text('1\n{"n": \n')
+    refused = ask("submit", "send", "--lines", "bad.jsonl")
+    assert (refused.code, "line 2 is not JSON" in refused.complaint) == (2, True)
+    for bad in ("@absent.json", "{no json"):
+        assert ask("submit", "send", bad).code == 2
+    assert len(told("jobs", "list")["items"]) == 4
+
+
+@pytest.mark.databases("sqlite")
+def test_a_job_is_waited_for_and_followed(database_url, environment, node, tmp_path):
+    """As a process: it must end by itself, and say what came of the job."""
+    way = {"HOLDFAST_API_URL": node.url, "HOLDFAST_API_KEY": node.key}
+
+    def start(*arguments):
+        return subprocess.Popen(
+            [sys.executable, "-c", START, *arguments],
+            cwd=tmp_path, env=environment | way, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    with start("submit", "send", "1", "--wait") as waits, start("jobs", "tail", "--json") as follows:
+        try:
+            job = awaited(lambda: node.settle(WORKS))[0]
+            out, err = waits.communicate(timeout=60)
+            assert (waits.returncode, json.loads(out), err) == (0, {"sent": 1}, f"submitted {job.id}\n")
+            # Whoever follows hears of what comes after: so there is something new until it has heard.
+            node.do(lambda engine: _submit_until_heard(engine, follows))
+            heard = (json.loads(line) for line in follows.stdout)
+            assert any(each["event"] == "job" and each["data"]["type"] == "again" for each in heard)
+            follows.send_signal(signal.SIGINT)
+            assert (follows.wait(60), follows.stderr.read().strip()) == (130, "")
+        finally:
+            for process in (waits, follows):
+                process.kill()
+
+
+async def _submit_until_heard(engine, process):
+    import asyncio
+    import select
+
+    from holdfast.model.job import JobSpec
+
+    heard = []
+    while not heard:
+        await engine.submit(JobSpec("again", queue="other"))
+        heard, _, _ = await asyncio.to_thread(select.select, [process.stdout], [], [], 0.1)
+    await engine.submit(JobSpec("again", queue="other"))  # what was heard first may have been something else
+
+
+@pytest.mark.databases("sqlite")
+def test_a_job_that_is_finished_is_followed_no_longer(ask, node):
+    done = ask("submit", "send").out.strip()
+    node.settle(WORKS)
+    ended = ask("jobs", "tail", done)
+    assert (ended.code, json.loads(ended.out)) == (0, {"sent": 1})
+    dead = ask("submit", "send").out.strip()
+    node.settle(FAILS)
+    ended = ask("jobs", "tail", dead)
+    assert (ended.code, ended.out) == (1, "dead after 1 of 5 attempts: SmtpError: 421 try again\n")
+    assert ask("jobs", "tail", NOBODY).code == 4
+
+
+# How they fail
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["jobs", "cancel"], "say which to cancel"),
+        (["jobs", "cancel", NOBODY, "--queue", "mail"], "ids say which already"),
+        (["dead", "purge"], "say which to purge"),
+        (["queues", "set", "mail"], "--max-running or --rate"),
+        (["queues", "set", "mail", "--max-running", "many"], "neither a whole number nor 'none'"),
+        (["tenants", "set", "acme"], "say what to set"),
+        (["jobs", "list", "--after", "yesterday"], "no time"),
+        (["jobs", "list", "--status", "asleep"], "'asleep' is not one of"),
+        (["submit", "send", "1", "--lines", "x"], "--lines goes with no PAYLOAD"),
+        (["keys", "create", "x"], "--scope"),
+        (["jobs", "list", "--api", "http://127.0.0.1:1", "--url", "sqlite:///x.db"], "two ways"),
+        (["completion", "tcsh"], "'tcsh' is not one of"),
+    ],
+)
+def test_misuse_is_one_line_and_code_2(cli, arguments, said):
+    ended = cli(*arguments)
+    assert ended.code == 2
+    assert said in ended.complaint
+
+
+def test_where_there_is_nothing_to_talk_to_the_fix_is_named_and_nothing_is_made(cli, tmp_path):
+    ended = cli("jobs", "list")
+    assert ended.code == 2
+    assert all(part in ended.complaint for part in ("holdfast up", "--api", "--url"))
+    assert cli("jobs", "list", "--url", "sqlite:///absent.db").complaint.startswith(
+        "--database-url: there is no such file"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_service_that_is_away_and_one_without_a_key(cli, monkeypatch):
+    monkeypatch.setattr(target, "PATIENCE", 0.0)
+    away = cli("jobs", "list", "--api", "http://127.0.0.1:1", "--key", "x")
+    assert (away.code, "cannot be reached" in away.complaint) == (3, True)
+    assert (keyless := cli("jobs", "list", "--api", "http://127.0.0.1:1")).code == 2
+    assert "--key" in keyless.complaint
+
+
+@pytest.mark.databases("sqlite")
+def test_a_key_that_is_not_good_enough_is_code_5(cli, node):
+    stranger = cli("jobs", "list", "--api", node.url, "--key", "hf_none")
+    assert (stranger.code, "--key" in stranger.complaint) == (5, True)
+    token = cli("keys", "create", "x", "--scope", "submit", "--api", node.url, "--key", ADMIN).out.strip()
+    assert cli("jobs", "list", "--api", node.url, "--key", token).code == 5
+    assert cli("submit", "send", "--api", node.url, "--key", token).code == 0
+
+
+@pytest.mark.databases("sqlite")
+def test_the_up_of_this_folder_is_found_and_its_database_if_it_does_not_run(cli, node, database_url, tmp_path):
+    home = tmp_path / ".holdfast"
+    home.mkdir(mode=0o700)
+    (home / "url").write_text(node.url)
+    (home / "admin.key").write_text(ADMIN)
+    assert cli("submit", "send").code == 0
+    assert len(json.loads(cli("jobs", "list", "--json").out)["items"]) == 1
+    (home / "url").write_text("http://127.0.0.1:1")
+    assert (tmp_path / "holdfast.db").exists()
+    assert len(json.loads(cli("jobs", "list", "--json").out)["items"]) == 1
+    assert cli("jobs", "list", "--json", HOLDFAST_API_URL="http://127.0.0.1:1", HOLDFAST_API_KEY="x").code == 3
+
+
+# How they look
+
+
+def drawn(width, rows, columns):
+    out = Console(width=width, file=Path(os.devnull).open("w"), record=True, force_terminal=False)  # noqa: SIM115
+    try:
+        render.listing(rows, columns, none="none", out=out)
+        return [line.rstrip() for line in out.export_text().splitlines()]
+    finally:
+        out.file.close()
+
+
+COLUMNS = [
+    Column("id", lambda row: row[0]),
+    Column("spare", lambda row: row[1], spare=2),
+    Column("sparest", lambda row: row[2], spare=3),
+    Column("text", lambda row: row[3], text=True),
+]
+ROW = ("01981f5e", "kept", "dropped", "a long text that can do with less of itself")
+
+
+@pytest.mark.parametrize(
+    "width, last",
+    [
+        (90, "01981f5e   kept    dropped   a long text that can do with less of itself"),
+        (50, "01981f5e   kept    dropped   a long text that can…"),
+        (36, "01981f5e   kept    a long text that…"),
+        (24, "01981f5e   a long text …"),
+        (4, "01981f5e   a l…"),
+    ],
+)
+def test_a_table_fits_and_what_can_be_copied_stays_whole(width, last):
+    assert drawn(width, [ROW], COLUMNS)[-1] == last
+
+
+def test_what_others_wrote_cannot_move_the_cursor(capsys):
+    render.listing([("\x1b[2Jevil\nname", None, True, 1234567)], COLUMNS, none="none")
+    shown = capsys.readouterr().out.splitlines()[-1].split()
+    assert shown == ["[2Jevil", "name", "–", "yes", "1,234,567"]
+
+
+@pytest.mark.parametrize(
+    "seconds, text", [(0.25, "0.2s"), (59, "59s"), (61, "1m 1s"), (3_600, "1h"), (90_061, "1d 1h"), (None, "–")]
+)
+def test_spans_are_told_in_their_two_largest_units(seconds, text):
+    assert render.span(seconds) == text
+
+
+def test_every_command_has_help_with_an_example(cli):
+    import click
+
+    from holdfast.cli.main import cli as group
+
+    def walk(command, path):
+        for name, inner in command.commands.items() if isinstance(command, click.Group) else ():
+            walk(inner, [*path, name])
+        shown = cli(*path, "--help")
+        assert shown.code == 0
+        assert "\x08" not in shown.out
+        assert "\\b" not in shown.out
+        assert f"  holdfast {' '.join(path)}" in shown.out.split("Options:")[0].partition("\n")[2], path
+
+    context = click.Context(group)
+    for name in COMMANDS:
+        walk(group.get_command(context, name), [name])
+
+
+# Completion
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_script_for_each_shell(cli, shell):
+    assert "_HOLDFAST_COMPLETE" in cli("completion", shell).out
+
+
+def test_bash_completes_commands_and_flags(holdfast):
+    def complete(words):
+        ended = holdfast(_HOLDFAST_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(words.count(" ")))
+        return [line.partition(",")[2] for line in ended.out.splitlines()]
+
+    assert complete("holdfast do") == ["doctor"]
+    assert complete("holdfast jobs ca") == ["cancel"]
+    assert "--status" in complete("holdfast jobs list --st")

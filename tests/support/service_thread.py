@@ -1,0 +1,90 @@
+"""A node of the service in a thread of this process, on a real socket: for tests whose own code has no event loop."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from holdfast.api.server.server import bind, serve
+from holdfast.compose import build_api, open_engine
+from holdfast.config import Settings
+from holdfast.engine.engine import Engine
+from holdfast.model.ids import new_worker_id, worker_name
+from holdfast.model.job import Job
+from holdfast.model.job_type import JobType
+from holdfast.model.outcome import Failed, Failure, Outcome, Report, Succeeded
+from holdfast.model.time import seconds
+from holdfast.model.worker import WorkerInfo
+
+T = TypeVar("T")
+
+ADMIN = "an-admin-key-for-tests-only-4711"
+FAILS = Failed(Failure(kind="SmtpError", message="421 try again"), retryable=False)
+WORKS = Succeeded(b'{"sent":1}')
+
+
+class Living:
+    """A node, and its engine to be used from elsewhere."""
+
+    def __init__(self, url: str, engine: Engine, loop: asyncio.AbstractEventLoop) -> None:
+        self.url = url
+        self.key = ADMIN
+        self._engine = engine
+        self._loop = loop
+
+    def do(self, work: Callable[[Engine], Awaitable[T]]) -> T:
+        """Do this with the engine, in its own loop."""
+
+        async def done() -> T:
+            return await work(self._engine)
+
+        return asyncio.run_coroutine_threadsafe(done(), self._loop).result(60)
+
+    def settle(self, outcome: Outcome, *, queue: str = "default") -> list[Job]:
+        """Do what a worker would: claim all jobs of a queue and settle them so."""
+
+        async def work(engine: Engine) -> list[Job]:
+            worker = WorkerInfo(new_worker_id(), "by hand", "here", 1, "1", queue, 100)
+            await engine.register(worker, seconds(60))
+            taken = await engine.claims(worker.id, [queue]).claim(1_000)
+            await engine.settle_many([Report(job, outcome) for job in taken])
+            await engine.depart(worker.id)
+            return taken
+
+        return self.do(work)
+
+    def enter(self, node: str = "") -> str:
+        """Register a worker that handles `send` and tells what it takes; its id."""
+        schema = '{"type":"object","properties":{"to":{},"cc":{}},"required":["to"]}'
+        worker = WorkerInfo(new_worker_id(), "by hand", "here", 1, "1", "mail:2", 2, types=("send",), node=node)
+        self.do(lambda engine: engine.register(worker, seconds(60), [JobType("send", schema, "mail")]))
+        return worker_name(worker.id)
+
+
+@contextmanager
+def living(database_url: str) -> Iterator[Living]:
+    """A node within this block."""
+    found: list[Living] = []
+    ready, stop = threading.Event(), asyncio.Event()
+
+    async def main() -> None:
+        settings = Settings(database_url=database_url, admin_key=ADMIN)
+        engine = await open_engine(settings)
+        listening = bind("127.0.0.1", 0)
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        found.append(Living(url, engine, asyncio.get_running_loop()))
+        try:
+            await serve(build_api(settings, engine), listening, stop=stop, ready=ready.set)
+        finally:
+            await engine.aclose()
+            ready.set()
+
+    thread = threading.Thread(target=lambda: asyncio.run(main()))
+    thread.start()
+    assert ready.wait(60)
+    try:
+        yield found[0]
+    finally:
+        found[0]._loop.call_soon_threadsafe(stop.set)
+        thread.join(60)

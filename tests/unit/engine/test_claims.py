@@ -1,0 +1,178 @@
+"""A worker's claims over a store that is scripted: turns survive whatever the store does."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, cast
+
+import pytest
+
+from holdfast.engine.claiming.claims import Claims
+from holdfast.errors import Unavailable
+from holdfast.model.ids import WorkerId
+from holdfast.model.job import Job
+from holdfast.model.lane import Lane, News, Share
+from holdfast.model.limit import Terms
+from holdfast.model.time import Instant
+from holdfast.store.port.store import Store, Tx
+from tests.unit.policy.strategies import a_job
+
+A, B = Lane("q", "a", 0), Lane("q", "b", 0)
+
+
+class ScriptedStore:
+    """Gives each lane it visits its whole share, unless told to fail."""
+
+    tells_news = False
+
+    def __init__(self, *lanes: Lane) -> None:
+        self.ready = set(lanes)
+        self.visited: list[str] = []
+        self.looks = 0
+        self.failure: BaseException | None = None
+        self.gate: asyncio.Event | None = None
+        self.slow_look: asyncio.Event | None = None
+        self._seq = 0
+
+    async def single(self, work: Callable[[Tx], Awaitable[Any]]) -> Any:
+        return await work(cast("Tx", self))
+
+    read = single
+
+    async def terms_version(self) -> tuple[int, Instant]:
+        return 0, Instant(0)
+
+    async def terms(self) -> Terms:
+        return Terms(0)
+
+    async def lanes(self, queues: Sequence[str], cap: int) -> list[News]:
+        self.looks += 1
+        if self.slow_look is not None:
+            await self.slow_look.wait()
+        return [News(lane, self._seq + 1) for lane in sorted(self.ready)]
+
+    async def claim(self, worker: WorkerId, shares: Sequence[Share], limit: int, types: Any, **more: Any) -> list[Job]:
+        self.visited += [share.lane.tenant for share in shares]
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.failure is not None:
+            failure, self.failure = self.failure, None
+            raise failure
+        jobs: list[Job] = []
+        for share in shares:
+            for _ in range(min(share.quota, limit - len(jobs)) if share.lane in self.ready else 0):
+                self._seq += 1
+                queue, tenant, priority = share.lane
+                jobs.append(a_job(seq=self._seq, queue=queue, tenant=tenant, priority=priority))
+        return jobs
+
+
+def claims_on(store: ScriptedStore) -> Claims:
+    return Claims(cast("Store", store), WorkerId(1), ["q"], None)
+
+
+async def test_lanes_take_turns() -> None:
+    claims = claims_on(ScriptedStore(A, B))
+
+    assert [(await claims.claim(5))[0].tenant for _ in range(4)] == ["a", "b", "a", "b"]
+
+
+@pytest.mark.parametrize("failure", [Unavailable("away"), asyncio.CancelledError()], ids=repr)
+async def test_a_lane_whose_claim_failed_is_served_when_the_database_is_back(failure: BaseException) -> None:
+    store = ScriptedStore(A, B)
+    claims = claims_on(store)
+    store.failure = failure
+    with pytest.raises(type(failure)):
+        await claims.claim(5)
+
+    assert {job.tenant for _ in range(4) for job in await claims.claim(5)} == {"a", "b"}
+
+
+async def test_a_claim_cut_off_in_the_middle_costs_no_lane_its_turn() -> None:
+    store = ScriptedStore(A, B)
+    claims = claims_on(store)
+    store.gate = asyncio.Event()
+    cut = asyncio.create_task(claims.claim(5))
+    while not store.visited:
+        await asyncio.sleep(0)
+    cut.cancel()
+    await asyncio.gather(cut, return_exceptions=True)
+    store.gate.set()
+
+    assert {job.tenant for _ in range(4) for job in await claims.claim(5)} == {"a", "b"}
+
+
+async def test_many_claims_at_once_look_once() -> None:
+    store = ScriptedStore(A, B)
+    claims = claims_on(store)
+    await asyncio.gather(*(claims.claim(5) for _ in range(10)))
+
+    assert store.looks == 1
+
+
+async def test_a_slow_look_holds_up_no_claim_from_lanes_that_are_known() -> None:
+    store = ScriptedStore(A)
+    claims = claims_on(store)
+    await claims.claim(5)
+    claims.heard([])
+    store.slow_look = asyncio.Event()
+    looking = asyncio.create_task(claims.claim(5))
+    while store.looks < 2:
+        await asyncio.sleep(0)
+
+    assert len(await claims.claim(5)) == 5
+    assert not looking.done()
+    store.slow_look.set()
+    assert len(await looking) == 5
+
+
+async def test_a_claim_goes_on_to_other_lanes_when_the_first_are_empty() -> None:
+    store = ScriptedStore(A, B)
+    claims = claims_on(store)
+    await claims.claim(20)
+    store.ready = {B}
+
+    assert [job.tenant for job in await claims.claim(5)] == ["b"] * 5
+
+
+async def test_nothing_ready_is_found_out_with_one_visit_to_each_lane() -> None:
+    store = ScriptedStore(A, B)
+    claims = claims_on(store)
+    await claims.claim(20)
+    store.ready, store.visited = set(), []
+
+    assert await claims.claim(20) == []
+    assert sorted(store.visited) == ["a", "b"]
+    assert await claims.claim(20) == []
+    assert sorted(store.visited) == ["a", "b"]
+
+
+async def test_news_bring_a_lane_in_without_a_look() -> None:
+    store = ScriptedStore()
+    claims = claims_on(store)
+    assert await claims.claim(5) == []
+    store.ready = {A}
+    claims.heard([News(A, 1)])
+
+    assert [job.tenant for job in await claims.claim(5)] == ["a"] * 5
+    assert store.looks == 1
+
+
+async def test_news_of_nobody_knows_where_make_it_look() -> None:
+    store = ScriptedStore()
+    claims = claims_on(store)
+    assert await claims.claim(5) == []
+    store.ready = {A}
+    claims.heard([])
+
+    assert await claims.claim(5)
+    assert store.looks == 2
+
+
+async def test_a_wait_that_timed_out_is_no_news() -> None:
+    store = ScriptedStore()
+    claims = claims_on(store)
+    await claims.claim(5)
+    claims.heard(None)
+    await claims.claim(5)
+
+    assert store.looks == 1

@@ -1,0 +1,150 @@
+"""Weeks in moments: what becomes of jobs when the engine is left alone for long, and with others."""
+
+import asyncio
+
+from holdfast.compose import open_store
+from holdfast.engine.engine import Engine, EngineRules
+from holdfast.engine.maintenance import promote_due
+from holdfast.errors import Unavailable
+from holdfast.model.job import JobFilter, JobSpec, RetryRule
+from holdfast.model.outcome import Succeeded
+from holdfast.model.state import Status
+from holdfast.model.time import days, seconds
+from holdfast.policy.lifecycle import KEPT_ATTEMPTS, attempt_log
+from holdfast.store.port.store import Retention
+from holdfast.telemetry.events import LoopFailed
+from tests.support.builders import a_job, a_move, a_worker, enter, error, fields, hold, move, put, read_all, take
+from tests.support.clock import CLOCK
+from tests.support.eventually import eventually
+from tests.support.interleave import Faulty, before
+
+HOURLY = RetryRule(base=seconds(3_600), cap=seconds(3_600), jitter=0.0)
+
+
+def mail(number=0, **asked):
+    return JobSpec(type="send", payload={"to": number}, **asked)
+
+
+async def test_a_month_of_retries_loses_nothing_and_starts_no_more_than_allowed(manual_store, clock):
+    """P10, S8: no hidden term ends a job that is still trying, nor its key."""
+    engine = await Engine.open(manual_store, EngineRules(retry=HOURLY, key_retention=days(1)))
+    worker = a_worker()
+    await engine.register(worker, days(60))
+    claims = engine.claims(worker.id, ["default"])
+    spec = mail(max_attempts=120, idempotency_key="order-1", retry=RetryRule(delays=(seconds(6 * 3_600),), jitter=0.0))
+    receipt = await engine.submit(spec)
+    starts = 0
+    for quarter in range(4 * 31):
+        claims.heard([])
+        for job in await claims.claim(10):
+            starts += 1
+            assert await engine.settle(job, error())
+        await clock.advance(seconds(6 * 3_600))
+        await promote_due(manual_store)
+        await manual_store.run(lambda tx: tx.prune(Retention(days(1), days(1)), 100))
+        if quarter % 10 == 0:
+            assert (await engine.submit(spec)).id == receipt.id
+        if (await engine.get(receipt.id)).status is Status.DEAD:
+            break
+    job = await engine.get(receipt.id)
+    assert (starts, job.attempts, job.status) == (120, 120, Status.DEAD)
+    log = attempt_log(job)
+    assert len(log) == KEPT_ATTEMPTS
+    assert (log[0].attempt, log[-1].attempt) == (1, 120)
+
+
+async def test_a_job_scheduled_far_ahead_starts_once(manual_store, clock):
+    """P02: a hundred leases later."""
+    engine = await Engine.open(manual_store)
+    await engine.submit(mail(delay=seconds(1_500)))
+    starts = 0
+    for _ in range(110):
+        await clock.advance(seconds(15))
+        await promote_due(manual_store)
+        worker = a_worker()
+        await engine.register(worker, seconds(15))
+        for job in await engine.claims(worker.id, ["default"]).claim(10):
+            starts += 1
+            assert await engine.settle(job, Succeeded())
+        await engine.depart(worker.id)
+    assert starts == 1
+
+
+async def test_a_tenant_with_one_job_is_served_among_thousands_of_another(store):
+    """S14"""
+    engine = await Engine.open(store)
+    await engine.submit_many([mail(number, tenant="big") for number in range(2_000)])
+    await engine.submit(mail(tenant="small"))
+    worker = a_worker()
+    await engine.register(worker, seconds(600))
+    claims = engine.claims(worker.id, ["default"])
+    first = [job.tenant for _ in range(3) for job in await claims.claim(10)]
+    assert "small" in first
+
+
+async def test_two_that_keep_house_at_once_do_everything_once(manual_store, clock, database_url):
+    """P16: housekeeping is safe on all nodes at once."""
+    other = await open_store(database_url, clock=CLOCK)
+    lost = await hold(manual_store, await enter(manual_store), n=100)
+    await put(manual_store, *(a_job(delay=seconds(5)) for _ in range(100)))
+    done = await hold(manual_store, await enter(manual_store), n=50)
+    await move(manual_store, *(a_move(job, Status.SUCCEEDED) for job in done))
+    await clock.advance(days(30))
+    rules = EngineRules(retention=Retention(days(7), days(7)))
+    events = []
+    engines = [Engine(store, rules, emit=events.append) for store in (manual_store, other)]
+    stop = asyncio.Event()
+
+    async def all_ready():
+        counts = await engines[0].counts(JobFilter(status=Status.READY))
+        pruned = not await read_all(manual_store, [job.id for job in done])
+        return pruned and sum(count.jobs for count in counts) == 200
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for engine in engines:
+                group.create_task(engine.keep_house(stop))
+            try:
+                await eventually(all_ready)
+            finally:
+                stop.set()
+    finally:
+        await other.aclose()
+    now = await read_all(manual_store, [job.id for job in lost])
+    assert {(*fields(job, "status", "attempts", "fence"), len(attempt_log(job))) for job in now} == {
+        (Status.READY, 1, 1, 1)
+    }
+    assert [event for event in events if isinstance(event, LoopFailed)] == []
+    assert sum(event.jobs for event in events) == 100
+
+
+async def test_housekeeping_outlives_a_database_that_was_away(manual_store, clock):
+    """P16, L3"""
+    await hold(manual_store, await enter(manual_store), n=5)
+    await clock.expire()
+    events = []
+    engine = Engine(Faulty(manual_store, *[before(Unavailable)] * 6), emit=events.append)
+    stop = asyncio.Event()
+
+    async def reaped():
+        counts = await manual_store.read(lambda tx: tx.counts(JobFilter(status=Status.READY)))
+        return sum(count.jobs for count in counts) == 5
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(engine.keep_house(stop))
+        try:
+            await eventually(reaped)
+        finally:
+            stop.set()
+    assert any(isinstance(event, LoopFailed) for event in events)
+
+
+async def test_ten_nodes_that_start_under_load_take_nothing_from_each_other(manual_store):
+    """S6, L4: nothing is reclaimed because somebody starts."""
+    held = await hold(manual_store, await enter(manual_store), n=20)
+    for _ in range(10):
+        engine = await Engine.open(manual_store)
+        worker = a_worker()
+        await engine.register(worker, seconds(15))
+        assert await take(manual_store, worker.id) == []
+    assert await read_all(manual_store, [job.id for job in held]) == held

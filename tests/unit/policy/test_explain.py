@@ -1,0 +1,102 @@
+"""Explain, as a pure function: each predicate says what it knows, in order, and the estimate follows from the facts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.model.explanation import Explanation
+from holdfast.model.state import Status
+from holdfast.model.time import Instant, seconds
+from holdfast.model.worker import WorkerInfo
+from holdfast.policy.explain import explain, handles, queues_of
+from holdfast.policy.explain_facts import Ahead, Facts, HeldBack, LimitFact, Pace, Rest
+from tests.unit.policy.strategies import a_job
+
+if TYPE_CHECKING:
+    from holdfast.model.job import Job
+
+NOW = Instant(1_900_000_000_000_000)
+LATER = Instant(NOW + seconds(60))
+
+
+def job(**changes: Any) -> Job:
+    return replace(a_job(), **{"status": Status.READY, "worker": None, "deadline": None, **changes})
+
+
+def said(facts: Facts) -> list[str]:
+    return [reason.code for reason in explain(facts).reasons]
+
+
+def estimate(facts: Facts) -> float | None:
+    at = explain(facts).estimate.at
+    return None if at is None else at.timestamp() - NOW / 1e6
+
+
+def test_all_that_blocks_is_named_in_order() -> None:
+    facts = Facts(
+        job(status=Status.RETRYING, scheduled_at=LATER, deadline=NOW),
+        NOW,
+        rests=[Rest("queue", "q", NOW), Rest("type", "t", NOW), Rest("tenant", "x", NOW)],
+        limits=[LimitFact("key k", 0, 3, 3, ["a", "b"]), LimitFact("queue q", 0, 0, None, frees_at=LATER)],
+        held_back=[HeldBack("https://x", "503", LATER)],
+        ahead=Ahead(5, 9),
+    )
+    assert said(facts) == [
+        "not_due", "deadline_passed", "queue_paused", "type_paused", "tenant_paused", "limit_full", "rate_spent",
+        "held_back", "no_worker",
+    ]  # fmt: skip
+    assert not explain(facts).runnable
+    full = next(reason for reason in explain(facts).reasons if reason.code == "limit_full")
+    assert (full.used, full.most, full.holders) == (3, 3, ["a", "b"])
+    assert "3 of 3" in full.detail
+
+
+def test_a_limit_with_room_blocks_nothing() -> None:
+    facts = Facts(job(), NOW, limits=[LimitFact("queue q", 1, 2, 3)], workers=2)
+    assert said(facts) == ["runnable"]
+    assert "2 workers handle it" in str(explain(facts))
+
+
+@pytest.mark.parametrize(
+    "facts, expected",
+    [
+        (Facts(job(), NOW, workers=1), 0),
+        (Facts(job(status=Status.SCHEDULED, scheduled_at=LATER), NOW, workers=1), 60),
+        (Facts(job(), NOW, workers=1, rests=[Rest("queue", "q", NOW)]), None),
+        (Facts(job(), NOW, workers=1, rests=[Rest("queue", "q", NOW, until=LATER)]), 60),
+        (Facts(job(), NOW), None),
+        (Facts(job(), NOW, workers=1, ahead=Ahead(10, 100)), None),
+        (Facts(job(), NOW, workers=1, ahead=Ahead(10, 100), pace=Pace(50, seconds(10))), 20),
+        (Facts(job(), NOW, workers=1, ahead=Ahead(10, 100), pace=Pace(1, seconds(10_000_000))), None),
+        (Facts(job(status=Status.RUNNING), NOW), None),
+        (Facts(job(status=Status.DEAD), NOW), None),
+        (Facts(job(deadline=NOW), NOW, workers=1), None),
+    ],
+)
+def test_the_estimate_is_what_must_pass_and_what_is_ahead_at_the_pace_of_late(
+    facts: Facts, expected: float | None
+) -> None:
+    assert estimate(facts) == (None if expected is None else pytest.approx(expected, abs=1e-5))
+    assert explain(facts).estimate.basis
+
+
+def test_a_worker_handles_what_it_said_when_it_registered() -> None:
+    info = WorkerInfo(7, "w", "h", 1, "0", queues="mail:10, a:b", types=("send",))  # type: ignore[arg-type]
+    ours = job(queue="mail", type="send", tenant="acme")
+    assert handles(info, ours)
+    assert not handles(info, replace(ours, type="other"))
+    assert not handles(info, replace(ours, queue="default"))
+    assert not handles(replace(info, tenant="umbrella"), ours)
+    assert handles(replace(info, queues="", types=None, tenant="acme"), replace(ours, queue="x", type="y"))
+    assert queues_of("mail:10, a:b,x:y:3") == {"mail", "a:b", "x:y"}
+
+
+def test_it_is_written_as_json_without_what_is_not_known() -> None:
+    import msgspec
+
+    written = msgspec.json.encode(explain(Facts(job(), NOW, workers=1)))
+    assert msgspec.json.decode(written, type=Explanation) == explain(Facts(job(), NOW, workers=1))
+    assert set(msgspec.json.decode(written)["reasons"][0]) == {"code", "detail", "blocks", "workers"}

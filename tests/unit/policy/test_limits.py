@@ -1,0 +1,91 @@
+"""What limits leave room for (S16), purely: never more than fits, whatever they are, and nothing out of nothing."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.model.lane import Lane, Share
+from holdfast.model.limit import TOKEN, Limit, Rate, queue_limit, slots, tenant_limit, to_give_back
+from holdfast.model.time import Duration, Instant, seconds
+from holdfast.policy.limits import admit, counting, names_of, reserve
+from tests.unit.policy.strategies import a_job
+
+NOW = Instant(1_000_000_000)
+RATES = st.none() | st.builds(
+    Rate, st.integers(1, 1_000), st.integers(1_000, 10**9).map(Duration), st.integers(1, 1_000)
+)
+QUEUES, TENANTS = "pq", "ab"
+
+
+def limit_of(name):
+    return st.builds(
+        Limit,
+        st.just(name),
+        st.none() | st.integers(0, 20),
+        RATES,
+        st.integers(0, 25),
+        st.booleans(),
+        st.integers(-5 * TOKEN, 20 * TOKEN),
+        st.integers(0, 2 * NOW).map(Instant),
+    )
+
+
+LIMITS = st.tuples(*[limit_of(queue_limit(q)) for q in QUEUES], *[limit_of(tenant_limit(t)) for t in TENANTS])
+SHARES = st.lists(
+    st.builds(
+        Share,
+        st.builds(Lane, st.sampled_from(QUEUES), st.sampled_from(TENANTS), st.just(0)),
+        st.integers(1, 30),
+        st.just(0),
+    ),
+    max_size=6,
+)
+
+
+@given(SHARES, LIMITS)
+def test_what_is_admitted_fits_all_limits_together_and_nothing_is_kept_back_for_nothing(shares, limits):
+    admitted = admit(shares, limits, NOW, {})
+
+    offered = {limit.of: 0 for limit in limits}
+    for share in admitted.shares:
+        for name in names_of(share.lane):
+            offered[name] += share.quota
+    assert all(offered[limit.of] <= limit.room(NOW) for limit in limits)
+    full = {limit.of for limit in limits if offered[limit.of] >= limit.room(NOW)}
+    for share in shares:
+        if share not in admitted.shares:
+            assert full & set(names_of(share.lane)), share
+    assert set(admitted.shut) <= {limit.of for limit in limits if limit.room(NOW) <= 0}
+
+
+@given(LIMITS, st.integers(0, 40))
+def test_what_is_reserved_is_given_back_by_the_marks_on_the_jobs(limits, jobs):
+    marked = counting(limits)
+    claimed = [
+        a_job(queue=QUEUES[n % 2], tenant=TENANTS[n % 3 % 2], slots=slots(QUEUES[n % 2], TENANTS[n % 3 % 2], marked))
+        for n in range(jobs)
+    ]
+    after = {limit.of: limit for limit in reserve(limits, claimed, NOW)}
+    held = dict(to_give_back(claimed))
+
+    assert all(after[limit.of].used - held.get(limit.of, 0) == limit.used for limit in limits)
+
+
+class TestBuckets:
+    FULL = Limit(queue_limit("q"), rate=Rate(6, seconds(60), 3), tokens=3 * TOKEN, refilled_at=NOW)
+
+    def test_give_their_burst_and_then_what_comes(self):
+        empty = self.FULL.after(3, NOW)
+        assert (self.FULL.room(NOW), empty.room(NOW), empty.opens_in(NOW)) == (3, 0, seconds(10))
+        assert empty.room(Instant(NOW + seconds(9))) == 0
+        assert empty.room(Instant(NOW + seconds(10))) == 1
+        assert empty.room(Instant(NOW + seconds(3_600))) == 3
+
+    def test_a_clock_that_went_back_brings_nothing(self):
+        empty = self.FULL.after(3, NOW)
+        back = empty.refilled(Instant(NOW - seconds(600)))
+        assert back.room(NOW) == 0
+        assert back.room(Instant(NOW + seconds(10))) == 1
+
+    def test_one_that_is_full_by_running_opens_when_a_job_ends(self):
+        limit = self.FULL._replace(max_running=1, used=1)
+        assert (limit.room(NOW), limit.opens_in(NOW)) == (0, None)

@@ -1,0 +1,469 @@
+"""`holdfast.client`: the sync client and the async one, word for word the same, against a real node."""
+
+import asyncio
+import inspect
+import subprocess
+import sys
+from collections import deque
+from datetime import UTC, datetime, timedelta
+
+import httpx2
+import msgspec
+import pytest
+
+from holdfast import client as public
+from holdfast.client import (
+    AsyncClient,
+    Client,
+    Conflict,
+    Forbidden,
+    IdempotencyMismatch,
+    Invalid,
+    InvalidBatch,
+    JobCancelled,
+    JobFailed,
+    NotFound,
+    TooMany,
+    Unauthorized,
+    Unavailable,
+    WaitTimeout,
+)
+from holdfast.sdk import async_client, models, retry
+from holdfast.sdk import client as sync
+from holdfast.sdk.sse import Events
+from holdfast.wire import access, analytics, types, workers
+from tests.support.service_thread import FAILS, WORKS, living
+
+NOBODY = "01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11"
+
+
+class OnALoop:
+    """The async client, called as the sync one is."""
+
+    def __init__(self, *args, **options):
+        self._runner = asyncio.Runner()
+        self._client = self._runner.run(self._made(args, options))
+
+    async def _made(self, args, options):
+        return AsyncClient(*args, **options)
+
+    def __getattr__(self, name):
+        def call(*args, **options):
+            found = getattr(self._client, name)(*args, **options)
+            return self._all(found) if hasattr(found, "__anext__") else self._runner.run(found)
+
+        return call
+
+    def _all(self, items):
+        while True:
+            try:
+                yield self._runner.run(anext(items))
+            except StopAsyncIteration:
+                return
+            except GeneratorExit:
+                self._runner.run(items.aclose())
+                raise
+
+    def close(self):
+        self.aclose()
+        self._runner.close()
+
+
+@pytest.fixture
+def node(database_url):
+    with living(database_url) as found:
+        yield found
+
+
+@pytest.fixture(params=[Client, OnALoop], ids=["sync", "async"])
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def client(kind, node):
+    made = kind(node.url, node.key)
+    yield made
+    made.close()
+
+
+on_a_database = pytest.mark.databases("sqlite", "postgres")
+
+
+@on_a_database
+def test_a_job_from_submit_to_delete(client, node):
+    later = datetime.now(UTC) + timedelta(hours=1)
+    job = client.submit("send", {"to": 1}, queue="mail", delay=timedelta(minutes=5), tags=["a"], priority=3)
+    assert (job.type, job.payload, job.status, job.tags, job.priority) == ("send", {"to": 1}, "scheduled", ["a"], 3)
+    assert job.scheduled_at - job.created_at == timedelta(minutes=5)
+    other = client.submit("send", tenant="acme", scheduled_at=later, retry={"delays": ["1s", 2]})
+    assert (other.tenant, other.scheduled_at) == ("acme", later)
+
+    assert client.get(job.id).attempt_log == []
+    assert [each.id for each in client.list(queue="mail", status="scheduled")] == [job.id]
+    assert [each.id for each in client.list(created_after=later)] == []
+    assert client.retry(job.id).status == "ready"
+    assert client.cancel(job.id, "not wanted").reason == "not wanted"
+    with pytest.raises(Conflict, match="cancelled already"):
+        client.cancel(job.id)
+    client.delete(job.id)
+    for gone in (job.id, NOBODY, "no id"):
+        with pytest.raises(NotFound):
+            client.get(gone)
+
+
+@on_a_database
+def test_many_are_all_or_none_and_lists_go_on_over_pages(client, node, monkeypatch):
+    receipts = client.submit_many([{"type": "send", "payload": n} for n in range(5)])
+    assert [each.replayed for each in receipts] == [False] * 5
+    monkeypatch.setattr(sys.modules["holdfast.sdk.calls"], "LARGEST_PAGE", 2)
+    assert {each.id for each in client.list()} == {each.id for each in receipts}
+    with pytest.raises(InvalidBatch) as caught:
+        client.submit_many([{"type": "send"}, {"type": "no such name!"}, {"type": "send", "priority": 10**6}])
+    assert sorted(caught.value.faults) == [1, 2]
+    with pytest.raises(InvalidBatch, match="10,001"):
+        client.submit_many([{"type": "send"}] * 10_001)
+    assert len(list(client.list())) == 5
+
+
+@on_a_database
+def test_a_result_is_waited_for(client, node):
+    job = client.submit("send")
+    with pytest.raises(WaitTimeout, match="it goes on"):
+        client.wait(job.id, timeout=0.05)
+    node.settle(WORKS)
+    assert client.wait(job.id, timeout="10s") == {"sent": 1}
+    dead = client.submit("send")
+    node.settle(FAILS)
+    with pytest.raises(JobFailed, match="SmtpError: 421") as caught:
+        client.wait(dead.id)
+    assert caught.value.attempts == 1
+    gone = client.submit("send")
+    client.cancel(gone.id, "enough")
+    with pytest.raises(JobCancelled, match="enough"):
+        client.wait(gone.id)
+    with pytest.raises(Invalid, match="timeout"):
+        client.wait(gone.id, timeout="soon")
+
+
+@on_a_database
+def test_dead_letters_are_counted_replayed_and_purged(client, node):
+    ids = {each.id for each in client.submit_many([{"type": "send", "queue": "mail"}] * 3)}
+    node.settle(FAILS, queue="mail")
+    assert {each.id for each in client.dead(queue="mail")} == ids
+    (group,) = client.dead_groups()
+    assert (group.count, group.error.kind, group.newest.status) == (3, "SmtpError", "dead")
+    with pytest.raises(Invalid, match="empty filter"):
+        client.replay()
+    assert client.replay(queue="mail", dry_run=True).matched == 3
+    one, two, three = sorted(ids)
+    assert client.replay([one]).changed == 1
+    assert client.purge(queue="mail", dry_run=True).matched == 2
+    assert client.purge([two]).changed == 1
+    assert client.replay(error=group.fingerprint).changed == 1
+    assert {each.id for each in client.list(status="ready")} == {one, three}
+    assert client.cancel_all(queue="mail", reason="all of them").changed == 2
+    assert client.retry_all(status="cancelled", dry_run=True).matched == 2
+    assert client.get(three).generation == 1
+
+
+@pytest.mark.databases("sqlite")
+def test_queues_figures_tenants_and_keys(client, node):
+    client.submit("send", queue="mail")
+    rests = client.pause("mail", reason="the provider is down", until=datetime.now(UTC) + timedelta(hours=1))
+    assert (rests.paused, rests.reason, rests.statuses.ready) == (True, "the provider is down", 1)
+    assert [queue.name for queue in client.queues()] == ["mail"]
+    assert client.resume("mail").paused is False
+    assert client.stats().statuses.ready == 1
+    assert client.analytics("5m", queue="mail").totals.submitted == 1
+    assert list(client.workers()) == []
+    worker, beside = node.enter("n"), node.enter("n")
+    assert [(each.type, each.schema["required"], each.workers) for each in client.types()] == [("send", ["to"], 2)]
+    assert [(each.id, each.draining) for each in client.drain_worker(worker)] == [(worker, True), (beside, True)]
+    with pytest.raises(NotFound):
+        client.drain_worker("w-1")
+    assert client.create_tenant("acme", weight=3).weight == 3
+    with pytest.raises(Conflict):
+        client.create_tenant("acme")
+    assert client.change_tenant("acme", weight=None, rate=10, rate_window=timedelta(minutes=1)).rate_window == 60
+    assert [each.name for each in client.tenants()] == ["acme"]
+
+    key = client.create_key("shop", ["submit"], tenant="acme", expires="1d")
+    assert client.create_key("now", ["read"], expires=datetime.now(UTC) + timedelta(days=1)).expires_at
+    narrow = Client(node.url, key.token)
+    assert narrow.submit("send").tenant == "acme"
+    with pytest.raises(Forbidden):
+        narrow.queues()
+    assert client.revoke_key(key.id).revoked_at
+    assert {each.name for each in client.keys(tenant="acme")} == {"shop"}
+    narrow.close()
+    with Client(node.url, "hf_" + "0" * 16 + "_" + "0" * 64) as stranger, pytest.raises(Unauthorized):
+        stranger.stats()
+
+
+@on_a_database
+def test_the_same_key_is_the_same_job(client):
+    first = client.submit("send", 1, idempotency_key="k")
+    assert client.submit("send", 1, idempotency_key="k").id == first.id
+    with pytest.raises(IdempotencyMismatch):
+        client.submit("send", 2, idempotency_key="k")
+    (receipt,) = client.submit_many([{"type": "send", "payload": 1, "idempotency_key": "k"}])
+    assert (receipt.id, receipt.replayed) == (first.id, True)
+
+
+@pytest.mark.databases("sqlite")
+def test_events_come_as_they_happen(client, node):
+    events = client.events(queue="mail")
+    seen = []
+
+    def submitted(engine):
+        from holdfast.model.job import JobSpec
+
+        return engine.submit(JobSpec("send", queue="mail"))
+
+    import threading
+
+    # Whoever listens hears of what comes after: so it is submitted again until something was heard.
+    heard = threading.Event()
+
+    def submit():
+        while not heard.wait(0.2):
+            node.do(submitted)
+
+    beside = threading.Thread(target=submit)
+    beside.start()
+    try:
+        seen.append(next(events))
+    finally:
+        heard.set()
+        beside.join()
+        events.close()
+    assert (seen[0].kind, seen[0].data["queue"], seen[0].data["status"]) == ("job", "mail", "ready")
+    assert seen[0].id
+
+
+# Without a node: what is sent, and when again
+
+
+class Script:
+    """Answers as it is told, one after the other."""
+
+    def __init__(self, *answers):
+        self.answers = deque(answers)
+        self.asked = []
+
+    def __call__(self, request):
+        self.asked.append(request)
+        answer = self.answers.popleft()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def problem(status, code, **headers):
+    body = {"title": "t", "status": status, "code": code, "detail": "what to do"}
+    return httpx2.Response(status, json=body, headers={name.replace("_", "-"): v for name, v in headers.items()})
+
+
+@pytest.fixture
+def pauses(monkeypatch):
+    """What was slept, without sleeping."""
+    slept = []
+
+    async def sleep(seconds):
+        slept.append(seconds)
+
+    monkeypatch.setattr(async_client.asyncio, "sleep", sleep)
+    monkeypatch.setattr(sync.time, "sleep", slept.append)
+    return slept
+
+
+@pytest.fixture
+def scripted(kind):
+    """A client whose node answers by a script; closed with the test."""
+    made = []
+
+    def make(*answers):
+        script = Script(*answers)
+        made.append(kind("http://node", "key", transport=httpx2.MockTransport(script)))
+        return made[-1], script
+
+    yield make
+    for each in made:
+        each.close()
+
+
+RECEIPT = {"items": [{"id": NOBODY, "created_at": "2030-01-31T12:00:00Z", "replayed": True}]}
+
+
+def test_a_submission_is_repeated_with_the_same_key_which_is_made_if_none_is_given(scripted, pauses):
+    """S2, F10."""
+    away = [httpx2.ReadError("reset"), httpx2.ConnectError("refused"), httpx2.Response(502, text="<html>")]
+    client, script = scripted(*away, httpx2.Response(201, json=RECEIPT))
+    assert client.submit_many([{"type": "send"}])[0].replayed is True
+    bodies = {request.content for request in script.asked}
+    assert (len(script.asked), len(bodies)) == (4, 1)
+    assert msgspec.json.decode(bodies.pop())["jobs"][0]["idempotency_key"].startswith("auto-")
+
+    client, script = scripted(httpx2.ReadError("reset"), problem(401, "unauthorized"))
+    with pytest.raises(Unauthorized, match="what to do"):
+        client.submit("send")
+    keys = {request.headers["idempotency-key"] for request in script.asked}
+    assert (len(script.asked), len(keys)) == (2, 1)
+
+
+def test_it_waits_as_long_as_the_service_asks_for_or_gives_up_at_once(scripted, pauses):
+    client, _ = scripted(problem(429, "rate_limited", retry_after="4"), httpx2.Response(200, json={"items": []}))
+    assert list(client.workers()) == []
+    assert pauses == [4.0]
+    client, script = scripted(problem(429, "rate_limited", retry_after="3600"))
+    with pytest.raises(TooMany) as caught:
+        client.workers()
+    assert (caught.value.retry_after, len(script.asked)) == (3600, 1)
+
+
+def test_what_may_not_be_repeated_is_not(scripted, pauses):
+    client, script = scripted(httpx2.ReadError("reset"))
+    with pytest.raises(Unavailable):
+        client.retry(NOBODY)
+    assert len(script.asked) == 1
+
+
+def test_a_stream_goes_on_after_the_last_event_that_came(scripted, pauses):
+    def stream(text):
+        return httpx2.Response(200, content=text.encode(), headers={"content-type": "text/event-stream"})
+
+    client, script = scripted(
+        stream('retry: 2000\nid: 7\n\nid: 8\nevent: job\ndata: {"n":1}\n\nid: 9\nevent: job\ndata: {"n'),
+        httpx2.ConnectError("refused"),
+        problem(503, "unavailable", retry_after="1"),
+        stream(': alive\n\nid: 9\nevent: job\ndata: {"n":2}\n\nevent: reset\ndata: {"reason":"revoked"}\n\n'),
+    )
+    found = [(event.kind, event.data, event.id) for event in client.events(job=NOBODY)]
+    assert found == [("job", {"n": 1}, "8"), ("job", {"n": 2}, "9"), ("reset", {"reason": "revoked"}, "9")]
+    assert [request.headers.get("last-event-id") for request in script.asked] == [None, "9", "9", "9"]
+    client, _ = scripted(problem(404, "not_found"))
+    with pytest.raises(NotFound):
+        list(client.events(job=NOBODY))
+
+
+def test_events_may_come_in_any_pieces():
+    text = b'id: 1\r\nevent: job\r\ndata: {"a":\r\ndata: 1}\r\n\r\n'
+    for cut in range(len(text)):
+        events = Events()
+        assert [e.data for e in events.feed(text[:cut]) + events.feed(text[cut:])] == [{"a": 1}]
+
+
+@pytest.mark.parametrize(
+    "bad, said",
+    [
+        ({"payload": float("nan")}, "JSON cannot carry"), ({"payload": object()}, "cannot be written as JSON"),
+        ({"scheduled_at": datetime(2030, 1, 1)}, "time zone"),  # noqa: DTZ001 - just that
+        ({"idempotency_key": "schlüssel"}, "idempotency_key"), ({"tenant": "a\nb"}, "tenant"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_sent_is_refused_before_it_is(scripted, bad, said):
+    client, script = scripted()
+    with pytest.raises(Invalid, match=said):
+        client.submit("send", **bad)
+    assert not script.asked
+
+
+def test_a_service_that_is_away_is_unavailable_after_the_callers_patience(kind, monkeypatch):
+    monkeypatch.setattr(retry, "CONNECT_WITHIN", 0.2)
+    client = kind("http://127.0.0.1:1", "key", patience=0)
+    with pytest.raises(Unavailable, match="cannot be reached"):
+        client.stats()
+    client.close()
+
+
+# The two clients, the service's shapes, and what it costs to import
+
+
+def test_both_clients_have_the_same_methods():
+    def methods(kind):
+        found = inspect.getmembers(kind, inspect.isfunction)
+        return {
+            name: [(p.name, p.default, p.kind) for p in inspect.signature(each).parameters.values()]
+            for name, each in found
+            if not name.startswith("_") and name not in ("close", "aclose")
+        }
+
+    assert methods(Client) == methods(AsyncClient)
+
+
+@pytest.mark.parametrize(
+    "shape, answered",
+    [
+        (models.JobDetail, types.JobDetail), (models.Error, types.ErrorOut), (models.Progress, types.ProgressOut),
+        (models.Attempt, types.AttemptOut), (models.Step, types.StepOut), (models.Lineage, types.LineageOut),
+        (models.LogLine, types.LogLineOut), (models.Logs, types.LogsOut), (models.Receipt, types.ReceiptOut),
+        (models.Bulk, types.BulkOut), (models.DeadGroup, types.GroupOut), (models.Queue, analytics.QueueOut),
+        (models.Stats, analytics.Stats), (models.Summary, analytics.Summary), (models.Worker, workers.WorkerOut),
+        (models.JobType, workers.TypeOut),
+        (models.Tenant, access.TenantOut), (models.Key, access.KeyOut), (models.NewKey, access.KeyMade),
+    ],
+)  # fmt: skip
+def test_a_shape_has_what_the_service_answers(shape, answered):
+    assert set(shape.__struct_fields__) == set(answered.__struct_fields__)
+
+
+def test_all_public_names_are_there_and_importing_them_is_light():
+    assert all(hasattr(public, name) for name in public.__all__)
+    heavy = ("apsw", "asyncpg", "asyncmy", "rich", "click", "holdfast.engine", "holdfast.store", "holdfast.worker")
+    start = f"import sys, holdfast.client; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", start], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# The guide
+
+
+@pytest.mark.databases("sqlite")
+def test_the_guide_of_the_client_runs_as_it_stands(node, capsys, monkeypatch):
+    import re
+    import threading
+    from pathlib import Path
+
+    text = (Path(__file__).parents[3] / "docs" / "guide" / "client.md").read_text()
+    plain, on_a_loop = [
+        block.replace("https://jobs.example.org", node.url).replace("hf_…", node.key)
+        for block in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    ]
+    over = threading.Event()
+
+    def work():
+        while not over.wait(0.1):
+            with Client(node.url, node.key) as boss:
+                for job in boss.list(status="scheduled"):
+                    boss.retry(job.id)
+            node.settle(WORKS, queue="mail")
+            node.settle(WORKS)
+
+    working = threading.Thread(target=work)
+    working.start()
+    try:
+        exec(compile(plain, "client.md", "exec"), {})
+        assert capsys.readouterr().out == "{'sent': 1}\n"
+        names = {}
+        exec(compile(on_a_loop, "client.md", "exec"), names)
+
+        class Heard(Exception):
+            pass
+
+        def heard(*_):
+            raise Heard
+
+        names["print"] = heard  # the stream has no end
+        with Client(node.url, node.key) as boss:
+            news = threading.Thread(
+                target=lambda: [boss.submit("x", queue="mail") for _ in range(600) if not over.wait(0.1)]
+            )
+            news.start()
+            with pytest.raises(Heard):
+                asyncio.run(names["main"]())
+            over.set()
+            news.join()
+    finally:
+        over.set()
+        working.join()

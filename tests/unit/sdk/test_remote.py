@@ -1,0 +1,556 @@
+"""An application and a worker's port through a node of the HTTP service, on a real socket."""
+
+import asyncio
+import contextlib
+import socket
+import struct
+import threading
+from collections import deque
+
+import httpx2
+import msgspec
+import pytest
+import uvloop
+
+from holdfast import CONTEXT, Context, Holdfast
+from holdfast.api.server.server import bind, serve
+from holdfast.app.job_types import Unique
+from holdfast.compose import build_api, is_node, open_engine, with_key
+from holdfast.config import Settings, load
+from holdfast.engine import workers
+from holdfast.errors import (
+    BacklogFull,
+    Conflict,
+    DuplicateJob,
+    Forbidden,
+    IdempotencyMismatch,
+    Invalid,
+    InvalidBatch,
+    JobCancelled,
+    JobFailed,
+    LeaseLost,
+    Misconfigured,
+    NotFound,
+    OutcomeUnknown,
+    OverLimit,
+    Rejected,
+    TooMany,
+    Unauthorized,
+    Unavailable,
+    WaitTimeout,
+)
+from holdfast.model.access import Scope
+from holdfast.model.ids import WorkerId, new_worker_id
+from holdfast.model.job import Held, JobSpec
+from holdfast.model.job_type import JobType
+from holdfast.model.outcome import Failed, Failure, Interrupted, Report, Succeeded
+from holdfast.model.step import Step, StepState
+from holdfast.model.time import Duration, seconds
+from holdfast.model.worker import Renewed, WorkerInfo
+from holdfast.sdk import retry, worker_requests
+from holdfast.sdk.async_client import Sender
+from holdfast.sdk.remote import Polls, Remote
+from holdfast.sdk.responses import Response, error_of
+from holdfast.sdk.worker_requests import Request
+from holdfast.worker.running.runner import outcome_of
+from tests.support.eventually import eventually
+from tests.unit.policy.strategies import a_job
+
+
+class Node:
+    """A node that listens, the engine behind it, and keys for it."""
+
+    def __init__(self, url, engine):
+        self.url = url
+        self.engine = engine
+
+    async def key(self, tenant="acme", *scopes):
+        wanted = frozenset(Scope(each) for each in scopes) or frozenset(Scope) - {Scope.ADMIN}
+        return (await self.engine.access.create_key(tenant, "of a test", wanted))[1]
+
+
+@pytest.fixture
+async def node(database_url):
+    settings = Settings(database_url=database_url)
+    engine = await open_engine(settings)
+    api = build_api(settings, engine)
+    listening = bind("127.0.0.1", 0)
+    up, stop = asyncio.Event(), asyncio.Event()
+    answering = asyncio.create_task(serve(api, listening, stop=stop, ready=up.set))
+    await up.wait()
+    yield Node(f"http://127.0.0.1:{listening.getsockname()[1]}", engine)
+    stop.set()
+    await answering
+    await engine.aclose()
+
+
+@pytest.fixture
+async def app(node):
+    made = Holdfast(node.url, key=await node.key())
+    yield made
+    await made.aclose()
+
+
+@pytest.fixture
+async def remote(node):
+    made = await Remote.open(node.url, await node.key())
+    yield made
+    await made.aclose()
+
+
+async def at_work(remote, node, *, queues=("default",)):
+    """A worker that is registered, and its claims."""
+    worker = WorkerInfo(new_worker_id(), "w", "here", 1, "1")
+    await remote.register(worker, seconds(60))
+    return worker.id, Polls(remote, worker.id, queues, None)
+
+
+pytestmark = pytest.mark.databases("sqlite", "postgres")
+
+
+async def test_a_job_is_enqueued_worked_on_and_waited_for(app, remote, node):
+    @app.job(name="add")
+    async def add(left: int, right: int) -> int:
+        return left + right
+
+    handle = await add.aenqueue(1, right=2)
+    assert await handle.status() == "ready"
+    job = await handle.job()
+    assert (job.tenant, job.payload) == ("acme", b'{"left":1,"right":2}')
+    with pytest.raises(WaitTimeout):
+        await handle.wait(timeout=0.01)
+    _, claims = await at_work(remote, node)
+    (job,) = await claims.claim(5)
+    assert (job.id, job.fence, job.payload) == (handle.id, 1, b'{"left":1,"right":2}')
+    assert await remote.settle_many([Report(job, Succeeded(b"3"))]) == {handle.id}
+    assert await handle.wait(timeout=10) == 3
+    assert await handle.cancel() is False
+
+
+async def test_code_without_an_event_loop_enqueues_too(app, node):
+    @app.job(name="add")
+    def add(left: int) -> int:
+        return left
+
+    def plainly():
+        first = add.enqueue(1)
+        many = add.enqueue_many([{"left": 2}, (3,)])
+        assert first.cancel("not wanted") is True
+        assert [handle.status() for handle in (first, *many)] == ["cancelled", "ready", "ready"]
+        with pytest.raises(JobCancelled, match="not wanted"):
+            first.wait()
+        assert first.retry() is True
+        assert first.retry() is False
+        app.close()
+
+    await asyncio.to_thread(plainly)
+
+
+async def test_a_dead_job_says_why(app, remote, node):
+    @app.job(name="add")
+    async def add(left: int) -> int:
+        return left
+
+    handle = await add.using(max_attempts=1).aenqueue(1)
+    _, claims = await at_work(remote, node)
+    (job,) = await claims.claim(5)
+    await remote.settle_many([Report(job, Failed(Failure("SmtpError", "421")))])
+    with pytest.raises(JobFailed, match="SmtpError: 421"):
+        await handle.wait(timeout=10)
+    assert await handle.retry() is True
+
+
+async def test_errors_are_those_of_an_engine_in_process(app, node):
+    """P11, T01"""
+
+    @app.job(name="add")
+    async def add(left: int) -> int:
+        return left
+
+    keyed = add.using(idempotency_key="k-1")
+    first, again = await keyed.aenqueue(1), await keyed.aenqueue(1)
+    assert (first.id, first.repeated, again.repeated) == (again.id, False, True)
+    with pytest.raises(IdempotencyMismatch):
+        await keyed.aenqueue(2)
+    unique = add.using(unique=Unique(on_conflict="reject"))
+    one = await unique.aenqueue(7)
+    with pytest.raises(DuplicateJob) as caught:
+        await unique.aenqueue(7)
+    assert caught.value.job_id == str(one.id)
+    with pytest.raises(InvalidBatch) as refused:
+        await unique.aenqueue_many([{"left": 8}, {"left": 7}])
+    assert {index: (type(each), each.job_id) for index, each in refused.value.faults.items()} == {
+        1: (DuplicateJob, str(one.id))
+    }
+    newest = await add.using(unique=Unique(on_conflict="replace")).aenqueue(7)
+    assert (newest.repeated, (await one.job()).reason) == (False, f"replaced by job {newest.id}")
+    unknown = app.ahandle("0190b5a2-7c3e-7000-8000-000000000000")
+    with pytest.raises(NotFound):
+        await unknown.job()
+    assert await unknown.cancel() is False
+    with pytest.raises(Forbidden):
+        await add.using(tenant="other").aenqueue(1)
+    with pytest.raises(Invalid, match="JSON cannot carry"):
+        worker_requests.submit(JobSpec("t", {"x": [float("nan")]}))
+    with pytest.raises(Invalid, match="several tenants"):
+        worker_requests.submit_many([JobSpec("t", tenant="a"), JobSpec("t", tenant="b")])
+
+
+async def test_a_batch_is_refused_with_every_fault(remote):
+    with pytest.raises(InvalidBatch) as caught:
+        await remote.submit_many([JobSpec("t"), JobSpec("t", priority=9_999), JobSpec("t", cost=0)])
+    assert sorted(caught.value.faults) == [1, 2]
+    assert await remote.submit_many([]) == []
+    with pytest.raises(InvalidBatch):
+        await remote.submit_many([JobSpec("t")] * 10_001)
+
+
+async def test_all_that_a_submission_says_arrives(remote, node):
+    spec = JobSpec(
+        "t", {"a": [1, None, "é"]}, queue="mail", priority=7, delay=seconds(90), max_attempts=9,
+        timeout=Duration(1_500_000), cost=3, tags=("x", "y"), concurrency_key="c", idempotency_key="k", tenant="acme",
+    )  # fmt: skip
+    by_http = await node.engine.get((await remote.submit(spec)).id)
+    direct = await node.engine.get((await node.engine.submit(msgspec.structs.replace(spec, idempotency_key="l"))).id)
+    same = [name for name in by_http.__struct_fields__ if name not in ("id", "seq", "created_at", "scheduled_at")]
+    assert {name: getattr(by_http, name) for name in same if name != "idempotency_key"} == {
+        name: getattr(direct, name) for name in same if name != "idempotency_key"
+    }
+
+
+# A worker's port
+
+
+async def test_a_worker_tells_its_types_and_hears_that_it_is_to_end(remote, node):
+    about = JobType("send", '{"title":"send"}', "mail", (), 3, Duration(1_500_000), 5, 2)
+    worker = WorkerInfo(new_worker_id(), "w", "here", 1, "1", "mail:1", 1, types=("send",), node="n")
+    await remote.register(worker, seconds(60), [about])
+    engine = node.engine
+    (row,) = await engine.store.single(lambda tx: tx.types(None, ("", ""), 10))
+    assert row.about == msgspec.structs.replace(about, queues=("mail",))
+    assert await remote.renew(worker.id, seconds(60), memory=9) is Renewed.KEPT
+    _, (row,) = await workers.drain(engine.store, engine.coordination.registry, worker.id)
+    assert (row.info.node, row.memory, row.draining) == ("n", 9, True)
+    assert await remote.renew(worker.id, seconds(60)) is Renewed.DRAINING
+
+
+async def test_a_foreign_or_dead_worker_holds_nothing(remote, node):
+    """P22, T38: the answers are those that an engine gives for a worker that was reaped."""
+    nobody = new_worker_id()
+    assert await remote.renew(nobody, seconds(10)) is Renewed.LOST
+    assert await remote.held_by(nobody, 10) == []
+    held = Held(a_job().id, 1, nobody)
+    assert await remote.lost([held]) == {held.id}
+    assert await remote.settle_many([Report(a_job(worker=nobody), Succeeded())]) == set()
+    assert await remote.record_step(held, Step("a", StepState.DONE, b"1")) is False
+    assert await remote.save_progress(held, b'{"fraction":0.5}') is False
+    assert await remote.depart(nobody) is True
+    with pytest.raises(LeaseLost):
+        await remote.steps_of(held)
+    with pytest.raises(LeaseLost):
+        await Polls(remote, nobody, ["default"], None).claim(1)
+
+
+async def test_what_a_worker_holds_can_be_given_back_by_whoever_accounts_for_it(remote, node):
+    """F01, F04: a supervisor knows of a dead child's jobs only what the node tells."""
+    ids = {(await remote.submit(JobSpec("t", tenant="acme"))).id for _ in range(3)}
+    worker, claims = await at_work(remote, node)
+    assert {job.id for job in await claims.claim(5)} == ids
+    held = await remote.held_by(worker, 100_000)
+    assert {job.id for job in held} == ids
+    assert await remote.depart(worker) is False
+    assert await remote.settle_many([Report(job, Interrupted()) for job in held]) == ids
+    assert await remote.depart(worker) is True
+    assert {(await node.engine.get(each)).attempts for each in ids} == {0}
+
+
+async def test_a_cancelled_job_is_lost_to_its_worker(remote, node):
+    """S7"""
+    receipts = await remote.submit_many([JobSpec("t"), JobSpec("t")])
+    worker, claims = await at_work(remote, node)
+    jobs = await claims.claim(5)
+    held = [Held(job.id, job.fence, worker) for job in jobs]
+    assert await remote.lost(held) == set()
+    assert await remote.cancel([receipts[0].id], reason="no") == {receipts[0].id}
+    assert await remote.lost(held) == {receipts[0].id}
+
+
+async def test_more_than_a_node_takes_at_once_goes_in_several_requests(remote, node):
+    """S1: outcomes of any number and size."""
+    await remote.submit_many([JobSpec("t") for _ in range(40)])
+    _, claims = await at_work(remote, node)
+    jobs = await claims.claim(40)
+    large = b'"' + b"x" * 250_000 + b'"'
+    reports = [Report(job, Succeeded(large)) for job in jobs]
+    assert len(list(worker_requests.settle(WorkerId(1), reports))) >= 3
+    many_parts = [Report(job, Succeeded(b"[" + b"[1]," * 2_000 + b"1]")) for job in jobs]
+    assert len(list(worker_requests.settle(WorkerId(1), many_parts))) == 2
+    assert await remote.settle_many(reports) == {job.id for job in jobs}
+
+
+async def test_an_outcome_that_no_node_takes_is_rejected(remote, node):
+    """F10: the settler then tries one by one, and fails the one at fault for good."""
+    await remote.submit(JobSpec("t"))
+    _, claims = await at_work(remote, node)
+    (job,) = await claims.claim(1)
+    with pytest.raises(Rejected):
+        await remote.settle_many([Report(job, Succeeded(b'"' + b"x" * 300_000 + b'"'))])
+
+
+async def test_a_transaction_is_refused_and_never_tried_again(remote):
+    job = a_job(worker=new_worker_id())
+    context = Context(job, remote)
+    with pytest.raises(Invalid, match="no database at hand") as caught:
+        async with context.transaction():
+            raise AssertionError("never entered")
+    assert outcome_of(caught.value).retryable is False
+
+
+# Where it is, and whether it is there
+
+
+async def test_a_wrong_key_or_address_is_told(node):
+    stranger = Remote(Sender(node.url, "hf_" + "0" * 16 + "_" + "0" * 64))
+    with pytest.raises(Unauthorized):
+        await stranger.submit(JobSpec("t"))
+    await stranger.aclose()
+    with pytest.raises(Misconfigured, match="HOLDFAST_API_KEY"):
+        Sender(node.url)
+    with pytest.raises(Misconfigured, match="HOLDFAST_API_URL"):
+        Sender("ftp://localhost", "key")
+    with pytest.raises(Unavailable, match="cannot be reached"):
+        await Remote.open("http://127.0.0.1:1", "key")
+    reader = await Remote.open(node.url, await node.key("acme", "read"))
+    with pytest.raises(Forbidden):
+        await reader.register(WorkerInfo(new_worker_id(), "w", "h", 1, "1"), seconds(5))
+    await reader.aclose()
+
+
+def test_a_key_is_kept_out_of_sight():
+    """T25"""
+    app = Holdfast("https://jobs.example.org/base", key="hf_secret/1")
+    assert app.url == "https://:hf_secret%2F1@jobs.example.org/base"
+    assert "secret" not in repr(app)
+    client = Sender(app.url)
+    assert client.url == "https://jobs.example.org/base"
+    assert client._http.headers["authorization"] == "Bearer hf_secret/1"
+    assert is_node(app.url)
+    with pytest.raises(Misconfigured):
+        with_key("sqlite:///jobs.db", "key")
+
+
+@pytest.mark.parametrize(
+    "environ, url",
+    [
+        ({}, "sqlite:///holdfast.db"),
+        ({"HOLDFAST_API_URL": "http://n:1"}, "http://n:1"),
+        ({"HOLDFAST_API_URL": "http://n:1", "DATABASE_URL": "mysql://d/x"}, "mysql://d/x"),
+        ({"HOLDFAST_API_URL": "http://n:1", "HOLDFAST_DATABASE_URL": ""}, "http://n:1"),
+    ],
+)
+def test_a_database_that_is_named_comes_before_a_node(environ, url, tmp_path):
+    assert load(environ=environ, folder=tmp_path).jobs_url == url
+
+
+# Asking again
+
+
+class Script:
+    """Answers as it is told, one after the other."""
+
+    def __init__(self, *answers):
+        self.answers = deque(answers)
+        self.asked = []
+
+    async def __call__(self, request):
+        self.asked.append(request)
+        answer = self.answers.popleft()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def client(*answers):
+    script = Script(*answers)
+    return Sender("http://node", "key", transport=httpx2.MockTransport(script)), script
+
+
+def problem(status, code, **headers):
+    body = {"title": "t", "status": status, "code": code, "detail": "d"}
+    return httpx2.Response(status, json=body, headers={name.replace("_", "-"): v for name, v in headers.items()})
+
+
+AWAY = [
+    httpx2.ConnectError("refused"),
+    httpx2.ReadError("reset"),
+    httpx2.RemoteProtocolError("closed"),
+    problem(503, "unavailable"),
+    problem(503, "outcome_unknown"),
+    problem(500, "internal"),
+    httpx2.Response(502, text="<html>"),
+    problem(429, "rate_limited", retry_after="0"),
+    RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed"),
+]
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    monkeypatch.setattr(retry, "_FIRST_PAUSE", 0.0)
+
+
+@pytest.mark.parametrize("loop_of", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_node_that_resets_every_connection_is_away_on_every_loop(loop_of):
+    """F08, P05: whatever the loop makes of it, no other error gets out, so that no worker ends of it."""
+
+    async def ask():
+        def reset(connection):
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.close()
+
+        def answer():
+            with contextlib.suppress(OSError):
+                while True:
+                    reset(listening.accept()[0])
+
+        async def once():
+            sender = Sender(f"http://127.0.0.1:{listening.getsockname()[1]}", "key")
+            try:
+                with pytest.raises((Unavailable, OutcomeUnknown)):
+                    await sender.send(Request("GET", "/v1/jobs"), patience=0)
+            finally:
+                await sender.aclose()
+
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            resetting = threading.Thread(target=answer)
+            resetting.start()
+            for _ in range(20):
+                await asyncio.gather(*(once() for _ in range(5)))
+            listening.shutdown(socket.SHUT_RDWR)
+            resetting.join()
+
+    with asyncio.Runner(loop_factory=loop_of) as runner:
+        runner.run(ask())
+
+
+async def test_what_may_be_repeated_is_asked_again_while_the_node_is_away(quick):
+    """F08"""
+    http, script = client(*AWAY, httpx2.Response(200, json={}))
+    answer = await http.send(Request("GET", "/v1/jobs", repeatable=True))
+    assert (answer.status, len(script.asked)) == (200, len(AWAY) + 1)
+
+
+@pytest.mark.parametrize("fault", [fault for fault in AWAY if fault is not AWAY[0]][:2] + AWAY[4:7])
+async def test_what_may_not_be_repeated_is_not_when_nobody_knows_whether_it_was_done(quick, fault):
+    """F10, S2"""
+    http, script = client(fault)
+    with pytest.raises(OutcomeUnknown):
+        await http.send(worker_requests.submit(JobSpec("t")))
+    assert len(script.asked) == 1
+
+
+@pytest.mark.parametrize("fault", [AWAY[0], AWAY[3]])
+async def test_what_was_not_done_is_asked_again(quick, fault):
+    """F08"""
+    http, script = client(fault, httpx2.Response(201, json={}))
+    assert (await http.send(worker_requests.submit(JobSpec("t")))).status == 201
+    assert len(script.asked) == 2
+
+
+async def test_patience_ends(quick):
+    http, script = client(httpx2.ConnectError("refused"), httpx2.ConnectError("refused"))
+    with pytest.raises(Unavailable, match="refused"):
+        await http.send(Request("GET", "/", repeatable=True), patience=-1)
+    http, script = client(problem(429, "backlog_full", retry_after="3600"))
+    with pytest.raises(BacklogFull) as caught:
+        await http.send(Request("GET", "/", repeatable=True))
+    assert (caught.value.retry_after, len(script.asked)) == (3600, 1)
+
+
+@pytest.mark.parametrize(
+    "status, code, kind",
+    [
+        (400, "malformed", Invalid), (401, "unauthorized", Unauthorized), (403, "forbidden", Forbidden),
+        (404, "not_found", NotFound), (404, "no_such_route", NotFound), (405, "method_not_allowed", NotFound),
+        (409, "conflict", Conflict), (409, "lease_lost", LeaseLost), (409, "anything", Conflict),
+        (413, "too_large", Invalid), (415, "not_json", Invalid), (422, "invalid", Invalid),
+        (422, "over_limit", OverLimit), (429, "rate_limited", TooMany), (429, "backlog_full", BacklogFull),
+        (503, "unavailable", Unavailable), (500, "internal", OutcomeUnknown), (418, "teapot", Unavailable),
+    ],
+)  # fmt: skip
+def test_a_problem_is_the_error_that_it_was(status, code, kind):
+    body = msgspec.json.encode({"title": "t", "status": status, "code": code, "detail": "what to do", "pointer": "/x"})
+    error = error_of(Response(status, body))
+    assert type(error) is kind
+    assert "what to do" in str(error)
+    if kind is Invalid:
+        assert error.pointer == "/x"
+
+
+async def test_after_a_claim_whose_answer_was_lost_claims_wait_shortly():
+    """F10: the worker looks for what it took, and must come to it."""
+    http, script = client(
+        httpx2.ReadError("reset"), httpx2.Response(200, json={"worker": "w-0000000000000001", "jobs": []})
+    )
+    claims = Polls(Remote(http), WorkerId(1), ["default"], None)
+    with pytest.raises(OutcomeUnknown):
+        await claims.claim(5)
+    assert await claims.claim(5) == []
+    assert [msgspec.json.decode(each.content)["wait"] for each in script.asked] == [20.0, 0.5]
+
+
+async def test_a_worker_that_stops_hangs_up_before_it_hands_anything_back(remote, node):
+    """F04: what it gives back must not come to it again."""
+    _, claims = await at_work(remote, node)
+    waiting = asyncio.create_task(claims.claim(5))
+
+    async def polls(count):
+        return sum(desk.polls for desk in node.engine.leases._desks.values()) == count
+
+    await eventually(lambda: polls(1))
+    claims.stop()
+    assert await waiting == []
+    await eventually(lambda: polls(0))
+    receipt = await remote.submit(JobSpec("t"))
+    assert await claims.claim(5) == []
+    assert (await node.engine.get(receipt.id)).status == "ready"
+
+
+def test_nothing_of_an_application_is_opened_before_it_is_needed():
+    app = Holdfast("http://127.0.0.1:1", key="k")
+
+    @app.job(name="t")
+    async def declared(left: int, *, ctx: Context = CONTEXT) -> int:
+        return left
+
+    assert app.registry.types() == ["t"]
+
+
+async def test_a_webhook_is_cleared_signed_and_told_of_through_the_node(remote, node):
+    """T15, T38: the secret stays with the node, which signs for jobs that the worker holds."""
+    at, destination = 1_700_000_000, "https://example.com:443"
+    await node.engine.deliveries.rotate_secret("acme", seconds(60))
+    await node.engine.submit(JobSpec("webhook", {"url": "https://example.com/"}, tenant="acme"))
+    _, polls = await at_work(remote, node)
+    (job,) = await polls.claim(1)
+
+    async def ask(source, job=job, body=b"{}"):
+        return await source.before_delivery(job, destination, probe_for=seconds(40), at=at, body=body)
+
+    cleared = await ask(remote)
+    assert cleared == await ask(node.engine.deliveries)
+    assert cleared.signature.startswith("v1,")
+    assert (await ask(remote, body=b"[]")).signature != cleared.signature
+    for _ in range(5):
+        await remote.after_delivery(job, destination, probe=False, error="HTTP 503")
+    (breaker,) = await node.engine.deliveries.breakers("acme")
+    assert (breaker.state, breaker.error) == ("open", "HTTP 503")
+    held = await ask(remote)
+    assert held.permit.wait > 0
+    assert held.signature == ""
+
+    strangers = msgspec.structs.replace(job, fence=job.fence + 1), msgspec.structs.replace(job, worker=new_worker_id())
+    for stranger in strangers:
+        with pytest.raises(LeaseLost):
+            await ask(remote, stranger)
+        await remote.after_delivery(stranger, destination, probe=True, error=None)
+    assert (await node.engine.deliveries.breakers("acme"))[0] == breaker

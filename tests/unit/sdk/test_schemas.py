@@ -1,0 +1,131 @@
+"""Schemas of arguments: what a form is made of."""
+
+import json
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+
+from holdfast.builtin.register import fill
+from holdfast.config import Settings
+from holdfast.model.job_type import LARGEST_SCHEMA
+from holdfast.worker.handlers import registry as registering
+from holdfast.worker.handlers.registry import Handler, Registry
+from holdfast.worker.handlers.signature import Arguments
+from tests.unit.sdk.test_arguments import everything
+
+
+def schema(function, name="send"):
+    text = Arguments(function, name).schema()
+    return None if text is None else json.loads(text)
+
+
+def test_the_schema_tells_names_kinds_bounds_defaults_and_what_it_is_for():
+    def send(to: str, n: Annotated[int, msgspec.Meta(ge=1)] = 3, *, urgent: bool = False) -> None:
+        """Send it.
+
+        Not told.
+        """
+
+    assert schema(send) == {
+        "title": "send", "description": "Send it.", "type": "object", "required": ["to"], "additionalProperties": False,
+        "properties": {
+            "to": {"type": "string"},
+            "n": {"type": "integer", "minimum": 1, "default": 3},
+            "urgent": {"type": "boolean", "default": False},
+        },
+    }  # fmt: skip
+
+
+def test_every_kind_of_argument_has_its_place_and_the_context_has_none():
+    found = schema(everything)
+    assert found["required"] == ["a"]
+    assert len(found["properties"]) == 22
+    assert "ctx" not in found["properties"]
+    assert found["properties"]["colour"]["default"] == "red"
+    assert set(found["$defs"]) == {"Address", "Colour", "Level", "Options", "Order"}
+
+
+class Told:
+    """As pydantic's models do."""
+
+    def __init__(self, parts):
+        self.parts = parts
+
+    @classmethod
+    def model_validate(cls, value):
+        return cls(value)
+
+    def model_dump(self, *, mode):
+        return {}
+
+    @classmethod
+    def model_json_schema(cls):
+        return {"type": "object", "properties": {"k": {"$ref": "#/$defs/K"}}, "$defs": {"K": {"type": "integer"}}}
+
+
+class Breaks(Told):
+    @classmethod
+    def model_json_schema(cls):
+        raise RuntimeError("not today")
+
+
+def test_models_tell_their_own_and_one_that_cannot_takes_only_the_schema_with_it():
+    def send(told: Told, many: list[Told]): ...
+
+    def broken(told: Breaks): ...
+
+    found = schema(send)
+    assert found["properties"]["told"] == {"type": "object", "properties": {"k": {"$ref": "#/$defs/K"}}}
+    assert found["$defs"] == {"K": {"type": "integer"}}
+    assert schema(broken) is None
+
+
+def test_no_secret_and_nothing_long_is_told_as_a_default():
+    """T: a default is in the code, where some keep what they should not."""
+
+    def send(
+        api_key: str = "s3cret-s3cret", dsn: str = "", url="postgres://a:secret@b/c", long="x" * 2_000, odd=object
+    ): ...
+
+    assert [each.get("default") for each in schema(send)["properties"].values()] == [None] * 5
+
+
+def test_a_schema_that_is_too_large_is_none(monkeypatch):
+    kind = msgspec.defstruct("Huge", [(f"field_number_{n}", int) for n in range(LARGEST_SCHEMA // 30)])
+
+    def send(huge): ...
+
+    send.__annotations__["huge"] = kind
+    assert schema(send) is None
+
+
+def of(settings):
+    registry = Registry()
+    fill(registry, settings, None)
+    return {each.type: each for each in registry.described()}
+
+
+def test_the_types_in_the_box_tell_theirs():
+    found = of(Settings(smtp_url="smtps://mail.example:465", smtp_from="jobs@example.com", demo=True))
+    assert {"webhook", "email", "demo"} <= found.keys()
+    shapes = {name: json.loads(found[name].schema) for name in ("webhook", "email", "demo")}
+    assert {name: shape.get("required") for name, shape in shapes.items()} == {
+        "webhook": ["url"], "email": ["to", "subject"], "demo": []
+    }  # fmt: skip
+    assert all(shape["description"] for shape in shapes.values())
+    assert found["webhook"].queue == "default"
+
+
+@pytest.mark.parametrize("room, told", [(10**6, 3), (1, 0)])
+def test_all_that_a_worker_tells_is_bounded(monkeypatch, room, told):
+    monkeypatch.setattr(registering, "LARGEST_DESCRIPTION", room)
+    registry = Registry()
+
+    def send(x: Any): ...
+
+    for name in ("a", "b", "c"):
+        registry.add(Handler(name, send, "thread", Arguments(send, name)))
+    described = registry.described()
+    assert [each.type for each in described] == ["a", "b", "c"]
+    assert sum(each.schema is not None for each in described) == told

@@ -1,0 +1,196 @@
+"""A worker in this process, fed by a script in place of a database."""
+
+import asyncio
+import itertools
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+
+from holdfast import Holdfast
+from holdfast.model.ids import WorkerId, new_job_id
+from holdfast.model.job import Job
+from holdfast.model.state import Status
+from holdfast.model.time import Instant
+from holdfast.worker.processes.shared_state import Board
+from holdfast.worker.running.queue_runner import Slots
+from holdfast.worker.running.runner import Runner
+from holdfast.worker.running.settler import Settler
+from tests.support.eventually import eventually
+
+WORKER = WorkerId(7)
+_seq = itertools.count(1)
+
+
+def a_job(kind="work", /, payload=None, **changes):
+    """A job as a claim gives it."""
+    given = dict.fromkeys(Job.__struct_fields__) | {
+        "id": new_job_id(), "tenant": "acme", "type": kind, "queue": "default", "status": Status.RUNNING, "priority": 0,
+        "seq": next(_seq), "payload": msgspec.json.encode(payload or {}), "worker": WORKER, "fence": 1, "attempts": 1,
+        "max_attempts": 5, "releases": 0, "generation": 0, "cost": 1, "created_at": Instant(0),
+    }  # fmt: skip
+    given |= changes
+    return Job(**given)
+
+
+class Script:
+    """Stands in for the engine: gives what it was told to give, and keeps what it is told."""
+
+    def __init__(self):
+        self.ready = deque()
+        self.asked = []
+        """How many jobs each claim asked for."""
+        self.held = {}
+        self.reports = []
+        self.settled = {}
+        self.lots = []
+        """The jobs of each report, as they came in together."""
+        self.news = asyncio.Event()
+        self.claim_faults = deque()
+        self.settle_faults = deque()
+        self.held_faults = deque()
+        self.taken_away = set()
+        self.settling = asyncio.Event()
+        self.settling.set()
+        """Cleared, it keeps reports from being answered."""
+
+    def add(self, *jobs):
+        self.ready.extend(jobs)
+        self.news.set()
+        return jobs
+
+    def outcome_of(self, job):
+        return self.settled.get(job.id)
+
+    async def outcomes(self, *jobs):
+        """Wait until all of these are settled; what came of each."""
+
+        async def all_settled():
+            return all(job.id in self.settled for job in jobs)
+
+        await eventually(all_settled)
+        return [self.outcome_of(job) for job in jobs]
+
+    # What a worker asks of its source
+
+    def claims(self, worker, queues, types=None):
+        return self
+
+    def listen(self, queues):
+        return self
+
+    async def claim(self, slots):
+        self.asked.append(slots)
+        fault = self.claim_faults.popleft() if self.claim_faults else None
+        await asyncio.sleep(0)
+        if fault is not None and not getattr(fault, "applied", False):
+            raise fault
+        jobs = [self.ready.popleft() for _ in range(min(slots, len(self.ready)))]
+        self.held |= {job.id: job for job in jobs}
+        if fault is not None:
+            raise fault
+        return jobs
+
+    def patience(self):
+        return float("inf")
+
+    def heard(self, news):
+        pass
+
+    def stop(self):
+        pass
+
+    async def wait(self, timeout):
+        self.news.clear()
+        if self.ready:
+            return []
+        try:
+            await asyncio.wait_for(self.news.wait(), timeout)
+        except TimeoutError:
+            return None
+        return []
+
+    def reset(self):
+        pass
+
+    def close(self):
+        pass
+
+    async def settle_many(self, reports):
+        await self.settling.wait()
+        self.lots.append([report.job.id for report in reports])
+        if self.settle_faults and (fault := self.settle_faults.popleft()) is not None:
+            raise fault
+        done = {report.job.id for report in reports if self.held.pop(report.job.id, None) is not None}
+        for report in reports:
+            if report.job.id in done:
+                assert report.job.id not in self.settled, "settled twice"
+                self.settled[report.job.id] = report.outcome
+                self.reports.append(report)
+        return done
+
+    async def held_by(self, worker, limit):
+        if self.held_faults:
+            raise self.held_faults.popleft()
+        return list(self.held.values())[:limit]
+
+    async def lost(self, held):
+        return {each.id for each in held} & self.taken_away
+
+
+class Bench:
+    """A queue of a worker, at work."""
+
+    def __init__(self, script, slots, settler, board, worn):
+        self.script = script
+        self.slots = slots
+        self.settler = settler
+        self.board = board
+        self.worn = worn
+
+
+@pytest.fixture
+def app():
+    return Holdfast("sqlite:////nowhere/holdfast.db")
+
+
+@pytest.fixture
+async def script():
+    return Script()
+
+
+@pytest.fixture
+def runner(app):
+    """Runs handlers of `app`, as they are declared when it is asked for."""
+    threads = ThreadPoolExecutor(4)
+    yield lambda **options: Runner(app.registry, None, threads=threads, **options)
+    threads.shutdown(wait=False, cancel_futures=True)
+
+
+@pytest.fixture
+def at_work(app, script, runner):
+    """A queue with so many slots, at work for the length of a block."""
+
+    @asynccontextmanager
+    async def working(size=2, *, most_ahead=1_000, poll=0.05):
+        worn = []
+        board = Board.create(64)
+        settler = Settler(script, board)
+        slots = Slots(
+            "default", size, claims=script, held_here=lambda: script.held_by(WORKER, 1_000), subscription=script,
+            runner=runner(), settler=settler, board=board, most_ahead=most_ahead, poll=poll, worn=worn.append,
+        )  # fmt: skip
+        tasks = [asyncio.create_task(slots.run()), asyncio.create_task(settler.run())]
+        try:
+            yield Bench(script, slots, settler, board, worn)
+            assert not [task for task in tasks if task.done() and not slots.stopping]
+        finally:
+            slots.stop_claiming()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            board.close()
+
+    return working

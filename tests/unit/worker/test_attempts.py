@@ -1,0 +1,125 @@
+"""What is kept of attempts, and what a death costs, with real processes."""
+
+import os
+from signal import SIGKILL
+
+import pytest
+
+from tests.support.eventually import eventually
+
+APP = "tests.unit.worker.diary:app"
+
+
+@pytest.mark.by_http_too("sqlite")
+async def test_what_attempts_logged_is_kept_with_them(scene):
+    """T25: whether they failed or succeeded, wherever they ran, and without their secrets."""
+    scene.node(app=APP)
+    kinds = ("on_loop", "in_thread", "in_process")
+    for kind in kinds:
+        await scene.submit(kind, kind, end="fail")
+    await scene.becomes("succeeded")
+    for kind in kinds:
+        attempts = await scene.attempts(kind)
+        assert [(each.outcome, each.attempt) for each in attempts] == [("failed", 1), ("succeeded", 2)]
+        for each in attempts:
+            (line,) = each.logs.lines
+            assert line.message == f"attempt {each.attempt} of {kind} password=*** size=7"
+            assert line.level == "info"
+            assert each.logs.dropped == 0
+        assert attempts[0].error.message == "the first fails"
+        assert attempts[1].error is None
+
+
+async def test_a_job_that_logs_nothing_leaves_nothing(scene):
+    scene.node(app=APP)
+    await scene.submit("silent", "silent")
+    (job,) = await scene.becomes("succeeded")
+    assert job.attempt_log is None
+
+
+@pytest.mark.databases("sqlite")
+async def test_what_a_process_logged_before_it_died_or_was_killed_is_kept(scene):
+    """F30, S19: it was told line by line, so the last one tells how far it came."""
+    scene.node(app=APP)
+    await scene.submit("exit", "in_process", end="exit", max_attempts=1)
+    await scene.submit("hang", "in_process", end="hang", max_attempts=1, timeout=1.0)
+    await scene.submit("loop", "on_loop", end="hang", max_attempts=1, timeout=1.0)
+    await scene.becomes("dead")
+    for key, outcome in (("exit", "crashed"), ("hang", "timed_out"), ("loop", "timed_out")):
+        (attempt,) = await scene.attempts(key)
+        assert attempt.outcome == outcome
+        assert [line.message for line in attempt.logs.lines] == [f"attempt 1 of {key} password=*** size=7"]
+
+
+async def test_the_last_progress_of_an_attempt_that_failed_is_kept(scene):
+    scene.node(app=APP)
+    await scene.submit("failed", "on_loop", end="fail", max_attempts=1)
+    await scene.submit("timed out", "on_loop", end="hang", max_attempts=1, timeout=1.0)
+    for job in await scene.becomes("dead"):
+        assert job.progress == b'{"fraction":0.1,"note":"so far"}'
+
+
+@pytest.mark.by_http_too("sqlite")
+@pytest.mark.databases("sqlite")
+async def test_a_step_whose_end_is_unknown_ends_the_job_or_is_decided_by_the_handler(scene):
+    """F02: to try it again could not help, however many attempts there are."""
+    scene.node(app=APP)
+    await scene.submit("dies", "at_most_once", max_attempts=10)
+    await scene.submit("knows", "at_most_once_and_knows", max_attempts=10)
+    await scene.becomes("dead", "dies")
+    assert scene.ledger.count("start", "dies") == 2
+    crashed, unknown = await scene.attempts("dies")
+    assert (crashed.outcome, unknown.error.kind) == ("crashed", "holdfast.errors.StepUnknown")
+    (knows,) = await scene.becomes("succeeded", "knows")
+    assert knows.result == b'"asked the bank"'
+
+
+@pytest.mark.databases("sqlite")
+async def test_those_beside_a_poison_pill_lose_one_attempt_to_it_and_no_more(scene):
+    """P03, P04, S8: all of its suspects run alone from then on; the pill starts `max_attempts` times all the same."""
+    node = scene.node(app=APP, queues="default:10")
+    beside = [f"beside {n}" for n in range(4)]
+    for key in beside:
+        await scene.submit(key, "waits", max_attempts=2)
+    await scene.submit("pill", "poison", beside=len(beside), max_attempts=4)
+    await scene.becomes("dead", "pill")
+    for key in beside:
+        await scene.starts(key, times=2)
+    scene.let_go("all")
+    jobs = await scene.becomes("succeeded", *beside)
+    assert [job.attempts for job in jobs] == [2] * len(beside)
+    assert scene.ledger.count("poison") == 4
+    assert [each.outcome for each in await scene.attempts("pill")] == ["crashed"] * 4
+    assert node.log.count("starting another") == 1
+    again = [entry.pid for entry in scene.ledger.entries("start") if entry.attempt == 2]
+    assert len(set(again)) == len(beside)
+
+
+@pytest.mark.databases("sqlite")
+async def test_loading_the_application_for_a_job_counts_for_no_timeout(scene):
+    """S19: the attempt has all of its time, and starts once."""
+    scene.node(app=APP, environment={"DIARY_LOADING": "3"})
+    await scene.submit("job", "in_process", timeout=1.5, max_attempts=1)
+    (job,) = await scene.becomes("succeeded")
+    assert job.attempts == 1
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize("kind", ["spawns", "spawns_apart"])
+async def test_what_handlers_started_ends_with_a_killed_supervisor(scene, kind):
+    """F34, F01: nobody is left to end it but the kernel, and whoever waits there."""
+    node = scene.node(app=APP)
+    await scene.submit("job", kind)
+
+    async def spawned():
+        return [int(each.event.split()[1]) for each in scene.ledger.entries() if each.event.startswith("spawned")]
+
+    (program,) = await eventually(spawned, within=60)
+    scene.leaves_running(program)
+    below = node.everyone()[1:]
+    for pid in below:
+        scene.leaves_running(pid)
+    assert program in below
+    os.kill(node.pid, SIGKILL)
+    for pid in below:
+        await scene.gone(pid)

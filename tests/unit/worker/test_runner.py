@@ -1,0 +1,368 @@
+"""What comes of running a handler, whatever it does."""
+
+import asyncio
+import dataclasses
+import sys
+
+import msgspec
+import pytest
+
+from holdfast import Cancel, Discard, Retry, Snooze
+from holdfast.errors import Invalid, LeaseLost, NotDeterministic, StepUnknown
+from holdfast.model.job import RetryRule
+from holdfast.model.outcome import CancelledByHandler, Crashed, Failed, Failure, Snoozed, Succeeded
+from holdfast.model.time import Instant, seconds
+from holdfast.policy.lifecycle import settle
+from holdfast.worker.running.runner import LARGEST_RESULT, SUSPECTS_AT_ONCE
+from tests.unit.worker.conftest import a_job
+
+SECRET = "hunter2-canary"
+
+
+@pytest.fixture
+def outcome(app, runner):
+    """Declare this function as the handler of a job, in each place it can run in, and run that."""
+
+    async def run(function, payload=None, **options):
+        app.job(name="work", **options)(function)
+        made = runner()
+        job = a_job(payload=payload)
+        task = made.task(job)
+        return await made.run(job, task, made.context(job, task, None))
+
+    return run
+
+
+def both_ways(function):
+    """The function as it is, and as a coroutine."""
+
+    async def coroutine():
+        return function()
+
+    return [function, coroutine]
+
+
+async def test_what_is_returned_is_kept_as_json(outcome):
+    def work() -> dict[str, list[int]]:
+        return {"sent": [1, 2]}
+
+    assert await outcome(work) == Succeeded(b'{"sent":[1,2]}')
+
+
+async def test_a_coroutine_is_given_its_arguments(outcome):
+    async def work(user: int, *, greeting: str = "hello") -> str:
+        return f"{greeting} {user}"
+
+    assert await outcome(work, {"user": 42}) == Succeeded(b'"hello 42"')
+
+
+async def test_nothing_returned_is_null(outcome):
+    async def work() -> None:
+        return None
+
+    assert await outcome(work) == Succeeded(b"null")
+
+
+@pytest.mark.parametrize(
+    "value", [object(), {1, 2, object()}, "lone \ud800 surrogate", float], ids=["object", "set", "text", "class"]
+)
+async def test_what_json_cannot_carry_fails_for_good(outcome, value):
+    """F36: another attempt would return the same."""
+
+    async def work():
+        return value
+
+    failed = await outcome(work)
+    assert isinstance(failed, Failed)
+    assert (failed.failure.kind, failed.retryable) == ("ResultNotJson", False)
+
+
+async def test_a_result_that_holds_itself_fails_for_good(outcome):
+    """F36"""
+
+    async def work():
+        loop = []
+        loop.append(loop)
+        return loop
+
+    failed = await outcome(work)
+    assert (failed.failure.kind, failed.retryable) == ("ResultNotJson", False)
+
+
+async def test_a_result_too_large_is_cut_and_marked(outcome):
+    """F36: the job succeeded, but its row stays small."""
+
+    async def work() -> str:
+        return "x" * (8 * LARGEST_RESULT)
+
+    done = await outcome(work)
+    assert isinstance(done, Succeeded)
+    kept = msgspec.json.decode(done.result)
+    assert (kept["truncated"], kept["bytes"]) == (True, 8 * LARGEST_RESULT + 2)
+    assert len(done.result) < 2_000
+
+
+@pytest.mark.parametrize(
+    "raised, expected",
+    [
+        (Snooze("5m"), Snoozed(seconds(300))),
+        (Cancel("no longer wanted"), CancelledByHandler("no longer wanted")),
+        (Cancel(f"password={SECRET}"), CancelledByHandler("password=***")),
+    ],
+    ids=["snooze", "cancel", "cancel, secret"],
+)
+@pytest.mark.parametrize("way", [0, 1], ids=["thread", "loop"])
+async def test_a_handler_says_what_is_to_become_of_its_job(outcome, raised, expected, way):
+    def work():
+        raise raised
+
+    assert await outcome(both_ways(work)[way]) == expected
+
+
+@pytest.mark.parametrize(
+    "raised, retryable, retry_in",
+    [(Retry(in_="30s"), True, seconds(30)), (Retry(), True, None), (Discard("useless"), False, None)],
+    ids=["retry in", "retry", "discard"],
+)
+async def test_a_handler_says_when_to_try_again(outcome, raised, retryable, retry_in):
+    async def work():
+        raise raised
+
+    failed = await outcome(work)
+    assert (failed.retryable, failed.retry_in) == (retryable, retry_in)
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        StepUnknown("step 'pay' was begun by an earlier attempt"),
+        NotDeterministic("another statement"),
+        Invalid("step 'k' was used before in this attempt", pointer="/step"),
+    ],
+    ids=["unknown", "not deterministic", "step used twice"],
+)
+async def test_what_would_be_the_same_at_every_attempt_fails_for_good(outcome, raised):
+    """F02: the records stay as they are; another attempt would only do once more what comes before."""
+
+    async def work():
+        raise raised
+
+    failed = await outcome(work)
+    assert not failed.retryable
+    assert failed.failure.message == str(raised)
+
+
+async def test_what_a_handler_submits_wrongly_is_a_failure_like_any_other(outcome):
+    async def work():
+        raise Invalid("queue: too long", pointer="/queue")
+
+    assert (await outcome(work)).retryable
+
+
+async def test_a_job_whose_process_died_runs_alone_until_it_is_replayed(app, runner):
+    """P04: it can take no other with it; nor can another take it."""
+    app.job(name="work")(_nothing)
+    made = runner(processes=object())
+    crashed = settle(a_job(), Crashed("signal SIGSEGV"), now=Instant(0), default=RetryRule(), dice=0.5).attempt_log
+    failed = settle(a_job(), _failed("crashed"), now=Instant(0), default=RetryRule(), dice=0.5).attempt_log
+    assert made.task(a_job()).place == "loop"
+    assert made.task(a_job(attempt_log=failed)).place == "loop"
+    assert made.task(a_job(attempt_log=crashed)).place == "process"
+    assert made.task(a_job(attempt_log=crashed, generation=1)).place == "loop"
+
+
+async def test_few_run_alone_at_a_time_however_many_died_together(app, runner):
+    """F32: a process that ran hundreds may have died for want of memory."""
+    go, running = asyncio.Event(), []
+
+    class Elsewhere:
+        async def run(self, job, *, begun, logbook, cell):
+            running.append(job)
+            await go.wait()
+            return Succeeded()
+
+    app.job(name="work")(_nothing)
+    app.job(name="apart", isolation="process")(_nothing_plain)
+    made = runner(processes=Elsewhere())
+    log = settle(a_job(), Crashed("signal SIGKILL"), now=Instant(0), default=RetryRule(), dice=0.5).attempt_log
+    suspects = [a_job(attempt_log=log) for _ in range(30)]
+    apart = [a_job("apart", attempt_log=log) for _ in range(30)]
+    tasks = [asyncio.create_task(made.run(job, made.task(job), None)) for job in (*suspects, *apart)]
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert len(running) == SUSPECTS_AT_ONCE + len(apart)
+    go.set()
+    assert set(map(type, await asyncio.gather(*tasks))) == {Succeeded}
+    assert len(running) == 60
+
+
+async def test_a_lost_lease_is_told_as_one(outcome):
+    async def work():
+        raise LeaseLost("gone")
+
+    assert (await outcome(work)).failure.kind == "LeaseLost"
+
+
+async def test_a_payload_that_no_longer_fits_fails_for_good(outcome):
+    """F37: the signature changed after the job was submitted."""
+
+    async def work(user: int) -> None:
+        pass
+
+    failed = await outcome(work, {"user": "not a number"})
+    assert (failed.failure.kind, failed.retryable) == ("InvalidPayload", False)
+
+
+@pytest.mark.parametrize(
+    "raised", [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), BaseException("odd")], ids=repr
+)
+@pytest.mark.parametrize("way", [0, 1], ids=["thread", "loop"])
+async def test_a_handler_that_wants_to_end_the_program_has_failed(outcome, raised, way):
+    """F30: the worker goes on, the attempt is spent."""
+
+    def work():
+        raise raised
+
+    failed = await outcome(both_ways(work)[way])
+    assert isinstance(failed, Failed)
+    assert failed.retryable
+    assert type(raised).__name__ in failed.failure.kind + failed.failure.message
+
+
+async def test_a_thread_that_raises_stop_iteration_answers(outcome):
+    """No future can carry it: whoever waited would wait forever."""
+
+    def work():
+        next(iter([]))
+
+    assert (await outcome(work)).failure.kind.endswith("HandlerExit")
+
+
+async def test_a_handler_that_waited_for_something_cancelled_has_failed(outcome):
+    """Nobody cancelled the handler itself: its slot must not end with it."""
+
+    async def work():
+        waiting = asyncio.get_running_loop().create_future()
+        waiting.cancel()
+        await waiting
+
+    assert (await outcome(work)).failure.kind.endswith("HandlerExit")
+
+
+async def test_being_cancelled_is_no_outcome(outcome):
+    async def work():
+        await asyncio.Event().wait()
+
+    running = asyncio.create_task(outcome(work))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"connect to postgresql://shop:{SECRET}@db/shop failed",
+        f"401 for Authorization: Bearer {SECRET}",
+        f"{{'api_key': '{SECRET}', 'user': 7}}",
+        f"password={SECRET}",
+        f"cookie: {SECRET}; path=/",
+    ],
+)
+async def test_secrets_in_an_exception_are_not_kept(outcome, text):
+    """T25: neither in the message nor in the traceback, nor in what it was raised from."""
+
+    async def work():
+        raise RuntimeError(f"wrapped: {text}") from ValueError(text)
+
+    failed = await outcome(work)
+    assert failed.failure.kind == "RuntimeError"
+    assert SECRET not in failed.failure.message
+    assert SECRET not in failed.failure.traceback
+    assert "***" in failed.failure.message
+
+
+async def test_a_traceback_shows_lines_but_no_values(outcome):
+    """T25: what variables held stays where it was."""
+
+    async def work():
+        card = "4111-" + "1111"
+        assert card
+        raise RuntimeError("declined")
+
+    trace = (await outcome(work)).failure.traceback
+    assert "declined" in trace
+    assert "test_runner.py" in trace
+    assert "4111-1111" not in trace
+
+
+async def test_a_deep_recursion_is_kept_short(outcome):
+    """F36: the innermost frames tell the most."""
+
+    async def work():
+        def deeper(n):
+            return deeper(n + 1)
+
+        deeper(0)
+
+    failed = await outcome(work)
+    assert failed.failure.kind == "RecursionError"
+    assert len(failed.failure.traceback) < 20_000
+
+
+async def test_an_exception_whose_text_fails_is_kept_all_the_same(outcome):
+    class Odd(Exception):
+        def __str__(self):
+            raise RuntimeError("no text")
+
+    async def work():
+        raise Odd
+
+    failed = await outcome(work)
+    assert failed.failure.kind.endswith("Odd")
+    assert "cannot be had" in failed.failure.message
+
+
+async def test_a_type_that_nobody_handles_has_no_task(runner):
+    """F37"""
+    assert runner().task(a_job("gone")) is None
+
+
+async def test_failures_can_be_had_on_purpose(app, runner):
+    app.job(name="work")(_nothing)
+    made = runner(fail_rate=0.5, dice=iter([0.4, 0.6]).__next__)
+    job = a_job()
+    results = [await made.run(job, made.task(job), None) for _ in range(2)]
+    assert [type(result) for result in results] == [Failed, Succeeded]
+    assert results[0].failure.kind == "FailedOnPurpose"
+
+
+async def test_a_job_for_a_process_of_its_own_goes_there_with_all_it_has(app, runner):
+    @dataclasses.dataclass
+    class Elsewhere:
+        seen: list
+
+        async def run(self, job, *, begun, logbook, cell):
+            self.seen.append(job)
+            return Crashed("signal SIGSEGV")
+
+    app.job(name="work", isolation="process")(_nothing_plain)
+    elsewhere = Elsewhere([])
+    made = runner(processes=elsewhere)
+    job = a_job()
+    assert await made.run(job, made.task(job), None) == Crashed("signal SIGSEGV")
+    assert elsewhere.seen == [job]
+
+
+def _failed(message):
+    return Failed(Failure("RuntimeError", message))
+
+
+async def _nothing() -> None:
+    pass
+
+
+def _nothing_plain() -> None:
+    sys.getrefcount(None)

@@ -1,0 +1,110 @@
+"""Outcomes are reported in batches, each until it is accepted."""
+
+import asyncio
+
+import pytest
+
+from holdfast.errors import OutcomeUnknown, Rejected, Unavailable
+from holdfast.model.outcome import Failed, Succeeded
+from holdfast.worker.running.settler import BATCH, Settler
+from tests.unit.worker.conftest import a_job
+
+DONE = Succeeded(b"null")
+
+
+@pytest.fixture
+async def settler(script):
+    made = Settler(script)
+    running = asyncio.create_task(made.run())
+    yield made
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+def held(script, n):
+    """Jobs in the worker's hands."""
+    jobs = [a_job() for _ in range(n)]
+    script.held |= {job.id: job for job in jobs}
+    return jobs
+
+
+async def test_what_ends_while_a_report_is_under_way_goes_out_together(settler, script):
+    script.settling.clear()
+    jobs = held(script, 1_202)
+    for job in jobs[:2]:  # one for each report that may be under way
+        settler.put(job, DONE)
+        await asyncio.sleep(0.01)
+    for job in jobs[2:]:
+        settler.put(job, DONE)
+    script.settling.set()
+    assert await settler.flush(30)
+    assert sorted(len(lot) for lot in script.lots) == sorted([1, 1, BATCH, BATCH, 200])
+    assert settler.pending == set()
+
+
+async def test_an_outcome_is_pending_until_it_is_accepted(settler, script):
+    script.settling.clear()
+    (job,) = held(script, 1)
+    settler.put(job, DONE)
+    assert settler.pending == {job.id}
+    assert not await settler.flush(0.05)
+    script.settling.set()
+    assert await settler.flush(30)
+    assert settler.pending == set()
+
+
+@pytest.mark.parametrize("error", [Unavailable("away"), OutcomeUnknown("broke at the commit")], ids=["away", "unknown"])
+async def test_while_the_database_is_away_outcomes_are_kept(settler, script, error):
+    """F08, P07"""
+    script.settle_faults.extend([error] * 3)
+    (job,) = held(script, 1)
+    settler.put(job, DONE)
+    assert await settler.flush(30)
+    assert script.outcome_of(job) == DONE
+    assert len(script.lots) == 4
+
+
+async def test_a_report_that_came_too_late_is_counted(settler, script):
+    """S7: the job had been given to somebody else."""
+    mine, lost = held(script, 1)[0], a_job()
+    settler.put(mine, DONE)
+    settler.put(lost, DONE)
+    assert await settler.flush(30)
+    assert settler.refused == 1
+    assert [report.job.id for report in script.reports] == [mine.id]
+
+
+async def test_a_value_that_the_database_refuses_fails_alone_and_for_good(settler, script):
+    script.settling.clear()
+    blocker, good, bad = held(script, 3)
+    for job in (blocker, a_job()):
+        settler.put(job, DONE)
+        await asyncio.sleep(0.01)
+    settler.put(good, DONE)
+    settler.put(bad, Succeeded(b'"refused"'))
+    original = script.settle_many
+
+    async def refusing(reports):
+        if any(report.outcome == Succeeded(b'"refused"') for report in reports):
+            raise Rejected("invalid byte sequence")
+        return await original(reports)
+
+    script.settle_many = refusing
+    script.settling.set()
+    await script.outcomes(blocker, good, bad)
+    assert script.outcome_of(good) == DONE
+    failed = script.outcome_of(bad)
+    assert isinstance(failed, Failed)
+    assert (failed.failure.kind, failed.retryable) == ("ResultRefused", False)
+
+
+async def test_when_the_lease_is_gone_nothing_more_is_reported(settler, script):
+    """P41: it would be refused anyway."""
+    script.settle_faults.append(Unavailable("away"))
+    jobs = held(script, 2)
+    settler.put(jobs[0], DONE)
+    await asyncio.sleep(0.01)
+    settler.drop()
+    settler.put(jobs[1], DONE)
+    await settler.flush(30)
+    assert script.reports == []

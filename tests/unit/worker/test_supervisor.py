@@ -1,0 +1,433 @@
+"""A supervisor and its children, as real processes around a scripted fleet."""
+
+import asyncio
+import os
+import sys
+import textwrap
+from collections import deque
+from signal import SIGKILL
+
+import pytest
+
+from holdfast.errors import OutcomeUnknown, Unavailable
+from holdfast.model.ids import new_job_id
+from holdfast.model.outcome import Crashed, Interrupted
+from holdfast.model.time import seconds
+from holdfast.model.worker import Renewed
+from holdfast.worker.processes.child import LOST_CODE, UNCONNECTED_CODE
+from holdfast.worker.processes.launcher import CannotRun
+from holdfast.worker.processes.supervised_process import Plan
+from holdfast.worker.processes.supervisor import FIRST_PAUSE, LONGEST_PAUSE, RETURN_WITHIN, Supervisor, pause_before
+from tests.support.eventually import eventually
+from tests.support.nodes import ROOT
+from tests.unit.worker.conftest import a_job
+
+LEASE = seconds(2)
+
+# A child that says hello and does as it is told, without a database or an application.
+CHILD = """
+import os, socket, sys, time
+sys.path[:0] = [{root!r} + "/src"]
+from uuid import UUID
+from holdfast.model.ids import JobId
+from holdfast.worker.processes.shared_state import Board
+from holdfast.worker.processes.protocol import Drain, Failed, Go, Hello, Lost, Worn, line, read_to_child
+
+channel = socket.socket(fileno=int(sys.argv[-2]))
+board = Board(int(sys.argv[-1]), 16)
+said = channel.makefile("rwb", buffering=0)
+{first}
+said.write(line(Hello("sqlite:///nowhere", {{"default": 2}}, ["work"])))
+for text in said:
+    match read_to_child(text):
+        case Go():
+            {go}
+        case Drain():
+            {drain}
+        case Lost():
+            {lost}
+"""
+
+
+class Fleet:
+    """Stands in for the engine."""
+
+    def __init__(self):
+        self.registered = []
+        self.departed = []
+        self.held = {}
+        self.late = deque()
+        """What claims under way take just before the worker is struck."""
+        self.reports = []
+        self.register_faults = deque()
+        self.renewals = 0
+        self.renew_faults = deque()
+        self.told = []
+        self.answer = Renewed.KEPT
+
+    async def register(self, worker, lease, described=()):
+        if self.register_faults:
+            raise self.register_faults.popleft()
+        self.registered.append(worker)
+
+    async def renew(self, worker, lease, *, memory=None, draining=False):
+        self.renewals += 1
+        self.told.append((memory, draining))
+        if self.renew_faults:
+            raise self.renew_faults.popleft()
+        return Renewed.DRAINING if draining else self.answer
+
+    async def depart(self, worker):
+        if self.late:
+            job = self.late.popleft()
+            self.held[job.id] = job
+            return False
+        self.departed.append(worker)
+        return True
+
+    async def held_by(self, worker, limit):
+        return list(self.held.values())
+
+    async def settle_many(self, reports):
+        self.reports += reports
+        for report in reports:
+            self.held.pop(report.job.id, None)
+        return {report.job.id for report in reports}
+
+    async def keep_house(self, stop):
+        await stop.wait()
+
+    async def aclose(self):
+        pass
+
+
+@pytest.fixture
+async def fleet():
+    return Fleet()
+
+
+@pytest.fixture
+async def supervise(fleet, tmp_path):
+    """Run a supervisor over children that do this."""
+    running = []
+    said = []
+
+    async def start(count=1, *, first="", go="pass", drain="os._exit(0)", lost=f"os._exit({LOST_CODE})", grace=5.0):
+        program = tmp_path / "child.py"
+        text = textwrap.dedent(CHILD).format(root=str(ROOT), first=first, go=go, drain=drain, lost=lost)
+        program.write_text(text)
+
+        async def open_fleet(url):
+            return fleet
+
+        plan = Plan([str(program)], [], 16, LEASE, "here", "host", "1.0")
+        supervisor = Supervisor(plan, count, open_fleet=open_fleet, drain=grace, say=said.append)
+        supervisor.said = said
+        supervisor.task = asyncio.create_task(supervisor.run())
+        running.append(supervisor)
+        return supervisor
+
+    yield start
+    for supervisor in running:
+        if not supervisor.task.done():
+            supervisor.stop()
+        async with asyncio.timeout(30):
+            await asyncio.gather(supervisor.task, return_exceptions=True)
+
+
+async def at_work(fleet, n):
+    async def registered():
+        return len(fleet.registered) >= n
+
+    await eventually(registered)
+
+
+def begun(*jobs):
+    """A child notes these as begun, on its board."""
+    return "; ".join(f"board.begin(JobId(UUID({str(job.id)!r})), {job.fence}, time.monotonic(), None)" for job in jobs)
+
+
+async def test_each_child_is_registered_as_itself(fleet, supervise):
+    await supervise(count=2)
+    await at_work(fleet, 2)
+    assert len({worker.id for worker in fleet.registered}) == 2
+    assert {worker.queues for worker in fleet.registered} == {"default:2"}
+    assert {worker.slots for worker in fleet.registered} == {2}
+
+
+async def test_a_child_that_ends_is_replaced_under_another_id(fleet, supervise):
+    """P15, P23: an incarnation is never used again."""
+    await supervise()
+    await at_work(fleet, 1)
+    os.kill(fleet.registered[0].pid, SIGKILL)
+    await at_work(fleet, 2)
+    assert fleet.registered[0].id != fleet.registered[1].id
+
+    async def departed():
+        return fleet.registered[0].id in fleet.departed
+
+    await eventually(departed)
+
+
+async def test_jobs_of_a_child_that_crashed_are_reported_at_once(fleet, supervise):
+    """P03, F30: what it had begun has crashed, what it only held goes back without an attempt."""
+    jobs = [a_job(id=new_job_id()) for _ in range(3)]
+    fleet.held = {job.id: job for job in jobs}
+    await supervise(go=begun(jobs[0]) + "; os._exit(9)")
+
+    async def reported():
+        return len(fleet.reports) >= 3
+
+    await eventually(reported)
+    outcomes = {report.job.id: report.outcome for report in fleet.reports}
+    assert outcomes[jobs[0].id] == Crashed("exit code 9")
+    assert outcomes[jobs[1].id] == outcomes[jobs[2].id] == Interrupted()
+
+
+async def test_what_a_claim_of_the_dead_took_last_is_given_back_too(fleet, supervise):
+    """L2, P06: at once, without an attempt spent, and not when the lease has run out."""
+    fleet.late.extend(jobs := [a_job(id=new_job_id()) for _ in range(2)])
+    await supervise(go="os._exit(9)")
+    await at_work(fleet, 2)
+    assert [(report.job.id, report.outcome) for report in fleet.reports] == [(job.id, Interrupted()) for job in jobs]
+    assert fleet.departed[0] == fleet.registered[0].id
+
+
+async def test_a_board_entry_of_an_older_claim_blames_nobody(fleet, supervise):
+    """S7: the same job, claimed again since."""
+    old = a_job(fence=1)
+    now = a_job(id=old.id, fence=2)
+    fleet.held = {now.id: now}
+    await supervise(go=begun(old) + "; os._exit(9)")
+
+    async def reported():
+        return fleet.reports
+
+    (report,) = (await eventually(reported))[:1]
+    assert report.outcome == Interrupted()
+
+
+@pytest.mark.parametrize("error", [Unavailable("away"), OutcomeUnknown("broke")], ids=["away", "unknown"])
+async def test_a_database_that_is_away_when_a_child_starts_is_waited_for(fleet, supervise, error):
+    """F08, P05: neither the child nor the node ends for it."""
+    fleet.register_faults.extend([error] * 3)
+    supervisor = await supervise()
+    await at_work(fleet, 1)
+    assert not supervisor.task.done()
+
+
+def pauses(code, **how):
+    last = 0.0
+    return [last := pause_before(last, code, **how) for _ in range(20)]
+
+
+def test_after_an_outage_of_any_length_children_are_started_again_within_the_bound():
+    """L3, F08: five seconds, of which this is the first."""
+    for code in (LOST_CODE, UNCONNECTED_CODE):
+        assert max(pauses(code, at_work=False, lived=0.0)) == RETURN_WITHIN <= 1.0
+
+
+def test_false_starts_are_spaced_and_crashes_at_work_are_not():
+    """F20, P04"""
+    assert pauses(1, at_work=False, lived=0.0)[-1] == LONGEST_PAUSE
+    assert set(pauses(1, at_work=True, lived=0.0)) == set(pauses(1, at_work=False, lived=60.0)) == {FIRST_PAUSE}
+
+
+async def test_a_renewal_that_fails_is_tried_again_before_the_lease_is_out(fleet, supervise):
+    """P17, F13"""
+    fleet.renew_faults.extend([Unavailable("away")] * 2)
+    supervisor = await supervise()
+    await at_work(fleet, 1)
+
+    async def renewed():
+        return fleet.renewals >= 5
+
+    await eventually(renewed)
+    assert len(fleet.registered) == 1
+    assert not [line for line in supervisor.said if "lease" in line]
+
+
+async def test_a_node_one_of_whose_children_is_asked_to_drain_ends_as_a_whole(fleet, supervise):
+    """F04: as at SIGTERM, and none of its processes is started anew."""
+    supervisor = await supervise(count=2)
+    await at_work(fleet, 2)
+    fleet.answer = Renewed.DRAINING
+    async with asyncio.timeout(30):
+        await supervisor.task
+    assert supervisor.drained
+    assert len(fleet.registered) == 2
+    assert sorted(fleet.departed) == sorted(worker.id for worker in fleet.registered)
+    assert len([line for line in supervisor.said if line.startswith("stopping")]) == 1
+
+
+async def test_a_drain_that_a_dead_child_was_asked_for_is_heard(fleet, supervise):
+    """F04, F30: it dies before its next renewal; what was asked of it was meant for the node."""
+    supervisor = await supervise(go="os._exit(9)")
+    fleet.answer = Renewed.DRAINING
+    async with asyncio.timeout(30):
+        await supervisor.task
+    assert supervisor.drained
+    assert len(fleet.registered) == 1
+
+
+async def test_the_memory_of_a_child_and_that_it_ends_are_told_with_its_renewals(fleet, supervise):
+    supervisor = await supervise(drain="pass", grace=60.0)
+    await at_work(fleet, 1)
+
+    async def ending():
+        return fleet.told and fleet.told[-1][1]
+
+    async def renewed():
+        return fleet.told
+
+    await eventually(renewed)
+    supervisor.stop()
+    await eventually(ending)
+    if sys.platform == "linux":
+        assert all(memory > 1_000_000 for memory, _ in fleet.told)
+    assert fleet.told[0][1] is False
+    supervisor.stop()
+
+
+async def test_a_child_whose_lease_is_gone_is_stopped_and_replaced(fleet, supervise):
+    """P22, P41"""
+    supervisor = await supervise()
+    await at_work(fleet, 1)
+    fleet.answer = Renewed.LOST
+    await at_work(fleet, 2)
+    assert any("lease is gone" in line for line in supervisor.said)
+    fleet.answer = Renewed.KEPT
+
+
+async def test_a_child_that_does_not_end_when_its_lease_is_gone_is_killed(fleet, supervise):
+    """P22: a zombie is not left running."""
+    await supervise(lost="time.sleep(600)")
+    await at_work(fleet, 1)
+    fleet.answer = Renewed.LOST
+    await at_work(fleet, 2)
+    fleet.answer = Renewed.KEPT
+
+
+async def test_without_answers_the_lease_ends_by_the_clock(fleet, supervise):
+    """P39, F11: a renewal that hangs is as good as none."""
+    hanging = asyncio.Event()
+
+    async def renew(worker, lease):
+        await hanging.wait()
+        return True
+
+    fleet.renew = renew
+    supervisor = await supervise()
+    await at_work(fleet, 2)
+    assert any("could not be renewed in time" in line for line in supervisor.said)
+
+
+async def test_an_application_that_cannot_be_run_ends_it_with_the_reason(supervise):
+    supervisor = await supervise(first='said.write(line(Failed("no module named shop"))); os._exit(2)')
+    with pytest.raises(CannotRun, match="no module named shop"):
+        await asyncio.wait_for(supervisor.task, 30)
+
+
+async def test_told_to_stop_it_ends_when_its_children_have(fleet, supervise):
+    """F04"""
+    supervisor = await supervise(count=2)
+    await at_work(fleet, 2)
+    supervisor.stop()
+    await asyncio.wait_for(supervisor.task, 30)
+    assert sorted(fleet.departed) == sorted(worker.id for worker in fleet.registered)
+
+
+async def test_jobs_of_a_child_that_was_told_to_end_and_died_go_back_without_an_attempt(fleet, supervise):
+    """F04"""
+    job = a_job()
+    fleet.held = {job.id: job}
+    supervisor = await supervise(go=begun(job), drain="os._exit(1)")
+    await at_work(fleet, 1)
+    supervisor.stop()
+    await asyncio.wait_for(supervisor.task, 30)
+    assert [report.outcome for report in fleet.reports] == [Interrupted()]
+
+
+async def test_told_a_third_time_it_kills_what_will_not_end(fleet, supervise):
+    """F04"""
+    supervisor = await supervise(drain="time.sleep(600)", grace=600.0)
+    await at_work(fleet, 1)
+    for _ in range(3):
+        supervisor.stop()
+    await asyncio.wait_for(supervisor.task, 30)
+
+
+async def test_a_worn_child_is_drained_and_replaced(fleet, supervise):
+    """P26"""
+    supervisor = await supervise(go='said.write(line(Worn("a handler does not stop")))')
+    await at_work(fleet, 2)
+    assert any("a handler does not stop" in line for line in supervisor.said)
+
+
+async def test_a_worn_child_that_takes_its_time_does_not_take_the_node_with_it(fleet, supervise):
+    """P26: only it is to end, which is not what is told with the lease."""
+    supervisor = await supervise(go='said.write(line(Worn("a handler does not stop")))', drain="pass", grace=60.0)
+
+    async def worn():
+        return any("a handler does not stop" in line for line in supervisor.said)
+
+    async def renewed(upto):
+        return fleet.renewals >= upto
+
+    await eventually(worn)
+    await eventually(lambda upto=fleet.renewals + 3: renewed(upto))
+    os.kill(fleet.registered[0].pid, SIGKILL)
+    await at_work(fleet, 2)
+    assert not supervisor.drained
+    assert {draining for _, draining in fleet.told} == {False}
+    for _ in range(3):
+        supervisor.stop()
+
+
+async def test_what_nobody_thought_of_ends_no_node(fleet, supervise):
+    """P23: neither when a child is entered nor when its death is accounted for; its lease is renewed no more then."""
+    fleet.register_faults.append(RuntimeError("odd"))
+    supervisor = await supervise()
+    await at_work(fleet, 1)
+    told = [line for line in supervisor.said if "RuntimeError: odd" in line]
+    assert told == ["worker 1 could not be looked after (RuntimeError: odd); starting another"]
+    renewed = []
+    renew_as_ever = fleet.renew
+
+    async def renew(worker, *given, **named):
+        renewed.append(worker)
+        return await renew_as_ever(worker, *given, **named)
+
+    async def held_by(worker, limit):
+        raise KeyError("odder")
+
+    fleet.renew, fleet.held_by = renew, held_by
+    os.kill(fleet.registered[0].pid, SIGKILL)
+    await at_work(fleet, 2)
+    assert any("odder" in line for line in supervisor.said)
+    del fleet.held_by
+    first, second = (worker.id for worker in fleet.registered)
+
+    async def only_the_second():
+        return renewed.count(second) > 3
+
+    await eventually(only_the_second)
+    assert first not in renewed[-3:]
+    assert not supervisor.task.done()
+
+
+async def test_once_it_worked_an_application_that_cannot_be_loaded_is_tried_again(fleet, supervise, tmp_path):
+    """F37: while another version of it is put in place, say."""
+    broken = tmp_path / "broken"
+    say_so = 'said.write(line(Failed("no module named shop"))); os._exit(2)'
+    supervisor = await supervise(first=f"if os.path.exists({str(broken)!r}): {say_so}")
+    await at_work(fleet, 1)
+    broken.touch()
+    os.kill(fleet.registered[0].pid, SIGKILL)
+
+    async def told():
+        return any("no module named shop" in line for line in supervisor.said)
+
+    await eventually(told)
+    broken.unlink()
+    await at_work(fleet, 2)
