@@ -1,4 +1,4 @@
-"""docs/reference/http.md, made from the API's description."""
+"""Generate docs/reference/http.md from the OpenAPI description."""
 
 from __future__ import annotations
 
@@ -25,61 +25,63 @@ _BOUNDS = {
 
 
 def parts() -> Iterator[str]:
-    """The page, part by part."""
-    described = describe(ALL, "")
-    schemas = described["components"]["schemas"]
+    """Yield the sections of the page in order."""
+    description = describe(ALL, "")
+    schemas = description["components"]["schemas"]
     yield _INTRODUCTION
     tags = list(dict.fromkeys(route.tag for route in ALL))
     for tag, routes in groupby(sorted(ALL, key=lambda route: tags.index(route.tag)), key=lambda route: route.tag):
         yield f"## {tag[:1].upper()}{tag[1:]}"
         for route in routes:
-            yield from _route(route, described["paths"][route.path][route.method.lower()])
-    yield "## Shapes"
-    yield "What bodies and answers are made of. In requests, what is not **required** may be left out."
+            yield from _route(route, description["paths"][route.path][route.method.lower()])
+    yield "## Types"
+    yield "Types of request and response bodies. In requests, fields that are not **required** may be omitted."
     for name, schema in sorted(schemas.items()):
         yield f"### {name}"
         if "description" in schema:
             yield _line(schema["description"])
         yield _fields(schema)
-    yield "## Refusals"
+    yield "## Errors"
     yield "\n".join(["| status | |", "|---|---|", *(f"| {status} | {title} |" for status, title in TITLES.items())])
 
 
 _INTRODUCTION = """\
-JSON in, JSON out, below `/v1`. Send a key or a token as `Authorization: Bearer …`; each route tells which scope it
-needs, and `admin` includes all ([Keys, tokens and tenants](../guide/access.md)). Errors are problems (RFC 9457,
-`application/problem+json`) with a stable `code`, a `detail` that says what to do, and a `pointer` to the field at
-fault. Lists answer `{"items": […], "next_cursor": …}` and go on with `?cursor=`. Times are RFC 3339. Every answer has
-an `X-Request-ID`.
+Requests and responses are JSON, under `/v1`. Send an API key or a token as `Authorization: Bearer …`; each route lists
+the scope it requires, and `admin` includes all scopes ([Keys, tokens and tenants](../guide/access.md)). Errors are
+problem details (RFC 9457, `application/problem+json`) with a stable `code`, a `detail` that says what to do, and a
+`pointer` to the invalid field. Lists return `{"items": […], "next_cursor": …}`; pass the cursor as `?cursor=` to get
+the next page. Times are RFC 3339. Every response has an `X-Request-ID`.
 
-Every node describes the same at `/docs`, and for programs at `/openapi.json`."""
+Every node serves the same description at `/docs`, and in machine-readable form at `/openapi.json`."""
 
 
 def _route(route: Route, operation: Mapping[str, Any]) -> Iterator[str]:
-    needs = {PUBLIC: "No key is needed", ANY_CALLER: "Any key will do"}.get(str(route.scope), f"Scope `{route.scope}`")
+    needs = {PUBLIC: "No API key required", ANY_CALLER: "Any valid API key"}.get(
+        str(route.scope), f"Scope `{route.scope}`"
+    )
     yield f"### {route.method} {route.path}"
     yield f"{_line(route.summary)}. {needs}.{' Only in demo mode.' if route.demo else ''}"
-    asked = [each for each in operation["parameters"] if each["in"] != "path"]
-    if asked:
+    parameters = [each for each in operation["parameters"] if each["in"] != "path"]
+    if parameters:
         rows = [
             f"| `{each['name']}` ({each['in']}) | {_kind(each['schema'])} | {_line(each.get('description', ''))} |"
-            for each in asked
+            for each in parameters
         ]
-        yield "\n".join(["| parameter | takes | |", "|---|---|---|", *rows])
+        yield "\n".join(["| parameter | type | |", "|---|---|---|", *rows])
     if "requestBody" in operation:
         yield f"Body: {_kind(operation['requestBody']['content']['application/json']['schema'])}"
-    answers = []
-    for status, answer in operation["responses"].items():
-        if "$ref" in answer:
+    responses = []
+    for status, response in operation["responses"].items():
+        if "$ref" in response:
             continue
-        content = answer.get("content", {})
-        what = ", ".join(
+        content = response.get("content", {})
+        body = ", ".join(
             _kind(each["schema"]) if kind == "application/json" else f"`{kind}`" for kind, each in content.items()
         )
-        told = [f"`{name}`: {_line(each['description'])}" for name, each in answer["headers"].items()]
-        extra = "; ".join(text for text in told if "X-Request-ID" not in text)
-        answers.append(f"**{status}** {what or 'without a body'}{f' ({extra})' if extra else ''}")
-    yield f"Answers: {'; '.join(answers)}"
+        headers = [f"`{name}`: {_line(each['description'])}" for name, each in response["headers"].items()]
+        extra = "; ".join(text for text in headers if "X-Request-ID" not in text)
+        responses.append(f"**{status}** {body or 'no body'}{f' ({extra})' if extra else ''}")
+    yield f"Responses: {'; '.join(responses)}"
 
 
 def _fields(schema: Mapping[str, Any]) -> str:
@@ -89,11 +91,11 @@ def _fields(schema: Mapping[str, Any]) -> str:
         f"| {_line(field.get('description', ''))} |"
         for name, field in schema.get("properties", {}).items()
     ]
-    return "\n".join(["| field | is | |", "|---|---|---|", *rows]) if rows else "No fields."
+    return "\n".join(["| field | type | |", "|---|---|---|", *rows]) if rows else "No fields."
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
-    """A schema in words."""
+    """Describe a schema in words."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"

@@ -1,4 +1,4 @@
-"""docs/reference/python.md, made from the docstrings of the public names."""
+"""Generate docs/reference/python.md from the docstrings of the public names."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ _GROUPS = {
     "The application": ("Holdfast", "JobType", "Unique"),
     "Handles": ("JobHandle", "AsyncJobHandle", "Job", "Status"),
     "Inside a job": ("CONTEXT", "Context", "SyncContext"),
-    "How a job goes on": ("Retry", "Snooze", "Hold", "Cancel", "Discard"),
+    "Control flow of a job": ("Retry", "Snooze", "Hold", "Cancel", "Discard"),
     "Settings": ("Settings",),
 }
-"""Names of `holdfast` by subject; the rest are its errors."""
+"""Public names by subject; the remaining ones are errors."""
 
 _FIELDS_ONLY = ("Settings",)
-"""Told in full on a page of its own."""
+"""Classes whose fields have their own page."""
 
-_MADE_BY_USERS = ("Holdfast", "Client")
-_OURS = {
+_USER_CONSTRUCTED = ("Holdfast", "Client")
+_INTERNAL = {
     "Context": {"cancel", "finish", "begin_step", "end_step"},
     "Unique": {"spec"},
     "Retry": {"rule"},
     "Status": {"code"},
     "Client": {"ask", "pages"},
 }
-"""Members that other parts of holdfast call, and nobody else."""
+"""Members that only other parts of holdfast call."""
 
 
 def parts() -> Iterator[str]:
-    """The page, part by part."""
+    """Yield the sections of the page in order."""
     yield (
-        "Everything that can be imported from `holdfast` and `holdfast.client`. The guides are "
+        "All names exported by `holdfast` and `holdfast.client`. See also the guides "
         "[Python](../guide/python.md), [Steps](../guide/steps.md) and [The HTTP client](../guide/client.md)."
     )
     for group, names in _GROUPS.items():
@@ -48,7 +48,7 @@ def parts() -> Iterator[str]:
         for name in names:
             yield from _name(name, getattr(holdfast, name))
     yield "## Errors"
-    yield "All are `HoldfastError`s. `code` is what the service answers with."
+    yield "All errors derive from `HoldfastError`. `code` is the error code in HTTP responses."
     listed = {name for names in _GROUPS.values() for name in names}
     rows = [
         f"| `{name}` | `{getattr(holdfast, name).code}` | {_first(getattr(holdfast, name))} |"
@@ -57,7 +57,7 @@ def parts() -> Iterator[str]:
     ]
     yield "\n".join(["| error | code | |", "|---|---|---|", *rows])
     yield "## holdfast.client"
-    yield "`AsyncClient` has the same methods; each is awaited, and lists and events are read with `async for`."
+    yield "`AsyncClient` has the same methods as coroutines; iterate over lists and events with `async for`."
     yield from _name("Client", holdfast.client.Client)
 
 
@@ -66,20 +66,20 @@ def _name(name: str, thing: Any) -> Iterator[str]:
     if not inspect.isclass(thing):
         yield _doc(type(thing))
         return
-    if name in _MADE_BY_USERS:
+    if name in _USER_CONSTRUCTED:
         yield f"`{name}{_signature(thing.__init__)}`"
     yield _doc(thing)
     if name in _FIELDS_ONLY:
         yield "The fields are in [Settings](settings.md)."
         return
-    shown = [(each, member) for each, member in _members(thing) if each not in _OURS.get(name, ())]
+    shown = [(each, member) for each, member in _members(thing) if each not in _INTERNAL.get(name, ())]
     rows = [row for each, member in shown if (row := _row(each, member))]
     if rows:
         yield "\n".join(["| | |", "|---|---|", *rows])
 
 
 def _members(thing: type) -> Iterator[tuple[str, Any]]:
-    """Its public members, those it inherits from ours too, in the order they were written."""
+    """Yield the public members, including those inherited from holdfast classes, in source order."""
     seen: set[str] = set()
     for each in thing.__mro__:
         if each.__module__.partition(".")[0] != "holdfast":
@@ -101,20 +101,20 @@ def _row(name: str, member: Any) -> str | None:
 
 
 def _signature(function: Any) -> str:
-    """Its parameters as they are written, which is the same in every version of Python."""
-    (written,) = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function)))).body
-    if not isinstance(written, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        raise TypeError(f"{function} is no function")
-    given = written.args.posonlyargs or written.args.args
-    if given and given[0].arg in ("self", "cls"):
-        del given[0]
-    result = "" if written.returns is None else ast.unparse(written.returns)
-    return f"({ast.unparse(written.args)})" + ("" if result in ("", "None") else f" -> {result}")
+    """Return the signature as written in the source, which does not depend on the Python version."""
+    (node,) = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function)))).body
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        raise TypeError(f"{function} is not a function")
+    arguments = node.args.posonlyargs or node.args.args
+    if arguments and arguments[0].arg in ("self", "cls"):
+        del arguments[0]
+    result = "" if node.returns is None else ast.unparse(node.returns)
+    return f"({ast.unparse(node.args)})" + ("" if result in ("", "None") else f" -> {result}")
 
 
 def _doc(thing: Any) -> str:
     text = inspect.cleandoc(thing.__doc__ or "")
-    return re.sub(r"\n\n(    .+(?:\n(?:    .+)?)*)", lambda found: f"\n\n{inspect.cleandoc(found[1])}", text)
+    return re.sub(r"\n\n(    .+(?:\n(?:    .+)?)*)", lambda match: f"\n\n{inspect.cleandoc(match[1])}", text)
 
 
 def _first(thing: Any) -> str:
