@@ -12,6 +12,7 @@ import os
 import platform
 import secrets
 import shutil
+import signal
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,6 +65,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell without job control starts background commands with SIGINT ignored, and child processes inherit that.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "databases(*names): the only databases this test is for")
     config.addinivalue_line(
         "markers", "by_http_too(*names): workers by HTTP as well, on these databases; with HOLDFAST_LONG_TESTS=1 all do"
