@@ -84,7 +84,7 @@ class Forbidden(HoldfastError):
     code = "forbidden"
 
 
-class TooMany(HoldfastError):
+class RateLimited(HoldfastError):
     """Too much was asked for in too short a time; after `retry_after` seconds it may be asked again."""
 
     code = "rate_limited"
@@ -96,7 +96,7 @@ class TooMany(HoldfastError):
         """What it was decided by, for whoever decides again before the database is asked."""
 
 
-class BacklogFull(TooMany):
+class BacklogFull(RateLimited):
     """The tenant, or the tenant in this queue, has as many unfinished jobs as it may have."""
 
     code = "backlog_full"
@@ -124,13 +124,13 @@ class LeaseLost(HoldfastError):
     code = "lease_lost"
 
 
-class StepUnknown(HoldfastError):
+class StepOutcomeUnknown(HoldfastError):
     """A step that is to be done at most once was begun by an earlier attempt: whether it was done, nobody knows."""
 
     code = "step_unknown"
 
 
-class NotDeterministic(HoldfastError):
+class NonDeterministic(HoldfastError):
     """A handler did something else than at an earlier attempt, whose records do not fit it any more."""
 
     code = "not_deterministic"

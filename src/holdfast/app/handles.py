@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.app.runtime import Engine, Engines
+from holdfast.app.runtime import Engine, EngineProvider
 from holdfast.errors import Invalid, JobCancelled, JobFailed, WaitTimeout
 from holdfast.model.explanation import Explanation
 from holdfast.model.ids import JobId
@@ -20,8 +20,8 @@ from holdfast.worker.handlers.exceptions import Span, duration
 R_co = TypeVar("R_co", covariant=True)
 Decode = Callable[[bytes | None], Any]
 
-_FIRST_PAUSE = 0.02
-_LONGEST_PAUSE = 0.5
+_MIN_POLL_INTERVAL_S = 0.02
+_MAX_POLL_INTERVAL_S = 0.5
 _BY_APPLICATION = "cancelled by the application"
 
 
@@ -39,11 +39,13 @@ def parse_id(job_id: UUID | str) -> JobId:
 
 
 class _Handle(Generic[R_co]):
-    def __init__(self, engines: Engines, job_id: JobId, *, repeated: bool = False, decode: Decode = plain) -> None:
+    def __init__(
+        self, engines: EngineProvider, job_id: JobId, *, replayed: bool = False, decode: Decode = plain
+    ) -> None:
         self._engines = engines
         self._decode = decode
         self.id: JobId = job_id
-        self.repeated = repeated
+        self.replayed = replayed
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id}>"
@@ -58,7 +60,7 @@ class _Handle(Generic[R_co]):
 class JobHandle(_Handle[R_co]):
     """A submitted job, for code without an event loop.
 
-    `repeated` tells that an earlier submission with the same key made it, and nothing was added.
+    `replayed` tells that an earlier submission with the same key made it, and nothing was added.
     """
 
     def status(self) -> Status:
@@ -95,7 +97,7 @@ class JobHandle(_Handle[R_co]):
 class AsyncJobHandle(_Handle[R_co]):
     """A submitted job, for code on an event loop.
 
-    `repeated` tells that an earlier submission with the same key made it, and nothing was added.
+    `replayed` tells that an earlier submission with the same key made it, and nothing was added.
     """
 
     async def status(self) -> Status:
@@ -133,7 +135,7 @@ async def finished(engine: Engine, job_id: JobId, timeout: Span | None) -> Job:
     """The job once it is finished: looked at again and again, less often with time."""
     loop = asyncio.get_running_loop()
     end = None if timeout is None else loop.time() + in_seconds(duration(timeout, "timeout"))
-    pause = _FIRST_PAUSE
+    pause = _MIN_POLL_INTERVAL_S
     while True:
         job = await engine.get(job_id)
         if job.status.terminal:
@@ -142,7 +144,7 @@ async def finished(engine: Engine, job_id: JobId, timeout: Span | None) -> Job:
         if left <= 0:
             raise WaitTimeout(f"job {job_id} is {job.status} and not finished after {timeout}; it goes on")
         await asyncio.sleep(min(pause, left))
-        pause = min(pause * 1.5, _LONGEST_PAUSE)
+        pause = min(pause * 1.5, _MAX_POLL_INTERVAL_S)
 
 
 def verdict(job: Job, decode: Decode) -> Any:

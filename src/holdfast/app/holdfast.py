@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.app.handles import AsyncJobHandle, JobHandle, parse_id
 from holdfast.app.job_types import AsyncJobType, JobType, SyncJobType
-from holdfast.app.runtime import Engine, Engines
+from holdfast.app.runtime import Engine, EngineProvider
 from holdfast.compose import is_node, open_jobs, with_key
 from holdfast.config import Settings, load, shown_url
 from holdfast.errors import Invalid, Misconfigured
@@ -47,7 +47,7 @@ class Holdfast:
         self._key = key
         self._settings = settings
         self.registry = Registry()
-        self._engines = Engines(self._open)
+        self._engines = EngineProvider(self._open)
 
     @property
     def settings(self) -> Settings:

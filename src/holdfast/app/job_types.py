@@ -9,7 +9,7 @@ from uuid import UUID
 from msgspec.structs import replace
 
 from holdfast.app.handles import AsyncJobHandle, JobHandle, parse_id
-from holdfast.app.runtime import Accepted, Engines
+from holdfast.app.runtime import EngineProvider, SubmitReceipt
 from holdfast.engine.submitting import receipts as submitting
 from holdfast.errors import HoldfastError, Invalid, InvalidBatch
 from holdfast.model.job import JobSpec, OnConflict, UniqueSpec
@@ -46,10 +46,10 @@ class Unique(NamedTuple):
         return UniqueSpec(tuple(self.by), duration(self.within, "unique/within"), self.on_conflict)
 
 
-class Bound(Generic[P, R_co]):
-    """A job type with the options of a submission: what `using` gives."""
+class BoundJobType(Generic[P, R_co]):
+    """A job type with the options of a submission: what `options` gives."""
 
-    def __init__(self, engines: Engines, handler: Handler, spec: JobSpec) -> None:
+    def __init__(self, engines: EngineProvider, handler: Handler, spec: JobSpec) -> None:
         self._engines = engines
         self._arguments = handler.arguments
         self._spec = spec
@@ -96,19 +96,19 @@ class Bound(Generic[P, R_co]):
             raise InvalidBatch(_all_faults(specs, faults))
         return specs
 
-    def _handle(self, receipt: Accepted) -> JobHandle[R_co]:
+    def _handle(self, receipt: SubmitReceipt) -> JobHandle[R_co]:
         decode = self._arguments.decode_result
-        return JobHandle(self._engines, receipt.id, repeated=receipt.repeated, decode=decode)
+        return JobHandle(self._engines, receipt.id, replayed=receipt.replayed, decode=decode)
 
-    def _ahandle(self, receipt: Accepted) -> AsyncJobHandle[R_co]:
+    def _ahandle(self, receipt: SubmitReceipt) -> AsyncJobHandle[R_co]:
         decode = self._arguments.decode_result
-        return AsyncJobHandle(self._engines, receipt.id, repeated=receipt.repeated, decode=decode)
+        return AsyncJobHandle(self._engines, receipt.id, replayed=receipt.replayed, decode=decode)
 
 
-class JobType(Bound[P, R_co]):
+class JobType(BoundJobType[P, R_co]):
     """A decorated function. Calling it calls the function, here and now; `enqueue` has a worker call it."""
 
-    def __init__(self, engines: Engines, handler: Handler) -> None:
+    def __init__(self, engines: EngineProvider, handler: Handler) -> None:
         spec = JobSpec(
             type=handler.type,
             queue=handler.queue,
@@ -126,7 +126,7 @@ class JobType(Bound[P, R_co]):
         """The type of its jobs."""
         return self.handler.type
 
-    def using(
+    def options(
         self,
         *,
         delay: Span | None = None,
@@ -143,7 +143,7 @@ class JobType(Bound[P, R_co]):
         timeout: Span | None = None,
         retry: Retry | None = None,
         cost: int | None = None,
-    ) -> Bound[P, R_co]:
+    ) -> BoundJobType[P, R_co]:
         """The same job type with options for what is enqueued through it; one left out is as the decorator has it."""
         if isinstance(tags, str):
             raise Invalid("tags is a text: give a list, such as ['nightly']", pointer="/tags")
@@ -165,7 +165,7 @@ class JobType(Bound[P, R_co]):
         }
         spec = replace(self._spec, **{name: value for name, value in asked.items() if value is not None})
         submission.check_options(spec)
-        return Bound(self._engines, self.handler, spec)
+        return BoundJobType(self._engines, self.handler, spec)
 
     def handle(self, job_id: UUID | str) -> JobHandle[R_co]:
         """A handle of a job of this type that was submitted before."""

@@ -20,7 +20,7 @@ from holdfast.model.job import Job, JobSpec
 T = TypeVar("T")
 
 
-class Accepted(Protocol):
+class SubmitReceipt(Protocol):
     """The answer to a submission: the job is durable."""
 
     @property
@@ -28,17 +28,17 @@ class Accepted(Protocol):
         """Of the job."""
 
     @property
-    def repeated(self) -> bool:
+    def replayed(self) -> bool:
         """Whether an earlier submission made it."""
 
 
 class Engine(Protocol):
     """What an application asks for: an engine on a database, or one behind a node."""
 
-    async def submit(self, spec: JobSpec) -> Accepted:
+    async def submit(self, spec: JobSpec) -> SubmitReceipt:
         """Submit one job."""
 
-    async def submit_many(self, specs: Sequence[JobSpec]) -> Sequence[Accepted]:
+    async def submit_many(self, specs: Sequence[JobSpec]) -> Sequence[SubmitReceipt]:
         """Submit many: all, or none."""
 
     async def get(self, job_id: JobId) -> Job:
@@ -60,11 +60,11 @@ class Engine(Protocol):
 Open = Callable[[], Awaitable[Engine]]
 Work = Callable[[Engine], Awaitable[T]]
 
-_PATIENCE = 10.0
+_CLOSE_TIMEOUT_S = 10.0
 """Seconds that closing waits for the thread: a database that hangs must not hang the program's end."""
 
 
-class Engines:
+class EngineProvider:
     """Opened when first asked for; closed by `close` and `aclose`, with their loop, or when the program ends.
 
     May be used again afterwards: they are opened anew. After a fork the child has engines of its own.
@@ -105,7 +105,7 @@ class _Process:
     def __init__(self, opener: Open) -> None:
         self._opener = opener
         self._pid = os.getpid()
-        self._lives: dict[asyncio.AbstractEventLoop, _Life] = {}
+        self._lives: dict[asyncio.AbstractEventLoop, _EngineLifetime] = {}
         self._lock = threading.Lock()
         self._thread: _Thread | None = None
         self._awaits_end = False
@@ -116,7 +116,7 @@ class _Process:
         if life is None:
             for other in [each for each in list(self._lives) if each.is_closed()]:
                 self._lives.pop(other, None)
-            life = self._lives[loop] = _Life(self._opener, lambda: self._lives.pop(loop, None))
+            life = self._lives[loop] = _EngineLifetime(self._opener, lambda: self._lives.pop(loop, None))
         # One caller that gives up does not take the engine from the others that wait for it.
         return await asyncio.shield(life.engine)
 
@@ -143,7 +143,7 @@ class _Process:
             thread.stop()
 
 
-class _Life:
+class _EngineLifetime:
     """An engine from its opening to its end: `aclose`, or the end of its loop.
 
     A loop that ends closes the async generators begun in it, so the engine is kept inside of one.
@@ -203,7 +203,7 @@ class _Thread:
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._stopped.set)
-        self._thread.join(_PATIENCE)
+        self._thread.join(_CLOSE_TIMEOUT_S)
 
     async def _do(self, work: Work[T]) -> T:
         return await work(await self._process.here())

@@ -54,7 +54,7 @@ class Permit(NamedTuple):
     """It may not: come back after this time."""
 
 
-class Clearance(NamedTuple):
+class DeliveryPermit(NamedTuple):
     """Whether a delivery may go out, and with which signature."""
 
     permit: Permit

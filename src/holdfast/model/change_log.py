@@ -18,7 +18,7 @@ from holdfast.model.state import Status
 from holdfast.model.time import Instant
 from holdfast.model.transition import Transition
 
-MOST_LISTED = 20
+MAX_LISTED_CHANGES = 20
 """Up to how many changes a row lists one by one. Statements that write a row themselves know this number too."""
 
 GROWTH = 1.2
@@ -27,7 +27,7 @@ GROWTH = 1.2
 Histogram = dict[int, int]
 """How many spans fell into which bucket: from `GROWTH ** bucket` microseconds up to the next."""
 
-Named = tuple[str, str, str]
+SeriesName = tuple[str, str, str]
 """Tenant, queue and type."""
 
 REGISTERED, GONE, LOST, DRAINING = "registered", "gone", "lost", "draining"
@@ -42,7 +42,7 @@ _WAS_RUNNING, _SUCCEEDED = Status.RUNNING, Status.SUCCEEDED
 _READY, _RUNNING, _SCHEDULED = Status.READY.code, Status.RUNNING.code, Status.SCHEDULED.code
 
 
-class Change(Struct, frozen=True, array_like=True, gc=False):
+class JobChange(Struct, frozen=True, array_like=True, gc=False):
     """A job as a change left it."""
 
     id: JobId
@@ -54,7 +54,7 @@ class Change(Struct, frozen=True, array_like=True, gc=False):
     fence: int
 
 
-class Group(Struct, array_like=True, gc=False):
+class ChangeGroup(Struct, array_like=True, gc=False):
     """How many jobs of one kind came into a state."""
 
     tenant: str
@@ -85,50 +85,50 @@ class WorkerChange(Struct, frozen=True, array_like=True, gc=False):
     name: str = ""
 
 
-class Body(Struct, omit_defaults=True):
+class ChangeBody(Struct, omit_defaults=True):
     """What a row tells. The names are short: there are many rows."""
 
-    c: list[Change] = []
-    g: list[Group] = []
+    c: list[JobChange] = []
+    g: list[ChangeGroup] = []
     """Of attempts that ended always; of other changes only where they are not listed."""
     w: list[WorkerChange] = []
-    d: list[Change] = []
+    d: list[JobChange] = []
     """Jobs that were deleted, one by one. Apart from the others: no figure counts them."""
-    n: list[Group] = []
+    n: list[ChangeGroup] = []
     """The same, counted where they are many."""
     new: bool = False
     """Whether the jobs were submitted by it."""
 
-    def listed(self) -> Sequence[Change]:
+    def listed(self) -> Sequence[JobChange]:
         """What changed and is named, deleted jobs among it."""
         return self.c + self.d if self.d else self.c
 
-    def unlisted(self) -> Sequence[Group]:
+    def unlisted(self) -> Sequence[ChangeGroup]:
         """What changed and is only counted."""
         return [*([] if self.c else self.g), *self.n]
 
-    def groups(self) -> Sequence[Group]:
+    def groups(self) -> Sequence[ChangeGroup]:
         """All that changed, counted."""
         if self.g:
             return self.g
         counted = Counter((each.tenant, each.queue, each.type, each.status) for each in self.c)
-        return [Group(*kind, jobs) for kind, jobs in counted.items()]
+        return [ChangeGroup(*kind, jobs) for kind, jobs in counted.items()]
 
     def lost(self) -> int:
         """How many workers were struck because their lease ran out."""
         return sum(each.event == LOST for each in self.w)
 
 
-class Entry(NamedTuple):
+class ChangeEntry(NamedTuple):
     """A row of the feed. Numbers are drawn before the commit: a lower one can appear after a higher one."""
 
     seq: int
     at: Instant
-    body: Body
+    body: ChangeBody
 
 
 _ENCODE = msgspec.json.Encoder().encode
-_DECODE = msgspec.json.Decoder(Body).decode
+_DECODE = msgspec.json.Decoder(ChangeBody).decode
 
 
 def bucket_of(span: int) -> int:
@@ -136,18 +136,18 @@ def bucket_of(span: int) -> int:
     return int(_log(span) * _PER_LOG) if span > 1 else 0
 
 
-def read(stored: bytes | str) -> Body:
+def read(stored: bytes | str) -> ChangeBody:
     """A row's body."""
     return _DECODE(stored)
 
 
 def of_new(jobs: Sequence[NewJob], waiting: Sequence[bool]) -> bytes:
     """Jobs were submitted; which of them wait for their time."""
-    if len(jobs) <= MOST_LISTED:
+    if len(jobs) <= MAX_LISTED_CHANGES:
         return _ENCODE(
-            Body(
+            ChangeBody(
                 c=[
-                    Change(job.id, job.tenant, job.queue, job.type, _SCHEDULED if later else _READY, 0, 0)
+                    JobChange(job.id, job.tenant, job.queue, job.type, _SCHEDULED if later else _READY, 0, 0)
                     for job, later in zip(jobs, waiting, strict=True)
                 ],
                 new=True,
@@ -161,21 +161,23 @@ def of_new(jobs: Sequence[NewJob], waiting: Sequence[bool]) -> bytes:
 
 def of_claimed(jobs: Sequence[Job]) -> bytes:
     """Jobs were claimed."""
-    if len(jobs) <= MOST_LISTED:
-        return _ENCODE(Body(c=[Change(j.id, j.tenant, j.queue, j.type, _RUNNING, j.attempts, j.fence) for j in jobs]))
+    if len(jobs) <= MAX_LISTED_CHANGES:
+        return _ENCODE(
+            ChangeBody(c=[JobChange(j.id, j.tenant, j.queue, j.type, _RUNNING, j.attempts, j.fence) for j in jobs])
+        )
     return _counted([(job.tenant, job.queue, job.type, _RUNNING) for job in jobs])
 
 
 def of_moves(moves: Sequence[Transition], at: Instant) -> bytes:
     """Jobs were moved. `at`: when attempts ended, if any did; 0 if nobody knows."""
-    groups: dict[tuple[str, str, str, Status], Group] = {}
+    groups: dict[tuple[str, str, str, Status], ChangeGroup] = {}
     attempts = 0
     for move in moves:  # run for every job that ends: little is called here
         job, to = move.job, move.to
         key = (job.tenant, job.queue, job.type, to)
         group = groups.get(key)
         if group is None:
-            group = groups[key] = Group(job.tenant, job.queue, job.type, to.code)
+            group = groups[key] = ChangeGroup(job.tenant, job.queue, job.type, to.code)
         group.jobs += 1
         if to is not _SUCCEEDED:
             group.failed += _failed(move)
@@ -193,37 +195,39 @@ def of_moves(moves: Sequence[Transition], at: Instant) -> bytes:
         if at:
             bucket = bucket_of(at - started)
             group.run[bucket] = group.run.get(bucket, 0) + 1
-    listed = [_change(move) for move in moves] if len(moves) <= MOST_LISTED else []
-    return _ENCODE(Body(c=listed) if listed and not attempts else Body(c=listed, g=list(groups.values())))
+    listed = [_change(move) for move in moves] if len(moves) <= MAX_LISTED_CHANGES else []
+    return _ENCODE(ChangeBody(c=listed) if listed and not attempts else ChangeBody(c=listed, g=list(groups.values())))
 
 
 def of_ready(rows: Sequence[tuple[JobId, str, str, str, int, int]]) -> bytes:
     """Jobs became ready, their time having come: (id, tenant, queue, type, attempts, fence)."""
-    if len(rows) <= MOST_LISTED:
-        return _ENCODE(Body(c=[Change(*row[:4], _READY, *row[4:]) for row in rows]))
+    if len(rows) <= MAX_LISTED_CHANGES:
+        return _ENCODE(ChangeBody(c=[JobChange(*row[:4], _READY, *row[4:]) for row in rows]))
     return _counted([(*row[1:4], _READY) for row in rows])
 
 
 def of_deleted(jobs: Sequence[Job]) -> bytes:
     """Jobs were deleted, which were as given."""
-    if len(jobs) <= MOST_LISTED:
-        return _ENCODE(Body(d=[Change(j.id, j.tenant, j.queue, j.type, DELETED, j.attempts, j.fence) for j in jobs]))
+    if len(jobs) <= MAX_LISTED_CHANGES:
+        return _ENCODE(
+            ChangeBody(d=[JobChange(j.id, j.tenant, j.queue, j.type, DELETED, j.attempts, j.fence) for j in jobs])
+        )
     kinds = Counter((job.tenant, job.queue, job.type) for job in jobs)
-    return _ENCODE(Body(n=[Group(*kind, DELETED, count) for kind, count in kinds.items()]))
+    return _ENCODE(ChangeBody(n=[ChangeGroup(*kind, DELETED, count) for kind, count in kinds.items()]))
 
 
 def of_workers(changes: Iterable[WorkerChange]) -> bytes:
     """Workers came or went."""
-    return _ENCODE(Body(w=list(changes)))
+    return _ENCODE(ChangeBody(w=list(changes)))
 
 
 def _counted(kinds: Sequence[tuple[str, str, str, int]], *, new: bool = False) -> bytes:
-    return _ENCODE(Body(g=[Group(*kind, jobs) for kind, jobs in Counter(kinds).items()], new=new))
+    return _ENCODE(ChangeBody(g=[ChangeGroup(*kind, jobs) for kind, jobs in Counter(kinds).items()], new=new))
 
 
-def _change(move: Transition) -> Change:
+def _change(move: Transition) -> JobChange:
     job = move.job
-    return Change(job.id, job.tenant, job.queue, job.type, move.to.code, move.attempts, move.fence)
+    return JobChange(job.id, job.tenant, job.queue, job.type, move.to.code, move.attempts, move.fence)
 
 
 def _failed(move: Transition) -> bool:

@@ -12,7 +12,7 @@ WorkerId = NewType("WorkerId", int)
 """One incarnation of a worker: 62 random bits, never reused, so a restarted node never inherits a lease."""
 
 
-_DRAWN_AT_ONCE = 256
+_BATCH_SIZE = 256
 _noise: list[int] = []
 """Lower halves of ids, each taken by one: to ask the system for each alone takes as long as all else."""
 os.register_at_fork(after_in_child=_noise.clear)
@@ -36,7 +36,7 @@ def new_job_id(at_ms: int | None = None) -> JobId:
 
 def _draw() -> int:
     """Fill up what is drawn ahead; one of it."""
-    drawn = struct.iter_unpack("<QH", os.urandom(10 * _DRAWN_AT_ONCE))
+    drawn = struct.iter_unpack("<QH", os.urandom(10 * _BATCH_SIZE))
     halves: list[int] = [(7 << 76) | ((high & 0xFFF) << 64) | (2 << 62) | (low >> 2) for low, high in drawn]
     _noise.extend(halves[1:])
     return halves[0]

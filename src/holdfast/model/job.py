@@ -54,7 +54,7 @@ class NewJob(Struct, frozen=True):
     unique: Unique | None = None
 
 
-class Inserted(NamedTuple):
+class InsertResult(NamedTuple):
     """What became of one `NewJob`."""
 
     id: JobId
@@ -107,7 +107,7 @@ class Job(Struct, frozen=True, gc=False):
     fingerprint: str | None = None
 
 
-class Held(NamedTuple):
+class HeldJob(NamedTuple):
     """A job as a holder names it: it acts only while the row still has this fence and this holder."""
 
     id: JobId
@@ -137,7 +137,7 @@ class Page(NamedTuple):
     before: JobId | None = None
 
 
-class Found(NamedTuple):
+class SearchPage(NamedTuple):
     """A part of what was looked for, newest first; it may be empty though there is more."""
 
     jobs: list[Job]

@@ -6,10 +6,10 @@ from msgspec import Struct
 
 from holdfast.model.time import Duration, Instant
 
-LARGEST_SCHEMA = 16 * 1024
+MAX_SCHEMA_BYTES = 16 * 1024
 """Bytes: a schema is for forms and for people, and one that is larger is told as if there were none."""
 
-MOST_DESCRIBED = 1_000
+MAX_DESCRIBED_TYPES = 1_000
 """Types that are remembered of the workers of one tenant, and of those that are everybody's."""
 
 EVERYBODY = ""

@@ -23,7 +23,7 @@ FREED = ""
 """In the place of a tenant in news: a limit of the queue, or of a tenant that had jobs in it, may have room again."""
 
 
-class News(NamedTuple):
+class LaneReady(NamedTuple):
     """There are ready jobs in a lane; none of those it tells of lies before position `seq`."""
 
     lane: Lane

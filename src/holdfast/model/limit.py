@@ -13,7 +13,7 @@ from holdfast.model.time import Duration, Instant
 TOKEN = 1_000_000
 """What one start takes from a bucket."""
 
-TURNS_OF_A_KEY = 1
+DEFAULT_CONCURRENCY_PER_KEY = 1
 """How many jobs with the same concurrency_key run at once where nobody set more."""
 
 
@@ -81,7 +81,7 @@ class Limit(NamedTuple):
         """How many jobs may start now, as far as it goes. `uncounted`: how many run that it does not count."""
         most = self.max_running
         if most is None and self.of.kind is LimitKind.KEY:
-            most = TURNS_OF_A_KEY
+            most = DEFAULT_CONCURRENCY_PER_KEY
         free = _UNLIMITED if most is None else max(0, most - self.used - uncounted)
         return free if self.rate is None else min(free, max(0, self.refilled(now).tokens) // TOKEN)
 
@@ -121,7 +121,7 @@ class Pause(NamedTuple):
         return self.until is None or now < self.until
 
 
-class Terms(NamedTuple):
+class DispatchSettings(NamedTuple):
     """What a claim goes by: what rests, whose turns weigh how much, and what is limited."""
 
     version: int
@@ -156,7 +156,7 @@ def slots(queue: str, tenant: str, counting: Collection[LimitName]) -> int:
     return of_queue | (TENANT_SLOT if tenant_limit(tenant) in counting else 0)
 
 
-def to_give_back(jobs: Iterable[Job]) -> list[tuple[LimitName, int]]:
+def slots_to_release(jobs: Iterable[Job]) -> list[tuple[LimitName, int]]:
     """What these running jobs are counted in, each limit once, in the order of locking."""
     held: Counter[LimitName] = Counter()
     for (queue, tenant, slots), many in Counter(

@@ -45,7 +45,7 @@ STATUS_OF_CODE = (*sorted(_CODES, key=lambda status: _CODES[status]), Status.REA
 TERMINAL = frozenset({Status.SUCCEEDED, Status.DEAD, Status.CANCELLED})
 WAITING = frozenset({Status.BLOCKED, Status.SCHEDULED, Status.READY, Status.RETRYING})
 
-MOVES: dict[Status, frozenset[Status]] = {
+TRANSITIONS: dict[Status, frozenset[Status]] = {
     # Waits for parents; released to ready, or cancelled with a parent that died.
     Status.BLOCKED: frozenset({Status.READY, Status.SCHEDULED, Status.CANCELLED}),
     # Due later: promoted when the database's clock says so.
@@ -63,6 +63,6 @@ MOVES: dict[Status, frozenset[Status]] = {
 }
 
 
-def may_move(was: Status, to: Status) -> bool:
+def can_transition(was: Status, to: Status) -> bool:
     """Whether a job may go from one state to another."""
-    return to in MOVES[was]
+    return to in TRANSITIONS[was]

@@ -17,8 +17,8 @@ Duration = NewType("Duration", int)
 
 _UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d)", re.ASCII)
-_LONGEST_TEXT = 40
-_LONGEST_SECONDS = 1e12
+_MAX_TEXT_LENGTH = 40
+_MAX_SECONDS = 1e12
 
 
 def micros(n: int) -> Duration:
@@ -51,11 +51,11 @@ def parse_duration(value: float | str) -> Duration:
     if isinstance(value, bool):
         raise ValueError(f"{value} is not a duration: give seconds or a text such as '5m'")
     if isinstance(value, int | float):
-        if not 0 <= value < _LONGEST_SECONDS:  # also false for NaN
+        if not 0 <= value < _MAX_SECONDS:  # also false for NaN
             raise ValueError(f"{value} is not a duration: give seconds, 0 or more")
         return seconds(value)
     text = value.strip()
-    if len(text) > _LONGEST_TEXT:
+    if len(text) > _MAX_TEXT_LENGTH:
         raise ValueError("a duration is at most 40 characters, such as '5m' or '1h30m'")
     if re.fullmatch(r"\d+(?:\.\d+)?", text, re.ASCII):
         return parse_duration(float(text))

@@ -51,7 +51,7 @@ class LeaseState(NamedTuple):
     draining: bool = False
 
 
-class Renewed(IntEnum):
+class LeaseStatus(IntEnum):
     """What became of a lease that was to be prolonged; true if it lives."""
 
     LOST = 0

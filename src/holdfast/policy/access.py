@@ -7,11 +7,11 @@ from holdfast.model.access import ApiKey, Caller, Scope
 from holdfast.model.time import Duration, Instant, seconds
 from holdfast.policy.submission import is_name
 
-NOTED_EVERY = seconds(300)
+LAST_USED_INTERVAL = seconds(300)
 """How exact `last_used_at` is: a key in use is noted no more often."""
 
-LEAST_ADMIN_KEY = 16
-LEAST_SECRET = 32
+MIN_ADMIN_KEY_BYTES = 16
+MIN_SECRET_BYTES = 32
 """Bytes; what HS256 itself is as strong as."""
 
 _WORDS = frozenset({
@@ -33,7 +33,7 @@ def permit(caller: Caller, scope: Scope) -> None:
         raise Forbidden(f"this needs the scope {scope.value!r}; the key or token has: {held}")
 
 
-def seen_tenant(caller: Caller, asked: str | None) -> str | None:
+def visible_tenant(caller: Caller, asked: str | None) -> str | None:
     """Whose things a caller sees who asks for those of `asked`; None is everybody's, for administrators only."""
     if asked is not None and not is_tenant(asked):
         raise Invalid("a tenant's name has 1 to 128 letters, digits or _ . : / @ + -", pointer="/tenant")
@@ -46,7 +46,7 @@ def seen_tenant(caller: Caller, asked: str | None) -> str | None:
 
 def acting_tenant(caller: Caller, asked: str | None) -> str:
     """For whom a caller acts: their own tenant, or the one an administrator names."""
-    return seen_tenant(caller, asked) or caller.tenant
+    return visible_tenant(caller, asked) or caller.tenant
 
 
 def is_tenant(name: str) -> bool:
@@ -54,22 +54,22 @@ def is_tenant(name: str) -> bool:
     return is_name(name)
 
 
-def is_good(key: ApiKey, at: Instant) -> bool:
+def is_valid(key: ApiKey, at: Instant) -> bool:
     """Whether a key opens anything at that time."""
     return key.revoked_at is None and (key.expires_at is None or at < key.expires_at)
 
 
-def good_for(key: ApiKey, at: Instant, most: Duration) -> Duration:
+def cacheable_for(key: ApiKey, at: Instant, most: Duration) -> Duration:
     """For how long what was read of a good key may be relied upon: until it expires, and never longer than `most`."""
     return most if key.expires_at is None else min(most, Duration(key.expires_at - at))
 
 
-def use_is_news(key: ApiKey, at: Instant) -> bool:
+def should_record_use(key: ApiKey, at: Instant) -> bool:
     """Whether it is time to note that a key is in use."""
-    return key.last_used_at is None or key.last_used_at + NOTED_EVERY <= at
+    return key.last_used_at is None or key.last_used_at + LAST_USED_INTERVAL <= at
 
 
-def narrowed(caller: Caller, asked: frozenset[Scope] | None) -> frozenset[Scope]:
+def token_scopes(caller: Caller, asked: frozenset[Scope] | None) -> frozenset[Scope]:
     """The scopes of a token that a caller wants: those of the key they came with, or fewer; `Forbidden` for others."""
     if caller.key is None:
         raise Forbidden("a token is made with a key, or with a token that was made with one: this has none behind it")
@@ -80,7 +80,7 @@ def narrowed(caller: Caller, asked: frozenset[Scope] | None) -> frozenset[Scope]
     return asked
 
 
-def weakness(secret: str, *, least: int) -> str | None:
+def find_weakness(secret: str, *, least: int) -> str | None:
     """What is wrong with a secret that somebody chose: too short, or easily guessed. None when nothing is seen."""
     size = len(secret.encode())
     if size < least:

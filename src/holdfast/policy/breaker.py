@@ -5,9 +5,9 @@ from urllib.parse import urlsplit
 
 from holdfast.model.breaker import Breaker, BreakerState, Permit
 from holdfast.model.time import Duration, Instant, after, seconds
-from holdfast.policy.text import clean, escaped
+from holdfast.policy.text import escaped, sanitize
 
-LONGEST_ERROR = 300
+MAX_ERROR_LENGTH = 300
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -64,7 +64,7 @@ def failed(breaker: Breaker, error: str, *, probe: bool, now: Instant, rules: Br
 
     While it is open, only a probe tells something new: all others went out before.
     """
-    told = breaker._replace(failures=breaker.failures + 1, error=clean(escaped(error), LONGEST_ERROR))
+    told = breaker._replace(failures=breaker.failures + 1, error=sanitize(escaped(error), MAX_ERROR_LENGTH))
     if breaker.state is BreakerState.CLOSED:
         return _opened(told, now, rules) if told.failures >= rules.failures else told
     return _opened(told, now, rules) if probe and breaker.state is BreakerState.HALF_OPEN else None

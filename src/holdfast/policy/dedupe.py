@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.errors import Invalid
 
-MOST_PARTS = 20
+MAX_PARTS = 20
 
 _CANONICAL = msgspec.json.Encoder(order="deterministic")
 
@@ -23,8 +23,8 @@ def unique_key(job_type: str, queue: str, payload: bytes, by: Sequence[str]) -> 
 
     `by` may name `type`, `queue`, `payload`, or `payload.<field>` for one field of an object payload.
     """
-    if len(by) > MOST_PARTS:
-        raise Invalid(f"unique.by has {len(by)} entries; at most {MOST_PARTS} are allowed", pointer="/unique/by")
+    if len(by) > MAX_PARTS:
+        raise Invalid(f"unique.by has {len(by)} entries; at most {MAX_PARTS} are allowed", pointer="/unique/by")
     value = msgspec.json.decode(payload)
     parts: dict[str, Any] = {"type": job_type}
     for name in by:

@@ -125,21 +125,21 @@ def _deadline(facts: Facts) -> Iterable[Reason]:
         )
 
 
-def _rests(facts: Facts) -> Iterable[Reason]:
+def _pauses(facts: Facts) -> Iterable[Reason]:
     codes: dict[str, Code] = {"queue": "queue_paused", "type": "type_paused", "tenant": "tenant_paused"}
-    for rest in facts.rests:
-        by = f" by {rest.by}" if rest.by else ""
-        why = f": {rest.reason}" if rest.reason else ""
-        until = "until it is resumed" if rest.until is None else f"until {rfc3339(rest.until)}"
+    for pause in facts.pauses:
+        by = f" by {pause.by}" if pause.by else ""
+        why = f": {pause.reason}" if pause.reason else ""
+        until = "until it is resumed" if pause.until is None else f"until {rfc3339(pause.until)}"
         yield Reason(
-            code=codes[rest.kind],
-            detail=f"the {rest.kind} {rest.name!r} is paused{by} since {rfc3339(rest.since)}, {until}{why}",
+            code=codes[pause.kind],
+            detail=f"the {pause.kind} {pause.name!r} is paused{by} since {rfc3339(pause.since)}, {until}{why}",
             blocks=True,
-            name=rest.name,
-            since=moment(rest.since),
-            until=None if rest.until is None else moment(rest.until),
-            by=rest.by or None,
-            why=rest.reason or None,
+            name=pause.name,
+            since=moment(pause.since),
+            until=None if pause.until is None else moment(pause.until),
+            by=pause.by or None,
+            why=pause.reason or None,
         )
 
 
@@ -218,7 +218,7 @@ PREDICATES: tuple[Predicate, ...] = (
     _parents,
     _due,
     _deadline,
-    _rests,
+    _pauses,
     _limits,
     _held_back,
     _handled,
@@ -256,20 +256,20 @@ def _estimate(facts: Facts, reasons: Sequence[Reason], *, runnable: bool) -> Est
     said = "nothing blocks it" if runnable else "when the last of what blocks it ends"
     if not facts.ahead.jobs:
         return Estimate(at=earliest, basis=f"{said}, and nothing is ahead of it")
-    pace = 0.0 if facts.pace is None else facts.pace.each_second
-    if pace <= 0:
-        return Estimate(at=None, basis="nothing of its lane was served in the last minutes: there is no pace to go by")
-    wait = Duration(round(facts.ahead.cost / pace * 1_000_000))
-    if in_seconds(wait) > _LONGEST:
-        return Estimate(at=None, basis="at the pace of the last minutes, not within a year")
+    rate = 0.0 if facts.service_rate is None else facts.service_rate.per_second
+    if rate <= 0:
+        return Estimate(at=None, basis="nothing of its lane was served in the last minutes: no rate to estimate from")
+    wait = Duration(round(facts.ahead.cost / rate * 1_000_000))
+    if in_seconds(wait) > _MAX_ESTIMATE_S:
+        return Estimate(at=None, basis="not within a year at the rate of the last minutes")
     least = "at the earliest, for there is more ahead than was counted; " if facts.ahead.at_least else ""
     return Estimate(
         at=moment(Instant(facts.now + wait)) + (earliest - moment(facts.now)),
-        basis=f"{said}; {least}{facts.ahead.cost:,} cost ahead at {pace:.3g} a second, the pace of its lane lately",
+        basis=f"{said}; {least}{facts.ahead.cost:,} cost ahead at {rate:.3g} per second, the recent rate of its lane",
     )
 
 
-_LONGEST = 366 * 86_400.0
+_MAX_ESTIMATE_S = 366 * 86_400.0
 
 
 def _part(share: float) -> str:

@@ -7,7 +7,7 @@ from holdfast.model.job import Job
 from holdfast.model.time import Duration, Instant, in_seconds
 
 
-class Rest(NamedTuple):
+class ActivePause(NamedTuple):
     """A pause that holds now."""
 
     kind: Literal["queue", "type", "tenant"]
@@ -43,7 +43,7 @@ class HeldBack(NamedTuple):
     until: Instant | None = None
 
 
-class Ahead(NamedTuple):
+class QueuePosition(NamedTuple):
     """What is before a job in its lane, and how much of its queue the lane gets."""
 
     jobs: int = 0
@@ -52,14 +52,14 @@ class Ahead(NamedTuple):
     share: float = 1.0
 
 
-class Pace(NamedTuple):
+class ServiceRate(NamedTuple):
     """What of the job's lane was served lately."""
 
     cost: int
     span: Duration
 
     @property
-    def each_second(self) -> float:
+    def per_second(self) -> float:
         """Cost."""
         return self.cost / in_seconds(self.span) if self.span > 0 else 0.0
 
@@ -70,12 +70,12 @@ class Facts(NamedTuple):
     job: Job
     now: Instant
     lease_until: Instant | None = None
-    rests: Sequence[Rest] = ()
+    pauses: Sequence[ActivePause] = ()
     limits: Sequence[LimitFact] = ()
     held_back: Sequence[HeldBack] = ()
     workers: int = 0
     """Whose lease lives and who handle it."""
     last_seen: Instant | None = None
     """When there was last one, if there is none."""
-    ahead: Ahead = Ahead()
-    pace: Pace | None = None
+    ahead: QueuePosition = QueuePosition()
+    service_rate: ServiceRate | None = None

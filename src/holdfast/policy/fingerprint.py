@@ -12,12 +12,12 @@ _VARYING = (
     (re.compile(r"\d+"), "<n>"),
     (re.compile(r"\s+"), " "),
 )
-_LONGEST = 2_000
+_MAX_LENGTH = 2_000
 
 
 def normalise(message: str) -> str:
     """The message with everything that varies from one occurrence to the next replaced."""
-    text = message[:_LONGEST]
+    text = message[:_MAX_LENGTH]
     for pattern, placeholder in _VARYING:
         text = pattern.sub(placeholder, text)
     return text.strip()

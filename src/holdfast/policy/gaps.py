@@ -8,14 +8,14 @@ from msgspec import Struct
 
 from holdfast.model.time import Duration, Instant, seconds
 
-WATCHED = seconds(120)
+GAP_TIMEOUT = seconds(120)
 """How long a number that was left out is waited for: no transaction lasts that long, so then it was rolled back."""
 
-WIDEST = 1_000
+MAX_GAP = 1_000
 """How many numbers before one that was seen are waited for: no more transactions are under way at once."""
 
 
-class Hole(Struct, frozen=True, array_like=True):
+class Gap(Struct, frozen=True, array_like=True):
     """Numbers that were left out, the ends included, and since when that is known."""
 
     first: int
@@ -23,31 +23,31 @@ class Hole(Struct, frozen=True, array_like=True):
     since: Instant
 
 
-class Seen(Struct):
+class GapTracker(Struct):
     """All numbers up to `upto` but those in the holes, which may still appear."""
 
     upto: int
-    holes: list[Hole] = []
+    gaps: list[Gap] = []
 
     @classmethod
-    def read(cls, upto: int, holes: bytes | str) -> Self:
+    def read(cls, upto: int, gaps: bytes | str) -> Self:
         """As it was written."""
-        return cls(upto, _HOLES.decode(holes))
+        return cls(upto, _GAPS.decode(gaps))
 
-    def written(self) -> bytes:
+    def encode_gaps(self) -> bytes:
         """The holes, to be kept beside the number."""
-        return _ENCODE(self.holes)
+        return _ENCODE(self.gaps)
 
     @property
     def low_water(self) -> int:
         """Everything up to here was seen, or never will be."""
-        return min((hole.first for hole in self.holes), default=self.upto + 1) - 1
+        return min((gap.first for gap in self.gaps), default=self.upto + 1) - 1
 
     def missing(self) -> list[int]:
         """Numbers to ask for again, in order."""
-        return [number for hole in self.holes for number in range(hole.first, hole.last + 1)]
+        return [number for gap in self.gaps for number in range(gap.first, gap.last + 1)]
 
-    def note(self, numbers: Iterable[int], now: Instant) -> None:
+    def mark_seen(self, numbers: Iterable[int], now: Instant) -> None:
         """These were seen: in order, each beyond `upto` or in a hole."""
         found: set[int] = set()
         for number in numbers:
@@ -55,29 +55,29 @@ class Seen(Struct):
                 found.add(number)
                 continue
             if number > self.upto + 1:
-                self.holes.append(Hole(max(self.upto + 1, number - WIDEST), number - 1, now))
+                self.gaps.append(Gap(max(self.upto + 1, number - MAX_GAP), number - 1, now))
             self.upto = number
         if found:
-            self.holes = [part for hole in self.holes for part in _without(hole, found)]
+            self.gaps = [part for gap in self.gaps for part in _without(gap, found)]
 
-    def give_up(self, now: Instant, after: Duration = WATCHED) -> None:
+    def expire(self, now: Instant, after: Duration = GAP_TIMEOUT) -> None:
         """Wait no longer for what has been missing for so long."""
-        if self.holes and self.holes[0].since <= now - after:
-            self.holes = [hole for hole in self.holes if hole.since > now - after]
+        if self.gaps and self.gaps[0].since <= now - after:
+            self.gaps = [gap for gap in self.gaps if gap.since > now - after]
 
 
-_HOLES = msgspec.json.Decoder(list[Hole])
+_GAPS = msgspec.json.Decoder(list[Gap])
 _ENCODE = msgspec.json.Encoder().encode
 
 
-def _without(hole: Hole, found: set[int]) -> list[Hole]:
-    inside = sorted(number for number in found if hole.first <= number <= hole.last)
-    parts: list[Hole] = []
-    first = hole.first
+def _without(gap: Gap, found: set[int]) -> list[Gap]:
+    inside = sorted(number for number in found if gap.first <= number <= gap.last)
+    parts: list[Gap] = []
+    first = gap.first
     for number in inside:
         if first < number:
-            parts.append(Hole(first, number - 1, hole.since))
+            parts.append(Gap(first, number - 1, gap.since))
         first = number + 1
-    if first <= hole.last:
-        parts.append(Hole(first, hole.last, hole.since))
+    if first <= gap.last:
+        parts.append(Gap(first, gap.last, gap.since))
     return parts

@@ -6,21 +6,21 @@ from typing import NamedTuple
 
 import msgspec
 
-from holdfast.model.job_type import LARGEST_SCHEMA, MOST_DESCRIBED, JobType, TypeMark
+from holdfast.model.job_type import MAX_DESCRIBED_TYPES, MAX_SCHEMA_BYTES, JobType, TypeMark
 from holdfast.model.time import Instant, days, seconds
 
-SEEN_EVERY = seconds(600)
+SEEN_INTERVAL = seconds(600)
 """How exact it is when a type was last seen whose workers are gone."""
 
-KEPT = days(30)
+RETENTION = days(30)
 """For how long a type is remembered that nobody handles any more."""
 
-MOST_QUEUES = 50
+MAX_QUEUES = 50
 
 _ENCODE = msgspec.json.Encoder().encode
 
 
-class Noted(NamedTuple):
+class TypeUpdate(NamedTuple):
     """A type as it is written down; `about` None: only that it was seen."""
 
     type: str
@@ -31,35 +31,35 @@ class Noted(NamedTuple):
 class Changes(NamedTuple):
     """What to write, in the order of the names, and what to forget for it."""
 
-    noted: list[Noted]
+    noted: list[TypeUpdate]
     forgotten: list[str]
 
 
 def changes(known: Collection[TypeMark], at: Instant, told: Iterable[JobType]) -> Changes:
     """What a worker that registers tells that is not known yet, or not known lately.
 
-    Never more than `MOST_DESCRIBED` are remembered: those that were seen longest ago make room.
+    Never more than `MAX_DESCRIBED_TYPES` are remembered: those that were seen longest ago make room.
     """
     marks = {mark.type: mark for mark in known}
     named = {each.type: each for each in told}
-    wanted = dict(sorted(named.items())[:MOST_DESCRIBED])
+    wanted = dict(sorted(named.items())[:MAX_DESCRIBED_TYPES])
     noted = [news for each in wanted.values() if (news := _news(marks.get(each.type), each, at)) is not None]
-    spare = len(marks.keys() | wanted.keys()) - MOST_DESCRIBED
+    spare = len(marks.keys() | wanted.keys()) - MAX_DESCRIBED_TYPES
     idle = sorted((mark.seen_at, mark.type) for mark in known if mark.type not in wanted)
     return Changes(noted, sorted(name for _, name in idle[: max(0, spare)]))
 
 
 def overdue(known: Iterable[TypeMark], handled: Collection[str], at: Instant) -> list[str]:
     """Which of the types that workers handle now are to be noted as seen."""
-    return sorted(mark.type for mark in known if mark.type in handled and mark.seen_at + SEEN_EVERY <= at)
+    return sorted(mark.type for mark in known if mark.type in handled and mark.seen_at + SEEN_INTERVAL <= at)
 
 
 def bounded(told: JobType) -> JobType:
     """The same without what is too large to be kept."""
     schema = told.schema
-    if schema is not None and len(schema.encode()) > LARGEST_SCHEMA:
+    if schema is not None and len(schema.encode()) > MAX_SCHEMA_BYTES:
         schema = None
-    return msgspec.structs.replace(told, schema=schema, queues=told.queues[:MOST_QUEUES])
+    return msgspec.structs.replace(told, schema=schema, queues=told.queues[:MAX_QUEUES])
 
 
 def written(told: JobType) -> bytes:
@@ -67,12 +67,12 @@ def written(told: JobType) -> bytes:
     return _ENCODE(bounded(told))
 
 
-def _news(mark: TypeMark | None, told: JobType, at: Instant) -> Noted | None:
+def _news(mark: TypeMark | None, told: JobType, at: Instant) -> TypeUpdate | None:
     about = written(told)
     digest = blake2b(about, digest_size=16).hexdigest() if told.described else ""
     if mark is None or (told.described and mark.digest != digest):
-        return Noted(told.type, digest, about)
-    return Noted(told.type, mark.digest, None) if mark.seen_at + SEEN_EVERY <= at else None
+        return TypeUpdate(told.type, digest, about)
+    return TypeUpdate(told.type, mark.digest, None) if mark.seen_at + SEEN_INTERVAL <= at else None
 
 
 def of_names(names: Iterable[str], described: Mapping[str, JobType], queues: Sequence[str]) -> list[JobType]:

@@ -20,29 +20,29 @@ from holdfast.model.outcome import (
     Succeeded,
     TimedOut,
 )
-from holdfast.model.state import TERMINAL, WAITING, Status, may_move
+from holdfast.model.state import TERMINAL, WAITING, Status, can_transition
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339
 from holdfast.model.transition import Transition
 from holdfast.policy.fingerprint import fingerprint
-from holdfast.policy.logs import emptied, kept
-from holdfast.policy.retry import LONGEST_WAIT, backoff, honour
-from holdfast.policy.text import clean
+from holdfast.policy.logs import bound_logs, drop_lines
+from holdfast.policy.retry import MAX_WAIT, backoff, honour
+from holdfast.policy.text import sanitize
 
 MAX_RELEASES = 100
 """How often a job may be handed back or snoozed without spending an attempt."""
 
-KEPT_ATTEMPTS = 50
+MAX_LOG_ENTRIES = 50
 """How many entries the attempt log holds: the first, and the newest."""
 
-KEPT_LOGS = 10
+MAX_ATTEMPTS_WITH_LOGS = 10
 """Of how many attempts the lines they logged are kept: the newest."""
 
 CRASHED = "crashed"
 """How the end of an attempt is told whose process died."""
 
-LONGEST_MESSAGE = 2_000
-LONGEST_TRACEBACK = 8_000
-LONGEST_REASON = 500
+MAX_MESSAGE_LENGTH = 2_000
+MAX_TRACEBACK_LENGTH = 8_000
+MAX_REASON_LENGTH = 500
 
 
 Action = Literal["cancel", "retry", "delete"]
@@ -87,9 +87,9 @@ def settle(
     match outcome:
         case Succeeded(result):
             log = None if logs is None else _logged(job, "succeeded", now, None, logs)
-            return _move(job, Status.SUCCEEDED, result=result, attempt_log=log)
+            return _transition(job, Status.SUCCEEDED, result=result, attempt_log=log)
         case Failed(failure, retryable, retry_in):
-            wait = None if retry_in is None else honour(retry_in, longest=LONGEST_WAIT)
+            wait = None if retry_in is None else honour(retry_in, longest=MAX_WAIT)
             return _fail(
                 job, failure, "failed", now, logs=logs, retryable=retryable, wait=wait, default=default, dice=dice
             )
@@ -100,12 +100,12 @@ def settle(
             failure = _failure("Crashed", f"the process that ran it ended: {how}")
             return _fail(job, failure, CRASHED, now, logs=logs, wait=Duration(0), default=default, dice=dice)
         case Snoozed(delay, held):
-            return _release(job, Status.SCHEDULED, now, delay=honour(delay, longest=LONGEST_WAIT), counted=not held)
+            return _release(job, Status.SCHEDULED, now, delay=honour(delay, longest=MAX_WAIT), counted=not held)
         case Interrupted():
             return _release(job, Status.READY, now)
         case CancelledByHandler(reason):
             log = None if logs is None else _logged(job, "cancelled", now, None, logs)
-            return _move(job, Status.CANCELLED, reason=clean(reason, LONGEST_REASON), attempt_log=log)
+            return _transition(job, Status.CANCELLED, reason=sanitize(reason, MAX_REASON_LENGTH), attempt_log=log)
         case _:
             assert_never(outcome)
 
@@ -119,7 +119,11 @@ def expire(job: Job, *, now: Instant, default: RetryRule, dice: float) -> Transi
 
 def cancel(job: Job, reason: str) -> Transition | None:
     """Cancel a waiting or running job; None when it is finished already."""
-    return None if job.status in TERMINAL else _move(job, Status.CANCELLED, reason=clean(reason, LONGEST_REASON))
+    return (
+        None
+        if job.status in TERMINAL
+        else _transition(job, Status.CANCELLED, reason=sanitize(reason, MAX_REASON_LENGTH))
+    )
 
 
 def supersede(job: Job, by: JobId) -> Transition | None:
@@ -142,9 +146,9 @@ def retry(job: Job) -> Transition | None:
     """
     match job.status:
         case Status.DEAD | Status.CANCELLED:
-            return _move(job, Status.READY, attempts=0, releases=0, generation=job.generation + 1)
+            return _transition(job, Status.READY, attempts=0, releases=0, generation=job.generation + 1)
         case Status.SCHEDULED | Status.RETRYING:
-            return _move(job, Status.READY)
+            return _transition(job, Status.READY)
         case _:
             return None
 
@@ -186,19 +190,19 @@ def _fail(
     log = _logged(job, how, now, failure, logs)
     mark = failure.fingerprint
     if not retryable or job.attempts >= job.max_attempts:
-        return _move(job, Status.DEAD, attempt_log=log, fingerprint=mark)
+        return _transition(job, Status.DEAD, attempt_log=log, fingerprint=mark)
     if wait is None:
         wait = backoff(_RULE.decode(job.retry) if job.retry else default, job.attempts, dice)
     # One that waits for nothing skips the waiting state: it can be claimed from this very commit on.
-    return _move(job, Status.RETRYING if wait else Status.READY, delay=wait, attempt_log=log)
+    return _transition(job, Status.RETRYING if wait else Status.READY, delay=wait, attempt_log=log)
 
 
 def _release(job: Job, to: Status, now: Instant, *, delay: Duration = Duration(0), counted: bool = True) -> Transition:
     if counted and job.releases >= MAX_RELEASES:
         failure = _failure("ReleasedTooOften", f"was handed back or snoozed {MAX_RELEASES} times without finishing")
         log = _logged(job, "released", now, failure)
-        return _move(job, Status.DEAD, attempt_log=log, fingerprint=fingerprint(failure.kind, failure.message))
-    return _move(job, to if delay or to is Status.READY else Status.READY, delay=delay,
+        return _transition(job, Status.DEAD, attempt_log=log, fingerprint=fingerprint(failure.kind, failure.message))
+    return _transition(job, to if delay or to is Status.READY else Status.READY, delay=delay,
                  attempts=max(0, job.attempts - 1), releases=job.releases + counted)  # fmt: skip
 
 
@@ -211,23 +215,23 @@ def _logged(job: Job, how: str, now: Instant, failure: Failure | None, logs: Log
         ended_at=rfc3339(now),
         outcome=how,
         error=failure,
-        logs=None if logs is None else kept(logs),
+        logs=None if logs is None else bound_logs(logs),
     )
     entries = [*attempt_log(job), record]
     with_lines = [index for index, entry in enumerate(entries) if entry.logs is not None and entry.logs.lines]
-    for index in with_lines[:-KEPT_LOGS]:
-        entries[index] = replace(entries[index], logs=emptied(entries[index].logs))
-    if len(entries) > KEPT_ATTEMPTS:
-        entries = [entries[0], *entries[-(KEPT_ATTEMPTS - 1) :]]
+    for index in with_lines[:-MAX_ATTEMPTS_WITH_LOGS]:
+        entries[index] = replace(entries[index], logs=drop_lines(entries[index].logs))
+    if len(entries) > MAX_LOG_ENTRIES:
+        entries = [entries[0], *entries[-(MAX_LOG_ENTRIES - 1) :]]
     return _ENCODE(entries)
 
 
 def _stored(failure: Failure) -> Failure:
     """Fit to be stored, whatever the handler put into its exception."""
     return Failure(
-        kind=clean(failure.kind, LONGEST_REASON),
-        message=clean(failure.message, LONGEST_MESSAGE),
-        traceback=clean(failure.traceback, LONGEST_TRACEBACK),
+        kind=sanitize(failure.kind, MAX_REASON_LENGTH),
+        message=sanitize(failure.message, MAX_MESSAGE_LENGTH),
+        traceback=sanitize(failure.traceback, MAX_TRACEBACK_LENGTH),
         fingerprint=failure.fingerprint or fingerprint(failure.kind, failure.message),
     )
 
@@ -236,7 +240,7 @@ def _failure(kind: str, message: str) -> Failure:
     return Failure(kind=kind, message=message, fingerprint=fingerprint(kind, message))
 
 
-def _move(
+def _transition(
     job: Job,
     to: Status,
     *,
@@ -249,8 +253,8 @@ def _move(
     reason: str | None = None,
     fingerprint: str | None = None,
 ) -> Transition:
-    if not may_move(job.status, to):
-        raise ValueError(f"a {job.status} job cannot become {to}: see MOVES")
+    if not can_transition(job.status, to):
+        raise ValueError(f"a {job.status} job cannot become {to}: see TRANSITIONS")
     return Transition(
         id=job.id,
         fence=job.fence,

@@ -10,7 +10,7 @@ from holdfast.model.limit import Limit, LimitName, key_limit, queue_limit, tenan
 from holdfast.model.time import Duration, Instant
 
 
-class Admitted(NamedTuple):
+class LimitedShares(NamedTuple):
     """What of a claim's shares limits allow."""
 
     shares: Sequence[Share]
@@ -24,7 +24,7 @@ def names_of(lane: Lane) -> tuple[LimitName, LimitName]:
     return queue_limit(lane.queue), tenant_limit(lane.tenant)
 
 
-def limits_of(job: Job) -> list[LimitName]:
+def limits_for(job: Job) -> list[LimitName]:
     """All limits a job is under, if they are set; one with a concurrency key always is under that of the key."""
     names = [*names_of(Lane(job.queue, job.tenant, job.priority))]
     return names if job.concurrency_key is None else [*names, key_limit(job.tenant, job.concurrency_key)]
@@ -32,7 +32,7 @@ def limits_of(job: Job) -> list[LimitName]:
 
 def admit(
     shares: Sequence[Share], limits: Iterable[Limit], now: Instant, uncounted: Mapping[LimitName, int]
-) -> Admitted:
+) -> LimitedShares:
     """Lower shares to what all limits on them leave, in the order given: together they never offer more than fits.
 
     `uncounted`: jobs that run under a limit and are not counted in it.
@@ -52,7 +52,7 @@ def admit(
             shut |= {name: known[name].opens_in(now, uncounted=uncounted.get(name, 0)) for name in full}
         for name in names:
             left[name] -= max(0, quota)
-    return Admitted(allowed, shut)
+    return LimitedShares(allowed, shut)
 
 
 def counting(limits: Iterable[Limit]) -> frozenset[LimitName]:

@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-from holdfast.errors import TooMany
+from holdfast.errors import RateLimited
 from holdfast.model.time import Duration, Instant, in_seconds
 
 
-class Spent(NamedTuple):
+class WindowSnapshot(NamedTuple):
     """A window as it was when something was refused for it. Whatever is accepted later only adds to it."""
 
     rate: int
@@ -18,16 +18,18 @@ class Spent(NamedTuple):
     at: Instant
 
 
-def too_many(rate: int, window: int, spent: int, wait: Duration, evidence: Spent | None = None) -> TooMany:
+def rate_limited(
+    rate: int, window: int, spent: int, wait: Duration, evidence: WindowSnapshot | None = None
+) -> RateLimited:
     """The refusal of what comes too soon."""
-    return TooMany(
-        f"the tenant may submit a cost of {rate:,} in {shown(window)}, and {spent:,} of it are "
+    return RateLimited(
+        f"the tenant may submit a cost of {rate:,} in {format_window(window)}, and {spent:,} of it are "
         f"spent: try again in {in_seconds(wait):.1f} s",
         retry_after=in_seconds(wait),
         evidence=evidence,
     )
 
 
-def shown(window: int) -> str:
+def format_window(window: int) -> str:
     """A window for people."""
     return f"{in_seconds(Duration(window)):g} s"

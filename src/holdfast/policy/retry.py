@@ -3,8 +3,8 @@
 from holdfast.model.job import RetryRule
 from holdfast.model.time import Duration, seconds
 
-LONGEST_WAIT = seconds(366 * 86_400)
-_BIGGEST_SHIFT = 62
+MAX_WAIT = seconds(366 * 86_400)
+_MAX_SHIFT = 62
 
 
 def backoff(rule: RetryRule, attempt: int, dice: float) -> Duration:
@@ -16,9 +16,9 @@ def backoff(rule: RetryRule, attempt: int, dice: float) -> Duration:
     if rule.delays:
         plain = rule.delays[min(attempt, len(rule.delays)) - 1]
     else:
-        plain = Duration(min(rule.cap, rule.base << min(max(attempt - 1, 0), _BIGGEST_SHIFT)))
+        plain = Duration(min(rule.cap, rule.base << min(max(attempt - 1, 0), _MAX_SHIFT)))
     spread = 1 + rule.jitter * (2 * dice - 1)
-    return Duration(min(LONGEST_WAIT, max(0, round(plain * spread))))
+    return Duration(min(MAX_WAIT, max(0, round(plain * spread))))
 
 
 def honour(asked: Duration, *, longest: Duration) -> Duration:

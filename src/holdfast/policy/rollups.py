@@ -5,16 +5,16 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from holdfast.model.change_log import GROWTH, Entry, Group, Histogram, merged
+from holdfast.model.change_log import GROWTH, ChangeEntry, ChangeGroup, Histogram, merged
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant, seconds
 
 MINUTE, HOUR, DAY = seconds(60), seconds(3_600), seconds(86_400)
-MINUTES_KEPT = Duration(3 * HOUR)
-HOURS_KEPT = Duration(90 * DAY)
+MINUTES_RETENTION = Duration(3 * HOUR)
+HOURS_RETENTION = Duration(90 * DAY)
 """Of days as well."""
 
-BY_HOUR = Duration(7 * DAY)
+MAX_HOURLY_WINDOW = Duration(7 * DAY)
 """The longest window that is told by hours: longer ones are told by days."""
 
 SETTLED_AFTER = Duration(10 * MINUTE)
@@ -24,7 +24,7 @@ EVERYBODY = ""
 """The tenant of figures for all tenants together."""
 
 
-class Place(NamedTuple):
+class SeriesKey(NamedTuple):
     """What figures are of: one tenant's jobs of one type in one queue, in the minute or hour that begins at `at`."""
 
     tenant: str
@@ -33,7 +33,7 @@ class Place(NamedTuple):
     type: str
 
 
-class Figures(Struct, gc=False):
+class JobStats(Struct, gc=False):
     """What happened, and how long attempts that ended had waited and run."""
 
     submitted: int = 0
@@ -52,7 +52,7 @@ class Figures(Struct, gc=False):
     reaped: int = 0
     """Jobs that were taken back from a worker whose lease ran out."""
 
-    def add(self, other: "Figures") -> None:
+    def add(self, other: "JobStats") -> None:
         """Add these."""
         self.submitted += other.submitted
         self.started += other.started
@@ -78,7 +78,7 @@ class Figures(Struct, gc=False):
         return self.failed / tries if tries else None
 
 
-Counted = dict[Place, Figures]
+StatsByKey = dict[SeriesKey, JobStats]
 
 
 def floor(at: Instant, span: Duration) -> Instant:
@@ -86,14 +86,14 @@ def floor(at: Instant, span: Duration) -> Instant:
     return Instant(at - at % span)
 
 
-class Tally:
+class RollupBuilder:
     """Rows of the feed counted by minute: for each tenant and for all of them together, or for `only` one of these."""
 
     def __init__(self, only: str | None = None) -> None:
         self._only = only
-        self._figures: dict[tuple[str, Instant, str, str], Figures] = {}
+        self._figures: dict[tuple[str, Instant, str, str], JobStats] = {}
 
-    def take_in(self, entries: Iterable[Entry]) -> None:
+    def add_entries(self, entries: Iterable[ChangeEntry]) -> None:
         """Count these as well."""
         only, known = self._only, self._figures
         for entry in entries:
@@ -104,29 +104,29 @@ class Tally:
                 place = (group.tenant if only is None else only, at, group.queue, group.type)
                 figures = known.get(place)
                 if figures is None:
-                    figures = known[place] = Figures()
+                    figures = known[place] = JobStats()
                 _take_in(figures, group, new=new)
 
-    def counted(self) -> Counted:
+    def counted(self) -> StatsByKey:
         """All of it."""
-        counted = {Place(*place): figures for place, figures in self._figures.items()}
-        everybody: Counted = {}
+        counted = {SeriesKey(*place): figures for place, figures in self._figures.items()}
+        everybody: StatsByKey = {}
         if self._only is None:
             for place, figures in counted.items():
-                _at(everybody, Place(EVERYBODY, *place[1:])).add(figures)
+                _at(everybody, SeriesKey(EVERYBODY, *place[1:])).add(figures)
         return counted | everybody
 
 
-def count(entries: Iterable[Entry], only: str | None = None) -> Counted:
-    """Rows of the feed, as a `Tally` counts them."""
-    tally = Tally(only)
-    tally.take_in(entries)
+def count(entries: Iterable[ChangeEntry], only: str | None = None) -> StatsByKey:
+    """Rows of the feed, as a `RollupBuilder` counts them."""
+    tally = RollupBuilder(only)
+    tally.add_entries(entries)
     return tally.counted()
 
 
-def coarser(minutes: Counted, span: Duration) -> Counted:
+def downsample(minutes: StatsByKey, span: Duration) -> StatsByKey:
     """Minutes as hours or days."""
-    counted: Counted = {}
+    counted: StatsByKey = {}
     for place, figures in minutes.items():
         _at(counted, place._replace(at=floor(place.at, span))).add(figures)
     return counted
@@ -134,19 +134,19 @@ def coarser(minutes: Counted, span: Duration) -> Counted:
 
 def step_of(window: Duration) -> Duration:
     """In which steps a window is told."""
-    return MINUTE if window <= MINUTES_KEPT else HOUR if window <= BY_HOUR else DAY
+    return MINUTE if window <= MINUTES_RETENTION else HOUR if window <= MAX_HOURLY_WINDOW else DAY
 
 
-def add(into: Counted, more: Counted) -> Counted:
+def add(into: StatsByKey, more: StatsByKey) -> StatsByKey:
     """Both together: `into`, with `more` added."""
     for place, figures in more.items():
         _at(into, place).add(figures)
     return into
 
 
-def total(counted: Iterable[Figures]) -> Figures:
+def total(counted: Iterable[JobStats]) -> JobStats:
     """All of them as one."""
-    whole = Figures()
+    whole = JobStats()
     for figures in counted:
         whole.add(figures)
     return whole
@@ -164,10 +164,10 @@ def quantile(histogram: Histogram, part: float) -> Duration | None:
     return None
 
 
-def _at(counted: Counted, place: Place) -> Figures:
+def _at(counted: StatsByKey, place: SeriesKey) -> JobStats:
     found = counted.get(place)
     if found is None:
-        found = counted[place] = Figures()
+        found = counted[place] = JobStats()
     return found
 
 
@@ -175,7 +175,7 @@ _STARTED, _SUCCEEDED = Status.RUNNING.code, Status.SUCCEEDED.code
 _DEAD, _CANCELLED = Status.DEAD.code, Status.CANCELLED.code
 
 
-def _take_in(figures: Figures, group: Group, *, new: bool) -> None:
+def _take_in(figures: JobStats, group: ChangeGroup, *, new: bool) -> None:
     """Add what a row of the feed tells of one kind of job."""
     status = group.status
     if new:

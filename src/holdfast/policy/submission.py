@@ -13,22 +13,22 @@ from holdfast.model.ids import JobId
 from holdfast.model.job import JobSpec, NewJob, RetryRule, Unique
 from holdfast.model.time import days
 from holdfast.policy.dedupe import body_fingerprint, unique_key
-from holdfast.policy.text import clean
+from holdfast.policy.text import sanitize
 
-LARGEST_PAYLOAD = 256 * 1024
-DEEPEST_PAYLOAD = 32
-MOST_PAYLOAD_KEYS = 10_000
-LONGEST_STRING = 65_536
-MOST_ATTEMPTS = 1_000
+MAX_PAYLOAD_BYTES = 256 * 1024
+MAX_PAYLOAD_DEPTH = 32
+MAX_PAYLOAD_KEYS = 10_000
+MAX_STRING_LENGTH = 65_536
+MAX_ATTEMPTS = 1_000
 PRIORITIES = (-1_000, 1_000)
-LARGEST_COST = 1_000_000
-LONGEST_SPAN = days(366)
-MOST_TAGS = 20
-LONGEST_TAG = 100
-LONGEST_KEY = 255
-MOST_DELAYS = 100
+MAX_COST = 1_000_000
+MAX_DURATION = days(366)
+MAX_TAGS = 20
+MAX_TAG_LENGTH = 100
+MAX_KEY_LENGTH = 255
+MAX_DELAYS = 100
 
-LONGEST_NAME = 128
+MAX_NAME_LENGTH = 128
 NAME_PATTERN = r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]*"
 
 _NAME = re.compile(NAME_PATTERN, re.ASCII)
@@ -44,7 +44,7 @@ def accept(spec: JobSpec, job_id: JobId, *, max_attempts: int, from_json: bool =
     """
     check_options(spec)
     attempts = max_attempts if spec.max_attempts is None else spec.max_attempts
-    _within(attempts, 1, MOST_ATTEMPTS, "max_attempts")
+    _within(attempts, 1, MAX_ATTEMPTS, "max_attempts")
     payload = encode_payload(spec.payload, from_json=from_json)
     return NewJob(
         id=job_id,
@@ -75,9 +75,9 @@ def check_options(spec: JobSpec) -> None:
     except TypeError:  # one is something that cannot even be remembered
         _check_names.__wrapped__(spec.type, spec.queue, spec.tenant)
     if spec.max_attempts is not None:
-        _within(spec.max_attempts, 1, MOST_ATTEMPTS, "max_attempts")
+        _within(spec.max_attempts, 1, MAX_ATTEMPTS, "max_attempts")
     _within(spec.priority, *PRIORITIES, "priority")
-    _within(spec.cost, 1, LARGEST_COST, "cost")
+    _within(spec.cost, 1, MAX_COST, "cost")
     if spec.scheduled_at is not None and spec.delay is not None:
         raise Invalid("scheduled_at and delay exclude each other: give one of them", pointer="/delay")
     if spec.delay is not None:
@@ -118,7 +118,7 @@ def encode_payload(payload: Any, *, from_json: bool = False) -> bytes:
         encoded = _ENCODE(payload)
     except (UnicodeEncodeError, OverflowError, ValueError) as error:
         raise Invalid(f"the payload cannot be written as JSON: {error}", pointer="/payload") from error
-    if len(encoded) > LARGEST_PAYLOAD:
+    if len(encoded) > MAX_PAYLOAD_BYTES:
         raise _too_large(len(encoded))
     return encoded
 
@@ -130,9 +130,9 @@ def _small(payload: Any) -> bytes | None:
     except (RecursionError, OverflowError, ValueError):
         return None
     sure = (
-        len(encoded) <= LONGEST_STRING
-        and encoded.count(b":") <= MOST_PAYLOAD_KEYS
-        and encoded.count(b"[") + encoded.count(b"{") < DEEPEST_PAYLOAD
+        len(encoded) <= MAX_STRING_LENGTH
+        and encoded.count(b":") <= MAX_PAYLOAD_KEYS
+        and encoded.count(b"[") + encoded.count(b"{") < MAX_PAYLOAD_DEPTH
         and b"\\u0000" not in encoded
     )
     return encoded if sure else None
@@ -140,7 +140,7 @@ def _small(payload: Any) -> bytes | None:
 
 def _too_large(size: int) -> PayloadTooLarge:
     return PayloadTooLarge(
-        f"the payload has {size:,} bytes; at most {LARGEST_PAYLOAD:,} are allowed: "
+        f"the payload has {size:,} bytes; at most {MAX_PAYLOAD_BYTES:,} are allowed: "
         "store the data elsewhere and pass a reference",
         pointer="/payload",
     )
@@ -158,8 +158,8 @@ def check_retry(rule: RetryRule) -> None:
         _span(span, field)
     if rule.cap < rule.base:
         raise Invalid("retry.cap is below retry.base: raise it", pointer="/retry/cap")
-    if len(rule.delays) > MOST_DELAYS:
-        raise Invalid(f"retry.delays has {len(rule.delays)} entries; at most {MOST_DELAYS}", pointer="/retry/delays")
+    if len(rule.delays) > MAX_DELAYS:
+        raise Invalid(f"retry.delays has {len(rule.delays)} entries; at most {MAX_DELAYS}", pointer="/retry/delays")
     for index, delay in enumerate(rule.delays):
         _span(delay, f"retry/delays/{index}")
 
@@ -185,7 +185,7 @@ def _check_names(job_type: object, queue: object, tenant: object) -> None:
 
 def is_name(value: str) -> bool:
     """Whether a type, a queue or a tenant can be called so."""
-    return len(value) <= LONGEST_NAME and _is_name(value)
+    return len(value) <= MAX_NAME_LENGTH and _is_name(value)
 
 
 @lru_cache(4_096)  # few names, in very many jobs
@@ -196,7 +196,8 @@ def _is_name(value: str) -> bool:
 def _key(value: object, field: str) -> None:
     if value is not None and (not isinstance(value, str) or not _KEY.fullmatch(value)):
         raise Invalid(
-            f"{field} is {_shown(value)}; it must be 1 to {LONGEST_KEY} printable ASCII characters", pointer=f"/{field}"
+            f"{field} is {_shown(value)}; it must be 1 to {MAX_KEY_LENGTH} printable ASCII characters",
+            pointer=f"/{field}",
         )
 
 
@@ -213,7 +214,7 @@ def _time(value: object, field: str) -> None:
 
 
 def _span(value: object, field: str, *, least: int = 0) -> None:
-    if value is not None and (type(value) is not int or not least <= value <= LONGEST_SPAN):
+    if value is not None and (type(value) is not int or not least <= value <= MAX_DURATION):
         raise Invalid(
             f"{field.replace('/', '.')} must be {'more than 0' if least else '0 or more'} and at most 366 days",
             pointer=f"/{field}",
@@ -221,12 +222,12 @@ def _span(value: object, field: str, *, least: int = 0) -> None:
 
 
 def _tags(tags: Sequence[object]) -> None:
-    if len(tags) > MOST_TAGS:
-        raise Invalid(f"there are {len(tags)} tags; at most {MOST_TAGS} are allowed", pointer="/tags")
+    if len(tags) > MAX_TAGS:
+        raise Invalid(f"there are {len(tags)} tags; at most {MAX_TAGS} are allowed", pointer="/tags")
     for index, tag in enumerate(tags):
-        if not isinstance(tag, str) or not 0 < len(tag) <= LONGEST_TAG or _CONTROL.search(tag):
+        if not isinstance(tag, str) or not 0 < len(tag) <= MAX_TAG_LENGTH or _CONTROL.search(tag):
             raise Invalid(
-                f"tags[{index}] is {_shown(tag)}; a tag has 1 to {LONGEST_TAG} characters and no control characters",
+                f"tags[{index}] is {_shown(tag)}; a tag has 1 to {MAX_TAG_LENGTH} characters and no control characters",
                 pointer=f"/tags/{index}",
             )
 
@@ -249,7 +250,7 @@ class _NotJson(Exception):
 
     def pointer(self) -> str:
         steps = [step.replace("~", "~0").replace("/", "~1") for step in reversed(self.path)]
-        return clean("/".join(["/payload", *steps]), 500)
+        return sanitize("/".join(["/payload", *steps]), 500)
 
 
 def _walk(value: Any, depth: int, keys: list[int]) -> None:
@@ -264,8 +265,8 @@ def _walk(value: Any, depth: int, keys: list[int]) -> None:
         if not math.isfinite(value):
             raise _NotJson(f"{value} is not a JSON number")
         return
-    if depth > DEEPEST_PAYLOAD:
-        raise _NotJson(f"the payload is nested deeper than {DEEPEST_PAYLOAD} levels")
+    if depth > MAX_PAYLOAD_DEPTH:
+        raise _NotJson(f"the payload is nested deeper than {MAX_PAYLOAD_DEPTH} levels")
     if kind is dict:
         _check_keys(value, keys)
         items: Iterable[tuple[object, Any]] = value.items()
@@ -284,8 +285,8 @@ def _walk(value: Any, depth: int, keys: list[int]) -> None:
 
 def _check_keys(value: dict[Any, Any], keys: list[int]) -> None:
     keys[0] += len(value)
-    if keys[0] > MOST_PAYLOAD_KEYS:
-        raise _NotJson(f"the payload has more than {MOST_PAYLOAD_KEYS:,} keys")
+    if keys[0] > MAX_PAYLOAD_KEYS:
+        raise _NotJson(f"the payload has more than {MAX_PAYLOAD_KEYS:,} keys")
     for key in value:
         if type(key) is not str:
             raise _NotJson(f"the key {_shown(key)} is not a text; JSON objects have texts as keys")
@@ -293,10 +294,10 @@ def _check_keys(value: dict[Any, Any], keys: list[int]) -> None:
 
 
 def _check_text(text: str) -> None:
-    if len(text) > LARGEST_PAYLOAD:
+    if len(text) > MAX_PAYLOAD_BYTES:
         raise _too_large(len(text))
-    if len(text) > LONGEST_STRING:
-        raise _NotJson(f"a text has {len(text):,} characters; at most {LONGEST_STRING:,}: pass a reference instead")
+    if len(text) > MAX_STRING_LENGTH:
+        raise _NotJson(f"a text has {len(text):,} characters; at most {MAX_STRING_LENGTH:,}: pass a reference instead")
     if "\0" in text:
         raise _NotJson("a text has the character U+0000 in it, which not all databases keep: leave it out")
 

@@ -1,7 +1,7 @@
 """Texts from outside, made fit to be stored and shown."""
 
 
-def clean(text: str, longest: int) -> str:
+def sanitize(text: str, longest: int) -> str:
     """At most `longest` characters, none of which a database or JSON refuses; what is cut is said."""
     fit = text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")
     if len(fit) <= longest:

@@ -12,15 +12,15 @@ from holdfast.policy.access import is_tenant
 LEEWAY = seconds(10)
 """How far the issuer's clock may be from the database's."""
 
-LONGEST_TOKEN = 8_192
-LONGEST_LIFE = seconds(3_600)
-LIFE = seconds(900)
+MAX_TOKEN_LENGTH = 8_192
+MAX_LIFETIME = seconds(3_600)
+DEFAULT_LIFETIME = seconds(900)
 """Of the tokens that are made here."""
 
 _HEADER = frozenset({"alg", "typ", "kid", "x5t", "x5t#S256"})
 """What a header may say. Whatever else it says, where to find a key above all, is not for the sender to say."""
 _TYPES = frozenset({"jwt", "at+jwt"})
-_LONGEST_NAME = 255
+_MAX_NAME_LENGTH = 255
 _LAST = 253_402_300_800
 """The end of the year 9999, in seconds."""
 _SCOPES = frozenset(Scope)
@@ -56,7 +56,7 @@ def caller_of(
     if until is None or at >= until + LEEWAY or not _begun(claims, at):
         return None
     subject, tenant, scope, key = (claims.get(name) for name in ("sub", "tenant", "scope", "key"))
-    if not isinstance(subject, str) or not 0 < len(subject) <= _LONGEST_NAME or not subject.isprintable():
+    if not isinstance(subject, str) or not 0 < len(subject) <= _MAX_NAME_LENGTH or not subject.isprintable():
         return None
     if not isinstance(tenant, str) or not is_tenant(tenant):
         return None
@@ -69,7 +69,7 @@ def caller_of(
     return Caller(tenant, scopes, f"token:{subject}", key, until, signed_by)
 
 
-def bounded(caller: Caller, key: ApiKey) -> Caller | None:
+def restrict_to_key(caller: Caller, key: ApiKey) -> Caller | None:
     """A caller by a token that was made with this key: never more than the key itself."""
     if caller.tenant != key.tenant and Scope.ADMIN not in key.scopes:
         return None
@@ -79,7 +79,7 @@ def bounded(caller: Caller, key: ApiKey) -> Caller | None:
 
 def claims_of(caller: Caller, expected: Audience, at: Instant, life: Duration, token_id: str) -> dict[str, Any]:
     """What a token says that is made for a caller. It ends no later than what the caller came with."""
-    until = at + min(life, LONGEST_LIFE)
+    until = at + min(life, MAX_LIFETIME)
     if caller.until is not None:
         until = min(until, caller.until)
     claims: dict[str, Any] = {

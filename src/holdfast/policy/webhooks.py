@@ -14,10 +14,10 @@ from holdfast.model.time import Duration, seconds
 from holdfast.policy.redact import redact
 from holdfast.policy.retry import honour
 
-LONGEST_RETRY_AFTER = seconds(3_600)
-MOST_HEADERS = 50
-LONGEST_VALUE = 4_096
-LONGEST_EXCERPT = 1_024
+MAX_RETRY_AFTER = seconds(3_600)
+MAX_HEADERS = 50
+MAX_HEADER_VALUE_LENGTH = 4_096
+MAX_EXCERPT_BYTES = 1_024
 """Bytes that are kept of an answer."""
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
@@ -45,8 +45,8 @@ class Verdict(NamedTuple):
 
 def check_headers(given: Mapping[str, str]) -> dict[str, str]:
     """The caller's headers; `Invalid` for one that would be another request's, or is ours to set."""
-    if len(given) > MOST_HEADERS:
-        raise Invalid(f"headers: there are {len(given)}: give at most {MOST_HEADERS}", pointer="/payload/headers")
+    if len(given) > MAX_HEADERS:
+        raise Invalid(f"headers: there are {len(given)}: give at most {MAX_HEADERS}", pointer="/payload/headers")
     seen: set[str] = set()
     for name, value in given.items():
         at = f"/payload/headers/{name[:100]}"
@@ -57,9 +57,9 @@ def check_headers(given: Mapping[str, str]) -> dict[str, str]:
             raise Invalid(f"headers: {name} is set by holdfast itself: leave it out", pointer=at)
         if low in seen:
             raise Invalid(f"headers: {name} is there twice", pointer=at)
-        if len(value) > LONGEST_VALUE or not _VALUE.fullmatch(value):
+        if len(value) > MAX_HEADER_VALUE_LENGTH or not _VALUE.fullmatch(value):
             raise Invalid(
-                f"headers: the value of {name} cannot be sent: give at most {LONGEST_VALUE:,} printable ASCII "
+                f"headers: the value of {name} cannot be sent: give at most {MAX_HEADER_VALUE_LENGTH:,} printable ASCII "
                 "characters, without spaces at either end",
                 pointer=at,
             )
@@ -94,17 +94,17 @@ def read_retry_after(value: str | None, now: datetime) -> Duration | None:
         return None
     text = value.strip()
     if text.isascii() and text.isdigit():
-        return honour(seconds(min(int(text[:12]), 10**9)), longest=LONGEST_RETRY_AFTER)
+        return honour(seconds(min(int(text[:12]), 10**9)), longest=MAX_RETRY_AFTER)
     try:
         at = parsedate_to_datetime(text)
     except (ValueError, TypeError, OverflowError, IndexError):
         return None
     wait = (at if at.tzinfo else at.replace(tzinfo=UTC)) - now
-    return honour(seconds(max(-1.0, min(wait.total_seconds(), 1e9))), longest=LONGEST_RETRY_AFTER)
+    return honour(seconds(max(-1.0, min(wait.total_seconds(), 1e9))), longest=MAX_RETRY_AFTER)
 
 
 def excerpt(answer: bytes) -> str:
     """The beginning of an answer as text: whatever it is, it can be stored and shown."""
-    text = answer[: 2 * LONGEST_EXCERPT].decode("utf-8", "replace")
+    text = answer[: 2 * MAX_EXCERPT_BYTES].decode("utf-8", "replace")
     plain = "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)
-    return redact(plain).encode()[:LONGEST_EXCERPT].decode("utf-8", "ignore")
+    return redact(plain).encode()[:MAX_EXCERPT_BYTES].decode("utf-8", "ignore")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.model.state import IN_LINE, MOVES, STATUS_OF_CODE, TERMINAL, WAITING, Status, may_move
+from holdfast.model.state import IN_LINE, STATUS_OF_CODE, TERMINAL, TRANSITIONS, WAITING, Status, can_transition
 
 STORED = {
     Status.READY: 0,
@@ -44,35 +44,35 @@ def test_every_state_is_waiting_running_or_finished() -> None:
 
 
 def test_every_state_has_its_moves() -> None:
-    assert set(MOVES) == set(Status)
+    assert set(TRANSITIONS) == set(Status)
 
 
 @pytest.mark.parametrize("status", sorted(TERMINAL))
 def test_a_finished_job_moves_only_by_a_replay(status: Status) -> None:
-    assert MOVES[status] == (frozenset() if status is Status.SUCCEEDED else {Status.READY})
+    assert TRANSITIONS[status] == (frozenset() if status is Status.SUCCEEDED else {Status.READY})
 
 
 @pytest.mark.parametrize("status", sorted(set(Status) - TERMINAL))
 def test_whatever_is_unfinished_can_be_cancelled_and_can_end_well(status: Status) -> None:
-    assert Status.CANCELLED in MOVES[status]
+    assert Status.CANCELLED in TRANSITIONS[status]
     reached, look = {status}, [status]
     while look:
-        for after in MOVES[look.pop()] - reached:
+        for after in TRANSITIONS[look.pop()] - reached:
             reached.add(after)
             look.append(after)
     assert reached >= TERMINAL
 
 
 def test_only_a_ready_job_starts_to_run() -> None:
-    assert [status for status in Status if Status.RUNNING in MOVES[status]] == [Status.READY]
+    assert [status for status in Status if Status.RUNNING in TRANSITIONS[status]] == [Status.READY]
 
 
 def test_only_a_running_job_succeeds_or_dies() -> None:
     for ending in (Status.SUCCEEDED, Status.DEAD, Status.RETRYING):
-        assert [status for status in Status if ending in MOVES[status]] == [Status.RUNNING]
+        assert [status for status in Status if ending in TRANSITIONS[status]] == [Status.RUNNING]
 
 
 @pytest.mark.parametrize("was", Status)
 def test_no_state_follows_itself(was: Status) -> None:
-    assert not may_move(was, was)
-    assert {to for to in Status if may_move(was, to)} == MOVES[was]
+    assert not can_transition(was, was)
+    assert {to for to in Status if can_transition(was, to)} == TRANSITIONS[was]

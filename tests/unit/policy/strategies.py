@@ -20,14 +20,14 @@ from holdfast.model.outcome import (
 )
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant
-from holdfast.policy.submission import LONGEST_SPAN, MOST_ATTEMPTS, accept
+from holdfast.policy.submission import MAX_ATTEMPTS, MAX_DURATION, accept
 
 NOW = Instant(1_800_000_000_000_000)
 SOME_ID = JobId(new_job_id(1_800_000_000_000))
 
-spans = st.integers(0, LONGEST_SPAN).map(Duration)
+spans = st.integers(0, MAX_DURATION).map(Duration)
 chances = st.floats(0, 1, exclude_max=True)
-attempts = st.integers(1, MOST_ATTEMPTS)
+attempts = st.integers(1, MAX_ATTEMPTS)
 
 
 @st.composite

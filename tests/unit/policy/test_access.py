@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from holdfast.errors import Forbidden
 from holdfast.model.access import ApiKey, Caller, Scope
 from holdfast.model.time import Duration, Instant
-from holdfast.policy.access import NOTED_EVERY, good_for, is_good, narrowed, permit, use_is_news, weakness
+from holdfast.policy.access import (
+    LAST_USED_INTERVAL,
+    cacheable_for,
+    find_weakness,
+    is_valid,
+    permit,
+    should_record_use,
+    token_scopes,
+)
 
 KEY = ApiKey("aa", "acme", "ci", b"", frozenset({Scope.READ}), Instant(0))
 
@@ -30,25 +38,25 @@ def caller(*scopes: Scope, key: str | None = "aa") -> Caller:
     ],
 )
 def test_a_key_is_good_until_it_expires_or_is_revoked(key: ApiKey, at: int, good: bool) -> None:
-    assert is_good(key, Instant(at)) is good
+    assert is_valid(key, Instant(at)) is good
 
 
 @given(expires=st.none() | st.integers(1, 10**9), most=st.integers(1, 10**9))
 def test_nobody_relies_on_a_key_beyond_its_end(expires: int | None, most: int) -> None:
     key = KEY._replace(expires_at=None if expires is None else Instant(expires))
-    span = good_for(key, Instant(0), Duration(most))
+    span = cacheable_for(key, Instant(0), Duration(most))
 
     assert 0 < span <= most
-    assert expires is None or not is_good(key, Instant(expires))
+    assert expires is None or not is_valid(key, Instant(expires))
     assert expires is None or span <= expires
 
 
 def test_a_use_is_news_now_and_then() -> None:
     used = KEY._replace(last_used_at=Instant(100))
 
-    assert use_is_news(KEY, Instant(0))
-    assert not use_is_news(used, Instant(99 + NOTED_EVERY))
-    assert use_is_news(used, Instant(100 + NOTED_EVERY))
+    assert should_record_use(KEY, Instant(0))
+    assert not should_record_use(used, Instant(99 + LAST_USED_INTERVAL))
+    assert should_record_use(used, Instant(100 + LAST_USED_INTERVAL))
 
 
 @given(held=st.frozensets(st.sampled_from(Scope)), asked=st.frozensets(st.sampled_from(Scope)))
@@ -56,16 +64,16 @@ def test_a_token_has_no_scope_that_its_caller_lacks(held: frozenset[Scope], aske
     """T09."""
     may = asked <= held or Scope.ADMIN in held
     try:
-        assert narrowed(caller(*held), asked) == asked
+        assert token_scopes(caller(*held), asked) == asked
         assert may
     except Forbidden:
         assert not may
-    assert narrowed(caller(*held), None) == held
+    assert token_scopes(caller(*held), None) == held
 
 
 def test_a_caller_without_a_key_narrows_nothing() -> None:
     with pytest.raises(Forbidden):
-        narrowed(caller(Scope.READ, key=None), None)
+        token_scopes(caller(Scope.READ, key=None), None)
 
 
 @pytest.mark.parametrize("held", Scope)
@@ -91,13 +99,13 @@ def test_a_scope_permits_itself_and_admin_permits_all(held: Scope, wanted: Scope
 )  # fmt: skip
 def test_a_secret_that_everybody_knows_is_weak(secret: str) -> None:
     """T05."""
-    assert weakness(secret, least=32) == "it is well known or easily guessed"
+    assert find_weakness(secret, least=32) == "it is well known or easily guessed"
 
 
 @given(st.binary(min_size=32, max_size=64))
 def test_length_is_counted_in_bytes(noise: bytes) -> None:
-    assert weakness(noise.hex()[:31], least=32) == "it has 31 bytes, and needs at least 32"
-    assert weakness("é" * 10, least=32) == "it has 20 bytes, and needs at least 32"
+    assert find_weakness(noise.hex()[:31], least=32) == "it has 31 bytes, and needs at least 32"
+    assert find_weakness("é" * 10, least=32) == "it has 20 bytes, and needs at least 32"
 
 
 @given(st.integers())
@@ -105,4 +113,4 @@ def test_a_random_secret_is_not_weak(seed: int) -> None:
     """Whatever the alphabet: hexadecimal, base64, or letters alone."""
     dice = random.Random(seed)
     for alphabet in ("0123456789abcdef", string.ascii_letters + string.digits + "-_", string.ascii_lowercase):
-        assert weakness("".join(dice.choices(alphabet, k=32)), least=32) is None
+        assert find_weakness("".join(dice.choices(alphabet, k=32)), least=32) is None

@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from holdfast.model.lane import Lane, News
-from holdfast.policy.fairness.drr import QUANTUM, Rotation, Round, Taken
-from holdfast.policy.fairness.state import AGEING
+from holdfast.model.lane import Lane, LaneReady
+from holdfast.policy.fairness.drr import QUANTUM, Allocation, DeficitRoundRobin, LaneResult
+from holdfast.policy.fairness.state import AGING_INTERVAL
 
 MIXES = 2_000
 CLAIMS = 25
@@ -24,19 +24,19 @@ class Tenants:
         self._steady = {tenant: dice.choice([0, 1, self.dearest]) for tenant in self.weights}
         self._seq = 0
 
-    def claim(self, rotation: Rotation, slots: int) -> int:
+    def claim(self, rotation: DeficitRoundRobin, slots: int) -> int:
         """Every lane gives all that it is asked for; how much was started."""
         shares = rotation.allot(slots)
-        taken: dict[Lane, Taken] = {}
+        taken: dict[Lane, LaneResult] = {}
         left = slots
         for lane, quota, _ in shares:
             costs = [self._cost(lane.tenant) for _ in range(min(quota, left))]
             if costs:
                 self._seq += len(costs)
-                taken[lane] = Taken(len(costs), self._seq, sum(costs))
+                taken[lane] = LaneResult(len(costs), self._seq, sum(costs))
                 self.received[lane.tenant] += sum(costs)
             left -= len(costs)
-        rotation.took(shares, taken, slots, 0.0)
+        rotation.on_claimed(shares, taken, slots, 0.0)
         return slots - left
 
     def gap(self) -> float:
@@ -54,8 +54,8 @@ def test_keeps_what_backlogged_tenants_received_within_the_bound(part: int) -> N
     for seed in range(part * MIXES // 4, (part + 1) * MIXES // 4):
         dice = Random(seed)
         tenants = Tenants(dice)
-        rotation = Rotation(tenants.weights)
-        rotation.heard([News(Lane("q", tenant, 0), 1) for tenant in tenants.weights])
+        rotation = DeficitRoundRobin(tenants.weights)
+        rotation.on_ready([LaneReady(Lane("q", tenant, 0), 1) for tenant in tenants.weights])
         most = dice.choice([1, 2, 5, 20, 100])
         bound = QUANTUM + 2 * tenants.dearest + most * tenants.dearest
         for _ in range(CLAIMS):
@@ -69,8 +69,8 @@ def test_shares_follow_the_weights(seed: int) -> None:
     """S14: within 5 % after a while, whatever the costs."""
     dice = Random(seed)
     tenants = Tenants(dice)
-    rotation = Rotation(tenants.weights)
-    rotation.heard([News(Lane("q", tenant, 0), 1) for tenant in tenants.weights])
+    rotation = DeficitRoundRobin(tenants.weights)
+    rotation.on_ready([LaneReady(Lane("q", tenant, 0), 1) for tenant in tenants.weights])
     for _ in range(2_000):
         tenants.claim(rotation, 10)
 
@@ -81,14 +81,14 @@ def test_shares_follow_the_weights(seed: int) -> None:
 
 def test_a_job_dearer_than_any_quantum_is_served_and_paid_for() -> None:
     """S14: any job cost above the quantum still gets served; then the others have their turns."""
-    rotation = Rotation()
-    dear, cheap = Lane("q", "dear", 0), Lane("q", "cheap", 0)
-    rotation.heard([News(dear, 1), News(cheap, 1)])
+    rotation = DeficitRoundRobin()
+    mean_cost, cheap = Lane("q", "dear", 0), Lane("q", "cheap", 0)
+    rotation.on_ready([LaneReady(mean_cost, 1), LaneReady(cheap, 1)])
     received: Counter[str] = Counter()
     for _ in range(400):
         shares = rotation.allot(1)
-        cost = 50 * QUANTUM if shares[0].lane == dear else 1
-        rotation.took(shares, {shares[0].lane: Taken(1, 1, cost)}, 1, 0.0)
+        cost = 50 * QUANTUM if shares[0].lane == mean_cost else 1
+        rotation.on_claimed(shares, {shares[0].lane: LaneResult(1, 1, cost)}, 1, 0.0)
         received[shares[0].lane.tenant] += 1
 
     assert received == {"dear": 1, "cheap": 399}
@@ -98,14 +98,14 @@ def test_a_job_dearer_than_any_quantum_is_served_and_paid_for() -> None:
 def test_nobody_starves_and_no_slot_stays_empty_while_there_is_work(seed: int) -> None:
     """Tenants come, go and come again; every job is started, and a claim that is not full leaves nothing behind."""
     dice = Random(seed)
-    rotation = Rotation({f"t{n}": dice.randint(1, 4) for n in range(10)})
+    rotation = DeficitRoundRobin({f"t{n}": dice.randint(1, 4) for n in range(10)})
     ready: defaultdict[Lane, list[int]] = defaultdict(list)
     waited: Counter[Lane] = Counter()
     for step in range(400):
         if step < 200 and dice.random() < 0.5:
             lane = Lane("q", f"t{dice.randint(0, 9)}", dice.choice([0, 0, 5]))
             ready[lane] += [dice.randint(1, 30) for _ in range(dice.randint(1, 40))]
-            rotation.heard([News(lane, 1)])
+            rotation.on_ready([LaneReady(lane, 1)])
         slots = dice.randint(1, 60)
         started = 0
         while started < slots and (shares := rotation.allot(slots - started)):
@@ -114,10 +114,10 @@ def test_nobody_starves_and_no_slot_stays_empty_while_there_is_work(seed: int) -
             for lane, quota, _ in shares:
                 costs = ready[lane][: min(quota, room)]
                 if costs:
-                    taken[lane] = Taken(len(costs), 1, sum(costs))
+                    taken[lane] = LaneResult(len(costs), 1, sum(costs))
                     del ready[lane][: len(costs)]
                     room -= len(costs)
-            rotation.took(shares, taken, slots - started, 0.0)
+            rotation.on_claimed(shares, taken, slots - started, 0.0)
             started = slots - room
             for lane in ready:
                 waited[lane] = waited[lane] + 1 if ready[lane] and lane not in taken else 0
@@ -128,39 +128,39 @@ def test_nobody_starves_and_no_slot_stays_empty_while_there_is_work(seed: int) -
 
 class TestAgeing:
     def test_less_urgent_jobs_of_a_tenant_are_visited_once_in_so_many_turns(self) -> None:
-        rotation = Rotation()
+        rotation = DeficitRoundRobin()
         lanes = [Lane("q", "t", priority) for priority in (9, 5, 0, -5)]
-        rotation.heard([News(lane, 1) for lane in lanes])
+        rotation.on_ready([LaneReady(lane, 1) for lane in lanes])
         visits: list[int] = []
-        for _ in range(AGEING * 6):
+        for _ in range(AGING_INTERVAL * 6):
             shares = rotation.allot(5)
-            rotation.took(shares, {shares[0].lane: Taken(5, 1, 5)}, 5, 0.0)
+            rotation.on_claimed(shares, {shares[0].lane: LaneResult(5, 1, 5)}, 5, 0.0)
             visits.append(shares[0].lane.priority)
 
-        assert Counter(visits) == {9: 6 * (AGEING - 1), 5: 2, 0: 2, -5: 2}
-        assert visits[: AGEING - 1] == [9] * (AGEING - 1)
+        assert Counter(visits) == {9: 6 * (AGING_INTERVAL - 1), 5: 2, 0: 2, -5: 2}
+        assert visits[: AGING_INTERVAL - 1] == [9] * (AGING_INTERVAL - 1)
 
 
 class TestLimitedOut:
     def test_lanes_without_room_sleep_until_they_are_woken(self) -> None:
-        rotation = Rotation()
-        rotation.heard([News(Lane(queue, tenant, 0), 1) for queue in "pq" for tenant in "ab"])
+        rotation = DeficitRoundRobin()
+        rotation.on_ready([LaneReady(Lane(queue, tenant, 0), 1) for queue in "pq" for tenant in "ab"])
 
         shut = {("queue", "p"), ("tenant", "b")}
         shares = rotation.allot(40, shut)
         assert [share.lane[:2] for share in shares] == [("q", "a")]
-        rotation.gave_up(shares)
-        rotation.wake(("tenant", "b"))
+        rotation.on_failed(shares)
+        rotation.unblock(("tenant", "b"))
         assert [share.lane[:2] for share in rotation.allot(40, {("queue", "p")})] == [("q", "a"), ("q", "b")]
-        rotation.wake(("queue", "p"))
+        rotation.unblock(("queue", "p"))
         assert [share.lane[:2] for share in rotation.allot(40)] == [("p", "a"), ("p", "b")]
 
     def test_their_news_are_kept_meanwhile(self) -> None:
-        rotation = Rotation()
+        rotation = DeficitRoundRobin()
         lane = Lane("q", "a", 0)
-        rotation.heard([News(lane, 100)])
-        assert rotation.allot(10, {("queue", "q")}) == Round()
-        rotation.heard([News(lane, 7)])
-        rotation.wake(("queue", "q"))
+        rotation.on_ready([LaneReady(lane, 100)])
+        assert rotation.allot(10, {("queue", "q")}) == Allocation()
+        rotation.on_ready([LaneReady(lane, 7)])
+        rotation.unblock(("queue", "q"))
 
         assert rotation.allot(10)[0].floor == 6

@@ -12,7 +12,7 @@ from holdfast.model.state import Status
 from holdfast.model.time import Instant, seconds
 from holdfast.model.worker import WorkerInfo
 from holdfast.policy.explain import explain, handles, queues_of
-from holdfast.policy.explain_facts import Ahead, Facts, HeldBack, LimitFact, Pace, Rest
+from holdfast.policy.explain_facts import ActivePause, Facts, HeldBack, LimitFact, QueuePosition, ServiceRate
 from tests.unit.policy.strategies import a_job
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ def test_all_that_blocks_is_named_in_order() -> None:
     facts = Facts(
         job(status=Status.RETRYING, scheduled_at=LATER, deadline=NOW),
         NOW,
-        rests=[Rest("queue", "q", NOW), Rest("type", "t", NOW), Rest("tenant", "x", NOW)],
+        pauses=[ActivePause("queue", "q", NOW), ActivePause("type", "t", NOW), ActivePause("tenant", "x", NOW)],
         limits=[LimitFact("key k", 0, 3, 3, ["a", "b"]), LimitFact("queue q", 0, 0, None, frees_at=LATER)],
         held_back=[HeldBack("https://x", "503", LATER)],
-        ahead=Ahead(5, 9),
+        ahead=QueuePosition(5, 9),
     )
     assert said(facts) == [
         "not_due", "deadline_passed", "queue_paused", "type_paused", "tenant_paused", "limit_full", "rate_spent",
@@ -65,12 +65,17 @@ def test_a_limit_with_room_blocks_nothing() -> None:
     [
         (Facts(job(), NOW, workers=1), 0),
         (Facts(job(status=Status.SCHEDULED, scheduled_at=LATER), NOW, workers=1), 60),
-        (Facts(job(), NOW, workers=1, rests=[Rest("queue", "q", NOW)]), None),
-        (Facts(job(), NOW, workers=1, rests=[Rest("queue", "q", NOW, until=LATER)]), 60),
+        (Facts(job(), NOW, workers=1, pauses=[ActivePause("queue", "q", NOW)]), None),
+        (Facts(job(), NOW, workers=1, pauses=[ActivePause("queue", "q", NOW, until=LATER)]), 60),
         (Facts(job(), NOW), None),
-        (Facts(job(), NOW, workers=1, ahead=Ahead(10, 100)), None),
-        (Facts(job(), NOW, workers=1, ahead=Ahead(10, 100), pace=Pace(50, seconds(10))), 20),
-        (Facts(job(), NOW, workers=1, ahead=Ahead(10, 100), pace=Pace(1, seconds(10_000_000))), None),
+        (Facts(job(), NOW, workers=1, ahead=QueuePosition(10, 100)), None),
+        (Facts(job(), NOW, workers=1, ahead=QueuePosition(10, 100), service_rate=ServiceRate(50, seconds(10))), 20),
+        (
+            Facts(
+                job(), NOW, workers=1, ahead=QueuePosition(10, 100), service_rate=ServiceRate(1, seconds(10_000_000))
+            ),
+            None,
+        ),
         (Facts(job(status=Status.RUNNING), NOW), None),
         (Facts(job(status=Status.DEAD), NOW), None),
         (Facts(job(deadline=NOW), NOW, workers=1), None),

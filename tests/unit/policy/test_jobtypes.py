@@ -3,7 +3,7 @@
 import msgspec
 
 from holdfast.model.ids import WorkerId
-from holdfast.model.job_type import LARGEST_SCHEMA, MOST_DESCRIBED, JobType, TypeMark
+from holdfast.model.job_type import MAX_DESCRIBED_TYPES, MAX_SCHEMA_BYTES, JobType, TypeMark
 from holdfast.model.time import Instant, seconds
 from holdfast.model.worker import WorkerInfo, WorkerRow
 from holdfast.policy import job_types as policy
@@ -28,8 +28,8 @@ def test_what_is_known_is_not_written_again_until_it_was_not_seen_for_a_while():
         [],
     )
     known = marked(noted)
-    assert told(SEND, known=known, at=Instant(NOW + policy.SEEN_EVERY - 1)) == ([], [])
-    ((name, digest, about),), _ = told(SEND, known=known, at=Instant(NOW + policy.SEEN_EVERY))
+    assert told(SEND, known=known, at=Instant(NOW + policy.SEEN_INTERVAL - 1)) == ([], [])
+    ((name, digest, about),), _ = told(SEND, known=known, at=Instant(NOW + policy.SEEN_INTERVAL))
     assert (name, digest, about) == ("send", known[0].digest, None)
 
 
@@ -43,24 +43,24 @@ def test_what_is_told_otherwise_is_written_and_a_mere_name_changes_nothing():
 
 
 def test_never_more_are_remembered_than_may_be_and_the_longest_unseen_make_room():
-    known = [TypeMark(f"old-{n:04}", "", Instant(n)) for n in range(MOST_DESCRIBED)]
+    known = [TypeMark(f"old-{n:04}", "", Instant(n)) for n in range(MAX_DESCRIBED_TYPES)]
     noted, forgotten = told(SEND, JobType("old-0000"), known=known)
     assert ({each.type for each in noted}, forgotten) == ({"send", "old-0000"}, ["old-0001"])
-    many = [JobType(f"new-{n:04}") for n in range(2 * MOST_DESCRIBED)]
+    many = [JobType(f"new-{n:04}") for n in range(2 * MAX_DESCRIBED_TYPES)]
     noted, forgotten = told(*many, known=known)
-    assert (len(noted), len(forgotten)) == (MOST_DESCRIBED, MOST_DESCRIBED)
+    assert (len(noted), len(forgotten)) == (MAX_DESCRIBED_TYPES, MAX_DESCRIBED_TYPES)
 
 
 def test_a_schema_that_is_too_large_is_none():
-    fits = JobType("a", schema='"' + "x" * (LARGEST_SCHEMA - 2) + '"', queues=tuple(f"q{n}" for n in range(99)))
+    fits = JobType("a", schema='"' + "x" * (MAX_SCHEMA_BYTES - 2) + '"', queues=tuple(f"q{n}" for n in range(99)))
     assert policy.bounded(fits).schema == fits.schema
-    assert len(policy.bounded(fits).queues) == policy.MOST_QUEUES
+    assert len(policy.bounded(fits).queues) == policy.MAX_QUEUES
     assert policy.bounded(msgspec.structs.replace(fits, schema=fits.schema + " ")).schema is None
 
 
 def test_types_that_have_workers_are_seen_now_and_then():
     known = [TypeMark("a", "", NOW), TypeMark("b", "", NOW), TypeMark("idle", "", NOW)]
-    assert policy.overdue(known, {"a", "b", "unknown"}, Instant(NOW + policy.SEEN_EVERY)) == ["a", "b"]
+    assert policy.overdue(known, {"a", "b", "unknown"}, Instant(NOW + policy.SEEN_INTERVAL)) == ["a", "b"]
     assert policy.overdue(known, {"a", "b"}, NOW) == []
 
 

@@ -18,12 +18,12 @@ from holdfast.model.outcome import (
     Succeeded,
     TimedOut,
 )
-from holdfast.model.state import MOVES, TERMINAL, Status
+from holdfast.model.state import TERMINAL, TRANSITIONS, Status
 from holdfast.model.time import Duration, Instant, seconds
 from holdfast.model.transition import Transition
 from holdfast.policy import lifecycle
-from holdfast.policy.lifecycle import KEPT_ATTEMPTS, MAX_RELEASES, attempt_log
-from holdfast.policy.retry import LONGEST_WAIT, backoff
+from holdfast.policy.lifecycle import MAX_LOG_ENTRIES, MAX_RELEASES, attempt_log
+from holdfast.policy.retry import MAX_WAIT, backoff
 from tests.unit.policy.strategies import (
     NOW,
     a_job,
@@ -73,7 +73,7 @@ class TestEveryOutcome:
     @given(running_jobs(), outcomes, chances)
     def test_is_a_move_that_the_table_allows(self, job: Job, outcome: Outcome, dice: float) -> None:
         """S4."""
-        assert settle(job, outcome, dice).to in MOVES[Status.RUNNING]
+        assert settle(job, outcome, dice).to in TRANSITIONS[Status.RUNNING]
 
     @given(running_jobs(), outcomes, chances)
     def test_names_the_row_it_was_decided_on(self, job: Job, outcome: Outcome, dice: float) -> None:
@@ -92,7 +92,7 @@ class TestEveryOutcome:
     def test_waits_only_where_waiting_is_what_it_does(self, job: Job, outcome: Outcome, dice: float) -> None:
         move = settle(job, outcome, dice)
 
-        assert 0 <= move.delay <= LONGEST_WAIT
+        assert 0 <= move.delay <= MAX_WAIT
         assert (move.delay > 0) is (move.to in {Status.RETRYING, Status.SCHEDULED})
 
     @given(running_jobs(), outcomes, chances)
@@ -289,7 +289,7 @@ def test_no_life_has_more_starts_than_attempts_and_releases(most: int, story: li
     assert starts - released <= most
     assert released <= MAX_RELEASES
     assert job.attempts == starts - released
-    assert len(attempt_log(job)) <= KEPT_ATTEMPTS
+    assert len(attempt_log(job)) <= MAX_LOG_ENTRIES
 
 
 def test_the_log_keeps_the_first_attempt_and_the_newest() -> None:
@@ -300,7 +300,7 @@ def test_the_log_keeps_the_first_attempt_and_the_newest() -> None:
 
     kept = [entry.attempt for entry in attempt_log(job)]
     assert kept == [1, *range(152, 201)]
-    assert len(kept) == KEPT_ATTEMPTS == 50
+    assert len(kept) == MAX_LOG_ENTRIES == 50
 
 
 def test_a_job_that_never_failed_has_an_empty_log() -> None:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.model.lane import Lane, Share
-from holdfast.model.limit import TOKEN, Limit, Rate, queue_limit, slots, tenant_limit, to_give_back
+from holdfast.model.limit import TOKEN, Limit, Rate, queue_limit, slots, slots_to_release, tenant_limit
 from holdfast.model.time import Duration, Instant, seconds
 from holdfast.policy.limits import admit, counting, names_of, reserve
 from tests.unit.policy.strategies import a_job
@@ -65,7 +65,7 @@ def test_what_is_reserved_is_given_back_by_the_marks_on_the_jobs(limits, jobs):
         for n in range(jobs)
     ]
     after = {limit.of: limit for limit in reserve(limits, claimed, NOW)}
-    held = dict(to_give_back(claimed))
+    held = dict(slots_to_release(claimed))
 
     assert all(after[limit.of].used - held.get(limit.of, 0) == limit.used for limit in limits)
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from holdfast.model.job import RetryRule
 from holdfast.model.time import Duration, seconds
-from holdfast.policy.retry import LONGEST_WAIT, backoff, honour
+from holdfast.policy.retry import MAX_WAIT, backoff, honour
 from tests.unit.policy.strategies import any_spans, attempts, chances, rules, spans
 
 
@@ -24,8 +24,8 @@ def test_the_wait_stays_within_the_jitter_around_the_doubled_base_up_to_the_cap(
     """S9: within [w·(1−j), w·(1+j)], w = min(cap, base·2^(n−1)); rounding may move it by a microsecond."""
     wait, plain = backoff(rule, attempt, dice), wanted(rule, attempt)
 
-    assert min(plain * (1 - rule.jitter) - 1, LONGEST_WAIT) <= wait <= plain * (1 + rule.jitter) + 1
-    assert 0 <= wait <= LONGEST_WAIT
+    assert min(plain * (1 - rule.jitter) - 1, MAX_WAIT) <= wait <= plain * (1 + rule.jitter) + 1
+    assert 0 <= wait <= MAX_WAIT
     assert type(wait) is int
 
 
@@ -47,9 +47,9 @@ def test_full_jitter_reaches_from_nothing_to_twice_the_wait() -> None:
 @given(spans, st.floats(0, 1), chances, st.integers(1, 10**9))
 def test_no_number_of_attempts_overflows(base: Duration, jitter: float, dice: float, attempt: int) -> None:
     """S9: nothing overflows at attempt 1,000, nor at any other."""
-    rule = RetryRule(base=base, cap=LONGEST_WAIT, jitter=jitter)
+    rule = RetryRule(base=base, cap=MAX_WAIT, jitter=jitter)
 
-    assert 0 <= backoff(rule, max(attempt, 1_000), dice) <= LONGEST_WAIT
+    assert 0 <= backoff(rule, max(attempt, 1_000), dice) <= MAX_WAIT
 
 
 @given(st.lists(spans, min_size=1, max_size=100).map(tuple), attempts)

@@ -7,12 +7,12 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model.change_log import Body, Change, Entry, Group, Histogram, bucket_of, merged
+from holdfast.model.change_log import ChangeBody, ChangeEntry, ChangeGroup, Histogram, JobChange, bucket_of, merged
 from holdfast.model.ids import new_job_id
 from holdfast.model.state import Status
 from holdfast.model.time import Instant, seconds
 from holdfast.policy import rollups
-from holdfast.policy.rollups import EVERYBODY, HOUR, MINUTE, Figures, Place, quantile
+from holdfast.policy.rollups import EVERYBODY, HOUR, MINUTE, JobStats, SeriesKey, quantile
 
 SPANS = st.lists(st.integers(0, 10**13), min_size=1, max_size=200)
 
@@ -40,7 +40,7 @@ def test_histograms_of_two_are_those_of_both(some: list[int], others: list[int])
 
 def test_there_is_no_percentile_of_nothing() -> None:
     assert quantile({}, 0.5) is None
-    assert Figures().failure_ratio is None
+    assert JobStats().failure_ratio is None
 
 
 def test_a_negative_span_of_clocks_that_disagree_counts_as_none() -> None:
@@ -48,7 +48,7 @@ def test_a_negative_span_of_clocks_that_disagree_counts_as_none() -> None:
 
 
 GROUPS = st.builds(
-    Group,
+    ChangeGroup,
     tenant=st.sampled_from(["a", "b"]),
     queue=st.sampled_from(["q", "r"]),
     type=st.just("t"),
@@ -61,25 +61,25 @@ GROUPS = st.builds(
 )
 ENTRIES = st.lists(
     st.builds(
-        Entry,
+        ChangeEntry,
         st.integers(1, 99),
         st.integers(0, 3 * HOUR).map(Instant),
-        st.builds(Body, g=st.lists(GROUPS, min_size=1, max_size=3), new=st.booleans()),
+        st.builds(ChangeBody, g=st.lists(GROUPS, min_size=1, max_size=3), new=st.booleans()),
     ),
     max_size=20,
 )
 
 
 @given(ENTRIES, st.integers(0, 20))
-def test_what_is_counted_in_parts_adds_up_to_the_whole(entries: list[Entry], cut: int) -> None:
+def test_what_is_counted_in_parts_adds_up_to_the_whole(entries: list[ChangeEntry], cut: int) -> None:
     parts = rollups.add(rollups.count(entries[:cut]), rollups.count(entries[cut:]))
 
     assert parts == rollups.count(entries)
-    assert rollups.coarser(parts, HOUR) == rollups.coarser(rollups.count(entries), HOUR)
+    assert rollups.downsample(parts, HOUR) == rollups.downsample(rollups.count(entries), HOUR)
 
 
 @given(ENTRIES)
-def test_all_tenants_together_are_the_sum_of_each(entries: list[Entry]) -> None:
+def test_all_tenants_together_are_the_sum_of_each(entries: list[ChangeEntry]) -> None:
     counted = rollups.count(entries)
     everybody = rollups.total(figures for place, figures in counted.items() if place.tenant == EVERYBODY)
     each = rollups.total(figures for place, figures in counted.items() if place.tenant != EVERYBODY)
@@ -88,7 +88,7 @@ def test_all_tenants_together_are_the_sum_of_each(entries: list[Entry]) -> None:
 
 
 @given(ENTRIES, st.sampled_from(["a", "b", EVERYBODY]))
-def test_one_tenant_counted_alone_is_as_among_all(entries: list[Entry], tenant: str) -> None:
+def test_one_tenant_counted_alone_is_as_among_all(entries: list[ChangeEntry], tenant: str) -> None:
     among_all = {place: figures for place, figures in rollups.count(entries).items() if place.tenant == tenant}
 
     assert rollups.count(entries, only=tenant) == among_all
@@ -96,16 +96,16 @@ def test_one_tenant_counted_alone_is_as_among_all(entries: list[Entry], tenant: 
 
 def test_changes_that_are_listed_count_as_much_as_those_that_are_counted() -> None:
     job = new_job_id()
-    listed = Body(c=[Change(job, "a", "q", "t", Status.READY.code, 0, 0)] * 2, new=True)
-    counted = Body(g=[Group("a", "q", "t", Status.READY.code, 2)], new=True)
+    listed = ChangeBody(c=[JobChange(job, "a", "q", "t", Status.READY.code, 0, 0)] * 2, new=True)
+    counted = ChangeBody(g=[ChangeGroup("a", "q", "t", Status.READY.code, 2)], new=True)
     at = Instant(MINUTE + 1)
 
-    assert rollups.count([Entry(1, at, listed)]) == rollups.count([Entry(1, at, counted)])
-    assert rollups.count([Entry(1, at, listed)])[Place("a", Instant(MINUTE), "q", "t")].submitted == 2
+    assert rollups.count([ChangeEntry(1, at, listed)]) == rollups.count([ChangeEntry(1, at, counted)])
+    assert rollups.count([ChangeEntry(1, at, listed)])[SeriesKey("a", Instant(MINUTE), "q", "t")].submitted == 2
 
 
 def test_only_what_is_new_was_submitted() -> None:
-    back = Body(g=[Group("a", "q", "t", Status.READY.code, 2, 1)])
+    back = ChangeBody(g=[ChangeGroup("a", "q", "t", Status.READY.code, 2, 1)])
 
-    (figures, _) = rollups.count([Entry(1, Instant(seconds(5)), back)]).values()
+    (figures, _) = rollups.count([ChangeEntry(1, Instant(seconds(5)), back)]).values()
     assert (figures.submitted, figures.failed) == (0, 1)

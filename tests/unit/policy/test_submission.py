@@ -17,12 +17,12 @@ from holdfast.model.job import JobSpec, NewJob, RetryRule, Unique, UniqueSpec
 from holdfast.model.time import Duration
 from holdfast.policy import submission
 from holdfast.policy.submission import (
-    DEEPEST_PAYLOAD,
-    LARGEST_COST,
-    LARGEST_PAYLOAD,
-    LONGEST_SPAN,
-    MOST_ATTEMPTS,
-    MOST_PAYLOAD_KEYS,
+    MAX_ATTEMPTS,
+    MAX_COST,
+    MAX_DURATION,
+    MAX_PAYLOAD_BYTES,
+    MAX_PAYLOAD_DEPTH,
+    MAX_PAYLOAD_KEYS,
     encode_payload,
 )
 from tests.unit.policy.strategies import SOME_ID, accepted, payloads, rules, spans
@@ -49,12 +49,12 @@ def nested(levels: int) -> Any:
 
 def test_the_bounds_are_those_that_were_promised() -> None:
     """T17 and T41."""
-    assert LARGEST_PAYLOAD == 256 * 1024
-    assert DEEPEST_PAYLOAD == 32
-    assert MOST_PAYLOAD_KEYS == 10_000
-    assert MOST_ATTEMPTS == 1_000
-    assert LONGEST_SPAN == 366 * 86_400 * 1_000_000
-    assert submission.LONGEST_KEY == 255
+    assert MAX_PAYLOAD_BYTES == 256 * 1024
+    assert MAX_PAYLOAD_DEPTH == 32
+    assert MAX_PAYLOAD_KEYS == 10_000
+    assert MAX_ATTEMPTS == 1_000
+    assert MAX_DURATION == 366 * 86_400 * 1_000_000
+    assert submission.MAX_KEY_LENGTH == 255
 
 
 def test_a_bare_submission_gets_the_defaults() -> None:
@@ -174,9 +174,9 @@ def test_a_pointer_is_escaped_as_json_pointers_are() -> None:
 
 
 def test_a_payload_may_be_nested_to_the_bound_and_not_deeper() -> None:
-    assert accepted(payload=nested(DEEPEST_PAYLOAD)).payload
-    assert refusal(payload=nested(DEEPEST_PAYLOAD + 1)).pointer.startswith("/payload")
-    assert refusal(payload={"a": nested(DEEPEST_PAYLOAD)}).pointer.startswith("/payload")
+    assert accepted(payload=nested(MAX_PAYLOAD_DEPTH)).payload
+    assert refusal(payload=nested(MAX_PAYLOAD_DEPTH + 1)).pointer.startswith("/payload")
+    assert refusal(payload={"a": nested(MAX_PAYLOAD_DEPTH)}).pointer.startswith("/payload")
 
 
 def test_a_payload_nested_a_hundred_thousand_levels_is_refused_like_any_other() -> None:
@@ -192,28 +192,28 @@ def test_a_payload_that_contains_itself_is_refused() -> None:
 
 
 def test_all_objects_of_a_payload_share_the_bound_on_keys() -> None:
-    half = {str(n): 0 for n in range(MOST_PAYLOAD_KEYS // 2)}
+    half = {str(n): 0 for n in range(MAX_PAYLOAD_KEYS // 2)}
 
     assert accepted(payload=[half, half]).payload
     assert refusal(payload=[half, half, {"one": "more"}]).pointer.startswith("/payload")
 
 
 def test_a_payload_may_have_256_kilobytes_and_not_one_byte_more() -> None:
-    texts = ["x" * (LARGEST_PAYLOAD // 8 - 3)] * 8  # each with two quotes and a comma
+    texts = ["x" * (MAX_PAYLOAD_BYTES // 8 - 3)] * 8  # each with two quotes and a comma
     largest = [*texts[:-1], texts[-1][:-1]]  # all with two brackets, and one comma fewer
 
-    assert len(accepted(payload=largest).payload) == LARGEST_PAYLOAD
+    assert len(accepted(payload=largest).payload) == MAX_PAYLOAD_BYTES
     error = refusal(payload=texts)
     assert type(error) is PayloadTooLarge
     assert error.pointer == "/payload"
 
 
 def test_bytes_count_not_characters() -> None:
-    assert type(refusal(payload=["é" * (LARGEST_PAYLOAD // 8)] * 4)) is PayloadTooLarge
+    assert type(refusal(payload=["é" * (MAX_PAYLOAD_BYTES // 8)] * 4)) is PayloadTooLarge
 
 
 def test_a_text_longer_than_any_payload_is_told_to_be_too_large() -> None:
-    assert type(refusal(payload="x" * (LARGEST_PAYLOAD + 1))) is PayloadTooLarge
+    assert type(refusal(payload="x" * (MAX_PAYLOAD_BYTES + 1))) is PayloadTooLarge
 
 
 # Names
@@ -253,13 +253,13 @@ class TestAKeyField:
 # Numbers and times
 
 WHOLE_NUMBERS = [
-    ("max_attempts", 1, MOST_ATTEMPTS),
+    ("max_attempts", 1, MAX_ATTEMPTS),
     ("priority", -1_000, 1_000),
-    ("cost", 1, LARGEST_COST),
+    ("cost", 1, MAX_COST),
     ("scheduled_at", 0, LAST_INSTANT),
     ("deadline", 0, LAST_INSTANT),
-    ("delay", 0, LONGEST_SPAN),
-    ("timeout", 1, LONGEST_SPAN),
+    ("delay", 0, MAX_DURATION),
+    ("timeout", 1, MAX_DURATION),
 ]
 
 
@@ -304,7 +304,7 @@ def test_a_sensible_retry_rule_is_taken_as_it_is(rule: RetryRule) -> None:
     assert accepted(retry=rule).retry == rule
 
 
-LONG = LONGEST_SPAN + 1
+LONG = MAX_DURATION + 1
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import json
 
-from holdfast.policy.text import clean
+from holdfast.policy.text import sanitize
 
 anything = st.text(st.characters(exclude_categories=[]))
 
 
 @given(anything, st.integers(1, 200))
 def test_what_is_cleaned_can_be_stored_anywhere(text: str, longest: int) -> None:
-    fit = clean(text, longest)
+    fit = sanitize(text, longest)
 
     assert len(fit) <= longest
     assert "\x00" not in fit
@@ -21,15 +21,15 @@ def test_what_is_cleaned_can_be_stored_anywhere(text: str, longest: int) -> None
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=100))
 def test_what_is_fit_already_stays_as_it_is(text: str) -> None:
-    assert clean(text, 100) == text
+    assert sanitize(text, 100) == text
 
 
 @pytest.mark.parametrize(
     "text, fit", [("a\x00b", r"a\x00b"), ("\ud800", r"\ud800"), ("'\udcff'", r"'\udcff'")], ids=ascii
 )
 def test_what_was_not_fit_can_still_be_recognised(text: str, fit: str) -> None:
-    assert clean(text, 100) == fit
+    assert sanitize(text, 100) == fit
 
 
 def test_what_is_cut_is_said() -> None:
-    assert clean("x" * 5_000, 100).endswith("… [5,000 characters in all]")
+    assert sanitize("x" * 5_000, 100).endswith("… [5,000 characters in all]")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import Invalid
 from holdfast.model.time import seconds
-from holdfast.policy.webhooks import LONGEST_EXCERPT, check_headers, excerpt, judge, read_retry_after, signature
+from holdfast.policy.webhooks import MAX_EXCERPT_BYTES, check_headers, excerpt, judge, read_retry_after, signature
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -75,5 +75,5 @@ def test_a_status_is_delivered_sick_or_neither(status):
 def test_an_excerpt_is_short_text_without_controls(answer):
     """T35."""
     text = excerpt(answer)
-    assert len(text.encode()) <= LONGEST_EXCERPT
+    assert len(text.encode()) <= MAX_EXCERPT_BYTES
     assert all(c.isprintable() or c in "\n\t" for c in text)
