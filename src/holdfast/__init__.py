@@ -22,13 +22,16 @@ if TYPE_CHECKING:
         JobFailed,
         LeaseLost,
         Misconfigured,
+        NonDeterministic,
         NotFound,
         OutcomeUnknown,
         OverLimit,
         PayloadTooLarge,
+        RateLimited,
         Rejected,
         SchemaMismatch,
-        RateLimited,
+        StepOutcomeUnknown,
+        TransactionEnded,
         Unauthorized,
         Unavailable,
         WaitTimeout,
@@ -65,18 +68,21 @@ __all__ = [
     "JobType",
     "LeaseLost",
     "Misconfigured",
+    "NonDeterministic",
     "NotFound",
     "OutcomeUnknown",
     "OverLimit",
     "PayloadTooLarge",
+    "RateLimited",
     "Rejected",
     "Retry",
     "SchemaMismatch",
     "Settings",
     "Snooze",
     "Status",
+    "StepOutcomeUnknown",
     "SyncContext",
-    "RateLimited",
+    "TransactionEnded",
     "Unauthorized",
     "Unavailable",
     "Unique",
@@ -96,10 +102,10 @@ _HOMES = {
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
-if not TYPE_CHECKING:  # a type checker would take any name for good
+if not TYPE_CHECKING:  # otherwise a type checker would accept any name
 
     def __getattr__(name):  # noqa: ANN001, ANN202
-        """Each name is imported when it is first asked for, so that a part costs nothing to those who do not use it."""
+        """Import a public name on first use, so that unused parts of the package cost no import time."""
         if name not in __all__:
             raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
         value = getattr(_import_module(f"holdfast.{_HOME.get(name, 'errors')}"), name)

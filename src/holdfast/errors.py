@@ -1,23 +1,30 @@
-"""Every exception a user may catch, as one tree. Each has a stable `code`; each message says what to do."""
+"""All exceptions that holdfast raises. Each has a stable `code`, and its message says what to do."""
 
 from collections.abc import Mapping
 from typing import ClassVar
 
 
 class HoldfastError(Exception):
-    """The root of all errors raised by holdfast."""
+    """Base class of all errors raised by holdfast.
+
+    Example:
+        try:
+            send.enqueue(42)
+        except HoldfastError as error:
+            log.warning("not submitted: %s (%s)", error, error.code)
+    """
 
     code: ClassVar[str] = "error"
 
 
 class Misconfigured(HoldfastError):
-    """A setting cannot be used as it is; the message names it and the fix."""
+    """A setting or declaration is invalid; the message names it and the fix."""
 
     code = "misconfigured"
 
 
 class Invalid(HoldfastError):
-    """Something submitted is not acceptable. `pointer` is the JSON pointer of the field."""
+    """The submitted data is invalid. `pointer` is the JSON pointer of the invalid field."""
 
     code = "invalid"
 
@@ -27,65 +34,65 @@ class Invalid(HoldfastError):
 
 
 class InvalidBatch(Invalid):
-    """Some jobs of a batch are not acceptable, so none was taken. `faults` maps index to error."""
+    """Some jobs of a batch are invalid, so none was accepted. `faults` maps the index of each to its error."""
 
     code = "invalid_batch"
 
     def __init__(self, faults: Mapping[int, HoldfastError]) -> None:
         shown = "; ".join(f"[{index}] {fault}" for index, fault in list(faults.items())[:5])
         more = f" (and {len(faults) - 5} more)" if len(faults) > 5 else ""
-        super().__init__(f"{len(faults)} of the jobs cannot be accepted, so none was: {shown}{more}")
+        super().__init__(f"{len(faults)} of the jobs are invalid, so none was accepted: {shown}{more}")
         self.faults = dict(faults)
 
     @classmethod
     def too_many(cls, given: int, most: int) -> "InvalidBatch":
-        """The batch itself is too large."""
+        """Return the error for a batch with too many jobs."""
         return cls({most: Invalid(f"there are {given:,} jobs; a batch has at most {most:,}: send several batches")})
 
 
 class PayloadTooLarge(Invalid):
-    """The payload is larger than a job may carry."""
+    """The payload is larger than the maximum payload size."""
 
     code = "payload_too_large"
 
 
 class OverLimit(Invalid):
-    """More is asked for at once than the tenant's limit allows in all: waiting does not help."""
+    """The submission alone exceeds the tenant's quota, so retrying cannot help."""
 
     code = "over_limit"
 
 
 class IdempotencyMismatch(Invalid):
-    """The idempotency key was used before, for another submission."""
+    """The idempotency key was already used for a different submission."""
 
     code = "idempotency_mismatch"
 
 
 class NotFound(HoldfastError):
-    """There is no such thing, or it belongs to another tenant."""
+    """The object does not exist, or it belongs to another tenant."""
 
     code = "not_found"
 
     @classmethod
     def job(cls, job_id: object) -> "NotFound":
-        """The one answer for a job that is not there and for one that belongs to somebody else."""
+        """Return the error for a missing job; the same for another tenant's, so that ids cannot be probed."""
         return cls(f"there is no job {str(job_id)[:40]!r}")
 
 
 class Unauthorized(HoldfastError):
-    """No key or token came with the request, or it is not (any more) a good one."""
+    """The API key or token is missing, unknown, expired or revoked."""
 
     code = "unauthorized"
 
 
 class Forbidden(HoldfastError):
-    """The key or token is good, but not for this."""
+    """The API key or token is valid but does not permit this request."""
 
     code = "forbidden"
 
 
 class RateLimited(HoldfastError):
-    """Too much was asked for in too short a time; after `retry_after` seconds it may be asked again."""
+    """The rate limit is exceeded; retry after `retry_after` seconds."""
 
     code = "rate_limited"
 
@@ -93,23 +100,23 @@ class RateLimited(HoldfastError):
         super().__init__(message)
         self.retry_after = retry_after
         self.evidence = evidence
-        """What it was decided by, for whoever decides again before the database is asked."""
+        """State of the rate window, so that a cache can reject early without asking the database."""
 
 
 class BacklogFull(RateLimited):
-    """The tenant, or the tenant in this queue, has as many unfinished jobs as it may have."""
+    """The tenant has reached its quota of unfinished jobs, in total or in this queue."""
 
     code = "backlog_full"
 
 
 class Conflict(HoldfastError):
-    """The thing is not in a state that allows what was asked."""
+    """The state of the object does not allow the requested action."""
 
     code = "conflict"
 
 
 class DuplicateJob(Conflict):
-    """A unique job of this kind exists already; `job_id` is its id."""
+    """A job with the same unique key already exists; `job_id` is its id."""
 
     code = "duplicate_job"
 
@@ -119,61 +126,61 @@ class DuplicateJob(Conflict):
 
 
 class LeaseLost(HoldfastError):
-    """The worker's lease ran out or was taken away; it may change nothing any more."""
+    """The worker's lease expired or was revoked, so its writes are refused."""
 
     code = "lease_lost"
 
 
 class StepOutcomeUnknown(HoldfastError):
-    """A step that is to be done at most once was begun by an earlier attempt: whether it was done, nobody knows."""
+    """An earlier attempt started an at-most-once step, and it is unknown whether the step took effect."""
 
     code = "step_unknown"
 
 
 class NonDeterministic(HoldfastError):
-    """A handler did something else than at an earlier attempt, whose records do not fit it any more."""
+    """The handler diverged from the steps or statements that an earlier attempt recorded."""
 
     code = "not_deterministic"
 
 
 class TransactionEnded(HoldfastError):
-    """A handler's transaction ended before its block did; what the message says of its writes is all that is known."""
+    """A handler's transaction ended before its `with` block; the message says what happened to its writes."""
 
     code = "transaction_ended"
 
 
 class Unavailable(HoldfastError):
-    """The database cannot be reached or does not answer; trying again later may help."""
+    """The database is unreachable or does not respond; a retry may succeed."""
 
     code = "unavailable"
 
 
 class OutcomeUnknown(Unavailable):
-    """The connection broke while the database was committing: it may or may not have taken effect."""
+    """The connection broke during a commit, so the change may or may not have taken effect."""
 
     code = "outcome_unknown"
 
 
 class Rejected(HoldfastError):
-    """The database refused a statement or its values; trying the same again cannot help."""
+    """The database rejected a statement or its values; retrying the same call cannot help."""
 
     code = "rejected"
 
 
 class Contention(Unavailable):
-    """A deadlock or serialisation failure, over and over, in spite of retries."""
+    """A deadlock or serialization failure persisted through all retries."""
 
     code = "contention"
 
 
 class SchemaMismatch(Misconfigured):
-    """The database's schema is not the one this version of holdfast works with."""
+    """The database schema does not match this version of holdfast."""
 
     code = "schema_mismatch"
 
 
 class JobFailed(HoldfastError):
-    """The job that was waited for is dead: what its last attempt failed with."""
+    """The awaited job is dead; `kind` and `message` describe the error of its last attempt."""
 
     code = "job_failed"
 
@@ -187,7 +194,7 @@ class JobFailed(HoldfastError):
 
 
 class JobCancelled(HoldfastError):
-    """The job that was waited for was cancelled, for this `reason`."""
+    """The awaited job was cancelled, for `reason`."""
 
     code = "job_cancelled"
 
@@ -198,6 +205,6 @@ class JobCancelled(HoldfastError):
 
 
 class WaitTimeout(HoldfastError, TimeoutError):
-    """The job that was waited for is not finished yet; it goes on."""
+    """The awaited job did not finish in time; it continues to run."""
 
     code = "wait_timeout"

@@ -1,6 +1,6 @@
-"""Places where a test can have this process killed: `HOLDFAST_FAILPOINT=name:nth:kill`, at its nth passing.
+"""Failpoints for recovery tests: `HOLDFAST_FAILPOINT=name:nth:kill` kills the process at the nth hit.
 
-Costs a look at an empty dictionary where none is set. For tests of recovery; nothing else reads the variable.
+Without the variable, a failpoint costs one lookup in an empty dictionary.
 """
 
 import os
@@ -9,9 +9,9 @@ import signal
 POINTS = frozenset(
     {"after_claim", "before_start", "before_step_commit", "after_step_commit", "before_settle", "after_settle"}
 )
-"""On the way of each job."""
+"""Failpoints that every job passes."""
 APART = frozenset({"begun_apart"})
-"""On the way of those in processes of their own."""
+"""Failpoints of jobs with process isolation."""
 _LEFT: dict[str, int] = {}
 
 if _asked := os.environ.get("HOLDFAST_FAILPOINT"):
@@ -22,7 +22,7 @@ if _asked := os.environ.get("HOLDFAST_FAILPOINT"):
 
 
 def reach(name: str) -> None:
-    """This place is passed."""
+    """Count a hit of this failpoint, and kill the process at the configured one."""
     if not _LEFT or name not in _LEFT:
         return
     _LEFT[name] -= 1

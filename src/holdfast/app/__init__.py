@@ -1,1 +1,1 @@
-"""The objects an application works with: declare job types, enqueue jobs, follow them."""
+"""Application API: declare job types, enqueue jobs and follow them."""

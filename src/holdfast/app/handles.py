@@ -1,4 +1,4 @@
-"""Handles of submitted jobs: look at one, wait for its result, cancel it, run it again."""
+"""Handles of submitted jobs: read the state, wait for the result, cancel, retry."""
 
 import asyncio
 from collections.abc import Callable
@@ -26,16 +26,16 @@ _BY_APPLICATION = "cancelled by the application"
 
 
 def plain(result: bytes | None) -> Any:
-    """A result as JSON has it."""
+    """Decode a result from JSON."""
     return None if result is None else msgspec.json.decode(result)
 
 
 def parse_id(job_id: UUID | str) -> JobId:
-    """A job's id, as a UUID or as text."""
+    """Return the job id for a UUID or its text form; raises `Invalid` for anything else."""
     try:
         return JobId(job_id if isinstance(job_id, UUID) else UUID(job_id))
     except (ValueError, TypeError, AttributeError):
-        raise Invalid(f"{job_id!r} is not the id of a job: it must be a UUID", pointer="/id") from None
+        raise Invalid(f"{job_id!r} is not a job id: give a UUID", pointer="/id") from None
 
 
 class _Handle(Generic[R_co]):
@@ -58,81 +58,107 @@ class _Handle(Generic[R_co]):
 
 
 class JobHandle(_Handle[R_co]):
-    """A submitted job, for code without an event loop.
+    """Handle of a submitted job, for synchronous code.
 
-    `replayed` tells that an earlier submission with the same key made it, and nothing was added.
+    `replayed` is True if an earlier submission with the same key created the job, so that nothing was inserted.
+
+    Example:
+        handle = send.enqueue(42)
+        handle.wait(timeout="30s")
     """
 
     def status(self) -> Status:
-        """Where it stands."""
+        """Return the current status; raises `NotFound` if the job was deleted."""
         return self.job().status
 
     def job(self) -> Job:
-        """All of it, as it is now; raises `NotFound` when it is not kept any more."""
+        """Return the job as it is now; raises `NotFound` if it was deleted."""
         return self._engines.run(lambda engine: engine.get(self.id))
 
     def wait(self, timeout: Span | None = None) -> R_co:
-        """The result, when there is one.
+        """Wait until the job has finished and return its result.
 
-        Raises `JobFailed` when the job is dead, `JobCancelled` when it was cancelled, and `WaitTimeout` when it is not
-        finished in time.
+        Args:
+            timeout: Seconds, a text such as `"5m"` or a `timedelta`; None waits without a limit.
+
+        Raises:
+            JobFailed: The job is dead.
+            JobCancelled: The job was cancelled.
+            WaitTimeout: The job did not finish within `timeout`; it continues to run.
+            NotFound: The job was deleted.
+
+        Example:
+            result = handle.wait(timeout="30s")
         """
         job = self._engines.run(lambda engine: finished(engine, self.id, timeout))
         result: R_co = verdict(job, self._decode)
         return result
 
     def explain(self) -> Explanation:
-        """Why it is (not) running, and when it may start; raises `NotFound` when it is not kept any more."""
+        """Explain why the job is (not) running and estimate its start; raises `NotFound` if it was deleted."""
         return self._engines.run(lambda engine: engine.explain(self.id))
 
     def cancel(self, reason: str = _BY_APPLICATION) -> bool:
-        """Cancel it, also while it runs; False when it is finished already."""
+        """Cancel the job, even if it is running; return False if it has already finished."""
         return self.id in self._engines.run(lambda engine: engine.cancel([self.id], reason=reason))
 
     def retry(self) -> bool:
-        """Run it now: a dead or cancelled job anew, a waiting one ahead of its time; False if there is no need."""
+        """Make a dead, cancelled, scheduled or retrying job ready now; return False for any other state."""
         return self.id in self._engines.run(lambda engine: engine.retry([self.id]))
 
 
 class AsyncJobHandle(_Handle[R_co]):
-    """A submitted job, for code on an event loop.
+    """Handle of a submitted job, for code on an event loop.
 
-    `replayed` tells that an earlier submission with the same key made it, and nothing was added.
+    `replayed` is True if an earlier submission with the same key created the job, so that nothing was inserted.
+
+    Example:
+        handle = await send.aenqueue(42)
+        await handle.wait(timeout="30s")
     """
 
     async def status(self) -> Status:
-        """Where it stands."""
+        """Return the current status; raises `NotFound` if the job was deleted."""
         return (await self.job()).status
 
     async def job(self) -> Job:
-        """All of it, as it is now; raises `NotFound` when it is not kept any more."""
+        """Return the job as it is now; raises `NotFound` if it was deleted."""
         return await (await self._engines.here()).get(self.id)
 
     async def wait(self, timeout: Span | None = None) -> R_co:
-        """The result, when there is one.
+        """Wait until the job has finished and return its result.
 
-        Raises `JobFailed` when the job is dead, `JobCancelled` when it was cancelled, and `WaitTimeout` when it is not
-        finished in time.
+        Args:
+            timeout: Seconds, a text such as `"5m"` or a `timedelta`; None waits without a limit.
+
+        Raises:
+            JobFailed: The job is dead.
+            JobCancelled: The job was cancelled.
+            WaitTimeout: The job did not finish within `timeout`; it continues to run.
+            NotFound: The job was deleted.
+
+        Example:
+            result = await handle.wait(timeout="30s")
         """
         job = await finished(await self._engines.here(), self.id, timeout)
         result: R_co = verdict(job, self._decode)
         return result
 
     async def explain(self) -> Explanation:
-        """Why it is (not) running, and when it may start; raises `NotFound` when it is not kept any more."""
+        """Explain why the job is (not) running and estimate its start; raises `NotFound` if it was deleted."""
         return await (await self._engines.here()).explain(self.id)
 
     async def cancel(self, reason: str = _BY_APPLICATION) -> bool:
-        """Cancel it, also while it runs; False when it is finished already."""
+        """Cancel the job, even if it is running; return False if it has already finished."""
         return self.id in await (await self._engines.here()).cancel([self.id], reason=reason)
 
     async def retry(self) -> bool:
-        """Run it now: a dead or cancelled job anew, a waiting one ahead of its time; False if there is no need."""
+        """Make a dead, cancelled, scheduled or retrying job ready now; return False for any other state."""
         return self.id in await (await self._engines.here()).retry([self.id])
 
 
 async def finished(engine: Engine, job_id: JobId, timeout: Span | None) -> Job:
-    """The job once it is finished: looked at again and again, less often with time."""
+    """Poll until the job has finished, at growing intervals, and return it."""
     loop = asyncio.get_running_loop()
     end = None if timeout is None else loop.time() + in_seconds(duration(timeout, "timeout"))
     pause = _MIN_POLL_INTERVAL_S
@@ -142,25 +168,26 @@ async def finished(engine: Engine, job_id: JobId, timeout: Span | None) -> Job:
             return job
         left = pause if end is None else end - loop.time()
         if left <= 0:
-            raise WaitTimeout(f"job {job_id} is {job.status} and not finished after {timeout}; it goes on")
+            raise WaitTimeout(f"job {job_id} is still {job.status} after {timeout}; it continues to run")
         await asyncio.sleep(min(pause, left))
         pause = min(pause * 1.5, _MAX_POLL_INTERVAL_S)
 
 
 def verdict(job: Job, decode: Decode) -> Any:
-    """A finished job's result, or what stands in for it as an error."""
+    """Return the result of a finished job, or raise `JobFailed` or `JobCancelled`."""
     match job.status:
         case Status.SUCCEEDED:
             try:
                 return decode(job.result)
             except msgspec.ValidationError as error:
                 raise Invalid(
-                    f"the result of job {job.id} is not what {job.type!r} says it returns: {error}", pointer="/result"
+                    f"the result of job {job.id} does not match the return type of {job.type!r}: {error}",
+                    pointer="/result",
                 ) from error
         case Status.CANCELLED:
             raise JobCancelled(str(job.id), reason=job.reason or "no reason was given")
         case _:
             log = attempt_log(job)
             last = log[-1].error if log else None
-            kind, message = (last.kind, last.message) if last else ("Unknown", "nothing was recorded")
+            kind, message = (last.kind, last.message) if last else ("Unknown", "no error was recorded")
             raise JobFailed(str(job.id), kind=kind, message=message, attempts=job.attempts)

@@ -1,4 +1,4 @@
-"""What an application declares its jobs with and enqueues them through."""
+"""The `Holdfast` application object: declares job types and opens connections on demand."""
 
 import inspect
 from collections.abc import Callable, Coroutine
@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 
 class Decorator(Protocol):
-    """What `@app.job(…)` gives: takes a function, gives its job type."""
+    """Type of the decorator that `@app.job(…)` returns."""
 
     @overload
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncJobType[P, R]: ...  # type: ignore[overload-overlap]
@@ -34,12 +34,24 @@ class Decorator(Protocol):
 
 
 class Holdfast:
-    """An application: its job types, and the way to its database.
+    """Application: a registry of job types and a connection to the database or node that stores the jobs.
 
-    `url` is a database, or a node of the HTTP service (`http://…`), which wants a `key`. Without it the settings tell:
-    HOLDFAST_DATABASE_URL, or HOLDFAST_API_URL and HOLDFAST_API_KEY, else an SQLite file. Nothing is read or opened
-    before it is needed. Connections are closed by `with app:`, `async with app:`, `close`, `aclose`, or at
-    the end of the event loop and of the program.
+    Settings are read and connections opened on first use. Connections are closed by `with app:`, `async with app:`,
+    `close`, `aclose`, at event loop shutdown and at program exit.
+
+    Args:
+        url: A database URL, or the `http://…` URL of a node. Defaults to HOLDFAST_DATABASE_URL, or HOLDFAST_API_URL
+            with HOLDFAST_API_KEY, else an SQLite file.
+        key: API key for a node.
+        settings: Settings to use instead of those from the environment.
+
+    Example:
+        app = Holdfast("postgresql://localhost/app")
+
+        @app.job(retry=Retry(max_attempts=3))
+        def send(user_id: int) -> None: ...
+
+        send.enqueue(42)
     """
 
     def __init__(self, url: str | None = None, *, key: str | None = None, settings: Settings | None = None) -> None:
@@ -51,7 +63,7 @@ class Holdfast:
 
     @property
     def settings(self) -> Settings:
-        """The settings, read when first asked for."""
+        """Settings of the application, loaded on first use; raises `Misconfigured` if they are invalid."""
         if self._settings is None:
             self._settings = load({} if self._names_a_node else {"database_url": self._url})
         elif self._url is not None and not self._names_a_node and self._settings.database_url != self._url:
@@ -60,7 +72,7 @@ class Holdfast:
 
     @property
     def url(self) -> str:
-        """Where its jobs are: a database, or a node, with the key if one was given."""
+        """URL of the database or node that stores the jobs, including the API key if one was given."""
         url = self._url if self._url is not None and self._names_a_node else self.settings.jobs_url
         return with_key(url, self._key)
 
@@ -99,10 +111,24 @@ class Holdfast:
         cost: int = 1,
         isolation: Isolation | None = None,
     ) -> Any:
-        """Declare a function as a job type, under its own name unless another is given.
+        """Declare a function as a job type.
 
-        An async function runs on the worker's event loop, a plain one in a thread, either in a process of its own with
-        `isolation="process"`. Raises `Misconfigured` for options or parameters that cannot be.
+        Args:
+            name: Name of the job type; defaults to the name of the function.
+            queue: Queue of its jobs.
+            retry: Number of attempts and delays between them.
+            timeout: Maximum duration of one attempt.
+            priority: Jobs with a higher priority run first.
+            cost: Weight of one job in quotas and fair scheduling.
+            isolation: `"process"` runs each job in its own process. By default an async function runs on the worker's
+                event loop and a synchronous one in a thread.
+
+        Raises:
+            Misconfigured: An option or a parameter of the function is not supported.
+
+        Example:
+            @app.job(queue="mail", timeout="30s")
+            async def send(user_id: int) -> None: ...
         """
 
         def declare(function: Callable[..., Any]) -> JobType[Any, Any]:
@@ -140,19 +166,19 @@ class Holdfast:
         return declare if function is None else declare(function)
 
     def handle(self, job_id: UUID | str) -> JobHandle[Any]:
-        """A handle of any job, by its id; its result comes as JSON has it."""
+        """Return a handle for any job by id; its result is plain JSON. Raises `Invalid` for a bad id."""
         return JobHandle(self._engines, parse_id(job_id))
 
     def ahandle(self, job_id: UUID | str) -> AsyncJobHandle[Any]:
-        """A handle of any job, by its id, for code on an event loop; its result comes as JSON has it."""
+        """Return an async handle for any job by id; its result is plain JSON. Raises `Invalid` for a malformed id."""
         return AsyncJobHandle(self._engines, parse_id(job_id))
 
     def close(self) -> None:
-        """Close the connections that calls without an event loop use. The application may be used again."""
+        """Close the connections of synchronous calls. The next call opens new ones."""
         self._engines.close()
 
     async def aclose(self) -> None:
-        """Close the connections of the running event loop, and those that calls without one use."""
+        """Close the connections of the running event loop and those of synchronous calls."""
         await self._engines.aclose()
 
     def __enter__(self) -> Self:
@@ -173,14 +199,14 @@ class Holdfast:
 
     def __repr__(self) -> str:
         where = self._url or (self._settings.database_url if self._settings else None)
-        return f"<Holdfast {shown_url(where) if where else 'by its settings'}: {len(self.registry.types())} jobs>"
+        return f"<Holdfast {shown_url(where) if where else 'url from settings'}: {len(self.registry.types())} jobs>"
 
     async def _open(self) -> Engine:
         return await open_jobs(self.settings, self.url, check=False)
 
 
 def _isolation(function: Any, asked: Isolation | None) -> Isolation:
-    """Where the function runs; raises `Misconfigured` when it cannot, or is no function at all."""
+    """Return where the function runs; raises `Misconfigured` if it cannot be a job."""
     if isinstance(function, JobType):
         raise Misconfigured(f"job {function.name!r} is declared twice: decorate the plain function once")
     if not inspect.isfunction(function):
@@ -190,7 +216,7 @@ def _isolation(function: Any, asked: Isolation | None) -> Isolation:
     own: Isolation = "async" if inspect.iscoroutinefunction(function) else "thread"
     if asked in (None, own, "process"):
         return asked or own
-    what = "an async function runs on the event loop" if own == "async" else "a plain function runs in a thread"
+    what = "an async function runs on the event loop" if own == "async" else "a synchronous function runs in a thread"
     raise Misconfigured(
         f"job {function.__name__!r}, {place(function)}: isolation is {asked!r}, but {what}: "
         f"leave isolation out, or use 'process'"

@@ -1,4 +1,4 @@
-"""A decorated function: still callable as it is, and enqueued with its own arguments, checked by types and by value."""
+"""Job types: decorated functions that you can call directly or enqueue with type-checked arguments."""
 
 import functools
 from collections.abc import Coroutine, Mapping, Sequence
@@ -26,11 +26,16 @@ Call = Mapping[str, Any] | Sequence[Any]
 
 
 class Unique(NamedTuple):
-    """One such job at a time: the same as far as `by` tells, until it is finished and for `within` after it was made.
+    """Uniqueness rule: at most one unfinished job with the same values of `by`.
 
-    `by` names `type`, `queue`, `payload`, or `payload.<argument>`. A further one is the earlier one again
-    (`on_conflict="return"`), takes its place while it waits (`"replace"`), or is `DuplicateJob` (`"reject"`, and
-    `"replace"` once the earlier one has started).
+    Args:
+        by: Names of `type`, `queue`, `payload`, or `payload.<argument>`.
+        within: Also reject duplicates for this long after the first job was submitted, even if it has finished.
+        on_conflict: `"return"` returns the existing job; `"replace"` replaces it while it waits; `"reject"`, and
+            `"replace"` after it has started, raises `DuplicateJob`.
+
+    Example:
+        sync.options(unique=Unique(by=["payload.account"], within="1h")).enqueue(7)
     """
 
     by: Sequence[str] = ("payload",)
@@ -38,7 +43,7 @@ class Unique(NamedTuple):
     on_conflict: OnConflict = "return"
 
     def spec(self) -> UniqueSpec:
-        """As it is submitted."""
+        """Return the rule as it is submitted; raises `Invalid` if it is malformed."""
         if isinstance(self.by, str):
             raise Invalid("unique.by is a text: give a list, such as ['payload.user_id']", pointer="/unique/by")
         if self.on_conflict not in get_args(OnConflict):
@@ -47,7 +52,7 @@ class Unique(NamedTuple):
 
 
 class BoundJobType(Generic[P, R_co]):
-    """A job type with the options of a submission: what `options` gives."""
+    """Job type with submission options, as returned by `JobType.options`."""
 
     def __init__(self, engines: EngineProvider, handler: Handler, spec: JobSpec) -> None:
         self._engines = engines
@@ -55,28 +60,56 @@ class BoundJobType(Generic[P, R_co]):
         self._spec = spec
 
     def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R_co]:
-        """Submit a call with these arguments; the job is durable when this returns.
+        """Submit a job with these arguments; it is durable when this returns.
 
-        Blocks meanwhile: on an event loop use `aenqueue`. Raises `Invalid` for arguments the function would not take.
+        Blocks the calling thread; on an event loop use `aenqueue`.
+
+        Raises:
+            Invalid: The arguments do not match the function's signature.
+            RateLimited: The tenant's quota is used up; retry after `retry_after` seconds.
+            Unavailable: The database or node is unreachable.
+
+        Example:
+            handle = send.enqueue(42, subject="hello")
         """
         spec = self._called(args, kwargs)
         return self._handle(self._engines.run(lambda engine: engine.submit(spec)))
 
     async def aenqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> AsyncJobHandle[R_co]:
-        """Submit a call with these arguments; the job is durable when this returns.
+        """Submit a job with these arguments; it is durable when this returns.
 
-        Raises `Invalid` for arguments the function would not take.
+        Raises:
+            Invalid: The arguments do not match the function's signature.
+            RateLimited: The tenant's quota is used up; retry after `retry_after` seconds.
+            Unavailable: The database or node is unreachable.
+
+        Example:
+            handle = await send.aenqueue(42, subject="hello")
         """
         spec = self._called(args, kwargs)
         return self._ahandle(await (await self._engines.here()).submit(spec))
 
     def enqueue_many(self, calls: Sequence[Call]) -> list[JobHandle[R_co]]:
-        """Submit many calls, each a dict of arguments by name or a tuple of them: all, or none and `InvalidBatch`."""
+        """Submit many jobs atomically.
+
+        Args:
+            calls: The arguments of each job, as a dict by name or a tuple by position.
+
+        Raises:
+            InvalidBatch: Some calls are invalid, so no job was submitted.
+        """
         specs = self._called_many(calls)
         return [self._handle(each) for each in self._engines.run(lambda engine: engine.submit_many(specs))]
 
     async def aenqueue_many(self, calls: Sequence[Call]) -> list[AsyncJobHandle[R_co]]:
-        """Submit many calls, each a dict of arguments by name or a tuple of them: all, or none and `InvalidBatch`."""
+        """Submit many jobs atomically.
+
+        Args:
+            calls: The arguments of each job, as a dict by name or a tuple by position.
+
+        Raises:
+            InvalidBatch: Some calls are invalid, so no job was submitted.
+        """
         specs = self._called_many(calls)
         return [self._ahandle(each) for each in await (await self._engines.here()).submit_many(specs)]
 
@@ -106,7 +139,7 @@ class BoundJobType(Generic[P, R_co]):
 
 
 class JobType(BoundJobType[P, R_co]):
-    """A decorated function. Calling it calls the function, here and now; `enqueue` has a worker call it."""
+    """Decorated function. Calling it runs the function directly; `enqueue` submits a job for a worker to run it."""
 
     def __init__(self, engines: EngineProvider, handler: Handler) -> None:
         spec = JobSpec(
@@ -123,7 +156,7 @@ class JobType(BoundJobType[P, R_co]):
 
     @property
     def name(self) -> str:
-        """The type of its jobs."""
+        """Name of the job type."""
         return self.handler.type
 
     def options(
@@ -144,10 +177,19 @@ class JobType(BoundJobType[P, R_co]):
         retry: Retry | None = None,
         cost: int | None = None,
     ) -> BoundJobType[P, R_co]:
-        """The same job type with options for what is enqueued through it; one left out is as the decorator has it."""
+        """Return this job type with options for the jobs enqueued through it.
+
+        Options that are left out keep the values of the decorator. `delay` and `at` exclude each other.
+
+        Raises:
+            Invalid: An option is out of range or malformed.
+
+        Example:
+            send.options(delay="10m", priority=5, idempotency_key="order-4711").enqueue(42)
+        """
         if isinstance(tags, str):
             raise Invalid("tags is a text: give a list, such as ['nightly']", pointer="/tags")
-        asked: dict[str, Any] = {
+        given: dict[str, Any] = {
             "delay": _span(delay, "delay"),
             "scheduled_at": _instant(at, "scheduled_at"),
             "tenant": tenant,
@@ -163,16 +205,16 @@ class JobType(BoundJobType[P, R_co]):
             "retry": None if retry is None else retry.rule(),
             "cost": cost,
         }
-        spec = replace(self._spec, **{name: value for name, value in asked.items() if value is not None})
+        spec = replace(self._spec, **{name: value for name, value in given.items() if value is not None})
         submission.check_options(spec)
         return BoundJobType(self._engines, self.handler, spec)
 
     def handle(self, job_id: UUID | str) -> JobHandle[R_co]:
-        """A handle of a job of this type that was submitted before."""
+        """Return a handle for an existing job of this type; raises `Invalid` unless `job_id` is a UUID."""
         return JobHandle(self._engines, parse_id(job_id), decode=self._arguments.decode_result)
 
     def ahandle(self, job_id: UUID | str) -> AsyncJobHandle[R_co]:
-        """A handle of a job of this type that was submitted before, for code on an event loop."""
+        """Return an async handle for an existing job of this type; raises `Invalid` unless `job_id` is a UUID."""
         return AsyncJobHandle(self._engines, parse_id(job_id), decode=self._arguments.decode_result)
 
     def __repr__(self) -> str:
@@ -180,19 +222,19 @@ class JobType(BoundJobType[P, R_co]):
 
 
 class AsyncJobType(JobType[P, R_co]):
-    """A decorated async function."""
+    """Job type of an async function."""
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R_co]:
-        """Call the function itself: no job, no worker."""
+        """Call the function directly, without a job or a worker."""
         coroutine: Coroutine[Any, Any, R_co] = self.handler.function(*args, **kwargs)
         return coroutine
 
 
 class SyncJobType(JobType[P, R_co]):
-    """A decorated plain function."""
+    """Job type of a synchronous function."""
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R_co:
-        """Call the function itself: no job, no worker."""
+        """Call the function directly, without a job or a worker."""
         result: R_co = self.handler.function(*args, **kwargs)
         return result
 
@@ -206,7 +248,7 @@ def _arguments(call: object) -> tuple[Sequence[Any], Mapping[str, Any]]:
 
 
 def _all_faults(specs: Sequence[JobSpec], faults: dict[int, Invalid]) -> dict[int, HoldfastError]:
-    """With those that only the engine would find, so that one answer names them all."""
+    """Add the faults that only the engine would find, so that one error names them all."""
     try:
         submitting.check(specs, max_attempts=1, at_ms=0)
     except InvalidBatch as batch:

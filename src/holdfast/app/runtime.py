@@ -1,11 +1,11 @@
-"""Engines for whoever calls: one for each event loop that asks, and one behind a thread for callers without a loop.
+"""Engines for an application: one per event loop, and one on a background thread for synchronous callers.
 
-An engine belongs to one event loop and one process. Here they are opened when first needed, and closed.
+An engine belongs to one event loop and one process. It is opened on first use.
 """
 
 import asyncio
 import atexit
-import concurrent.futures.thread  # before our own registration: what is registered later is called earlier
+import concurrent.futures.thread  # import before registering: exit hooks run in reverse order
 import os
 import threading
 import weakref
@@ -21,37 +21,37 @@ T = TypeVar("T")
 
 
 class SubmitReceipt(Protocol):
-    """The answer to a submission: the job is durable."""
+    """Receipt of a submission; the job is durable."""
 
     @property
     def id(self) -> JobId:
-        """Of the job."""
+        """Id of the job."""
 
     @property
     def replayed(self) -> bool:
-        """Whether an earlier submission made it."""
+        """True if an earlier submission created the job."""
 
 
 class Engine(Protocol):
-    """What an application asks for: an engine on a database, or one behind a node."""
+    """Interface of an engine on a database, and of a client of a remote node."""
 
     async def submit(self, spec: JobSpec) -> SubmitReceipt:
         """Submit one job."""
 
     async def submit_many(self, specs: Sequence[JobSpec]) -> Sequence[SubmitReceipt]:
-        """Submit many: all, or none."""
+        """Submit many jobs atomically."""
 
     async def get(self, job_id: JobId) -> Job:
-        """One job."""
+        """Return one job."""
 
     async def cancel(self, ids: Collection[JobId], *, reason: str) -> set[JobId]:
-        """Cancel what is not finished; which were."""
+        """Cancel unfinished jobs; return the ids of those that were cancelled."""
 
     async def retry(self, ids: Collection[JobId]) -> set[JobId]:
-        """Run dead, cancelled or waiting jobs now; which were moved."""
+        """Make dead, cancelled or waiting jobs ready now; return the ids of those that changed."""
 
     async def explain(self, job_id: JobId) -> Explanation:
-        """Why a job is (not) running."""
+        """Explain why a job is (not) running."""
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -61,41 +61,41 @@ Open = Callable[[], Awaitable[Engine]]
 Work = Callable[[Engine], Awaitable[T]]
 
 _CLOSE_TIMEOUT_S = 10.0
-"""Seconds that closing waits for the thread: a database that hangs must not hang the program's end."""
+"""`close` waits this long for the thread, so that a hanging database cannot block program exit."""
 
 
 class EngineProvider:
-    """Opened when first asked for; closed by `close` and `aclose`, with their loop, or when the program ends.
+    """Provider of engines, opened on first use and closed by `close`, `aclose`, loop shutdown or program exit.
 
-    May be used again afterwards: they are opened anew. After a fork the child has engines of its own.
+    After closing, the next use opens a new engine. After a fork, the child opens its own engines.
     """
 
     def __init__(self, opener: Open) -> None:
         self._opener = opener
-        # What a parent opened stays its own: kept here untouched, because closing it in the child could do harm.
+        # A forked child keeps the parent's engines referenced but untouched: closing them could disturb the parent.
         self._by_process: dict[int, _Process] = {}
 
     async def here(self) -> Engine:
-        """The engine of the running event loop."""
+        """Return the engine of the running event loop."""
         return await self._process().here()
 
     def run(self, work: Work[T]) -> T:
-        """Do this with the engine behind the thread, and wait for it. Works in any thread; blocks the calling one."""
+        """Run `work` with the engine on the background thread and block until it returns. Thread-safe."""
         return self._process().thread().run(work)
 
     def close(self) -> None:
-        """Close the engine behind the thread."""
+        """Close the engine on the background thread."""
         self._process().stop_thread()
 
     async def aclose(self) -> None:
-        """Close the engine of the running event loop and the one behind the thread."""
+        """Close the engine of the running event loop and the one on the background thread."""
         process = self._process()
         await process.aclose()
         await asyncio.to_thread(process.stop_thread)
 
     def _process(self) -> "_Process":
         pid = os.getpid()
-        # One step for all threads: whoever comes second gets what the first one made.
+        # setdefault is atomic: the second thread gets the object of the first.
         return self._by_process.get(pid) or self._by_process.setdefault(pid, _Process(self._opener))
 
 
@@ -117,7 +117,7 @@ class _Process:
             for other in [each for each in list(self._lives) if each.is_closed()]:
                 self._lives.pop(other, None)
             life = self._lives[loop] = _EngineLifetime(self._opener, lambda: self._lives.pop(loop, None))
-        # One caller that gives up does not take the engine from the others that wait for it.
+        # Shielded: a cancelled caller must not cancel the opening that other callers await.
         return await asyncio.shield(life.engine)
 
     async def aclose(self) -> None:
@@ -135,7 +135,7 @@ class _Process:
             return self._thread
 
     def stop_thread(self) -> None:
-        if self._pid != os.getpid():  # a child that ends: the thread is its parent's
+        if self._pid != os.getpid():  # in a forked child that exits: the thread exists only in the parent
             return
         with self._lock:
             thread, self._thread = self._thread, None
@@ -144,9 +144,9 @@ class _Process:
 
 
 class _EngineLifetime:
-    """An engine from its opening to its end: `aclose`, or the end of its loop.
+    """Lifetime of one engine, from opening to `aclose` or the shutdown of its loop.
 
-    A loop that ends closes the async generators begun in it, so the engine is kept inside of one.
+    Loop shutdown closes async generators, so the engine is held inside one.
     """
 
     def __init__(self, opener: Open, ended: Callable[[], object]) -> None:
@@ -177,7 +177,7 @@ class _EngineLifetime:
 
 
 class _Thread:
-    """An event loop on a thread of its own, that others hand their work to."""
+    """Event loop on a background thread that runs the work of synchronous callers."""
 
     def __init__(self, process: _Process) -> None:
         self._process = process
@@ -189,16 +189,16 @@ class _Thread:
     def run(self, work: Work[T]) -> T:
         task = self._do(work)
         try:
-            answer = asyncio.run_coroutine_threadsafe(task, self._loop)
+            future = asyncio.run_coroutine_threadsafe(task, self._loop)
         except RuntimeError:
             task.close()
             raise _closed() from None
         try:
-            return answer.result()
+            return future.result()
         except concurrent.futures.CancelledError:
             raise _closed() from None
-        except BaseException:  # Ctrl-C, say: nobody waits for it any more
-            answer.cancel()
+        except BaseException:  # for example KeyboardInterrupt: no caller waits for the result
+            future.cancel()
             raise
 
     def stop(self) -> None:
@@ -209,7 +209,7 @@ class _Thread:
         return await work(await self._process.here())
 
     def _serve(self) -> None:
-        # Not by asyncio.Runner: it starts a thread to end the executor's, which is refused when the program ends.
+        # Not asyncio.Runner: it starts a thread to shut down the executor, which fails during program exit.
         loop = asyncio.new_event_loop()
         try:
             loop.run_until_complete(self._until_stopped())
@@ -231,7 +231,7 @@ class _Thread:
 
 
 def _at_end(process: _Process) -> None:
-    """Close it when the program ends, while its threads and executors still work: `atexit` comes too late for that."""
+    """Close the engine at program exit while threads and executors still work; `atexit` runs too late."""
     reference = weakref.ref(process)
 
     def end() -> None:
@@ -242,4 +242,4 @@ def _at_end(process: _Process) -> None:
 
 
 def _closed() -> Unavailable:
-    return Unavailable("the application was closed meanwhile: it may or may not have taken effect")
+    return Unavailable("the application was closed during the call: it may or may not have taken effect")

@@ -535,7 +535,7 @@ class Overlap:
 
 
 @pytest.mark.parametrize("lost, looking", [(0.0, 0.0), (0.0, 0.2), (0.5, 0.2)])
-@pytest.mark.parametrize("trail", [0.0, FLOOR_LAG_S])
+@pytest.mark.parametrize("lag", [0.0, FLOOR_LAG_S])
 @pytest.mark.parametrize("seed", range(40))
 def test_nothing_stays_hidden_however_commits_claims_and_looks_overlap(
     seed: int, lost: float, looking: float, lag: float

@@ -126,7 +126,7 @@ async def test_async_cancel_and_retry(app, load):
 def test_a_result_that_is_not_what_the_function_says_is_told(load, by_hand):
     handle = load.enqueue(1)
     by_hand.settle_now(Succeeded(b'{"id":7}'))
-    with pytest.raises(Invalid, match="is not what 'load' says it returns") as raised:
+    with pytest.raises(Invalid, match="does not match the return type of 'load'") as raised:
         handle.wait()
     assert raised.value.pointer == "/result"
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from holdfast import Holdfast, Unavailable
-from holdfast.app.runtime import Engines
+from holdfast.app.runtime import EngineProvider
 from holdfast.model.job import JobFilter, Page
 
 
@@ -116,12 +116,12 @@ def test_whoever_waits_while_the_application_is_closed_is_told():
         started.set()
         await asyncio.Event().wait()
 
-    engines = Engines(opener)
+    engines = EngineProvider(opener)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(engines.run, wait_for_ever)
         started.wait()
         engines.close()
-        with pytest.raises(Unavailable, match="was closed meanwhile"):
+        with pytest.raises(Unavailable, match="was closed during the call"):
             waiting.result()
 
 
