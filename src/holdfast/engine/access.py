@@ -1,15 +1,15 @@
-"""Tenants and keys: make them, change them, end them."""
+"""Tenants and API keys: create, change and revoke them."""
 
 import secrets
 import time
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 
-from holdfast.engine.api_key_cache import Keyring, Monotonic
+from holdfast.engine.api_key_cache import ApiKeyCache, Monotonic
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.model.access import ApiKey, KeyPosition, NewKey, Quotas, Scope, Tenant
 from holdfast.model.time import Duration, Instant
-from holdfast.policy.access import is_good
+from holdfast.policy.access import is_valid
 from holdfast.store.port.store import Store, Tx
 
 _ID_BYTES = 8
@@ -17,7 +17,7 @@ _SECRET_BYTES = 32
 
 
 class Access:
-    """Who may call. Belongs to one event loop."""
+    """Use cases of tenants and API keys. Belongs to one event loop."""
 
     def __init__(
         self,
@@ -28,11 +28,11 @@ class Access:
     ) -> None:
         self._store = store
         self._limits_changed = limits_changed
-        self.keyring = Keyring(store, monotonic)
-        """How a node finds keys, quickly."""
+        self.key_cache = ApiKeyCache(store, monotonic)
+        """API keys by id, cached for seconds."""
 
     async def create_tenant(self, name: str, quotas: Quotas) -> Tenant:
-        """Enter a tenant; `Conflict` when it is there already."""
+        """Create a tenant; raises `Conflict` if it exists."""
 
         async def work(tx: Tx) -> Tenant:
             if not await tx.add_tenant(name, quotas):
@@ -42,7 +42,7 @@ class Access:
         return await self._store.run(work)
 
     async def change_tenant(self, name: str, changes: Mapping[str, int | None]) -> Tenant:
-        """Change what is given; None goes back to the installation's default."""
+        """Change the given quotas; None restores the installation's default."""
 
         async def work(tx: Tx) -> Tenant:
             await tx.change_tenant(name, changes)
@@ -53,11 +53,11 @@ class Access:
         return changed
 
     async def tenants(self, after: str = "", limit: int = 50) -> list[Tenant]:
-        """Tenants by name."""
+        """Return tenants ordered by name."""
         return await self._store.single(lambda tx: tx.tenants(after, limit))
 
     async def tenant(self, name: str) -> Tenant | None:
-        """What is known of a tenant; None has all the defaults."""
+        """Return a tenant, or None if it has all the defaults."""
         return await self._store.single(lambda tx: tx.tenant(name))
 
     async def create_key(
@@ -69,7 +69,7 @@ class Access:
         expires_at: Instant | None = None,
         lifetime: Duration | None = None,
     ) -> tuple[ApiKey, str]:
-        """A new key, and its token, which nobody can tell a second time. Its tenant is entered with it."""
+        """Create an API key, and its tenant if needed; return it with its token, shown only once."""
         key_id, secret = secrets.token_hex(_ID_BYTES), secrets.token_hex(_SECRET_BYTES)
         new = NewKey(key_id, tenant, name, digest_of(secret), scopes, expires_at, lifetime)
 
@@ -77,18 +77,18 @@ class Access:
             await tx.add_tenant(tenant, Quotas())
             await tx.add_key(new)
             key = await _key(tx, key_id)
-            if not is_good(key, key.created_at):
+            if not is_valid(key, key.created_at):
                 raise Invalid("expires_at: that time has passed: give a later one", pointer="/expires_at")
             return key
 
         return await self._store.run(work), f"hf_{key_id}_{secret}"
 
     async def keys(self, tenant: str | None, before: KeyPosition | None = None, limit: int = 50) -> list[ApiKey]:
-        """Keys of a tenant, or of all; newest first."""
+        """Return the API keys of a tenant (None: of all), newest first."""
         return await self._store.single(lambda tx: tx.keys(tenant, before, limit))
 
     async def revoke_key(self, key_id: str) -> ApiKey:
-        """End a key: here at once, on other nodes when they have forgotten it, within seconds."""
+        """Revoke an API key: here at once, on other nodes when their cache expires, within seconds."""
 
         async def work(tx: Tx) -> ApiKey:
             await tx.revoke_key(key_id)
@@ -97,15 +97,15 @@ class Access:
         try:
             return await self._store.run(work)
         finally:
-            self.keyring.forget(key_id)
+            self.key_cache.forget(key_id)
 
     async def has_good_key(self) -> bool:
-        """Whether anybody has a key."""
+        """Return True if a valid API key exists."""
         return await self._store.single(lambda tx: tx.has_good_key())
 
 
 def digest_of(secret: str) -> bytes:
-    """What is kept of a secret. It is random and long, so that a quick digest tells nothing of it."""
+    """Return the stored digest of a secret; a fast hash suffices for long random secrets."""
     return sha256(secret.encode()).digest()
 
 

@@ -1,4 +1,4 @@
-"""What a node remembers of keys, for a few seconds, and what time it is by the database's clock."""
+"""Cache of API keys for a few seconds, and an estimate of the database's clock."""
 
 import asyncio
 import time
@@ -10,15 +10,15 @@ from typing import NamedTuple
 from holdfast.errors import Unavailable
 from holdfast.model.access import ApiKey
 from holdfast.model.time import Instant, in_seconds, seconds
-from holdfast.policy.access import NOTED_EVERY, good_for, is_good, use_is_news
+from holdfast.policy.access import LAST_USED_INTERVAL, cacheable_for, is_valid, should_record_use
 from holdfast.store.port.store import Store
 
 REMEMBERED = seconds(3)
-"""How long a node relies on what it read: a key that is revoked elsewhere is dead here by then."""
+"""Lifetime of a cache entry; bounds how long a revoked key works on other nodes."""
 
-_MOST_KEYS = 10_000
-_MOST_UNKNOWN = 1_000
-"""Ids that are no key's are remembered too, but only so many: whoever makes them up makes up any number."""
+_MAX_KEYS = 10_000
+_MAX_UNKNOWN_IDS = 1_000
+"""Cap on cached unknown ids, because a client can invent any number of them."""
 
 _TIME_KEPT = 30.0
 _LOCKS = 64
@@ -31,20 +31,20 @@ class _Read(NamedTuple):
     until: float
 
 
-class Keyring:
-    """Finds keys by their id. Belongs to one event loop."""
+class ApiKeyCache:
+    """API keys by id. Belongs to one event loop."""
 
     def __init__(self, store: Store, monotonic: Monotonic = time.monotonic) -> None:
         self._store = store
         self._monotonic = monotonic
         self._known: OrderedDict[str, _Read] = OrderedDict()
         self._unknown: OrderedDict[str, _Read] = OrderedDict()
-        # Of many requests with one key that nobody remembers, one asks the database. A few locks do for all keys.
+        # Concurrent requests with the same uncached key share one read; the locks are striped by key.
         self._asking = [asyncio.Lock() for _ in range(_LOCKS)]
         self._told: tuple[Instant, float] | None = None
 
     async def good_key(self, key_id: str) -> ApiKey | None:
-        """The key, if it is good now; what was read within the last three seconds counts."""
+        """Return the key if it is valid; the result may be three seconds old."""
         read = self._remembered(key_id)
         if read is None:
             async with self._asking[hash(key_id) % _LOCKS]:
@@ -52,24 +52,24 @@ class Keyring:
         return read.key
 
     def remembers(self, key: ApiKey) -> bool:
-        """Whether this is what would be found now, without asking the database."""
+        """Return True if this key is the current cache entry."""
         read = self._known.get(key.id)
         return read is not None and read.key is key and self._monotonic() < read.until
 
     async def note_use(self, key: ApiKey) -> None:
-        """Note that a key is in use, now and then; that this fails is no reason to turn anybody away."""
-        if use_is_news(key, await self.now()):
+        """Record from time to time that a key is in use; ignores an unavailable database."""
+        if should_record_use(key, await self.now()):
             with suppress(Unavailable):
-                await self._store.single(lambda tx: tx.note_key(key.id, NOTED_EVERY))
+                await self._store.single(lambda tx: tx.note_key(key.id, LAST_USED_INTERVAL))
             self.forget(key.id)
 
     def forget(self, key_id: str) -> None:
-        """Ask the database the next time."""
+        """Drop a cache entry."""
         self._known.pop(key_id, None)
         self._unknown.pop(key_id, None)
 
     async def now(self) -> Instant:
-        """The database's time: as it last told, and what went by since on this node's monotonic clock."""
+        """Return the database's time, advanced by this node's monotonic clock since the last read."""
         if self._told is None or self._monotonic() - self._told[1] > _TIME_KEPT:
             try:
                 asked = self._monotonic()
@@ -89,16 +89,16 @@ class Keyring:
         return None
 
     async def _ask(self, key_id: str) -> _Read:
-        # From before the question: the answer may be as old as that.
+        # Taken before the read, because the result may be that old.
         asked = self._monotonic()
         found = await self._store.single(lambda tx: tx.key(key_id))
         self.forget(key_id)
-        if found is None or not is_good(*found):
-            return self._remember(self._unknown, key_id, _Read(None, asked + in_seconds(REMEMBERED)), _MOST_UNKNOWN)
+        if found is None or not is_valid(*found):
+            return self._remember(self._unknown, key_id, _Read(None, asked + in_seconds(REMEMBERED)), _MAX_UNKNOWN_IDS)
         key, at = found
         self._told = at, asked
-        read = _Read(key, asked + in_seconds(good_for(key, at, REMEMBERED)))
-        return self._remember(self._known, key_id, read, _MOST_KEYS)
+        read = _Read(key, asked + in_seconds(cacheable_for(key, at, REMEMBERED)))
+        return self._remember(self._known, key_id, read, _MAX_KEYS)
 
     @staticmethod
     def _remember(shelf: OrderedDict[str, _Read], key_id: str, read: _Read, most: int) -> _Read:

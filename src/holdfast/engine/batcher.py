@@ -1,4 +1,4 @@
-"""Group commit without timers: what arrives while a flush is in flight goes out together with the next one."""
+"""Group commit without timers: items that arrive during a flush share the next one."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -8,14 +8,14 @@ In = TypeVar("In")
 Out = TypeVar("Out")
 
 Flush = Callable[[Sequence[In]], Awaitable[Sequence[Out | BaseException]]]
-"""Does many at once and answers for each: its result, or its own error."""
+"""Flushes many items and returns the result or the error of each."""
 
-PATIENCE = 0.05
-"""Seconds after which nobody waits for a flush any more that is under way: it may stand behind somebody's lock."""
+MAX_FLUSH_DELAY_S = 0.05
+"""Longest wait for a flush in flight, which may be blocked by a lock."""
 
 
 class Batcher(Generic[In, Out]):
-    """Each caller is answered after its own item was flushed, never before.
+    """Batches items; each caller gets its result after its own item was flushed.
 
     A lone item leaves at once. Under load, items gather while flushes are under way, so batches grow just as large as
     the database is slow. A further flush, up to `width`, leaves when as many items wait as are under way: of many
@@ -30,40 +30,40 @@ class Batcher(Generic[In, Out]):
         self._waiting: list[tuple[In, asyncio.Future[Out]]] = []
         self._flushing: set[asyncio.Task[None]] = set()
         self._called = False
-        """Whether one of them is about to take what waits."""
+        """True while a new flush task has not yet taken its batch."""
         self._under_way = 0
-        """Items in all flushes together."""
+        """Number of items in flight."""
         self._timer: asyncio.TimerHandle | None = None
-        """Runs while some wait though there is room for a flush."""
+        """Set while items wait although another flush could start."""
         self._pressing = False
-        """Whether they waited long enough."""
+        """True if the timer expired."""
 
     async def put(self, item: In) -> Out:
-        """Do this one, together with whatever else is waiting."""
-        answer: asyncio.Future[Out] = asyncio.get_running_loop().create_future()
-        self._waiting.append((item, answer))
+        """Flush this item together with others that are waiting and return its result."""
+        result: asyncio.Future[Out] = asyncio.get_running_loop().create_future()
+        self._waiting.append((item, result))
         self._call()
-        return await answer
+        return await result
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is waiting or under way."""
+        """Return True if no item is waiting or in flight."""
         return not self._waiting and not self._flushing
 
     async def drain(self) -> None:
-        """Wait until nothing is under way."""
+        """Wait until no flush is in flight."""
         while self._flushing:
             await asyncio.gather(*self._flushing, return_exceptions=True)
 
     def _call(self) -> None:
-        """Begin a flush if it is time for one."""
+        """Start a flush if one is due."""
         if self._called or not self._waiting or len(self._flushing) >= self._width:
             return
         if self._is_time():
             self._called = True
             self._flushing.add(asyncio.create_task(self._run()))
         elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(PATIENCE, self._press)
+            self._timer = asyncio.get_running_loop().call_later(MAX_FLUSH_DELAY_S, self._press)
 
     def _is_time(self) -> bool:
         return self._pressing or len(self._waiting) >= self._under_way

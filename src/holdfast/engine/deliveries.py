@@ -1,15 +1,15 @@
 """What workers share about deliveries: breakers of destinations, and the keys that webhooks are signed with."""
 
 import base64
+import random
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from holdfast.engine.dice import Dice, throw
 from holdfast.errors import HoldfastError, NotFound
 from holdfast.model.access import Quotas
-from holdfast.model.breaker import Breaker, BreakerState, Clearance, Permit, SigningKeys
+from holdfast.model.breaker import Breaker, BreakerState, DeliveryPermit, Permit, SigningKeys
 from holdfast.model.job import Job
 from holdfast.model.time import Duration, Instant, days, seconds
 from holdfast.policy import breaker as policy
@@ -56,14 +56,14 @@ class Deliveries:
         store: Store,
         rules: BreakerRules,
         *,
-        dice: Dice = throw,
+        rng: Callable[[], float] = random.random,
         monotonic: Callable[[], float] = time.monotonic,
         emit: Emit = log_event,
     ) -> None:
         self._emit = emit
         self._store = store
         self._rules = rules
-        self._dice = dice
+        self._rng = rng
         self._monotonic = monotonic
         self._known: _Known | None = None
         self._asked = float("-inf")
@@ -71,13 +71,13 @@ class Deliveries:
 
     async def before_delivery(
         self, job: Job, destination: str, *, probe_for: Duration, at: int, body: bytes
-    ) -> Clearance:
+    ) -> DeliveryPermit:
         """Whether a delivery of this job may go out now, and its signature. See `holdfast.builtin.webhooks.ports`."""
         permit = await self.ask(job.tenant, destination, probe_for=probe_for)
         if permit.wait is not None:
-            return Clearance(permit)
+            return DeliveryPermit(permit)
         keys = await self.signing_keys(job.tenant)
-        return Clearance(permit, signature(str(job.id), at, body, keys) if keys else "")
+        return DeliveryPermit(permit, signature(str(job.id), at, body, keys) if keys else "")
 
     async def after_delivery(self, job: Job, destination: str, *, probe: bool, error: str | None) -> None:
         """What came of it."""
@@ -100,12 +100,12 @@ class Deliveries:
                 return Permit()
             about = Instant(known.now + seconds(self._monotonic() - known.at))
             if seen.until is not None and about < seen.until:
-                return policy.ask(seen, now=about, probe_for=probe_for, rules=self._rules, dice=self._dice())[0]
+                return policy.ask(seen, now=about, probe_for=probe_for, rules=self._rules, dice=self._rng())[0]
             permit = Permit()
 
             def decide(breaker: Breaker, now: Instant) -> Breaker | None:
                 nonlocal permit
-                permit, change = policy.ask(breaker, now=now, probe_for=probe_for, rules=self._rules, dice=self._dice())
+                permit, change = policy.ask(breaker, now=now, probe_for=probe_for, rules=self._rules, dice=self._rng())
                 return change
 
             await self._change(tenant, destination, decide)

@@ -27,9 +27,9 @@ async def clear(engine: Engine) -> int:
 
 async def _all(engine: Engine, action: Action) -> int:
     where, reason = JobFilter(tag=TAG), "the demo was cleared"
-    bulk = await engine.act_on_all(action, where, reason=reason)
+    bulk = await engine.apply_to_matching(action, where, reason=reason)
     changed = bulk.changed
     while bulk.rest is not None:
-        bulk = await engine.act_on_all(action, where, before=bulk.rest, reason=reason)
+        bulk = await engine.apply_to_matching(action, where, before=bulk.rest, reason=reason)
         changed += bulk.changed
     return changed

@@ -8,8 +8,8 @@ from holdfast.model.time import Instant
 from holdfast.store.port.limits import KeyHolder
 from holdfast.store.port.store import Store, Tx
 
-KEYS_AT_ONCE = 200
-PATIENCE = 2.0
+KEY_BATCH_SIZE = 200
+UNCLAIMED_SLOT_TIMEOUT_S = 2.0
 """Seconds that a job may have a turn of its key without being claimed while others wait for one."""
 
 BUSY = 0.25
@@ -80,7 +80,7 @@ class Limits:
         return await self._store.read(work)
 
 
-class Turns:
+class KeySlotRotation:
     """Keeps turns of keys moving, round by round. Safe on every node at once.
 
     A turn is passed on with the commit of whatever ends a job. This is for what no commit tells: a bucket that filled,
@@ -98,8 +98,8 @@ class Turns:
     async def round(self) -> float:
         """Look at some of the keys that jobs wait for; seconds until the next look."""
         after = self._after
-        keys = await self._store.single(lambda tx: tx.waiting_keys(after, KEYS_AT_ONCE))
-        self._after = keys[-1] if len(keys) == KEYS_AT_ONCE else ("", "")
+        keys = await self._store.single(lambda tx: tx.waiting_keys(after, KEY_BATCH_SIZE))
+        self._after = keys[-1] if len(keys) == KEY_BATCH_SIZE else ("", "")
         if not keys:
             self._seen.clear()
             return BUSY if after != ("", "") else IDLE
@@ -113,7 +113,7 @@ class Turns:
         now = self._monotonic()
         since = {each: self._seen.get(each, now) for each in holders}
         self._seen = {**self._seen, **since} if self._after != ("", "") else since
-        return [each for each in holders if now - since[each] >= PATIENCE]
+        return [each for each in holders if now - since[each] >= UNCLAIMED_SLOT_TIMEOUT_S]
 
 
 def is_unsettled(limit: Limit) -> bool:

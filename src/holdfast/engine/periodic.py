@@ -1,4 +1,4 @@
-"""The one periodic loop."""
+"""Periodic loop that survives failures of its tick."""
 
 import asyncio
 import contextlib
@@ -7,26 +7,31 @@ from collections.abc import Awaitable, Callable
 from holdfast.telemetry.emit import Emit
 from holdfast.telemetry.events import LoopFailed
 
-LONGEST_PAUSE = 2.0
-"""Seconds that a loop waits after failures, however many: when the database is back, all is as it was within five."""
+MAX_DELAY_S = 2.0
+"""Longest delay after failures, so that every loop resumes within five seconds of an outage."""
 
-Pause = Callable[[], Awaitable[float]]
-"""Does the work once and tells how many seconds to wait until it is wanted again."""
+Tick = Callable[[], Awaitable[float]]
+"""Does the work once and returns the seconds to wait before the next call."""
 
 
 def pause_after(failures: int, first: float) -> float:
-    """Seconds to wait after so many failures in a row: longer each time, but never so long that a return is missed."""
-    return min(LONGEST_PAUSE, first * 2.0 ** min(failures - 1, 10))
+    """Return the delay in seconds after consecutive failures: exponential, capped at `MAX_DELAY_S`."""
+    return min(MAX_DELAY_S, first * 2.0 ** min(failures - 1, 10))
 
 
-async def every(name: str, once: Pause, *, stop: asyncio.Event, emit: Emit, after_failure: float = 0.5) -> None:
-    """Do `once` again and again until `stop`. A failure is told and waited out, longer each time; it ends nothing."""
+async def run_periodically(
+    name: str, tick: Tick, *, stop: asyncio.Event, emit: Emit, after_failure: float = 0.5
+) -> None:
+    """Call `tick` until `stop` is set.
+
+    A failure is emitted as `LoopFailed` and followed by a growing delay; it does not end the loop.
+    """
     failures = 0
     while not stop.is_set():
         try:
-            pause = await once()
+            pause = await tick()
             failures = 0
-        except Exception as error:  # noqa: BLE001 - a loop outlives whatever goes wrong in one round
+        except Exception as error:  # noqa: BLE001 - a loop must survive any failure of one tick
             failures += 1
             pause = pause_after(failures, after_failure)
             emit(LoopFailed(loop=name, error=str(error), failures=failures))

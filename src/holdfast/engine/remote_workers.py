@@ -1,4 +1,4 @@
-"""Workers that reach their jobs through a node of the service: each of their calls is held against who makes it."""
+"""Remote workers, which claim and settle over the network; every call is authorised."""
 
 import asyncio
 import time
@@ -9,12 +9,12 @@ from typing import Any, NamedTuple, Unpack
 from holdfast.coordination.port import Registry
 from holdfast.engine import workers
 from holdfast.engine.claiming.claims import Claims
-from holdfast.engine.jobs import steps as stepping
+from holdfast.engine.jobs import steps
 from holdfast.errors import Invalid, LeaseLost, Rejected
 from holdfast.model.ids import JobId, WorkerId, worker_name
-from holdfast.model.job import Held, Job
+from holdfast.model.job import HeldJob, Job
 from holdfast.model.job_type import JobType
-from holdfast.model.lane import News
+from holdfast.model.lane import LaneReady
 from holdfast.model.outcome import (
     CancelledByHandler,
     Crashed,
@@ -36,8 +36,8 @@ from holdfast.store.port.store import Store, Subscription
 LOOK_EVERY = 1.0
 """Seconds after which a poll looks by itself: so much a lost wake-up costs."""
 
-MOST_DESKS = 2_000
-DESK_KEPT = 60.0
+MAX_POLL_STATES = 2_000
+POLL_STATE_RETENTION_S = 60.0
 """Seconds that the turns of a worker are remembered after its last poll."""
 
 _AGAIN = frozenset({Status.RETRYING, Status.READY, Status.DEAD})
@@ -54,7 +54,7 @@ _COMES_TO: dict[type[Outcome], frozenset[Status]] = {
 Settle = Callable[[Sequence[Report]], Awaitable[set[JobId]]]
 
 
-class Wanted(NamedTuple):
+class ClaimRequest(NamedTuple):
     """What a worker asks for: at most `limit` jobs of these queues and types (None: of any type)."""
 
     queues: tuple[str, ...]
@@ -62,14 +62,14 @@ class Wanted(NamedTuple):
     limit: int
 
 
-class Claimed(NamedTuple):
+class ClaimResponse(NamedTuple):
     """What a worker gets: jobs, or to hear that it is to end."""
 
     jobs: list[Job]
     draining: bool = False
 
 
-class Result(NamedTuple):
+class AttemptResult(NamedTuple):
     """What came of an attempt, as its holder names it."""
 
     id: JobId
@@ -78,7 +78,7 @@ class Result(NamedTuple):
     logs: Logs | None = None
 
 
-class _Desk:
+class _PollState:
     """One worker's turns over the lanes, and its wake-ups, kept from one poll to the next."""
 
     def __init__(self, claims: Claims, subscription: Subscription) -> None:
@@ -88,7 +88,7 @@ class _Desk:
         self.left_at = 0.0
 
 
-class Leases:
+class RemoteWorkers:
     """The use cases of remote workers. `by` is the tenant of whoever calls, None for who may act for all.
 
     A worker that is not registered, whose lease is gone, or that belongs to another tenant is `LeaseLost`, in the same
@@ -99,7 +99,7 @@ class Leases:
         self._store = store
         self._settle = settle
         self._registry = registry
-        self._desks: dict[tuple[WorkerId, Wanted], _Desk] = {}
+        self._poll_states: dict[tuple[WorkerId, ClaimRequest], _PollState] = {}
 
     async def register(self, worker: WorkerInfo, lease: Duration, described: Sequence[JobType] = ()) -> None:
         """Enter a worker under an id that nobody has; `LeaseLost` if somebody has it."""
@@ -113,8 +113,14 @@ class Leases:
             raise _lost(worker.id) from error
 
     async def claim(
-        self, worker: WorkerId, wanted: Wanted, *, wait: float, by: str | None, ends: Collection[asyncio.Future[Any]]
-    ) -> Claimed:
+        self,
+        worker: WorkerId,
+        request: ClaimRequest,
+        *,
+        wait: float,
+        by: str | None,
+        ends: Collection[asyncio.Future[Any]],
+    ) -> ClaimResponse:
         """Jobs for a worker, as soon as there are some; none after `wait` seconds, or when one of `ends` is done.
 
         The first of `ends` is that the client is gone: what was claimed meanwhile is handed back. A worker that is to
@@ -123,15 +129,15 @@ class Leases:
         state = await self._live(worker, by)
         if state.draining:
             await _first(asyncio.sleep(min(wait, LOOK_EVERY), None), ends)
-            return Claimed([], draining=True)
-        if not (wanted.limit and wanted.queues):
-            return Claimed([])
-        return Claimed(await self._claim(worker, wanted, state.tenant, wait=wait, ends=ends))
+            return ClaimResponse([], draining=True)
+        if not (request.limit and request.queues):
+            return ClaimResponse([])
+        return ClaimResponse(await self._claim(worker, request, state.tenant, wait=wait, ends=ends))
 
     async def _claim(
         self,
         worker: WorkerId,
-        wanted: Wanted,
+        request: ClaimRequest,
         tenant: str | None,
         *,
         wait: float,
@@ -139,31 +145,33 @@ class Leases:
     ) -> list[Job]:
         gone = next(iter(ends), None)
         until = time.monotonic() + wait
-        with self._desk(worker, wanted, tenant) as desk:
+        with self._poll(worker, request, tenant) as poll:
             # Taken in while it is fresh: old news would have the claim search among what is long claimed.
-            news = await desk.subscription.wait(0)
+            news = await poll.subscription.wait(0)
             while not any(end.done() for end in ends):
-                desk.claims.heard(news)
-                jobs = await desk.claims.claim(wanted.limit)
+                poll.claims.heard(news)
+                jobs = await poll.claims.claim(request.limit)
                 if jobs and gone is not None and gone.done():
                     await self._settle([Report(job, Interrupted()) for job in jobs])
                     return []
                 left = until - time.monotonic()
                 if jobs or left <= 0:
-                    desk.subscription.reset()
+                    poll.subscription.reset()
                     return jobs
-                news = await _first(desk.subscription.wait(min(left, LOOK_EVERY, desk.claims.patience())), ends)
+                news = await _first(poll.subscription.wait(min(left, LOOK_EVERY, poll.claims.patience())), ends)
         return []
 
-    async def renew(self, worker: WorkerId, lease: Duration, *, by: str | None, **told: Unpack[workers.Told]) -> bool:
+    async def renew(
+        self, worker: WorkerId, lease: Duration, *, by: str | None, **report: Unpack[workers.WorkerReport]
+    ) -> bool:
         """Prolong a lease that lives, and hear whether its worker is to end; `LeaseLost` when it does not live."""
         state = await self._live(worker, by)
-        if not await self._store.single(lambda tx: tx.renew(worker, lease, **told)):
+        if not await self._store.single(lambda tx: tx.renew(worker, lease, **report)):
             raise _lost(worker)
         self._registry.beat(worker, lease)
-        return state.draining or told.get("draining", False)
+        return state.draining or report.get("draining", False)
 
-    async def lost(self, held: Collection[Held], worker: WorkerId, *, by: str | None) -> set[JobId]:
+    async def lost(self, held: Collection[HeldJob], worker: WorkerId, *, by: str | None) -> set[JobId]:
         """Those of `held` that the worker does not hold any more."""
         await self._known(worker, by)
         return await self._store.single(lambda tx: tx.lost(held)) if held else set()
@@ -173,7 +181,7 @@ class Leases:
         await self._known(worker, by)
         return await self._store.run(lambda tx: tx.held_by(worker, limit))
 
-    async def settle(self, worker: WorkerId, results: Sequence[Result], *, by: str | None) -> set[JobId]:
+    async def settle(self, worker: WorkerId, results: Sequence[AttemptResult], *, by: str | None) -> set[JobId]:
         """Report what came of attempts; which reports took effect, or had done so before: it is safe to repeat."""
         await self._known(worker, by)
         named = {result.id: result for result in results}
@@ -199,13 +207,13 @@ class Leases:
             self._registry.leave(worker)
         return gone
 
-    async def steps(self, held: Held, *, by: str | None) -> list[Step]:
+    async def steps(self, held: HeldJob, *, by: str | None) -> list[Step]:
         """What earlier attempts of a job recorded that the worker holds."""
         if await self.lost([held], held.worker, by=by):
             raise _taken(held)
-        return await stepping.recorded(self._store, held.id)
+        return await steps.recorded(self._store, held.id)
 
-    async def job(self, held: Held, *, by: str | None) -> Job:
+    async def job(self, held: HeldJob, *, by: str | None) -> Job:
         """A job that the worker holds; `LeaseLost` when it does not."""
         if await self.lost([held], held.worker, by=by):
             raise _taken(held)
@@ -214,23 +222,23 @@ class Leases:
             raise _taken(held)
         return found[0]
 
-    async def record_step(self, held: Held, step: Step, *, by: str | None) -> None:
+    async def record_step(self, held: HeldJob, step: Step, *, by: str | None) -> None:
         """Record a step; `LeaseLost` when the job is not the worker's any more."""
         await self._known(held.worker, by)
-        if not await stepping.record(self._store, held, step):
+        if not await steps.record(self._store, held, step):
             raise _taken(held)
 
-    async def save_progress(self, held: Held, progress: bytes, *, by: str | None) -> None:
+    async def save_progress(self, held: HeldJob, progress: bytes, *, by: str | None) -> None:
         """Keep how far a job is; `LeaseLost` when it is not the worker's any more."""
         await self._known(held.worker, by)
-        if not await stepping.save_progress(self._store, held, progress):
+        if not await steps.save_progress(self._store, held, progress):
             raise _taken(held)
 
     def close(self) -> None:
         """Hear no more."""
-        for desk in self._desks.values():
-            desk.subscription.close()
-        self._desks.clear()
+        for poll in self._poll_states.values():
+            poll.subscription.close()
+        self._poll_states.clear()
 
     async def _live(self, worker: WorkerId, by: str | None) -> LeaseState:
         """How the lease of a worker stands that lives."""
@@ -253,42 +261,44 @@ class Leases:
         return await self._store.single(lambda tx: tx.get(ids))
 
     @contextmanager
-    def _desk(self, worker: WorkerId, wanted: Wanted, tenant: str | None) -> Iterator[_Desk]:
-        key = (worker, wanted._replace(limit=0))
-        desk = self._desks.pop(key, None)
-        if desk is None:
-            types = None if wanted.types is None else sorted(wanted.types)
-            claims = Claims(self._store, worker, wanted.queues, types, tenant=tenant)
-            desk = _Desk(claims, self._store.listen(wanted.queues))
-        self._desks[key] = desk
-        desk.polls += 1
+    def _poll(self, worker: WorkerId, request: ClaimRequest, tenant: str | None) -> Iterator[_PollState]:
+        key = (worker, request._replace(limit=0))
+        poll = self._poll_states.pop(key, None)
+        if poll is None:
+            types = None if request.types is None else sorted(request.types)
+            claims = Claims(self._store, worker, request.queues, types, tenant=tenant)
+            poll = _PollState(claims, self._store.listen(request.queues))
+        self._poll_states[key] = poll
+        poll.polls += 1
         try:
-            yield desk
+            yield poll
         finally:
-            desk.polls -= 1
-            desk.left_at = time.monotonic()
-            self._clear_away(desk.left_at)
+            poll.polls -= 1
+            poll.left_at = time.monotonic()
+            self._clear_away(poll.left_at)
 
     def _clear_away(self, now: float) -> None:
-        """Forget desks that nobody has used for a while, and the oldest when there are too many."""
-        spare = len(self._desks) - MOST_DESKS
-        for key, desk in list(self._desks.items()):
-            if desk.polls:
+        """Forget polls that nobody has used for a while, and the oldest when there are too many."""
+        spare = len(self._poll_states) - MAX_POLL_STATES
+        for key, poll in list(self._poll_states.items()):
+            if poll.polls:
                 continue
-            if spare <= 0 and desk.left_at > now - DESK_KEPT:
+            if spare <= 0 and poll.left_at > now - POLL_STATE_RETENTION_S:
                 return
             spare -= 1
-            desk.subscription.close()
-            del self._desks[key]
+            poll.subscription.close()
+            del self._poll_states[key]
 
 
-def _was_settled(job: Job, result: Result, worker: WorkerId) -> bool:
+def _was_settled(job: Job, result: AttemptResult, worker: WorkerId) -> bool:
     """Whether a job looks as this report would have left it: its answer was lost, and it was sent again."""
     holder = worker if job.status.terminal else None
     return job.fence == result.fence and job.worker == holder and job.status in _COMES_TO[type(result.outcome)]
 
 
-async def _first(news: Awaitable[list[News] | None], ends: Collection[asyncio.Future[Any]]) -> list[News] | None:
+async def _first(
+    news: Awaitable[list[LaneReady] | None], ends: Collection[asyncio.Future[Any]]
+) -> list[LaneReady] | None:
     """The news, or None when something ends before there are any."""
     waiting = asyncio.ensure_future(news)
     try:
@@ -305,5 +315,5 @@ def _lost(worker: WorkerId) -> LeaseLost:
     return LeaseLost(f"there is no lease of a worker {worker_name(worker)!r}: stop what it runs, and register anew")
 
 
-def _taken(held: Held) -> LeaseLost:
+def _taken(held: HeldJob) -> LeaseLost:
     return LeaseLost(f"job {held.id} is not this worker's any more, or was never: stop it, nothing it does counts")

@@ -8,19 +8,19 @@ from typing import NamedTuple, TypedDict, Unpack
 from holdfast.coordination.port import Registry
 from holdfast.errors import HoldfastError, NotFound
 from holdfast.model.ids import WorkerId, worker_name
-from holdfast.model.job_type import EVERYBODY, MOST_DESCRIBED, JobType, TypeMark, TypeRow
+from holdfast.model.job_type import EVERYBODY, MAX_DESCRIBED_TYPES, JobType, TypeMark, TypeRow
 from holdfast.model.time import Duration, Instant
-from holdfast.model.worker import Renewed, WorkerInfo, WorkerRow
+from holdfast.model.worker import LeaseStatus, WorkerInfo, WorkerRow
 from holdfast.policy import job_types
 from holdfast.policy.explain import queues_of
 from holdfast.policy.nodes import node_of
 from holdfast.store.port.store import Store, Tx
 
-SEEN_EVERY = 120.0
+TYPES_SEEN_INTERVAL_S = 120.0
 """Seconds after which it is noted again which types there are workers for."""
 
 
-class KnownType(NamedTuple):
+class TypeSummary(NamedTuple):
     """What is remembered of a type, and the workers that are there for it now."""
 
     row: TypeRow
@@ -38,7 +38,7 @@ class KnownType(NamedTuple):
         return sorted(here or self.row.about.queues)
 
 
-class Told(TypedDict, total=False):
+class WorkerReport(TypedDict, total=False):
     """What a worker tells of itself with each renewal: bytes of its memory, and that it is about to end."""
 
     memory: int | None
@@ -55,13 +55,15 @@ async def register(
         await learn(store, worker, described)
 
 
-async def renew(store: Store, registry: Registry, worker: WorkerId, lease: Duration, **told: Unpack[Told]) -> Renewed:
+async def renew(
+    store: Store, registry: Registry, worker: WorkerId, lease: Duration, **told: Unpack[WorkerReport]
+) -> LeaseStatus:
     """Prolong a lease that lives, and hear whether its worker is to end."""
     if not await store.single(lambda tx: tx.renew(worker, lease, **told)):
-        return Renewed.LOST
+        return LeaseStatus.LOST
     registry.beat(worker, lease)
     state = await store.single(lambda tx: tx.lease_state(worker))
-    return Renewed.DRAINING if state is not None and state.draining else Renewed.KEPT
+    return LeaseStatus.DRAINING if state is not None and state.draining else LeaseStatus.KEPT
 
 
 async def drain(store: Store, registry: Registry, worker: WorkerId) -> tuple[Instant, list[WorkerRow]]:
@@ -92,7 +94,7 @@ async def learn(store: Store, worker: WorkerInfo, described: Sequence[JobType]) 
     told = job_types.of_names(names, {each.type: each for each in described}, sorted(queues_of(worker.queues)))
 
     async def known(tx: Tx) -> tuple[list[TypeMark], Instant]:
-        return await tx.type_marks(tenant, 2 * MOST_DESCRIBED), await tx.now()
+        return await tx.type_marks(tenant, 2 * MAX_DESCRIBED_TYPES), await tx.now()
 
     changes = job_types.changes(*await store.read(known), told=told)
 
@@ -119,16 +121,16 @@ async def see_types(store: Store) -> float:
         if row.expires_at > now:
             handled[row.info.tenant or EVERYBODY].update(row.info.types or ())
     for tenant, names in handled.items():
-        marks = await store.single(lambda tx, tenant=tenant: tx.type_marks(tenant, 2 * MOST_DESCRIBED))  # type: ignore[misc]
+        marks = await store.single(lambda tx, tenant=tenant: tx.type_marks(tenant, 2 * MAX_DESCRIBED_TYPES))  # type: ignore[misc]
         if seen := job_types.overdue(marks, names, now):
             await store.run(lambda tx, tenant=tenant, seen=seen: tx.see_types(tenant, seen))  # type: ignore[misc]
-    await store.single(lambda tx: tx.prune_types(job_types.KEPT))
-    return SEEN_EVERY
+    await store.single(lambda tx: tx.prune_types(job_types.RETENTION))
+    return TYPES_SEEN_INTERVAL_S
 
 
 async def types(
     store: Store, registry: Registry, tenant: str | None, after: tuple[str, str], limit: int
-) -> list[KnownType]:
+) -> list[TypeSummary]:
     """What is remembered of the types that a tenant sees (None: of all), by name."""
     found = await store.single(lambda tx: tx.types(tenant, after, limit))
     now, fleet = await registry.fleet()
@@ -137,7 +139,7 @@ async def types(
         if row.expires_at > now:
             for name in row.info.types or ():
                 here[row.info.tenant or EVERYBODY, name].append(row)
-    return [KnownType(row, here[row.tenant, row.about.type]) for row in found]
+    return [TypeSummary(row, here[row.tenant, row.about.type]) for row in found]
 
 
 async def _fleet(tx: Tx) -> tuple[Instant, list[WorkerRow]]:

@@ -144,7 +144,7 @@ async def test_what_waits_for_the_only_flush_leaves_when_that_is_back(database: 
 
 async def test_nobody_waits_long_for_a_flush_that_is_stuck(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Behind a lock, say: a few that wait leave by themselves, however many are under way."""
-    monkeypatch.setattr(batcher_module, "PATIENCE", 0.001)
+    monkeypatch.setattr(batcher_module, "MAX_FLUSH_DELAY_S", 0.001)
     batcher = Batcher(database.flush, largest=100, width=2)
     await start(*(batcher.put(n) for n in range(4)))
     (late,) = await start(batcher.put(4))

@@ -10,8 +10,8 @@ from holdfast.engine.claiming.claims import Claims
 from holdfast.errors import Unavailable
 from holdfast.model.ids import WorkerId
 from holdfast.model.job import Job
-from holdfast.model.lane import Lane, News, Share
-from holdfast.model.limit import Terms
+from holdfast.model.lane import Lane, LaneReady, Share
+from holdfast.model.limit import DispatchSettings
 from holdfast.model.time import Instant
 from holdfast.store.port.store import Store, Tx
 from tests.unit.policy.strategies import a_job
@@ -22,7 +22,7 @@ A, B = Lane("q", "a", 0), Lane("q", "b", 0)
 class ScriptedStore:
     """Gives each lane it visits its whole share, unless told to fail."""
 
-    tells_news = False
+    has_push = False
 
     def __init__(self, *lanes: Lane) -> None:
         self.ready = set(lanes)
@@ -38,17 +38,17 @@ class ScriptedStore:
 
     read = single
 
-    async def terms_version(self) -> tuple[int, Instant]:
+    async def dispatch_settings_version(self) -> tuple[int, Instant]:
         return 0, Instant(0)
 
-    async def terms(self) -> Terms:
-        return Terms(0)
+    async def dispatch_settings(self) -> DispatchSettings:
+        return DispatchSettings(0)
 
-    async def lanes(self, queues: Sequence[str], cap: int) -> list[News]:
+    async def lanes(self, queues: Sequence[str], cap: int) -> list[LaneReady]:
         self.looks += 1
         if self.slow_look is not None:
             await self.slow_look.wait()
-        return [News(lane, self._seq + 1) for lane in sorted(self.ready)]
+        return [LaneReady(lane, self._seq + 1) for lane in sorted(self.ready)]
 
     async def claim(self, worker: WorkerId, shares: Sequence[Share], limit: int, types: Any, **more: Any) -> list[Job]:
         self.visited += [share.lane.tenant for share in shares]
@@ -151,7 +151,7 @@ async def test_news_bring_a_lane_in_without_a_look() -> None:
     claims = claims_on(store)
     assert await claims.claim(5) == []
     store.ready = {A}
-    claims.heard([News(A, 1)])
+    claims.heard([LaneReady(A, 1)])
 
     assert [job.tenant for job in await claims.claim(5)] == ["a"] * 5
     assert store.looks == 1

@@ -41,7 +41,7 @@ async def on(around, *turns):
     """An engine that knows already who has limits, and keeps to it: what is counted or fails is what is submitted."""
     engine = await Engine.open(around)
     at = time.monotonic()
-    engine.doors.limited.monotonic = lambda: at
+    engine.submitter.limited.monotonic = lambda: at
     around.turns = list(turns)
     around.transactions = 0
     return engine
@@ -54,7 +54,7 @@ async def test_two_hundred_at_once_are_all_answered_in_few_transactions(store):
     receipts = await asyncio.gather(*(engine.submit(mail(number)) for number in range(200)))
     assert {receipt.id for receipt in receipts} == {job.id for job in await everything(store)}
     assert len({receipt.id for receipt in receipts}) == 200
-    assert not any(receipt.repeated for receipt in receipts)
+    assert not any(receipt.replayed for receipt in receipts)
     assert counting.transactions <= 20
 
 
@@ -118,7 +118,7 @@ async def test_one_key_submitted_by_many_at_once_is_one_job(engine, store):
     receipts = await asyncio.gather(*(engine.submit(mail(idempotency_key="order-1")) for _ in range(100)))
     (job,) = await everything(store)
     assert {receipt.id for receipt in receipts} == {job.id}
-    assert sum(not receipt.repeated for receipt in receipts) == 1
+    assert sum(not receipt.replayed for receipt in receipts) == 1
 
 
 async def test_one_key_with_different_bodies_is_refused_for_all_but_the_first(engine, store):
@@ -139,11 +139,11 @@ async def test_a_unique_job_is_returned_or_refused_as_asked(engine):
     unique = UniqueSpec()
     first = await engine.submit(mail(unique=unique))
     again = await engine.submit(mail(unique=unique))
-    assert (again.id, again.repeated) == (first.id, True)
+    assert (again.id, again.replayed) == (first.id, True)
     with pytest.raises(DuplicateJob) as refused:
         await engine.submit(mail(unique=UniqueSpec(on_conflict="reject")))
     assert refused.value.job_id == str(first.id)
-    assert not (await engine.submit(mail(1, unique=unique))).repeated
+    assert not (await engine.submit(mail(1, unique=unique))).replayed
 
 
 async def test_what_cannot_be_accepted_is_refused_alone(engine, store):
@@ -185,9 +185,9 @@ async def test_after_a_lost_answer_a_keyed_submission_is_one_job(store):
     engine = await on(Faulty(store), after(OutcomeUnknown))
     receipt = await engine.submit(mail(idempotency_key="order-1"))
     (job,) = await everything(store)
-    assert (receipt.id, receipt.repeated) == (job.id, False)
+    assert (receipt.id, receipt.replayed) == (job.id, False)
     again = await engine.submit(mail(idempotency_key="order-1"))
-    assert (again.id, again.repeated) == (job.id, True)
+    assert (again.id, again.replayed) == (job.id, True)
 
 
 async def test_after_a_lost_request_a_keyed_submission_is_one_job(store):
@@ -195,7 +195,7 @@ async def test_after_a_lost_request_a_keyed_submission_is_one_job(store):
     engine = await on(Faulty(store), before(OutcomeUnknown))
     receipt = await engine.submit(mail(idempotency_key="order-1"))
     (job,) = await everything(store)
-    assert (receipt.id, receipt.repeated) == (job.id, False)
+    assert (receipt.id, receipt.replayed) == (job.id, False)
 
 
 async def test_after_a_lost_answer_a_plain_submission_is_found(store):
@@ -235,7 +235,7 @@ async def test_when_the_look_after_a_lost_answer_fails_too_it_stays_unknown(stor
     (job,) = await everything(store)
     if key is not None:
         again = await Engine(store).submit(mail(idempotency_key=key))
-        assert (again.id, again.repeated) == (job.id, True)
+        assert (again.id, again.replayed) == (job.id, True)
 
 
 async def test_when_the_look_after_a_lost_batch_fails_too_it_stays_unknown(store):

@@ -10,7 +10,7 @@ from holdfast.model.job import JobFilter, JobSpec, RetryRule
 from holdfast.model.outcome import Succeeded
 from holdfast.model.state import Status
 from holdfast.model.time import days, seconds
-from holdfast.policy.lifecycle import KEPT_ATTEMPTS, attempt_log
+from holdfast.policy.lifecycle import MAX_LOG_ENTRIES, attempt_log
 from holdfast.store.port.store import Retention
 from holdfast.telemetry.events import LoopFailed
 from tests.support.builders import a_job, a_move, a_worker, enter, error, fields, hold, move, put, read_all, take
@@ -49,7 +49,7 @@ async def test_a_month_of_retries_loses_nothing_and_starts_no_more_than_allowed(
     job = await engine.get(receipt.id)
     assert (starts, job.attempts, job.status) == (120, 120, Status.DEAD)
     log = attempt_log(job)
-    assert len(log) == KEPT_ATTEMPTS
+    assert len(log) == MAX_LOG_ENTRIES
     assert (log[0].attempt, log[-1].attempt) == (1, 120)
 
 
@@ -103,7 +103,7 @@ async def test_two_that_keep_house_at_once_do_everything_once(manual_store, cloc
     try:
         async with asyncio.TaskGroup() as group:
             for engine in engines:
-                group.create_task(engine.keep_house(stop))
+                group.create_task(engine.run_maintenance(stop))
             try:
                 await eventually(all_ready)
             finally:
@@ -131,7 +131,7 @@ async def test_housekeeping_outlives_a_database_that_was_away(manual_store, cloc
         return sum(count.jobs for count in counts) == 5
 
     async with asyncio.TaskGroup() as group:
-        group.create_task(engine.keep_house(stop))
+        group.create_task(engine.run_maintenance(stop))
         try:
             await eventually(reaped)
         finally:

@@ -7,23 +7,23 @@ from typing import Generic, NamedTuple, TypeVar
 
 from holdfast.engine.changes.rollups import counted
 from holdfast.engine.claiming.dispatch_settings import view
-from holdfast.model.change_log import Entry
+from holdfast.model.change_log import ChangeEntry
 from holdfast.model.time import Duration, Instant, in_seconds
 from holdfast.policy import rollups
 from holdfast.policy.fairness.report import Fairness, Step, fairness
-from holdfast.policy.gaps import Seen
-from holdfast.policy.rollups import EVERYBODY, HOURS_KEPT, MINUTE, Counted
-from holdfast.store.port.change_log import Folds, Holding, Standing
+from holdfast.policy.gaps import GapTracker
+from holdfast.policy.rollups import EVERYBODY, HOURS_RETENTION, MINUTE, StatsByKey
+from holdfast.store.port.change_log import Holding, RollupCursor, Standing
 from holdfast.store.port.store import Store, Tx
 
-_MOST_UNFOLDED = 20_000
-MOST_SERVED = 200_000
+_MAX_UNPROCESSED_ROWS = 20_000
+MAX_SERVED_ROWS = 200_000
 """How many figures of tenants in steps one answer about fairness is made of."""
 
 _FRESH = 1.0
 """Seconds an answer is given again without asking."""
 
-_MOST_ANSWERS = 1_000
+_MAX_CACHE_ENTRIES = 1_000
 _DUTY = 20
 """A census is asked for no more often than this many times what it takes."""
 
@@ -43,7 +43,7 @@ class Window(NamedTuple):
     since: Instant
     until: Instant
     step: Duration
-    counted: Counted
+    counted: StatsByKey
 
     @property
     def span(self) -> Duration:
@@ -76,11 +76,11 @@ class Analytics:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._windows: Answers[tuple[str, Duration], Window] = Answers(self._ask)
-        self._shares: Answers[Duration, Shares] = Answers(self._ask_shares)
-        self._unfinished = Polled(self._count_unfinished)
-        self._dead = Polled(self._count_dead)
-        self._holding = Polled(self._count_held)
+        self._windows: CoalescingCache[tuple[str, Duration], Window] = CoalescingCache(self._ask)
+        self._shares: CoalescingCache[Duration, Shares] = CoalescingCache(self._ask_shares)
+        self._unfinished = ThrottledQuery(self._count_unfinished)
+        self._dead = ThrottledQuery(self._count_dead)
+        self._holding = ThrottledQuery(self._count_held)
 
     async def window(self, tenant: str | None, span: Duration) -> Window:
         """What happened in the last `span` to one tenant's jobs; None is everybody's."""
@@ -91,7 +91,7 @@ class Analytics:
         return await self._shares.get(span)
 
     async def census(self) -> Census:
-        """How many jobs are unfinished or dead. Older, the more there are: see `Polled`."""
+        """How many jobs are unfinished or dead. Older, the more there are: see `ThrottledQuery`."""
         unfinished, dead = await asyncio.gather(self._unfinished.get(), self._dead.get())
         return Census(unfinished.at, [*unfinished.standings, *dead.standings])
 
@@ -125,17 +125,17 @@ class Analytics:
 async def read_window(tx: Tx, tenant: str, span: Duration) -> Window:
     """Roll-ups of a tenant ('': of all together), and what was not yet folded, on one snapshot."""
     now = await tx.now()
-    folds = await tx.folds()
+    cursor = await tx.rollup_cursor()
     step = rollups.step_of(span)
     since = rollups.floor(Instant(now - span), step)
-    forever = Instant(now + HOURS_KEPT)
+    forever = Instant(now + HOURS_RETENTION)
     known = counted(await tx.rollups(step, tenant, since, forever))
     if step != MINUTE:
-        later = await tx.rollups(MINUTE, tenant, max(since, folds.hours), forever)
-        rollups.add(known, rollups.coarser(counted(later), step))
-    unfolded = rollups.count(await _unfolded(tx, folds), only=tenant)
+        later = await tx.rollups(MINUTE, tenant, max(since, cursor.hours), forever)
+        rollups.add(known, rollups.downsample(counted(later), step))
+    unfolded = rollups.count(await _unfolded(tx, cursor), only=tenant)
     fresh = {place: figures for place, figures in unfolded.items() if place.at >= since}
-    return Window(since, now, step, rollups.add(known, rollups.coarser(fresh, step)))
+    return Window(since, now, step, rollups.add(known, rollups.downsample(fresh, step)))
 
 
 async def read_shares(tx: Tx, span: Duration, census: Census) -> Shares:
@@ -143,35 +143,39 @@ async def read_shares(tx: Tx, span: Duration, census: Census) -> Shares:
     now = await tx.now()
     step = rollups.step_of(span)
     since = rollups.floor(Instant(now - span), step)
-    folds = await tx.folds()
-    served = [Step(*each) for each in await tx.served(step, since, MOST_SERVED)]
+    cursor = await tx.rollup_cursor()
+    served = [Step(*each) for each in await tx.served(step, since, MAX_SERVED_ROWS)]
     if step != MINUTE:
-        later = await tx.served(MINUTE, Instant(max(since, folds.hours)), MOST_SERVED)
+        later = await tx.served(MINUTE, Instant(max(since, cursor.hours)), MAX_SERVED_ROWS)
         served += [Step(tenant, rollups.floor(at, step), cost, waited) for tenant, at, cost, waited in later]
-    for place, figures in rollups.count(await _unfolded(tx, folds)).items():
+    for place, figures in rollups.count(await _unfolded(tx, cursor)).items():
         if place.tenant != EVERYBODY and place.at >= since:
             served.append(Step(place.tenant, rollups.floor(place.at, step), figures.cost, Duration(figures.waited)))
-    terms = await tx.terms()
-    resting = view(terms, now)
+    terms = await tx.dispatch_settings()
+    effective = view(terms, now)
     waiting: dict[str, Instant] = {}
     for each in census.standings:
-        if each.since is not None and not resting.rests(each.queue, each.tenant) and each.type not in resting.types:
+        if (
+            each.since is not None
+            and not effective.is_paused(each.queue, each.tenant)
+            and each.type not in effective.types
+        ):
             waiting[each.tenant] = min(each.since, waiting.get(each.tenant, each.since))
     shares = fairness(served, waiting, terms.weights, since=since, until=now, step=step)
     return Shares(since, now, step, shares)
 
 
-async def _unfolded(tx: Tx, folds: Folds) -> list[Entry]:
-    seen = Seen.read(folds.seq, folds.holes)
-    late = await tx.feed_at(seen.missing()) if seen.holes else []
-    return late + await tx.feed_after(seen.upto, _MOST_UNFOLDED)
+async def _unfolded(tx: Tx, cursor: RollupCursor) -> list[ChangeEntry]:
+    seen = GapTracker.read(cursor.seq, cursor.holes)
+    late = await tx.changes_at(seen.missing()) if seen.gaps else []
+    return late + await tx.changes_after(seen.upto, _MAX_UNPROCESSED_ROWS)
 
 
 async def _census(tx: Tx, *, dead: bool) -> Census:
     return Census(await tx.now(), await (tx.dead_census() if dead else tx.census()))
 
 
-class Answers(Generic[K, V]):
+class CoalescingCache(Generic[K, V]):
     """Answers by question, each asked for once however many want it, and given again for a second."""
 
     def __init__(self, ask: Callable[[K], Coroutine[object, object, V]]) -> None:
@@ -183,13 +187,13 @@ class Answers(Generic[K, V]):
         now = time.monotonic()
         known = self._known.get(question)
         if known is None or now - known[0] > _FRESH or _failed(known[1]):
-            if len(self._known) >= _MOST_ANSWERS:
+            if len(self._known) >= _MAX_CACHE_ENTRIES:
                 self._known = {key: each for key, each in self._known.items() if now - each[0] <= _FRESH}
             known = self._known[question] = now, asyncio.create_task(self._ask(question))
         return await asyncio.shield(known[1])
 
 
-class Polled(Generic[V]):
+class ThrottledQuery(Generic[V]):
     """An answer, taken when somebody asks, no more often than `_DUTY` times what it takes.
 
     So it is a second old at the most while there are some ten thousand jobs, and ten seconds with a million: the cost

@@ -3,14 +3,14 @@
 import asyncio
 import time
 
-from holdfast.model.change_log import Entry
+from holdfast.model.change_log import ChangeEntry
 from holdfast.model.time import Instant
-from holdfast.policy.gaps import WIDEST, Seen
+from holdfast.policy.gaps import MAX_GAP, GapTracker
 from holdfast.store.port.store import Store, Subscription
 
-READ_AT_ONCE = 500
+READ_BATCH_SIZE = 500
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
+_MIN_PAUSE_S, _MAX_PAUSE_S = 0.05, 0.5
 """Seconds between two looks: while there is something to see, and when there was nothing for a while."""
 
 
@@ -19,9 +19,9 @@ class Tail:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._seen = Seen(0)
+        self._seen = GapTracker(0)
         self._subscription: Subscription | None = None
-        self._pause = _FIRST_PAUSE
+        self._pause = _MIN_PAUSE_S
 
     @property
     def low_water(self) -> int:
@@ -35,28 +35,28 @@ class Tail:
 
     async def begin(self) -> None:
         """From here on. Rows that are under way now come too, also with lower numbers than those that are there."""
-        kept = await self._store.single(lambda tx: tx.feed_kept())
-        first = max(kept.pruned, kept.last - WIDEST)
-        numbers = await self._store.single(lambda tx: tx.feed_numbers(first, 2 * WIDEST))
-        self._seen = Seen(first)
-        self._seen.note(numbers, _now())
+        kept = await self._store.single(lambda tx: tx.change_log_range())
+        first = max(kept.pruned, kept.last - MAX_GAP)
+        numbers = await self._store.single(lambda tx: tx.change_numbers(first, 2 * MAX_GAP))
+        self._seen = GapTracker(first)
+        self._seen.mark_seen(numbers, _now())
 
-    async def more(self) -> list[Entry]:
+    async def more(self) -> list[ChangeEntry]:
         """What has appeared since, oldest first but for what was late."""
         missing = self._seen.missing()
-        late = await self._store.single(lambda tx: tx.feed_at(missing)) if missing else []
+        late = await self._store.single(lambda tx: tx.changes_at(missing)) if missing else []
         upto = self._seen.upto
-        fresh = await self._store.single(lambda tx: tx.feed_after(upto, READ_AT_ONCE))
-        self._pause = _FIRST_PAUSE if late or fresh else min(2 * self._pause, _LONGEST_PAUSE)
+        fresh = await self._store.single(lambda tx: tx.changes_after(upto, READ_BATCH_SIZE))
+        self._pause = _MIN_PAUSE_S if late or fresh else min(2 * self._pause, _MAX_PAUSE_S)
         return [*late, *fresh]
 
-    def note(self, entry: Entry) -> None:
+    def note(self, entry: ChangeEntry) -> None:
         """This one was dealt with."""
-        self._seen.note([entry.seq], _now())
+        self._seen.mark_seen([entry.seq], _now())
 
     def give_up(self) -> None:
         """Wait no longer for what was rolled back long ago."""
-        self._seen.give_up(_now())
+        self._seen.expire(_now())
 
     async def wait(self) -> None:
         """Until something may have changed: woken where wake-ups arrive by themselves, else after a while."""
@@ -65,8 +65,8 @@ class Tail:
         began = time.monotonic()
         if await self._subscription.wait(self._pause) is not None:
             # Woken: by much at once, perhaps. What arrives within a moment is read together.
-            self._pause = _FIRST_PAUSE
-            await asyncio.sleep(max(0.0, _FIRST_PAUSE - (time.monotonic() - began)))
+            self._pause = _MIN_PAUSE_S
+            await asyncio.sleep(max(0.0, _MIN_PAUSE_S - (time.monotonic() - began)))
 
     def close(self) -> None:
         """Hear no more."""

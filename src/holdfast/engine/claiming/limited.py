@@ -1,9 +1,8 @@
-"""Claims under limits: no more than they leave, reserved in the transaction of the claim or not at all.
+"""Claims under limits, reserved in the transaction of the claim.
 
-There are two ways. The sure one locks the limits first, and claims what they leave. Whoever else starts or ends a job
-under one of them waits meanwhile. So where there was ample room a moment ago, jobs are claimed first and the limits
-locked last, for as long as it takes to write them; if they do not leave room after all, nothing was done, and the
-sure way is taken.
+The pessimistic claim locks the limits first and claims what fits; other transactions that start or end a job under
+them wait. If a limit recently had ample room, the optimistic claim takes jobs first and locks the limits last, so that
+the lock is held briefly. If the jobs do not fit after all, it rolls back and the pessimistic claim follows.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -15,47 +14,47 @@ from holdfast.model.job import Job
 from holdfast.model.lane import Share
 from holdfast.model.limit import Limit, LimitName
 from holdfast.model.time import Instant, seconds
-from holdfast.policy.limits import Admitted, admit, counting, fit, reserve
+from holdfast.policy.limits import LimitedShares, admit, counting, fit, reserve
 from holdfast.store.port.store import Store, Tx
 
 SETTLES_AFTER = seconds(5)
-"""A new limit is known to every worker long before: from then on nobody starts a job without counting it."""
+"""By this age every worker knows a new limit and counts each job that it starts."""
 
-AMPLE = 4
-"""Room for so many claims is taken for enough to claim first."""
+OPTIMISTIC_ROOM_FACTOR = 4
+"""Claim optimistically if each limit had room for this many claims."""
 
 Take = Callable[[Tx, Sequence[Share], Collection[LimitName]], Awaitable[list[Job]]]
-"""Claims from these shares, and marks what it took with those of these limits that count it."""
+"""Claims from these shares and marks the jobs with the limits that count them."""
 
 
 class _NoRoom(Contention):
-    """What was claimed first does not fit: it is undone."""
+    """Optimistically claimed jobs do not fit; the transaction rolls back."""
 
 
-class Reserving:
-    """The claims of one worker that are under limits."""
+class LimitedClaim:
+    """Claims of one worker under limits."""
 
     def __init__(self, store: Store, worker: WorkerId) -> None:
         self._store = store
         self._worker = worker
         self._rooms: dict[LimitName, int] = {}
-        """What limits left when they were last seen: a guess now."""
+        """Room of each limit when it was last read: an estimate."""
         self._counting: frozenset[LimitName] = frozenset()
 
     async def claim(
         self, names: Collection[LimitName], shares: Sequence[Share], slots: int, take: Take
-    ) -> tuple[list[Job], Admitted]:
-        """What was claimed, and what of the shares the limits allowed."""
-        if all(self._rooms.get(name, 0) >= AMPLE * slots for name in names):
+    ) -> tuple[list[Job], LimitedShares]:
+        """Claim jobs; return them and the shares that the limits allowed."""
+        if all(self._rooms.get(name, 0) >= OPTIMISTIC_ROOM_FACTOR * slots for name in names):
             try:
-                return await self._store.run(lambda tx: self._claim_first(tx, names, shares, take))
+                return await self._store.run(lambda tx: self._optimistic(tx, names, shares, take))
             except _NoRoom:
                 pass
-        return await self._store.run(lambda tx: self._lock_first(tx, names, shares, take))
+        return await self._store.run(lambda tx: self._pessimistic(tx, names, shares, take))
 
-    async def _claim_first(
+    async def _optimistic(
         self, tx: Tx, names: Collection[LimitName], shares: Sequence[Share], take: Take
-    ) -> tuple[list[Job], Admitted]:
+    ) -> tuple[list[Job], LimitedShares]:
         counted = self._counting & frozenset(names)
         jobs = await take(tx, shares, counted)
         if jobs:
@@ -65,14 +64,14 @@ class Reserving:
                 self._rooms.clear()
                 raise _NoRoom("a limit has less room than a moment ago; try again")
             await self._save(tx, reserve(limits, jobs, now), now)
-        return jobs, Admitted(shares, {})
+        return jobs, LimitedShares(shares, {})
 
-    async def _lock_first(
+    async def _pessimistic(
         self, tx: Tx, names: Collection[LimitName], shares: Sequence[Share], take: Take
-    ) -> tuple[list[Job], Admitted]:
+    ) -> tuple[list[Job], LimitedShares]:
         locked = await tx.lock_limits(self._worker, names)
         if locked is None:
-            return [], Admitted([], dict.fromkeys(names))
+            return [], LimitedShares([], dict.fromkeys(names))
         found, now = locked
         limits = [limit for limit in found if limit.limits]
         uncounted = {limit.of: await tx.uncounted(limit.of) for limit in limits if is_unsettled(limit)}
@@ -90,6 +89,6 @@ class Reserving:
 
 
 def _settled(limit: Limit, now: Instant, uncounted: dict[LimitName, int]) -> Limit:
-    """The limit with a note that it counts everybody, once it does."""
+    """Return the limit, marked as settled once it counts every running job."""
     old = now - limit.changed_at > SETTLES_AFTER
     return limit._replace(unsettled=False) if is_unsettled(limit) and old and not uncounted[limit.of] else limit

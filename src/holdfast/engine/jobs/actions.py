@@ -1,9 +1,9 @@
-"""What a person does to jobs: cancel them, run them again, delete them; one, or all that a filter finds."""
+"""Operator actions on jobs: cancel, retry and delete, by id or by filter."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import NamedTuple
 
-from holdfast.engine.jobs.queries import one
+from holdfast.engine.jobs.queries import get_job
 from holdfast.errors import Contention
 from holdfast.model.ids import JobId
 from holdfast.model.job import Job, JobFilter, Page
@@ -14,43 +14,43 @@ from holdfast.store.port.store import Store, Tx
 
 _ROUNDS = 20
 
-AT_ONCE = 500
-"""How many jobs one transaction changes."""
+BATCH_SIZE = 500
+"""Jobs changed by one transaction."""
 
 WALK = 10_000
-"""How many rows of each table one look reads."""
+"""Rows of each table read by one scan."""
 
 MOST = 5_000
-"""How many jobs one call changes before it says where to go on."""
+"""Jobs changed by one call before it returns a cursor."""
 
-MOST_LOOKS = 10
-"""And how many looks it takes, found or not."""
+MAX_SCANS = 10
+"""Scans made by one call."""
 
 
-class Bulk(NamedTuple):
-    """What became of an action on all jobs that match."""
+class BulkResult(NamedTuple):
+    """Result of a bulk action."""
 
     matched: int
-    """Found, and in a state that allows it."""
+    """Jobs found in a state that allows the action."""
     changed: int
     rest: JobId | None
-    """Where to go on; None when all were seen."""
+    """Cursor of the next call; None if all jobs were seen."""
 
 
 async def cancel(store: Store, ids: Collection[JobId], *, reason: str) -> set[JobId]:
-    """Cancel those that are not finished, running ones too; which were cancelled by this call."""
+    """Cancel unfinished jobs, including running ones; return the ids cancelled by this call."""
     return await _move(store, ids, lambda job: lifecycle.cancel(job, reason))
 
 
 async def retry(store: Store, ids: Collection[JobId]) -> set[JobId]:
-    """Make ready now those that are dead, cancelled or waiting; which were moved by this call."""
+    """Make dead, cancelled or waiting jobs ready; return the ids changed by this call."""
     return await _move(store, ids, lifecycle.retry)
 
 
 async def delete(store: Store, ids: Collection[JobId]) -> set[JobId]:
-    """Delete those that neither run nor wait for others, with all they recorded; which were deleted by this call.
+    """Delete jobs that neither run nor wait for others; return the ids deleted by this call.
 
-    Their idempotency keys stay for their term: a key that is repeated never makes a second job.
+    Their idempotency keys remain until they expire, so that a replay never creates a second job.
     """
 
     async def work(tx: Tx) -> tuple[set[JobId], list[JobId]]:
@@ -68,24 +68,24 @@ async def delete(store: Store, ids: Collection[JobId]) -> set[JobId]:
     raise _contended(left)
 
 
-async def act_on_one(store: Store, action: Action, job_id: JobId, *, tenant: str | None, reason: str) -> None:
-    """Do it to this job; `NotFound`, or `Conflict` when its state does not allow it, decided on the job as it is."""
-    await one(store, job_id, tenant=tenant)
-    if job_id not in await _doing(action, reason)(store, [job_id]):
-        raise actions.refusal(await one(store, job_id, tenant=tenant), action)
+async def apply_to_job(store: Store, action: Action, job_id: JobId, *, tenant: str | None, reason: str) -> None:
+    """Apply an action to one job; raises `NotFound`, or `Conflict` if its state forbids it."""
+    await get_job(store, job_id, tenant=tenant)
+    if job_id not in await _action_function(action, reason)(store, [job_id]):
+        raise actions.refusal(await get_job(store, job_id, tenant=tenant), action)
 
 
-async def act_on_all(
+async def apply_to_matching(
     store: Store, action: Action, where: JobFilter, *, before: JobId | None, reason: str, dry_run: bool
-) -> Bulk:
-    """Do it to all that match, newest first; in several calls if they are many. Safe at once with itself.
+) -> BulkResult:
+    """Apply an action to matching jobs, newest first. Concurrent calls are safe.
 
-    Jobs submitted meanwhile are newer than where it began: they are left alone, so that it comes to an end.
+    Jobs submitted during the call are newer than its start and are skipped, so that it terminates.
     """
-    act = _doing(action, reason)
+    act = _action_function(action, reason)
     matched = changed = 0
-    for _ in range(MOST_LOOKS):
-        found = await store.read(lambda tx, before=before: tx.seek(where, Page(AT_ONCE, before), most=WALK))  # type: ignore[misc]
+    for _ in range(MAX_SCANS):
+        found = await store.read(lambda tx, before=before: tx.seek(where, Page(BATCH_SIZE, before), most=WALK))  # type: ignore[misc]
         ids = [job.id for job in found.jobs if actions.may(job, action)]
         matched += len(ids)
         if ids and not dry_run:
@@ -93,24 +93,24 @@ async def act_on_all(
         before = found.rest
         if before is None or matched >= MOST:
             break
-    return Bulk(matched, changed, before)
+    return BulkResult(matched, changed, before)
 
 
-async def act_on_these(
+async def apply_to_ids(
     store: Store, action: Action, ids: Collection[JobId], where: JobFilter, *, reason: str, dry_run: bool
-) -> Bulk:
-    """Do it to those of these jobs that have the tenant and the status of the filter; others are passed by."""
+) -> BulkResult:
+    """Apply an action to the given jobs that have the filter's tenant and status."""
     found = await store.single(lambda tx: tx.get(ids))
     allowed = [
         job.id
         for job in found
         if where.tenant in (None, job.tenant) and where.status in (None, job.status) and actions.may(job, action)
     ]
-    changed = 0 if dry_run or not allowed else len(await _doing(action, reason)(store, allowed))
-    return Bulk(len(allowed), changed, None)
+    changed = 0 if dry_run or not allowed else len(await _action_function(action, reason)(store, allowed))
+    return BulkResult(len(allowed), changed, None)
 
 
-def _doing(action: Action, reason: str) -> Callable[[Store, Collection[JobId]], Awaitable[set[JobId]]]:
+def _action_function(action: Action, reason: str) -> Callable[[Store, Collection[JobId]], Awaitable[set[JobId]]]:
     match action:
         case "cancel":
             return lambda store, ids: cancel(store, ids, reason=reason)
@@ -121,7 +121,7 @@ def _doing(action: Action, reason: str) -> Callable[[Store, Collection[JobId]], 
 
 
 async def _move(store: Store, ids: Collection[JobId], decide: Callable[[Job], Transition | None]) -> set[JobId]:
-    """Read, decide, apply; where somebody else was quicker, read again and decide again."""
+    """Read, decide, apply; repeat for jobs that changed concurrently."""
     moved: set[JobId] = set()
     left: Sequence[JobId] = list(ids)
     for _ in range(_ROUNDS):

@@ -1,17 +1,17 @@
-"""Jobs that could not start by their deadline: cancelled, with the reason. A claim passes them by meanwhile."""
+"""Cancellation of jobs that missed their start deadline; claims skip them."""
 
 from holdfast.policy import lifecycle
 from holdfast.store.port.store import Store, Tx
 
-AT_ONCE = 1_000
-"""Jobs cancelled in one transaction."""
+BATCH_SIZE = 1_000
+"""Jobs cancelled by one transaction."""
 
 
 async def cancel_overdue(store: Store) -> int:
-    """Cancel waiting jobs whose deadline has passed, one batch; how many were looked at. Safe on every node at once."""
+    """Cancel one batch of overdue jobs; return the number checked. Safe on all nodes at once."""
 
     async def work(tx: Tx) -> int:
-        late = await tx.overdue(AT_ONCE)
+        late = await tx.overdue(BATCH_SIZE)
         if not late:
             return 0
         now = await tx.now()

@@ -5,19 +5,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import msgspec
 
 from holdfast.engine.changes.analytics import Analytics
-from holdfast.engine.jobs.queries import own
+from holdfast.engine.jobs.queries import require_tenant
 from holdfast.engine.limits import is_unsettled
 from holdfast.model.breaker import BreakerState
 from holdfast.model.explanation import Explanation
 from holdfast.model.ids import JobId
 from holdfast.model.job import Job, JobFilter, Page
-from holdfast.model.limit import TURNS_OF_A_KEY, LimitKind, LimitName, PauseKind
+from holdfast.model.limit import DEFAULT_CONCURRENCY_PER_KEY, LimitKind, LimitName, PauseKind
 from holdfast.model.state import TERMINAL, Status
 from holdfast.model.time import Duration, Instant, seconds
 from holdfast.policy import breaker
 from holdfast.policy import explain as policy
-from holdfast.policy.explain_facts import Ahead, Facts, HeldBack, LimitFact, Pace, Rest
-from holdfast.policy.limits import limits_of
+from holdfast.policy.explain_facts import ActivePause, Facts, HeldBack, LimitFact, QueuePosition, ServiceRate
+from holdfast.policy.limits import limits_for
 from holdfast.store.port.store import Store, Tx
 
 COUNTED = 1_000
@@ -42,13 +42,13 @@ async def explain(store: Store, analytics: Analytics, job_id: JobId, *, tenant: 
     """Why a job of this tenant (None: of any) is (not) running; raises `NotFound`."""
     facts = await store.read(lambda tx: read_facts(tx, job_id, tenant))
     if facts.ahead.jobs:
-        facts = facts._replace(pace=await _pace(analytics, facts.job))
+        facts = facts._replace(service_rate=await _pace(analytics, facts.job))
     return policy.explain(facts)
 
 
 async def read_facts(tx: Tx, job_id: JobId, tenant: str | None) -> Facts:
     """What a claim of this job would meet."""
-    job = own(await tx.get([job_id]), job_id, tenant)
+    job = require_tenant(await tx.get([job_id]), job_id, tenant)
     now = await tx.now()
     if job.status in TERMINAL:
         return Facts(job, now)
@@ -58,23 +58,23 @@ async def read_facts(tx: Tx, job_id: JobId, tenant: str | None) -> Facts:
     return Facts(
         job,
         now,
-        rests=await _rests(tx, job, now),
+        pauses=await _rests(tx, job, now),
         limits=await _limits(tx, job, now, tenant),
         held_back=[held for look in LOOKS.get(job.type, ()) if (held := await look(tx, job, now)) is not None],
         workers=workers,
         last_seen=last_seen,
-        ahead=await _ahead(tx, job) if job.status is Status.READY else Ahead(),
+        ahead=await _ahead(tx, job) if job.status is Status.READY else QueuePosition(),
     )
 
 
-async def _rests(tx: Tx, job: Job, now: Instant) -> list[Rest]:
+async def _rests(tx: Tx, job: Job, now: Instant) -> list[ActivePause]:
     queues = [
-        Rest("queue", queue.name, queue.changed_at, queue.changed_by, queue.reason, queue.until)
+        ActivePause("queue", queue.name, queue.changed_at, queue.changed_by, queue.reason, queue.until)
         for queue in await tx.queues()
         if queue.name == job.queue and not queue.open_at(now)
     ]
     return queues + [
-        Rest(
+        ActivePause(
             "type" if pause.kind is PauseKind.TYPE else "tenant",
             pause.name,
             pause.changed_at,
@@ -90,7 +90,7 @@ async def _rests(tx: Tx, job: Job, now: Instant) -> list[Rest]:
 async def _limits(tx: Tx, job: Job, now: Instant, tenant: str | None) -> list[LimitFact]:
     """How the limits stand that the job is under. Who asks for a tenant is told of its own jobs alone."""
     facts = []
-    for limit in await tx.limits_named(limits_of(job)):
+    for limit in await tx.limits_named(limits_for(job)):
         uncounted = await tx.uncounted(limit.of) if is_unsettled(limit) else 0
         room, frees_in = limit.room(now, uncounted=uncounted), limit.opens_in(now, uncounted=uncounted)
         of = {LimitKind.QUEUE: "queue", LimitKind.TENANT: "tenant", LimitKind.KEY: "key"}[limit.of.kind]
@@ -98,7 +98,11 @@ async def _limits(tx: Tx, job: Job, now: Instant, tenant: str | None) -> list[Li
             # A ready job with a key has a turn of it, or waits in line for one: no claim sees it before.
             room = int(await tx.has_turn(job.id))
         frees_at = None if room > 0 or frees_in is None else Instant(now + frees_in)
-        most = limit.max_running if limit.of.kind is not LimitKind.KEY else (limit.max_running or TURNS_OF_A_KEY)
+        most = (
+            limit.max_running
+            if limit.of.kind is not LimitKind.KEY
+            else (limit.max_running or DEFAULT_CONCURRENCY_PER_KEY)
+        )
         holders = [] if room > 0 or frees_at is not None else await _holders(tx, limit.of, tenant)
         facts.append(LimitFact(f"{of} {limit.of.name!r}", room, limit.used + uncounted, most, holders, frees_at))
     return facts
@@ -125,14 +129,14 @@ async def _handlers(tx: Tx, job: Job, now: Instant) -> tuple[int, Instant | None
     return 0, max([*gone, *(row.renewed_at for row in here)], default=None)
 
 
-async def _ahead(tx: Tx, job: Job) -> Ahead:
+async def _ahead(tx: Tx, job: Job) -> QueuePosition:
     jobs, cost = await tx.ahead(job, COUNTED)
     if not jobs:
-        return Ahead()
-    weights = (await tx.terms()).weights
+        return QueuePosition()
+    weights = (await tx.dispatch_settings()).weights
     tenants = await tx.contenders(job.queue, TENANTS_LOOKED_AT) | {job.tenant}
     share = weights.get(job.tenant, 1) / sum(weights.get(each, 1) for each in tenants)
-    return Ahead(jobs, cost, at_least=jobs >= COUNTED, share=share)
+    return QueuePosition(jobs, cost, at_least=jobs >= COUNTED, share=share)
 
 
 async def _breaker(tx: Tx, job: Job, now: Instant) -> HeldBack | None:
@@ -155,7 +159,7 @@ LOOKS: Mapping[str, Sequence[Look]] = {"webhook": (_breaker,)}
 """What is looked at besides, for the types of jobs in the box."""
 
 
-async def _pace(analytics: Analytics, job: Job) -> Pace:
+async def _pace(analytics: Analytics, job: Job) -> ServiceRate:
     window = await analytics.window(job.tenant, PACE_OVER)
     cost = sum(figures.cost for place, figures in window.counted.items() if place.queue == job.queue)
-    return Pace(cost, Duration(window.until - window.since))
+    return ServiceRate(cost, Duration(window.until - window.since))

@@ -1,51 +1,50 @@
-"""Jobs whose worker is gone: run again, or given up when their attempts are spent."""
+"""Recovery of jobs whose worker is gone: retry them, or mark them dead."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from holdfast.engine.dice import Dice
 from holdfast.model.job import Job, RetryRule
 from holdfast.policy import lifecycle
 from holdfast.store.port.store import Store, Tx
 
-AT_ONCE = 1_000
-"""Jobs moved in one transaction."""
+BATCH_SIZE = 1_000
+"""Jobs changed by one transaction."""
 
-_WORKERS_AT_ONCE = 20
+_WORKER_BATCH_SIZE = 20
 
 
-async def reap(store: Store, *, default: RetryRule, dice: Dice) -> int:
-    """Put back, or bury, jobs whose lease ran out; how many. Safe on every node at once, and to be cut off midway.
+async def reap(store: Store, *, default: RetryRule, rng: Callable[[], float]) -> int:
+    """Recover jobs whose lease expired and return their number. Safe on all nodes at once.
 
-    Worker rows are locked first and struck last, in the same transaction and with the expiry tested again: a renewal
+    Worker rows are locked first and removed last, in the same transaction and with the expiry tested again: a renewal
     or a claim either comes before all of this or finds the row gone.
     """
 
     async def work(tx: Tx) -> int:
-        workers = await tx.expired(_WORKERS_AT_ONCE)
+        workers = await tx.expired(_WORKER_BATCH_SIZE)
         if not workers:
             return 0
         moved = 0
         for worker in workers:
-            if moved < AT_ONCE:
-                moved += await _expire(tx, await tx.held_by(worker, AT_ONCE - moved), default, dice)
+            if moved < BATCH_SIZE:
+                moved += await _expire(tx, await tx.held_by(worker, BATCH_SIZE - moved), default, rng)
         await tx.forget(workers)
         return moved
 
     return await store.run(work)
 
 
-async def adopt_orphans(store: Store, *, default: RetryRule, dice: Dice) -> int:
-    """The same for running jobs whose worker has no row at all: a net below `reap`, which leaves none."""
+async def adopt_orphans(store: Store, *, default: RetryRule, rng: Callable[[], float]) -> int:
+    """Recover running jobs whose worker has no row: a safety net below `reap`."""
 
     async def work(tx: Tx) -> int:
-        return await _expire(tx, await tx.orphans(AT_ONCE), default, dice)
+        return await _expire(tx, await tx.orphans(BATCH_SIZE), default, rng)
 
     return await store.run(work)
 
 
-async def _expire(tx: Tx, lost: Sequence[Job], default: RetryRule, dice: Dice) -> int:
+async def _expire(tx: Tx, lost: Sequence[Job], default: RetryRule, rng: Callable[[], float]) -> int:
     if not lost:
         return 0
     now = await tx.now()
-    moves = [lifecycle.expire(job, now=now, default=default, dice=dice()) for job in lost]
+    moves = [lifecycle.expire(job, now=now, default=default, dice=rng()) for job in lost]
     return len(await tx.apply(moves, ended_at=now))

@@ -1,8 +1,7 @@
-"""Settle attempts: the outcome decides, the fence permits, and what is finished leaves the live table."""
+"""Settle attempts: apply outcomes under the fence; finished jobs leave the live table."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from holdfast.engine.dice import Dice
 from holdfast.errors import OutcomeUnknown
 from holdfast.model.ids import JobId
 from holdfast.model.job import Job, RetryRule
@@ -15,17 +14,22 @@ from holdfast.store.port.store import Store, Tx
 
 
 async def settle(
-    store: Store, reports: Sequence[Report], *, default: RetryRule, dice: Dice, about: Instant = Instant(0)
+    store: Store,
+    reports: Sequence[Report],
+    *,
+    default: RetryRule,
+    rng: Callable[[], float],
+    about: Instant = Instant(0),
 ) -> set[JobId]:
-    """Apply these outcomes; which took effect. One that did not was taken away from its holder meanwhile.
+    """Apply outcomes and return the ids that took effect; the rest are no longer held.
 
-    Safe to repeat. Needs no read: each is decided from the job as it was claimed. `about`: the time by the database's
-    clock, as far as the caller knows it; enough for statistics.
+    Idempotent: safe to retry. Needs no read, because each is decided from the job as it was claimed. `about`: the
+    caller's estimate of the database's time, good enough for statistics.
     """
     plain = all(type(report.outcome) is Succeeded and report.logs is None for report in reports)
     now = about if plain else await store.single(lambda tx: tx.now())
     moves = [
-        lifecycle.settle(job, outcome, logs=logs, now=now, default=default, dice=0.5 if plain else dice())
+        lifecycle.settle(job, outcome, logs=logs, now=now, default=default, dice=0.5 if plain else rng())
         for job, outcome, logs in reports
     ]
     try:
@@ -35,7 +39,7 @@ async def settle(
 
 
 async def _settle_again(store: Store, moves: Sequence[Transition], ended_at: Instant) -> set[JobId]:
-    """The commit's answer was lost: apply once more, and see for those refused whether the first time did it."""
+    """Retry after a lost commit reply; check whether the first try applied the rejected ones."""
 
     async def work(tx: Tx) -> set[JobId]:
         done = await tx.apply(moves, ended_at=ended_at)

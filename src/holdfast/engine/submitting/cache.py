@@ -1,23 +1,23 @@
-"""What can be answered to a submission without the database, from what nodes share; and what they are to know of it.
+"""Cache of idempotency keys and quota rejections that nodes share, consulted before the database.
 
-A shortcut gives the answer that the database would give, or none. It never accepts a job.
+A cached result is the one that the database would return. The cache never accepts a job.
 """
 
 from collections.abc import Callable, Sequence
 
 from holdfast.coordination.port import Coordination, Known
 from holdfast.engine.submitting.receipts import Receipt, receipt
-from holdfast.errors import HoldfastError, TooMany
-from holdfast.model.job import Inserted, NewJob
+from holdfast.errors import HoldfastError, RateLimited
+from holdfast.model.job import InsertResult, NewJob
 from holdfast.model.time import Duration, Instant
 from holdfast.policy import quotas
 
-MOST_KEYS = 1_000
-"""Of a batch; a larger one goes to the database."""
+MAX_KEYS_PER_LOOKUP = 1_000
+"""Larger batches go to the database."""
 
 
-class Shortcuts:
-    """Asks before the database is asked, and tells what it answered. Belongs to one event loop."""
+class SubmissionCache:
+    """Results of earlier submissions. Belongs to one event loop."""
 
     def __init__(self, coordination: Coordination, *, now: Callable[[], Instant], key_retention: Duration) -> None:
         self._keys = coordination.keys
@@ -27,39 +27,39 @@ class Shortcuts:
 
     @property
     def off(self) -> bool:
-        """Whether nothing is known of keys here."""
+        """Return True if idempotency keys are not cached."""
         return self._keys.off
 
-    async def known(self, jobs: Sequence[NewJob]) -> list[Receipt | HoldfastError] | None:
-        """The answers to jobs that all repeat earlier ones by their keys; None: ask the database.
+    async def lookup(self, jobs: Sequence[NewJob]) -> list[Receipt | HoldfastError] | None:
+        """Return receipts if every job replays an earlier one by its idempotency key, else None.
 
-        A unique job is not looked for: which one it repeats changes when that one ends.
+        Unique jobs are never cached, because the job that holds a unique key changes when that job ends.
         """
-        if self.off or len(jobs) > MOST_KEYS:
+        if self.off or len(jobs) > MAX_KEYS_PER_LOOKUP:
             return None
         if any(job.idempotency_key is None or job.unique is not None for job in jobs):
             return None
         now = self._now()
         found = await self._keys.find(jobs)
-        sure = [known for known in found if known is not None and known.until > now]
-        if len(sure) < len(jobs):
+        valid = [known for known in found if known is not None and known.until > now]
+        if len(valid) < len(jobs):
             return None
-        return [receipt(job, _repeated(job, known, now)) for job, known in zip(jobs, sure, strict=True)]
+        return [receipt(job, _replay(job, known, now)) for job, known in zip(jobs, valid, strict=True)]
 
-    def made(self, job: NewJob, answer: Receipt) -> None:
-        """The database has committed this."""
-        if job.idempotency_key is not None and not self.off and not answer.repeated:
-            self._keys.note(job, answer.id, self._key_retention, answer.created_at)
+    def remember(self, job: NewJob, receipt_: Receipt) -> None:
+        """Cache the receipt of a committed submission."""
+        if job.idempotency_key is not None and not self.off and not receipt_.replayed:
+            self._keys.note(job, receipt_.id, self._key_retention, receipt_.created_at)
 
-    async def turn_away(self, tenant: str, jobs: Sequence[NewJob]) -> None:
-        """Raise `TooMany` if the database surely would."""
-        if refusal := await self._limiter.refusal(tenant, quotas.asked_for(jobs).cost):
+    async def reject_early(self, tenant: str, jobs: Sequence[NewJob]) -> None:
+        """Raise `RateLimited` if the database would certainly reject these jobs."""
+        if refusal := await self._limiter.refusal(tenant, quotas.demand_of(jobs).cost):
             raise refusal
 
-    def refused(self, tenant: str, error: TooMany) -> None:
-        """The database has refused."""
+    def remember_rejection(self, tenant: str, error: RateLimited) -> None:
+        """Cache a rejection by the database."""
         self._limiter.note(tenant, error)
 
 
-def _repeated(job: NewJob, known: Known, now: Instant) -> Inserted:
-    return Inserted(known.id, now, "idempotency_key", same_body=known.fingerprint == job.fingerprint)
+def _replay(job: NewJob, known: Known, now: Instant) -> InsertResult:
+    return InsertResult(known.id, now, "idempotency_key", same_body=known.fingerprint == job.fingerprint)

@@ -1,12 +1,12 @@
-"""Submit jobs: checked, deduplicated, durable when answered."""
+"""Check, insert and acknowledge jobs; a receipt means that the job is durable."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from holdfast.engine.submitting.quotas import insert_all, insert_each
-from holdfast.engine.submitting.unique import insert
+from holdfast.engine.submitting.quotas import insert_batch_within_quota, insert_each_within_quota
+from holdfast.engine.submitting.unique import insert_replacing
 from holdfast.errors import (
     Conflict,
     DuplicateJob,
@@ -15,41 +15,41 @@ from holdfast.errors import (
     Invalid,
     InvalidBatch,
     OutcomeUnknown,
+    RateLimited,
     Rejected,
-    TooMany,
     Unavailable,
 )
 from holdfast.model.ids import JobId, new_job_id
-from holdfast.model.job import Inserted, Job, JobSpec, NewJob
+from holdfast.model.job import InsertResult, Job, JobSpec, NewJob
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant, after
 from holdfast.policy import submission
-from holdfast.policy.quotas import Limits
+from holdfast.policy.quotas import TenantQuota
 from holdfast.store.port.store import Store, Tx
 
 
 class Receipt(NamedTuple):
-    """The answer to a submission: the job is durable."""
+    """Acknowledgement of a submission: the job is durable."""
 
     id: JobId
     created_at: Instant
-    repeated: bool
-    """An earlier submission with the same key made this job; nothing was added."""
+    replayed: bool
+    """True if an earlier submission with the same key created this job."""
 
 
-class Submitted(NamedTuple):
-    """A job that was submitted, and the receipt for it."""
+class SubmitResult(NamedTuple):
+    """Submitted job and its receipt."""
 
     job: NewJob
     receipt: Receipt
     earlier: Job | None = None
-    """What an earlier submission with the same key made, which this one repeats."""
+    """Job of the earlier submission that this one replays."""
 
 
 def check(
     specs: Sequence[JobSpec | Invalid], *, max_attempts: int, at_ms: int, from_json: bool = False
 ) -> list[NewJob]:
-    """All of them, or `InvalidBatch` naming every one that cannot be accepted."""
+    """Return the jobs to insert, or raise `InvalidBatch` naming every invalid spec."""
     jobs: list[NewJob] = []
     faults: dict[int, Invalid] = {}
     for index, spec in enumerate(specs):
@@ -65,12 +65,12 @@ def check(
 
 
 def check_one(spec: JobSpec, *, max_attempts: int, at_ms: int, from_json: bool = False) -> NewJob:
-    """The job to insert, or `Invalid`."""
+    """Return the job to insert; raises `Invalid`."""
     return submission.accept(spec, new_job_id(at_ms), max_attempts=max_attempts, from_json=from_json)
 
 
-def standing(job: NewJob, created_at: Instant) -> tuple[Status, Instant | None]:
-    """The state of a job right after it was inserted, and when it is due: what a read would give, without one."""
+def initial_state(job: NewJob, created_at: Instant) -> tuple[Status, Instant | None]:
+    """Return the status and due time of a job just inserted, without a read."""
     due = job.scheduled_at
     if due is None:
         if job.delay is None:
@@ -79,8 +79,8 @@ def standing(job: NewJob, created_at: Instant) -> tuple[Status, Instant | None]:
     return Status.SCHEDULED if due > created_at else Status.READY, due
 
 
-async def earlier(store: Store, job: NewJob, receipt: Receipt) -> Job:
-    """The job that an earlier submission with the same key made; `Conflict` when it is not there any more."""
+async def get_earlier_job(store: Store, job: NewJob, receipt: Receipt) -> Job:
+    """Return the job of the earlier submission; raises `Conflict` if it no longer exists."""
     found = await store.single(lambda tx: tx.get([receipt.id]))
     if not found:
         raise Conflict(
@@ -91,22 +91,22 @@ async def earlier(store: Store, job: NewJob, receipt: Receipt) -> Job:
 
 
 async def submit_all(
-    store: Store, jobs: Sequence[NewJob], *, key_retention: Duration, limits: Limits | None = None
+    store: Store, jobs: Sequence[NewJob], *, key_retention: Duration, limits: TenantQuota | None = None
 ) -> list[Receipt]:
-    """Insert all in one transaction, or none: one that is refused refuses all, each fault under its index.
+    """Insert all jobs in one transaction, or none; `InvalidBatch` has each fault by index.
 
-    `limits`: the installation's, if there may be limits to keep; None where it is known that there are none.
+    `limits`: the installation's, or None if no tenant here has quotas.
     """
     if twice := _repeated_keys(jobs):
         raise InvalidBatch(
-            {index: Invalid("the same key stands twice in this batch", pointer=where) for index, where in twice.items()}
+            {index: Invalid("duplicate key in this batch", pointer=where) for index, where in twice.items()}
         )
 
     async def work(tx: Tx) -> list[Receipt] | HoldfastError:
         if limits is None:
-            rows = await insert(tx, jobs, key_retention=key_retention)
+            rows = await insert_replacing(tx, jobs, key_retention=key_retention)
         else:
-            answer = await insert_all(tx, jobs, defaults=limits, key_retention=key_retention)
+            answer = await insert_batch_within_quota(tx, jobs, defaults=limits, key_retention=key_retention)
             if isinstance(answer, HoldfastError):
                 return answer
             rows = answer
@@ -127,30 +127,30 @@ async def submit_all(
 
 
 async def submit_each(
-    store: Store, jobs: Sequence[NewJob], *, key_retention: Duration, limits: Limits | None = None
+    store: Store, jobs: Sequence[NewJob], *, key_retention: Duration, limits: TenantQuota | None = None
 ) -> list[Receipt | BaseException]:
-    """Insert many that have nothing to do with each other, in few transactions; each has its own answer.
+    """Insert independent jobs in few transactions; return each one's receipt or error.
 
-    `limits`: the installation's, if there may be limits to keep; None where it is known that there are none.
+    `limits`: the installation's, or None if no tenant here has quotas.
     """
     several = limits is not None or any(map(_has_key, jobs))
     first, later = _split_repeated(jobs) if several else (jobs, [])
     answers: dict[JobId, Receipt | BaseException] = {}
 
-    async def work(tx: Tx) -> Sequence[Inserted | HoldfastError]:
+    async def work(tx: Tx) -> Sequence[InsertResult | HoldfastError]:
         if limits is None:
-            return await insert(tx, first, key_retention=key_retention)
-        return await insert_each(tx, first, defaults=limits, key_retention=key_retention)
+            return await insert_replacing(tx, first, key_retention=key_retention)
+        return await insert_each_within_quota(tx, first, defaults=limits, key_retention=key_retention)
 
     try:
         rows = await (store.run(work) if several else store.single(work))
         if not several:
-            return [Receipt(row.id, row.created_at, repeated=False) for row in rows if isinstance(row, Inserted)]
+            return [Receipt(row.id, row.created_at, replayed=False) for row in rows if isinstance(row, InsertResult)]
         answers = {job.id: _answer(job, row) for job, row in zip(first, rows, strict=True)}
     except Rejected as error:
         if len(first) == 1:
             answers = {first[0].id: error}
-        else:  # one bad row fails its batch: alone, it fails alone
+        else:  # one bad row fails its batch: retry each job alone
             for job in first:
                 (answers[job.id],) = await submit_each(store, [job], key_retention=key_retention, limits=limits)
     except OutcomeUnknown as error:
@@ -163,15 +163,15 @@ async def submit_each(
     return [answers[job.id] for job in jobs]
 
 
-def _answer(job: NewJob, row: Inserted | HoldfastError) -> Receipt | HoldfastError:
+def _answer(job: NewJob, row: InsertResult | HoldfastError) -> Receipt | HoldfastError:
     return row if isinstance(row, HoldfastError) else receipt(job, row)
 
 
-def receipt(job: NewJob, row: Inserted) -> Receipt | HoldfastError:
-    """The answer to one submission, from what became of it."""
+def receipt(job: NewJob, row: InsertResult) -> Receipt | HoldfastError:
+    """Return the receipt or the error for one inserted row."""
     match row.repeats:
         case None:
-            return Receipt(row.id, row.created_at, repeated=False)
+            return Receipt(row.id, row.created_at, replayed=False)
         case "idempotency_key" if not row.same_body:
             return IdempotencyMismatch(
                 f"the idempotency key {job.idempotency_key!r} was used before for another job ({row.id}): "
@@ -189,28 +189,28 @@ def receipt(job: NewJob, row: Inserted) -> Receipt | HoldfastError:
                 job_id=str(row.id),
             )
         case _:
-            return Receipt(row.id, row.created_at, repeated=True)
+            return Receipt(row.id, row.created_at, replayed=True)
 
 
 async def _resolve(store: Store, jobs: Sequence[NewJob]) -> list[Receipt]:
-    """The commit's answer was lost: see whether it happened. All were in one transaction, so one tells for all."""
-    found = await _look_for(store, jobs)
+    """Find out whether a commit with a lost reply happened: one transaction, all jobs or none."""
+    found = await _find_committed(store, jobs)
     if found is None or any(job.id not in found for job in jobs):
         raise OutcomeUnknown(
             "the connection broke at the commit, and the jobs are not there (yet): "
             "repeat with idempotency keys to be sure"
         )
-    return [Receipt(job.id, found[job.id].created_at, repeated=False) for job in jobs]
+    return [Receipt(job.id, found[job.id].created_at, replayed=False) for job in jobs]
 
 
 async def _resolve_each(
-    store: Store, jobs: Sequence[NewJob], key_retention: Duration, limits: Limits | None, error: OutcomeUnknown
+    store: Store, jobs: Sequence[NewJob], key_retention: Duration, limits: TenantQuota | None, error: OutcomeUnknown
 ) -> dict[JobId, Receipt | BaseException]:
-    """The commit's answer was lost. A key makes it safe to try again; without one, only a look can tell."""
+    """Resolve a lost commit reply: retry jobs with a key, look up jobs without one."""
     plain = [job for job in jobs if not _has_key(job)]
-    found = await _look_for(store, plain) or {}
+    found = await _find_committed(store, plain) or {}
     answers: dict[JobId, Receipt | BaseException] = {
-        job.id: Receipt(job.id, found[job.id].created_at, repeated=False) if job.id in found else error for job in plain
+        job.id: Receipt(job.id, found[job.id].created_at, replayed=False) if job.id in found else error for job in plain
     }
     for job in jobs:
         if _has_key(job):
@@ -219,31 +219,31 @@ async def _resolve_each(
 
 
 async def _submit_again(
-    store: Store, job: NewJob, key_retention: Duration, limits: Limits | None, error: OutcomeUnknown
+    store: Store, job: NewJob, key_retention: Duration, limits: TenantQuota | None, error: OutcomeUnknown
 ) -> Receipt | HoldfastError:
-    """Once more, as another job with the same key: it is either new, or finds what the first time made."""
+    """Retry with a new id and the same key: inserts the job or finds the first one."""
     again = msgspec.structs.replace(job, id=new_job_id())
 
-    async def work(tx: Tx) -> Sequence[Inserted | HoldfastError]:
+    async def work(tx: Tx) -> Sequence[InsertResult | HoldfastError]:
         if limits is None:
-            return await insert(tx, [again], key_retention=key_retention)
-        return await insert_each(tx, [again], defaults=limits, key_retention=key_retention)
+            return await insert_replacing(tx, [again], key_retention=key_retention)
+        return await insert_each_within_quota(tx, [again], defaults=limits, key_retention=key_retention)
 
     try:
         (row,) = await store.run(work)
-    except Unavailable:  # which says nothing of the first time
+    except Unavailable:  # the first outcome is still unknown
         return error
     except HoldfastError as refused:
         return refused
-    if isinstance(row, TooMany):  # neither does this
+    if isinstance(row, RateLimited):  # still unknown
         return error
-    if isinstance(row, Inserted) and row.id == job.id:  # it had been committed after all
-        return Receipt(row.id, row.created_at, repeated=False)
+    if isinstance(row, InsertResult) and row.id == job.id:  # the first commit succeeded
+        return Receipt(row.id, row.created_at, replayed=False)
     return _answer(again, row)
 
 
-async def _look_for(store: Store, jobs: Sequence[NewJob]) -> dict[JobId, Job] | None:
-    """Those that are there; None when the database cannot be asked."""
+async def _find_committed(store: Store, jobs: Sequence[NewJob]) -> dict[JobId, Job] | None:
+    """Return the committed jobs by id; None if the database is unavailable."""
     if not jobs:
         return {}
     try:
@@ -253,7 +253,7 @@ async def _look_for(store: Store, jobs: Sequence[NewJob]) -> dict[JobId, Job] | 
 
 
 _FIELDS = ("/idempotency_key", "/unique")
-"""Where a key of each kind stands in a submission."""
+"""JSON pointer of each kind of key."""
 
 
 def _has_key(job: NewJob) -> bool:
@@ -270,7 +270,7 @@ def _keys(job: NewJob) -> list[tuple[str, int, str]]:
 
 
 def _split_repeated(jobs: Sequence[NewJob]) -> tuple[list[NewJob], list[NewJob]]:
-    """Those that can go together, and those that carry a key an earlier one has: they go after it."""
+    """Split off the jobs whose key occurs earlier; they must be inserted afterwards."""
     seen: set[tuple[str, int, str]] = set()
     first, later = [], []
     for job in jobs:
@@ -284,7 +284,7 @@ def _split_repeated(jobs: Sequence[NewJob]) -> tuple[list[NewJob], list[NewJob]]
 
 
 def _repeated_keys(jobs: Sequence[NewJob]) -> dict[int, str]:
-    """The index of each job that carries a key which an earlier one has, and the field it is in."""
+    """Return index and JSON pointer of each job whose key occurs earlier in the batch."""
     first, later = _split_repeated(jobs)
     taken = {key for job in first for key in _keys(job)}
     late = {job.id for job in later}

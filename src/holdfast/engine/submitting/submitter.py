@@ -1,7 +1,7 @@
-"""The ways in: one for all tenants without limits, and for each tenant with limits one of its own.
+"""Submission of checked jobs by group commit.
 
-Whoever submits for a tenant with limits waits for others who do so, on this node and elsewhere. Behind a door of its
-own that holds up nobody else: at each door one transaction is under way, and behind all of them together a few.
+Tenants without quotas share one batcher. Each limited tenant has its own batcher with one transaction in flight, so
+that waiting for its row lock delays no other tenant; a semaphore caps the total.
 """
 
 import asyncio
@@ -9,122 +9,122 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from holdfast.engine.batcher import Batcher
-from holdfast.engine.submitting.cache import Shortcuts
-from holdfast.engine.submitting.quotas import Limited
+from holdfast.engine.submitting.cache import SubmissionCache
+from holdfast.engine.submitting.quotas import LimitedTenants
 from holdfast.engine.submitting.receipts import Receipt, submit_all, submit_each
-from holdfast.errors import HoldfastError, TooMany
+from holdfast.errors import HoldfastError, RateLimited
 from holdfast.model.job import NewJob
 from holdfast.model.time import Duration
-from holdfast.policy.quotas import Limits
+from holdfast.policy.quotas import TenantQuota
 from holdfast.store.port.store import Store
 
-FLUSHED_AT_ONCE = 500
-_AT_ONCE = 4
-"""Transactions of tenants with limits: what they wait for must not take all connections."""
+FLUSH_BATCH_SIZE = 500
+_MAX_LIMITED_TRANSACTIONS = 4
+"""Cap on concurrent transactions of limited tenants, so that lock waits cannot use up the connections."""
 
 Flushed = Batcher[NewJob, Receipt]
 
 
-class _Door:
-    """Where jobs of one tenant go in."""
+class _TenantQueue:
+    """Batcher of one limited tenant."""
 
     def __init__(self, batcher: Flushed) -> None:
         self.batcher = batcher
-        self.turn = asyncio.Lock()
+        self.lock = asyncio.Lock()
         self.users = 0
 
 
-class Doors:
-    """Takes jobs that were checked. Belongs to one event loop."""
+class Submitter:
+    """Submits checked jobs. Belongs to one event loop."""
 
-    def __init__(self, store: Store, shortcuts: Shortcuts, *, key_retention: Duration, limits: Limits) -> None:
+    def __init__(self, store: Store, cache: SubmissionCache, *, key_retention: Duration, limits: TenantQuota) -> None:
         self._store = store
-        self._shortcuts = shortcuts
+        self._cache = cache
         self._key_retention = key_retention
         self._limits = limits
-        self.limited = Limited(store, everybody=limits.exist)
-        """Which tenants have a door of their own."""
-        self.bare: Flushed = Batcher(self._flush_bare, largest=FLUSHED_AT_ONCE, width=3)
-        """Where those without limits go in."""
-        self._doors: dict[str, _Door] = {}
-        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self.limited = LimitedTenants(store, everybody=limits.exist)
+        """Tenants that have quotas."""
+        self.unlimited: Flushed = Batcher(self._flush_unlimited, largest=FLUSH_BATCH_SIZE, width=3)
+        """Batcher shared by all tenants without quotas."""
+        self._queues: dict[str, _TenantQueue] = {}
+        self._slots = asyncio.Semaphore(_MAX_LIMITED_TRANSACTIONS)
 
-    async def put(self, job: NewJob, *, sure: bool = False) -> Receipt:
-        """Take one, together with others that wait at the same door. `sure`: ask the database in any case."""
+    async def submit(self, job: NewJob, *, bypass_cache: bool = False) -> Receipt:
+        """Submit one job together with others that are waiting. `bypass_cache`: always ask the database."""
         limited = self.limited.has(job.tenant)
         if limited is None:
             limited = bool(await self.limited.among(frozenset((job.tenant,))))
         if not limited:
-            if not sure and not self._shortcuts.off and (known := await self._shortcuts.known([job])):
-                return _told(known[0])
-            receipt = await self.bare.put(job)
-            self._shortcuts.made(job, receipt)
+            if not bypass_cache and not self._cache.off and (known := await self._cache.lookup([job])):
+                return _unwrap(known[0])
+            receipt = await self.unlimited.put(job)
+            self._cache.remember(job, receipt)
             return receipt
-        await self._shortcuts.turn_away(job.tenant, [job])
-        async with self._at([job.tenant]) as (door,):
+        await self._cache.reject_early(job.tenant, [job])
+        async with self._tenant_queues([job.tenant]) as (queue,):
             try:
-                return await door.batcher.put(job)
-            except TooMany as error:
-                self._shortcuts.refused(job.tenant, error)
+                return await queue.batcher.put(job)
+            except RateLimited as error:
+                self._cache.remember_rejection(job.tenant, error)
                 raise
 
-    async def put_all(self, jobs: Sequence[NewJob]) -> list[Receipt]:
-        """Take all in one transaction, or none."""
+    async def submit_batch(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        """Submit all jobs in one transaction, or none."""
         tenants = await self.limited.among(frozenset(job.tenant for job in jobs))
         if not tenants:
-            known = await self._shortcuts.known(jobs)
+            known = await self._cache.lookup(jobs)
             if known is not None and not any(isinstance(each, HoldfastError) for each in known):
-                return [_told(each) for each in known]
+                return [_unwrap(each) for each in known]
             receipts = await submit_all(self._store, jobs, key_retention=self._key_retention)
             for job, receipt in zip(jobs, receipts, strict=True):
-                self._shortcuts.made(job, receipt)
+                self._cache.remember(job, receipt)
             return receipts
         if len(tenants) == 1:
-            await self._shortcuts.turn_away(jobs[0].tenant, jobs)
-        async with self._at(sorted(tenants)) as doors, AsyncExitStack() as stack:
-            for door in doors:  # always in the same order, as in the database
-                await stack.enter_async_context(door.turn)
+            await self._cache.reject_early(jobs[0].tenant, jobs)
+        async with self._tenant_queues(sorted(tenants)) as queues, AsyncExitStack() as stack:
+            for queue in queues:  # always in the same order, as in the database
+                await stack.enter_async_context(queue.lock)
             async with self._slots:
                 try:
                     return await submit_all(self._store, jobs, key_retention=self._key_retention, limits=self._limits)
-                except TooMany as error:
+                except RateLimited as error:
                     if len(tenants) == 1:
-                        self._shortcuts.refused(jobs[0].tenant, error)
+                        self._cache.remember_rejection(jobs[0].tenant, error)
                     raise
 
     async def drain(self) -> None:
-        """Wait until nothing is under way."""
+        """Wait until no submission is in flight."""
         await self.limited.aclose()
-        for batcher in [self.bare, *[door.batcher for door in self._doors.values()]]:
+        for batcher in [self.unlimited, *[queue.batcher for queue in self._queues.values()]]:
             await batcher.drain()
 
     @asynccontextmanager
-    async def _at(self, tenants: Iterable[str]) -> AsyncIterator[list[_Door]]:
-        """The doors of these tenants, there as long as somebody stands at them."""
-        doors = {tenant: self._doors.get(tenant) or self._door(tenant) for tenant in tenants}
-        for door in doors.values():
-            door.users += 1
+    async def _tenant_queues(self, tenants: Iterable[str]) -> AsyncIterator[list[_TenantQueue]]:
+        """Yield the queues of these tenants, which exist while callers use them."""
+        queues = {tenant: self._queues.get(tenant) or self._queue(tenant) for tenant in tenants}
+        for queue in queues.values():
+            queue.users += 1
         try:
-            yield list(doors.values())
+            yield list(queues.values())
         finally:
-            for tenant, door in doors.items():
-                door.users -= 1
-                if not door.users and door.batcher.idle:  # a caller that gave up may leave one that is not
-                    self._doors.pop(tenant, None)
+            for tenant, queue in queues.items():
+                queue.users -= 1
+                if not queue.users and queue.batcher.idle:  # a cancelled caller may leave a busy batcher
+                    self._queues.pop(tenant, None)
 
-    def _door(self, tenant: str) -> _Door:
+    def _queue(self, tenant: str) -> _TenantQueue:
         async def flush(jobs: Sequence[NewJob]) -> Sequence[Receipt | BaseException]:
-            async with door.turn, self._slots:
+            async with queue.lock, self._slots:
                 return await submit_each(self._store, jobs, key_retention=self._key_retention, limits=self._limits)
 
-        door = self._doors[tenant] = _Door(Batcher(flush, largest=FLUSHED_AT_ONCE, width=1))
-        return door
+        queue = self._queues[tenant] = _TenantQueue(Batcher(flush, largest=FLUSH_BATCH_SIZE, width=1))
+        return queue
 
-    async def _flush_bare(self, jobs: Sequence[NewJob]) -> Sequence[Receipt | BaseException]:
+    async def _flush_unlimited(self, jobs: Sequence[NewJob]) -> Sequence[Receipt | BaseException]:
         return await submit_each(self._store, jobs, key_retention=self._key_retention)
 
 
-def _told(answer: Receipt | HoldfastError) -> Receipt:
+def _unwrap(answer: Receipt | HoldfastError) -> Receipt:
     if isinstance(answer, HoldfastError):
         raise answer
     return answer

@@ -1,10 +1,10 @@
-"""Insert jobs, some of which take the place of unique ones that wait: one transaction, so that there is always one."""
+"""Insert jobs, replacing waiting unique jobs in the same transaction."""
 
 from collections.abc import Sequence
 
 from holdfast.errors import Contention
 from holdfast.model.ids import JobId
-from holdfast.model.job import Inserted, Job, NewJob
+from holdfast.model.job import InsertResult, Job, NewJob
 from holdfast.model.state import Status
 from holdfast.model.time import Duration
 from holdfast.policy import lifecycle
@@ -13,11 +13,11 @@ from holdfast.store.port.store import Tx
 _ROUNDS = 20
 
 
-async def insert(tx: Tx, jobs: Sequence[NewJob], *, key_retention: Duration) -> list[Inserted]:
-    """As `Tx.insert`; those that replace a unique job end it, while it waits, and have its key.
+async def insert_replacing(tx: Tx, jobs: Sequence[NewJob], *, key_retention: Duration) -> list[InsertResult]:
+    """Insert jobs; a job with `on_conflict="replace"` cancels the waiting holder of its unique key.
 
-    The key is locked from the first look on: two that replace the same job come one after the other. A claim may take
-    that job between the look and its end, and then it has started: it is left alone, and `holder` tells so.
+    The first insert locks the key, so that concurrent replacements are serialised. A job that was claimed before it
+    could be cancelled is left alone, and `holder` has its status.
     """
     rows = await tx.insert(jobs, key_retention=key_retention)
     wanted = {
@@ -39,13 +39,13 @@ async def insert(tx: Tx, jobs: Sequence[NewJob], *, key_retention: Duration) -> 
 
 
 async def _end(tx: Tx, wanted: dict[JobId, JobId]) -> dict[JobId, Status]:
-    """End the jobs that are to be replaced; where those stand that started before that, by what was to replace them."""
+    """Cancel the jobs to replace; return the status of those that started, by replacing job."""
     left, started = dict(wanted), dict[JobId, Status]()
     for _ in range(_ROUNDS):
         if not left:
             return started
         found: dict[JobId, Job] = {job.id: job for job in await tx.get(left.values())}
-        left = {new: old for new, old in left.items() if old in found}  # one that was deleted is in nobody's way
+        left = {new: old for new, old in left.items() if old in found}  # a deleted job holds no key
         moves = {new: lifecycle.supersede(found[old], by=new) for new, old in left.items()}
         started |= {new: found[left[new]].status for new, move in moves.items() if move is None}
         done = await tx.apply([move for move in moves.values() if move is not None])
