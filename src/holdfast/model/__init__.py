@@ -1,1 +1,1 @@
-"""The values everything else is written in. Imports nothing else of holdfast."""
+"""Value types shared by all packages; imports no other holdfast package."""

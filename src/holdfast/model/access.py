@@ -1,4 +1,4 @@
-"""Who calls, what they may do, and what is kept of tenants and keys."""
+"""Callers, scopes, tenants and API keys."""
 
 import enum
 from typing import NamedTuple
@@ -9,7 +9,7 @@ DEFAULT_TENANT = "default"
 
 
 class Scope(enum.StrEnum):
-    """What a key or token permits. `admin` permits everything, for all tenants."""
+    """Permission of an API key or token. `admin` permits everything, for all tenants."""
 
     SUBMIT = "submit"
     READ = "read"
@@ -19,41 +19,41 @@ class Scope(enum.StrEnum):
 
 
 class Caller(NamedTuple):
-    """Whoever is behind a request, proven by a key or a token."""
+    """Authenticated caller of a request."""
 
     tenant: str
     scopes: frozenset[Scope]
     name: str
-    """For logs and for `by` fields: `key:…` or `token:…`, never the secret."""
+    """Name for logs and `by` fields: `key:…` or `token:…`, never the secret."""
     key: str | None = None
-    """The id of the key behind it, also behind a token that was made with one: it dies with the key."""
+    """Id of the API key, or of the key that a token was issued with; revoking the key revokes the token."""
     until: Instant | None = None
-    """When the token ends."""
+    """Expiry of the token."""
     signed_by: tuple[str | None, str] | None = None
-    """The key that a token was signed with, by its name and algorithm."""
+    """Key id and algorithm that signed the token."""
 
     @property
     def is_admin(self) -> bool:
-        """Whether all tenants are theirs."""
+        """True if the caller may act for all tenants."""
         return Scope.ADMIN in self.scopes
 
 
 class Quotas(NamedTuple):
-    """What a tenant may have. None is the installation's default, which may be no limit at all."""
+    """Quotas of a tenant. None means the default of the installation, which may be unlimited."""
 
     weight: int | None = None
-    """Its share of the turns, against the weights of others."""
+    """Weight in fair scheduling, relative to other tenants."""
     rate: int | None = None
-    """How much may be submitted in each `rate_window`, counted in cost."""
+    """Maximum cost submitted per `rate_window`."""
     rate_window: Duration | None = None
     backlog: int | None = None
-    """How many unfinished jobs it may have."""
+    """Maximum number of unfinished jobs."""
     queue_backlog: int | None = None
-    """How many of them in any one queue."""
+    """Maximum number of unfinished jobs per queue."""
 
 
 class Tenant(NamedTuple):
-    """A tenant that is known. One that is not has all the defaults."""
+    """Stored tenant. A tenant without a row has the default quotas."""
 
     name: str
     quotas: Quotas
@@ -61,7 +61,7 @@ class Tenant(NamedTuple):
 
 
 class NewKey(NamedTuple):
-    """A key to be kept: of its secret only the digest."""
+    """API key to insert; only the digest of its secret is stored."""
 
     id: str
     tenant: str
@@ -70,16 +70,16 @@ class NewKey(NamedTuple):
     scopes: frozenset[Scope]
     expires_at: Instant | None = None
     lifetime: Duration | None = None
-    """Counted from when it is kept; `expires_at` has precedence."""
+    """Lifetime from insertion; `expires_at` takes precedence."""
 
 
 class ApiKey(NamedTuple):
-    """A key as it is kept."""
+    """Stored API key."""
 
     id: str
     tenant: str
     name: str
-    """What people call it."""
+    """Display name."""
     digest: bytes
     """SHA-256 of the secret."""
     scopes: frozenset[Scope]
@@ -87,11 +87,11 @@ class ApiKey(NamedTuple):
     expires_at: Instant | None = None
     revoked_at: Instant | None = None
     last_used_at: Instant | None = None
-    """Coarse: it may be a few minutes later than this."""
+    """Approximate: the actual last use may be a few minutes later."""
 
 
 class KeyPosition(NamedTuple):
-    """Where a page of keys ended."""
+    """Position of the last API key on a page."""
 
     created_at: Instant
     id: str

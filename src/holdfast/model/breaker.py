@@ -1,4 +1,4 @@
-"""The breaker of a destination: whether deliveries to it are let through."""
+"""Circuit breaker of a delivery destination."""
 
 import enum
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from holdfast.model.time import Duration, Instant
 
 
 class BreakerState(enum.StrEnum):
-    """Closed lets all through, open none, half-open one: a probe."""
+    """State of a breaker: closed admits all deliveries, open none, half-open one probe."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -15,12 +15,12 @@ class BreakerState(enum.StrEnum):
 
     @property
     def code(self) -> int:
-        """How it is stored."""
+        """Stored code of the state."""
         return _CODES.index(self)
 
     @classmethod
     def of_code(cls, code: int) -> "BreakerState":
-        """The state that is stored so."""
+        """Return the state for a stored code."""
         return _CODES[code]
 
 
@@ -28,45 +28,45 @@ _CODES = (BreakerState.CLOSED, BreakerState.OPEN, BreakerState.HALF_OPEN)
 
 
 class Breaker(NamedTuple):
-    """What is known of a destination that gave trouble. Others are closed, and nothing is kept of them."""
+    """Breaker of a destination that has failed. Destinations without a row are closed."""
 
     tenant: str
     destination: str
     """Scheme, host and port: `https://example.com:443`."""
     state: BreakerState = BreakerState.CLOSED
     failures: int = 0
-    """In a row."""
+    """Consecutive failures."""
     openings: int = 0
-    """How often in a row it opened: a probe that fails makes it one more."""
+    """Consecutive openings; each failed probe adds one."""
     until: Instant | None = None
-    """Open: when a probe is due. Half-open: when the probe is given up, should nobody hear of it."""
+    """Open: when a probe is due. Half-open: when the probe times out if its result is never reported."""
     error: str = ""
-    """What went wrong last."""
+    """Last error."""
     changed_at: Instant = Instant(0)
 
 
 class Permit(NamedTuple):
-    """Whether a delivery may go out."""
+    """Decision on whether a delivery may be sent."""
 
     probe: bool = False
-    """It goes out alone, to see whether the destination is back."""
+    """The delivery is the probe of a half-open breaker."""
     wait: Duration | None = None
-    """It may not: come back after this time."""
+    """Set if the delivery must wait this long."""
 
 
 class DeliveryPermit(NamedTuple):
-    """Whether a delivery may go out, and with which signature."""
+    """Permission to send a delivery, with its signature."""
 
     permit: Permit
     signature: str = ""
-    """Empty when its tenant has no secret, or it may not go out."""
+    """Empty if the tenant has no signing key or the delivery may not be sent."""
 
 
 class SigningKeys(NamedTuple):
-    """What a tenant's webhooks are signed with: during a rotation with the key before it, too."""
+    """Signing keys of a tenant's webhooks; during a rotation the previous key signs too."""
 
     current: bytes
     previous: bytes | None
-    """None when there is none, or its time is over."""
+    """None if there is none or it has expired."""
     created_at: Instant
     previous_until: Instant | None

@@ -1,7 +1,7 @@
-"""The feed: a small row for each transaction that changed jobs, written with the change.
+"""Change log: one small row per transaction that changed jobs, written in the same transaction.
 
-A row names what changed, one by one where it is little, counted where it is much: its cost does not grow with a batch.
-Of attempts that ended it also tells how long they waited and ran, as histograms that can be added up.
+A row lists a few changes one by one and counts many, so that its size does not grow with the batch.
+For finished attempts it includes mergeable histograms of wait and run times.
 """
 
 import math
@@ -19,22 +19,22 @@ from holdfast.model.time import Instant
 from holdfast.model.transition import Transition
 
 MAX_LISTED_CHANGES = 20
-"""Up to how many changes a row lists one by one. Statements that write a row themselves know this number too."""
+"""Maximum number of changes that a row lists one by one. SQL statements that write rows repeat this number."""
 
 GROWTH = 1.2
-"""By how much each bucket of a histogram is wider than the one before it: its middle is off by a tenth at the most."""
+"""Growth factor of histogram buckets; the error of a bucket midpoint is at most 10 %."""
 
 Histogram = dict[int, int]
-"""How many spans fell into which bucket: from `GROWTH ** bucket` microseconds up to the next."""
+"""Number of durations per bucket; a bucket starts at `GROWTH ** bucket` microseconds."""
 
 SeriesName = tuple[str, str, str]
 """Tenant, queue and type."""
 
 REGISTERED, GONE, LOST, DRAINING = "registered", "gone", "lost", "draining"
-"""What a row tells of a worker: it came, it left, it was struck because its lease ran out."""
+"""Worker events: it registered, left, was removed because its lease expired, or is draining."""
 
 DELETED = -1
-"""The status of a job that is told to have been deleted: no code of a state."""
+"""Pseudo-status of a deleted job; not the code of any state."""
 
 _log = math.log
 _PER_LOG = 1 / math.log(GROWTH)
@@ -43,7 +43,7 @@ _READY, _RUNNING, _SCHEDULED = Status.READY.code, Status.RUNNING.code, Status.SC
 
 
 class JobChange(Struct, frozen=True, array_like=True, gc=False):
-    """A job as a change left it."""
+    """State of a job after a change."""
 
     id: JobId
     tenant: str
@@ -55,7 +55,7 @@ class JobChange(Struct, frozen=True, array_like=True, gc=False):
 
 
 class ChangeGroup(Struct, array_like=True, gc=False):
-    """How many jobs of one kind came into a state."""
+    """Number of jobs of one tenant, queue and type that entered a state."""
 
     tenant: str
     queue: str
@@ -63,64 +63,64 @@ class ChangeGroup(Struct, array_like=True, gc=False):
     status: int
     jobs: int = 0
     failed: int = 0
-    """Of how many of them an attempt had failed."""
+    """Number of jobs whose attempt failed."""
     wait: Histogram = {}
-    """Of attempts that ended: from when they were due until they started."""
+    """Wait times of finished attempts, from due to started."""
     run: Histogram = {}
-    """Of attempts that ended: from start to end."""
+    """Run times of finished attempts."""
     cost: int = 0
-    """Of attempts that ended, together."""
+    """Total cost of finished attempts."""
     waited: int = 0
-    """Of attempts that ended: the longest wait, in microseconds."""
+    """Longest wait of a finished attempt, in microseconds."""
     reaped: int = 0
-    """How many of them were taken back from a worker whose lease ran out."""
+    """Number of jobs reclaimed from workers whose lease expired."""
 
 
 class WorkerChange(Struct, frozen=True, array_like=True, gc=False):
-    """A worker came, went, or was struck because its lease ran out."""
+    """Registration, drain, departure or removal of a worker."""
 
     id: int
     event: str
-    """`REGISTERED`, `DRAINING`, `GONE` or `LOST`; others, told by a newer node, are passed on."""
+    """`REGISTERED`, `DRAINING`, `GONE` or `LOST`; unknown events from newer nodes are passed on."""
     name: str = ""
 
 
 class ChangeBody(Struct, omit_defaults=True):
-    """What a row tells. The names are short: there are many rows."""
+    """Content of a row. Field names are short because there are many rows."""
 
     c: list[JobChange] = []
     g: list[ChangeGroup] = []
-    """Of attempts that ended always; of other changes only where they are not listed."""
+    """Counts: always for finished attempts, for other changes only if they are not listed."""
     w: list[WorkerChange] = []
     d: list[JobChange] = []
-    """Jobs that were deleted, one by one. Apart from the others: no figure counts them."""
+    """Deleted jobs, one by one; separate because no statistic counts them."""
     n: list[ChangeGroup] = []
-    """The same, counted where they are many."""
+    """Deleted jobs, counted if there are many."""
     new: bool = False
-    """Whether the jobs were submitted by it."""
+    """True if the transaction submitted the jobs."""
 
     def listed(self) -> Sequence[JobChange]:
-        """What changed and is named, deleted jobs among it."""
+        """Return the listed changes, including deleted jobs."""
         return self.c + self.d if self.d else self.c
 
     def unlisted(self) -> Sequence[ChangeGroup]:
-        """What changed and is only counted."""
+        """Return the changes that are only counted."""
         return [*([] if self.c else self.g), *self.n]
 
     def groups(self) -> Sequence[ChangeGroup]:
-        """All that changed, counted."""
+        """Return counts of all changes."""
         if self.g:
             return self.g
         counted = Counter((each.tenant, each.queue, each.type, each.status) for each in self.c)
         return [ChangeGroup(*kind, jobs) for kind, jobs in counted.items()]
 
     def lost(self) -> int:
-        """How many workers were struck because their lease ran out."""
+        """Return the number of workers removed because their lease expired."""
         return sum(each.event == LOST for each in self.w)
 
 
 class ChangeEntry(NamedTuple):
-    """A row of the feed. Numbers are drawn before the commit: a lower one can appear after a higher one."""
+    """Row of the change log. `seq` is assigned before commit, so a lower one can appear after a higher one."""
 
     seq: int
     at: Instant
@@ -132,17 +132,17 @@ _DECODE = msgspec.json.Decoder(ChangeBody).decode
 
 
 def bucket_of(span: int) -> int:
-    """The bucket that a span in microseconds belongs to."""
+    """Return the histogram bucket of a duration in microseconds."""
     return int(_log(span) * _PER_LOG) if span > 1 else 0
 
 
 def read(stored: bytes | str) -> ChangeBody:
-    """A row's body."""
+    """Decode the body of a row."""
     return _DECODE(stored)
 
 
 def of_new(jobs: Sequence[NewJob], waiting: Sequence[bool]) -> bytes:
-    """Jobs were submitted; which of them wait for their time."""
+    """Encode a submission; `waiting` marks the scheduled jobs."""
     if len(jobs) <= MAX_LISTED_CHANGES:
         return _ENCODE(
             ChangeBody(
@@ -160,7 +160,7 @@ def of_new(jobs: Sequence[NewJob], waiting: Sequence[bool]) -> bytes:
 
 
 def of_claimed(jobs: Sequence[Job]) -> bytes:
-    """Jobs were claimed."""
+    """Encode a claim."""
     if len(jobs) <= MAX_LISTED_CHANGES:
         return _ENCODE(
             ChangeBody(c=[JobChange(j.id, j.tenant, j.queue, j.type, _RUNNING, j.attempts, j.fence) for j in jobs])
@@ -169,10 +169,10 @@ def of_claimed(jobs: Sequence[Job]) -> bytes:
 
 
 def of_moves(moves: Sequence[Transition], at: Instant) -> bytes:
-    """Jobs were moved. `at`: when attempts ended, if any did; 0 if nobody knows."""
+    """Encode transitions. `at` is the end of the attempts, or 0 if unknown."""
     groups: dict[tuple[str, str, str, Status], ChangeGroup] = {}
     attempts = 0
-    for move in moves:  # run for every job that ends: little is called here
+    for move in moves:  # hot path: runs for every finished job
         job, to = move.job, move.to
         key = (job.tenant, job.queue, job.type, to)
         group = groups.get(key)
@@ -200,14 +200,14 @@ def of_moves(moves: Sequence[Transition], at: Instant) -> bytes:
 
 
 def of_ready(rows: Sequence[tuple[JobId, str, str, str, int, int]]) -> bytes:
-    """Jobs became ready, their time having come: (id, tenant, queue, type, attempts, fence)."""
+    """Encode promotions to ready; a row is (id, tenant, queue, type, attempts, fence)."""
     if len(rows) <= MAX_LISTED_CHANGES:
         return _ENCODE(ChangeBody(c=[JobChange(*row[:4], _READY, *row[4:]) for row in rows]))
     return _counted([(*row[1:4], _READY) for row in rows])
 
 
 def of_deleted(jobs: Sequence[Job]) -> bytes:
-    """Jobs were deleted, which were as given."""
+    """Encode deletions."""
     if len(jobs) <= MAX_LISTED_CHANGES:
         return _ENCODE(
             ChangeBody(d=[JobChange(j.id, j.tenant, j.queue, j.type, DELETED, j.attempts, j.fence) for j in jobs])
@@ -217,7 +217,7 @@ def of_deleted(jobs: Sequence[Job]) -> bytes:
 
 
 def of_workers(changes: Iterable[WorkerChange]) -> bytes:
-    """Workers came or went."""
+    """Encode worker changes."""
     return _ENCODE(ChangeBody(w=list(changes)))
 
 
@@ -231,7 +231,7 @@ def _change(move: Transition) -> JobChange:
 
 
 def _failed(move: Transition) -> bool:
-    """Whether an attempt failed. What is handed back, snoozed or cancelled did not."""
+    """Return True if an attempt failed; a released, snoozed or cancelled one did not."""
     match move.to:
         case Status.SUCCEEDED | Status.CANCELLED:
             return False
@@ -242,7 +242,7 @@ def _failed(move: Transition) -> bool:
 
 
 def merged(into: Histogram, more: Mapping[int, int]) -> Histogram:
-    """Two histograms as one: `into`, with `more` added."""
+    """Add `more` to `into` and return it."""
     for bucket, count in more.items():
         into[bucket] = into.get(bucket, 0) + count
     return into

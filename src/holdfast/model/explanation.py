@@ -1,4 +1,4 @@
-"""Why a job is (not) running: reasons, in the order in which they are to be looked at."""
+"""Explanation of why a job is (not) running, with reasons in order of importance."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -27,55 +27,55 @@ Code = Literal[
 
 
 class Reason(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One reason: a stable `code`, a `detail` for people, and what else is known, by name."""
+    """Reason with a stable `code`, a human-readable `detail` and structured facts."""
 
     code: Code
     detail: str
     blocks: bool
-    """Whether it alone keeps the job from starting now."""
+    """True if this reason alone prevents the job from starting now."""
     name: str | None = None
-    """Of what rests or limits."""
+    """Name of the paused or limited object."""
     since: datetime | None = None
     until: datetime | None = None
-    """When it is over, if that is known."""
+    """End of the condition, if known."""
     by: str | None = None
     why: str | None = None
     used: int | None = None
     most: int | None = None
     holders: list[str] = []
-    """Jobs that hold a limit, some of them; of other tenants' only administrators are told."""
+    """Some of the jobs that hold the limit; jobs of other tenants are shown to administrators only."""
     worker: str | None = None
     jobs: int | None = None
-    """Ahead of it in its lane."""
+    """Number of jobs ahead in the lane."""
     cost: int | None = None
-    """Of those, together."""
+    """Total cost of the jobs ahead."""
     at_least: bool = False
-    """There are more than were counted."""
+    """True if the count stopped at its maximum."""
     share: float | None = None
-    """Its lane's part of its queue, by weight."""
+    """Weighted share of the lane in its queue."""
     workers: int | None = None
-    """That could take it now."""
+    """Number of live workers that handle the job."""
     last_seen: datetime | None = None
-    """When there was last a worker that could."""
+    """Last time such a worker was seen."""
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
-    """When it may start, and from what that was reckoned; no instant where nobody can tell."""
+    """Estimated start and its basis; `at` is None if it cannot be estimated."""
 
     at: datetime | None
     basis: str
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """Why a job is (not) running, as of an instant."""
+    """Explanation of why a job is (not) running, as of one instant."""
 
     id: str
     status: Status
     as_of: datetime
     runnable: bool
-    """Nothing blocks it: a worker with a free slot takes it, in its turn."""
+    """True if nothing blocks the job: the next worker with a free slot claims it in order."""
     reasons: list[Reason]
-    """What is to be looked at first comes first; never empty."""
+    """Most important reason first; never empty."""
     estimate: Estimate
 
     def __str__(self) -> str:
@@ -83,5 +83,5 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
 
 def moment(at: Instant) -> datetime:
-    """An instant as people have it."""
+    """Convert an instant to a UTC datetime."""
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at)

@@ -1,4 +1,4 @@
-"""Identifiers: of jobs (UUIDv7, so that they sort by age) and of worker incarnations."""
+"""Identifiers of jobs (UUIDv7, sorted by age) and of worker incarnations."""
 
 import os
 import struct
@@ -14,20 +14,20 @@ WorkerId = NewType("WorkerId", int)
 
 _BATCH_SIZE = 256
 _noise: list[int] = []
-"""Lower halves of ids, each taken by one: to ask the system for each alone takes as long as all else."""
+"""Pool of random lower halves; one urandom call per id would double the cost."""
 os.register_at_fork(after_in_child=_noise.clear)
 
 _new, _set = object.__new__, object.__setattr__
 
 
 def new_job_id(at_ms: int | None = None) -> JobId:
-    """A UUIDv7 of that millisecond (by default this node's): 74 random bits, safe across forks and threads."""
+    """Return a UUIDv7 for that millisecond (default: now), with 74 random bits. Fork- and thread-safe."""
     ms = time.time_ns() // 1_000_000 if at_ms is None else at_ms
     try:
         noise = _noise.pop()
     except IndexError:
         noise = _draw()
-    # As `UUID(int=…)`, which first looks which of its seven arguments it was given.
+    # Bypasses the argument checks of `UUID(int=…)` for speed.
     made = _new(UUID)
     _set(made, "int", (ms << 80) | noise)
     _set(made, "is_safe", SafeUUID.unknown)
@@ -35,7 +35,7 @@ def new_job_id(at_ms: int | None = None) -> JobId:
 
 
 def _draw() -> int:
-    """Fill up what is drawn ahead; one of it."""
+    """Refill the pool and return one value."""
     drawn = struct.iter_unpack("<QH", os.urandom(10 * _BATCH_SIZE))
     halves: list[int] = [(7 << 76) | ((high & 0xFFF) << 64) | (2 << 62) | (low >> 2) for low, high in drawn]
     _noise.extend(halves[1:])
@@ -43,15 +43,15 @@ def _draw() -> int:
 
 
 def first_job_id(at_ms: int) -> JobId:
-    """Comes before every id of that millisecond, and after all of those before it."""
+    """Return the smallest id of that millisecond, for range queries."""
     return JobId(UUID(int=min(max(at_ms, 0), (1 << 48) - 1) << 80))
 
 
 def new_worker_id() -> WorkerId:
-    """A worker incarnation nobody had before."""
+    """Return a new random worker id."""
     return WorkerId(int.from_bytes(os.urandom(8)) >> 2 or 1)
 
 
 def worker_name(worker: WorkerId) -> str:
-    """How an incarnation is written for people."""
+    """Format a worker id for display."""
     return f"w-{worker:016x}"

@@ -1,4 +1,4 @@
-"""Jobs: as they are submitted, as they are stored, as they are looked for."""
+"""Jobs as they are submitted, stored and searched."""
 
 from typing import Any, Literal, NamedTuple
 
@@ -10,7 +10,7 @@ from holdfast.model.time import Duration, Instant
 
 
 class RetryRule(Struct, frozen=True, omit_defaults=True):
-    """How long to wait before the next attempt: exponential, or an explicit list whose last entry repeats."""
+    """Retry delays: exponential, or an explicit list whose last entry repeats."""
 
     base: Duration = Duration(1_000_000)
     cap: Duration = Duration(300_000_000)
@@ -19,11 +19,11 @@ class RetryRule(Struct, frozen=True, omit_defaults=True):
 
 
 OnConflict = Literal["return", "replace", "reject"]
-"""What becomes of a further job like a unique one: that one again; in its place, if it waits still; or nothing."""
+"""Handling of a duplicate: return the existing job, replace it while it waits, or reject the new one."""
 
 
 class Unique(Struct, frozen=True):
-    """One such job at a time: while the earlier one is unfinished, and for `within` after it was submitted."""
+    """Uniqueness of a job while an earlier one is unfinished, and for `within` after its submission."""
 
     key: str
     within: Duration = Duration(0)
@@ -31,7 +31,7 @@ class Unique(Struct, frozen=True):
 
 
 class NewJob(Struct, frozen=True):
-    """A job that was checked and can be inserted."""
+    """Validated job, ready to insert."""
 
     id: JobId
     tenant: str
@@ -50,26 +50,26 @@ class NewJob(Struct, frozen=True):
     concurrency_key: str | None = None
     idempotency_key: str | None = None
     fingerprint: bytes = b""
-    """Of all that was asked for: tells a repeated submission from a reused key."""
+    """Hash of the submission; distinguishes a replayed submission from a reused idempotency key."""
     unique: Unique | None = None
 
 
 class InsertResult(NamedTuple):
-    """What became of one `NewJob`."""
+    """Result of inserting one `NewJob`."""
 
     id: JobId
-    """The new job's, or of the one it repeats."""
+    """Id of the new job, or of the existing one."""
     created_at: Instant
-    """When this was inserted, or found to be a repeat."""
+    """Time of the insertion, or of the detection of the duplicate."""
     repeats: Literal["idempotency_key", "unique"] | None = None
     same_body: bool = True
-    """Of a repeat: whether the earlier submission asked for the same."""
+    """For a duplicate: True if the earlier submission was identical."""
     holder: Status | None = None
-    """Of one that was to replace the earlier one and could not: where that stands."""
+    """Status of the existing job if it could not be replaced."""
 
 
 class Job(Struct, frozen=True, gc=False):
-    """A stored job. `payload`, `result`, `attempt_log` and `progress` are JSON, decoded by whoever looks inside."""
+    """Stored job. `payload`, `result`, `attempt_log` and `progress` are undecoded JSON."""
 
     id: JobId
     seq: int
@@ -98,9 +98,9 @@ class Job(Struct, frozen=True, gc=False):
     attempt_log: bytes | None
     """JSON array: an entry for each attempt that did not succeed or that logged something, oldest first."""
     progress: bytes | None = None
-    """JSON: how far the latest attempt that told it came."""
+    """JSON: latest progress reported by a handler."""
     slots: int = 0
-    """While it runs: which limits count it."""
+    """While running: bit mask of the limits that count the job."""
     finished_at: Instant | None = None
     result: bytes | None = None
     reason: str | None = None
@@ -108,7 +108,7 @@ class Job(Struct, frozen=True, gc=False):
 
 
 class HeldJob(NamedTuple):
-    """A job as a holder names it: it acts only while the row still has this fence and this holder."""
+    """Reference to a held job; writes apply only while the row has this fence and holder."""
 
     id: JobId
     fence: int
@@ -116,7 +116,7 @@ class HeldJob(NamedTuple):
 
 
 class JobFilter(Struct, frozen=True):
-    """Which jobs; a field left out matches all."""
+    """Filter for jobs; None matches everything."""
 
     tenant: str | None = None
     status: Status | None = None
@@ -126,39 +126,39 @@ class JobFilter(Struct, frozen=True):
     created_after: Instant | None = None
     created_before: Instant | None = None
     error: str | None = None
-    """The fingerprint of what a dead job failed with last."""
+    """Fingerprint of the last error of a dead job."""
     finished: bool | None = None
 
 
 class Page(NamedTuple):
-    """Newest first: at most `limit` jobs submitted before the job `before`."""
+    """Page request, newest first: at most `limit` jobs submitted before `before`."""
 
     limit: int = 50
     before: JobId | None = None
 
 
 class SearchPage(NamedTuple):
-    """A part of what was looked for, newest first; it may be empty though there is more."""
+    """Page of search results, newest first; it may be empty even if there are more."""
 
     jobs: list[Job]
     rest: JobId | None
-    """Look for those before this one to go on; None when there are no more."""
+    """Continue the search before this id; None if there are no more."""
 
 
 class DeadGroup(NamedTuple):
     """Dead letters of one tenant with the same error."""
 
     oldest: JobId
-    """By submission, as is the newest."""
+    """Oldest by submission."""
     newest: JobId
     tenant: str
     error: str
     jobs: int
-    """No more than was asked to count."""
+    """Number of jobs, capped by the maximum of the query."""
 
 
 class Count(NamedTuple):
-    """How many jobs stand where."""
+    """Number of jobs of one tenant, queue and type in one state."""
 
     tenant: str
     queue: str
@@ -168,7 +168,7 @@ class Count(NamedTuple):
 
 
 class UniqueSpec(Struct, frozen=True, forbid_unknown_fields=True):
-    """One such job at a time: the same as far as `by` tells."""
+    """Requested uniqueness: `by` names the parts that must differ."""
 
     by: tuple[str, ...] = ("payload",)
     within: Duration = Duration(0)
@@ -176,7 +176,7 @@ class UniqueSpec(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class JobSpec(Struct, frozen=True):
-    """A job as somebody asks for it, before it is checked."""
+    """Job as submitted, before validation."""
 
     type: str
     payload: Any = None

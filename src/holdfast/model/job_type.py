@@ -1,4 +1,4 @@
-"""What workers tell of the types of jobs that they have handlers for."""
+"""Job types as declared by workers that handle them."""
 
 from typing import NamedTuple
 
@@ -7,35 +7,35 @@ from msgspec import Struct
 from holdfast.model.time import Duration, Instant
 
 MAX_SCHEMA_BYTES = 16 * 1024
-"""Bytes: a schema is for forms and for people, and one that is larger is told as if there were none."""
+"""Larger payload schemas are dropped."""
 
 MAX_DESCRIBED_TYPES = 1_000
-"""Types that are remembered of the workers of one tenant, and of those that are everybody's."""
+"""Maximum number of stored types per tenant, and for workers that serve all tenants."""
 
 EVERYBODY = ""
-"""Whose types those are whose workers serve all tenants."""
+"""Tenant of the types of workers that serve all tenants."""
 
 
 class JobType(Struct, frozen=True, omit_defaults=True):
-    """A type of jobs, as whoever handles it declares it. What is None was not said."""
+    """Job type as declared by a worker. None means not declared."""
 
     type: str
     schema: str | None = None
-    """JSON Schema of the payload, as it is written."""
+    """JSON Schema of the payload, as text."""
     queue: str | None = None
-    """Where its jobs go that name no other queue."""
+    """Default queue of its jobs."""
     queues: tuple[str, ...] = ()
-    """Those that the worker serves which told of it."""
+    """Queues served by the declaring worker."""
     max_attempts: int | None = None
     timeout: Duration | None = None
     priority: int | None = None
     cost: int | None = None
     described: bool = True
-    """False: it was only named, which says nothing of what was told before."""
+    """False if only the name is known; an earlier description stays valid."""
 
 
 class TypeMark(NamedTuple):
-    """What is remembered of a type, without what was told."""
+    """Digest and last-seen time of a stored type."""
 
     type: str
     digest: str
@@ -43,7 +43,7 @@ class TypeMark(NamedTuple):
 
 
 class TypeRow(NamedTuple):
-    """What is remembered of a type: whose workers told it, what, and when it was last seen."""
+    """Stored job type with its tenant and last-seen time."""
 
     tenant: str
     about: JobType

@@ -1,4 +1,4 @@
-"""Lanes: what fairness reads and what a claim is asked for."""
+"""Lanes, the unit of fair scheduling, and the shares of a claim."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ class Lane(NamedTuple):
 
 
 class Share(NamedTuple):
-    """What a claim may take from one lane: at most `quota` jobs, oldest first, past position `floor`."""
+    """Share of a claim in one lane: at most `quota` jobs, oldest first, past position `floor`."""
 
     lane: Lane
     quota: int
@@ -20,11 +20,11 @@ class Share(NamedTuple):
 
 
 FREED = ""
-"""In the place of a tenant in news: a limit of the queue, or of a tenant that had jobs in it, may have room again."""
+"""Placeholder tenant in notifications: a limit of the queue or of a tenant in it may have capacity again."""
 
 
 class LaneReady(NamedTuple):
-    """There are ready jobs in a lane; none of those it tells of lies before position `seq`."""
+    """Notification that a lane has ready jobs, none of them before position `seq`."""
 
     lane: Lane
     seq: int

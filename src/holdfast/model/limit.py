@@ -1,4 +1,4 @@
-"""Limits: how many jobs run at once, and how many start in a span, of a queue, a tenant or a key. And what rests."""
+"""Concurrency and rate limits of queues, tenants and concurrency keys, and pauses."""
 
 import enum
 import math
@@ -11,21 +11,21 @@ from holdfast.model.queue import Queue
 from holdfast.model.time import Duration, Instant
 
 TOKEN = 1_000_000
-"""What one start takes from a bucket."""
+"""Tokens that one start takes from a bucket."""
 
 DEFAULT_CONCURRENCY_PER_KEY = 1
-"""How many jobs with the same concurrency_key run at once where nobody set more."""
+"""Default number of concurrently running jobs per concurrency key."""
 
 
 QUEUE_SLOT = 1
 TENANT_SLOT = 2
-"""Marks on a running job: which limits count it."""
+"""Bits of `Job.slots`: the limits that count a running job."""
 
 _UNLIMITED = 1 << 62
 
 
 class LimitKind(enum.IntEnum):
-    """What a limit is of. The number is the stored one, and the order in which limits are locked."""
+    """Kind of a limit. The value is stored, and is the order in which limits are locked."""
 
     QUEUE = 0
     TENANT = 1
@@ -33,7 +33,7 @@ class LimitKind(enum.IntEnum):
 
 
 class LimitName(NamedTuple):
-    """Which limit. `tenant` is that of a key, and empty for the others."""
+    """Name of a limit. `tenant` is set for concurrency keys only."""
 
     kind: LimitKind
     tenant: str
@@ -41,7 +41,7 @@ class LimitName(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """So many starts in each span, and up to `burst` of them at once."""
+    """Rate limit: `limit` starts per `per`, with bursts of up to `burst`."""
 
     limit: int
     per: Duration
@@ -49,28 +49,28 @@ class Rate(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """A limit and how it stands."""
+    """Limit and its current usage."""
 
     of: LimitName
     max_running: int | None = None
     rate: Rate | None = None
     used: int = 0
-    """How many running jobs are counted in it; of a key, how many have a turn: they run, or are about to."""
+    """Number of running jobs it counts; for a concurrency key, jobs that run or may be claimed."""
     unsettled: bool = False
-    """Jobs may run that are not counted: they began before the limit was known everywhere."""
+    """True while jobs may run that started before all nodes knew the limit, and so are not counted."""
     tokens: int = 0
-    """In the bucket at `refilled_at`, in millionths of a start."""
+    """Tokens in the bucket at `refilled_at`, in millionths of a start."""
     refilled_at: Instant = Instant(0)
     changed_at: Instant = Instant(0)
     changed_by: str = ""
 
     @property
     def limits(self) -> bool:
-        """Whether anything is limited."""
+        """True if concurrency or rate is limited."""
         return self.max_running is not None or self.rate is not None
 
     def refilled(self, now: Instant) -> "Limit":
-        """The same with what came into its bucket meanwhile. A clock that went back brings nothing."""
+        """Return the limit with its bucket refilled; a clock that stepped back adds nothing."""
         if self.rate is None:
             return self
         passed = max(0, now - self.refilled_at)
@@ -78,7 +78,7 @@ class Limit(NamedTuple):
         return self._replace(tokens=tokens, refilled_at=max(now, self.refilled_at))
 
     def room(self, now: Instant, *, uncounted: int = 0) -> int:
-        """How many jobs may start now, as far as it goes. `uncounted`: how many run that it does not count."""
+        """Return how many jobs may start now. `uncounted`: running jobs that the limit does not count."""
         most = self.max_running
         if most is None and self.of.kind is LimitKind.KEY:
             most = DEFAULT_CONCURRENCY_PER_KEY
@@ -86,28 +86,28 @@ class Limit(NamedTuple):
         return free if self.rate is None else min(free, max(0, self.refilled(now).tokens) // TOKEN)
 
     def opens_in(self, now: Instant, *, uncounted: int = 0) -> Duration | None:
-        """How long until it has room, if it has none: when its next token comes; None: when a job of it ends."""
+        """Return the time until the next token, or None if capacity returns only when a job ends."""
         if self.rate is None or self._replace(rate=None).room(now, uncounted=uncounted) <= 0:
             return None
         missing = TOKEN - self.refilled(now).tokens
         return Duration(max(0, math.ceil(missing * self.rate.per / (self.rate.limit * TOKEN))))
 
     def after(self, starts: int, now: Instant) -> "Limit":
-        """As it stands when so many more were started."""
+        """Return the limit after `starts` more starts."""
         taken = self.refilled(now)
         used = taken.used + (starts if taken.max_running is not None else 0)
         return taken._replace(used=used, tokens=taken.tokens - (starts * TOKEN if taken.rate is not None else 0))
 
 
 class PauseKind(enum.IntEnum):
-    """What rests, besides queues. The number is the stored one."""
+    """Kind of a pause, apart from queues. The value is stored."""
 
     TYPE = 0
     TENANT = 1
 
 
 class Pause(NamedTuple):
-    """Nothing of this type, or of this tenant, is claimed, until `until` if that is set."""
+    """Pause of a job type or tenant, until `until` if set."""
 
     kind: PauseKind
     name: str
@@ -117,47 +117,47 @@ class Pause(NamedTuple):
     changed_by: str = ""
 
     def holds_at(self, now: Instant) -> bool:
-        """Whether it is not over."""
+        """Return True while the pause is in effect."""
         return self.until is None or now < self.until
 
 
 class DispatchSettings(NamedTuple):
-    """What a claim goes by: what rests, whose turns weigh how much, and what is limited."""
+    """Settings that a claim follows: pauses, tenant weights and limits."""
 
     version: int
-    """Changes with everything below."""
+    """Changes with any field below."""
     queues: tuple[Queue, ...] = ()
-    """That something was set for."""
+    """Queues with settings."""
     pauses: tuple[Pause, ...] = ()
     limited: frozenset[LimitName] = frozenset()
-    """Queues and tenants that have limits."""
+    """Names of the queue and tenant limits that are set."""
     weights: dict[str, int] = {}  # noqa: RUF012 - a value, never changed
-    """Of tenants; others have 1."""
+    """Weights of tenants; the default is 1."""
 
 
 def queue_limit(queue: str) -> LimitName:
-    """The name of a queue's limit."""
+    """Return the name of a queue's limit."""
     return LimitName(LimitKind.QUEUE, "", queue)
 
 
 def tenant_limit(tenant: str) -> LimitName:
-    """The name of a tenant's limit."""
+    """Return the name of a tenant's limit."""
     return LimitName(LimitKind.TENANT, "", tenant)
 
 
 def key_limit(tenant: str, key: str) -> LimitName:
-    """The name of the limit of a concurrency key."""
+    """Return the name of the limit of a concurrency key."""
     return LimitName(LimitKind.KEY, tenant, key)
 
 
 def slots(queue: str, tenant: str, counting: Collection[LimitName]) -> int:
-    """The marks of a job that is claimed under these limits."""
+    """Return the `Job.slots` bits for a job claimed under these limits."""
     of_queue = QUEUE_SLOT if queue_limit(queue) in counting else 0
     return of_queue | (TENANT_SLOT if tenant_limit(tenant) in counting else 0)
 
 
 def slots_to_release(jobs: Iterable[Job]) -> list[tuple[LimitName, int]]:
-    """What these running jobs are counted in, each limit once, in the order of locking."""
+    """Return the limits that count these running jobs with the number of jobs, in lock order."""
     held: Counter[LimitName] = Counter()
     for (queue, tenant, slots), many in Counter(
         (job.queue, job.tenant, job.slots) for job in jobs if job.slots

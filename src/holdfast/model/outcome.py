@@ -1,4 +1,4 @@
-"""What came of an attempt."""
+"""Outcomes of an attempt."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from holdfast.model.time import Duration
 
 
 class Failure(Struct, frozen=True, omit_defaults=True):
-    """An error as it is stored: no live objects, no locals."""
+    """Stored error, without live objects or locals."""
 
     kind: str
     message: str
@@ -38,25 +38,25 @@ class TimedOut(Struct, frozen=True, tag=True):
 
 
 class Crashed(Struct, frozen=True, tag=True):
-    """The process that ran it ended: by an exit code, or by a signal."""
+    """The process that ran the attempt exited or was killed by a signal."""
 
     how: str
 
 
 class Snoozed(Struct, frozen=True, tag=True):
-    """The handler asked to be run again later; no attempt is spent."""
+    """The handler asked to run again later; no attempt is consumed."""
 
     delay: Duration
     held: bool = False
-    """Something outside holds it back, for as long as it takes: it is not counted how often."""
+    """An external condition holds the job back; such snoozes are unlimited."""
 
 
 class Interrupted(Struct, frozen=True, tag=True):
-    """Handed back before it ended, because the worker stops; no attempt is spent."""
+    """The worker stopped and released the job; no attempt is consumed."""
 
 
 class CancelledByHandler(Struct, frozen=True, tag=True):
-    """The handler decided that the job is pointless."""
+    """The handler cancelled the job."""
 
     reason: str
 
@@ -65,7 +65,7 @@ Outcome = Succeeded | Failed | TimedOut | Crashed | Snoozed | Interrupted | Canc
 
 
 class LogLine(Struct, frozen=True, gc=False):
-    """What a handler wrote into the log of its job. The time is by the clock of the node it ran on."""
+    """Log line written by a handler. The time is from the clock of the worker node."""
 
     at: str
     level: str
@@ -73,14 +73,14 @@ class LogLine(Struct, frozen=True, gc=False):
 
 
 class Logs(Struct, frozen=True, omit_defaults=True):
-    """The newest lines that an attempt logged, oldest first, and how many came before them."""
+    """Newest log lines of an attempt, oldest first, and the number of dropped ones."""
 
     lines: tuple[LogLine, ...]
     dropped: int = 0
 
 
 class Report(NamedTuple):
-    """A job as it was claimed, what came of the attempt, and what the attempt logged, if anything."""
+    """Report on an attempt: the claimed job, its outcome and its logs."""
 
     job: Job
     outcome: Outcome

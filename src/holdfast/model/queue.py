@@ -1,4 +1,4 @@
-"""What is set for a queue."""
+"""Settings of a queue."""
 
 from typing import NamedTuple
 
@@ -6,16 +6,16 @@ from holdfast.model.time import Instant
 
 
 class Queue(NamedTuple):
-    """A queue somebody has set something for. Others are open and without limits."""
+    """Stored queue settings. A queue without a row is open and unlimited."""
 
     name: str
     paused: bool = False
-    """Nothing of it is claimed, until `until` if that is set."""
+    """True if the queue is paused, until `until` if set."""
     reason: str = ""
     until: Instant | None = None
     changed_at: Instant = Instant(0)
     changed_by: str = ""
 
     def open_at(self, now: Instant) -> bool:
-        """Whether jobs of it may be claimed."""
+        """Return True if jobs of the queue may be claimed."""
         return not self.paused or (self.until is not None and self.until <= now)

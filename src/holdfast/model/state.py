@@ -1,10 +1,10 @@
-"""The states of a job and the one table of moves between them."""
+"""Job states and the table of transitions between them."""
 
 import enum
 
 
 class Status(enum.StrEnum):
-    """Where a job stands. The words are the same in the API, the SDK and the dashboard."""
+    """Status of a job. API, SDK and dashboard use the same words."""
 
     BLOCKED = "blocked"
     SCHEDULED = "scheduled"
@@ -22,7 +22,7 @@ class Status(enum.StrEnum):
 
     @property
     def terminal(self) -> bool:
-        """Whether a job in this state is finished."""
+        """True if a job in this state has finished."""
         return self in TERMINAL
 
 
@@ -37,7 +37,7 @@ _CODES = {
     Status.BLOCKED: 7,
 }
 IN_LINE = 8
-"""The stored code of a ready job that waits for others with its concurrency key: claims do not see it."""
+"""Stored code of a ready job that waits for its concurrency key; claims skip it."""
 
 STATUS_OF_CODE = (*sorted(_CODES, key=lambda status: _CODES[status]), Status.READY)
 """Status by its stored code."""
@@ -52,7 +52,7 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
     Status.SCHEDULED: frozenset({Status.READY, Status.CANCELLED}),
     Status.RETRYING: frozenset({Status.READY, Status.CANCELLED}),
     Status.READY: frozenset({Status.RUNNING, Status.CANCELLED}),
-    # Ready again: handed back or its lease ran out. Scheduled: it snoozed.
+    # To ready: released, or the lease expired. To scheduled: snoozed.
     Status.RUNNING: frozenset(
         {Status.SUCCEEDED, Status.RETRYING, Status.READY, Status.SCHEDULED, Status.DEAD, Status.CANCELLED}
     ),
@@ -64,5 +64,5 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
 
 
 def can_transition(was: Status, to: Status) -> bool:
-    """Whether a job may go from one state to another."""
+    """Return True if the transition is allowed."""
     return to in TRANSITIONS[was]

@@ -1,4 +1,4 @@
-"""Steps of a job: what an attempt recorded, so that the next one need not do it again."""
+"""Recorded steps of a job, so that the next attempt does not repeat them."""
 
 import enum
 
@@ -8,28 +8,28 @@ from holdfast.model.time import Instant
 
 
 class StepState(enum.IntEnum):
-    """How far a step came. The numbers are stored."""
+    """State of a step. The values are stored."""
 
     STARTED = 0
-    """It was about to be done, at most once: whether it was, nobody knows."""
+    """An at-most-once step started; it is unknown whether it took effect."""
     DONE = 1
 
 
 TRANSACTION_MARK = b"\x01"
-"""What the record of a transaction begins with. No JSON begins so: it cannot be mistaken for the result of a step."""
+"""Prefix of transaction records. No JSON starts with it, so they differ from step results."""
 
 
 class Step(Struct, frozen=True):
-    """One record. Of a transaction's guard, `result` holds what its statements gave; of a step, its result as JSON."""
+    """Step record. `result` is JSON, or the statement results of a transaction guard."""
 
     key: str
     state: StepState
     result: bytes | None = None
     fence: int = 0
-    """Of the attempt that recorded it."""
+    """Fence of the attempt that recorded it."""
     recorded_at: Instant = Instant(0)
 
     @property
     def is_transaction(self) -> bool:
-        """Whether it guards a transaction; what its statements gave is for the next attempt alone."""
+        """True if the record guards a transaction; its result is internal."""
         return self.result is not None and self.result.startswith(TRANSACTION_MARK)

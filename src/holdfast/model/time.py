@@ -13,7 +13,7 @@ Instant = NewType("Instant", int)
 """Microseconds since 1970-01-01 UTC, by the database's clock."""
 
 Duration = NewType("Duration", int)
-"""A span in microseconds."""
+"""Duration in microseconds."""
 
 _UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d)", re.ASCII)
@@ -22,32 +22,36 @@ _MAX_SECONDS = 1e12
 
 
 def micros(n: int) -> Duration:
-    """The span of `n` microseconds."""
+    """Return a duration of `n` microseconds."""
     return Duration(n)
 
 
 def seconds(n: float) -> Duration:
-    """The span of `n` seconds."""
+    """Return a duration of `n` seconds."""
     return Duration(round(n * 1_000_000))
 
 
 def days(n: float) -> Duration:
-    """The span of `n` days of 24 hours."""
+    """Return a duration of `n` 24-hour days."""
     return Duration(round(n * _UNITS["d"]))
 
 
 def in_seconds(span: Duration) -> float:
-    """A span as seconds, for timers."""
+    """Convert a duration to seconds."""
     return span / 1_000_000
 
 
 def after(at: Instant, span: Duration) -> Instant:
-    """The instant `span` later than `at`."""
+    """Return the instant `span` after `at`."""
     return Instant(at + span)
 
 
 def parse_duration(value: float | str) -> Duration:
-    """Read `5`, `0.5`, `"90"` (seconds) or `"5m"`, `"1h30m"`, `"250ms"`; ValueError says what was expected."""
+    """Parse `5`, `0.5`, `"90"` (seconds) or `"5m"`, `"1h30m"`, `"250ms"`.
+
+    Raises:
+        ValueError: The value is not a duration; the message shows the format.
+    """
     if isinstance(value, bool):
         raise ValueError(f"{value} is not a duration: give seconds or a text such as '5m'")
     if isinstance(value, int | float):
@@ -66,7 +70,7 @@ def parse_duration(value: float | str) -> Duration:
 
 
 def rfc3339(at: Instant) -> str:
-    """An instant as people and JSON write it, in UTC with microseconds."""
+    """Format an instant as RFC 3339, in UTC with microseconds."""
     return f"{_to_the_second(at // 1_000_000)}.{at % 1_000_000:06d}Z"
 
 

@@ -1,4 +1,4 @@
-"""The one description of a change to a job."""
+"""State transition of a job."""
 
 from msgspec import Struct
 
@@ -9,9 +9,9 @@ from holdfast.model.time import Duration
 
 
 class Transition(Struct, frozen=True, gc=False):
-    """Move a job that still is as it was read: same state, same fence and, when running, same holder.
+    """Fenced transition: applies only if state, fence and, while running, holder are unchanged.
 
-    Applied once or not at all. A refusal means that somebody else moved the job: read again, decide again.
+    Applied at most once. A refusal means that another transaction changed the job: read and decide again.
     """
 
     id: JobId
@@ -21,15 +21,15 @@ class Transition(Struct, frozen=True, gc=False):
     worker: WorkerId | None
     attempts: int
     job: Job
-    """As it was read."""
+    """The job as it was read."""
     releases: int = 0
     generation: int = 0
     delay: Duration = Duration(0)
-    """How long from now, by the database's clock, until it is due."""
+    """Delay until the job is due, on the database's clock."""
     attempt_log: bytes | None = None
-    """The whole log, when it grew; None leaves it as it is."""
+    """New attempt log; None leaves it unchanged."""
     result: bytes | None = None
     reason: str | None = None
     fingerprint: str | None = None
     reaped: bool = False
-    """Taken back from a worker whose lease ran out."""
+    """True if the job was reclaimed from a worker whose lease expired."""

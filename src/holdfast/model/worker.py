@@ -1,4 +1,4 @@
-"""A worker as the fleet's register shows it."""
+"""Registered workers and their leases."""
 
 from enum import IntEnum
 from typing import Literal, NamedTuple
@@ -12,7 +12,7 @@ WorkerAction = Literal["drain"]
 
 
 class WorkerInfo(Struct, frozen=True):
-    """What a worker says of itself when it registers."""
+    """Worker registration."""
 
     id: WorkerId
     name: str
@@ -22,29 +22,29 @@ class WorkerInfo(Struct, frozen=True):
     queues: str = ""
     slots: int = 0
     tenant: str | None = None
-    """Whose jobs alone it may have; None: everybody's."""
+    """Tenant the worker is restricted to; None for all tenants."""
     types: tuple[str, ...] | None = None
-    """Which types of jobs it has handlers for; None: any, as far as is known."""
+    """Job types it handles; None if unknown."""
     node: str = ""
-    """Of processes that one supervisor runs, the same; they end together. Empty: it is alone."""
+    """Shared by the processes of one supervisor, which stop together. Empty for a single process."""
 
 
 class WorkerRow(Struct, frozen=True):
-    """A registered worker and its lease."""
+    """Registered worker with its lease."""
 
     info: WorkerInfo
     started_at: Instant
     expires_at: Instant
     renewed_at: Instant = Instant(0)
-    """When it was last heard of."""
+    """Time of the last heartbeat."""
     memory: int | None = None
-    """Bytes that it has in main memory, as it told last."""
+    """Resident memory in bytes, as last reported."""
     draining: bool = False
-    """It is to end: it claims nothing more, and finishes or hands back what it holds."""
+    """True if the worker is draining: it claims nothing and finishes or releases its jobs."""
 
 
 class LeaseState(NamedTuple):
-    """Whose jobs alone a worker may have (None: everybody's), and for how long its lease is good; not if below 0."""
+    """Tenant restriction (None for all) and remaining lease time; negative if the lease expired."""
 
     tenant: str | None
     left: Duration
@@ -52,9 +52,9 @@ class LeaseState(NamedTuple):
 
 
 class LeaseStatus(IntEnum):
-    """What became of a lease that was to be prolonged; true if it lives."""
+    """Result of a lease renewal; truthy if the lease is alive."""
 
     LOST = 0
     KEPT = 1
     DRAINING = 2
-    """It lives, and its worker is asked to end."""
+    """The lease is alive and the worker must drain."""
