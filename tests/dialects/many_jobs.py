@@ -13,7 +13,7 @@ from msgspec import structs
 
 from holdfast.compose import open_store
 from holdfast.model.ids import WorkerId
-from holdfast.model.job import Held
+from holdfast.model.job import HeldJob
 from holdfast.model.lane import Lane
 from holdfast.model.limit import QUEUE_SLOT, TENANT_SLOT, Limit, queue_limit, tenant_limit
 from holdfast.model.state import Status
@@ -225,7 +225,7 @@ async def lock_and_write(tx):
 
 
 def as_held(job):
-    return Held(job.id, job.fence, job.worker)
+    return HeldJob(job.id, job.fence, job.worker)
 
 
 HOT = {

@@ -41,7 +41,7 @@ async def test_one_connection_is_enough_for_all_who_want_one(narrow):
         await asyncio.gather(
             *(narrow.single(lambda tx: tx.now()) for _ in range(5)),
             *(narrow.run(lambda tx: tx.now()) for _ in range(5)),
-            narrow.tend(RULE),
+            narrow.maintain_tables(RULE),
             narrow.check_schema(),
         )
     assert narrow.pool() == (0, 1, 1)

@@ -64,13 +64,13 @@ async def claim_and_meanwhile(run, worker, meanwhile):
     """Claim, and do something between the message that locks jobs and the one that takes them."""
 
     async def work(tx):
-        send_last = tx.send_last
+        send_and_commit = tx.send_and_commit
 
         async def later(*texts):
             await meanwhile()
-            return await send_last(*texts)
+            return await send_and_commit(*texts)
 
-        tx.send_last = later
+        tx.send_and_commit = later
         return await tx.claim(worker, [share()], 10, None)
 
     return await run(work)

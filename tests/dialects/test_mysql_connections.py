@@ -147,7 +147,7 @@ def test_a_server_that_resets_a_new_connection_is_unavailable():
         async with server:
             address = read_url(f"mysql://who@127.0.0.1:{server.sockets[0].getsockname()[1]}/holdfast")
             pool = Pool(lambda: Link.connect(address), 1)
-            with pytest.raises(Unavailable, match="does not answer"):
+            with pytest.raises(Unavailable, match="does not respond"):
                 await pool.acquire()
 
     with asyncio.Runner(loop_factory=Late) as runner:

@@ -85,7 +85,7 @@ async def test_every_statement_that_locks_rides_its_index_in_its_order(store, co
         "lock_live": ("holdfast_live_id", {"ids": ids}),
         "lock_due": ("holdfast_live_due", {"limit": 10}),
         "lock_holding": ("holdfast_live_id", {"worker": 7, "ids": ids}),
-        "lock_ghostly": ("holdfast_live_id", {"worker": 7, "ids": ids}),
+        "lock_orphaned": ("holdfast_live_id", {"worker": 7, "ids": ids}),
         "expired": ("holdfast_workers_expiry", {"limit": 10}),
         "lock_dead": ("PRIMARY", {"ids": ids}),
         "lock_history": ("holdfast_history_id", {"ids": ids}),
@@ -168,7 +168,7 @@ async def noted(console):
 async def tidy(store, console):
     """As housekeeping does it, some time later."""
     await console.run("UPDATE holdfast_claims SET look_at = 0")
-    await store.tend(Retention(seconds(60), seconds(60)))
+    await store.maintain_tables(Retention(seconds(60), seconds(60)))
 
 
 async def test_what_a_worker_holds_is_found_without_a_look_at_what_is_ready(store, console):

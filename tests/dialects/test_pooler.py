@@ -16,11 +16,11 @@ import pytest
 
 from holdfast.compose import open_store
 from holdfast.errors import HoldfastError, OutcomeUnknown, Rejected, Unavailable
-from holdfast.model.job import Held, JobFilter, Page
+from holdfast.model.job import HeldJob, JobFilter, Page
 from holdfast.model.lane import Lane
 from holdfast.model.state import Status
 from holdfast.model.time import days, seconds
-from holdfast.store.migrate import steps
+from holdfast.store.migrate import migrations
 from holdfast.store.port.store import Retention
 from holdfast.store.postgres import pool as pools
 from tests.support.builders import (
@@ -179,7 +179,7 @@ async def test_ten_nodes_migrate_through_it_at_once(empty_database_url):
     try:
         applied = await asyncio.gather(*(node.migrate() for node in nodes))
         assert sorted(name for names in applied for name in names) == [
-            f"{step.version:04d}_{step.name}" for step in steps("postgres")
+            f"{step.version:04d}_{step.name}" for step in migrations("postgres")
         ]
         await asyncio.gather(*(node.check_schema() for node in nodes))
         await put(nodes[0], a_job())
@@ -296,7 +296,7 @@ async def test_a_handler_s_transaction_meets_no_statement_of_others_and_leaves_n
     jobs = await hold(store, await enter(store), n=20)
 
     async def handle(job):
-        async with store.session(Held(job.id, job.fence, job.worker), "step") as session:
+        async with store.session(HeldJob(job.id, job.fence, job.worker), "step") as session:
             session.record(b"1")
             await session.execute("SELECT $1::int", 1)
             return await session.fetch("SELECT $1::text", str(job.id))
@@ -317,7 +317,7 @@ async def test_the_store_leaves_no_prepared_statement_and_no_lock_behind(store, 
     await put(store, *some_jobs(20, idempotency_key=None), a_job(idempotency_key="order-1"))
     worker = await enter(store)
     await report(store, await take(store, worker))
-    await store.tend(RULE)
+    await store.maintain_tables(RULE)
     await store.migrate()
     async with Console(database_url) as neighbour:
         for _ in range(20):
@@ -519,7 +519,7 @@ async def test_upkeep_works_behind_a_busy_pooler(store, other, direct):
     async with traffic(other):
         for _ in range(20):
             store._upkeep._next_days = store._upkeep._next_vacuum = 0.0
-            await store.tend(RULE)
+            await store.maintain_tables(RULE)
     assert await direct.value(f"SELECT to_regclass('holdfast_history_{today}') IS NOT NULL")
 
 
@@ -531,7 +531,7 @@ async def test_upkeep_gives_up_on_a_lock_behind_a_pooler(store, direct):
     try:
         await holder.execute("BEGIN; LOCK TABLE holdfast_history IN ACCESS EXCLUSIVE MODE")
         async with asyncio.timeout(8):
-            await store._upkeep.make_days()
+            await store._upkeep.create_partitions()
     finally:
         await holder.close()
     assert not await direct.value(f"SELECT to_regclass('holdfast_history_{today}') IS NOT NULL")
@@ -583,7 +583,7 @@ class Load:
             self.settled.update(await report(node, held) if held else ())
             await asyncio.sleep(0.01)
 
-    async def keep_house(self):
+    async def run_maintenance(self):
         while not self.over.is_set():
             await self.insist(partial(reap_all, self.nodes[0]))
             counts = await self.insist(lambda: self.nodes[0].read(lambda tx: tx.counts(JobFilter())))
@@ -598,7 +598,7 @@ class Load:
                 group.create_task(self.submit(node, f"producer-{number}", batches=self.jobs // 4 // 10))
             for number in range(6):
                 group.create_task(self.work(self.nodes[number % 2]))
-            group.create_task(self.keep_house())
+            group.create_task(self.run_maintenance())
             await meanwhile()
 
 

@@ -20,7 +20,7 @@ from holdfast.model.state import Status
 from holdfast.model.time import days, seconds
 from holdfast.store.port.store import Retention
 from holdfast.store.sqlite import connection
-from holdfast.store.sqlite.batched_statements import Book
+from holdfast.store.sqlite.batched_statements import BatchedStatements
 from tests.support.builders import KEY_RETENTION, a_job, a_move, enter, put, some_jobs, take
 from tests.support.long import LONG
 
@@ -347,7 +347,8 @@ async def test_a_console_shows_jobs_in_words(store, database_url):
 
 
 SMALL = {
-    "workers", "draw", "orphans", "queues", "api_keys", "good_api_key", "limited_tenants", "breakers", "prune_breakers",
+    "workers", "next_positions", "orphans", "queues", "api_keys", "good_api_key", "limited_tenants", "breakers",
+    "prune_breakers",
     "troubled_breakers", "pauses", "prune_limits", "uncounted_queue", "uncounted_tenant", "weights",
     "types", "types_seen_by", "prune_types",
 }  # fmt: skip
@@ -357,13 +358,13 @@ SELDOM = {"counts_live", "counts_dead", "census", "dead_census", "holding"}
 """Statements that count everything; a census is taken no more often than twenty times what it costs."""
 
 
-BOUNDED = {"few_ready", "few_ready_of", "few_running", "queue_backlog", "tenant_backlog", "departed"}
+BOUNDED = {"ready_ids", "ready_ids_of", "running_ids", "queue_backlog", "tenant_backlog", "departed"}
 """Statements that walk an index, no further than they are told."""
 
 
-@pytest.mark.parametrize("name", sorted(set(Book(None)) - SMALL - SELDOM - BOUNDED))
+@pytest.mark.parametrize("name", sorted(set(BatchedStatements(None)) - SMALL - SELDOM - BOUNDED))
 async def test_no_statement_reads_a_whole_table(store, database_url, name):
-    statement = Book(None)[name]
+    statement = BatchedStatements(None)[name]
     with console(database_url) as db:
         plan = db.execute("EXPLAIN QUERY PLAN " + statement.text, [None] * len(statement.parameters)).fetchall()
     assert not [step[3] for step in plan if step[3].startswith("SCAN holdfast") or "TEMP B-TREE" in step[3]]

@@ -87,11 +87,9 @@ class PostgresConsole:
         return cls(await asyncpg.connect(f"{scheme.split('+', 1)[0]}:{rest}", statement_cache_size=0))
 
     async def rows(self, statement: str) -> Rows:
-        """See `Console`."""
         return [tuple(row) for row in await self._connection.fetch(statement)]
 
     async def aclose(self) -> None:
-        """See `Console`."""
         await self._connection.close(timeout=5)
 
 
@@ -113,13 +111,11 @@ class MysqlConsole:
         return cls(await asyncmy.connect(**read_url(url).arguments(), charset="utf8mb4", autocommit=True))
 
     async def rows(self, statement: str) -> Rows:
-        """See `Console`."""
         async with self._connection.cursor() as cursor:
             await cursor.execute(statement)
             return [tuple(row) for row in await cursor.fetchall()]
 
     async def aclose(self) -> None:
-        """See `Console`."""
         await self._connection.ensure_closed()
 
 
@@ -142,10 +138,8 @@ class SqliteConsole:
         return cls(connection)
 
     async def rows(self, statement: str) -> Rows:
-        """See `Console`."""
         found: list[Any] = await asyncio.to_thread(lambda: self._connection.execute(statement).fetchall())
         return [tuple(row) for row in found]
 
     async def aclose(self) -> None:
-        """See `Console`."""
         self._connection.close()

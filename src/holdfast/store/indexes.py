@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from holdfast.store.migrate import steps
+from holdfast.store.migrate import migrations
 
 _MADE = re.compile(r"CREATE\s+(UNIQUE\s+)?INDEX\s+(?:IF\s+NOT\s+EXISTS\s+)?(\w+)\s+(ON\s+(\w+)[^;]*)", re.IGNORECASE)
 _TABLE = re.compile(r"CREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?(\w+)\s*\((.*?)\n\)", re.IGNORECASE | re.DOTALL)
@@ -28,7 +28,7 @@ class Index(NamedTuple):
 def expected(dialect: str) -> list[Index]:
     """The indexes of this version's schema, but for those of primary keys."""
     found: dict[str, Index] = {}
-    for step in steps(dialect):
+    for step in migrations(dialect):
         text = _COMMENT.sub("", step.sql)
         for gone in _NO_TABLE.findall(text):
             found = {name: each for name, each in found.items() if each.table != gone}

@@ -15,7 +15,7 @@ FIX_OLD = "run 'holdfast migrate' (it is safe while nodes run)"
 FIX_NEW = "upgrade holdfast on this node, or point it at another database"
 
 
-class Step(NamedTuple):
+class Migration(NamedTuple):
     """One schema step."""
 
     version: int
@@ -29,7 +29,7 @@ class Step(NamedTuple):
         return [statement for piece in body.split(";\n") if (statement := piece.strip().rstrip(";"))]
 
 
-class Applied(NamedTuple):
+class AppliedMigration(NamedTuple):
     """A step the database says it has."""
 
     version: int
@@ -37,19 +37,19 @@ class Applied(NamedTuple):
     checksum: str
 
 
-def steps(dialect: str) -> list[Step]:
+def migrations(dialect: str) -> list[Migration]:
     """All steps of a dialect, in order."""
     found = []
     for file in (files("holdfast.store") / dialect / "migrations").iterdir():
         if match := _FILE.fullmatch(file.name):
             text = file.read_text()
-            found.append(Step(int(match[1]), match[2], text, hashlib.sha256(text.encode()).hexdigest()[:32]))
+            found.append(Migration(int(match[1]), match[2], text, hashlib.sha256(text.encode()).hexdigest()[:32]))
     return sorted(found)
 
 
-def pending(known: Sequence[Step], applied: Sequence[Applied]) -> list[Step]:
+def pending(known: Sequence[Migration], applied: Sequence[AppliedMigration]) -> list[Migration]:
     """The steps still to apply; refuses a database that is newer, or whose steps are not ours."""
-    by_version: Mapping[int, Step] = {step.version: step for step in known}
+    by_version: Mapping[int, Migration] = {step.version: step for step in known}
     for done in applied:
         step = by_version.get(done.version)
         if step is None:
@@ -67,7 +67,7 @@ def pending(known: Sequence[Step], applied: Sequence[Applied]) -> list[Step]:
     return [step for step in known if step.version not in had]
 
 
-def require_current(known: Sequence[Step], applied: Sequence[Applied]) -> None:
+def require_current(known: Sequence[Migration], applied: Sequence[AppliedMigration]) -> None:
     """Raise `SchemaMismatch` unless nothing is pending."""
     if missing := pending(known, applied):
         at = max((done.version for done in applied), default=0)

@@ -17,27 +17,27 @@ from holdfast.errors import HoldfastError, SchemaMismatch
 from holdfast.model.ids import new_job_id
 from holdfast.store import migrate
 from holdfast.store.console import dialect_of, open_console
-from holdfast.store.migrate import Step
+from holdfast.store.migrate import Migration
 from tests.dialects.migrations import golden
 from tests.support.databases import migrate as migrate_url
 from tests.support.long import LONG
 
 AT_ONCE = 10
 PROCESSES = AT_ONCE if LONG else 4
-STEPS = migrate.steps("sqlite")
+STEPS = migrate.migrations("sqlite")
 
 
 def a_step(sql, version=9999):
-    return Step(version, "later", sql, hashlib.sha256(sql.encode()).hexdigest()[:32])
+    return Migration(version, "later", sql, hashlib.sha256(sql.encode()).hexdigest()[:32])
 
 
 @pytest.fixture
 def known(monkeypatch):
     """Make this process know other steps."""
-    real = migrate.steps
+    real = migrate.migrations
 
     def become(change):
-        monkeypatch.setattr(migrate, "steps", lambda dialect: change(real(dialect)))
+        monkeypatch.setattr(migrate, "migrations", lambda dialect: change(real(dialect)))
 
     return become
 
@@ -63,7 +63,7 @@ async def applied(url):
 
 
 def test_every_dialect_has_the_same_steps():
-    names = {dialect: [step[:2] for step in migrate.steps(dialect)] for dialect in ("postgres", "mysql", "sqlite")}
+    names = {dialect: [step[:2] for step in migrate.migrations(dialect)] for dialect in ("postgres", "mysql", "sqlite")}
     assert names["postgres"] == names["mysql"] == names["sqlite"]
 
 
@@ -71,7 +71,7 @@ async def test_an_empty_database_comes_to_the_golden_schema(empty_database_url):
     await migrate_url(empty_database_url)
     found = await golden.describe(empty_database_url)
     assert found == golden.expected(dialect_of(empty_database_url)), (
-        "the schema changed: if it should, run '.venv/bin/python -m tests.dialects.migrations.golden' and look at the difference"
+        "the schema changed: if it should, run '.venv/bin/python -m tests.dialects.migrations.golden' and review it"
     )
 
 
@@ -108,9 +108,9 @@ async def test_ten_stores_of_one_process_at_once_apply_each_step_once(empty_data
 
 async def test_a_newer_schema_is_refused(empty_database_url, known):
     later = a_step("CREATE TABLE holdfast_later (id INTEGER)")
-    known(lambda steps: [*steps, later])
+    known(lambda migrations: [*migrations, later])
     await migrate_url(empty_database_url)
-    known(lambda steps: steps)
+    known(lambda migrations: migrations)
     words = f"version 9999, this holdfast works with {STEPS[-1].version}: upgrade holdfast"
     with pytest.raises(SchemaMismatch, match=words):
         await on_store(empty_database_url, lambda store: store.check_schema())
@@ -121,7 +121,7 @@ async def test_a_newer_schema_is_refused(empty_database_url, known):
 
 async def test_an_older_schema_is_refused_until_it_is_migrated(empty_database_url, known):
     await migrate_url(empty_database_url)
-    known(lambda steps: [*steps, a_step("CREATE TABLE holdfast_later (id INTEGER)")])
+    known(lambda migrations: [*migrations, a_step("CREATE TABLE holdfast_later (id INTEGER)")])
     with pytest.raises(
         SchemaMismatch, match=f"version {STEPS[-1].version}, .* works with 9999: run 'holdfast migrate'"
     ):
@@ -137,7 +137,7 @@ async def test_a_database_without_tables_is_refused(empty_database_url):
 
 async def test_a_step_that_was_another_when_it_was_applied_is_refused(empty_database_url, known):
     await migrate_url(empty_database_url)
-    known(lambda steps: [steps[0]._replace(checksum="another"), *steps[1:]])
+    known(lambda migrations: [migrations[0]._replace(checksum="another"), *migrations[1:]])
     for call in (lambda store: store.check_schema(), lambda store: store.migrate()):
         with pytest.raises(SchemaMismatch, match=r"step 0001_jobs .* differs .*use the build that made them"):
             await on_store(empty_database_url, call)
@@ -146,11 +146,11 @@ async def test_a_step_that_was_another_when_it_was_applied_is_refused(empty_data
 async def test_a_step_that_fails_is_not_recorded_and_can_be_mended(empty_database_url, known):
     await migrate_url(empty_database_url)
     table = "CREATE TABLE IF NOT EXISTS holdfast_later (id INTEGER);\n"
-    known(lambda steps: [*steps, a_step(table + "INSERT INTO holdfast_absent VALUES (1);\n")])
+    known(lambda migrations: [*migrations, a_step(table + "INSERT INTO holdfast_absent VALUES (1);\n")])
     with pytest.raises(HoldfastError):
         await on_store(empty_database_url, lambda store: store.migrate())
     assert await applied(empty_database_url) == [step.version for step in STEPS]
-    known(lambda steps: [*steps, a_step(table)])
+    known(lambda migrations: [*migrations, a_step(table)])
     assert await on_store(empty_database_url, lambda store: store.migrate()) == ["9999_later"]
     assert await ask(empty_database_url, "SELECT * FROM holdfast_later") == []
 
@@ -160,7 +160,7 @@ async def test_a_running_node_is_not_disturbed_by_a_newer_one_that_migrates(empt
     old = await Engine.open(await open_store(empty_database_url))
     try:
         await measures.enqueue_many(old, 50, tenants=3, progress=measures.quiet)
-        known(lambda steps: [*steps, a_step("CREATE TABLE holdfast_later (id INTEGER)")])
+        known(lambda migrations: [*migrations, a_step("CREATE TABLE holdfast_later (id INTEGER)")])
         draining = asyncio.create_task(measures.drain(old, 100, progress=measures.quiet))
         assert await on_store(empty_database_url, lambda store: store.migrate()) == ["9999_later"]
         await measures.enqueue_many(old, 50, tenants=3, progress=measures.quiet)
@@ -172,7 +172,7 @@ async def test_a_running_node_is_not_disturbed_by_a_newer_one_that_migrates(empt
 
 @pytest.mark.parametrize("version", [step.version for step in STEPS])
 async def test_jobs_of_an_older_version_are_there_after_the_upgrade(empty_database_url, known, version):
-    known(lambda steps: [step for step in steps if step.version <= version])
+    known(lambda migrations: [step for step in migrations if step.version <= version])
     await migrate_url(empty_database_url)
     job = new_job_id()
     given = {
@@ -189,7 +189,7 @@ async def test_jobs_of_an_older_version_are_there_after_the_upgrade(empty_databa
     await ask(
         empty_database_url, f"INSERT INTO holdfast_live ({', '.join(given)}) VALUES ({', '.join(given.values())})"
     )
-    known(lambda steps: steps)
+    known(lambda migrations: migrations)
     await migrate_url(empty_database_url)
     (found,) = await on_store(empty_database_url, lambda store: store.single(lambda tx: tx.get([job])))
     assert (found.tenant, found.queue, found.payload) == ("acme", "mail", b"{}")

@@ -3,13 +3,13 @@
 import pytest
 
 from holdfast.errors import SchemaMismatch
-from holdfast.store.migrate import Applied, Step, pending, require_current
+from holdfast.store.migrate import AppliedMigration, Migration, pending, require_current
 
-ONE, TWO, THREE = (Step(n, f"step{n}", f"CREATE TABLE t{n} (n int);", f"sum{n}") for n in (1, 2, 3))
+ONE, TWO, THREE = (Migration(n, f"step{n}", f"CREATE TABLE t{n} (n int);", f"sum{n}") for n in (1, 2, 3))
 
 
-def applied(*steps: Step) -> list[Applied]:
-    return [Applied(step.version, step.name, step.checksum) for step in steps]
+def applied(*migrations: Migration) -> list[AppliedMigration]:
+    return [AppliedMigration(step.version, step.name, step.checksum) for step in migrations]
 
 
 def test_an_empty_database_gets_everything_in_order() -> None:

@@ -2,10 +2,10 @@
 
 import asyncio
 
-from holdfast.model.lane import Lane, News
+from holdfast.model.lane import Lane, LaneReady
 from holdfast.store.notify.wakeup import Hub
 
-NEWS = News(Lane("mail", "acme", 0), 7)
+NEWS = LaneReady(Lane("mail", "acme", 0), 7)
 
 
 async def test_of_two_that_wait_one_is_told_where_and_the_other_waits_on():

@@ -7,11 +7,11 @@ name, weight, rate, rate_window, backlog, queue_backlog, created_at
 id, tenant, name, digest, scopes, created_at, expires_at, revoked_at, last_used_at
 
 -- name: tenant
--- Rides the primary key.
+-- Uses the primary key.
 SELECT {tenant} FROM holdfast_tenants WHERE name = :name;
 
 -- name: tenants
--- Rides the primary key.
+-- Uses the primary key.
 SELECT {tenant} FROM holdfast_tenants WHERE name > :after ORDER BY name LIMIT :limit;
 
 -- name: add_tenant
@@ -20,7 +20,7 @@ VALUES (:name, :weight, :rate, :rate_window, :backlog, :queue_backlog, clock())
 ON CONFLICT (name) DO NOTHING;
 
 -- name: change_tenant
--- Rides the primary key. Only what is given is written, so that two who change different things both succeed.
+-- Uses the primary key. Only what is given is written, so that two who change different things both succeed.
 UPDATE holdfast_tenants SET
   weight = CASE WHEN :set_weight = 1 THEN :weight ELSE weight END,
   rate = CASE WHEN :set_rate = 1 THEN :rate ELSE rate END,
@@ -30,7 +30,7 @@ UPDATE holdfast_tenants SET
 WHERE name = :name;
 
 -- name: api_key
--- Rides the primary key. What time it is comes with it, so that whoever reads it can tell whether it has expired.
+-- Uses the primary key. What time it is comes with it, so that whoever reads it can tell whether it has expired.
 SELECT {api_key}, clock() FROM holdfast_api_keys WHERE id = :id;
 
 -- name: api_keys
@@ -43,11 +43,11 @@ INSERT INTO holdfast_api_keys (id, tenant, name, digest, scopes, created_at, exp
 VALUES (:id, :tenant, :name, :digest, :scopes, clock(), coalesce(:expires_at, clock() + :lifetime));
 
 -- name: revoke_api_key
--- Rides the primary key. The first time counts.
+-- Uses the primary key. The first time counts.
 UPDATE holdfast_api_keys SET revoked_at = coalesce(revoked_at, clock()) WHERE id = :id;
 
 -- name: note_api_key
--- Rides the primary key.
+-- Uses the primary key.
 UPDATE holdfast_api_keys SET last_used_at = clock()
 WHERE id = :id AND (last_used_at IS NULL OR last_used_at <= clock() - :coarse);
 

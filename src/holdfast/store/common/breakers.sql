@@ -5,7 +5,7 @@
 tenant, destination, state, failures, openings, until, error, changed_at
 
 -- name: breakers
--- Rides the primary key.
+-- Uses the primary key.
 SELECT {breaker} FROM holdfast_breakers
 WHERE (:tenant IS NULL OR tenant = :tenant)
   AND (tenant > :after_tenant OR (tenant = :after_tenant AND destination > :after))
@@ -16,11 +16,11 @@ ORDER BY tenant, destination LIMIT :limit;
 SELECT {breaker} FROM holdfast_breakers WHERE state > 0 OR failures > 0 LIMIT :limit;
 
 -- name: breaker
--- Rides the primary key.
+-- Uses the primary key.
 SELECT {breaker} FROM holdfast_breakers WHERE tenant = :tenant AND destination = :destination;
 
 -- name: lock_breaker
--- Rides the primary key.
+-- Uses the primary key.
 SELECT {breaker} FROM holdfast_breakers WHERE tenant = :tenant AND destination = :destination FOR UPDATE;
 
 -- name: begin_breaker
@@ -28,7 +28,7 @@ INSERT INTO holdfast_breakers (tenant, destination, state, failures, openings, e
 VALUES (:tenant, :destination, 0, 0, 0, '', clock()) ON CONFLICT (tenant, destination) DO NOTHING;
 
 -- name: save_breaker
--- Rides the primary key.
+-- Uses the primary key.
 UPDATE holdfast_breakers SET state = :state, failures = :failures, openings = :openings, until = :until, error = :error,
   changed_at = clock()
 WHERE tenant = :tenant AND destination = :destination;
@@ -38,7 +38,7 @@ DELETE FROM holdfast_breakers WHERE (tenant, destination) IN (
   SELECT tenant, destination FROM holdfast_breakers WHERE state = 0 AND changed_at <= clock() - :keep LIMIT :limit);
 
 -- name: signing_keys
--- Rides the primary key.
+-- Uses the primary key.
 SELECT tenant, secret, CASE WHEN previous_until > clock() THEN previous END, created_at,
        CASE WHEN previous_until > clock() THEN previous_until END
 FROM holdfast_webhook_secrets WHERE tenant = :tenant;
@@ -49,5 +49,5 @@ ON CONFLICT (tenant) DO UPDATE SET previous = holdfast_webhook_secrets.secret, p
   secret = excluded.secret, created_at = excluded.created_at;
 
 -- name: drop_signing_keys
--- Rides the primary key.
+-- Uses the primary key.
 DELETE FROM holdfast_webhook_secrets WHERE tenant = :tenant;

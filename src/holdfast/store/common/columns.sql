@@ -34,6 +34,6 @@ id, created_at, clock(), timeout, CASE WHEN deadline > clock() THEN deadline END
 CASE WHEN concurrency_key IS NULL THEN 0 ELSE 8 END, priority, max_attempts, next_generation, tenant, queue,
 type, concurrency_key, idempotency_key, payload, retry, tags, attempt_log, progress
 
--- columns: word
+-- columns: visible_status
 -- The status of an unfinished job as it is shown: one that waits for its key is ready.
 CASE WHEN status = 8 THEN 0 ELSE status END

@@ -4,13 +4,13 @@
 SELECT clock();
 
 -- name: next_due
--- Rides holdfast_live_due: two looks at its first entry.
+-- Uses holdfast_live_due: two looks at its first entry.
 SELECT min(scheduled_at) - clock() FROM holdfast_live WHERE status IN (5, 6);
 
 -- name: counts_live
-SELECT tenant, queue, type, {word}, count(*) FROM holdfast_live
+SELECT tenant, queue, type, {visible_status}, count(*) FROM holdfast_live
 WHERE (:tenant IS NULL OR tenant = :tenant) AND (:queue IS NULL OR queue = :queue)
-  AND (:type IS NULL OR type = :type) AND (:status IS NULL OR {word} = :status)
+  AND (:type IS NULL OR type = :type) AND (:status IS NULL OR {visible_status} = :status)
 GROUP BY 1, 2, 3, 4;
 
 -- name: counts_dead

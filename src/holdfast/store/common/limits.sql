@@ -3,14 +3,14 @@
 -- columns: limit
 kind, tenant, name, max_running, rate, per, burst, used, unsettled, tokens, refilled_at, changed_at, changed_by
 
--- name: terms_version
+-- name: dispatch_settings_version
 SELECT version, clock() FROM holdfast_terms WHERE one = 1;
 
--- name: raise_terms
+-- name: bump_settings_version
 UPDATE holdfast_terms SET version = version + 1 WHERE one = 1;
 
 -- name: limited
--- Rides the primary key.
+-- Uses the primary key.
 SELECT kind, tenant, name FROM holdfast_limits WHERE kind IN (0, 1) AND (max_running IS NOT NULL OR rate IS NOT NULL);
 
 -- name: weights
@@ -18,14 +18,14 @@ SELECT kind, tenant, name FROM holdfast_limits WHERE kind IN (0, 1) AND (max_run
 SELECT name, weight FROM holdfast_tenants WHERE weight <> 1;
 
 -- name: limits
--- Rides the primary key.
+-- Uses the primary key.
 SELECT {limit} FROM holdfast_limits
 WHERE kind BETWEEN :first AND :last AND (:everybody = 1 OR tenant = :tenant)
   AND (max_running IS NOT NULL OR rate IS NOT NULL)
 ORDER BY kind, tenant, name LIMIT :limit;
 
 -- name: limit_named
--- Rides the primary key.
+-- Uses the primary key.
 SELECT {limit} FROM holdfast_limits WHERE kind = :kind AND tenant = :tenant AND name = :name;
 
 -- name: set_limit
@@ -44,12 +44,12 @@ ON CONFLICT (kind, tenant, name) DO UPDATE SET
   changed_at = excluded.changed_at, changed_by = excluded.changed_by;
 
 -- name: save_limit
--- Rides the primary key.
+-- Uses the primary key.
 UPDATE holdfast_limits SET used = :used, unsettled = :unsettled, tokens = :tokens, refilled_at = :refilled_at
 WHERE kind = :kind AND tenant = :tenant AND name = :name;
 
 -- name: give_back
--- Rides the primary key. In the order of the names, so that two who give back never wait for each other.
+-- Uses the primary key. In the order of the names, so that two who give back never wait for each other.
 UPDATE holdfast_limits SET used = used - :jobs WHERE kind = :kind AND tenant = :tenant AND name = :name;
 
 -- name: pauses
@@ -65,20 +65,20 @@ ON CONFLICT (kind, name) DO UPDATE SET reason = excluded.reason, until = exclude
 DELETE FROM holdfast_pauses WHERE kind = :kind AND name = :name;
 
 -- name: turns_taken
--- Rides holdfast_live_turns.
+-- Uses holdfast_live_turns.
 SELECT count(*) FROM holdfast_live
 WHERE concurrency_key IS NOT NULL AND status < 2 AND tenant = :tenant AND concurrency_key = :name;
 
 -- name: turns_of
--- Rides holdfast_live_turns, no further than asked.
+-- Uses holdfast_live_turns, no further than asked.
 SELECT id FROM holdfast_live
 WHERE concurrency_key IS NOT NULL AND status < 2 AND tenant = :tenant AND concurrency_key = :name LIMIT :most;
 
 -- name: stored_status
--- Rides the primary key.
+-- Uses the primary key.
 SELECT status FROM holdfast_live WHERE id = :id;
 
 -- name: key_holders
--- Rides holdfast_live_turns.
+-- Uses holdfast_live_turns.
 SELECT id, seq, tenant, concurrency_key, queue, type FROM holdfast_live
 WHERE concurrency_key IS NOT NULL AND status < 2 AND status = 0 AND tenant = :tenant AND concurrency_key = :name;

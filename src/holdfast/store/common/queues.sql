@@ -10,5 +10,5 @@ ON CONFLICT (name) DO UPDATE SET paused = excluded.paused, reason = excluded.rea
   changed_at = excluded.changed_at, changed_by = excluded.changed_by;
 
 -- name: holding
--- Rides holdfast_live_held; on MySQL it reads all ready and running jobs. Asked as seldom as it is slow.
+-- Uses holdfast_live_held; on MySQL it reads all ready and running jobs. Asked as seldom as it is slow.
 SELECT worker, tenant, count(*) FROM holdfast_live WHERE status = 1 GROUP BY worker, tenant;

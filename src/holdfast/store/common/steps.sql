@@ -1,9 +1,9 @@
 -- What attempts recorded, and how far they are. Only a holder whose fence still stands writes here.
 
 -- name: steps
--- Rides the primary key.
+-- Uses the primary key.
 SELECT key, state, result, fence, recorded_at FROM holdfast_steps WHERE job_id = :id;
 
 -- name: save_progress
--- Rides the primary key or unique id.
+-- Uses the primary key or unique id.
 UPDATE holdfast_live SET progress = :progress WHERE id = :id AND fence = :fence AND worker = :worker AND status = 1;

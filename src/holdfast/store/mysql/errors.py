@@ -1,4 +1,4 @@
-"""What the driver raises, in our words."""
+"""Translation of driver errors."""
 
 import re
 
@@ -55,7 +55,7 @@ def translate(error: BaseException) -> HoldfastError:
     said = _said(error)
     match code:
         case _ if code in _NO_TABLE:
-            return SchemaMismatch(f"the database has not the tables of this holdfast ({said}): {FIX_OLD}")
+            return SchemaMismatch(f"the database does not have the tables of this holdfast version ({said}): {FIX_OLD}")
         case _ if code in _REFUSED_USER:
             return Misconfigured(
                 f"{SETTING}: the server refused the user or password ({said}): correct them in the URL"
@@ -86,7 +86,7 @@ def translate(error: BaseException) -> HoldfastError:
         case _ if code in _VALUE:
             return Rejected(f"the database refused a value: {said}")
         case _ if ambiguous(error):
-            return Unavailable(f"the database does not answer ({said}): check that the server of {SETTING} runs")
+            return Unavailable(f"the database does not respond ({said}): check that the server of {SETTING} runs")
         case _:
             return Unavailable(f"the database failed ({code}: {said})")
 

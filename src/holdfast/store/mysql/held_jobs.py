@@ -7,7 +7,7 @@ from holdfast.model.ids import WorkerId
 from holdfast.model.job import Job
 from holdfast.model.time import Instant, seconds
 from holdfast.store.mysql.literal import items
-from holdfast.store.mysql.transitions import MovesTx, parts
+from holdfast.store.mysql.transitions import TransitionsTx, parts
 from holdfast.store.sql.codec import Row, job_of
 
 _ID = 16
@@ -22,7 +22,7 @@ _MOST_LOOKS = 8
 _NAMES = ("of_worker", "of_id", "of_fence")
 
 
-class ClaimsTx(MovesTx):
+class ClaimsTx(TransitionsTx):
     """The part of a transaction that knows what was claimed."""
 
     def claim_note(self, worker: WorkerId, at: Instant, taken: Sequence[tuple[bytes, int]]) -> str:
@@ -32,26 +32,22 @@ class ClaimsTx(MovesTx):
         return self.text("note_claim", rows=self.table((*_NAMES, "next_look", "taken"), rows))
 
     async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:
-        """See the port."""
         return await self._lock("lock_holding", worker, limit)
 
     async def orphans(self, limit: int) -> list[Job]:
-        """See the port."""
         found: list[Job] = []
-        for row in await self.rows("ghosts", limit=limit):
+        for row in await self.rows("orphaned_claims", limit=limit):
             if len(found) < limit:
-                found += await self._lock("lock_ghostly", WorkerId(row[0]), limit - len(found))
+                found += await self._lock("lock_orphaned", WorkerId(row[0]), limit - len(found))
         return found
 
     async def depart(self, worker: WorkerId) -> bool:
-        """See the port."""
-        return not await self._holds(worker) and await self.strike("depart", [worker]) == 1
+        return not await self._holds(worker) and await self.remove_workers("depart", [worker]) == 1
 
     async def forget(self, workers: Collection[WorkerId]) -> int:
-        """See the port."""
-        return await self.strike("forget", [each for each in sorted(workers) if not await self._holds(each)])
+        return await self.remove_workers("forget", [each for each in sorted(workers) if not await self._holds(each)])
 
-    async def tidy_claims(self, limit: int) -> int:
+    async def compact_claims(self, limit: int) -> int:
         """Look through claims whose time has come, and drop what their workers do not hold any more; how many."""
         claims = await self.rows("lock_claims", limit=limit)
         held = await self._held_of([(claim[0], job_id) for claim in claims for job_id in _split(claim[4])])
@@ -66,7 +62,7 @@ class ClaimsTx(MovesTx):
                 gone.append((worker, first, fence))
         self._forget_claims(gone)
         if kept:
-            self.later("keep_claims", rows=self.table((*_NAMES, "held", "next_looks", "pause"), kept))
+            self.defer("keep_claims", rows=self.table((*_NAMES, "held", "next_looks", "pause"), kept))
         return len(claims)
 
     async def _holds(self, worker: WorkerId) -> bool:
@@ -111,7 +107,7 @@ class ClaimsTx(MovesTx):
 
     def _forget_claims(self, names: Sequence[Row]) -> None:
         if names:
-            self.later("forget_claims", rows=self.table(_NAMES, names))
+            self.defer("forget_claims", rows=self.table(_NAMES, names))
 
 
 def _split(ids: bytes) -> Iterable[bytes]:

@@ -7,10 +7,10 @@ from holdfast.model.ids import WorkerId
 from holdfast.model.limit import Limit, LimitKind, LimitName
 from holdfast.model.time import Instant
 from holdfast.store.mysql.literal import items, values
-from holdfast.store.mysql.pipeline import MessageTx
+from holdfast.store.mysql.pipeline import PipelinedTx
 from holdfast.store.port.limits import KeyHolder
 from holdfast.store.sql.codec import Row
-from holdfast.store.sql.limits import Ask, Key, limit_of
+from holdfast.store.sql.limits import ConcurrencyKey, KeyCapacity, limit_of
 
 _ID = 16
 _AT_ONCE = 500
@@ -19,20 +19,20 @@ _BEYOND = 1 << 15
 """Above every priority."""
 
 
-class LimitsTx(MessageTx):
-    """The part of a transaction that knows limits."""
+class LimitsTx(PipelinedTx):
+    """Limits within a transaction."""
 
     def key_text(self, key: str) -> Any:
         """A name as this database compares it: byte by byte."""
         return key.encode()
 
     async def each(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
-        """Run a named statement for each of these, in their order."""
+        """Run a named statement for each row, in order."""
         for row in rows:
-            self.later(name, **row)
+            self.defer(name, **row)
 
     async def lock_limits(self, worker: WorkerId, names: Collection[LimitName]) -> tuple[list[Limit], Instant] | None:
-        """See the port. The lease is locked when the jobs are: see `claim`."""
+        """The lease is locked when the jobs are: see `claim`."""
         lives = await self.rows("see_lease", worker=worker)
         if not lives:
             return None
@@ -40,7 +40,7 @@ class LimitsTx(MessageTx):
         return limits, await self.now()
 
     async def lock_rows(self, names: Sequence[LimitName]) -> list[Limit]:
-        """Lock those of these limits that have a row, in the order given."""
+        """Lock and return the limits that have a row, in the order given."""
         rows = [(int(kind), tenant, self.key_text(name)) for kind, tenant, name in names]
         found: list[Limit] = []
         for start in range(0, len(rows), _AT_ONCE):
@@ -48,14 +48,16 @@ class LimitsTx(MessageTx):
             found += [limit_of(row) for row in await self.rows("lock_limits", rows=part)]
         return found
 
-    async def begin_keys(self, keys: Sequence[Key]) -> None:
-        """Make sure that there is a row to lock for each of these."""
+    async def begin_keys(self, keys: Sequence[ConcurrencyKey]) -> None:
+        """Create missing limit rows for these keys."""
         rows = [(int(LimitKind.KEY), tenant, self.key_text(name)) for tenant, name in keys]
         for start in range(0, len(rows), _AT_ONCE):
-            self.later("begin_keys", rows=values(rows[start : start + _AT_ONCE]))
+            self.defer("begin_keys", rows=values(rows[start : start + _AT_ONCE]))
 
-    async def next_in_line(self, asks: Sequence[Ask], queues: Sequence[str], types: Sequence[str]) -> Iterable[Row]:
-        """Make ready the next that wait for these keys."""
+    async def next_in_line(
+        self, asks: Sequence[KeyCapacity], queues: Sequence[str], types: Sequence[str]
+    ) -> Iterable[Row]:
+        """Make the next jobs that wait for these keys ready."""
         counts = [self.text("turns_taken", tenant=ask.tenant, name=self.key_text(ask.name)) for ask in asks]
         taken = [
             result.rows[0][0]
@@ -66,10 +68,10 @@ class LimitsTx(MessageTx):
         for ask, used in zip(asks, taken, strict=True):
             passed += await self._next(ask, min(ask.most - used, ask.tokens), queues, types)
         for start in range(0, len(passed), _AT_ONCE):
-            self.later("pass_turns", ids=items([row[0] for row in passed[start : start + _AT_ONCE]]))
+            self.defer("pass_turns", ids=items([row[0] for row in passed[start : start + _AT_ONCE]]))
         return [(*row[1:5], row[5].decode()) for row in passed]
 
-    async def _next(self, ask: Ask, room: int, queues: Sequence[str], types: Sequence[str]) -> list[Row]:
+    async def _next(self, ask: KeyCapacity, room: int, queues: Sequence[str], types: Sequence[str]) -> list[Row]:
         key = {"tenant": ask.tenant, "name": self.key_text(ask.name)}
         found: list[Row] = []
         below = _BEYOND
@@ -83,13 +85,13 @@ class LimitsTx(MessageTx):
         return found
 
     async def yield_turn(self, holder: KeyHolder) -> bool:
-        """Have a ready job wait for its key again, behind the others."""
+        """Put a ready job at the end of the line for its key."""
         return await self.count("yield_turn", id=holder.id, seq=holder.seq) == 1
 
     async def uncounted(self, name: LimitName) -> int:
-        """See the port. What runs is found by what was claimed."""
+        """What runs is found by what was claimed."""
         statement = "uncounted_queue" if name.kind is LimitKind.QUEUE else "uncounted_tenant"
-        claims = await self.rows("few_claims", few=_MOST_CLAIMS)
+        claims = await self.rows("claimed_ids", limit=_MOST_CLAIMS)
         ids = sorted({row[0][start : start + _ID] for row in claims for start in range(0, len(row[0]), _ID)})
         found = 0
         for start in range(0, len(ids), _AT_ONCE):

@@ -26,13 +26,14 @@ _BEGIN_SNAPSHOT = (
 _FINDS = frozenset(
     {"find_live", "find_dead", "find_dead_of", "find_dead_alike", "find_history", "find_history_of", "get"}
 )
-_JOBS = _FINDS | {"lock_holding", "lock_ghostly", "watched"}
+_JOBS = _FINDS | {"lock_holding", "lock_orphaned", "watched"}
 """Statements whose rows are jobs."""
 
 _READS = _FINDS | {
     "now", "next_due", "workers", "lanes", "counts_live", "counts_dead", "still_held", "steps", "tenant", "api_key",
-    "feed_after", "feed_at", "feed_numbers", "feed_kept", "folds", "rollups", "served", "census", "dead_census",
-    "queues", "holding", "limited_tenants", "terms_version", "limited", "weights", "pauses",
+    "changes_after", "changes_at", "change_numbers", "change_log_range", "rollup_cursor", "rollups", "served",
+    "census", "dead_census",
+    "queues", "holding", "limited_tenants", "dispatch_settings_version", "limited", "weights", "pauses",
 }  # fmt: skip
 """Statements that lock nothing: outside a transaction they answer the same."""
 
@@ -50,7 +51,7 @@ class Mode(enum.Enum):
     """Only reads, all of the same state of the database."""
 
 
-class MessageTx(SqlTx):
+class PipelinedTx(SqlTx):
     """The part of a transaction that speaks to the connection."""
 
     def __init__(self, link: Link, statements: Statements, mode: Mode) -> None:
@@ -70,13 +71,13 @@ class MessageTx(SqlTx):
             await self.send("COMMIT")
 
     async def rows(self, name: str, /, **parameters: Any) -> Sequence[Row]:
-        """Run a named statement; its rows."""
+        """Run a named statement and return its rows."""
         text = self.text(name, **parameters)
         (result,) = await (self._link.send(text) if name in _READS and self.alone else self.send(text))
         return [job_row(row) for row in result.rows] if name in _JOBS else result.rows
 
     async def count(self, name: str, /, **parameters: Any) -> int:
-        """Run a named statement; how many rows it matched."""
+        """Run a named statement and return the number of matched rows."""
         text = self.text(name, **parameters)
         (result,) = await (self.send_alone(text) if name in _WRITES and self.alone else self.send(text))
         return int(result.matched)
@@ -91,7 +92,7 @@ class MessageTx(SqlTx):
         statement = self._statements[name]
         return statement.text % tuple([literal(parameters[parameter]) for parameter in statement.parameters])
 
-    def later(self, name: str, /, **parameters: Any) -> None:
+    def defer(self, name: str, /, **parameters: Any) -> None:
         """Run a named statement before whatever is sent next; nobody waits for its answer."""
         self._held_back.append(self.text(name, **parameters))
 
@@ -103,7 +104,7 @@ class MessageTx(SqlTx):
         results = await self._link.send(*before, *texts)
         return results[len(before) :]
 
-    async def send_last(self, *texts: str) -> list[Result]:
+    async def send_and_commit(self, *texts: str) -> list[Result]:
         """Run the last statements of a call. Where the call is all there is, the COMMIT goes out with them."""
         if self._mode is not Mode.SINGLE:
             return await self.send(*texts)
@@ -118,8 +119,8 @@ class MessageTx(SqlTx):
         return await self._link.send(*texts)
 
     @asynccontextmanager
-    async def together(self) -> AsyncIterator[None]:
-        """Make one transaction of several statements, also where each would be one by itself."""
+    async def in_transaction(self) -> AsyncIterator[None]:
+        """Group statements into one transaction, even in autocommit mode."""
         if self._mode is Mode.SINGLE:
             self._mode = Mode.WHOLE
         yield

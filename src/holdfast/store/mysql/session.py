@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from holdfast.errors import Contention, HoldfastError, OutcomeUnknown, Rejected, Unavailable
-from holdfast.model.job import Held
+from holdfast.model.job import HeldJob
 from holdfast.store.mysql.driver import Link
 from holdfast.store.mysql.errors import DRIVER, ambiguous, code_of, transient, translate
 from holdfast.store.mysql.pipeline import Mode
 from holdfast.store.mysql.pool import Pool
 from holdfast.store.mysql.tx import MysqlTx
-from holdfast.store.sql.session import Ran, SqlSession
+from holdfast.store.sql.session import SqlSession, StatementResult
 from holdfast.store.sql.steps import recording
 from holdfast.store.sql.user_statements import MYSQL
 from holdfast.store.statements import Statements
@@ -36,11 +36,11 @@ _BAD_ARGUMENTS = (TypeError, ValueError, KeyError, AttributeError)
 class MysqlSession(SqlSession):
     """See `holdfast.store.port.store.Session`."""
 
-    def __init__(self, link: Link, held: Held, key: str) -> None:
+    def __init__(self, link: Link, held: HeldJob, key: str) -> None:
         super().__init__(held, key, MYSQL)
         self._link = link
 
-    async def statement(self, sql: str, args: tuple[Any, ...]) -> Ran:
+    async def statement(self, sql: str, args: tuple[Any, ...]) -> StatementResult:
         """Run it."""
         try:
             text = self._link.filled(sql, args)
@@ -53,7 +53,7 @@ class MysqlSession(SqlSession):
         if not self._link.in_transaction:
             raise self.ended()
         rows = [tuple(row) for row in result.rows]
-        return Ran(rows, 0 if rows else max(0, int(result.matched)))
+        return StatementResult(rows, 0 if rows else max(0, int(result.matched)))
 
     def fault(self, error: BaseException) -> HoldfastError:
         """Our error for one of the driver's."""
@@ -65,15 +65,15 @@ class MysqlSession(SqlSession):
 
 
 class Sessions:
-    """Opens them."""
+    """Factory for sessions."""
 
     def __init__(self, pool: Pool, statements: Statements) -> None:
         self._pool = pool
         self._statements = statements
 
     @asynccontextmanager
-    async def open(self, held: Held, key: str) -> AsyncIterator[MysqlSession]:
-        """See `session` of the port."""
+    async def open(self, held: HeldJob, key: str) -> AsyncIterator[MysqlSession]:
+        """Open a session; see `Store.session`."""
         link = await self._pool.acquire()
         session = MysqlSession(link, held, key)
         tx = MysqlTx(link, self._statements, Mode.WHOLE)
@@ -88,7 +88,7 @@ class Sessions:
             clean = not session.soiled and await _rolled_back(link)
             raise
         finally:
-            if not clean:  # or cancelled, in the middle of something
+            if not clean:  # or cancelled in the middle of a statement
                 link.close()
             self._pool.release(link)
 

@@ -8,9 +8,9 @@ from functools import cache
 from typing import Self, TypeVar
 
 from holdfast.errors import Contention, HoldfastError, OutcomeUnknown, SchemaMismatch
-from holdfast.model.job import Held
+from holdfast.model.job import HeldJob
 from holdfast.store import migrate
-from holdfast.store.migrate import Applied
+from holdfast.store.migrate import AppliedMigration
 from holdfast.store.mysql.driver import Link
 from holdfast.store.mysql.errors import DRIVER, ambiguous, transient, translate
 from holdfast.store.mysql.literal import literal
@@ -74,36 +74,28 @@ class MysqlStore:
         return cls(pool, sessions, statements)
 
     async def run(self, work: Work[T]) -> T:
-        """See the port."""
         return await self._transact(work, Mode.WHOLE)
 
     async def read(self, work: Work[T]) -> T:
-        """See the port."""
         return await self._transact(work, Mode.SNAPSHOT)
 
     async def single(self, work: Work[T]) -> T:
-        """See the port."""
         return await self._transact(work, Mode.SINGLE)
 
-    def session(self, held: Held, key: str) -> AbstractAsyncContextManager[Session]:
-        """See the port."""
+    def session(self, held: HeldJob, key: str) -> AbstractAsyncContextManager[Session]:
         return self._sessions.open(held, key)
 
     @property
-    def tells_news(self) -> bool:
-        """See the port."""
+    def has_push(self) -> bool:
         return self._hub.probe is None
 
     def listen(self, queues: Sequence[str] | None) -> Subscription:
-        """See the port."""
         return self._hub.listen(queues)
 
     def join(self, bus: Bus) -> None:
-        """See the port."""
         bus.join(self._hub)
 
     async def installation(self) -> str:
-        """See the port."""
 
         async def born(link: Link) -> str:
             (found,) = await link.send("SELECT CAST(applied_at AS CHAR) FROM holdfast_schema ORDER BY version LIMIT 1")
@@ -112,21 +104,18 @@ class MysqlStore:
         return await self._on_link(born)
 
     async def migrate(self) -> list[str]:
-        """See the port."""
         return await self._on_link(_migrate)
 
     async def check_schema(self) -> None:
-        """See the port."""
-        migrate.require_current(migrate.steps("mysql"), await self._on_link(_applied))
+        migrate.require_current(migrate.migrations("mysql"), await self._on_link(_applied))
 
-    async def tend(self, rule: Retention) -> None:
-        """See the port. InnoDB reuses what was deleted, and the statements name their indexes; claims need tidying."""
+    async def maintain_tables(self, rule: Retention) -> None:
+        """InnoDB reuses what was deleted, and the statements name their indexes; claims need tidying."""
         del rule
-        while await self._transact(lambda tx: tx.tidy_claims(_TIDIED_AT_ONCE), Mode.WHOLE) == _TIDIED_AT_ONCE:
+        while await self._transact(lambda tx: tx.compact_claims(_TIDIED_AT_ONCE), Mode.WHOLE) == _TIDIED_AT_ONCE:
             pass
 
     async def info(self) -> ServerInfo:
-        """See the port."""
 
         async def server(link: Link) -> ServerInfo:
             return ServerInfo(link.server.name, link.server.version, pooled=False, listens=False)
@@ -134,11 +123,9 @@ class MysqlStore:
         return await self._on_link(server)
 
     def pool(self) -> PoolUse:
-        """See the port."""
         return PoolUse(self._pool.busy, self._pool.idle, self._pool.size)
 
     async def aclose(self) -> None:
-        """See the port."""
         await self._sessions.aclose()
         await self._pool.aclose()
 
@@ -173,12 +160,12 @@ class MysqlStore:
             stale = 0 < before == link.used - 1
             await self._give_back(link)
             raise self._verdict(error, tx, stale=stale) from error
-        except BaseException:  # the task was cancelled, or the work is at fault: what it did must not stay
+        except BaseException:  # cancelled or failed: discard its effects
             link.close()
             self._pool.release(link)
             raise
         self._pool.release(link)
-        self._hub.committed(tx.news, changed=tx.changed)
+        self._hub.committed(tx.ready_lanes, changed=tx.changed)
         return result
 
     @staticmethod
@@ -194,7 +181,7 @@ class MysqlStore:
         return translate(error)
 
     async def _give_back(self, link: Link) -> None:
-        """Return a connection after a failure, rolled back; one that may be in the middle of something is cut."""
+        """Roll back and release a connection after a failure; close it if its state is unknown."""
         try:
             if link.usable():
                 await link.send("ROLLBACK", timeout=2)
@@ -204,7 +191,7 @@ class MysqlStore:
             self._pool.release(link)
 
     async def _on_link(self, work: Callable[[Link], Awaitable[T]]) -> T:
-        """Run on a connection outside a transaction, for the few things that are no use case."""
+        """Run schema or admin work on a connection, outside a transaction."""
         link = await self._pool.acquire()
         try:
             return await work(link)
@@ -227,7 +214,7 @@ async def _migrate(link: Link) -> list[str]:
         "CREATE TABLE IF NOT EXISTS holdfast_schema (version INT PRIMARY KEY, name VARCHAR(128) NOT NULL, "
         "checksum VARCHAR(64) NOT NULL, applied_at DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)) ENGINE = InnoDB"
     )
-    todo = migrate.pending(migrate.steps("mysql"), await _applied(link))
+    todo = migrate.pending(migrate.migrations("mysql"), await _applied(link))
     for step in todo:
         for statement in step.statements():
             await link.send(statement, timeout=_MIGRATION_TIMEOUT)
@@ -236,17 +223,17 @@ async def _migrate(link: Link) -> list[str]:
     return [f"{step.version:04d}_{step.name}" for step in todo]
 
 
-async def _applied(link: Link) -> list[Applied]:
+async def _applied(link: Link) -> list[AppliedMigration]:
     try:
         (found,) = await link.send("SELECT version, name, checksum FROM holdfast_schema ORDER BY version")
     except DRIVER as error:
         if isinstance(translate(error), SchemaMismatch):  # no such table: version 0
             return []
         raise
-    return [Applied(*row) for row in found.rows]
+    return [AppliedMigration(*row) for row in found.rows]
 
 
 @cache
 def _statements(clock: str) -> Statements:
-    """Read and fitted once, however many stores a process opens."""
+    """Load the statements once per process and clock."""
     return Statements("mysql", placeholder=lambda *_: "%s", clock=clock, repeat_positions=True)

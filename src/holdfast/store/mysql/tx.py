@@ -5,9 +5,9 @@ from typing import Any
 from uuid import UUID
 
 from holdfast.model import change_log
-from holdfast.model.change_log import Entry
+from holdfast.model.change_log import ChangeEntry
 from holdfast.model.ids import JobId
-from holdfast.model.job import Held, Job, NewJob
+from holdfast.model.job import HeldJob, Job, NewJob
 from holdfast.model.lane import Lane
 from holdfast.model.state import STATUS_OF_CODE, Status
 from holdfast.model.step import Step
@@ -17,13 +17,13 @@ from holdfast.store.mysql.literal import Sql, items, values
 from holdfast.store.mysql.rows import new_row
 from holdfast.store.mysql.transitions import parts
 from holdfast.store.port.change_log import Rollup
-from holdfast.store.port.store import Locked
+from holdfast.store.port.store import LockedUsage
 from holdfast.store.sql import job_search
 from holdfast.store.sql.access import tenant_of
 from holdfast.store.sql.change_log import entry_of
 from holdfast.store.sql.codec import is_due, job_of
 from holdfast.store.sql.steps import recording
-from holdfast.store.sql.tx import KeyClaim, KeyOwner
+from holdfast.store.sql.tx import KeyOwner, KeyRequest
 
 _MOST_TEXT = 4 * 1024 * 1024
 """How many bytes of rows one INSERT carries, if the server takes that much at a time."""
@@ -33,23 +33,23 @@ class MysqlTx(ClaimsTx):
     """See `holdfast.store.port.store.Tx`."""
 
     async def insert_rows(self, jobs: Sequence[NewJob]) -> Instant:
-        """Insert all; when that was."""
+        """Insert all jobs and return the insert time."""
         rows = [new_row(job, position) for position, job in enumerate(jobs)]
         inserts = [self.text("insert", rows=Sql(",".join(part))) for part in self._loads(rows)]
-        message = [self.text("draw"), *inserts]
+        message = [self.text("next_positions"), *inserts]
         if watched := [(job.id, job.deadline) for job in jobs if job.deadline is not None]:
             columns = ("of_id", "its_deadline")
             message += [self.text("watch_deadlines", rows=self.table(columns, part)) for part in parts(watched)]
         # Which of them are due is known only afterwards, if they have times of their own.
         known = all(job.scheduled_at is None for job in jobs)
         if known:
-            message.append(self.text("tell", body=change_log.of_new(jobs, [bool(job.delay) for job in jobs])))
-        message.append(self.text("drawn"))
+            message.append(self.text("append_change", body=change_log.of_new(jobs, [bool(job.delay) for job in jobs])))
+        message.append(self.text("read_positions"))
         whole = known and len(inserts) == 1 and sum(map(len, message)) + len(message) <= self.largest
-        results = await (self.send_last(*message) if whole and self.alone else self.send(*message))
+        results = await (self.send_and_commit(*message) if whole and self.alone else self.send(*message))
         at, first = results[-1].rows[0]
         if not known:
-            await self.tell(change_log.of_new(jobs, [not is_due(job, at) for job in jobs]))
+            await self.append_change(change_log.of_new(jobs, [not is_due(job, at) for job in jobs]))
         self.publish(
             (Lane(job.queue, job.tenant, job.priority), first + position)
             for position, job in enumerate(jobs)
@@ -57,30 +57,29 @@ class MysqlTx(ClaimsTx):
         )
         return Instant(at)
 
-    async def take_keys(self, claims: Sequence[KeyClaim]) -> None:
-        """Insert those of the keys that nobody has."""
+    async def take_keys(self, claims: Sequence[KeyRequest]) -> None:
+        """Insert the keys that do not exist."""
         for part in parts(claims):
-            self.later("take_keys", rows=self._keys(part))
+            self.defer("take_keys", rows=self._keys(part))
 
-    async def lock_keys(self, claims: Sequence[KeyClaim]) -> dict[tuple[str, int, str], KeyOwner]:
-        """Lock these keys and tell whose they are."""
+    async def lock_keys(self, claims: Sequence[KeyRequest]) -> dict[tuple[str, int, str], KeyOwner]:
+        """Lock these keys and return their owners."""
         return {
             (tenant, kind, name.decode()): KeyOwner(JobId(UUID(bytes=job_id)), fingerprint, bool(valid))
             for part in parts(claims)
             for tenant, kind, name, job_id, fingerprint, valid in await self.rows("lock_keys", rows=self._keys(part))
         }
 
-    async def retake_keys(self, claims: Sequence[KeyClaim]) -> None:
-        """Give these locked keys to other jobs."""
+    async def retake_keys(self, claims: Sequence[KeyRequest]) -> None:
+        """Reassign these locked keys to other jobs."""
         for part in parts(claims):
-            self.later("retake_keys", rows=self._keys(part))
+            self.defer("retake_keys", rows=self._keys(part))
 
     async def get(self, ids: Collection[JobId]) -> list[Job]:
-        """See the port."""
         return [job_of(row) for part in parts(list(ids)) for row in await self.rows("get", ids=items(part))]
 
-    async def few(self, status: Status | None, tenant: str | None) -> set[JobId] | None:
-        """All unfinished jobs of a status or a tenant or both, and perhaps others; None if they are not few."""
+    async def collect_if_few(self, status: Status | None, tenant: str | None) -> set[JobId] | None:
+        """Return a superset of the unfinished jobs of a status or tenant; None if there are too many."""
         if status is Status.RUNNING:
             return await self._few_claimed()
         places = await self._shelves(status, tenant)
@@ -88,35 +87,35 @@ class MysqlTx(ClaimsTx):
             return None
         found: set[bytes] = set()
         for name, asked in places:
-            found |= {row[0] for row in await self.rows(name, few=job_search.FEW, **asked)}
-            if len(found) >= job_search.FEW:
+            found |= {row[0] for row in await self.rows(name, limit=job_search.MAX_COLLECTED, **asked)}
+            if len(found) >= job_search.MAX_COLLECTED:
                 return None
         return _ids(found)
 
     async def _few_claimed(self) -> set[JobId] | None:
         """All that run, by what was claimed; None if that may not be all of it."""
-        claims = await self.rows("few_claims", few=job_search.MOST_RUNNING)
+        claims = await self.rows("claimed_ids", limit=job_search.MAX_COLLECTED_RUNNING)
         found = {ids[start : start + 16] for (ids,) in claims for start in range(0, len(ids), 16)}
         # A job may be in more than one: there can be fewer jobs than claims.
-        return None if max(len(claims), len(found)) >= job_search.MOST_RUNNING else _ids(found)
+        return None if max(len(claims), len(found)) >= job_search.MAX_COLLECTED_RUNNING else _ids(found)
 
     async def _shelves(self, status: Status | None, tenant: str | None) -> list[tuple[str, dict[str, Any]]] | None:
         """Where unfinished jobs lie: those that wait apart, each by queue and tenant. None if these are many."""
         # Ready ones that wait for others with their key lie on a shelf of their own.
         parked = (0, 1, 2) if status is None else (0, 2) if status is Status.READY else (1,)
         if tenant is None:
-            return [("few_live", {"parked": each}) for each in parked]
-        places = await self.rows("few_queues", few=job_search.FEW)
-        if len(places) >= job_search.FEW:
+            return [("live_ids", {"parked": each}) for each in parked]
+        places = await self.rows("live_queues", limit=job_search.MAX_COLLECTED)
+        if len(places) >= job_search.MAX_COLLECTED:
             return None
         return [
-            ("few_live_of", {"parked": each, "queue": queue, "tenant": tenant})
+            ("live_ids_of", {"parked": each, "queue": queue, "tenant": tenant})
             for each, queue in places
             if each in parked
         ]
 
     async def remove_rows(self, place: str, jobs: Sequence[Job]) -> set[JobId]:
-        """Delete those of a table that still are as they were read; which were."""
+        """Delete the rows of a table that are unchanged since they were read; return their ids."""
         removed: set[JobId] = set()
         for part in parts(sorted(jobs, key=lambda job: job.id.int)):
             asked = {(job.id.bytes, job.fence, job.status): job.id for job in part}
@@ -125,45 +124,40 @@ class MysqlTx(ClaimsTx):
             ids = [asked[each] for each in found if each in asked]
             if ids:
                 delete = "finished" if place == "live" else f"revived_{place}"
-                self.later(delete, rows=self.table(("of_id",), [(job_id,) for job_id in ids]))
+                self.defer(delete, rows=self.table(("of_id",), [(job_id,) for job_id in ids]))
             removed |= set(ids)
         return removed
 
     async def remove_steps(self, ids: Collection[JobId]) -> None:
-        """Delete all that was recorded for these."""
+        """Delete the steps of these jobs."""
         for part in parts(sorted(ids)):
-            self.later("remove_steps", rows=self.table(("of_id",), [(job_id,) for job_id in part]))
+            self.defer("remove_steps", rows=self.table(("of_id",), [(job_id,) for job_id in part]))
 
-    async def lost(self, held: Collection[Held]) -> set[JobId]:
-        """See the port."""
+    async def lost(self, held: Collection[HeldJob]) -> set[JobId]:
         asked = {(job.id.bytes, job.fence, job.worker): job.id for job in held}
         for part in parts(list(asked)):
             for row in await self.rows("still_held", ids=items([job_id for job_id, _, _ in part])):
                 asked.pop((row[0], row[1], row[2]), None)
         return set(asked.values())
 
-    async def record_step(self, held: Held, step: Step) -> bool:
-        """See the port."""
+    async def record_step(self, held: HeldJob, step: Step) -> bool:
         if not await self.rows("lock_held", **held._asdict()):
             return False
-        self.later("record_step", key=step.key.encode(), **recording(held, step))
+        self.defer("record_step", key=step.key.encode(), **recording(held, step))
         return True
 
-    async def lock_ledger(self, tenant: str) -> Locked:
-        """See the port."""
+    async def lock_usage(self, tenant: str) -> LockedUsage:
         # One message, but one after the other: the time is that of when the lock was had.
         found, known, at = await self.send(
-            self.text("lock_ledger", tenant=tenant), self.text("tenant", name=tenant), self.text("now")
+            self.text("lock_usage", tenant=tenant), self.text("tenant", name=tenant), self.text("now")
         )
         quotas = tenant_of(known.rows[0]).quotas if known.rows else None
-        return Locked(found.rows[0][1] if found.rows else None, quotas, Instant(at.rows[0][0]))
+        return LockedUsage(found.rows[0][1] if found.rows else None, quotas, Instant(at.rows[0][0]))
 
-    async def save_ledger(self, tenant: str, state: bytes) -> None:
-        """See the port."""
-        self.later("save_ledger", tenant=tenant, state=state)
+    async def save_usage(self, tenant: str, state: bytes) -> None:
+        self.defer("save_usage", tenant=tenant, state=state)
 
     async def queue_backlogs(self, tenant: str, queues: Collection[str], most: int) -> dict[str, int]:
-        """See the port."""
         counts: dict[str, int] = {}
         for part in parts(list(queues)):
             texts = [self.text("queue_backlog", tenant=tenant, queue=queue, most=most) for queue in part]
@@ -171,20 +165,19 @@ class MysqlTx(ClaimsTx):
             counts |= {queue: result.rows[0][0] for queue, result in zip(part, results, strict=True)}
         return counts
 
-    async def tell(self, body: bytes) -> None:
-        """Write a row of the feed."""
-        self.later("tell", body=body)
+    async def append_change(self, body: bytes) -> None:
+        """Append an entry to the change log."""
+        self.defer("append_change", body=body)
 
-    async def feed_at(self, numbers: Collection[int]) -> list[Entry]:
-        """See the port."""
+    async def changes_at(self, numbers: Collection[int]) -> list[ChangeEntry]:
         return [
-            entry_of(row) for part in parts(list(numbers)) for row in await self.rows("feed_at", numbers=items(part))
+            entry_of(row) for part in parts(list(numbers)) for row in await self.rows("changes_at", numbers=items(part))
         ]
 
     async def put_rollups(self, span: int, rollups: Sequence[Rollup]) -> None:
-        """Insert or replace these; the span in seconds."""
+        """Insert or replace these roll-ups; the span is in seconds."""
         for part in parts(rollups):
-            self.later("save_rollups", rows=values([(span, *rollup) for rollup in part]))
+            self.defer("save_rollups", rows=values([(span, *rollup) for rollup in part]))
 
     def _loads(self, rows: Sequence[str]) -> Iterator[list[str]]:
         """The rows in loads that one statement can carry."""
@@ -199,7 +192,7 @@ class MysqlTx(ClaimsTx):
             size += len(row) + 1
         yield load
 
-    def _keys(self, claims: Sequence[KeyClaim]) -> Sql:
+    def _keys(self, claims: Sequence[KeyRequest]) -> Sql:
         columns = ("of_tenant", "of_kind", "of_name", "next_job", "next_fingerprint", "span")
         return self.table(columns, [(tenant, kind, key.encode(), *rest) for tenant, kind, key, *rest in claims])
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 import msgspec
 
 from holdfast.errors import HoldfastError
-from holdfast.model.lane import Lane, News
+from holdfast.model.lane import Lane, LaneReady
 from holdfast.store.notify.wakeup import Hub
 
 SEND_EVERY = 0.01
@@ -34,10 +34,10 @@ class Message(msgspec.Struct, frozen=True, array_like=True):
 _DECODE = msgspec.json.Decoder(Message).decode
 
 
-def encode(sender: int, news: Iterable[News]) -> str:
+def encode(sender: int, ready_lanes: Iterable[LaneReady]) -> str:
     """A message, however much there is to tell; without news it tells that something changed."""
     earliest: dict[Lane, int] = {}
-    for lane, seq in news:
+    for lane, seq in ready_lanes:
         earliest[lane] = min(seq, earliest.get(lane, seq))
     if not earliest:
         return msgspec.json.encode(Message(sender, [], [], changed=True)).decode()
@@ -50,7 +50,7 @@ def encode(sender: int, news: Iterable[News]) -> str:
     return text.decode() if len(text) <= LARGEST else msgspec.json.encode(Message(sender, [], [])).decode()
 
 
-def hand_over(hub: Hub, text: str | bytes, *, own: int) -> None:
+def deliver(hub: Hub, text: str | bytes, *, own: int) -> None:
     """Give a message to the hub, unless it comes from this process. One that makes no sense may mean anything."""
     try:
         message = _DECODE(text)
@@ -60,7 +60,7 @@ def hand_over(hub: Hub, text: str | bytes, *, own: int) -> None:
     if message.sender == own:
         return
     if message.lanes:
-        hub.publish(News(Lane(queue, tenant, priority), seq) for queue, tenant, priority, seq in message.lanes)
+        hub.publish(LaneReady(Lane(queue, tenant, priority), seq) for queue, tenant, priority, seq in message.lanes)
     elif message.changed:
         hub.publish_change()
     else:
@@ -73,23 +73,23 @@ class Notifier:
     def __init__(self, sender: int, send: Send) -> None:
         self._sender = sender
         self._send = send
-        self._news: list[News] = []
+        self._ready_lanes: list[LaneReady] = []
         self._changed = False
         self._task: asyncio.Task[None] | None = None
 
-    def tell(self, news: Iterable[News], *, changed: bool = False) -> None:
+    def notify(self, ready_lanes: Iterable[LaneReady], *, changed: bool = False) -> None:
         """Send these soon, or that something changed; does not wait."""
-        self._news.extend(news)
+        self._ready_lanes.extend(ready_lanes)
         self._changed = self._changed or changed
-        if self._task is None and (self._news or self._changed):
+        if self._task is None and (self._ready_lanes or self._changed):
             self._task = asyncio.create_task(self._send_all())
 
     async def _send_all(self) -> None:
         try:
-            while self._news or self._changed:
-                news, self._news, self._changed = self._news, [], False
+            while self._ready_lanes or self._changed:
+                ready_lanes, self._ready_lanes, self._changed = self._ready_lanes, [], False
                 with contextlib.suppress(HoldfastError):
-                    await self._send(encode(self._sender, news))
+                    await self._send(encode(self._sender, ready_lanes))
                 await asyncio.sleep(SEND_EVERY)
         finally:
             self._task = None

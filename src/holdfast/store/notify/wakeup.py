@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol
 
-from holdfast.model.lane import Lane, News
+from holdfast.model.lane import Lane, LaneReady
 
 FIRST_POLL = 0.02
 """Seconds until the first look after work ran out; each fruitless look doubles it."""
@@ -24,7 +24,7 @@ Probe = Callable[[], Awaitable[bool]]
 class Others(Protocol):
     """Tells other processes, soon and without waiting."""
 
-    def __call__(self, news: Iterable[News], *, changed: bool) -> None:
+    def __call__(self, ready_lanes: Iterable[LaneReady], *, changed: bool) -> None:
         """Jobs became ready, or something else changed."""
 
 
@@ -60,17 +60,17 @@ class Hub:
         for queue in subscription.queues:
             self._listeners[queue].discard(subscription)
 
-    def committed(self, news: Sequence[News], *, changed: bool) -> None:
+    def committed(self, ready_lanes: Sequence[LaneReady], *, changed: bool) -> None:
         """This process committed something: jobs that became ready, or other changes of jobs."""
-        if news:
-            self.publish(news)
-        if self.others is not None and (news or changed):
+        if ready_lanes:
+            self.publish(ready_lanes)
+        if self.others is not None and (ready_lanes or changed):
             self.publish_change()
-            self.others(news if self.names_lanes else [], changed=True)
+            self.others(ready_lanes if self.names_lanes else [], changed=True)
 
-    def publish(self, news: Iterable[News]) -> None:
+    def publish(self, ready_lanes: Iterable[LaneReady]) -> None:
         """Jobs became ready."""
-        told = list(news)
+        told = list(ready_lanes)
         if told:
             self._wake_everywhere()
         for item in told:
@@ -107,18 +107,18 @@ class LocalSubscription:
         self.queues = queues
         self._hub = hub
         self._event = asyncio.Event()
-        self._news: dict[Lane, int] = {}
+        self._ready_lanes: dict[Lane, int] = {}
         self._unknown = False
         self._step = FIRST_POLL
         self._closed = False
 
-    def put(self, news: News) -> None:
+    def put(self, ready_lanes: LaneReady) -> None:
         """Keep the earliest position of each lane until somebody waits."""
-        known = self._news.get(news.lane)
-        if known is None or news.seq < known:
-            self._news[news.lane] = news.seq
-        if len(self._news) > MOST_NEWS:
-            self._news.clear()
+        known = self._ready_lanes.get(ready_lanes.lane)
+        if known is None or ready_lanes.seq < known:
+            self._ready_lanes[ready_lanes.lane] = ready_lanes.seq
+        if len(self._ready_lanes) > MOST_NEWS:
+            self._ready_lanes.clear()
             self._unknown = True
         self._event.set()
 
@@ -127,14 +127,13 @@ class LocalSubscription:
         self._unknown = True
         self._event.set()
 
-    async def wait(self, timeout: float) -> list[News] | None:
-        """See the port."""
+    async def wait(self, timeout: float) -> list[LaneReady] | None:
         if self._closed:
             raise RuntimeError("this subscription is closed")
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout
         # Several may wait on one subscription: who comes too late for what was told waits on.
-        while not (self._news or self._unknown or self._closed):
+        while not (self._ready_lanes or self._unknown or self._closed):
             left = until - loop.time()
             if left <= 0:
                 return None
@@ -149,17 +148,15 @@ class LocalSubscription:
                     return []
         self._event.clear()
         self._step = FIRST_POLL
-        news = [News(lane, seq) for lane, seq in self._news.items()]
-        self._news.clear()
+        ready_lanes = [LaneReady(lane, seq) for lane, seq in self._ready_lanes.items()]
+        self._ready_lanes.clear()
         unknown, self._unknown = self._unknown, False
-        return [] if unknown else news
+        return [] if unknown else ready_lanes
 
     def reset(self) -> None:
-        """See the port."""
         self._step = FIRST_POLL
 
     def close(self) -> None:
-        """See the port."""
         self._closed = True
         self._event.set()
         self._hub.leave(self)

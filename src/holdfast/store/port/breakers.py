@@ -1,4 +1,4 @@
-"""What deliveries ask of a database: the breakers of destinations, and the keys that webhooks are signed with."""
+"""Port for deliveries: circuit breakers of destinations and webhook signing keys."""
 
 from typing import Protocol
 
@@ -7,35 +7,35 @@ from holdfast.model.time import Duration
 
 
 class Breakers(Protocol):
-    """What is known of destinations that gave trouble."""
+    """Circuit breakers of destinations that failed recently."""
 
     async def breakers(self, tenant: str | None, after: tuple[str, str], limit: int) -> list[Breaker]:
-        """Those of a tenant (None: of all) after this tenant and destination, in the order of these."""
+        """Return breakers of a tenant (None: all) after this tenant and destination, in order."""
 
     async def troubled_breakers(self, limit: int) -> list[Breaker]:
-        """Those that are not closed, or have failures, in no order."""
+        """Return breakers that are not closed or have failures, in no order."""
 
     async def breaker(self, tenant: str, destination: str) -> Breaker | None:
-        """One of them."""
+        """Return a breaker, or None."""
 
     async def lock_breaker(self, tenant: str, destination: str) -> Breaker:
-        """One of them, locked until the commit; a new one, closed, if nothing was known."""
+        """Lock and return a breaker until the commit; create a closed one if it is missing."""
 
     async def save_breaker(self, breaker: Breaker) -> None:
-        """Keep this, under the lock."""
+        """Save a breaker; requires the lock."""
 
     async def prune_breakers(self, keep: Duration, limit: int) -> int:
-        """Forget those that are closed and have not changed for so long; how many."""
+        """Delete closed breakers unchanged for `keep`; return how many."""
 
 
 class WebhookSecrets(Protocol):
-    """The keys that webhooks are signed with, by tenant."""
+    """Webhook signing keys by tenant."""
 
     async def signing_keys(self, tenant: str) -> SigningKeys | None:
-        """What a tenant's webhooks are signed with now."""
+        """Return the current signing keys of a tenant, or None."""
 
     async def rotate_signing_key(self, tenant: str, secret: bytes, overlap: Duration) -> None:
-        """Sign with this from now on, and for `overlap` also with what was there before."""
+        """Replace the signing key; the previous one stays valid for `overlap`."""
 
     async def drop_signing_keys(self, tenant: str) -> bool:
-        """Sign no more; False when there was no key."""
+        """Delete the signing keys; return False if there were none."""

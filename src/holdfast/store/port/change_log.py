@@ -1,38 +1,35 @@
-"""What the engine asks of a database about what changed: the feed, the roll-ups made of it, queues and who holds jobs.
-
-A part of `holdfast.store.port.store`.
-"""
+"""Port for the change log, its roll-ups, and queues. Part of `holdfast.store.port.store`."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple, Protocol
 
-from holdfast.model.change_log import Entry
+from holdfast.model.change_log import ChangeEntry
 from holdfast.model.ids import WorkerId
 from holdfast.model.queue import Queue
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant
 
 
-class Kept(NamedTuple):
-    """What there is of the feed: numbers up to `pruned` may be gone, `last` is the highest."""
+class ChangeLogRange(NamedTuple):
+    """Range of the change log: numbers up to `pruned` may be gone, `last` is the highest."""
 
     pruned: int
     last: int
 
 
-class Folds(NamedTuple):
-    """How far the feed was folded: rows up to `seq` but those in the holes, and minutes before `hours` into hours."""
+class RollupCursor(NamedTuple):
+    """Roll-up position: rows up to `seq` except gaps are rolled up, minutes before `hours` into hours."""
 
     seq: int
     holes: bytes
     pruned: int
     hours: Instant
     lost: int = 0
-    """Workers whose lease ran out, ever, as those rows tell."""
+    """Total number of workers whose lease expired, according to those rows."""
 
 
 class Rollup(NamedTuple):
-    """Stored figures. Histograms are JSON."""
+    """Stored stats of one series and interval. Histograms are JSON."""
 
     tenant: str
     at: Instant
@@ -51,8 +48,8 @@ class Rollup(NamedTuple):
     reaped: int
 
 
-class Served(NamedTuple):
-    """What a tenant's attempts that ended in a minute, hour or day cost, and the longest that one had waited."""
+class ServiceSlice(NamedTuple):
+    """Cost of a tenant's attempts that ended in one interval, and the longest wait among them."""
 
     tenant: str
     at: Instant
@@ -61,7 +58,7 @@ class Served(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """How many jobs stand where, and since when the one has been due that has waited longest."""
+    """Number of jobs with one status, and since when the oldest has been due."""
 
     tenant: str
     queue: str
@@ -71,60 +68,60 @@ class Standing(NamedTuple):
     since: Instant | None
 
 
-class Feed(Protocol):
-    """What changed, a row for each statement that changes jobs, committed with the change.
+class ChangeLog(Protocol):
+    """Change log: one row per statement that changes jobs, committed with the change.
 
-    Numbers are drawn before the commit: a lower one can appear after a higher one.
+    Numbers are assigned before the commit, so a lower one can appear after a higher one.
     """
 
-    async def feed_after(self, seq: int, limit: int) -> list[Entry]:
-        """Rows with higher numbers, in order."""
+    async def changes_after(self, seq: int, limit: int) -> list[ChangeEntry]:
+        """Return entries with higher numbers, in order."""
 
-    async def feed_at(self, numbers: Collection[int]) -> list[Entry]:
-        """Those of these rows that are there, in order."""
+    async def changes_at(self, numbers: Collection[int]) -> list[ChangeEntry]:
+        """Return the existing entries among these numbers, in order."""
 
-    async def feed_numbers(self, seq: int, limit: int) -> list[int]:
-        """The numbers of rows above this one, in order."""
+    async def change_numbers(self, seq: int, limit: int) -> list[int]:
+        """Return the entry numbers above this one, in order."""
 
-    async def feed_kept(self) -> Kept:
-        """What there is."""
+    async def change_log_range(self) -> ChangeLogRange:
+        """Return the range of the change log."""
 
-    async def folds(self) -> Folds:
-        """How far the feed was folded into roll-ups."""
+    async def rollup_cursor(self) -> RollupCursor:
+        """Return the roll-up position."""
 
-    async def lock_folds(self) -> Folds | None:
-        """The same, locked so that nobody else folds until the commit; None when somebody does."""
+    async def lock_rollup_cursor(self) -> RollupCursor | None:
+        """Lock and return the roll-up position; None if another transaction holds the lock."""
 
-    async def save_folds(self, folds: Folds) -> None:
-        """Note how far it is now, under the lock."""
+    async def save_rollup_cursor(self, rollup_cursor: RollupCursor) -> None:
+        """Save the roll-up position; requires the lock."""
 
-    async def prune_feed(self, upto: int, keep: Duration, limit: int) -> int | None:
-        """Remove rows older than `keep`, oldest first, none above the number `upto`; the highest that was there."""
+    async def prune_changes(self, upto: int, keep: Duration, limit: int) -> int | None:
+        """Delete entries older than `keep` and up to `upto`, oldest first; return the last deleted number."""
 
     async def rollups(self, span: Duration, tenant: str, since: Instant, before: Instant) -> list[Rollup]:
-        """Figures of one tenant ('': of all together) from an instant on and before another, oldest first."""
+        """Return the stats of a tenant ('': all together) in `since` ≤ time < `before`, oldest first."""
 
-    async def served(self, span: Duration, since: Instant, limit: int) -> list[Served]:
-        """What each tenant was given from an instant on, in no order; at most `limit` of these."""
+    async def served(self, span: Duration, since: Instant, limit: int) -> list[ServiceSlice]:
+        """Return the service each tenant received since an instant, in no order; at most `limit` rows."""
 
     async def rollups_at(self, span: Duration, at: Instant) -> list[Rollup]:
-        """Figures of all tenants, and of all together, in one minute or hour."""
+        """Return the stats of every tenant, and of all together, in one minute or hour."""
 
     async def save_rollups(self, span: Duration, rollups: Sequence[Rollup]) -> None:
-        """Put these in the place of what was there, if anything was."""
+        """Insert or replace these roll-ups."""
 
     async def prune_rollups(self, span: Duration, before: Instant, limit: int) -> int:
-        """Remove figures of before an instant; how many."""
+        """Delete roll-ups before an instant; return how many."""
 
     async def census(self) -> list[Standing]:
-        """How many unfinished jobs there are, and since when the first of them could run. Reads all of them."""
+        """Count unfinished jobs and find the oldest due time of each group. Reads all of them."""
 
     async def dead_census(self) -> list[Standing]:
-        """How many dead letters there are. Reads an index of all of them."""
+        """Count dead letters. Reads an index of all of them."""
 
 
 class Holding(NamedTuple):
-    """How many jobs of a tenant a worker holds."""
+    """Number of jobs of a tenant that a worker holds."""
 
     worker: WorkerId
     tenant: str
@@ -132,13 +129,13 @@ class Holding(NamedTuple):
 
 
 class Queues(Protocol):
-    """What is set for queues, and what workers hold of them."""
+    """Queue settings, and the jobs that workers hold."""
 
     async def queues(self) -> list[Queue]:
-        """Those that something was set for, by name."""
+        """Return the queues that have settings, by name."""
 
     async def save_queue(self, queue: Queue) -> None:
-        """Set this for a queue, from now on."""
+        """Save the settings of a queue."""
 
     async def holding(self) -> list[Holding]:
-        """How many jobs each worker holds. May read all ready and running jobs."""
+        """Count the jobs each worker holds. May read all ready and running jobs."""

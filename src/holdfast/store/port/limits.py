@@ -1,15 +1,15 @@
-"""What the engine asks of a database about limits and pauses. A part of `holdfast.store.port.store`."""
+"""Port for concurrency and rate limits, and pauses. Part of `holdfast.store.port.store`."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple, Protocol
 
 from holdfast.model.ids import JobId, WorkerId
-from holdfast.model.limit import Limit, LimitKind, LimitName, Pause, PauseKind, Rate, Terms
+from holdfast.model.limit import DispatchSettings, Limit, LimitKind, LimitName, Pause, PauseKind, Rate
 from holdfast.model.time import Instant
 
 
 class KeyHolder(NamedTuple):
-    """A ready job that has a turn of its key."""
+    """Ready job that holds a slot of its concurrency key."""
 
     id: JobId
     seq: int
@@ -20,64 +20,64 @@ class KeyHolder(NamedTuple):
 
 
 class Limits(Protocol):
-    """Limits on what runs, and what rests."""
+    """Concurrency and rate limits, and pauses."""
 
-    async def terms_version(self) -> tuple[int, Instant]:
-        """Which terms hold now, and what time it is."""
+    async def dispatch_settings_version(self) -> tuple[int, Instant]:
+        """Return the version of the dispatch settings and the database time."""
 
-    async def terms(self) -> Terms:
-        """What claims go by."""
+    async def dispatch_settings(self) -> DispatchSettings:
+        """Return the settings that claims follow."""
 
     async def limits(
         self, kind: LimitKind | None = None, *, tenant: str | None = None, limit: int = 1_000
     ) -> list[Limit]:
-        """Those that somebody set, by kind, tenant and name."""
+        """Return the configured limits, by kind, tenant and name."""
 
     async def limits_named(self, names: Collection[LimitName]) -> list[Limit]:
-        """How these stand; those of keys with `used` counted, also where nobody set one. Others only if set."""
+        """Return these limits if configured; those of keys always, with `used` counted."""
 
     async def set_limit(self, name: LimitName, max_running: int | None, rate: Rate | None, by: str) -> None:
-        """Set this from now on; None is no limit, for a key its default. A bucket begins full."""
+        """Set a limit; None is unlimited, or the default for a key. A token bucket starts full."""
 
     async def lock_limits(self, worker: WorkerId, names: Collection[LimitName]) -> tuple[list[Limit], Instant] | None:
-        """Lock those of these that are set, in their order; how they stand, and about what time it is.
+        """Lock and return the configured ones of these limits, in order, and the approximate time.
 
-        None if the lease is gone. The worker's lease is locked before them where it is locked at all, so that a reap
-        and a claim never wait for each other.
+        Returns None if the lease is gone. Locks the worker's lease first, if at all, so that a reap and a claim cannot
+        deadlock.
         """
 
     async def uncounted(self, name: LimitName) -> int:
-        """How many running jobs of a queue or tenant its limit does not count. May read all that run."""
+        """Count running jobs of a queue or tenant that its limit does not count. May read all running jobs."""
 
     async def save_limits(self, limits: Sequence[Limit]) -> None:
-        """Write how these stand, under their locks."""
+        """Save these limits; requires their locks."""
 
     async def pass_turns(self, keys: Collection[tuple[str, str]]) -> int:
-        """Make ready the next of those that wait for these keys (tenant, key), as many as fit; how many."""
+        """Make the next jobs that wait for these (tenant, key) ready, as many as fit; return how many."""
 
     async def waiting_keys(self, after: tuple[str, str], limit: int) -> list[tuple[str, str]]:
-        """Keys that jobs wait for, in their order, those after this one."""
+        """Return keys that jobs wait for, in order, after this one."""
 
     async def turns_of(self, key: tuple[str, str], most: int) -> list[JobId]:
-        """Jobs that have a turn of a key, running or about to, no more than so many."""
+        """Return at most `most` jobs that hold a slot of a key, running or ready."""
 
     async def has_turn(self, job: JobId) -> bool:
-        """Whether a ready job with a key has a turn of it, rather than being in line for one."""
+        """Return whether a ready job holds a slot of its key instead of waiting for one."""
 
     async def key_holders(self, keys: Collection[tuple[str, str]]) -> list[KeyHolder]:
-        """Ready jobs that have a turn of these keys."""
+        """Return the ready jobs that hold a slot of these keys."""
 
     async def yield_turns(self, holders: Sequence[KeyHolder]) -> int:
-        """Have these wait again where they are still ready, and others, of other queues or types, run; how many."""
+        """Hand the slots of these ready jobs to jobs of other queues or types; return how many."""
 
     async def prune_limits(self, limit: int) -> int:
-        """Forget rows of limits that limit nothing and count nothing; how many."""
+        """Delete rows that limit nothing and count nothing; return how many."""
 
     async def pauses(self) -> list[Pause]:
-        """What rests besides queues, also what is over."""
+        """Return the pauses other than those of queues, including expired ones."""
 
     async def save_pause(self, pause: Pause) -> None:
-        """Have this rest from now on."""
+        """Save a pause."""
 
     async def end_pause(self, kind: PauseKind, name: str) -> bool:
-        """Have it rest no more; False when it did not."""
+        """End a pause; return False if there was none."""

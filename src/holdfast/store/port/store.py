@@ -1,7 +1,7 @@
-"""What the engine asks of a database. A store knows rows and locks; it decides nothing.
+"""Storage port of the engine. A store handles rows and locks; it makes no decisions.
 
-One conformance suite is the meaning of this port: every store gives the same answers to the same calls.
-All times are the database's, judged inside the statement; the port takes spans.
+One conformance suite defines this port: every store returns the same results for the same calls.
+Statements use the database clock, so the port takes durations instead of instants.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -10,18 +10,18 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from holdfast.model.access import ApiKey, KeyPosition, NewKey, Quotas, Tenant
 from holdfast.model.ids import JobId, WorkerId
-from holdfast.model.job import Count, DeadGroup, Found, Held, Inserted, Job, JobFilter, NewJob, Page
-from holdfast.model.lane import News, Share
+from holdfast.model.job import Count, DeadGroup, HeldJob, InsertResult, Job, JobFilter, NewJob, Page, SearchPage
+from holdfast.model.lane import LaneReady, Share
 from holdfast.model.limit import LimitName
 from holdfast.model.step import Step
 from holdfast.model.time import Duration, Instant
 from holdfast.model.transition import Transition
 from holdfast.store.notify.wakeup import Bus
 from holdfast.store.port.breakers import Breakers, WebhookSecrets
-from holdfast.store.port.change_log import Feed, Queues
-from holdfast.store.port.job_types import Types
+from holdfast.store.port.change_log import ChangeLog, Queues
+from holdfast.store.port.job_types import JobTypes
 from holdfast.store.port.limits import Limits
-from holdfast.store.port.workers import Fleet
+from holdfast.store.port.workers import Workers
 
 T = TypeVar("T")
 
@@ -29,14 +29,14 @@ NOTHING: Mapping[JobId, JobId] = {}
 
 
 class Retention(NamedTuple):
-    """How long finished things are kept, counted from when they finished."""
+    """Retention of finished jobs and dead letters, counted from when they finished."""
 
     history: Duration
     dead: Duration
 
 
 class ServerInfo(NamedTuple):
-    """What the database is and how it is set up, for people and for `doctor`."""
+    """Name, version and setup of the database server, for display and for `doctor`."""
 
     name: str
     version: str
@@ -45,7 +45,7 @@ class ServerInfo(NamedTuple):
 
 
 class PoolUse(NamedTuple):
-    """Connections that are at work, that wait for work, and that there may be together."""
+    """Number of busy and idle connections, and the maximum of both together."""
 
     busy: int
     idle: int
@@ -53,68 +53,69 @@ class PoolUse(NamedTuple):
 
 
 class Subscription(Protocol):
-    """Wake-ups for one worker. What is heard while nobody waits is kept for the next wait."""
+    """Wake-ups for one worker. Notifications that arrive between waits are kept for the next wait."""
 
-    async def wait(self, timeout: float) -> list[News] | None:
-        """Until something may have become ready, or the timeout: then None.
+    async def wait(self, timeout: float) -> list[LaneReady] | None:
+        """Wait until a job may have become ready; return None on timeout.
 
-        An empty list means that it is not known where: look at all lanes. A lost wake-up costs the timeout.
+        An empty list means that the lanes are unknown: scan all lanes. A lost wake-up delays work by the timeout.
         """
 
     def reset(self) -> None:
-        """Work was found: where wake-ups come by polling, poll quickly again."""
+        """Reset the polling back-off after work was found."""
 
     def close(self) -> None:
-        """Hear no more; a wait in progress ends."""
+        """Unsubscribe; end a wait in progress."""
 
 
 class Jobs(Protocol):
-    """Jobs, in all their states."""
+    """Jobs in all states."""
 
     async def insert(
         self, jobs: Sequence[NewJob], *, key_retention: Duration, replacing: Mapping[JobId, JobId] = NOTHING
-    ) -> list[Inserted]:
-        """Insert those that repeat nothing; in the order given.
+    ) -> list[InsertResult]:
+        """Insert the jobs that are not duplicates; return results in the order given.
 
-        A key belongs to its job for `key_retention` (a unique key: for `within`), and as long as that job is
-        unfinished. Safe against any number of others inserting the same keys, also if they roll back. No two of
-        `jobs` may carry the same key. Of one that repeats a unique job, the idempotency key leads to that job, or is
-        free again if it was not content with it.
+        A key belongs to its job for `key_retention` (a unique key: for `within`), and at least until that job
+        finishes. Safe under concurrent inserts of the same keys, even if they roll back. No two of `jobs` may have the
+        same key. If a job duplicates a unique job, its idempotency key points to the existing job; the key is released
+        if the job's conflict rule does not accept that.
 
-        `replacing`: jobs that this transaction was asked to insert before, and the earlier ones that it has since
-        ended or found gone: the unique keys of these go over to those.
+        Args:
+            replacing: maps jobs of an earlier `insert` in this transaction to the jobs they conflicted with, which
+                this transaction has since ended or found gone; the unique keys pass to the new jobs.
         """
 
     async def get(self, ids: Collection[JobId]) -> list[Job]:
-        """Those that exist, in no order."""
+        """Return the jobs that exist, in no order."""
 
     async def find(self, where: JobFilter, page: Page) -> list[Job]:
-        """Newest first, by id: as many as are asked for, if there are, however long it takes."""
+        """Return up to a page of matching jobs, newest id first; scans as many rows as needed."""
 
-    async def seek(self, where: JobFilter, page: Page, *, most: int) -> Found:
-        """As `find`, but looks at about `most` rows of each table and then tells where to go on."""
+    async def seek(self, where: JobFilter, page: Page, *, most: int) -> SearchPage:
+        """Like `find`, but scan about `most` rows of each table, then return where to resume."""
 
     async def remove(self, jobs: Sequence[Job]) -> set[JobId]:
-        """Delete these with all that they recorded, where they still are as they were read; which were.
+        """Delete jobs that are unchanged since they were read, with their steps; return the deleted ids.
 
-        Keys stay: they belong to their job for their whole term.
+        Keys stay until they expire.
         """
 
     async def dead_groups(
         self, tenant: str | None, after: tuple[str, str] | None, *, limit: int, most: int
     ) -> list[DeadGroup]:
-        """Dead letters by tenant and error, in the order of these, those after `after`; each counted up to `most`."""
+        """Return groups of dead letters by tenant and error, after `after`; count each up to `most`."""
 
     async def lease_until(self, worker: WorkerId) -> Instant | None:
-        """Until when a worker's lease runs, or ran; None when it is not registered."""
+        """Return when a worker's lease expires or expired; None if it is not registered."""
 
     async def counts(self, where: JobFilter) -> list[Count]:
-        """How many unfinished and dead jobs there are, by tenant, queue, type and status."""
+        """Count unfinished and dead jobs by tenant, queue, type and status."""
 
-    async def lanes(self, queues: Sequence[str], cap: int) -> list[News]:
-        """Lanes with at least one ready job, each with the position of its first; at most `cap` for each queue.
+    async def lanes(self, queues: Sequence[str], cap: int) -> list[LaneReady]:
+        """Return lanes with a ready job and the position of its first; at most `cap` per queue.
 
-        Cost grows with lanes, not with jobs. A job that a claim is taking at this moment still counts as ready.
+        Cost grows with lanes, not with jobs. A job in an uncommitted claim still counts as ready.
         """
 
     async def claim(
@@ -127,223 +128,238 @@ class Jobs(Protocol):
         without: Sequence[str] = (),
         counting: Collection[LimitName] = (),
     ) -> list[Job]:
-        """Take ready jobs for a worker whose lease lives, lane by lane in the order given, never over `limit`.
+        """Claim at most `limit` ready jobs for a worker, lane by lane in the order given.
 
-        Raises the fence and counts the attempt of each. Passes by those whose deadline has come. `types`: only those
-        (None: any), `without`: none of those. Jobs are marked with those limits of `counting` that they are under: what
-        ends them gives back by the marks. Nothing when the lease is gone, and no reap of this worker can slip in
-        between.
+        Increments the fence and the attempts of each job. Skips jobs past their deadline. Returns nothing if the
+        worker's lease has expired; the worker cannot be reaped between that check and the claim.
+
+        Args:
+            types: claim only these types (None: any).
+            without: skip these types.
+            counting: limits to count against; each job records which of them apply, so that they are released when
+                its run ends.
         """
 
     async def ahead(self, job: Job, most: int) -> tuple[int, int]:
-        """How many ready jobs of its queue and tenant come before a ready one, and what they cost together.
+        """Return the number and total cost of ready jobs ahead of this one in its queue and tenant.
 
-        Exact up to `most` of its own priority and `most` of higher ones; no more than these are looked at.
+        Reads at most `most` jobs of the same priority and `most` of higher priorities.
         """
 
     async def contenders(self, queue: str, most: int) -> set[str]:
-        """Tenants with ready jobs in a queue: of the first so many by name, or all if they are fewer.
+        """Return the first `most` tenants, by name, with ready jobs in a queue.
 
-        Cost grows with them, not with their jobs.
+        Cost grows with tenants, not with jobs.
         """
 
-    async def apply(self, moves: Sequence[Transition], *, ended_at: Instant = Instant(0)) -> set[JobId]:
-        """Make these changes where the job still is as it was read; tells which took effect.
+    async def apply(self, transitions: Sequence[Transition], *, ended_at: Instant = Instant(0)) -> set[JobId]:
+        """Apply transitions to jobs that are unchanged since they were read; return the ids that changed.
 
-        `ended_at`: about when the attempts ended that it settles, for statistics; 0 if that is not known. With
-        `claim` and `promote` the only way a job's state changes. No two moves may name the same job.
+        Besides `claim` and `promote`, the only way to change a job's state. No two transitions may name the same job.
+
+        Args:
+            ended_at: approximate end of the settled attempts, for statistics; 0 if unknown.
         """
 
     async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:
-        """What a worker holds, as the database sees it."""
+        """Return the jobs that a worker holds."""
 
-    async def lost(self, held: Collection[Held]) -> set[JobId]:
-        """Those of `held` that this holder does not hold any more."""
+    async def lost(self, held: Collection[HeldJob]) -> set[JobId]:
+        """Return the jobs of `held` that their holder no longer holds."""
 
     async def promote(self, limit: int) -> int:
-        """Make jobs ready whose time has come, oldest first; how many."""
+        """Make due jobs ready, oldest first; return how many."""
 
     async def next_due(self) -> Duration | None:
-        """How long until the next waiting job is due (0 if one is now), None if none waits."""
+        """Return the time until the next scheduled job is due (0 if one is), or None."""
 
     async def overdue(self, limit: int) -> list[Job]:
-        """Waiting jobs whose deadline has come, those first that missed it first. Whoever decides on them compares."""
+        """Return waiting jobs past their deadline, earliest deadline first."""
 
     async def orphans(self, limit: int) -> list[Job]:
-        """Running jobs whose worker has no row any more: a net below the reaper, normally empty."""
+        """Return running jobs without a registered worker: a safety net below the reaper."""
 
     async def prune(self, rule: Retention, limit: int) -> int:
-        """Remove finished jobs, dead letters and keys past their retention, at most `limit` of each; how many.
+        """Delete finished jobs, dead letters and keys past retention, at most `limit` each; return how many.
 
-        Steps go when their job is gone, wherever it was.
+        Also deletes steps whose job no longer exists.
         """
 
 
 class Steps(Protocol):
-    """What attempts leave for the next one. Only who still holds the job, by fence and holder, writes it."""
+    """Steps and progress of jobs. Writes are fenced: only the current holder may write."""
 
     async def steps(self, job_id: JobId) -> list[Step]:
-        """What was recorded for a job, oldest first."""
+        """Return the steps of a job, oldest first."""
 
-    async def record_step(self, held: Held, step: Step) -> bool:
-        """Record a step, or that one which was started is done; False when the holder has lost the job.
+    async def record_step(self, held: HeldJob, step: Step) -> bool:
+        """Record a step as started or done; return False if the holder has lost the job.
 
-        What is done stays as it is: recording it again changes nothing and is no error.
+        Recording a finished step again has no effect.
         """
 
-    async def save_progress(self, held: Held, progress: bytes) -> bool:
-        """Keep how far a job is; False when the holder has lost it."""
+    async def save_progress(self, held: HeldJob, progress: bytes) -> bool:
+        """Save the progress of a job; return False if the holder has lost it."""
 
 
 class Access(Protocol):
-    """Tenants, and the keys of the API."""
+    """Tenants and API keys."""
 
     async def add_tenant(self, name: str, quotas: Quotas) -> bool:
-        """Enter a tenant; False when it is there already, and then nothing is changed."""
+        """Create a tenant; return False, without changes, if it exists."""
 
     async def change_tenant(self, name: str, changes: Mapping[str, int | None]) -> bool:
-        """Write those fields of its `Quotas` that are given; False when there is no such tenant."""
+        """Update the given fields of its `Quotas`; return False if the tenant does not exist."""
 
     async def tenant(self, name: str) -> Tenant | None:
-        """What is known of a tenant."""
+        """Return a tenant, or None."""
 
     async def tenants(self, after: str, limit: int) -> list[Tenant]:
-        """Those whose names come after this one, in their order."""
+        """Return tenants with names greater than `after`, by name."""
 
     async def add_key(self, key: NewKey) -> None:
-        """Keep a key, whose id nobody has."""
+        """Insert an API key with a new id."""
 
     async def key(self, key_id: str) -> tuple[ApiKey, Instant] | None:
-        """A key, good or not, and what time it was when it was read."""
+        """Return an API key, valid or not, and the time of the read."""
 
     async def keys(self, tenant: str | None, before: KeyPosition | None, limit: int) -> list[ApiKey]:
-        """Keys of a tenant (None: of all), newest first, also those that are good no more."""
+        """Return API keys of a tenant (None: all), newest first, including invalid ones."""
 
     async def revoke_key(self, key_id: str) -> bool:
-        """End a key for good; False when there is none. To do it again changes nothing."""
+        """Revoke an API key; return False if it does not exist. Idempotent."""
 
     async def note_key(self, key_id: str, coarse: Duration) -> None:
-        """Note that a key is in use, unless that was noted within `coarse`."""
+        """Update when a key was last used, unless updated within `coarse`."""
 
     async def has_good_key(self) -> bool:
-        """Whether there is a key that is neither revoked nor expired."""
+        """Return whether a key exists that is neither revoked nor expired."""
 
 
-class Locked(NamedTuple):
-    """What is known of a tenant's limits, while nobody else submits for it."""
+class LockedUsage(NamedTuple):
+    """Locked quota usage of a tenant: no other transaction can submit for it."""
 
     state: bytes | None
-    """None when there is nothing to lock: begin it, and lock again."""
+    """None if there is no row to lock: call `begin_usage`, then lock again."""
     quotas: Quotas | None
-    """None for a tenant that nobody entered."""
+    """None for a tenant that was never created."""
     now: Instant
-    """No earlier than when the lock was had."""
+    """Database time, read after the lock was acquired."""
 
 
-class Admission(Protocol):
-    """What tenants with limits have submitted, kept as bytes that mean something to whoever decides."""
+class QuotaUsage(Protocol):
+    """Quota usage of tenants with quotas, stored as bytes that the engine encodes."""
 
     async def limited_tenants(self, limit: int) -> list[str]:
-        """Those that have a limit of their own, in no order."""
+        """Return the tenants that have a quota, in no order."""
 
-    async def lock_ledger(self, tenant: str) -> Locked:
-        """Wait until nobody else submits for a tenant, and keep it so until the commit."""
+    async def lock_usage(self, tenant: str) -> LockedUsage:
+        """Lock the usage of a tenant until the commit, so that no one else submits for it."""
 
-    async def begin_ledger(self, tenant: str) -> None:
-        """Make sure that there is something to lock."""
+    async def begin_usage(self, tenant: str) -> None:
+        """Create the usage row of a tenant if it is missing."""
 
-    async def save_ledger(self, tenant: str, state: bytes) -> None:
-        """Keep this, under the lock."""
+    async def save_usage(self, tenant: str, state: bytes) -> None:
+        """Save the usage of a tenant; requires the lock."""
 
     async def tenant_backlog(self, tenant: str, most: int) -> int:
-        """How many unfinished jobs a tenant has. Exact up to `most`; of more it tells only that they are more."""
+        """Count the unfinished jobs of a tenant, up to `most`."""
 
     async def queue_backlogs(self, tenant: str, queues: Collection[str], most: int) -> dict[str, int]:
-        """The same in each of these queues."""
+        """Count the unfinished jobs of a tenant in each queue, up to `most`."""
 
 
 class Session(Protocol):
-    """A transaction for the caller's own statements; its guard row commits with them. One statement at a time."""
+    """Transaction for the caller's statements; its guard row commits with them. One statement at a time."""
 
     @property
     def recorded(self) -> bytes | None:
-        """What the guard holds if it was there: then nothing is to be run, and nothing is locked."""
+        """Result in the guard row if this transaction was committed before; then nothing runs."""
 
     async def execute(self, sql: str, *args: Any) -> int:
-        """Run one statement, with the driver's placeholders; how many rows it returned or else touched.
+        """Run one statement, with the driver's placeholders; return the number of rows returned or changed.
 
-        A statement that fails fails the transaction, whatever the caller does about it.
+        A failed statement fails the transaction, even if the caller catches the error.
         """
 
     async def fetch(self, sql: str, *args: Any) -> list[tuple[Any, ...]]:
-        """Run one statement; its rows."""
+        """Run one statement and return its rows."""
 
     def record(self, result: bytes) -> None:
-        """What the guard is to hold."""
+        """Set the result to store in the guard row."""
 
 
-class Tx(Jobs, Steps, Fleet, Types, Access, Admission, Feed, Queues, Limits, Breakers, WebhookSecrets, Protocol):
-    """One transaction: all of its effects, or none."""
+class Tx(
+    Jobs, Steps, Workers, JobTypes, Access, QuotaUsage, ChangeLog, Queues, Limits, Breakers, WebhookSecrets, Protocol
+):
+    """One atomic transaction."""
 
     async def now(self) -> Instant:
-        """The database's clock."""
+        """Return the database clock."""
 
 
 Work = Callable[[Tx], Awaitable[T]]
 
 
 class Store(Protocol):
-    """A database with our tables in it. Safe to use by many tasks of one event loop at once."""
+    """Database with the holdfast schema. Safe for concurrent tasks of one event loop."""
 
     async def run(self, work: Work[T]) -> T:
         """Run `work` in one transaction and commit.
 
-        Deadlocks and serialisation failures run it again from the start, so it may have no effects but through the
-        transaction it is given, and may await nothing else. Raises `Unavailable` when the database is away and
-        nothing was committed, `OutcomeUnknown` when the connection broke at the commit.
+        Retries from the start after deadlocks and serialization failures, so `work` must have no effects except
+        through the transaction, and must await nothing else.
+
+        Raises:
+            Unavailable: the database cannot be reached; nothing was committed.
+            OutcomeUnknown: the connection broke during the commit.
         """
 
     async def read(self, work: Work[T]) -> T:
-        """Run `work`, which only reads, on one snapshot: a job that moves meanwhile is seen once, in one place."""
+        """Run read-only `work` on one snapshot: a job that changes tables meanwhile is seen once."""
 
     async def single(self, work: Work[T]) -> T:
-        """As `run`, for work that calls the transaction exactly once; saves round trips where that is one statement."""
+        """Like `run`, for work that calls the transaction exactly once; saves round trips."""
 
-    def session(self, held: Held, key: str) -> AbstractAsyncContextManager[Session]:
-        """A transaction for the caller's statements: they, the guard (job, key) and the check of the fence are one.
+    def session(self, held: HeldJob, key: str) -> AbstractAsyncContextManager[Session]:
+        """Open a transaction for the caller's statements, atomic with its guard row and the fence check.
 
-        The job's row is locked from the start, so whoever takes the job away comes before all of it or after it. Raises
-        `LeaseLost` when the holder has lost the job, `OutcomeUnknown` when the connection broke at the commit,
-        `TransactionEnded` when it was over before the block: it took too long, or a statement failed or ended it.
+        The job's row is locked from the start, so the job cannot be taken away in between.
+
+        Raises:
+            LeaseLost: the holder has lost the job.
+            OutcomeUnknown: the connection broke during the commit.
+            TransactionEnded: the transaction ended before the block: it took too long, or a statement failed or
+                ended it.
         """
 
     @property
-    def tells_news(self) -> bool:
-        """Whether subscriptions hear of what other processes commit at once and by itself, as things stand."""
+    def has_push(self) -> bool:
+        """Whether commits of other processes are currently pushed to subscriptions without polling."""
 
     def listen(self, queues: Sequence[str] | None) -> Subscription:
-        """Hear of jobs that become ready in these queues (None: in any), from now on."""
+        """Subscribe to jobs that become ready in these queues (None: all)."""
 
     def join(self, bus: Bus) -> None:
-        """Have wake-ups told and heard by this bus too, where that is better than what the database has itself."""
+        """Send and receive wake-ups over this bus too, where that beats the database's own means."""
 
     async def installation(self) -> str:
-        """What tells this database from every other that is not a copy of it; the same on all nodes."""
+        """Return an id of this database, the same on all nodes; copies share it."""
 
     async def migrate(self) -> list[str]:
-        """Bring the schema up to this version, safe on many nodes at once; the names of the steps applied."""
+        """Migrate the schema to this version; return the applied migrations. Safe on many nodes."""
 
     async def check_schema(self) -> None:
-        """Raise `SchemaMismatch` unless the schema is the one this version works with."""
+        """Raise `SchemaMismatch` unless the schema matches this version."""
 
-    async def tend(self, rule: Retention) -> None:
-        """Upkeep of the tables themselves (partitions, vacuum); cheap when there is nothing to do."""
+    async def maintain_tables(self, rule: Retention) -> None:
+        """Maintain the tables (partitions, vacuum); cheap if nothing is due."""
 
     async def info(self) -> ServerInfo:
-        """What server this is."""
+        """Return the server's name and version."""
 
     def pool(self) -> PoolUse:
-        """How the connections for short work are used now."""
+        """Return the use of the connection pool for short transactions."""
 
     async def aclose(self) -> None:
         """Close all connections."""

@@ -1,4 +1,4 @@
-"""What the engine asks of a database about workers and their leases. A part of `holdfast.store.port.store`."""
+"""Port for workers and their leases. Part of `holdfast.store.port.store`."""
 
 from collections.abc import Collection, Iterable
 from typing import Protocol
@@ -8,37 +8,37 @@ from holdfast.model.time import Duration, Instant
 from holdfast.model.worker import LeaseState, WorkerInfo, WorkerRow
 
 
-class Fleet(Protocol):
+class Workers(Protocol):
     """Workers and their leases. A job's lease is its worker's."""
 
     async def register(self, worker: WorkerInfo, lease: Duration) -> None:
-        """Enter a new incarnation, with a lease from now on."""
+        """Register a new worker incarnation and start its lease."""
 
     async def renew(
         self, worker: WorkerId, lease: Duration, *, memory: int | None = None, draining: bool = False
     ) -> bool:
-        """Prolong a lease that still lives. Never revives one that ran out: then False.
+        """Renew a lease; return False if it has expired.
 
-        What the worker tells of itself is noted with it: its memory, and that it is about to end.
+        Also stores the worker's memory use, and that it is draining.
         """
 
     async def drain_workers(self, workers: Iterable[WorkerId]) -> list[WorkerId]:
-        """Note that these are to end; which were not to before."""
+        """Mark workers as draining; return those that were not."""
 
     async def lease_state(self, worker: WorkerId) -> LeaseState | None:
-        """Whose jobs a worker may have and how its lease stands; None when it is not registered."""
+        """Return the tenant and lease of a worker; None if it is not registered."""
 
     async def depart(self, worker: WorkerId) -> bool:
-        """Strike a worker that holds nothing; False when it still holds jobs."""
+        """Unregister a worker; return False if it still holds jobs."""
 
     async def expired(self, limit: int) -> list[WorkerId]:
-        """Workers whose lease ran out, locked so that neither a renewal nor a claim nor another reaper interferes."""
+        """Return and lock workers with expired leases, against renewals, claims and other reapers."""
 
     async def forget(self, workers: Collection[WorkerId]) -> int:
-        """Strike expired workers that hold nothing any more, the expiry tested again."""
+        """Delete expired workers that hold no jobs, checking the expiry again."""
 
     async def workers(self) -> list[WorkerRow]:
-        """All that are registered, oldest first."""
+        """Return the registered workers, oldest first."""
 
     async def departed(self, limit: int) -> list[tuple[WorkerInfo, Instant]]:
-        """Those that left or were lost in the last day, and when each was last heard of, the last first."""
+        """Return workers that left or were lost in the last day and when each was last seen, latest first."""

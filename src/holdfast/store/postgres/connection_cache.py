@@ -17,7 +17,7 @@ LONGEST_IDLE = pools.LONGEST_IDLE
 _MOST_AT_HAND = 4
 
 
-class Connections:
+class ConnectionCache:
     """Whoever waits for a connection gets the next that is free: none is kept at hand meanwhile."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:

@@ -1,4 +1,4 @@
-"""What asyncpg raises, in our words."""
+"""Translation of asyncpg errors."""
 
 import asyncpg
 
@@ -27,7 +27,9 @@ def translate(error: BaseException) -> HoldfastError | None:
     """Our error for one of the driver's, or None for one that is not the driver's."""
     match error:
         case asyncpg.UndefinedTableError() | asyncpg.UndefinedColumnError():
-            return SchemaMismatch(f"the database has not the tables of this holdfast ({error}): {FIX_OLD}")
+            return SchemaMismatch(
+                f"the database does not have the tables of this holdfast version ({error}): {FIX_OLD}"
+            )
         case asyncpg.InvalidPasswordError() | asyncpg.InvalidAuthorizationSpecificationError():
             return Misconfigured(
                 f"{SETTING}: the server refused the user or password ({error}): correct them in the URL"
@@ -53,7 +55,7 @@ def translate(error: BaseException) -> HoldfastError | None:
             return Unavailable(f"the database failed ({type(error).__name__}: {error})")
         case _ if isinstance(error, LOST):
             return Unavailable(
-                f"the database does not answer ({_said(error)}): check that the server of {SETTING} runs"
+                f"the database does not respond ({_said(error)}): check that the server of {SETTING} runs"
             )
         case _:
             return None

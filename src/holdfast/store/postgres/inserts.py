@@ -6,11 +6,11 @@ from typing import Any
 
 from holdfast.model import change_log
 from holdfast.model.job import NewJob
-from holdfast.model.lane import Lane, News
+from holdfast.model.lane import Lane, LaneReady
 from holdfast.model.state import IN_LINE, Status
 from holdfast.model.time import Instant
 from holdfast.store.sql.codec import Row, is_due, retry_bytes, tags_bytes
-from holdfast.store.sql.tx import KeyClaim, KeyOwner, SqlTx
+from holdfast.store.sql.tx import KeyOwner, KeyRequest, SqlTx
 
 _READY = Status.READY.code
 
@@ -19,16 +19,16 @@ _BETWEEN = chr(31)
 
 
 class Inserts(SqlTx):
-    """The part of a transaction that inserts."""
+    """Inserts of jobs and keys within a transaction."""
 
     @abstractmethod
-    async def telling(
+    async def run_appending(
         self, name: str, columns: dict[str, Any], truth: Callable[[Sequence[Row]], bytes | None]
     ) -> Sequence[Row]:
-        """Run a statement that writes its row of the feed itself if all goes as expected; see `MovesTx`."""
+        """Run a statement that writes its row of the feed itself if all goes as expected; see `TransitionsTx`."""
 
     async def insert_rows(self, jobs: Sequence[NewJob]) -> Instant:
-        """Insert all; when that was."""
+        """Insert all jobs and return the insert time."""
         rows = await (self._insert_plain(jobs) if all(map(_is_plain, jobs)) else self._insert_any(jobs))
         return self._inserted(rows)
 
@@ -77,25 +77,25 @@ class Inserts(SqlTx):
             waiting = [each and not is_due(job, at) for job, each in zip(jobs, later, strict=True)]
             return None if waiting == later else change_log.of_new(jobs, waiting)
 
-        return await self.telling("insert", columns, truth)
+        return await self.run_appending("insert", columns, truth)
 
     def _inserted(self, groups: Sequence[Row]) -> Instant:
         for queue, tenant, priority, status, seq, _ in groups:
             if status == _READY:
-                self.news.append(News(Lane(queue, tenant, priority), seq))
+                self.ready_lanes.append(LaneReady(Lane(queue, tenant, priority), seq))
         return Instant(groups[0][5])
 
-    async def take_keys(self, claims: Sequence[KeyClaim]) -> None:
-        """Insert those of the keys that nobody has."""
+    async def take_keys(self, claims: Sequence[KeyRequest]) -> None:
+        """Insert the keys that do not exist."""
         await self.rows("take_keys", **_key_columns(claims))
 
-    async def lock_keys(self, claims: Sequence[KeyClaim]) -> dict[tuple[str, int, str], KeyOwner]:
-        """Lock these keys and tell whose they are."""
+    async def lock_keys(self, claims: Sequence[KeyRequest]) -> dict[tuple[str, int, str], KeyOwner]:
+        """Lock these keys and return their owners."""
         rows = await self.rows("lock_keys", **_key_columns(claims))
         return {(tenant, kind, key): KeyOwner(*owner) for tenant, kind, key, *owner in rows}
 
-    async def retake_keys(self, claims: Sequence[KeyClaim]) -> None:
-        """Give these locked keys to other jobs."""
+    async def retake_keys(self, claims: Sequence[KeyRequest]) -> None:
+        """Reassign these locked keys to other jobs."""
         await self.rows("retake_keys", **_key_columns(claims))
 
 
@@ -112,6 +112,6 @@ def _is_plain(job: NewJob) -> bool:
     )
 
 
-def _key_columns(claims: Sequence[KeyClaim]) -> dict[str, list[Any]]:
+def _key_columns(claims: Sequence[KeyRequest]) -> dict[str, list[Any]]:
     names = ("tenants", "kinds", "keys", "ids", "fingerprints", "spans")
     return dict(zip(names, (list(column) for column in zip(*claims, strict=True)), strict=True))

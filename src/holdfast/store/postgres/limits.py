@@ -7,15 +7,14 @@ from holdfast.model.limit import Limit, LimitKind, LimitName
 from holdfast.model.time import Instant
 from holdfast.store.port.limits import KeyHolder
 from holdfast.store.sql.codec import Row
-from holdfast.store.sql.limits import Ask, Key, limit_of
+from holdfast.store.sql.limits import ConcurrencyKey, KeyCapacity, limit_of
 from holdfast.store.sql.tx import SqlTx
 
 
 class LimitsTx(SqlTx):
-    """The part of a transaction that knows limits."""
+    """Limits within a transaction."""
 
     async def lock_limits(self, worker: WorkerId, names: Collection[LimitName]) -> tuple[list[Limit], Instant] | None:
-        """See the port."""
         kinds, tenants, texts = (list(column) for column in zip(*sorted(names), strict=True))
         rows = await self.rows("lock_limits_as", worker=worker, kinds=kinds, tenants=tenants, names=texts)
         if not rows:
@@ -23,26 +22,27 @@ class LimitsTx(SqlTx):
         return [limit_of(row[1:]) for row in rows if row[1] is not None], Instant(rows[0][0])
 
     async def lock_rows(self, names: Sequence[LimitName]) -> list[Limit]:
-        """Lock those of these limits that have a row, in the order given."""
+        """Lock and return the limits that have a row, in the order given."""
         kinds, tenants, texts = (list(column) for column in zip(*names, strict=True))
         return [limit_of(row) for row in await self.rows("lock_limits", kinds=kinds, tenants=tenants, names=texts)]
 
-    async def begin_keys(self, keys: Sequence[Key]) -> None:
-        """Make sure that there is a row to lock for each of these."""
+    async def begin_keys(self, keys: Sequence[ConcurrencyKey]) -> None:
+        """Create missing limit rows for these keys."""
         await self.rows("begin_keys", tenants=[key[0] for key in keys], names=[key[1] for key in keys])
 
-    async def next_in_line(self, asks: Sequence[Ask], queues: Sequence[str], types: Sequence[str]) -> Iterable[Row]:
-        """Make ready the next that wait for these keys."""
+    async def next_in_line(
+        self, asks: Sequence[KeyCapacity], queues: Sequence[str], types: Sequence[str]
+    ) -> Iterable[Row]:
+        """Make the next jobs that wait for these keys ready."""
         tenants, names, mosts, tokens = (list(column) for column in zip(*asks, strict=True))
         columns = {"tenants": tenants, "names": names, "mosts": mosts, "tokens": tokens}
         return await self.rows("pass_turns", **columns, queues=list(queues), types=list(types))
 
     async def yield_turn(self, holder: KeyHolder) -> bool:
-        """Have a ready job wait for its key again, behind the others."""
+        """Put a ready job at the end of the line for its key."""
         return await self.count("yield_turn", id=holder.id, seq=holder.seq) == 1
 
     async def uncounted(self, name: LimitName) -> int:
-        """See the port."""
-        await self.rows("ride")
+        await self.rows("disable_seqscan")
         statement = "uncounted_queue" if name.kind is LimitKind.QUEUE else "uncounted_tenant"
         return int((await self.rows(statement, name=name.name))[0][0])

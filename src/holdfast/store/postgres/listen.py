@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 import asyncpg
 
 from holdfast.errors import HoldfastError
-from holdfast.store.notify.notifications import hand_over
+from holdfast.store.notify.notifications import deliver
 from holdfast.store.notify.wakeup import Hub, Probe, always
 
 CHANNEL = "holdfast"
@@ -74,4 +74,4 @@ class Listener:
             await connection.execute("SELECT 1")  # a dead peer is noticed, not waited for
 
     def _heard(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
-        hand_over(self._hub, str(payload), own=self._own)
+        deliver(self._hub, str(payload), own=self._own)

@@ -136,7 +136,7 @@ def is_gone(connection: asyncpg.Connection) -> bool:
 
 
 def cut(connection: asyncpg.Connection) -> None:
-    """Close it at once, if it is not gone yet."""
+    """Close it at once if it is still open."""
     with suppress(asyncpg.InterfaceError):
         connection.terminate()
 

@@ -11,11 +11,11 @@ from typing import Any
 import asyncpg
 
 from holdfast.errors import Contention, HoldfastError, OutcomeUnknown, Rejected, TransactionEnded, Unavailable
-from holdfast.model.job import Held
+from holdfast.model.job import HeldJob
 from holdfast.store.postgres import pool as pools
 from holdfast.store.postgres.errors import LOST, TRANSIENT, translate
 from holdfast.store.postgres.tx import PostgresTx
-from holdfast.store.sql.session import Ran, SqlSession
+from holdfast.store.sql.session import SqlSession, StatementResult
 from holdfast.store.sql.user_statements import POSTGRES
 from holdfast.store.statements import Statements
 
@@ -29,11 +29,11 @@ _FAILED = (asyncpg.PostgresError, *LOST)
 class PostgresSession(SqlSession):
     """See `holdfast.store.port.store.Session`."""
 
-    def __init__(self, connection: asyncpg.Connection, held: Held, key: str) -> None:
+    def __init__(self, connection: asyncpg.Connection, held: HeldJob, key: str) -> None:
         super().__init__(held, key, POSTGRES)
         self._connection = connection
 
-    async def statement(self, sql: str, args: tuple[Any, ...]) -> Ran:
+    async def statement(self, sql: str, args: tuple[Any, ...]) -> StatementResult:
         """Run it, always as one prepared statement: the server then takes no second one in the same text."""
         try:
             prepared = await self._connection.prepare(sql)
@@ -43,7 +43,7 @@ class PostgresSession(SqlSession):
         if not self._connection.is_in_transaction():
             raise self.ended()
         count = prepared.get_statusmsg().rsplit(" ", 1)[-1]
-        return Ran([tuple(row) for row in rows], int(count) if count.isdecimal() else 0)
+        return StatementResult([tuple(row) for row in rows], int(count) if count.isdecimal() else 0)
 
     def _fault(self, error: BaseException) -> HoldfastError:
         if isinstance(error, TRANSIENT):
@@ -55,7 +55,7 @@ class PostgresSession(SqlSession):
 
 
 class Sessions:
-    """Opens them."""
+    """Factory for sessions."""
 
     def __init__(self, url: str, statements: Statements, *, pooled: bool, size: int) -> None:
         self._url = url
@@ -65,8 +65,8 @@ class Sessions:
         self._pool: asyncpg.Pool | None = None
 
     @asynccontextmanager
-    async def open(self, held: Held, key: str) -> AsyncIterator[PostgresSession]:
-        """See `session` of the port."""
+    async def open(self, held: HeldJob, key: str) -> AsyncIterator[PostgresSession]:
+        """Open a session; see `Store.session`."""
         pool, connection = await self._acquire()
         session = PostgresSession(connection, held, key)
         tx = PostgresTx(connection, self._statements, autocommit=False)
@@ -81,7 +81,7 @@ class Sessions:
             clean = not session.soiled and await _rolled_back(connection)
             raise
         finally:
-            if not clean:  # or cancelled, in the middle of something
+            if not clean:  # or cancelled in the middle of a statement
                 pools.cut(connection)
             await pool.release(connection)
 

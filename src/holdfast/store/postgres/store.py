@@ -11,18 +11,18 @@ import asyncpg
 
 from holdfast.errors import Contention, HoldfastError, OutcomeUnknown, Unavailable
 from holdfast.model.ids import new_worker_id
-from holdfast.model.job import Held
+from holdfast.model.job import HeldJob
 from holdfast.store import migrate
-from holdfast.store.migrate import Applied
+from holdfast.store.migrate import AppliedMigration
 from holdfast.store.notify.notifications import Notifier
 from holdfast.store.notify.wakeup import Bus, Hub, always
 from holdfast.store.port.store import PoolUse, Retention, ServerInfo, Session, Subscription, Work
 from holdfast.store.postgres import pool as pools
-from holdfast.store.postgres.connection_cache import Connections
+from holdfast.store.postgres.connection_cache import ConnectionCache
 from holdfast.store.postgres.errors import LOST, TRANSIENT, translate
 from holdfast.store.postgres.listen import Listener
 from holdfast.store.postgres.session import Sessions
-from holdfast.store.postgres.table_maintenance import Upkeep
+from holdfast.store.postgres.table_maintenance import TableMaintenance
 from holdfast.store.postgres.tx import PostgresTx
 from holdfast.store.statements import Statements
 
@@ -43,14 +43,14 @@ class PostgresStore:
 
     def __init__(self, url: str, pool: asyncpg.Pool, statements: Statements, *, pooled: bool, pool_size: int) -> None:
         self._url = url
-        self._connections = Connections(pool)
+        self._connections = ConnectionCache(pool)
         self._statements = statements
         self._pooled = pooled
         self._hub = Hub(probe=always, longest_poll=_LONGEST_POLL)
         own = new_worker_id()
         self._notifier = Notifier(own, self._notify)
         self._listener = Listener(self._hub, lambda: pools.connect(url, pooled=False), own)
-        self._upkeep = Upkeep(self._connections)
+        self._upkeep = TableMaintenance(self._connections)
         self._sessions = Sessions(url, statements, pooled=pooled, size=pool_size)
 
     @classmethod
@@ -67,44 +67,36 @@ class PostgresStore:
         return cls(url, pool, statements, pooled=pooled, pool_size=pool_size)
 
     async def run(self, work: Work[T]) -> T:
-        """See the port."""
         return await self._transact(work, begin=pools.BEGIN_POOLED if self._pooled else pools.BEGIN)
 
     async def read(self, work: Work[T]) -> T:
-        """See the port."""
         return await self._transact(work, begin=pools.BEGIN_READ)
 
     async def single(self, work: Work[T]) -> T:
-        """See the port."""
         return await self._transact(work, begin=pools.BEGIN_POOLED if self._pooled else None)
 
-    def session(self, held: Held, key: str) -> AbstractAsyncContextManager[Session]:
-        """See the port."""
+    def session(self, held: HeldJob, key: str) -> AbstractAsyncContextManager[Session]:
         return self._sessions.open(held, key)
 
     @property
-    def tells_news(self) -> bool:
-        """See the port."""
+    def has_push(self) -> bool:
         return self._hub.probe is None
 
     def listen(self, queues: Sequence[str] | None) -> Subscription:
-        """See the port."""
         if not self._pooled:  # LISTEN does not get through a transaction pooler: poll
             self._listener.start()
         return self._hub.listen(queues)
 
     def join(self, bus: Bus) -> None:
-        """See the port. Where notifications get through they tell of ready jobs, and the bus of other changes."""
+        """Where notifications get through they tell of ready jobs, and the bus of other changes."""
         self._hub.names_lanes = self._pooled
         bus.join(self._hub)
 
     async def installation(self) -> str:
-        """See the port."""
         born = "SELECT applied_at::text FROM holdfast_schema ORDER BY version LIMIT 1"
         return str(await self._on_connection(lambda connection: connection.fetchval(born)))
 
     async def migrate(self) -> list[str]:
-        """See the port."""
 
         async def work(connection: asyncpg.Connection) -> list[str]:
             # A step may have much to rewrite, and other nodes wait for it here.
@@ -114,7 +106,7 @@ class PostgresStore:
                 "CREATE TABLE IF NOT EXISTS holdfast_schema (version integer PRIMARY KEY, name text NOT NULL, "
                 "checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT clock_timestamp())"
             )
-            todo = migrate.pending(migrate.steps("postgres"), await _applied(connection))
+            todo = migrate.pending(migrate.migrations("postgres"), await _applied(connection))
             for step in todo:
                 await connection.execute(step.sql, timeout=_MIGRATION_TIMEOUT)
                 await connection.execute(
@@ -124,31 +116,26 @@ class PostgresStore:
             return [f"{step.version:04d}_{step.name}" for step in todo]
 
         done: list[str] = await self._on_connection(work)
-        await self._upkeep.make_days()
+        await self._upkeep.create_partitions()
         return done
 
     async def check_schema(self) -> None:
-        """See the port."""
-        migrate.require_current(migrate.steps("postgres"), await self._on_connection(_applied))
+        migrate.require_current(migrate.migrations("postgres"), await self._on_connection(_applied))
 
-    async def tend(self, rule: Retention) -> None:
-        """See the port."""
+    async def maintain_tables(self, rule: Retention) -> None:
         try:
-            await self._upkeep.tend(rule)
+            await self._upkeep.maintain_tables(rule)
         except (asyncpg.PostgresError, *LOST) as error:
             raise translate(error) or error from error
 
     async def info(self) -> ServerInfo:
-        """See the port."""
         version = await self._on_connection(lambda connection: connection.fetchval("SHOW server_version"))
         return ServerInfo("postgresql", str(version).split(" ", 1)[0], self._pooled, listens=not self._pooled)
 
     def pool(self) -> PoolUse:
-        """See the port."""
         return self._connections.counted()
 
     async def aclose(self) -> None:
-        """See the port."""
         await self._notifier.aclose()
         await self._listener.aclose()
         await self._sessions.aclose()
@@ -192,13 +179,13 @@ class PostgresStore:
             if committing and lost:
                 raise OutcomeUnknown(f"the connection broke while the database was committing: {ours}") from error
             raise ours from error
-        except BaseException:  # the task was cancelled, or the work is at fault: what it did must not stay
+        except BaseException:  # cancelled or failed: discard its effects
             await self._give_back(connection, begin, broken=True)
             raise
         await self._connections.release(connection)
-        self._hub.committed(tx.news, changed=tx.changed)
-        if tx.news:
-            self._notifier.tell(tx.news)
+        self._hub.committed(tx.ready_lanes, changed=tx.changed)
+        if tx.ready_lanes:
+            self._notifier.notify(tx.ready_lanes)
         return result
 
     async def _acquire(self) -> asyncpg.Connection:
@@ -213,7 +200,7 @@ class PostgresStore:
             raise pools.connect_error(error) from error
 
     async def _give_back(self, connection: asyncpg.Connection, begin: str | None, *, broken: bool = False) -> None:
-        """Return a connection after a failure, rolled back; one that may be in the middle of something is cut."""
+        """Roll back and release a connection after a failure; close it if its state is unknown."""
         try:
             if broken or pools.is_gone(connection):
                 pools.cut(connection)
@@ -225,7 +212,7 @@ class PostgresStore:
             await self._connections.restore(connection)
 
     async def _on_connection(self, work: Any) -> Any:
-        """Run on a connection inside a transaction, for the few things that are no use case."""
+        """Run schema or admin work on a connection, inside a transaction."""
         connection = await self._acquire()
         try:
             async with connection.transaction():
@@ -239,14 +226,14 @@ class PostgresStore:
         await self.single(lambda tx: tx.rows("notify", payload=payload))  # type: ignore[attr-defined]
 
 
-async def _applied(connection: asyncpg.Connection) -> list[Applied]:
+async def _applied(connection: asyncpg.Connection) -> list[AppliedMigration]:
     if await connection.fetchval("SELECT to_regclass('holdfast_schema')") is None:
         return []
     rows = await connection.fetch("SELECT version, name, checksum FROM holdfast_schema ORDER BY version")
-    return [Applied(*row) for row in rows]
+    return [AppliedMigration(*row) for row in rows]
 
 
 @cache
 def _statements(clock: str) -> Statements:
-    """Read and fitted once, however many stores a process opens."""
+    """Load the statements once per process and clock."""
     return Statements("postgres", placeholder=lambda _, position: f"${position}", clock=clock)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import asyncpg
 
 from holdfast.store.port.store import Retention
-from holdfast.store.postgres.connection_cache import Connections
+from holdfast.store.postgres.connection_cache import ConnectionCache
 
 DAYS_AHEAD = 3
 _DAY = 86_400_000_000
@@ -25,16 +25,16 @@ _BRIEFLY = "SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '30s'; 
 """Whoever needs the table waits behind one who waits to change it; and behind a pooler no session has limits."""
 
 
-class Upkeep:
+class TableMaintenance:
     """Does each kind of upkeep when it is due."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: ConnectionCache) -> None:
         self._connections = connections
         self._next_days = 0.0
         self._next_vacuum = 0.0
         self._vacuum_pause = _VACUUM_EVERY
 
-    async def tend(self, rule: Retention) -> None:
+    async def maintain_tables(self, rule: Retention) -> None:
         """Whatever is due."""
         now = time.monotonic()
         if now >= self._next_vacuum:
@@ -42,10 +42,10 @@ class Upkeep:
             self._next_vacuum = time.monotonic() + self._vacuum_pause
         if now >= self._next_days:
             self._next_days = now + _DAYS_EVERY
-            await self.make_days()
+            await self.create_partitions()
             await self._drop_days(rule)
 
-    async def make_days(self) -> None:
+    async def create_partitions(self) -> None:
         """Make sure that today and the next days have a partition."""
         async with self._connections.use(_ACQUIRE_TIMEOUT) as connection:
             today = await connection.fetchval("SELECT floor(date_part('epoch', clock_timestamp()) / 86400)::bigint")

@@ -7,7 +7,7 @@ from asyncpg import NotNullViolationError
 
 from holdfast.model import change_log
 from holdfast.model.ids import JobId
-from holdfast.model.limit import LimitName, to_give_back
+from holdfast.model.limit import LimitName, slots_to_release
 from holdfast.model.state import Status
 from holdfast.model.time import Instant
 from holdfast.model.transition import Transition
@@ -18,78 +18,84 @@ from holdfast.store.sql.limits import stored_code
 T = TypeVar("T")
 
 
-class MovesTx(LimitsTx):
-    """The part of a transaction that moves jobs."""
+class TransitionsTx(LimitsTx):
+    """Transitions of jobs within a transaction."""
 
     autocommit: bool
     """Each statement is a transaction by itself."""
 
-    async def apply(self, moves: Sequence[Transition], *, ended_at: Instant = Instant(0)) -> set[JobId]:
-        """See the port. Jobs that end under limits of queues and tenants alone are one statement, as others are."""
-        held = to_give_back(move.job for move in moves)
-        if held and self.autocommit and all(_ends_a_run(move) and move.job.concurrency_key is None for move in moves):
+    async def apply(self, transitions: Sequence[Transition], *, ended_at: Instant = Instant(0)) -> set[JobId]:
+        """Jobs that end under limits of queues and tenants alone are one statement, as others are."""
+        held = slots_to_release(transition.job for transition in transitions)
+        if (
+            held
+            and self.autocommit
+            and all(_ends_a_run(transition) and transition.job.concurrency_key is None for transition in transitions)
+        ):
             self.ended_at = ended_at
-            done = await self._at_once("finish", self._told(moves) | _finishing(moves, held))
+            done = await self._at_once("finish", self._told(transitions) | _finishing(transitions, held))
             if done is not None:  # all of them, or none at all
                 self.changed |= bool(done)
-                self.gave_back([move.job for move in moves] if done else [])
+                self.gave_back([transition.job for transition in transitions] if done else [])
                 return {row[0] for row in done}
-        return await super().apply(moves, ended_at=ended_at)
+        return await super().apply(transitions, ended_at=ended_at)
 
-    async def finish(self, moves: Sequence[Transition]) -> set[JobId]:
-        """Move jobs out of live, into history or the dead letters."""
-        return {row[0] for row in await self._moved("finish", moves, **_finishing(moves))}
+    async def finish(self, transitions: Sequence[Transition]) -> set[JobId]:
+        """Move jobs from the live table to history or the dead letters."""
+        return {row[0] for row in await self._moved("finish", transitions, **_finishing(transitions))}
 
-    async def requeue(self, moves: Sequence[Transition]) -> Iterable[Row]:
-        """Let jobs wait or be ready again, in place."""
+    async def requeue(self, transitions: Sequence[Transition]) -> Iterable[Row]:
+        """Requeue jobs in place."""
         return await self._moved(
             "requeue",
-            moves,
-            ids=[move.id for move in moves],
-            fences=[move.fence for move in moves],
-            was=[move.was.code for move in moves],
-            workers=[move.worker for move in moves],
-            becomes=[stored_code(move) for move in moves],
-            attempts=[move.attempts for move in moves],
-            releases=[move.releases for move in moves],
-            delays=[move.delay for move in moves],
-            logs=[move.attempt_log for move in moves],
+            transitions,
+            ids=[transition.id for transition in transitions],
+            fences=[transition.fence for transition in transitions],
+            was=[transition.was.code for transition in transitions],
+            workers=[transition.worker for transition in transitions],
+            becomes=[stored_code(transition) for transition in transitions],
+            attempts=[transition.attempts for transition in transitions],
+            releases=[transition.releases for transition in transitions],
+            delays=[transition.delay for transition in transitions],
+            logs=[transition.attempt_log for transition in transitions],
         )
 
-    async def revive(self, moves: Sequence[Transition]) -> Iterable[Row]:
-        """Move finished jobs back into live."""
+    async def revive(self, transitions: Sequence[Transition]) -> Iterable[Row]:
+        """Move finished jobs back to the live table."""
         revived: list[Row] = []
         for name, dead in (("revive_dead", True), ("revive_history", False)):
-            if here := [move for move in moves if (move.was is Status.DEAD) is dead]:
+            if here := [transition for transition in transitions if (transition.was is Status.DEAD) is dead]:
                 revived += await self._moved(
                     name,
                     here,
-                    ids=[move.id for move in here],
-                    fences=[move.fence for move in here],
-                    was=[move.was.code for move in here],
-                    generations=[move.generation for move in here],
+                    ids=[transition.id for transition in here],
+                    fences=[transition.fence for transition in here],
+                    was=[transition.was.code for transition in here],
+                    generations=[transition.generation for transition in here],
                 )
         return revived
 
-    async def tell_moves(self, moves: Sequence[Transition]) -> None:
+    async def append_transitions(self, transitions: Sequence[Transition]) -> None:
         """The statements that move jobs have told of it."""
 
-    async def _moved(self, name: str, moves: Sequence[Transition], **columns: Any) -> Sequence[Row]:
+    async def _moved(self, name: str, transitions: Sequence[Transition], **columns: Any) -> Sequence[Row]:
         """Run a statement that moves jobs and tells of it; its rows, each beginning with an id."""
 
         def truth(rows: Sequence[Row]) -> bytes | None:
-            if len(rows) in (0, len(moves)):
+            if len(rows) in (0, len(transitions)):
                 return None
             done = {row[0] for row in rows}
-            return change_log.of_moves([move for move in moves if move.id in done], self.ended_at)
+            return change_log.of_moves(
+                [transition for transition in transitions if transition.id in done], self.ended_at
+            )
 
-        return await self.telling(name, self._told(moves) | columns, truth)
+        return await self.run_appending(name, self._told(transitions) | columns, truth)
 
-    def _told(self, moves: Sequence[Transition]) -> dict[str, Any]:
+    def _told(self, transitions: Sequence[Transition]) -> dict[str, Any]:
         """What a statement that moves jobs takes to tell of it."""
-        return {"body": change_log.of_moves(moves, self.ended_at).decode(), "expected": len(moves)}
+        return {"body": change_log.of_moves(transitions, self.ended_at).decode(), "expected": len(transitions)}
 
-    async def telling(
+    async def run_appending(
         self, name: str, columns: dict[str, Any], truth: Callable[[Sequence[Row]], bytes | None]
     ) -> Sequence[Row]:
         """Run a statement that writes its row of the feed itself if all goes as expected.
@@ -100,10 +106,10 @@ class MovesTx(LimitsTx):
         """
         if self.autocommit and (found := await self._at_once(name, columns)) is not None:
             return found
-        async with self.together():
+        async with self.in_transaction():
             rows = await self.rows(name, strict=False, **columns)
             if (body := truth(rows)) is not None:
-                await self.tell(body)
+                await self.append_change(body)
             return rows
 
     async def _at_once(self, name: str, columns: dict[str, Any]) -> Sequence[Row] | None:
@@ -116,22 +122,22 @@ class MovesTx(LimitsTx):
             return None
 
 
-def _ends_a_run(move: Transition) -> bool:
-    return move.was is Status.RUNNING and move.to.terminal
+def _ends_a_run(transition: Transition) -> bool:
+    return transition.was is Status.RUNNING and transition.to.terminal
 
 
-def _finishing(moves: Sequence[Transition], held: Sequence[tuple[LimitName, int]] = ()) -> dict[str, Any]:
+def _finishing(transitions: Sequence[Transition], held: Sequence[tuple[LimitName, int]] = ()) -> dict[str, Any]:
     """What `finish` takes; `held` is given back in the same statement."""
     return {
-        "ids": joined([move.id for move in moves]),
-        "fences": joined([move.fence for move in moves]),
-        "was": joined([move.was.code for move in moves]),
-        "workers": joined(["" if move.worker is None else move.worker for move in moves]),
-        "becomes": joined([move.to.code for move in moves]),
-        "results": _if_any([move.result for move in moves]),
-        "logs": _if_any([move.attempt_log for move in moves]),
-        "reasons": _if_any([move.reason for move in moves]),
-        "fingerprints": _if_any([move.fingerprint for move in moves]),
+        "ids": joined([transition.id for transition in transitions]),
+        "fences": joined([transition.fence for transition in transitions]),
+        "was": joined([transition.was.code for transition in transitions]),
+        "workers": joined(["" if transition.worker is None else transition.worker for transition in transitions]),
+        "becomes": joined([transition.to.code for transition in transitions]),
+        "results": _if_any([transition.result for transition in transitions]),
+        "logs": _if_any([transition.attempt_log for transition in transitions]),
+        "reasons": _if_any([transition.reason for transition in transitions]),
+        "fingerprints": _if_any([transition.fingerprint for transition in transitions]),
         "kinds": sorted({int(name.kind) for name, _ in held}),
         "names": sorted({name.name for name, _ in held}),
         "limits": [f"{name.kind:d}{name.name}" for name, _ in held],

@@ -7,25 +7,25 @@ from typing import Any
 from asyncpg import Connection
 
 from holdfast.model.access import Quotas
-from holdfast.model.change_log import Entry
+from holdfast.model.change_log import ChangeEntry
 from holdfast.model.ids import JobId, WorkerId
-from holdfast.model.job import Held, Job
-from holdfast.model.lane import Lane, News, Share
+from holdfast.model.job import HeldJob, Job
+from holdfast.model.lane import Lane, LaneReady, Share
 from holdfast.model.limit import LimitKind, LimitName
 from holdfast.model.state import Status
 from holdfast.model.step import Step
 from holdfast.model.time import Instant
 from holdfast.store.port.change_log import Rollup
-from holdfast.store.port.store import Locked
+from holdfast.store.port.store import LockedUsage
 from holdfast.store.postgres.inserts import Inserts
-from holdfast.store.postgres.transitions import MovesTx, joined
+from holdfast.store.postgres.transitions import TransitionsTx, joined
 from holdfast.store.sql.change_log import entry_of
 from holdfast.store.sql.codec import Row, job_of
 from holdfast.store.sql.steps import recording
 from holdfast.store.statements import Statements
 
 
-class PostgresTx(MovesTx, Inserts):
+class PostgresTx(TransitionsTx, Inserts):
     """See `holdfast.store.port.store.Tx`."""
 
     def __init__(self, connection: Connection, statements: Statements, *, autocommit: bool) -> None:
@@ -35,7 +35,7 @@ class PostgresTx(MovesTx, Inserts):
         self._statements = statements
 
     async def rows(self, name: str, /, **parameters: Any) -> Sequence[Row]:
-        """Run a named statement; its rows."""
+        """Run a named statement and return its rows."""
         statement = self._statements[name]
         found: Sequence[Row] = await self._connection.fetch(
             statement.text, *[parameters[p] for p in statement.parameters]
@@ -43,19 +43,19 @@ class PostgresTx(MovesTx, Inserts):
         return found
 
     async def count(self, name: str, /, **parameters: Any) -> int:
-        """Run a named statement; how many rows it changed."""
+        """Run a named statement and return the number of changed rows."""
         statement = self._statements[name]
         tag = await self._connection.execute(statement.text, *[parameters[p] for p in statement.parameters])
         return int(tag.rsplit(" ", 1)[1])
 
-    async def few(self, status: Status | None, tenant: str | None) -> set[JobId] | None:
-        """All unfinished jobs of a status or a tenant or both, and perhaps others; None if they are not few."""
-        await self.rows("ride")
-        return await super().few(status, tenant)
+    async def collect_if_few(self, status: Status | None, tenant: str | None) -> set[JobId] | None:
+        """Return a superset of the unfinished jobs of a status or tenant; None if there are too many."""
+        await self.rows("disable_seqscan")
+        return await super().collect_if_few(status, tenant)
 
     @asynccontextmanager
-    async def together(self) -> AsyncIterator[None]:
-        """Make one transaction of several statements, also where each would be one by itself."""
+    async def in_transaction(self) -> AsyncIterator[None]:
+        """Group statements into one transaction, even in autocommit mode."""
         if not self.autocommit:
             yield
             return
@@ -76,7 +76,6 @@ class PostgresTx(MovesTx, Inserts):
         without: Sequence[str] = (),
         counting: Collection[LimitName] = (),
     ) -> list[Job]:
-        """See the port."""
         rows = await self.rows(
             "claim",
             worker=worker,
@@ -95,11 +94,10 @@ class PostgresTx(MovesTx, Inserts):
         return [job_of(row) for row in rows]
 
     async def get(self, ids: Collection[JobId]) -> list[Job]:
-        """See the port."""
         return [job_of(row) for row in await self.rows("get", ids=list(ids))]
 
     async def remove_rows(self, place: str, jobs: Sequence[Job]) -> set[JobId]:
-        """Delete those of a table that still are as they were read; which were."""
+        """Delete the rows of a table that are unchanged since they were read; return their ids."""
         rows = await self.rows(
             f"remove_{place}",
             ids=[job.id for job in jobs],
@@ -109,11 +107,10 @@ class PostgresTx(MovesTx, Inserts):
         return {row[0] for row in rows}
 
     async def remove_steps(self, ids: Collection[JobId]) -> None:
-        """Delete all that was recorded for these."""
+        """Delete the steps of these jobs."""
         await self.rows("remove_steps", ids=list(ids))
 
-    async def lost(self, held: Collection[Held]) -> set[JobId]:
-        """See the port."""
+    async def lost(self, held: Collection[HeldJob]) -> set[JobId]:
         rows = await self.rows(
             "still_held",
             ids=[job.id for job in held],
@@ -122,51 +119,46 @@ class PostgresTx(MovesTx, Inserts):
         )
         return {job.id for job in held} - {row[0] for row in rows}
 
-    async def record_step(self, held: Held, step: Step) -> bool:
-        """See the port."""
+    async def record_step(self, held: HeldJob, step: Step) -> bool:
         return bool(await self.rows("record_step", key=step.key, **recording(held, step)))
 
     async def promote(self, limit: int) -> int:
-        """See the port."""
         promoted = 0
         keys: set[tuple[str, str]] = set()
-        async with self.together():
+        async with self.in_transaction():
             for queue, tenant, priority, seq, jobs, key in await self.rows("promote", limit=limit):
                 promoted += jobs
                 if key is None:
-                    self.news.append(News(Lane(queue, tenant, priority), seq))
+                    self.ready_lanes.append(LaneReady(Lane(queue, tenant, priority), seq))
                 else:
                     keys.add((tenant, key))
             await self.pass_turns(keys)
         return promoted
 
     async def each(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
-        """Run a named statement for each of these, in their order and in one round trip."""
+        """Run a named statement for each row, in order and in one round trip."""
         statement = self._statements[name]
         await self._connection.executemany(
             statement.text, [[row[parameter] for parameter in statement.parameters] for row in rows]
         )
 
-    async def lock_ledger(self, tenant: str) -> Locked:
-        """See the port."""
-        state, known, *quotas, at = (await self.rows("lock_ledger", tenant=tenant))[0]
-        return Locked(state, None if known is None else Quotas(*quotas), Instant(at))
+    async def lock_usage(self, tenant: str) -> LockedUsage:
+        state, known, *quotas, at = (await self.rows("lock_usage", tenant=tenant))[0]
+        return LockedUsage(state, None if known is None else Quotas(*quotas), Instant(at))
 
     async def queue_backlogs(self, tenant: str, queues: Collection[str], most: int) -> dict[str, int]:
-        """See the port."""
         rows = await self.rows("queue_backlogs", tenant=tenant, queues=list(queues), most=most)
         return {row[0]: row[1] for row in rows}
 
-    async def tell(self, body: bytes) -> None:
-        """Write a row of the feed."""
-        await self.count("tell", body=body.decode())
+    async def append_change(self, body: bytes) -> None:
+        """Append an entry to the change log."""
+        await self.count("append_change", body=body.decode())
 
-    async def feed_at(self, numbers: Collection[int]) -> list[Entry]:
-        """See the port."""
-        return [entry_of(row) for row in await self.rows("feed_at", numbers=list(numbers))]
+    async def changes_at(self, numbers: Collection[int]) -> list[ChangeEntry]:
+        return [entry_of(row) for row in await self.rows("changes_at", numbers=list(numbers))]
 
     async def put_rollups(self, span: int, rollups: Sequence[Rollup]) -> None:
-        """Insert or replace these; the span in seconds."""
+        """Insert or replace these roll-ups; the span is in seconds."""
         numbers = (
             "ats",
             "submitted",

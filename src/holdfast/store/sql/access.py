@@ -17,59 +17,49 @@ class SqlAccess(ABC):
 
     @abstractmethod
     async def rows(self, name: str, /, **parameters: Any) -> Sequence[Row]:
-        """Run a named statement; its rows."""
+        """Run a named statement and return its rows."""
 
     @abstractmethod
     async def count(self, name: str, /, **parameters: Any) -> int:
-        """Run a named statement; how many rows it changed."""
+        """Run a named statement and return the number of changed rows."""
 
     async def add_tenant(self, name: str, quotas: Quotas) -> bool:
-        """See the port."""
         added = await self.count("add_tenant", name=name, **quotas._asdict()) == 1
         if added and quotas.weight is not None:
-            await self.count("raise_terms")
+            await self.count("bump_settings_version")
         return added
 
     async def change_tenant(self, name: str, changes: Mapping[str, int | None]) -> bool:
-        """See the port."""
         given = {f"set_{field}": int(field in changes) for field in Quotas._fields}
         values = {field: changes.get(field) for field in Quotas._fields}
         changed = await self.count("change_tenant", name=name, **given, **values) == 1
         if changed and "weight" in changes:
-            await self.count("raise_terms")
+            await self.count("bump_settings_version")
         return changed
 
     async def tenant(self, name: str) -> Tenant | None:
-        """See the port."""
         return next(map(tenant_of, await self.rows("tenant", name=name)), None)
 
     async def tenants(self, after: str, limit: int) -> list[Tenant]:
-        """See the port."""
         return [tenant_of(row) for row in await self.rows("tenants", after=after, limit=limit)]
 
     async def add_key(self, key: NewKey) -> None:
-        """See the port."""
         await self.count("add_api_key", **(key._asdict() | {"scopes": " ".join(sorted(key.scopes))}))
 
     async def key(self, key_id: str) -> tuple[ApiKey, Instant] | None:
-        """See the port."""
         return next(((_key(row), Instant(row[9])) for row in await self.rows("api_key", id=key_id)), None)
 
     async def keys(self, tenant: str | None, before: KeyPosition | None, limit: int) -> list[ApiKey]:
-        """See the port."""
         at, key_id = before or _LAST
         return [_key(row) for row in await self.rows("api_keys", tenant=tenant, at=at, id=key_id, limit=limit)]
 
     async def revoke_key(self, key_id: str) -> bool:
-        """See the port."""
         return await self.count("revoke_api_key", id=key_id) == 1
 
     async def note_key(self, key_id: str, coarse: Duration) -> None:
-        """See the port."""
         await self.count("note_api_key", id=key_id, coarse=coarse)
 
     async def has_good_key(self) -> bool:
-        """See the port."""
         return bool(await self.rows("good_api_key"))
 
 

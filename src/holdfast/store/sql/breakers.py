@@ -17,27 +17,23 @@ class SqlBreakers(ABC):
 
     @abstractmethod
     async def rows(self, name: str, /, **parameters: Any) -> Sequence[Row]:
-        """Run a named statement; its rows."""
+        """Run a named statement and return its rows."""
 
     @abstractmethod
     async def count(self, name: str, /, **parameters: Any) -> int:
-        """Run a named statement; how many rows it changed."""
+        """Run a named statement and return the number of changed rows."""
 
     async def breakers(self, tenant: str | None, after: tuple[str, str], limit: int) -> list[Breaker]:
-        """See the port."""
         found = await self.rows("breakers", tenant=tenant, after_tenant=after[0], after=after[1], limit=limit)
         return [breaker_of(row) for row in found]
 
     async def troubled_breakers(self, limit: int) -> list[Breaker]:
-        """See the port."""
         return [breaker_of(row) for row in await self.rows("troubled_breakers", limit=limit)]
 
     async def breaker(self, tenant: str, destination: str) -> Breaker | None:
-        """See the port."""
         return next(map(breaker_of, await self.rows("breaker", tenant=tenant, destination=destination)), None)
 
     async def lock_breaker(self, tenant: str, destination: str) -> Breaker:
-        """See the port."""
         for _ in range(_TRIES):
             if found := await self.rows("lock_breaker", tenant=tenant, destination=destination):
                 return breaker_of(found[0])
@@ -46,7 +42,6 @@ class SqlBreakers(ABC):
         raise Contention(f"the breaker of {destination} keeps appearing and disappearing: try again")
 
     async def save_breaker(self, breaker: Breaker) -> None:
-        """See the port."""
         await self.count(
             "save_breaker",
             tenant=breaker.tenant,
@@ -59,19 +54,15 @@ class SqlBreakers(ABC):
         )
 
     async def prune_breakers(self, keep: Duration, limit: int) -> int:
-        """See the port."""
         return await self.count("prune_breakers", keep=keep, limit=limit)
 
     async def signing_keys(self, tenant: str) -> SigningKeys | None:
-        """See the port."""
         return next((SigningKeys(*row[1:]) for row in await self.rows("signing_keys", tenant=tenant)), None)
 
     async def rotate_signing_key(self, tenant: str, secret: bytes, overlap: Duration) -> None:
-        """See the port."""
         await self.count("rotate_signing_key", tenant=tenant, secret=secret, overlap=overlap)
 
     async def drop_signing_keys(self, tenant: str) -> bool:
-        """See the port."""
         return await self.count("drop_signing_keys", tenant=tenant) == 1
 
 

@@ -17,21 +17,21 @@ import msgspec
 
 from holdfast.model import change_log
 from holdfast.model.ids import JobId, first_job_id
-from holdfast.model.job import DeadGroup, Found, Job, JobFilter, Page
+from holdfast.model.job import DeadGroup, Job, JobFilter, Page, SearchPage
 from holdfast.model.state import IN_LINE, TERMINAL, Status
 from holdfast.model.time import Instant
 from holdfast.store.sql.codec import Row, job_of
 
-FEW = 5_000
+MAX_COLLECTED = 5_000
 """Up to how many unfinished jobs of a tenant or a status are gathered rather than walked to."""
 
-MOST_RUNNING = 20_000
+MAX_COLLECTED_RUNNING = 20_000
 """Up to how many running jobs are gathered, of all tenants: their number is bounded by the workers'."""
 
-NEAR = 2_000
+SCAN_FIRST_ROWS = 2_000
 """How many of the newest rows are looked at first, for whatever is not rare."""
 
-WALK = 10_000
+SCAN_BATCH_SIZE = 10_000
 """How many rows `find` walks at a time."""
 
 _AT_ONCE = 200
@@ -46,49 +46,47 @@ _ENCODE = msgspec.json.Encoder().encode
 _TAGS = msgspec.json.Decoder(list[str])
 
 
-class SqlFinds(ABC):
+class SqlJobSearch(ABC):
     """The part of a transaction that looks for jobs. See `holdfast.store.port.store.Jobs`."""
 
     changed: bool
 
     @abstractmethod
     async def rows(self, name: str, /, **parameters: Any) -> Sequence[Row]:
-        """Run a named statement; its rows."""
+        """Run a named statement and return its rows."""
 
     @abstractmethod
-    async def tell(self, body: bytes) -> None:
-        """Write a row of the feed."""
+    async def append_change(self, body: bytes) -> None:
+        """Append an entry to the change log."""
 
     @abstractmethod
     async def get(self, ids: Collection[JobId]) -> list[Job]:
-        """See the port."""
+        """Return the jobs that exist, in no order."""
 
     @abstractmethod
     async def remove_rows(self, place: str, jobs: Sequence[Job]) -> set[JobId]:
-        """Delete those of a table that still are as they were read; which were."""
+        """Delete the rows of a table that are unchanged since they were read; return their ids."""
 
     @abstractmethod
     async def pass_turns(self, keys: Collection[tuple[str, str]]) -> int:
-        """See the port."""
+        """Make the next jobs that wait for these keys ready; return how many."""
 
     @abstractmethod
     async def remove_steps(self, ids: Collection[JobId]) -> None:
-        """Delete all that was recorded for these."""
+        """Delete the steps of these jobs."""
 
     async def find(self, where: JobFilter, page: Page) -> list[Job]:
-        """See the port."""
         jobs: list[Job] = []
         before = page.before
         while len(jobs) < page.limit:
-            found = await self.seek(where, Page(page.limit - len(jobs), before), most=WALK)
+            found = await self.seek(where, Page(page.limit - len(jobs), before), most=SCAN_BATCH_SIZE)
             jobs += found.jobs
             if found.rest is None:
                 break
             before = found.rest
         return jobs
 
-    async def seek(self, where: JobFilter, page: Page, *, most: int) -> Found:
-        """See the port."""
+    async def seek(self, where: JobFilter, page: Page, *, most: int) -> SearchPage:
         page, floor = _within(where, page)
         parts = [await self._look(place, where, page, floor, most) for place in _places(where)]
         # Below the highest place where a look ended, another table may have more.
@@ -97,11 +95,10 @@ class SqlFinds(ABC):
         newest_first = heapq.merge(*(part.jobs for part in parts), key=lambda job: job.id, reverse=True)
         jobs = [job for job in newest_first if reached is None or job.id >= reached]
         if len(jobs) > page.limit:
-            return Found(jobs[: page.limit], jobs[page.limit - 1].id)
-        return Found(jobs, reached)
+            return SearchPage(jobs[: page.limit], jobs[page.limit - 1].id)
+        return SearchPage(jobs, reached)
 
     async def remove(self, jobs: Sequence[Job]) -> set[JobId]:
-        """See the port."""
         removed: set[JobId] = set()
         for place in ("live", "dead", "history"):
             if here := [job for job in jobs if place in _places(JobFilter(status=job.status))]:
@@ -109,7 +106,7 @@ class SqlFinds(ABC):
         if removed:
             self.changed = True
             await self.remove_steps(removed)
-            await self.tell(change_log.of_deleted([job for job in jobs if job.id in removed]))
+            await self.append_change(change_log.of_deleted([job for job in jobs if job.id in removed]))
             await self.pass_turns(
                 {
                     (job.tenant, job.concurrency_key)
@@ -122,7 +119,6 @@ class SqlFinds(ABC):
     async def dead_groups(
         self, tenant: str | None, after: tuple[str, str] | None, *, limit: int, most: int
     ) -> list[DeadGroup]:
-        """See the port."""
         first, fingerprint = after or (tenant or "", "")
         if tenant is not None and first != tenant:
             first, fingerprint = tenant, ""
@@ -140,39 +136,38 @@ class SqlFinds(ABC):
         return groups
 
     async def lease_until(self, worker: int) -> Instant | None:
-        """See the port."""
         rows = await self.rows("lease_until", worker=worker)
         return Instant(rows[0][0]) if rows else None
 
-    async def few(self, status: Status | None, tenant: str | None) -> set[JobId] | None:
-        """All unfinished jobs of a status or a tenant or both, and perhaps others; None if they are not few."""
+    async def collect_if_few(self, status: Status | None, tenant: str | None) -> set[JobId] | None:
+        """Return a superset of the unfinished jobs of a status or tenant; None if there are too many."""
         found: set[JobId] = set()
         for each, code in _UNFINISHED:
             if status not in (None, each):
                 continue
             name, asked = _gathering(code, tenant)
-            most = MOST_RUNNING if each is Status.RUNNING else FEW
-            rows = await self.rows(name, few=most, **asked)
+            most = MAX_COLLECTED_RUNNING if each is Status.RUNNING else MAX_COLLECTED
+            rows = await self.rows(name, limit=most, **asked)
             found |= {_id(row[0]) for row in rows if each is not Status.RUNNING or tenant in (None, row[1])}
-            if len(rows) >= most or (each is not Status.RUNNING and len(found) >= FEW):
+            if len(rows) >= most or (each is not Status.RUNNING and len(found) >= MAX_COLLECTED):
                 return None
         return found
 
-    async def _look(self, place: str, where: JobFilter, page: Page, floor: JobId, most: int) -> Found:
+    async def _look(self, place: str, where: JobFilter, page: Page, floor: JobId, most: int) -> SearchPage:
         # What is not rare fills a page from the newest rows: they are looked at before the many. Of what is unfinished
         # only ready jobs are many: others are gathered sooner than walked to.
         rare = place == "live" and where.status not in (None, Status.READY)
-        if most > NEAR and not rare and _asks_more_than(where, _way(place, where)[1]):
-            near = await self._walk(place, where, page, floor, NEAR)
+        if most > SCAN_FIRST_ROWS and not rare and _asks_more_than(where, _way(place, where)[1]):
+            near = await self._walk(place, where, page, floor, SCAN_FIRST_ROWS)
             if near.rest is None or len(near.jobs) >= page.limit:
                 return near
         if place == "live" and (where.tenant is not None or where.status is not None):
-            few = await self.few(where.status, where.tenant)
+            few = await self.collect_if_few(where.status, where.tenant)
             if few is not None:
                 return await self._among(few, where, page, floor, most)
         return await self._walk(place, where, page, floor, most)
 
-    async def _walk(self, place: str, where: JobFilter, page: Page, floor: JobId, most: int) -> Found:
+    async def _walk(self, place: str, where: JobFilter, page: Page, floor: JobId, most: int) -> SearchPage:
         """Look at the newest `most` rows along the index that fits best."""
         way, known = _way(place, where)
         asked = {"tenant": where.tenant, "fingerprint": where.error, "before": page.before}
@@ -187,21 +182,21 @@ class SqlFinds(ABC):
         if len(jobs) > page.limit:
             jobs.pop()
             bottom = jobs[-1].id
-        return Found([job for job in jobs if _has_tag(job, where.tag)], bottom)
+        return SearchPage([job for job in jobs if _has_tag(job, where.tag)], bottom)
 
-    async def _among(self, ids: Collection[JobId], where: JobFilter, page: Page, floor: JobId, most: int) -> Found:
+    async def _among(self, ids: Collection[JobId], where: JobFilter, page: Page, floor: JobId, most: int) -> SearchPage:
         """Look at these, newest first, a handful at a time."""
         left = sorted((each for each in ids if floor <= each < (page.before or _LAST)), reverse=True)
         found: list[Job] = []
         for start in range(0, len(left), _AT_ONCE):
             lot = left[start : start + _AT_ONCE]
             if start >= most:
-                return Found(found, left[start - 1])
+                return SearchPage(found, left[start - 1])
             jobs = [job for job in await self.get(lot) if _fits(job, where)]
             found += sorted(jobs, key=lambda job: job.id, reverse=True)
             if len(found) > page.limit:
-                return Found(found[: page.limit], found[page.limit - 1].id)
-        return Found(found, None)
+                return SearchPage(found[: page.limit], found[page.limit - 1].id)
+        return SearchPage(found, None)
 
 
 _UNFINISHED = (
@@ -215,10 +210,10 @@ def _gathering(code: int, tenant: str | None) -> tuple[str, dict[str, Any]]:
     """The statement that gathers unfinished jobs of this stored status, and what it asks for."""
     of = {} if tenant is None else {"tenant": tenant}
     if code == Status.RUNNING.code:
-        return "few_running", {}
+        return "running_ids", {}
     if code == Status.READY.code:
-        return ("few_ready_of" if of else "few_ready"), of
-    return ("few_parked_of" if of else "few_parked"), of | {"status": code}
+        return ("ready_ids_of" if of else "ready_ids"), of
+    return ("waiting_ids_of" if of else "waiting_ids"), of | {"status": code}
 
 
 def _within(where: JobFilter, page: Page) -> tuple[Page, JobId]:

@@ -13,38 +13,33 @@ from holdfast.store.sql.codec import Row
 _ABOUT = msgspec.json.Decoder(JobType).decode
 
 
-class SqlTypes(ABC):
-    """The part of a transaction that knows types. See `holdfast.store.port.job_types.Types`."""
+class SqlJobTypes(ABC):
+    """The part of a transaction that knows types. See `holdfast.store.port.job_types.JobTypes`."""
 
     @abstractmethod
     async def rows(self, name: str, /, **parameters: Any) -> Sequence[Row]:
-        """Run a named statement; its rows."""
+        """Run a named statement and return its rows."""
 
     @abstractmethod
     async def count(self, name: str, /, **parameters: Any) -> int:
-        """Run a named statement; how many rows it changed."""
+        """Run a named statement and return the number of changed rows."""
 
     async def type_marks(self, tenant: str, limit: int) -> list[TypeMark]:
-        """See the port."""
         found = await self.rows("type_marks", tenant=tenant, limit=limit)
         return [TypeMark(name, digest, Instant(seen_at)) for name, digest, seen_at in found]
 
     async def save_type(self, tenant: str, name: str, digest: str, about: bytes) -> None:
-        """See the port."""
         await self.count("save_type", tenant=tenant, type=name, digest=digest, about=about.decode())
 
     async def see_types(self, tenant: str, names: Sequence[str]) -> None:
-        """See the port."""
         for name in names:
             await self.count("see_type", tenant=tenant, type=name)
 
     async def forget_types(self, tenant: str, names: Sequence[str]) -> None:
-        """See the port."""
         for name in names:
             await self.count("forget_type", tenant=tenant, type=name)
 
     async def types(self, tenant: str | None, after: tuple[str, str], limit: int) -> list[TypeRow]:
-        """See the port."""
         name, of = after
         if tenant is None:
             found = await self.rows("types", after=name, after_tenant=of, limit=limit)
@@ -53,5 +48,4 @@ class SqlTypes(ABC):
         return [TypeRow(whose, _ABOUT(about), Instant(seen_at)) for whose, about, seen_at in found]
 
     async def prune_types(self, keep: Duration) -> int:
-        """See the port."""
         return await self.count("prune_types", keep=keep)

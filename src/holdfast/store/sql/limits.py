@@ -8,19 +8,19 @@ from uuid import UUID
 
 from holdfast.model.ids import JobId
 from holdfast.model.job import Job
-from holdfast.model.lane import FREED, Lane, News
+from holdfast.model.lane import FREED, Lane, LaneReady
 from holdfast.model.limit import (
+    DEFAULT_CONCURRENCY_PER_KEY,
     TOKEN,
-    TURNS_OF_A_KEY,
+    DispatchSettings,
     Limit,
     LimitKind,
     LimitName,
     Pause,
     PauseKind,
     Rate,
-    Terms,
     key_limit,
-    to_give_back,
+    slots_to_release,
 )
 from holdfast.model.queue import Queue
 from holdfast.model.state import IN_LINE, Status
@@ -29,13 +29,13 @@ from holdfast.model.transition import Transition
 from holdfast.store.port.limits import KeyHolder
 from holdfast.store.sql.codec import Row
 
-Key = tuple[str, str]
+ConcurrencyKey = tuple[str, str]
 """A tenant and one of its concurrency keys."""
 
 _ANY_NUMBER = 1 << 31
 
 
-class Ask(NamedTuple):
+class KeyCapacity(NamedTuple):
     """How many jobs of a key may have a turn, those counted that have one, and how many may get one now."""
 
     tenant: str
@@ -45,25 +45,25 @@ class Ask(NamedTuple):
 
 
 class SqlLimits(ABC):
-    """The part of a transaction that knows limits. See `holdfast.store.port.store.Limits`."""
+    """Limits within a transaction. See `holdfast.store.port.store.Limits`."""
 
-    news: list[News]
+    ready_lanes: list[LaneReady]
 
     @abstractmethod
     async def rows(self, name: str, /, **parameters: Any) -> Sequence[Row]:
-        """Run a named statement; its rows."""
+        """Run a named statement and return its rows."""
 
     @abstractmethod
     async def count(self, name: str, /, **parameters: Any) -> int:
-        """Run a named statement; how many rows it changed."""
+        """Run a named statement and return the number of changed rows."""
 
     @abstractmethod
     async def now(self) -> Instant:
-        """See the port."""
+        """Return the database clock."""
 
     @abstractmethod
     async def queues(self) -> list[Queue]:
-        """See the port."""
+        """Return the queues that have settings."""
 
     @abstractmethod
     async def each(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
@@ -71,44 +71,43 @@ class SqlLimits(ABC):
 
     @abstractmethod
     async def lock_rows(self, names: Sequence[LimitName]) -> list[Limit]:
-        """Lock those of these limits that have a row, in the order given."""
+        """Lock and return the limits that have a row, in the order given."""
 
     @abstractmethod
-    async def begin_keys(self, keys: Sequence[Key]) -> None:
-        """Make sure that there is a row to lock for each of these, where rows are locked at all."""
+    async def begin_keys(self, keys: Sequence[ConcurrencyKey]) -> None:
+        """Create missing limit rows for these keys, where rows are locked at all."""
 
     @abstractmethod
-    async def next_in_line(self, asks: Sequence[Ask], queues: Sequence[str], types: Sequence[str]) -> Iterable[Row]:
-        """Make ready the next that wait for these keys, but for those of these queues and types.
+    async def next_in_line(
+        self, asks: Sequence[KeyCapacity], queues: Sequence[str], types: Sequence[str]
+    ) -> Iterable[Row]:
+        """Make the next jobs that wait for these keys ready, but for those of these queues and types.
 
         (queue, tenant, priority, seq, key) of each.
         """
 
     @abstractmethod
     async def yield_turn(self, holder: KeyHolder) -> bool:
-        """Have a ready job wait for its key again, behind the others."""
+        """Put a ready job at the end of the line for its key."""
 
     @abstractmethod
     async def uncounted(self, name: LimitName) -> int:
-        """See the port."""
+        """Count running jobs that the limit does not count."""
 
-    async def terms_version(self) -> tuple[int, Instant]:
-        """See the port."""
-        version, at = (await self.rows("terms_version"))[0]
+    async def dispatch_settings_version(self) -> tuple[int, Instant]:
+        version, at = (await self.rows("dispatch_settings_version"))[0]
         return version, Instant(at)
 
-    async def terms(self) -> Terms:
-        """See the port."""
+    async def dispatch_settings(self) -> DispatchSettings:
         # The version first: what is changed meanwhile is read again.
-        version, _ = await self.terms_version()
+        version, _ = await self.dispatch_settings_version()
         limited = frozenset(_name(row) for row in await self.rows("limited"))
         weights = {row[0]: row[1] for row in await self.rows("weights")}
-        return Terms(version, tuple(await self.queues()), tuple(await self.pauses()), limited, weights)
+        return DispatchSettings(version, tuple(await self.queues()), tuple(await self.pauses()), limited, weights)
 
     async def limits(
         self, kind: LimitKind | None = None, *, tenant: str | None = None, limit: int = 1_000
     ) -> list[Limit]:
-        """See the port."""
         first, last = (min(LimitKind), max(LimitKind)) if kind is None else (kind, kind)
         asked = {"everybody": int(tenant is None), "tenant": tenant or ""}
         found = [
@@ -117,7 +116,6 @@ class SqlLimits(ABC):
         return [await self._counted(each) for each in found]
 
     async def limits_named(self, names: Collection[LimitName]) -> list[Limit]:
-        """See the port."""
         found: list[Limit] = []
         for name in sorted(set(names)):
             rows = await self.rows("limit_named", **self._asked(name))
@@ -126,14 +124,12 @@ class SqlLimits(ABC):
         return [each for each in found if each.limits or each.of.kind is LimitKind.KEY]
 
     async def set_limit(self, name: LimitName, max_running: int | None, rate: Rate | None, by: str) -> None:
-        """See the port."""
         limit, per, burst = rate or (None, None, None)
         asked = {"max_running": max_running, "rate": limit, "per": per, "burst": burst, "changed_by": by}
         await self.count("set_limit", **self._asked(name), **asked, tokens=(burst or 0) * TOKEN)
-        await self.count("raise_terms")
+        await self.count("bump_settings_version")
 
     async def save_limits(self, limits: Sequence[Limit]) -> None:
-        """See the port."""
         rows = [
             {
                 **self._asked(limit.of),
@@ -148,27 +144,23 @@ class SqlLimits(ABC):
             await self.each("save_limit", rows)
 
     async def pauses(self) -> list[Pause]:
-        """See the port."""
         return [Pause(PauseKind(row[0]), *row[1:]) for row in await self.rows("pauses")]
 
     async def save_pause(self, pause: Pause) -> None:
-        """See the port."""
         asked = {"reason": pause.reason, "until": pause.until, "changed_by": pause.changed_by}
         await self.count("save_pause", kind=int(pause.kind), name=pause.name, **asked)
-        await self.count("raise_terms")
+        await self.count("bump_settings_version")
 
     async def end_pause(self, kind: PauseKind, name: str) -> bool:
-        """See the port."""
         ended = await self.count("end_pause", kind=int(kind), name=name) == 1
-        await self.count("raise_terms")
+        await self.count("bump_settings_version")
         return ended
 
-    async def pass_turns(self, keys: Collection[Key]) -> int:
-        """See the port."""
+    async def pass_turns(self, keys: Collection[ConcurrencyKey]) -> int:
         return await self._pass_turns(keys)
 
     async def _pass_turns(
-        self, keys: Collection[Key], *, queues: Sequence[str] = ("",), types: Sequence[str] = ("",)
+        self, keys: Collection[ConcurrencyKey], *, queues: Sequence[str] = ("",), types: Sequence[str] = ("",)
     ) -> int:
         if not keys:
             return 0
@@ -182,40 +174,36 @@ class SqlLimits(ABC):
         rated = any(limit.rate is not None for limit in limits)
         now = await self.now() if rated else Instant(0)
         asks = [
-            Ask(
+            KeyCapacity(
                 limit.of.tenant,
                 limit.of.name,
-                TURNS_OF_A_KEY if limit.max_running is None else limit.max_running,
+                DEFAULT_CONCURRENCY_PER_KEY if limit.max_running is None else limit.max_running,
                 _ANY_NUMBER if limit.rate is None else max(0, limit.refilled(now).tokens) // TOKEN,
             )
             for limit in limits
         ]
         passed: Counter[LimitName] = Counter()
         for queue, tenant, priority, seq, key in await self.next_in_line(asks, queues, types):
-            self.news.append(News(Lane(queue, tenant, priority), seq))
+            self.ready_lanes.append(LaneReady(Lane(queue, tenant, priority), seq))
             passed[key_limit(tenant, key)] += 1
         spent = [limit._replace(used=0).after(passed[limit.of], now) for limit in limits if limit.rate is not None]
         if spent and passed:
             await self.save_limits([limit._replace(used=0) for limit in spent])
         return passed.total()
 
-    async def waiting_keys(self, after: Key, limit: int) -> list[Key]:
-        """See the port."""
+    async def waiting_keys(self, after: ConcurrencyKey, limit: int) -> list[ConcurrencyKey]:
         rows = await self.rows("waiting_keys", tenant=after[0], name=self.key_text(after[1]), limit=limit)
         return [(row[0], _text(row[1])) for row in rows]
 
-    async def turns_of(self, key: Key, most: int) -> list[JobId]:
-        """See the port."""
+    async def turns_of(self, key: ConcurrencyKey, most: int) -> list[JobId]:
         rows = await self.rows("turns_of", tenant=key[0], name=self.key_text(key[1]), most=most)
         return [_id(row[0]) for row in rows]
 
     async def has_turn(self, job: JobId) -> bool:
-        """See the port."""
         rows = await self.rows("stored_status", id=job)
         return bool(rows) and rows[0][0] == Status.READY.code
 
-    async def key_holders(self, keys: Collection[Key]) -> list[KeyHolder]:
-        """See the port."""
+    async def key_holders(self, keys: Collection[ConcurrencyKey]) -> list[KeyHolder]:
         return [
             KeyHolder(_id(row[0]), row[1], row[2], _text(row[3]), queue=row[4], type=row[5])
             for tenant, key in sorted(keys)
@@ -223,7 +211,6 @@ class SqlLimits(ABC):
         ]
 
     async def yield_turns(self, holders: Sequence[KeyHolder]) -> int:
-        """See the port."""
         yielded = 0
         for holder in holders:
             key = (holder.tenant, holder.key)
@@ -237,18 +224,17 @@ class SqlLimits(ABC):
         return yielded
 
     async def prune_limits(self, limit: int) -> int:
-        """See the port."""
         return await self.count("prune_limits", limit=limit)
 
-    async def let_go(self, moves: Sequence[Transition]) -> None:
+    async def let_go(self, transitions: Sequence[Transition]) -> None:
         """Give back what these jobs held, which were moved, and let others have it."""
-        ended = [move.job for move in moves if move.was is Status.RUNNING]
+        ended = [transition.job for transition in transitions if transition.was is Status.RUNNING]
         await self.give_back(ended)
-        await self.pass_turns(keys_of([move.job for move in moves]))
+        await self.pass_turns(keys_of([transition.job for transition in transitions]))
 
     async def give_back(self, jobs: Sequence[Job]) -> None:
         """Give back what limits count of these running jobs."""
-        held = to_give_back(jobs)
+        held = slots_to_release(jobs)
         if not held:
             return
         await self.each("give_back", [{**self._asked(name), "jobs": jobs} for name, jobs in held])
@@ -257,7 +243,7 @@ class SqlLimits(ABC):
     def gave_back(self, jobs: Iterable[Job]) -> None:
         """Tell whoever waits for room in what these were counted in."""
         freed = {job.queue for job in jobs if job.slots}
-        self.news += [News(Lane(queue, FREED, 0), 0) for queue in freed]
+        self.ready_lanes += [LaneReady(Lane(queue, FREED, 0), 0) for queue in freed]
 
     async def _counted(self, limit: Limit) -> Limit:
         if limit.of.kind is not LimitKind.KEY:
@@ -273,19 +259,21 @@ class SqlLimits(ABC):
         return key
 
 
-def binds(move: Transition) -> bool:
+def binds(transition: Transition) -> bool:
     """Whether a job is under a limit that must know of this move."""
-    return move.job.slots != 0 or move.job.concurrency_key is not None
+    return transition.job.slots != 0 or transition.job.concurrency_key is not None
 
 
-def keys_of(jobs: Iterable[Any]) -> set[Key]:
+def keys_of(jobs: Iterable[Any]) -> set[ConcurrencyKey]:
     """The concurrency keys of jobs, new ones or stored ones."""
     return {(job.tenant, job.concurrency_key) for job in jobs if job.concurrency_key is not None}
 
 
-def stored_code(move: Transition) -> int:
+def stored_code(transition: Transition) -> int:
     """What is stored for where a job goes: one with a concurrency key gets in line before it is ready."""
-    return IN_LINE if move.to is Status.READY and move.job.concurrency_key is not None else move.to.code
+    return (
+        IN_LINE if transition.to is Status.READY and transition.job.concurrency_key is not None else transition.to.code
+    )
 
 
 def limit_of(row: Row) -> Limit:

@@ -15,18 +15,16 @@ class SqlQueues(ABC):
 
     @abstractmethod
     async def rows(self, name: str, /, **parameters: Any) -> Sequence[Row]:
-        """Run a named statement; its rows."""
+        """Run a named statement and return its rows."""
 
     @abstractmethod
     async def count(self, name: str, /, **parameters: Any) -> int:
-        """Run a named statement; how many rows it changed."""
+        """Run a named statement and return the number of changed rows."""
 
     async def queues(self) -> list[Queue]:
-        """See the port."""
         return [Queue(row[0], bool(row[1]), *row[2:]) for row in await self.rows("queues")]
 
     async def save_queue(self, queue: Queue) -> None:
-        """See the port."""
         await self.count(
             "save_queue",
             name=queue.name,
@@ -35,8 +33,7 @@ class SqlQueues(ABC):
             until=queue.until,
             changed_by=queue.changed_by,
         )
-        await self.count("raise_terms")
+        await self.count("bump_settings_version")
 
     async def holding(self) -> list[Holding]:
-        """See the port."""
         return [Holding(WorkerId(worker), tenant, jobs) for worker, tenant, jobs in await self.rows("holding")]

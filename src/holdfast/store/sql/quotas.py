@@ -6,55 +6,49 @@ from typing import Any
 
 from holdfast.model.access import Tenant
 from holdfast.model.time import Instant
-from holdfast.store.port.store import Locked
+from holdfast.store.port.store import LockedUsage
 from holdfast.store.sql.codec import Row
 
 
-class SqlAdmission(ABC):
-    """The part of a transaction that knows tenants with limits. See `holdfast.store.port.store.Admission`."""
+class SqlQuotas(ABC):
+    """The part of a transaction that knows tenants with limits. See `holdfast.store.port.store.QuotaUsage`."""
 
     @abstractmethod
     async def rows(self, name: str, /, **parameters: Any) -> Sequence[Row]:
-        """Run a named statement; its rows."""
+        """Run a named statement and return its rows."""
 
     @abstractmethod
     async def count(self, name: str, /, **parameters: Any) -> int:
-        """Run a named statement; how many rows it changed."""
+        """Run a named statement and return the number of changed rows."""
 
     @abstractmethod
     async def tenant(self, name: str) -> Tenant | None:
-        """See the port."""
+        """Return a tenant, or None."""
 
     @abstractmethod
     async def now(self) -> Instant:
-        """See the port."""
+        """Return the database clock."""
 
     async def limited_tenants(self, limit: int) -> list[str]:
-        """See the port."""
         return [row[0] for row in await self.rows("limited_tenants", limit=limit)]
 
-    async def lock_ledger(self, tenant: str) -> Locked:
-        """See the port."""
-        found = await self.rows("lock_ledger", tenant=tenant)
+    async def lock_usage(self, tenant: str) -> LockedUsage:
+        found = await self.rows("lock_usage", tenant=tenant)
         known = await self.tenant(tenant)
         # Asked last: others may have waited for the lock until now.
-        return Locked(found[0][1] if found else None, known and known.quotas, await self.now())
+        return LockedUsage(found[0][1] if found else None, known and known.quotas, await self.now())
 
-    async def begin_ledger(self, tenant: str) -> None:
-        """See the port."""
-        await self.count("begin_ledger", tenant=tenant, state=b"")
+    async def begin_usage(self, tenant: str) -> None:
+        await self.count("begin_usage", tenant=tenant, state=b"")
 
-    async def save_ledger(self, tenant: str, state: bytes) -> None:
-        """See the port."""
-        await self.count("save_ledger", tenant=tenant, state=state)
+    async def save_usage(self, tenant: str, state: bytes) -> None:
+        await self.count("save_usage", tenant=tenant, state=state)
 
     async def tenant_backlog(self, tenant: str, most: int) -> int:
-        """See the port."""
         jobs: int = (await self.rows("tenant_backlog", tenant=tenant, most=most))[0][0]
         return jobs
 
     async def queue_backlogs(self, tenant: str, queues: Collection[str], most: int) -> dict[str, int]:
-        """See the port."""
         return {
             queue: (await self.rows("queue_backlog", tenant=tenant, queue=queue, most=most))[0][0] for queue in queues
         }

@@ -4,12 +4,12 @@ from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 from holdfast.errors import Conflict, HoldfastError, LeaseLost, TransactionEnded
-from holdfast.model.job import Held
+from holdfast.model.job import HeldJob
 from holdfast.model.step import Step, StepState
 from holdfast.store.sql.user_statements import Dialect, check
 
 
-class Ran(NamedTuple):
+class StatementResult(NamedTuple):
     """What a statement gave."""
 
     rows: list[tuple[Any, ...]]
@@ -19,7 +19,7 @@ class Ran(NamedTuple):
 class SqlSession(ABC):
     """See `holdfast.store.port.store.Session`."""
 
-    def __init__(self, held: Held, key: str, dialect: Dialect) -> None:
+    def __init__(self, held: HeldJob, key: str, dialect: Dialect) -> None:
         self.held = held
         self.key = key
         self.recorded: bytes | None = None
@@ -31,20 +31,17 @@ class SqlSession(ABC):
         self._failed: str | None = None
 
     @abstractmethod
-    async def statement(self, sql: str, args: tuple[Any, ...]) -> Ran:
+    async def statement(self, sql: str, args: tuple[Any, ...]) -> StatementResult:
         """Run it; raises only ours."""
 
     def record(self, result: bytes) -> None:
-        """See the port."""
         self._result = result
 
     async def execute(self, sql: str, *args: Any) -> int:
-        """See the port."""
         ran = await self._once(sql, args)
         return len(ran.rows) if ran.rows else ran.touched
 
     async def fetch(self, sql: str, *args: Any) -> list[tuple[Any, ...]]:
-        """See the port."""
         return (await self._once(sql, args)).rows
 
     def guard(self) -> Step:
@@ -69,7 +66,7 @@ class SqlSession(ABC):
             "record and happen again at the next attempt: leave committing and rolling back to the block"
         )
 
-    async def _once(self, sql: str, args: tuple[Any, ...]) -> Ran:
+    async def _once(self, sql: str, args: tuple[Any, ...]) -> StatementResult:
         if self.recorded is not None:
             raise Conflict(f"{self.named} was committed before: there is nothing to run")
         if self._failed is not None:

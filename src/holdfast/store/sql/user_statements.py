@@ -23,7 +23,7 @@ class Dialect(NamedTuple):
     """First words of what would commit, or change the connection for others."""
     allowed: frozenset[tuple[str, str]] = frozenset()
     """First two words of exceptions."""
-    why: str = "it would change the connection for whoever uses it next"
+    why: str = "it would change the connection for its next user"
 
 
 def _dialect(quotes: str, comment: str, refused: str, allowed: str = "", **more: str) -> Dialect:
@@ -49,7 +49,7 @@ MYSQL = _dialect(
     "ALTER CREATE DROP RENAME TRUNCATE GRANT REVOKE LOCK UNLOCK ANALYZE CACHE CHECK FLUSH LOAD OPTIMIZE REPAIR RESET "
     "INSTALL UNINSTALL SET USE KILL SHUTDOWN CHANGE STOP PREPARE EXECUTE DEALLOCATE",
     "CREATE TEMPORARY DROP TEMPORARY SET @",
-    why="this database would commit what came before it, or change the connection for whoever uses it next",
+    why="this database would commit what came before it, or change the connection for its next user",
 )
 SQLITE = _dialect(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|\[[^\]]*\]", _COMMENT, "ATTACH DETACH PRAGMA VACUUM")
 
@@ -63,9 +63,9 @@ def check(sql: str, dialect: Dialect) -> bool:
     word = found[1].upper() if found else ""
     second = (found[2] or "").upper() if found else ""
     if word in _ENDS:
-        raise Invalid(f"{word} cannot stand in a transaction that commits with its block: leave the block to end it")
+        raise Invalid(f"{word} is not allowed in a transaction that commits with its block: leave the block to end it")
     if word in dialect.refused and (word, second) not in dialect.allowed:
-        raise Invalid(f"{word} cannot stand in a transaction: {dialect.why}")
+        raise Invalid(f"{word} is not allowed in a transaction: {dialect.why}")
     if word != "CREATE" and re.search(r";\s*\S", dialect.skipped.sub(" x ", sql)):
         raise Invalid("give one statement at a time: this text has several")
     return word in _PLAIN

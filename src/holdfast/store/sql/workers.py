@@ -13,28 +13,27 @@ from holdfast.model.worker import LeaseState, WorkerInfo, WorkerRow
 from holdfast.store.sql.codec import Row, departed_of, types_text, worker_of
 
 
-class SqlFleet(ABC):
-    """The part of a transaction that knows workers. See `holdfast.store.port.workers.Fleet`."""
+class SqlWorkers(ABC):
+    """The part of a transaction that knows workers. See `holdfast.store.port.workers.Workers`."""
 
     @abstractmethod
     async def rows(self, name: str, /, **parameters: Any) -> Sequence[Row]:
-        """Run a named statement; its rows."""
+        """Run a named statement and return its rows."""
 
     @abstractmethod
     async def count(self, name: str, /, **parameters: Any) -> int:
-        """Run a named statement; how many rows it changed."""
+        """Run a named statement and return the number of changed rows."""
 
     @abstractmethod
-    async def tell(self, body: bytes) -> None:
-        """Write a row of the feed."""
+    async def append_change(self, body: bytes) -> None:
+        """Append an entry to the change log."""
 
     @abstractmethod
-    def together(self) -> AbstractAsyncContextManager[None]:
-        """Make one transaction of several statements."""
+    def in_transaction(self) -> AbstractAsyncContextManager[None]:
+        """Group statements into one transaction."""
 
     async def register(self, worker: WorkerInfo, lease: Duration) -> None:
-        """See the port."""
-        async with self.together():
+        async with self.in_transaction():
             await self.count(
                 "register",
                 worker=worker.id,
@@ -49,43 +48,41 @@ class SqlFleet(ABC):
                 node=worker.node,
                 lease=lease,
             )
-            await self.tell(change_log.of_workers([WorkerChange(worker.id, change_log.REGISTERED, worker.name)]))
+            await self.append_change(
+                change_log.of_workers([WorkerChange(worker.id, change_log.REGISTERED, worker.name)])
+            )
 
     async def renew(
         self, worker: WorkerId, lease: Duration, *, memory: int | None = None, draining: bool = False
     ) -> bool:
-        """See the port."""
         return await self.count("renew", worker=worker, lease=lease, memory=memory, draining=int(draining)) == 1
 
     async def drain_workers(self, workers: Iterable[WorkerId]) -> list[WorkerId]:
-        """See the port."""
-        async with self.together():
+        async with self.in_transaction():
             asked = [worker for worker in sorted(workers) if await self.count("drain_worker", worker=worker)]
             if asked:
-                await self.tell(change_log.of_workers([WorkerChange(worker, change_log.DRAINING) for worker in asked]))
+                await self.append_change(
+                    change_log.of_workers([WorkerChange(worker, change_log.DRAINING) for worker in asked])
+                )
         return asked
 
     async def lease_state(self, worker: WorkerId) -> LeaseState | None:
-        """See the port."""
         rows = await self.rows("lease_state", worker=worker)
         return None if not rows else LeaseState(rows[0][0], Duration(rows[0][1]), bool(rows[0][2]))
 
     async def depart(self, worker: WorkerId) -> bool:
-        """See the port."""
-        async with self.together():
+        async with self.in_transaction():
             # Locked by a statement of its own: the next one then sees what a claim that was under way has taken.
             await self.rows("lock_worker", worker=worker)
-            return await self.strike("depart", [worker]) == 1
+            return await self.remove_workers("depart", [worker]) == 1
 
     async def expired(self, limit: int) -> list[WorkerId]:
-        """See the port."""
         return [WorkerId(row[0]) for row in await self.rows("expired", limit=limit)]
 
     async def forget(self, workers: Collection[WorkerId]) -> int:
-        """See the port."""
-        return await self.strike("forget", workers)
+        return await self.remove_workers("forget", workers)
 
-    async def strike(self, name: Literal["depart", "forget"], workers: Iterable[WorkerId]) -> int:
+    async def remove_workers(self, name: Literal["depart", "forget"], workers: Iterable[WorkerId]) -> int:
         """Strike workers from the register by this statement, and tell of it; how many."""
         gone = []
         for worker in workers:
@@ -97,13 +94,11 @@ class SqlFleet(ABC):
                     await self.count("remember_worker", **dict(zip(names, row, strict=True)))
         if gone:
             event = change_log.LOST if name == "forget" else change_log.GONE
-            await self.tell(change_log.of_workers([WorkerChange(worker, event) for worker in gone]))
+            await self.append_change(change_log.of_workers([WorkerChange(worker, event) for worker in gone]))
         return len(gone)
 
     async def departed(self, limit: int) -> list[tuple[WorkerInfo, Instant]]:
-        """See the port."""
         return [departed_of(row) for row in await self.rows("departed", limit=limit)]
 
     async def workers(self) -> list[WorkerRow]:
-        """See the port."""
         return [worker_of(row) for row in await self.rows("workers")]

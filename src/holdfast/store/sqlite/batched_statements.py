@@ -15,7 +15,7 @@ _SIZES = (128, 16, 1)
 """To how many rows a statement is repeated: few sizes, so that each is prepared once and for all."""
 
 
-class Book:
+class BatchedStatements:
     """All statements, by name."""
 
     def __init__(self, clock: str | None) -> None:
@@ -38,7 +38,7 @@ class Book:
         """Whether a statement needs the write lock."""
         return name in self._writing
 
-    def portions(self, name: str, rows: Sequence[Sequence[object]]) -> Iterator[tuple[str, list[object]]]:
+    def chunks(self, name: str, rows: Sequence[Sequence[object]]) -> Iterator[tuple[str, list[object]]]:
         """Texts and values that together run a statement for all rows, many rows at a time."""
         start = 0
         for size in _SIZES:
@@ -49,9 +49,9 @@ class Book:
 
 
 @cache
-def book_of(clock: str | None) -> Book:
+def load_statements(clock: str | None) -> BatchedStatements:
     """The statements on that clock: made once, however many stores a process opens."""
-    return Book(clock)
+    return BatchedStatements(clock)
 
 
 def _repeat(text: str, times: int) -> str:

@@ -1,4 +1,4 @@
-"""What APSW raises, in our words."""
+"""Translation of APSW errors."""
 
 import apsw
 
@@ -20,7 +20,9 @@ def translate(error: BaseException, file: str) -> HoldfastError:
         case apsw.BusyError() | apsw.LockedError():
             return Contention(f"{file} was locked by another process for too long; try again")
         case apsw.SQLError() if "no such table" in str(error) or "no such column" in str(error):
-            return SchemaMismatch(f"the database has not the tables of this holdfast ({error}): {FIX_OLD}")
+            return SchemaMismatch(
+                f"the database does not have the tables of this holdfast version ({error}): {FIX_OLD}"
+            )
         case (
             apsw.ConstraintError() | apsw.TooBigError() | apsw.MismatchError() | OverflowError() | UnicodeEncodeError()
         ):

@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 import apsw
 
 from holdfast.errors import OutcomeUnknown, Rejected, TransactionEnded
-from holdfast.model.job import Held
+from holdfast.model.job import HeldJob
 from holdfast.model.step import Step
-from holdfast.store.sql.session import Ran, SqlSession
+from holdfast.store.sql.session import SqlSession, StatementResult
 from holdfast.store.sql.steps import recording
 from holdfast.store.sql.user_statements import SQLITE
-from holdfast.store.sqlite.batched_statements import Book
+from holdfast.store.sqlite.batched_statements import BatchedStatements
 from holdfast.store.sqlite.connection import connect
 from holdfast.store.sqlite.errors import FAILED, translate
 from holdfast.store.sqlite.thread import ConnectionThread
@@ -66,7 +66,7 @@ class SessionThread(ConnectionThread):
         self._until = None
         roll_back(db)
 
-    def run(self, db: apsw.Connection, sql: str, args: tuple[Any, ...]) -> Ran:
+    def run(self, db: apsw.Connection, sql: str, args: tuple[Any, ...]) -> StatementResult:
         """Run a caller's statement, which can neither commit nor roll back."""
         before = db.total_changes()
         self._foreign = True
@@ -76,7 +76,7 @@ class SessionThread(ConnectionThread):
             self._foreign = False
             if self._overdue():
                 self.roll_back(db)
-        return Ran(rows, db.changes() if db.total_changes() != before else 0)
+        return StatementResult(rows, db.changes() if db.total_changes() != before else 0)
 
     def _authorize(self, operation: int, *_: object) -> int:
         return apsw.SQLITE_DENY if self._foreign and operation in _FORBIDDEN else apsw.SQLITE_OK
@@ -102,33 +102,33 @@ class SessionThread(ConnectionThread):
 class SqliteSession(SqlSession):
     """See `holdfast.store.port.store.Session`."""
 
-    def __init__(self, thread: SessionThread, file: str, held: Held, key: str) -> None:
+    def __init__(self, thread: SessionThread, file: str, held: HeldJob, key: str) -> None:
         super().__init__(held, key, SQLITE)
         self._thread = thread
         self._file = file
 
-    async def statement(self, sql: str, args: tuple[Any, ...]) -> Ran:
+    async def statement(self, sql: str, args: tuple[Any, ...]) -> StatementResult:
         """Run it."""
         return await self._call(lambda db: self._thread.run(db, sql, args))
 
-    async def begin(self, book: Book) -> None:
+    async def begin(self, statements: BatchedStatements) -> None:
         """Take the write lock, see whose the job is and whether this was done before."""
         job = self.held.id.bytes
 
         def work(db: apsw.Connection) -> None:
             self._thread.begin(db)
-            if not db.execute(book["still_held"].text, (job, self.held.fence, self.held.worker)).fetchall():
+            if not db.execute(statements["still_held"].text, (job, self.held.fence, self.held.worker)).fetchall():
                 raise self.lost()
-            guard: list[Any] = db.execute(book["guard"].text, (job, self.key)).fetchall()
+            guard: list[Any] = db.execute(statements["guard"].text, (job, self.key)).fetchall()
             if guard:
                 self.recorded = guard[0][0]
                 self._thread.roll_back(db)
 
         await self._thread.call(self._translating(work))
 
-    async def commit(self, book: Book, guard: Step) -> None:
+    async def commit(self, statements: BatchedStatements, guard: Step) -> None:
         """Write the guard and commit, if nothing has ended the transaction before."""
-        statement = book["record_step"]
+        statement = statements["record_step"]
         given = {"key": self.key, **recording(self.held, guard), "id": self.held.id.bytes}
 
         def work(db: apsw.Connection) -> None:
@@ -186,24 +186,24 @@ class SqliteSession(SqlSession):
 class Sessions:
     """Opens them, one after the other: there is one write lock."""
 
-    def __init__(self, file: Path, book: Book) -> None:
+    def __init__(self, file: Path, statements: BatchedStatements) -> None:
         self._file = file
-        self._book = book
+        self._statements = statements
         self._turn = asyncio.Lock()
         self._thread: SessionThread | None = None
 
     @asynccontextmanager
-    async def open(self, held: Held, key: str) -> AsyncIterator[SqliteSession]:
-        """See `session` of the port."""
+    async def open(self, held: HeldJob, key: str) -> AsyncIterator[SqliteSession]:
+        """Open a session; see `Store.session`."""
         async with self._turn:
             if self._thread is None:
                 self._thread = SessionThread(await asyncio.to_thread(connect, self._file))
             session = SqliteSession(self._thread, str(self._file), held, key)
             try:
-                await session.begin(self._book)
+                await session.begin(self._statements)
                 yield session
                 if session.recorded is None:
-                    await session.commit(self._book, session.guard())
+                    await session.commit(self._statements, session.guard())
             finally:
                 await session.close()
 

@@ -9,12 +9,12 @@ from typing import Any, Self, TypeVar
 
 import apsw
 
-from holdfast.model.job import Held
+from holdfast.model.job import HeldJob
 from holdfast.store import migrate
-from holdfast.store.migrate import Applied
+from holdfast.store.migrate import AppliedMigration
 from holdfast.store.notify.wakeup import Bus, Hub
 from holdfast.store.port.store import PoolUse, Retention, ServerInfo, Session, Subscription, Work
-from holdfast.store.sqlite.batched_statements import Book, book_of
+from holdfast.store.sqlite.batched_statements import BatchedStatements, load_statements
 from holdfast.store.sqlite.connection import connect, file_of
 from holdfast.store.sqlite.errors import FAILED, translate
 from holdfast.store.sqlite.session import Sessions
@@ -31,16 +31,16 @@ _CHECKPOINT_EVERY = 60.0
 class SqliteStore:
     """See `holdfast.store.port.store.Store`. One writer and one reader in each process; any number of processes."""
 
-    def __init__(self, file: Path, book: Book, connections: Sequence[apsw.Connection]) -> None:
+    def __init__(self, file: Path, statements: BatchedStatements, connections: Sequence[apsw.Connection]) -> None:
         writing, reading, watching = connections
         watching.set_busy_handler(None)  # it is used on the event loop, which must not wait
         self._file = str(file)
         self._absolute = file.absolute()
-        self._book = book
+        self._statements = statements
         self._writer = ConnectionThread(writing, "holdfast sqlite writer")
         self._reader = ConnectionThread(reading, "holdfast sqlite reader")
         self._watch = watching
-        self._sessions = Sessions(file, book)
+        self._sessions = Sessions(file, statements)
         self._hub = Hub(probe=self._probe, longest_poll=_LONGEST_POLL)
         self._version = _version(watching)
         self._next_checkpoint = time.monotonic() + _CHECKPOINT_EVERY
@@ -49,66 +49,56 @@ class SqliteStore:
     async def open(cls, url: str, *, clock: str | None = None) -> Self:
         """Open the file, made if it is not there; raises `Misconfigured` with what to do."""
         file = file_of(url)
-        return cls(file, book_of(clock), await asyncio.to_thread(_connect, file))
+        return cls(file, load_statements(clock), await asyncio.to_thread(_connect, file))
 
     async def run(self, work: Work[T]) -> T:
-        """See the port."""
-        transaction = Transaction(work, self._book, self._file)
+        transaction = Transaction(work, self._statements, self._file)
         try:
             if transaction.start() is Access.READ:
                 try:
                     return await self._reader.call(lambda db: transaction.finish(db, Access.READ))
                 except WriteNeeded:
-                    transaction = Transaction(work, self._book, self._file)
+                    transaction = Transaction(work, self._statements, self._file)
                     transaction.start()
         except StopIteration as end:  # it never came to a statement
             done: T = end.value
             return done
         return await self._writer.call(
-            lambda db: transaction.finish(db, Access.WRITE), after=lambda: self._hub.publish(transaction.news)
+            lambda db: transaction.finish(db, Access.WRITE), after=lambda: self._hub.publish(transaction.ready_lanes)
         )
 
     async def read(self, work: Work[T]) -> T:
-        """See the port."""
         return await self.run(work)
 
     async def single(self, work: Work[T]) -> T:
-        """See the port."""
         return await self.run(work)
 
-    def session(self, held: Held, key: str) -> AbstractAsyncContextManager[Session]:
-        """See the port."""
+    def session(self, held: HeldJob, key: str) -> AbstractAsyncContextManager[Session]:
         return self._sessions.open(held, key)
 
     @property
-    def tells_news(self) -> bool:
-        """See the port."""
+    def has_push(self) -> bool:
         return self._hub.probe is None
 
     def listen(self, queues: Sequence[str] | None) -> Subscription:
-        """See the port."""
         return self._hub.listen(queues)
 
     def join(self, bus: Bus) -> None:
-        """See the port. The file tells of every commit, to all processes that have it: there is nothing to add."""
+        """The file tells of every commit, to all processes that have it: there is nothing to add."""
 
     async def installation(self) -> str:
-        """See the port."""
         born = "SELECT applied_at FROM holdfast_schema ORDER BY version LIMIT 1"
         (found,) = await self._reader.call(self._translating(lambda db: db.execute(born).fetchall()))
         return f"{found[0]} {self._absolute}"
 
     async def migrate(self) -> list[str]:
-        """See the port."""
         return await self._writer.call(self._translating(_migrate))
 
     async def check_schema(self) -> None:
-        """See the port."""
         applied = await self._reader.call(self._translating(_applied))
-        migrate.require_current(migrate.steps("sqlite"), applied)
+        migrate.require_current(migrate.migrations("sqlite"), applied)
 
-    async def tend(self, rule: Retention) -> None:  # noqa: ARG002 - `prune` sees to retention
-        """See the port."""
+    async def maintain_tables(self, rule: Retention) -> None:  # noqa: ARG002 - `prune` sees to retention
         if time.monotonic() < self._next_checkpoint:
             return
         self._next_checkpoint = time.monotonic() + _CHECKPOINT_EVERY
@@ -116,16 +106,14 @@ class SqliteStore:
         await self._writer.call(self._translating(lambda db: db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)))
 
     async def info(self) -> ServerInfo:
-        """See the port."""
         return ServerInfo("sqlite", apsw.sqlite_lib_version(), pooled=False, listens=True)
 
     def pool(self) -> PoolUse:
-        """See the port. A thread for writing and one for reading, both there from the start."""
+        """A thread for writing and one for reading, both there from the start."""
         busy = self._writer.busy + self._reader.busy
         return PoolUse(busy, 2 - busy, 2)
 
     async def aclose(self) -> None:
-        """See the port."""
         self._hub.probe = None
         if self._writer.of_this_process:  # a child that closed its parent's connections could damage the file
             await self._sessions.aclose()
@@ -169,7 +157,7 @@ def _version(db: apsw.Connection) -> int:
 def _migrate(db: apsw.Connection) -> list[str]:
     try:
         db.execute("BEGIN IMMEDIATE")  # others that start at the same time wait here, and find it done
-        todo = migrate.pending(migrate.steps("sqlite"), _applied(db))
+        todo = migrate.pending(migrate.migrations("sqlite"), _applied(db))
         if todo:
             db.execute(
                 "CREATE TABLE IF NOT EXISTS holdfast_schema (version INTEGER PRIMARY KEY, name TEXT NOT NULL, "
@@ -187,11 +175,11 @@ def _migrate(db: apsw.Connection) -> list[str]:
     return [f"{step.version:04d}_{step.name}" for step in todo]
 
 
-def _applied(db: apsw.Connection) -> list[Applied]:
+def _applied(db: apsw.Connection) -> list[AppliedMigration]:
     # Asked of the file, not of what the connection remembers of it.
     if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'holdfast_schema'").fetchall():
         return []
     rows: Sequence[Sequence[Any]] = db.execute(
         "SELECT version, name, checksum FROM holdfast_schema ORDER BY version"
     ).fetchall()
-    return [Applied(*row) for row in rows]
+    return [AppliedMigration(*row) for row in rows]

@@ -11,9 +11,9 @@ from typing import Generic, TypeVar
 import apsw
 
 from holdfast.errors import OutcomeUnknown
-from holdfast.model.lane import News
+from holdfast.model.lane import LaneReady
 from holdfast.store.port.store import Work
-from holdfast.store.sqlite.batched_statements import Book
+from holdfast.store.sqlite.batched_statements import BatchedStatements
 from holdfast.store.sqlite.errors import FAILED, translate
 from holdfast.store.sqlite.tx import Access, SqliteTx
 
@@ -27,15 +27,15 @@ class WriteNeeded(Exception):
 class Transaction(Generic[T]):
     """One attempt at some work."""
 
-    def __init__(self, work: Work[T], book: Book, file: str) -> None:
+    def __init__(self, work: Work[T], statements: BatchedStatements, file: str) -> None:
         self._file = file
-        self._tx = SqliteTx(book)
+        self._tx = SqliteTx(statements)
         self._turns = work(self._tx).__await__()
 
     @property
-    def news(self) -> list[News]:
+    def ready_lanes(self) -> list[LaneReady]:
         """What became ready by it."""
-        return self._tx.news
+        return self._tx.ready_lanes
 
     def start(self) -> Access:
         """Run to the first statement; the access it needs. Without any it raises `StopIteration` with the result."""

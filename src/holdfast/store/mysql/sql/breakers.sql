@@ -1,5 +1,5 @@
 -- name: begin_breaker
--- IGNORE hides nothing else here: every value fits its column.
+-- IGNORE hides no other error here: every value fits its column.
 INSERT IGNORE INTO holdfast_breakers (tenant, destination, state, failures, openings, error, changed_at)
 VALUES (:tenant, :destination, 0, 0, 0, '', clock());
 

@@ -6,11 +6,11 @@
 -- Where a job stands in its lane: the server's real clock, also where a test replaces the clock of the rules.
 TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))
 
--- name: draw
+-- name: next_positions
 -- One instant for all rows of an insert that goes out in the same message.
 SET @holdfast_at = clock(), @holdfast_seq = {position};
 
--- name: drawn
+-- name: read_positions
 SELECT @holdfast_at, @holdfast_seq;
 
 -- name: insert
@@ -25,7 +25,7 @@ SELECT of_tenant, of_kind, of_name, next_job, next_fingerprint, clock() + span F
 ON DUPLICATE KEY UPDATE job_id = holdfast_keys.job_id;
 
 -- name: lock_keys
--- Rides the primary key, once per asked key, in the order asked.
+-- Uses the primary key, once per asked key, in the order asked.
 SELECT k.tenant, k.kind, k.name, k.job_id, k.fingerprint,
        k.expires_at > clock() OR EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = k.job_id) AS valid
 FROM :rows AS a STRAIGHT_JOIN holdfast_keys k FORCE INDEX (PRIMARY)
@@ -38,7 +38,7 @@ UPDATE :rows AS a STRAIGHT_JOIN holdfast_keys k FORCE INDEX (PRIMARY)
 SET k.job_id = a.next_job, k.fingerprint = a.next_fingerprint, k.expires_at = clock() + a.span;
 
 -- name: lanes
--- Rides the primary key from one lane to the next, without reading the jobs in between, then looks into each lane until
+-- Uses the primary key from one lane to the next, skipping the jobs in between, then looks into each lane until
 -- it meets a ready job. Written with LIMIT, so that no planner turns the look into a join over all jobs.
 SELECT d.tenant, d.priority,
        (SELECT l.seq FROM holdfast_live l FORCE INDEX (PRIMARY)
@@ -61,7 +61,7 @@ FROM (SELECT 1) AS claim LEFT JOIN holdfast_workers w FORCE INDEX (PRIMARY) ON w
 LOCK IN SHARE MODE;
 
 -- name: claim_lane
--- Rides the primary key, in its order: rows are locked one by one until there are enough, and no more.
+-- Uses the primary key, in its order: rows are locked one by one until there are enough, and no more.
 SELECT {job} FROM holdfast_live FORCE INDEX (PRIMARY)
 WHERE parked = 0 AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq > :floor AND status = 0
   AND (deadline IS NULL OR deadline > clock())
@@ -95,12 +95,12 @@ INSERT INTO holdfast_claims (worker, id, fence, look_at, ids)
 SELECT of_worker, of_id, of_fence, next_look, taken FROM :rows AS m WHERE @holdfast_lease IS NOT NULL;
 
 -- name: lock_live
--- Rides holdfast_live_id.
+-- Uses holdfast_live_id.
 SELECT id, fence, status, worker, queue, tenant, priority, {position} FROM holdfast_live FORCE INDEX (holdfast_live_id)
 WHERE id IN :ids FOR UPDATE;
 
 -- name: finish_history
--- Rides holdfast_live_id. Locks what it compares, and so the rows that `finished` deletes.
+-- Uses holdfast_live_id. Locks what it compares, and so the rows that `finished` deletes.
 INSERT INTO holdfast_history ({finished})
 SELECT {finishing}
 FROM :rows AS m STRAIGHT_JOIN holdfast_live FORCE INDEX (holdfast_live_id)
@@ -140,12 +140,12 @@ SET l.status = m.becomes, l.parked = CASE m.becomes WHEN 0 THEN 0 WHEN 8 THEN 2 
     l.attempt_log = COALESCE(m.log, l.attempt_log);
 
 -- name: lock_dead
--- Rides the primary key.
+-- Uses the primary key.
 SELECT id, fence, status, worker, queue, tenant, priority, {position} FROM holdfast_dead FORCE INDEX (PRIMARY)
 WHERE id IN :ids FOR UPDATE;
 
 -- name: lock_history
--- Rides holdfast_history_id.
+-- Uses holdfast_history_id.
 SELECT id, fence, status, worker, queue, tenant, priority, {position} FROM holdfast_history FORCE INDEX (holdfast_history_id)
 WHERE id IN :ids FOR UPDATE;
 
@@ -168,7 +168,7 @@ DELETE d FROM :rows AS m STRAIGHT_JOIN holdfast_dead d FORCE INDEX (PRIMARY) ON 
 DELETE h FROM :rows AS m STRAIGHT_JOIN holdfast_history h FORCE INDEX (holdfast_history_id) ON h.id = m.of_id;
 
 -- name: lock_due
--- Rides holdfast_live_due, in its order.
+-- Uses holdfast_live_due, in its order.
 SELECT id, queue, tenant, priority, {position}, type, attempts, fence, concurrency_key FROM holdfast_live FORCE INDEX (holdfast_live_due)
 WHERE parked = 1 AND due <= clock() ORDER BY due LIMIT :limit FOR UPDATE SKIP LOCKED;
 
@@ -179,11 +179,11 @@ SET l.status = IF(l.concurrency_key IS NULL, 0, 8), l.parked = IF(l.concurrency_
     l.seq = m.next_seq;
 
 -- name: next_due
--- Rides holdfast_live_due: a look at its first entry.
+-- Uses holdfast_live_due: a look at its first entry.
 SELECT MIN(due) - clock() FROM holdfast_live WHERE parked = 1 AND due < 9223372036854775807;
 
 -- name: get
--- Rides the indexes of the ids. One statement, one snapshot: a job that moves meanwhile is seen once.
+-- Uses the indexes of the ids. One statement, one snapshot: a job that moves meanwhile is seen once.
 SELECT {job}, NULL AS finished_at, NULL AS result, NULL AS reason, NULL AS fingerprint
 FROM holdfast_live FORCE INDEX (holdfast_live_id) WHERE id IN :ids
 UNION ALL
@@ -192,7 +192,7 @@ UNION ALL
 SELECT {past}, {ended} FROM holdfast_history FORCE INDEX (holdfast_history_id) WHERE id IN :ids;
 
 -- name: still_held
--- Rides holdfast_live_id.
+-- Uses holdfast_live_id.
 SELECT id, fence, worker FROM holdfast_live FORCE INDEX (holdfast_live_id) WHERE id IN :ids AND status = 1;
 
 -- name: watch_deadlines
@@ -201,33 +201,33 @@ INSERT INTO holdfast_deadlines (id, look_at)
 SELECT of_id, LEAST(its_deadline, @holdfast_at + 3600000000) FROM :rows AS m;
 
 -- name: watch_again
--- Rides holdfast_live_id. Of jobs that were put back into live.
+-- Uses holdfast_live_id. Of jobs that were put back into live.
 INSERT INTO holdfast_deadlines (id, look_at)
 SELECT l.id, LEAST(l.deadline, clock() + 3600000000) FROM :rows AS m
 STRAIGHT_JOIN holdfast_live l FORCE INDEX (holdfast_live_id) ON l.id = m.of_id WHERE l.deadline IS NOT NULL
 ON DUPLICATE KEY UPDATE look_at = VALUES(look_at);
 
 -- name: lock_deadlines
--- Rides holdfast_deadlines_look, in its order. What another node is at, it does.
+-- Uses holdfast_deadlines_look, in its order. What another node is at, it does.
 SELECT id FROM holdfast_deadlines FORCE INDEX (holdfast_deadlines_look)
 WHERE look_at <= clock() ORDER BY look_at LIMIT :limit FOR UPDATE SKIP LOCKED;
 
 -- name: watched
--- Rides holdfast_live_id. Not locked: whoever decides on these compares.
+-- Uses holdfast_live_id. Not locked: whoever decides on these compares.
 SELECT {job}, clock() FROM holdfast_live FORCE INDEX (holdfast_live_id) WHERE id IN :ids;
 
--- name: look_later
--- Rides the primary key. Of rows that lock_deadlines locked. One whose deadline has come is looked at until it is gone:
+-- name: check_deadline_later
+-- Uses the primary key. Of rows that lock_deadlines locked. One whose deadline has come is looked at until it is gone:
 -- it may run, and wait once more.
 UPDATE :rows AS m STRAIGHT_JOIN holdfast_deadlines d FORCE INDEX (PRIMARY) ON d.id = m.of_id
 SET d.look_at = GREATEST(clock() + 1000000, LEAST(m.its_deadline, clock() + 3600000000));
 
 -- name: unwatch
--- Rides the primary key. Of rows that lock_deadlines locked.
+-- Uses the primary key. Of rows that lock_deadlines locked.
 DELETE d FROM :rows AS m STRAIGHT_JOIN holdfast_deadlines d FORCE INDEX (PRIMARY) ON d.id = m.of_id;
 
 -- name: ahead
--- Rides the primary key, twice and no further than asked.
+-- Uses the primary key, twice and no further than asked.
 SELECT count(*), coalesce(sum(c.cost), 0) FROM (
   SELECT cost FROM (
     SELECT cost FROM holdfast_live FORCE INDEX (PRIMARY)
@@ -239,7 +239,7 @@ SELECT count(*), coalesce(sum(c.cost), 0) FROM (
     LIMIT :most) AS b) AS c;
 
 -- name: contenders
--- Rides the primary key from one tenant to the next, no further than asked, without reading the jobs in between; then
+-- Uses the primary key from one tenant to the next, no further than asked, skipping the jobs in between; then
 -- looks for a ready job of each. Written with LIMIT, so that no planner turns the look into a join over all jobs.
 SELECT d.tenant,
        (SELECT 1 FROM holdfast_live l FORCE INDEX (PRIMARY)
@@ -249,15 +249,15 @@ FROM (SELECT tenant FROM holdfast_live FORCE INDEX FOR GROUP BY (PRIMARY)
 HAVING waits IS NOT NULL;
 
 -- name: prune_history
--- Rides the primary key, oldest first: pages that empty are reused.
+-- Uses the primary key, oldest first: pages that empty are reused.
 DELETE FROM holdfast_history WHERE finished_at < clock() - :keep ORDER BY finished_at LIMIT :limit;
 
 -- name: prune_dead
--- Rides holdfast_dead_finished.
+-- Uses holdfast_dead_finished.
 DELETE FROM holdfast_dead WHERE finished_at < clock() - :keep ORDER BY finished_at LIMIT :limit;
 
 -- name: prune_keys
--- Rides holdfast_keys_expiry. A key outlives its term while its job is unfinished.
+-- Uses holdfast_keys_expiry. A key outlives its term while its job is unfinished.
 DELETE FROM holdfast_keys WHERE expires_at <= clock()
   AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = holdfast_keys.job_id)
 ORDER BY expires_at LIMIT :limit;

@@ -19,7 +19,7 @@ ON DUPLICATE KEY UPDATE reason = VALUES(reason), until = VALUES(until), changed_
   changed_by = VALUES(changed_by);
 
 -- name: lock_limits
--- Rides the primary key, once per asked name, in the order asked.
+-- Uses the primary key, once per asked name, in the order asked.
 SELECT {limit} FROM :rows AS m STRAIGHT_JOIN holdfast_limits FORCE INDEX (PRIMARY)
   ON kind = of_kind AND tenant = of_tenant AND name = of_name
 FOR UPDATE;
@@ -29,27 +29,27 @@ FOR UPDATE;
 INSERT INTO holdfast_limits (kind, tenant, name) VALUES :rows ON DUPLICATE KEY UPDATE used = used;
 
 -- name: uncounted_queue
--- Rides holdfast_live_id, of what was claimed.
+-- Uses holdfast_live_id, of what was claimed.
 SELECT COUNT(*) FROM holdfast_live FORCE INDEX (holdfast_live_id)
 WHERE id IN :ids AND status = 1 AND queue = :name AND slots & 1 = 0;
 
 -- name: uncounted_tenant
--- Rides holdfast_live_id, of what was claimed.
+-- Uses holdfast_live_id, of what was claimed.
 SELECT COUNT(*) FROM holdfast_live FORCE INDEX (holdfast_live_id)
 WHERE id IN :ids AND status = 1 AND tenant = :name AND slots & 2 = 0;
 
 -- name: turns_taken
--- Rides holdfast_live_key.
+-- Uses holdfast_live_key.
 SELECT COUNT(*) FROM holdfast_live FORCE INDEX (holdfast_live_key)
 WHERE concurrency_key = :name AND tenant = :tenant AND parked = 0;
 
 -- name: next_urgency
--- Rides holdfast_live_key: a look at one end of it.
+-- Uses holdfast_live_key: a look at one end of it.
 SELECT MAX(priority) FROM holdfast_live FORCE INDEX (holdfast_live_key)
 WHERE concurrency_key = :name AND tenant = :tenant AND parked = 2 AND priority < :below;
 
 -- name: lock_next
--- Rides holdfast_live_key, in its order: rows are locked one by one until there are enough. Those whose rows others are
+-- Uses holdfast_live_key, in its order: rows are locked one by one until there are enough. Those whose rows others are
 -- about to change are passed by.
 SELECT id, queue, tenant, priority, seq, concurrency_key FROM holdfast_live FORCE INDEX (holdfast_live_key)
 WHERE concurrency_key = :name AND tenant = :tenant AND parked = 2 AND priority = :priority
@@ -61,26 +61,26 @@ ORDER BY seq LIMIT :room FOR UPDATE SKIP LOCKED;
 UPDATE holdfast_live FORCE INDEX (holdfast_live_id) SET status = 0, parked = 0 WHERE id IN :ids;
 
 -- name: yield_turn
--- Rides holdfast_live_id. Only of a job that still waits to be claimed.
+-- Uses holdfast_live_id. Only of a job that still waits to be claimed.
 UPDATE holdfast_live FORCE INDEX (holdfast_live_id) SET status = 8, parked = 2, seq = {position}
 WHERE id = :id AND status = 0 AND seq = :seq;
 
 -- name: turns_of
--- Rides holdfast_live_key, no further than asked.
+-- Uses holdfast_live_key, no further than asked.
 SELECT id FROM holdfast_live FORCE INDEX (holdfast_live_key)
 WHERE concurrency_key = :name AND tenant = :tenant AND parked = 0 LIMIT :most;
 
 -- name: stored_status
--- Rides holdfast_live_id.
+-- Uses holdfast_live_id.
 SELECT status FROM holdfast_live FORCE INDEX (holdfast_live_id) WHERE id = :id;
 
 -- name: key_holders
--- Rides holdfast_live_key.
+-- Uses holdfast_live_key.
 SELECT id, seq, tenant, concurrency_key, queue, type FROM holdfast_live FORCE INDEX (holdfast_live_key)
 WHERE concurrency_key = :name AND tenant = :tenant AND parked = 0 AND status = 0;
 
 -- name: waiting_keys
--- Rides holdfast_live_key from one key to the next, without reading the jobs in between.
+-- Uses holdfast_live_key from one key to the next, skipping the jobs in between.
 SELECT d.tenant, d.concurrency_key FROM (
   SELECT concurrency_key, tenant, parked FROM holdfast_live FORCE INDEX FOR GROUP BY (holdfast_live_key)
   WHERE concurrency_key > '' GROUP BY concurrency_key, tenant, parked) AS d

@@ -5,5 +5,5 @@ ON DUPLICATE KEY UPDATE paused = VALUES(paused), reason = VALUES(reason), until 
   changed_at = VALUES(changed_at), changed_by = VALUES(changed_by);
 
 -- name: holding
--- Rides the primary key over all that are not parked. Asked as seldom as it is slow.
+-- Uses the primary key over all that are not parked. Asked as seldom as it is slow.
 SELECT worker, tenant, COUNT(*) FROM holdfast_live WHERE parked = 0 AND status = 1 GROUP BY worker, tenant;

@@ -1,14 +1,14 @@
 -- name: steps
--- Rides the primary key.
+-- Uses the primary key.
 SELECT name, state, result, fence, recorded_at FROM holdfast_steps WHERE job_id = :id;
 
 -- name: lock_held
--- Rides holdfast_live_id. Held until the end of the transaction: nobody takes the job away meanwhile.
+-- Uses holdfast_live_id. Held until the end of the transaction: nobody takes the job away meanwhile.
 SELECT id FROM holdfast_live FORCE INDEX (holdfast_live_id)
 WHERE id = :id AND fence = :fence AND worker = :worker AND status = 1 FOR UPDATE;
 
 -- name: record_step
--- Rides the primary key, of a job that lock_held locked. What is done stays as it is: state is set last, for it decides.
+-- Uses the primary key, of a job that lock_held locked. What is done stays as it is: state is set last, for it decides.
 INSERT INTO holdfast_steps (job_id, name, state, result, fence, recorded_at)
 VALUES (:id, :key, :state, :result, :fence, clock())
 ON DUPLICATE KEY UPDATE
@@ -16,16 +16,16 @@ ON DUPLICATE KEY UPDATE
   recorded_at = IF(state = 1, recorded_at, clock()), state = GREATEST(state, :state);
 
 -- name: save_progress
--- Rides holdfast_live_id.
+-- Uses holdfast_live_id.
 UPDATE holdfast_live FORCE INDEX (holdfast_live_id) SET progress = :progress
 WHERE id = :id AND fence = :fence AND worker = :worker AND status = 1;
 
 -- name: guard
--- Rides the primary key.
+-- Uses the primary key.
 SELECT result FROM holdfast_steps WHERE job_id = :id AND name = :key AND state = 1;
 
 -- name: prune_steps
--- Rides holdfast_steps_recorded. No job is gone sooner than :keep after its last step.
+-- Uses holdfast_steps_recorded. No job is gone sooner than :keep after its last step.
 DELETE FROM holdfast_steps WHERE recorded_at < clock() - :keep
   AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = holdfast_steps.job_id)
   AND NOT EXISTS (SELECT 1 FROM holdfast_dead d WHERE d.id = holdfast_steps.job_id)

@@ -1,5 +1,5 @@
 -- name: breakers
--- Rides the primary key.
+-- Uses the primary key.
 SELECT {breaker} FROM holdfast_breakers
 WHERE (:tenant::text IS NULL OR tenant = :tenant)
   AND (tenant > :after_tenant OR (tenant = :after_tenant AND destination > :after))

@@ -21,7 +21,7 @@ WITH fresh AS (
             deadline, retry, tags, concurrency_key, idempotency_key),
        (SELECT clock() AS at) AS c
   RETURNING queue, tenant, priority, status, seq, created_at),
-told AS (
+logged AS (
   INSERT INTO holdfast_feed (at, body)
   SELECT max(created_at), CASE WHEN count(*) FILTER (WHERE status = 5) = :later::bigint THEN :body::text END
   FROM fresh
@@ -41,7 +41,7 @@ WITH fresh AS (
        AS j(id, tenant, queue, type, payload, priority, max_attempts, cost),
        (SELECT clock() AS at) AS c
   RETURNING queue, tenant, priority, status, seq, created_at),
-told AS (
+logged AS (
   INSERT INTO holdfast_feed (at, body) SELECT max(created_at), :body::text FROM fresh)
 SELECT queue, tenant, priority, status, min(seq), max(created_at) FROM fresh GROUP BY queue, tenant, priority, status;
 
@@ -55,7 +55,7 @@ ORDER BY tenant, kind, key
 ON CONFLICT (tenant, kind, key) DO NOTHING;
 
 -- name: lock_keys
--- Rides the primary key, once per asked key.
+-- Uses the primary key, once per asked key.
 SELECT k.tenant, k.kind, k.key, k.job_id, k.fingerprint,
        k.expires_at > clock() OR EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = k.job_id) AS valid
 FROM unnest(:tenants::text[], :kinds::smallint[], :keys::text[]) WITH ORDINALITY AS a(tenant, kind, key, n)
@@ -69,7 +69,7 @@ FROM unnest(:tenants::text[], :kinds::smallint[], :keys::text[], :ids::uuid[], :
 WHERE k.tenant = ANY (ARRAY[a.tenant]) AND k.kind = ANY (ARRAY[a.kind]) AND k.key = ANY (ARRAY[a.key]);
 
 -- name: lanes
--- Rides holdfast_live_ready from the first job of one lane to that of the next, without reading the jobs in between.
+-- Uses holdfast_live_ready from the first job of one lane to that of the next, skipping the jobs in between.
 WITH RECURSIVE lane AS (
   (SELECT tenant, priority, seq FROM holdfast_live
    WHERE status = 0 AND queue = :queue ORDER BY queue, tenant, priority, seq LIMIT 1)
@@ -81,7 +81,7 @@ WITH RECURSIVE lane AS (
 SELECT tenant, priority, seq FROM lane LIMIT :cap;
 
 -- name: claim
--- Rides holdfast_live_ready, once per lane. The worker's row is locked first: a renewal is not held up by that, a reap
+-- Uses holdfast_live_ready, once per lane. The worker's row is locked first: a renewal is not held up by that, a reap
 -- is. The candidates are an array, so that the planner cannot run their query twice and take more than was asked.
 WITH me AS MATERIALIZED (
   SELECT clock() AS at FROM holdfast_workers WHERE id = :worker AND expires_at + 0 > clock() FOR KEY SHARE),
@@ -103,13 +103,13 @@ WHERE ctid = ANY (ARRAY(
                 ORDER BY l.seq LIMIT a.quota FOR UPDATE SKIP LOCKED) AS x
   LIMIT :limit))
 RETURNING {job}),
-told AS (INSERT INTO holdfast_feed (at, body) SELECT (SELECT at FROM me), {told} WHERE EXISTS (SELECT FROM changed))
+logged AS (INSERT INTO holdfast_feed (at, body) SELECT (SELECT at FROM me), {changed_json} WHERE EXISTS (SELECT FROM changed))
 SELECT {job} FROM changed;
 
 -- name: finish
--- Rides the primary key. Out of live and into history or the dead letters, in one statement. If all were moved, what limits
+-- Uses the primary key. Out of live and into history or the dead letters, in one statement. If all were moved, what limits
 -- counted of them is given back with it, last and in the order of the names: a limit is locked no longer than it must be.
--- That is no join either, so that it rides the primary key of the limits however many the planner takes them for.
+-- That is no join either, so that it uses the primary key of the limits however many the planner takes them for.
 -- Columns of numbers come as texts, as those of `insert_plain` do; a column without values may come without rows.
 WITH moved AS (
   DELETE FROM holdfast_live l
@@ -134,12 +134,12 @@ freed AS (
   SET used = n.used - (:freed::bigint[])[array_position(:limits::text[], concat(n.kind, n.name))]
   WHERE n.kind = ANY (:kinds::smallint[]) AND n.tenant = '' AND n.name = ANY (:names::text[])
     AND concat(n.kind, n.name) = ANY (:limits) AND (SELECT count(*) FROM moved) = :expected::bigint),
-told AS (
-  {telling})
+logged AS (
+  {append_change})
 SELECT id FROM moved;
 
 -- name: requeue
--- Rides the primary key. Changed in place: a job that waits again never leaves the table.
+-- Uses the primary key. Changed in place: a job that waits again never leaves the table.
 WITH moved AS (
 UPDATE holdfast_live l
 SET status = m.becomes, attempts = m.attempts, releases = m.releases, scheduled_at = clock() + m.delay, worker = NULL,
@@ -149,12 +149,12 @@ FROM unnest(:ids::uuid[], :fences::int[], :was::smallint[], :workers::bigint[], 
      AS m(id, fence, was, worker, becomes, attempts, releases, delay, log)
 WHERE l.id = ANY (ARRAY[m.id]) AND l.fence = m.fence AND l.status = m.was AND l.worker IS NOT DISTINCT FROM m.worker
 RETURNING l.id, l.status, l.queue, l.tenant, l.priority, l.seq),
-told AS (
-  {telling})
+logged AS (
+  {append_change})
 SELECT * FROM moved;
 
 -- name: revive_dead
--- Rides the primary key of the dead letters. A new generation of the same job; its fence goes on rising.
+-- Uses the primary key of the dead letters. A new generation of the same job; its fence goes on rising.
 WITH back AS (
   DELETE FROM holdfast_dead d
   USING unnest(:ids::uuid[], :fences::int[], :was::smallint[], :generations::smallint[]) AS m(id, fence, was, generation)
@@ -164,12 +164,12 @@ moved AS (
   INSERT INTO holdfast_live ({revived})
   SELECT {reviving} FROM back
   RETURNING id, status, queue, tenant, priority, seq),
-told AS (
-  {telling})
+logged AS (
+  {append_change})
 SELECT * FROM moved;
 
 -- name: revive_history
--- Rides holdfast_history_id, in each day.
+-- Uses holdfast_history_id, in each day.
 WITH back AS (
   DELETE FROM holdfast_history d
   USING unnest(:ids::uuid[], :fences::int[], :was::smallint[], :generations::smallint[]) AS m(id, fence, was, generation)
@@ -179,24 +179,24 @@ moved AS (
   INSERT INTO holdfast_live ({revived})
   SELECT {reviving} FROM back
   RETURNING id, status, queue, tenant, priority, seq),
-told AS (
-  {telling})
+logged AS (
+  {append_change})
 SELECT * FROM moved;
 
 -- name: promote
--- Rides holdfast_live_due. One update in place: a job is never in two states, never in none.
+-- Uses holdfast_live_due. One update in place: a job is never in two states, never in none.
 WITH changed AS (
   UPDATE holdfast_live SET status = CASE WHEN concurrency_key IS NULL THEN 0 ELSE 8 END, seq = nextval('holdfast_seq')
   WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM holdfast_live WHERE status IN (5, 6) AND scheduled_at <= clock()
     ORDER BY scheduled_at LIMIT :limit FOR UPDATE SKIP LOCKED))
   RETURNING queue, tenant, priority, seq, concurrency_key, id, type, 0 AS status, attempts, fence),
-told AS (INSERT INTO holdfast_feed (at, body) SELECT clock(), {told} WHERE EXISTS (SELECT FROM changed))
+logged AS (INSERT INTO holdfast_feed (at, body) SELECT clock(), {changed_json} WHERE EXISTS (SELECT FROM changed))
 SELECT queue, tenant, priority, min(seq), count(*), concurrency_key FROM changed
 GROUP BY queue, tenant, priority, concurrency_key;
 
 -- name: get
--- Rides the primary keys and holdfast_history_id. One statement, one snapshot: a job that moves meanwhile is seen once.
+-- Uses the primary keys and holdfast_history_id. One statement, one snapshot: a job that moves meanwhile is seen once.
 SELECT {job}, NULL::bigint AS finished_at, NULL::bytea AS result, NULL AS reason, NULL AS fingerprint
 FROM holdfast_live WHERE id = ANY (:ids::uuid[])
 UNION ALL
@@ -205,9 +205,9 @@ UNION ALL
 SELECT {past}, {ended} FROM holdfast_history WHERE id = ANY (:ids::uuid[]);
 
 -- name: counts_live
-SELECT tenant, queue, type, {word}, count(*) FROM holdfast_live
+SELECT tenant, queue, type, {visible_status}, count(*) FROM holdfast_live
 WHERE (:tenant::text IS NULL OR tenant = :tenant) AND (:queue::text IS NULL OR queue = :queue)
-  AND (:type::text IS NULL OR type = :type) AND (:status::smallint IS NULL OR {word} = :status)
+  AND (:type::text IS NULL OR type = :type) AND (:status::smallint IS NULL OR {visible_status} = :status)
 GROUP BY 1, 2, 3, 4;
 
 -- name: counts_dead
@@ -217,34 +217,34 @@ WHERE (:tenant::text IS NULL OR tenant = :tenant) AND (:queue::text IS NULL OR q
 GROUP BY tenant, queue, type, status;
 
 -- name: held_by
--- Rides holdfast_live_held. Locked, so that what is decided on these rows is decided once.
+-- Uses holdfast_live_held. Locked, so that what is decided on these rows is decided once.
 SELECT {job}
 FROM holdfast_live WHERE worker = :worker AND status = 1 LIMIT :limit FOR UPDATE;
 
 -- name: still_held
--- Rides the primary key.
+-- Uses the primary key.
 SELECT l.id FROM unnest(:ids::uuid[], :fences::int[], :workers::bigint[]) AS h(id, fence, worker)
 JOIN holdfast_live l ON l.id = ANY (ARRAY[h.id]) AND l.fence = h.fence AND l.worker IS NOT DISTINCT FROM h.worker
                     AND l.status::int = 1;
 
 -- name: orphans
--- Rides holdfast_live_held; looks only at running jobs.
+-- Uses holdfast_live_held; looks only at running jobs.
 SELECT {job}
 FROM holdfast_live l
 WHERE status = 1 AND NOT EXISTS (SELECT 1 FROM holdfast_workers w WHERE w.id = l.worker)
 LIMIT :limit FOR UPDATE OF l SKIP LOCKED;
 
 -- name: expired
--- Rides holdfast_workers_expiry. Locked: a renewal or a claim waits for the verdict, another reaper passes by.
+-- Uses holdfast_workers_expiry. Locked: a renewal or a claim waits for the verdict, another reaper passes by.
 SELECT id FROM holdfast_workers WHERE expires_at <= clock() ORDER BY expires_at LIMIT :limit FOR UPDATE SKIP LOCKED;
 
 -- name: overdue
--- Rides holdfast_live_deadline. What another node is at, it does.
+-- Uses holdfast_live_deadline. What another node is at, it does.
 SELECT {job} FROM holdfast_live WHERE deadline <= clock() AND status <> 1
 ORDER BY deadline LIMIT :limit FOR UPDATE SKIP LOCKED;
 
 -- name: ahead
--- Rides holdfast_live_ready, twice and no further than asked. In its order, so that no estimate has the table read until
+-- Uses holdfast_live_ready, twice and no further than asked. In its order, so that no estimate has the table read until
 -- there are enough, which may be at its end.
 SELECT count(*), coalesce(sum(c.cost), 0) FROM (
   SELECT cost FROM (
@@ -258,7 +258,7 @@ SELECT count(*), coalesce(sum(c.cost), 0) FROM (
     ORDER BY queue, tenant, priority, seq LIMIT :most) AS b) AS c;
 
 -- name: contenders
--- Rides holdfast_live_ready from the first job of one tenant to that of the next, without reading the jobs in between.
+-- Uses holdfast_live_ready from the first job of one tenant to that of the next, skipping the jobs in between.
 WITH RECURSIVE contender AS (
   (SELECT tenant FROM holdfast_live WHERE status = 0 AND queue = :queue ORDER BY queue, tenant, priority, seq LIMIT 1)
   UNION ALL
@@ -274,12 +274,12 @@ DELETE FROM holdfast_history_default WHERE ctid = ANY (ARRAY(
   SELECT ctid FROM holdfast_history_default WHERE finished_at < clock() - :keep LIMIT :limit FOR UPDATE SKIP LOCKED));
 
 -- name: prune_dead
--- Rides holdfast_dead_finished.
+-- Uses holdfast_dead_finished.
 DELETE FROM holdfast_dead WHERE ctid = ANY (ARRAY(
   SELECT ctid FROM holdfast_dead WHERE finished_at < clock() - :keep LIMIT :limit FOR UPDATE SKIP LOCKED));
 
 -- name: prune_keys
--- Rides holdfast_keys_expiry. A key outlives its term while its job is unfinished.
+-- Uses holdfast_keys_expiry. A key outlives its term while its job is unfinished.
 DELETE FROM holdfast_keys WHERE ctid = ANY (ARRAY(
   SELECT ctid FROM holdfast_keys k WHERE expires_at <= clock()
     AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = k.job_id)

@@ -1,5 +1,5 @@
 -- name: lock_limits
--- Rides the primary key, once per asked name, in the order asked: two who lock the same never wait for each other. No join: the
+-- Uses the primary key, once per asked name, in the order asked: two who lock the same never wait for each other. No join: the
 -- planner would read all limits wherever it takes them for few.
 SELECT x.* FROM unnest(:kinds::smallint[], :tenants::text[], :names::text[]) AS a(of_kind, of_tenant, of_name)
 CROSS JOIN LATERAL (
@@ -21,15 +21,15 @@ SELECT 2, tenant, name FROM unnest(:tenants::text[], :names::text[]) AS a(tenant
 ON CONFLICT (kind, tenant, name) DO NOTHING;
 
 -- name: uncounted_queue
--- Rides holdfast_live_held; reads all that run.
+-- Uses holdfast_live_held; reads all that run.
 SELECT count(*) FROM holdfast_live WHERE status = 1 AND queue = :name AND slots & 1 = 0;
 
 -- name: uncounted_tenant
--- Rides holdfast_live_held; reads all that run.
+-- Uses holdfast_live_held; reads all that run.
 SELECT count(*) FROM holdfast_live WHERE status = 1 AND tenant = :name AND slots & 2 = 0;
 
 -- name: pass_turns
--- Rides holdfast_live_turns and holdfast_live_queued, once per key. Those whose rows others are about to change are passed
+-- Uses holdfast_live_turns and holdfast_live_queued, once per key. Those whose rows others are about to change are passed
 -- by. The candidates are an array, so that the planner cannot run their query twice and take more than was asked.
 WITH a AS MATERIALIZED (
   SELECT k.tenant, k.name, least(k.most - (
@@ -46,11 +46,11 @@ WHERE ctid = ANY (ARRAY(
 RETURNING queue, tenant, priority, seq, concurrency_key;
 
 -- name: yield_turn
--- Rides the primary key. Only of a job that still waits to be claimed.
+-- Uses the primary key. Only of a job that still waits to be claimed.
 UPDATE holdfast_live SET status = 8, seq = nextval('holdfast_seq') WHERE id = :id AND status = 0 AND seq = :seq;
 
 -- name: waiting_keys
--- Rides holdfast_live_queued from one key to the next, without reading the jobs in between.
+-- Uses holdfast_live_queued from one key to the next, skipping the jobs in between.
 WITH RECURSIVE k AS (
   (SELECT tenant, concurrency_key FROM holdfast_live
    WHERE status = 8 AND (tenant, concurrency_key) > (:tenant, :name) ORDER BY tenant, concurrency_key LIMIT 1)
@@ -62,7 +62,7 @@ WITH RECURSIVE k AS (
 SELECT tenant, concurrency_key FROM k LIMIT :limit;
 
 -- name: prune_limits
--- Rides the primary key. A row that nobody set and nobody holds tells nothing.
+-- Uses the primary key. A row that nobody set and nobody holds tells nothing.
 DELETE FROM holdfast_limits WHERE ctid = ANY (ARRAY(
   SELECT ctid FROM holdfast_limits n WHERE max_running IS NULL AND rate IS NULL AND used = 0
     AND (kind < 2 OR NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.concurrency_key IS NOT NULL AND l.status < 2

@@ -1,7 +1,7 @@
 -- Jobs are found by their id alone: see jobs.sql.
 
 -- name: record_step
--- Rides the primary keys. The job's row is locked before anything is written, so whoever takes the job away either
+-- Uses the primary keys. The job's row is locked before anything is written, so whoever takes the job away either
 -- comes before and is obeyed, or waits. What is done stays as it is.
 WITH mine AS MATERIALIZED (
   SELECT id FROM holdfast_live
@@ -15,24 +15,24 @@ put AS (
 SELECT id FROM mine;
 
 -- name: lock_held
--- Rides the primary key. Held until the end of the transaction: nobody takes the job away meanwhile.
+-- Uses the primary key. Held until the end of the transaction: nobody takes the job away meanwhile.
 SELECT id FROM holdfast_live
 WHERE id = :id AND fence = :fence AND worker IS NOT DISTINCT FROM :worker AND status::int = 1 FOR UPDATE;
 
 -- name: save_progress
--- Rides the primary key.
+-- Uses the primary key.
 UPDATE holdfast_live SET progress = :progress
 WHERE id = :id AND fence = :fence AND worker IS NOT DISTINCT FROM :worker AND status::int = 1;
 
 -- name: guard
--- Rides the primary key. From here on the caller's statements run, planned as they would be elsewhere.
+-- Uses the primary key. From here on the caller's statements run, planned as they would be elsewhere.
 SELECT (SELECT result FROM holdfast_steps WHERE job_id = :id AND key = :key AND state = 1),
        set_config('plan_cache_mode', 'auto', true), set_config('enable_seqscan', 'on', true),
        set_config('enable_hashjoin', 'on', true), set_config('enable_mergejoin', 'on', true),
        set_config('idle_in_transaction_session_timeout', :idle, true);
 
 -- name: prune_steps
--- Rides holdfast_steps_recorded. No job is gone sooner than :keep after its last step.
+-- Uses holdfast_steps_recorded. No job is gone sooner than :keep after its last step.
 DELETE FROM holdfast_steps WHERE ctid = ANY (ARRAY(
   SELECT ctid FROM holdfast_steps s WHERE recorded_at < clock() - :keep
     AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = s.job_id)

@@ -1,7 +1,7 @@
 -- Sets travel in rows of VALUES, repeated to fixed numbers of rows, or a statement is run once for each row. Nothing is
 -- locked by name: whoever writes holds the one write lock, and sees everything that was committed before.
 
--- name: draw
+-- name: next_positions
 -- The next :positions positions in line: they come after the one returned.
 UPDATE holdfast_counter SET seq = seq + :positions RETURNING seq - :positions, clock();
 
@@ -17,7 +17,7 @@ VALUES (:tenant, :kind, :key, :id, :fingerprint, clock() + :span)
 ON CONFLICT (tenant, kind, key) DO NOTHING;
 
 -- name: lock_keys
--- Rides the primary key.
+-- Uses the primary key.
 SELECT tenant, kind, key, job_id, fingerprint,
        expires_at > clock() OR EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = k.job_id)
 FROM holdfast_keys k WHERE tenant = :tenant AND kind = :kind AND key = :key;
@@ -27,7 +27,7 @@ UPDATE holdfast_keys SET job_id = :id, fingerprint = :fingerprint, expires_at = 
 WHERE tenant = :tenant AND kind = :kind AND key = :key;
 
 -- name: lanes
--- Rides holdfast_live_ready from one lane to the next, without reading the jobs in between: each step carries the
+-- Uses holdfast_live_ready from one lane to the next, skipping the jobs in between: each step carries the
 -- position of a lane's first job. The last step finds none. A comparison of (tenant, priority) at once would read all
 -- jobs of the lane it comes from: SQLite seeks to where such a pair begins, not to where it ends.
 WITH RECURSIVE lane (first) AS (
@@ -46,11 +46,11 @@ WITH RECURSIVE lane (first) AS (
 SELECT l.tenant, l.priority, l.seq FROM lane CROSS JOIN holdfast_live l ON l.seq = lane.first;
 
 -- name: lease
--- Rides the primary key. Asked under the write lock: neither a reap nor a renewal comes between this and the claim.
+-- Uses the primary key. Asked under the write lock: neither a reap nor a renewal comes between this and the claim.
 SELECT 1 FROM holdfast_workers WHERE id = :worker AND expires_at > clock();
 
 -- name: claim
--- Rides holdfast_live_ready; once per lane. The index is named, so that no statistics can talk the planner out of it.
+-- Uses holdfast_live_ready; once per lane. The index is named, so that no statistics can talk the planner out of it.
 UPDATE holdfast_live
 SET status = 1, attempts = attempts + 1, fence = fence + 1, worker = :worker, started_at = clock(), slots = :slots
 WHERE seq IN (
@@ -63,7 +63,7 @@ WHERE seq IN (
 RETURNING {job};
 
 -- name: finish_history
--- Rides the unique id. Into history as it goes out of live, by `leave` in the same transaction.
+-- Uses the unique id. Into history as it goes out of live, by `leave` in the same transaction.
 WITH m (job, token, was, holder, becomes, result, log, reason, fingerprint) AS (
   VALUES (:id, :fence, :was, :worker, :becomes, :result, :log, :reason, :fingerprint))
 INSERT INTO holdfast_history ({finished})
@@ -80,23 +80,23 @@ FROM m CROSS JOIN holdfast_live l
   ON l.id = m.job AND l.fence = m.token AND (l.status = m.was OR l.status = 8 AND m.was = 0) AND l.worker IS m.holder;
 
 -- name: unchanged
--- Rides the unique id. Tells which moves a finish took and which it refused, between it and `leave`.
-SELECT id FROM holdfast_live WHERE id = :id AND fence = :fence AND {word} = :was AND worker IS :worker;
+-- Uses the unique id. Tells which moves a finish took and which it refused, between it and `leave`.
+SELECT id FROM holdfast_live WHERE id = :id AND fence = :fence AND {visible_status} = :was AND worker IS :worker;
 
 -- name: leave
--- Rides the unique id; only for those that a finish took.
+-- Uses the unique id; only for those that a finish took.
 DELETE FROM holdfast_live WHERE id IN (VALUES (:id));
 
 -- name: requeue
--- Rides the unique id. Changed in place: a job that waits again never leaves the table.
+-- Uses the unique id. Changed in place: a job that waits again never leaves the table.
 UPDATE holdfast_live
 SET status = :becomes, attempts = :attempts, releases = :releases, scheduled_at = clock() + :delay, worker = NULL,
     attempt_log = coalesce(:log, attempt_log), seq = :seq, slots = 0
-WHERE id = :id AND fence = :fence AND {word} = :was AND worker IS :worker
+WHERE id = :id AND fence = :fence AND {visible_status} = :was AND worker IS :worker
 RETURNING id, status, queue, tenant, priority, seq;
 
 -- name: revive_dead
--- Rides the unique id of the dead letters. A new generation of the same job; its fence goes on rising.
+-- Uses the unique id of the dead letters. A new generation of the same job; its fence goes on rising.
 INSERT INTO holdfast_live (seq, {revived})
 SELECT :seq, {reviving}
 FROM (SELECT *, :generation AS next_generation FROM holdfast_dead WHERE id = :id AND fence = :fence AND status = :was)
@@ -104,7 +104,7 @@ WHERE true
 RETURNING id, status, queue, tenant, priority, seq;
 
 -- name: revive_history
--- Rides the unique id of the history.
+-- Uses the unique id of the history.
 INSERT INTO holdfast_live (seq, {revived})
 SELECT :seq, {reviving}
 FROM (SELECT *, :generation AS next_generation FROM holdfast_history WHERE id = :id AND fence = :fence AND status = :was)
@@ -118,22 +118,22 @@ DELETE FROM holdfast_dead WHERE id = :id;
 DELETE FROM holdfast_history WHERE id = :id;
 
 -- name: due
--- Rides holdfast_live_due.
+-- Uses holdfast_live_due.
 SELECT seq FROM holdfast_live INDEXED BY holdfast_live_due
 WHERE status IN (5, 6) AND scheduled_at <= clock() ORDER BY scheduled_at, seq LIMIT :limit;
 
 -- name: promote
--- Rides the primary key. One update in place: a job is never in two states, never in none.
+-- Uses the primary key. One update in place: a job is never in two states, never in none.
 UPDATE holdfast_live SET status = CASE WHEN concurrency_key IS NULL THEN 0 ELSE 8 END, seq = :becomes WHERE seq = :seq
 RETURNING id, queue, tenant, priority, seq, type, attempts, fence, concurrency_key;
 
 -- name: next_due
--- Rides holdfast_live_due: its first entry.
+-- Uses holdfast_live_due: its first entry.
 SELECT (SELECT scheduled_at FROM holdfast_live INDEXED BY holdfast_live_due
         WHERE status IN (5, 6) AND scheduled_at IS NOT NULL ORDER BY scheduled_at LIMIT 1) - clock();
 
 -- name: get
--- Rides the unique ids.
+-- Uses the unique ids.
 SELECT {job}, NULL, NULL, NULL, NULL FROM holdfast_live WHERE id = :id
 UNION ALL
 SELECT {past}, {ended} FROM holdfast_dead WHERE id = :id
@@ -141,31 +141,31 @@ UNION ALL
 SELECT {past}, {ended} FROM holdfast_history WHERE id = :id;
 
 -- name: held_by
--- Rides holdfast_live_held.
+-- Uses holdfast_live_held.
 SELECT {job} FROM holdfast_live WHERE worker = :worker AND status = 1 LIMIT :limit;
 
 -- name: still_held
--- Rides the unique id.
+-- Uses the unique id.
 SELECT id FROM holdfast_live WHERE id = :id AND fence = :fence AND worker = :worker AND status = 1;
 
 -- name: orphans
--- Rides holdfast_live_held; looks only at running jobs.
+-- Uses holdfast_live_held; looks only at running jobs.
 SELECT {job}
 FROM holdfast_live l INDEXED BY holdfast_live_held
 WHERE status = 1 AND NOT EXISTS (SELECT 1 FROM holdfast_workers w WHERE w.id = l.worker)
 LIMIT :limit;
 
 -- name: expired
--- Rides holdfast_workers_expiry.
+-- Uses holdfast_workers_expiry.
 SELECT id FROM holdfast_workers WHERE expires_at <= clock() ORDER BY expires_at LIMIT :limit;
 
 -- name: overdue
--- Rides holdfast_live_deadline.
+-- Uses holdfast_live_deadline.
 SELECT {job} FROM holdfast_live INDEXED BY holdfast_live_deadline
 WHERE deadline <= clock() AND status <> 1 ORDER BY deadline LIMIT :limit;
 
 -- name: ahead
--- Rides holdfast_live_ready, twice and no further than asked.
+-- Uses holdfast_live_ready, twice and no further than asked.
 SELECT count(*), coalesce(sum(c.cost), 0) FROM (
   SELECT cost FROM (
     SELECT cost FROM holdfast_live INDEXED BY holdfast_live_ready
@@ -177,7 +177,7 @@ SELECT count(*), coalesce(sum(c.cost), 0) FROM (
     LIMIT :most) AS b) AS c;
 
 -- name: contenders
--- Rides holdfast_live_ready from one tenant to the next, without reading the jobs in between. The last step finds none.
+-- Uses holdfast_live_ready from one tenant to the next, skipping the jobs in between. The last step finds none.
 WITH RECURSIVE contender (tenant) AS (
   SELECT (SELECT tenant FROM holdfast_live INDEXED BY holdfast_live_ready
           WHERE status = 0 AND queue = :queue ORDER BY tenant LIMIT 1)
@@ -189,17 +189,17 @@ WITH RECURSIVE contender (tenant) AS (
 SELECT tenant FROM contender WHERE tenant IS NOT NULL;
 
 -- name: prune_history
--- Rides holdfast_history_finished.
+-- Uses holdfast_history_finished.
 DELETE FROM holdfast_history WHERE rowid IN (
   SELECT rowid FROM holdfast_history WHERE finished_at < clock() - :keep ORDER BY finished_at LIMIT :limit);
 
 -- name: prune_dead
--- Rides holdfast_dead_finished.
+-- Uses holdfast_dead_finished.
 DELETE FROM holdfast_dead WHERE rowid IN (
   SELECT rowid FROM holdfast_dead WHERE finished_at < clock() - :keep ORDER BY finished_at LIMIT :limit);
 
 -- name: prune_keys
--- Rides holdfast_keys_expiry. A key outlives its term while its job is unfinished.
+-- Uses holdfast_keys_expiry. A key outlives its term while its job is unfinished.
 DELETE FROM holdfast_keys WHERE (tenant, kind, key) IN (
   SELECT tenant, kind, key FROM holdfast_keys k
   WHERE expires_at <= clock() AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = k.job_id)

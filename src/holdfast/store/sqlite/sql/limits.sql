@@ -1,15 +1,15 @@
 -- Whoever writes holds the one write lock: rows of keys are made only where somebody sets a limit.
 
 -- name: uncounted_queue
--- Rides holdfast_live_held; reads all that run.
+-- Uses holdfast_live_held; reads all that run.
 SELECT count(*) FROM holdfast_live INDEXED BY holdfast_live_held WHERE status = 1 AND queue = :name AND slots & 1 = 0;
 
 -- name: uncounted_tenant
--- Rides holdfast_live_held; reads all that run.
+-- Uses holdfast_live_held; reads all that run.
 SELECT count(*) FROM holdfast_live INDEXED BY holdfast_live_held WHERE status = 1 AND tenant = :name AND slots & 2 = 0;
 
 -- name: pass_turns
--- Rides holdfast_live_queued.
+-- Uses holdfast_live_queued.
 UPDATE holdfast_live SET status = 0 WHERE seq IN (
   SELECT seq FROM holdfast_live INDEXED BY holdfast_live_queued
   WHERE status = 8 AND tenant = :tenant AND concurrency_key = :name
@@ -18,11 +18,11 @@ UPDATE holdfast_live SET status = 0 WHERE seq IN (
 RETURNING queue, tenant, priority, seq, concurrency_key;
 
 -- name: yield_turn
--- Rides the unique id. Only of a job that still waits to be claimed.
+-- Uses the unique id. Only of a job that still waits to be claimed.
 UPDATE holdfast_live SET status = 8, seq = :next WHERE id = :id AND status = 0 AND seq = :seq;
 
 -- name: waiting_keys
--- Rides holdfast_live_queued from one key to the next, without reading the jobs in between. The last step finds none.
+-- Uses holdfast_live_queued from one key to the next, skipping the jobs in between. The last step finds none.
 WITH RECURSIVE k (first) AS (
   SELECT coalesce(
     (SELECT seq FROM holdfast_live INDEXED BY holdfast_live_queued
@@ -41,7 +41,7 @@ WITH RECURSIVE k (first) AS (
 SELECT l.tenant, l.concurrency_key FROM k CROSS JOIN holdfast_live l ON l.seq = k.first;
 
 -- name: prune_limits
--- Rides the primary key. A row that nobody set and nobody holds tells nothing.
+-- Uses the primary key. A row that nobody set and nobody holds tells nothing.
 DELETE FROM holdfast_limits WHERE (kind, tenant, name) IN (
   SELECT kind, tenant, name FROM holdfast_limits
   WHERE max_running IS NULL AND rate IS NULL AND used = 0 LIMIT :limit);

@@ -1,5 +1,5 @@
 -- name: record_step
--- Rides the unique id and the primary key. One row is touched exactly if the holder's fence still stands; what is done
+-- Uses the unique id and the primary key. One row is touched exactly if the holder's fence still stands; what is done
 -- stays as it is.
 INSERT INTO holdfast_steps (job_id, key, state, result, fence, recorded_at)
 SELECT id, :key, :state, :result, :fence, clock()
@@ -9,11 +9,11 @@ SET result = iif(state = 1, result, excluded.result), fence = iif(state = 1, fen
     recorded_at = iif(state = 1, recorded_at, excluded.recorded_at), state = max(state, excluded.state);
 
 -- name: guard
--- Rides the primary key.
+-- Uses the primary key.
 SELECT result FROM holdfast_steps WHERE job_id = :id AND key = :key AND state = 1;
 
 -- name: prune_steps
--- Rides holdfast_steps_recorded. No job is gone sooner than :keep after its last step.
+-- Uses holdfast_steps_recorded. No job is gone sooner than :keep after its last step.
 DELETE FROM holdfast_steps WHERE rowid IN (
   SELECT rowid FROM holdfast_steps s INDEXED BY holdfast_steps_recorded WHERE recorded_at < clock() - :keep
     AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = s.job_id)

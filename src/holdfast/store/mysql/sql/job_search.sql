@@ -7,95 +7,95 @@
   AND (:until IS NULL OR created_at < :until)
 
 -- name: window_live
--- Rides holdfast_live_id.
+-- Uses holdfast_live_id.
 SELECT id FROM holdfast_live FORCE INDEX (holdfast_live_id)
 WHERE id < :before AND id >= :floor ORDER BY id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_live
--- Rides holdfast_live_id.
+-- Uses holdfast_live_id.
 SELECT {job} FROM holdfast_live FORCE INDEX (holdfast_live_id)
 WHERE id < :before AND id >= :floor AND (:tenant IS NULL OR tenant = :tenant) AND {asked}
 ORDER BY id DESC LIMIT :limit;
 
 -- name: window_dead
--- Rides the primary key.
+-- Uses the primary key.
 SELECT id FROM holdfast_dead FORCE INDEX (PRIMARY)
 WHERE id < :before AND id >= :floor ORDER BY id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_dead
--- Rides the primary key.
+-- Uses the primary key.
 SELECT {past}, {ended} FROM holdfast_dead FORCE INDEX (PRIMARY)
 WHERE id < :before AND id >= :floor AND {asked} AND (:fingerprint IS NULL OR fingerprint = :fingerprint)
 ORDER BY id DESC LIMIT :limit;
 
 -- name: window_dead_of
--- Rides holdfast_dead_tenant.
+-- Uses holdfast_dead_tenant.
 SELECT id FROM holdfast_dead FORCE INDEX (holdfast_dead_tenant)
 WHERE tenant = :tenant AND id < :before AND id >= :floor ORDER BY id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_dead_of
--- Rides holdfast_dead_tenant.
+-- Uses holdfast_dead_tenant.
 SELECT {past}, {ended} FROM holdfast_dead FORCE INDEX (holdfast_dead_tenant)
 WHERE tenant = :tenant AND id < :before AND id >= :floor AND {asked}
 ORDER BY id DESC LIMIT :limit;
 
 -- name: window_dead_alike
--- Rides holdfast_dead_alike.
+-- Uses holdfast_dead_alike.
 SELECT id FROM holdfast_dead FORCE INDEX (holdfast_dead_alike)
 WHERE tenant = :tenant AND fingerprint = :fingerprint AND id < :before AND id >= :floor
 ORDER BY id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_dead_alike
--- Rides holdfast_dead_alike.
+-- Uses holdfast_dead_alike.
 SELECT {past}, {ended} FROM holdfast_dead FORCE INDEX (holdfast_dead_alike)
 WHERE tenant = :tenant AND fingerprint = :fingerprint AND id < :before AND id >= :floor AND {asked}
 ORDER BY id DESC LIMIT :limit;
 
 -- name: window_history
--- Rides holdfast_history_id.
+-- Uses holdfast_history_id.
 SELECT id FROM holdfast_history FORCE INDEX (holdfast_history_id)
 WHERE id < :before AND id >= :floor ORDER BY id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_history
--- Rides holdfast_history_id.
+-- Uses holdfast_history_id.
 SELECT {past}, {ended} FROM holdfast_history FORCE INDEX (holdfast_history_id)
 WHERE id < :before AND id >= :floor AND {asked}
 ORDER BY id DESC LIMIT :limit;
 
 -- name: window_history_of
--- Rides holdfast_history_tenant.
+-- Uses holdfast_history_tenant.
 SELECT id FROM holdfast_history FORCE INDEX (holdfast_history_tenant)
 WHERE tenant = :tenant AND id < :before AND id >= :floor ORDER BY id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_history_of
--- Rides holdfast_history_tenant.
+-- Uses holdfast_history_tenant.
 SELECT {past}, {ended} FROM holdfast_history FORCE INDEX (holdfast_history_tenant)
 WHERE tenant = :tenant AND id < :before AND id >= :floor AND {asked}
 ORDER BY id DESC LIMIT :limit;
 
--- name: few_queues
--- Rides the primary key from queue to queue, without reading the jobs in between.
-SELECT parked, queue FROM holdfast_live FORCE INDEX FOR GROUP BY (PRIMARY) GROUP BY parked, queue LIMIT :few;
+-- name: live_queues
+-- Uses the primary key from queue to queue, skipping the jobs in between.
+SELECT parked, queue FROM holdfast_live FORCE INDEX FOR GROUP BY (PRIMARY) GROUP BY parked, queue LIMIT :limit;
 
--- name: few_live
--- Rides the primary key: ready and running ones, or those that wait.
-SELECT id, status FROM holdfast_live FORCE INDEX (PRIMARY) WHERE parked = :parked LIMIT :few;
+-- name: live_ids
+-- Uses the primary key: ready and running ones, or those that wait.
+SELECT id, status FROM holdfast_live FORCE INDEX (PRIMARY) WHERE parked = :parked LIMIT :limit;
 
--- name: few_live_of
--- Rides the primary key: a tenant's, of one queue.
+-- name: live_ids_of
+-- Uses the primary key: a tenant's, of one queue.
 SELECT id, status FROM holdfast_live FORCE INDEX (PRIMARY)
-WHERE parked = :parked AND queue = :queue AND tenant = :tenant LIMIT :few;
+WHERE parked = :parked AND queue = :queue AND tenant = :tenant LIMIT :limit;
 
--- name: few_claims
+-- name: claimed_ids
 -- Reads the whole table, which is small, until there are enough.
-SELECT ids FROM holdfast_claims LIMIT :few;
+SELECT ids FROM holdfast_claims LIMIT :limit;
 
 -- name: dead_groups
--- Rides holdfast_dead_alike from one group to the next, without reading those in between.
+-- Uses holdfast_dead_alike from one group to the next, without reading those in between.
 SELECT MIN(id), MAX(id), tenant, fingerprint FROM holdfast_dead FORCE INDEX FOR GROUP BY (holdfast_dead_alike)
 WHERE (tenant > :tenant_after OR tenant = :tenant_after AND fingerprint > :fingerprint_after) AND tenant <= :tenant_last
 GROUP BY tenant, fingerprint LIMIT :limit;
 
 -- name: remove_steps
--- Rides the primary key.
+-- Uses the primary key.
 DELETE s FROM :rows AS m STRAIGHT_JOIN holdfast_steps s FORCE INDEX (PRIMARY) ON s.job_id = m.of_id;

@@ -1,11 +1,11 @@
 -- What is known of tenants that have limits. Whoever submits for one holds the write lock.
 
--- name: lock_ledger
--- Rides the primary key. The write lock is asked for by saying so.
+-- name: lock_usage
+-- Uses the primary key. The write lock is asked for by saying so.
 UPDATE holdfast_ledgers SET state = state WHERE tenant = :tenant RETURNING tenant, state;
 
 -- name: tenant_backlog
--- Rides holdfast_live_ready from queue to queue, holdfast_live_held, and holdfast_live_parked_in. Counts no further than
+-- Uses holdfast_live_ready from queue to queue, holdfast_live_held, and holdfast_live_parked_in. Counts no further than
 -- :most in each of them.
 WITH RECURSIVE q (queue) AS (
   SELECT (SELECT queue FROM holdfast_live INDEXED BY holdfast_live_ready WHERE status = 0 ORDER BY queue LIMIT 1)
@@ -23,7 +23,7 @@ SELECT (SELECT count(*) FROM (
           WHERE status >= 5 AND tenant = :tenant LIMIT :most));
 
 -- name: queue_backlog
--- Rides holdfast_live_ready, holdfast_live_held, and holdfast_live_parked_in. Counts no further than :most in each of them.
+-- Uses holdfast_live_ready, holdfast_live_held, and holdfast_live_parked_in. Counts no further than :most in each of them.
 SELECT (SELECT count(*) FROM (
           SELECT 1 FROM holdfast_live INDEXED BY holdfast_live_ready
           WHERE status = 0 AND queue = :queue AND tenant = :tenant LIMIT :most))

@@ -1,13 +1,13 @@
 -- What is known of tenants that have limits, locked by whoever submits for one.
 
--- name: lock_ledger
--- Rides the primary keys. The time is read when the lock is held: a sub-select in the list is run when its row is there.
+-- name: lock_usage
+-- Uses the primary keys. The time is read when the lock is held: a sub-select in the list is run when its row is there.
 WITH l AS (SELECT state FROM holdfast_ledgers WHERE tenant = :tenant FOR UPDATE)
 SELECT l.state, t.name, t.weight, t.rate, t.rate_window, t.backlog, t.queue_backlog, clock()
 FROM (SELECT 1) AS one LEFT JOIN l ON true LEFT JOIN holdfast_tenants t ON t.name = :tenant;
 
 -- name: tenant_backlog
--- Rides holdfast_live_ready from queue to queue, holdfast_live_held, and holdfast_live_parked_in; one statement, so that a
+-- Uses holdfast_live_ready from queue to queue, holdfast_live_held, and holdfast_live_parked_in; one statement, so that a
 -- job that moves is counted once. Counts no further than :most in each of them.
 WITH RECURSIVE q AS (
   (SELECT queue FROM holdfast_live WHERE status = 0 ORDER BY queue, tenant, priority, seq LIMIT 1)
@@ -27,7 +27,7 @@ SELECT (SELECT count(*) FROM (
           ORDER BY tenant, queue LIMIT :most) AS parked);
 
 -- name: queue_backlogs
--- Rides holdfast_live_ready, holdfast_live_held (once for all queues), and holdfast_live_parked_in.
+-- Uses holdfast_live_ready, holdfast_live_held (once for all queues), and holdfast_live_parked_in.
 WITH r AS MATERIALIZED (
   SELECT queue, count(*) AS jobs FROM holdfast_live WHERE status = 1 AND tenant = :tenant GROUP BY queue)
 SELECT q.queue,

@@ -1,15 +1,15 @@
 -- What is known of tenants that have limits, locked by whoever submits for one.
 
--- name: begin_ledger
--- IGNORE hides nothing else here: every value fits its column.
+-- name: begin_usage
+-- IGNORE hides no other error here: every value fits its column.
 INSERT IGNORE INTO holdfast_ledgers (tenant, state) VALUES (:tenant, :state);
 
--- name: lock_ledger
--- Rides the primary key.
+-- name: lock_usage
+-- Uses the primary key.
 SELECT tenant, state FROM holdfast_ledgers WHERE tenant = :tenant FOR UPDATE;
 
 -- name: tenant_backlog
--- Rides the primary key from queue to queue, and in each to the tenant's; one statement, so that a job that moves is
+-- Uses the primary key from queue to queue, and in each to the tenant's; one statement, so that a job that moves is
 -- counted once. Counts no further than :most.
 SELECT COUNT(*) FROM (
   SELECT 1 FROM (
@@ -19,7 +19,7 @@ SELECT COUNT(*) FROM (
   LIMIT :most) AS b;
 
 -- name: queue_backlog
--- Rides the primary key. Counts no further than :most.
+-- Uses the primary key. Counts no further than :most.
 SELECT COUNT(*) FROM (
   SELECT 1 FROM holdfast_live FORCE INDEX (PRIMARY)
   WHERE parked IN (0, 1, 2) AND queue = :queue AND tenant = :tenant LIMIT :most) AS b;

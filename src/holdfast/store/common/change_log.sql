@@ -1,57 +1,57 @@
 -- The feed, as tails and roll-ups read it.
 
--- name: feed_after
--- Rides the primary key.
+-- name: changes_after
+-- Uses the primary key.
 SELECT seq, at, body FROM holdfast_feed WHERE seq > :seq ORDER BY seq LIMIT :limit;
 
--- name: feed_numbers
--- Rides the primary key.
+-- name: change_numbers
+-- Uses the primary key.
 SELECT seq FROM holdfast_feed WHERE seq > :seq ORDER BY seq LIMIT :limit;
 
--- name: feed_kept
--- Rides the primary keys: a look at the last row.
+-- name: change_log_range
+-- Uses the primary keys: a look at the last row.
 SELECT (SELECT pruned FROM holdfast_folded WHERE one = 1), (SELECT max(seq) FROM holdfast_feed);
 
--- name: folds
--- Rides the primary key.
+-- name: rollup_cursor
+-- Uses the primary key.
 SELECT seq, holes, pruned, hours, lost FROM holdfast_folded WHERE one = 1;
 
--- name: lock_folds
--- Rides the primary key. Whoever comes second passes by.
+-- name: lock_rollup_cursor
+-- Uses the primary key. Whoever comes second passes by.
 SELECT seq, holes, pruned, hours, lost FROM holdfast_folded WHERE one = 1 FOR UPDATE SKIP LOCKED;
 
--- name: save_folds
+-- name: save_rollup_cursor
 UPDATE holdfast_folded SET seq = :seq, holes = :holes, pruned = :pruned, hours = :hours, lost = :lost WHERE one = 1;
 
--- name: old_feed
--- Rides the primary key, from its beginning. Numbers are in the order of time but for seconds.
+-- name: old_changes
+-- Uses the primary key, from its beginning. Numbers are in the order of time but for seconds.
 SELECT max(f.seq) FROM (SELECT seq, at FROM holdfast_feed WHERE seq <= :upto ORDER BY seq LIMIT :limit) AS f
 WHERE f.at < clock() - :keep;
 
--- name: prune_feed
--- Rides the primary key, from its beginning.
+-- name: prune_changes
+-- Uses the primary key, from its beginning.
 DELETE FROM holdfast_feed WHERE seq <= :last;
 
--- columns: figures
+-- columns: stats
 tenant, at, queue, type, submitted, started, succeeded, failed, dead, cancelled, wait, run, cost, waited, reaped
 
 -- name: rollups
--- Rides the primary key.
-SELECT {figures} FROM holdfast_rollup WHERE span = :span AND tenant = :tenant AND at >= :since AND at < :before
+-- Uses the primary key.
+SELECT {stats} FROM holdfast_rollup WHERE span = :span AND tenant = :tenant AND at >= :since AND at < :before
 ORDER BY at;
 
 -- name: served
--- Rides holdfast_rollup_at.
+-- Uses holdfast_rollup_at.
 SELECT tenant, at, sum(cost), max(waited) FROM holdfast_rollup
 WHERE span = :span AND at >= :since AND tenant <> '' GROUP BY tenant, at LIMIT :limit;
 
 -- name: rollups_at
--- Rides holdfast_rollup_at.
-SELECT {figures} FROM holdfast_rollup WHERE span = :span AND at = :at;
+-- Uses holdfast_rollup_at.
+SELECT {stats} FROM holdfast_rollup WHERE span = :span AND at = :at;
 
 -- name: census
 -- Reads all unfinished jobs; asked as seldom as it is slow.
-SELECT tenant, queue, type, {word}, count(*),
+SELECT tenant, queue, type, {visible_status}, count(*),
        min(CASE WHEN status IN (0, 8) THEN CASE WHEN scheduled_at > created_at THEN scheduled_at ELSE created_at END END)
 FROM holdfast_live GROUP BY 1, 2, 3, 4;
 

@@ -5,17 +5,17 @@ INSERT INTO holdfast_workers (id, name, host, pid, version, queues, slots, tenan
 VALUES (:worker, :name, :host, :pid, :version, :queues, :slots, :tenant, :types, :node, clock(), clock() + :lease);
 
 -- name: renew
--- Rides the primary key: `+ 0` keeps the index of expiry out, which looks as good while one worker is there. The lease only ever grows while it lives: an expired one stays expired.
+-- Uses the primary key: `+ 0` keeps the index of expiry out, which looks as good while one worker is there. The lease only ever grows while it lives: an expired one stays expired.
 UPDATE holdfast_workers SET expires_at = clock() + :lease, renewed_at = clock(), memory = COALESCE(:memory, memory),
   drain_at = CASE WHEN :draining = 1 THEN COALESCE(drain_at, clock()) ELSE drain_at END
 WHERE id = :worker AND expires_at + 0 > clock();
 
 -- name: lease_state
--- Rides the primary key.
+-- Uses the primary key.
 SELECT tenant, expires_at - clock(), drain_at IS NOT NULL FROM holdfast_workers WHERE id = :worker;
 
 -- name: drain_worker
--- Rides the primary key.
+-- Uses the primary key.
 UPDATE holdfast_workers SET drain_at = clock() WHERE id = :worker AND drain_at IS NULL;
 
 -- name: lock_worker
@@ -35,7 +35,7 @@ SELECT id, name, host, pid, version, queues, slots, tenant, started_at, expires_
 FROM holdfast_workers ORDER BY started_at, id;
 
 -- name: about_to_go
--- Rides the primary key.
+-- Uses the primary key.
 SELECT id, name, host, queues, types, tenant, CASE WHEN renewed_at > started_at THEN renewed_at ELSE started_at END
 FROM holdfast_workers WHERE id = :worker;
 
@@ -45,9 +45,9 @@ INSERT INTO holdfast_departed (id, name, host, queues, types, tenant, seen_at)
 VALUES (:worker, :name, :host, :queues, :types, :tenant, :seen_at);
 
 -- name: departed
--- Rides holdfast_departed_seen, from its end.
+-- Uses holdfast_departed_seen, from its end.
 SELECT id, name, host, queues, types, tenant, seen_at FROM holdfast_departed ORDER BY seen_at DESC LIMIT :limit;
 
 -- name: prune_departed
--- Rides holdfast_departed_seen.
+-- Uses holdfast_departed_seen.
 DELETE FROM holdfast_departed WHERE seen_at < clock() - 86400000000;

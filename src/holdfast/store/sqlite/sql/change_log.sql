@@ -1,21 +1,21 @@
 -- Rows of the feed, in the transaction of what they tell of.
 
--- name: tell
+-- name: append_change
 INSERT INTO holdfast_feed (at, body) VALUES (clock(), :body);
 
--- name: feed_at
--- Rides the primary key.
+-- name: changes_at
+-- Uses the primary key.
 SELECT seq, at, body FROM holdfast_feed WHERE seq IN (SELECT value FROM json_each(:numbers)) ORDER BY seq;
 
--- name: begin_folds
+-- name: begin_rollup_cursor
 INSERT INTO holdfast_folded (one, seq, holes, pruned, hours) VALUES (1, 0, x'5b5d', 0, 0) ON CONFLICT (one) DO NOTHING;
 
--- name: lock_folds
+-- name: lock_rollup_cursor
 -- The write lock is held already: it is asked for by saying so.
 UPDATE holdfast_folded SET seq = seq WHERE one = 1 RETURNING seq, holes, pruned, hours, lost;
 
 -- name: save_rollups
-INSERT INTO holdfast_rollup (span, {figures})
+INSERT INTO holdfast_rollup (span, {stats})
 VALUES (:span, :tenant, :at, :queue, :type, :submitted, :started, :succeeded, :failed, :dead, :cancelled, :wait, :run,
         :cost, :waited, :reaped)
 ON CONFLICT (span, tenant, at, queue, type) DO UPDATE
@@ -24,6 +24,6 @@ SET submitted = excluded.submitted, started = excluded.started, succeeded = excl
     cost = excluded.cost, waited = excluded.waited, reaped = excluded.reaped;
 
 -- name: prune_rollups
--- Rides holdfast_rollup_at.
+-- Uses holdfast_rollup_at.
 DELETE FROM holdfast_rollup WHERE (span, tenant, at, queue, type) IN (
   SELECT span, tenant, at, queue, type FROM holdfast_rollup WHERE span = :span AND at < :before LIMIT :limit);

@@ -1,25 +1,25 @@
 -- Rows of the feed, in the transaction of what they tell of.
 
--- name: tell
+-- name: append_change
 INSERT INTO holdfast_feed (at, body) VALUES (clock(), :body);
 
--- name: tell_claim
+-- name: append_claim_change
 -- If lock_lease found one: else nothing was claimed.
 INSERT INTO holdfast_feed (at, body) SELECT clock(), :body FROM (SELECT 1) AS one WHERE @holdfast_lease IS NOT NULL;
 
--- name: feed_at
--- Rides the primary key.
+-- name: changes_at
+-- Uses the primary key.
 SELECT seq, at, body FROM holdfast_feed WHERE seq IN :numbers ORDER BY seq;
 
 -- name: save_rollups
-INSERT INTO holdfast_rollup (span, {figures}) VALUES :rows
+INSERT INTO holdfast_rollup (span, {stats}) VALUES :rows
 ON DUPLICATE KEY UPDATE submitted = VALUES(submitted), started = VALUES(started), succeeded = VALUES(succeeded),
   failed = VALUES(failed), dead = VALUES(dead), cancelled = VALUES(cancelled), wait = VALUES(wait), run = VALUES(run),
   cost = VALUES(cost), waited = VALUES(waited), reaped = VALUES(reaped);
 
 -- name: prune_rollups
--- Rides holdfast_rollup_at.
+-- Uses holdfast_rollup_at.
 DELETE FROM holdfast_rollup WHERE span = :span AND at < :before ORDER BY span, at LIMIT :limit;
 
--- name: begin_folds
+-- name: begin_rollup_cursor
 INSERT IGNORE INTO holdfast_folded (one, seq, holes, pruned, hours) VALUES (1, 0, '[]', 0, 0);

@@ -7,75 +7,75 @@
   AND (:until IS NULL OR created_at < :until)
 
 -- name: window_live
--- Rides the unique id.
+-- Uses the unique id.
 SELECT id FROM holdfast_live WHERE id < :before AND id >= :floor ORDER BY id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_live
--- Rides the unique id.
+-- Uses the unique id.
 SELECT {job} FROM holdfast_live
 WHERE id < :before AND id >= :floor AND (:tenant IS NULL OR tenant = :tenant) AND {asked}
 ORDER BY id DESC LIMIT :limit;
 
 -- name: window_dead
--- Rides the unique id.
+-- Uses the unique id.
 SELECT id FROM holdfast_dead WHERE id < :before AND id >= :floor ORDER BY id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_dead
--- Rides the unique id.
+-- Uses the unique id.
 SELECT {past}, {ended} FROM holdfast_dead
 WHERE id < :before AND id >= :floor AND {asked} AND (:fingerprint IS NULL OR fingerprint = :fingerprint)
 ORDER BY id DESC LIMIT :limit;
 
 -- name: window_dead_of
--- Rides holdfast_dead_tenant.
+-- Uses holdfast_dead_tenant.
 SELECT id FROM holdfast_dead INDEXED BY holdfast_dead_tenant
 WHERE tenant = :tenant AND id < :before AND id >= :floor ORDER BY id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_dead_of
--- Rides holdfast_dead_tenant.
+-- Uses holdfast_dead_tenant.
 SELECT {past}, {ended} FROM holdfast_dead INDEXED BY holdfast_dead_tenant
 WHERE tenant = :tenant AND id < :before AND id >= :floor AND {asked}
 ORDER BY id DESC LIMIT :limit;
 
 -- name: window_dead_alike
--- Rides holdfast_dead_alike.
+-- Uses holdfast_dead_alike.
 SELECT id FROM holdfast_dead INDEXED BY holdfast_dead_alike
 WHERE tenant = :tenant AND fingerprint = :fingerprint AND id < :before AND id >= :floor
 ORDER BY id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_dead_alike
--- Rides holdfast_dead_alike.
+-- Uses holdfast_dead_alike.
 SELECT {past}, {ended} FROM holdfast_dead INDEXED BY holdfast_dead_alike
 WHERE tenant = :tenant AND fingerprint = :fingerprint AND id < :before AND id >= :floor AND {asked}
 ORDER BY id DESC LIMIT :limit;
 
 -- name: window_history
--- Rides the unique id.
+-- Uses the unique id.
 SELECT id FROM holdfast_history WHERE id < :before AND id >= :floor ORDER BY id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_history
--- Rides the unique id.
+-- Uses the unique id.
 SELECT {past}, {ended} FROM holdfast_history
 WHERE id < :before AND id >= :floor AND {asked}
 ORDER BY id DESC LIMIT :limit;
 
 -- name: window_history_of
--- Rides holdfast_history_tenant.
+-- Uses holdfast_history_tenant.
 SELECT id FROM holdfast_history INDEXED BY holdfast_history_tenant
 WHERE tenant = :tenant AND id < :before AND id >= :floor ORDER BY id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_history_of
--- Rides holdfast_history_tenant.
+-- Uses holdfast_history_tenant.
 SELECT {past}, {ended} FROM holdfast_history INDEXED BY holdfast_history_tenant
 WHERE tenant = :tenant AND id < :before AND id >= :floor AND {asked}
 ORDER BY id DESC LIMIT :limit;
 
--- name: few_ready
--- Rides holdfast_live_ready.
-SELECT id FROM holdfast_live INDEXED BY holdfast_live_ready WHERE status = 0 LIMIT :few;
+-- name: ready_ids
+-- Uses holdfast_live_ready.
+SELECT id FROM holdfast_live INDEXED BY holdfast_live_ready WHERE status = 0 LIMIT :limit;
 
--- name: few_ready_of
--- Rides holdfast_live_ready from queue to queue, and in each to the tenant's.
+-- name: ready_ids_of
+-- Uses holdfast_live_ready from queue to queue, and in each to the tenant's.
 WITH RECURSIVE q (queue) AS (
   SELECT (SELECT queue FROM holdfast_live INDEXED BY holdfast_live_ready WHERE status = 0 ORDER BY queue LIMIT 1)
   UNION ALL
@@ -84,23 +84,23 @@ WITH RECURSIVE q (queue) AS (
   FROM q WHERE q.queue IS NOT NULL)
 SELECT l.id FROM q CROSS JOIN holdfast_live l INDEXED BY holdfast_live_ready
 ON l.status = 0 AND l.queue = q.queue AND l.tenant = :tenant
-LIMIT :few;
+LIMIT :limit;
 
--- name: few_running
--- Rides holdfast_live_held.
-SELECT id, tenant FROM holdfast_live INDEXED BY holdfast_live_held WHERE status = 1 LIMIT :few;
+-- name: running_ids
+-- Uses holdfast_live_held.
+SELECT id, tenant FROM holdfast_live INDEXED BY holdfast_live_held WHERE status = 1 LIMIT :limit;
 
--- name: few_parked
--- Rides holdfast_live_parked.
-SELECT id FROM holdfast_live INDEXED BY holdfast_live_parked WHERE status >= 5 AND status = :status LIMIT :few;
+-- name: waiting_ids
+-- Uses holdfast_live_parked.
+SELECT id FROM holdfast_live INDEXED BY holdfast_live_parked WHERE status >= 5 AND status = :status LIMIT :limit;
 
--- name: few_parked_of
--- Rides holdfast_live_parked.
+-- name: waiting_ids_of
+-- Uses holdfast_live_parked.
 SELECT id FROM holdfast_live INDEXED BY holdfast_live_parked
-WHERE status >= 5 AND status = :status AND tenant = :tenant LIMIT :few;
+WHERE status >= 5 AND status = :status AND tenant = :tenant LIMIT :limit;
 
 -- name: dead_groups
--- Rides holdfast_dead_alike from the first of one group to the first of the next, without reading those in between. The
+-- Uses holdfast_dead_alike from the first of one group to the first of the next, without reading those in between. The
 -- last step finds none. A comparison of pairs would read all of the group it comes from: see `lanes`.
 WITH RECURSIVE g (first) AS (
   SELECT coalesce(
@@ -124,17 +124,17 @@ SELECT d.id, (SELECT n.id FROM holdfast_dead n INDEXED BY holdfast_dead_alike
 FROM g CROSS JOIN holdfast_dead d ON d.rowid = g.first;
 
 -- name: remove_live
--- Rides the unique id.
-DELETE FROM holdfast_live WHERE id = :id AND fence = :fence AND {word} = :was RETURNING id;
+-- Uses the unique id.
+DELETE FROM holdfast_live WHERE id = :id AND fence = :fence AND {visible_status} = :was RETURNING id;
 
 -- name: remove_dead
--- Rides the unique id.
+-- Uses the unique id.
 DELETE FROM holdfast_dead WHERE id = :id AND fence = :fence AND status = :was RETURNING id;
 
 -- name: remove_history
--- Rides the unique id.
+-- Uses the unique id.
 DELETE FROM holdfast_history WHERE id = :id AND fence = :fence AND status = :was RETURNING id;
 
 -- name: remove_steps
--- Rides the primary key.
+-- Uses the primary key.
 DELETE FROM holdfast_steps WHERE job_id = :id;

@@ -1,6 +1,6 @@
 -- Rows of the feed, written with what they tell of. Names hold neither quotes nor backslashes.
 
--- columns: told
+-- columns: changed_json
 -- Of the rows `changed`: one by one, or counted where they are many.
 CASE WHEN (SELECT count(*) FROM changed) <= 20
 THEN (SELECT '{"c":[' || string_agg(concat('["', id, '","', tenant, '","', queue, '","', type, '",', status, ',', attempts, ',',
@@ -9,29 +9,29 @@ ELSE (SELECT '{"g":[' || string_agg(concat('["', tenant, '","', queue, '","', ty
       FROM (SELECT tenant, queue, type, status, count(*) AS jobs FROM changed GROUP BY tenant, queue, type, status) AS g)
 END
 
--- columns: telling
+-- columns: append_change
 -- If all were `moved`, what was prepared for that. If some were refused, nothing: the caller writes what is true. Or, where
 -- that would be another transaction (:strict), an error: then nothing has happened, and it is done in one.
 INSERT INTO holdfast_feed (at, body)
 SELECT clock(), CASE WHEN count(*) = :expected::bigint THEN :body::text END FROM moved
 HAVING count(*) > 0 AND (:strict::boolean OR count(*) = :expected)
 
--- name: tell
+-- name: append_change
 INSERT INTO holdfast_feed (at, body) VALUES (clock(), :body);
 
--- name: feed_at
--- Rides the primary key.
+-- name: changes_at
+-- Uses the primary key.
 SELECT seq, at, body FROM holdfast_feed WHERE seq = ANY (:numbers::bigint[]) ORDER BY seq;
 
--- name: begin_folds
+-- name: begin_rollup_cursor
 INSERT INTO holdfast_folded (one, seq, holes, pruned, hours) VALUES (1, 0, '[]', 0, 0) ON CONFLICT (one) DO NOTHING;
 
--- name: save_folds
+-- name: save_rollup_cursor
 UPDATE holdfast_folded SET seq = :seq, holes = convert_from(:holes, 'UTF8'), pruned = :pruned, hours = :hours, lost = :lost
 WHERE one = 1;
 
 -- name: save_rollups
-INSERT INTO holdfast_rollup (span, {figures})
+INSERT INTO holdfast_rollup (span, {stats})
 SELECT :span, * FROM unnest(:tenants::text[], string_to_array(:ats, ',')::bigint[], :queues::text[], :types::text[],
   string_to_array(:submitted, ',')::bigint[], string_to_array(:started, ',')::bigint[], string_to_array(:succeeded, ',')::bigint[],
   string_to_array(:failed, ',')::bigint[], string_to_array(:dead, ',')::bigint[], string_to_array(:cancelled, ',')::bigint[],
@@ -43,6 +43,6 @@ SET submitted = excluded.submitted, started = excluded.started, succeeded = excl
     cost = excluded.cost, waited = excluded.waited, reaped = excluded.reaped;
 
 -- name: prune_rollups
--- Rides holdfast_rollup_at.
+-- Uses holdfast_rollup_at.
 DELETE FROM holdfast_rollup WHERE ctid = ANY (ARRAY(
   SELECT ctid FROM holdfast_rollup WHERE span = :span AND at < :before LIMIT :limit FOR UPDATE SKIP LOCKED));

@@ -5,9 +5,9 @@
 SELECT name FROM holdfast_tenants WHERE rate IS NOT NULL OR backlog IS NOT NULL OR queue_backlog IS NOT NULL
 LIMIT :limit;
 
--- name: save_ledger
--- Rides the primary key.
+-- name: save_usage
+-- Uses the primary key.
 UPDATE holdfast_ledgers SET state = :state WHERE tenant = :tenant;
 
--- name: begin_ledger
+-- name: begin_usage
 INSERT INTO holdfast_ledgers (tenant, state) VALUES (:tenant, :state) ON CONFLICT (tenant) DO NOTHING;

@@ -1,7 +1,7 @@
 -- What workers tell of the types of jobs that they handle.
 
 -- name: type_marks
--- Rides the primary key. Without what was told, which may be long.
+-- Uses the primary key. Without what was told, which may be long.
 SELECT type, digest, seen_at FROM holdfast_types WHERE tenant = :tenant ORDER BY type LIMIT :limit;
 
 -- name: save_type
@@ -9,11 +9,11 @@ INSERT INTO holdfast_types (tenant, type, digest, about, seen_at) VALUES (:tenan
 ON CONFLICT (tenant, type) DO UPDATE SET digest = excluded.digest, about = excluded.about, seen_at = excluded.seen_at;
 
 -- name: see_type
--- Rides the primary key.
+-- Uses the primary key.
 UPDATE holdfast_types SET seen_at = clock() WHERE tenant = :tenant AND type = :type;
 
 -- name: forget_type
--- Rides the primary key.
+-- Uses the primary key.
 DELETE FROM holdfast_types WHERE tenant = :tenant AND type = :type;
 
 -- name: types
@@ -22,7 +22,7 @@ SELECT tenant, about, seen_at FROM holdfast_types
 WHERE type > :after OR (type = :after AND tenant > :after_tenant) ORDER BY type, tenant LIMIT :limit;
 
 -- name: types_seen_by
--- Rides the primary key, twice. What a tenant's own workers tell of a type stands in for what those of everybody tell.
+-- Uses the primary key, twice. What a tenant's own workers tell of a type stands in for what those of everybody tell.
 SELECT t.tenant, t.about, t.seen_at FROM holdfast_types t
 WHERE (t.tenant = :tenant OR (t.tenant = '' AND NOT EXISTS (
     SELECT 1 FROM holdfast_types own WHERE own.tenant = :tenant AND own.type = t.type)))

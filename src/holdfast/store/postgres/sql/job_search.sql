@@ -11,77 +11,77 @@
   AND (:after::bigint IS NULL OR created_at > :after) AND (:until::bigint IS NULL OR created_at < :until)
 
 -- name: window_live
--- Rides the primary key.
+-- Uses the primary key.
 SELECT id FROM holdfast_live WHERE id < :before AND id >= :floor ORDER BY id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_live
--- Rides the primary key.
+-- Uses the primary key.
 SELECT {job} FROM holdfast_live
 WHERE id < :before AND id >= :floor AND (:tenant::text IS NULL OR tenant = :tenant) AND {asked}
 ORDER BY id DESC LIMIT :limit;
 
 -- name: window_dead
--- Rides the primary key.
+-- Uses the primary key.
 SELECT id FROM holdfast_dead WHERE id < :before AND id >= :floor ORDER BY id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_dead
--- Rides the primary key.
+-- Uses the primary key.
 SELECT {past}, {ended} FROM holdfast_dead
 WHERE id < :before AND id >= :floor AND {asked} AND (:fingerprint::text IS NULL OR fingerprint = :fingerprint)
 ORDER BY id DESC LIMIT :limit;
 
 -- name: window_dead_of
--- Rides holdfast_dead_tenant.
+-- Uses holdfast_dead_tenant.
 SELECT id FROM holdfast_dead
 WHERE (tenant, id) < (:tenant, :before::uuid) AND (tenant, id) >= (:tenant, :floor::uuid)
 ORDER BY tenant DESC, id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_dead_of
--- Rides holdfast_dead_tenant.
+-- Uses holdfast_dead_tenant.
 SELECT {past}, {ended} FROM holdfast_dead
 WHERE (tenant, id) < (:tenant, :before::uuid) AND (tenant, id) >= (:tenant, :floor::uuid) AND {asked}
 ORDER BY tenant DESC, id DESC LIMIT :limit;
 
 -- name: window_dead_alike
--- Rides holdfast_dead_alike.
+-- Uses holdfast_dead_alike.
 SELECT id FROM holdfast_dead
 WHERE tenant = :tenant AND fingerprint = :fingerprint AND id < :before AND id >= :floor
 ORDER BY id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_dead_alike
--- Rides holdfast_dead_alike.
+-- Uses holdfast_dead_alike.
 SELECT {past}, {ended} FROM holdfast_dead
 WHERE tenant = :tenant AND fingerprint = :fingerprint AND id < :before AND id >= :floor AND {asked}
 ORDER BY id DESC LIMIT :limit;
 
 -- name: window_history
--- Rides holdfast_history_id, in each day.
+-- Uses holdfast_history_id, in each day.
 SELECT id FROM holdfast_history WHERE id < :before AND id >= :floor ORDER BY id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_history
--- Rides holdfast_history_id, in each day.
+-- Uses holdfast_history_id, in each day.
 SELECT {past}, {ended} FROM holdfast_history
 WHERE id < :before AND id >= :floor AND {asked}
 ORDER BY id DESC LIMIT :limit;
 
 -- name: window_history_of
--- Rides holdfast_history_tenant, in each day.
+-- Uses holdfast_history_tenant, in each day.
 SELECT id FROM holdfast_history
 WHERE (tenant, id) < (:tenant, :before::uuid) AND (tenant, id) >= (:tenant, :floor::uuid)
 ORDER BY tenant DESC, id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_history_of
--- Rides holdfast_history_tenant, in each day.
+-- Uses holdfast_history_tenant, in each day.
 SELECT {past}, {ended} FROM holdfast_history
 WHERE (tenant, id) < (:tenant, :before::uuid) AND (tenant, id) >= (:tenant, :floor::uuid) AND {asked}
 ORDER BY tenant DESC, id DESC LIMIT :limit;
 
--- name: few_ready
--- Rides holdfast_live_ready.
-SELECT id FROM holdfast_live WHERE status = 0 ORDER BY queue, tenant, priority, seq LIMIT :few;
+-- name: ready_ids
+-- Uses holdfast_live_ready.
+SELECT id FROM holdfast_live WHERE status = 0 ORDER BY queue, tenant, priority, seq LIMIT :limit;
 
--- name: few_ready_of
--- Rides holdfast_live_ready from queue to queue, and in each to the tenant's.
+-- name: ready_ids_of
+-- Uses holdfast_live_ready from queue to queue, and in each to the tenant's.
 WITH RECURSIVE q AS (
   (SELECT queue FROM holdfast_live WHERE status = 0 ORDER BY queue, tenant, priority, seq LIMIT 1)
   UNION ALL
@@ -90,28 +90,28 @@ WITH RECURSIVE q AS (
     ORDER BY l.queue, l.tenant, l.priority, l.seq LIMIT 1) AS n)
 SELECT m.id FROM q CROSS JOIN LATERAL (
   SELECT l.id FROM holdfast_live l WHERE l.status = 0 AND l.queue = q.queue AND l.tenant = :tenant
-  ORDER BY l.queue, l.tenant, l.priority, l.seq LIMIT :few) AS m
-LIMIT :few;
+  ORDER BY l.queue, l.tenant, l.priority, l.seq LIMIT :limit) AS m
+LIMIT :limit;
 
--- name: ride
+-- name: disable_seqscan
 -- For what is left of the transaction: no estimate of how many run, or of how many wait, has all jobs read.
 SELECT set_config('enable_seqscan', 'off', true);
 
--- name: few_running
--- Rides holdfast_live_held.
-SELECT id, tenant FROM holdfast_live WHERE status = 1 ORDER BY worker LIMIT :few;
+-- name: running_ids
+-- Uses holdfast_live_held.
+SELECT id, tenant FROM holdfast_live WHERE status = 1 ORDER BY worker LIMIT :limit;
 
--- name: few_parked
--- Rides holdfast_live_parked.
-SELECT id FROM holdfast_live WHERE status::int >= 5 AND status = :status ORDER BY status, tenant, id LIMIT :few;
+-- name: waiting_ids
+-- Uses holdfast_live_parked.
+SELECT id FROM holdfast_live WHERE status::int >= 5 AND status = :status ORDER BY status, tenant, id LIMIT :limit;
 
--- name: few_parked_of
--- Rides holdfast_live_parked.
+-- name: waiting_ids_of
+-- Uses holdfast_live_parked.
 SELECT id FROM holdfast_live WHERE status::int >= 5 AND status = :status AND tenant = :tenant
-ORDER BY status, tenant, id LIMIT :few;
+ORDER BY status, tenant, id LIMIT :limit;
 
 -- name: dead_groups
--- Rides holdfast_dead_alike from the first of one group to the first of the next, without reading those in between.
+-- Uses holdfast_dead_alike from the first of one group to the first of the next, without reading those in between.
 WITH RECURSIVE g AS (
   (SELECT tenant, fingerprint, id FROM holdfast_dead
    WHERE (tenant, fingerprint) > (:tenant_after, :fingerprint_after) AND tenant <= :tenant_last
@@ -126,23 +126,23 @@ SELECT g.id, (SELECT d.id FROM holdfast_dead d WHERE d.tenant = g.tenant AND d.f
 FROM g LIMIT :limit;
 
 -- name: remove_live
--- Rides the primary key.
+-- Uses the primary key.
 DELETE FROM holdfast_live l USING unnest(:ids::uuid[], :fences::int[], :was::smallint[]) AS m(id, fence, was)
 WHERE l.id = ANY (ARRAY[m.id]) AND l.fence = m.fence AND (l.status = m.was OR l.status = 8 AND m.was = 0)
 RETURNING l.id;
 
 -- name: remove_dead
--- Rides the primary key.
+-- Uses the primary key.
 DELETE FROM holdfast_dead d USING unnest(:ids::uuid[], :fences::int[], :was::smallint[]) AS m(id, fence, was)
 WHERE d.id = ANY (ARRAY[m.id]) AND d.fence = m.fence AND d.status = m.was
 RETURNING d.id;
 
 -- name: remove_history
--- Rides holdfast_history_id, in each day.
+-- Uses holdfast_history_id, in each day.
 DELETE FROM holdfast_history h USING unnest(:ids::uuid[], :fences::int[], :was::smallint[]) AS m(id, fence, was)
 WHERE h.id = ANY (ARRAY[m.id]) AND h.fence = m.fence AND h.status = m.was
 RETURNING h.id;
 
 -- name: remove_steps
--- Rides the primary key.
+-- Uses the primary key.
 DELETE FROM holdfast_steps WHERE job_id = ANY (:ids::uuid[]);
