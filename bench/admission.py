@@ -38,11 +38,11 @@ async def main(url: str, rounds: int, jobs: int) -> None:
     for name, quotas in TENANTS.items():
         if quotas is not None:
             await engine.access.create_tenant(_tenant(name), quotas)
-    await engine.doors.limited.learn()
+    await engine.submitter.limited.refresh()
 
     async def bare(tenant: str) -> object:
         job = check_one(_spec(tenant), max_attempts=5, at_ms=time.time_ns() // 1_000_000)
-        return await engine.doors.bare.put(job)
+        return await engine.submitter.unlimited.put(job)
 
     async def submit(tenant: str) -> object:
         return await engine.submit(_spec(tenant))

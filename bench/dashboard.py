@@ -33,7 +33,7 @@ from playwright.async_api import CDPSession, Page, async_playwright
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from holdfast.model.change_log import MOST_LISTED  # noqa: E402
+from holdfast.model.change_log import MAX_LISTED_CHANGES  # noqa: E402
 from tests.support.databases import DATABASES, drop_all  # noqa: E402
 from tests.support.servers import Server, running  # noqa: E402
 from tests.support.servers.recipes import Chromium  # noqa: E402
@@ -319,12 +319,12 @@ async def _change(http: httpx2.AsyncClient, events: int, seconds: float) -> None
     """
     about = {"name": "bench", "host": "bench", "queues": "bench", "slots": 1_000, "version": "1"}
     worker = (await _post(http, "/v1/leases", {"register": about, "lease": "60s"}))["worker"]
-    pace, due = MOST_LISTED * 3 / events, time.monotonic()
+    pace, due = MAX_LISTED_CHANGES * 3 / events, time.monotonic()
     until = due + seconds
     while time.monotonic() < until:
-        batch = [{"type": "bench.changes", "queue": "bench"}] * MOST_LISTED
+        batch = [{"type": "bench.changes", "queue": "bench"}] * MAX_LISTED_CHANGES
         await _post(http, "/v1/jobs/batch", {"jobs": batch})
-        asked = {"worker": worker, "queues": ["bench"], "limit": MOST_LISTED, "wait": 0}
+        asked = {"worker": worker, "queues": ["bench"], "limit": MAX_LISTED_CHANGES, "wait": 0}
         taken = (await _post(http, "/v1/leases", asked))["jobs"]
         outcomes = [{"outcome": "succeeded", "id": job["id"], "fence": job["fence"]} for job in taken]
         if outcomes:

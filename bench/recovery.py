@@ -194,7 +194,7 @@ async def main(asked: Asked) -> bool:
 async def _forgotten(engine: Engine) -> None:
     """Until killed workers have left the register, so that the next fault begins with nobody."""
     while await engine.workers():
-        await reap(engine.store, default=engine.rules.retry, dice=lambda: 0.5)
+        await reap(engine.store, default=engine.rules.retry, rng=lambda: 0.5)
         await asyncio.sleep(0.2)
 
 

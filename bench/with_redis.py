@@ -21,7 +21,7 @@ from holdfast.compose import open_engine
 from holdfast.config import Settings
 from holdfast.engine.changes.tail import Tail
 from holdfast.engine.engine import Engine
-from holdfast.errors import Conflict, TooMany
+from holdfast.errors import Conflict, RateLimited
 from holdfast.model.access import Quotas
 from holdfast.model.ids import new_worker_id
 from holdfast.model.job import JobSpec
@@ -113,13 +113,13 @@ async def limits(sides: Sides) -> None:
             await sides.plain.access.create_tenant(name, quotas)
         except Conflict:
             await sides.plain.access.change_tenant(name, {"rate": quotas.rate, "rate_window": quotas.rate_window})
-    await sides.plain.doors.limited.learn()
-    await sides.near.doors.limited.learn()
+    await sides.plain.submitter.limited.refresh()
+    await sides.near.submitter.limited.refresh()
 
     async def refused(engine: Engine) -> None:
         try:
             await engine.submit(_spec("bench-over"))
-        except TooMany:
+        except RateLimited:
             return
 
     for _ in range(20):

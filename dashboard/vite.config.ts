@@ -1,7 +1,7 @@
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vitest/config";
 
-// Every address in the build is relative, so that it works below any path that a proxy gives it.
+// All URLs in the build are relative, so that it works below any path prefix.
 export default defineConfig({
   base: "./",
   plugins: [react()],
@@ -18,7 +18,7 @@ export default defineConfig({
     environment: "jsdom",
     include: ["src/**/*.test.{ts,tsx}"],
     setupFiles: ["src/test/setup.ts"],
-    // One page for all: each test cleans up after itself, and making a page is what takes time.
+    // All test files share one jsdom, because creating it is slow. Each test cleans up after itself.
     isolate: false,
     testTimeout: 60_000,
     pool: "threads",

@@ -1,6 +1,6 @@
 """Build the dashboard into the package: `./dev dashboard`. Needs Node; running holdfast does not.
 
-`./dev dashboard --types` only writes the types that are made from the API's description.
+`./dev dashboard --types` only regenerates the TypeScript types of the API.
 """
 
 from __future__ import annotations
@@ -16,41 +16,41 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tools.dashboard_types import written  # noqa: E402 - found by the line above
+from tools.dashboard_types import generate  # noqa: E402 - needs the path set above
 
 SOURCE = ROOT / "dashboard"
 BUILT = ROOT / "src" / "holdfast" / "dashboard"
 TYPES = SOURCE / "src" / "api" / "types.gen.ts"
 RECORD = "build.json"
-"""In the build: of which source it was made."""
+"""File in the build that records the hash of its source."""
 
-OLDEST_NODE = (20, 19)
+MIN_NODE = (20, 19)
 _IGNORED = {"node_modules", "dist", ".vite"}
 
 
 def source_hash() -> str:
-    """Of everything that the build is made of, its locked packages included."""
-    found = sha256()
+    """Return the hash of everything that the build depends on, including the lock file."""
+    digest = sha256()
     for path in sources():
         content = path.read_bytes()
-        found.update(f"{path.relative_to(SOURCE).as_posix()}\0{len(content)}\0".encode() + content)
-    return found.hexdigest()
+        digest.update(f"{path.relative_to(SOURCE).as_posix()}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()
 
 
 def sources() -> list[Path]:
-    """Those files, in one order everywhere. Tests are part of it: a build has passed them.
+    """Return the source files in a stable order, including tests, because a build has passed them.
 
-    The types are not: nothing of them is left in a build, and whoever changes the API needs no Node to write them.
+    The generated types are excluded: they leave no trace in the build, and a change to the API should not require Node.
     """
-    found = []
+    paths = []
     for folder, folders, names in os.walk(SOURCE):
-        folders[:] = [each for each in folders if each not in _IGNORED]
-        found += [Path(folder, name) for name in names if Path(folder, name) != TYPES]
-    return sorted(found, key=lambda path: path.relative_to(SOURCE).as_posix())
+        folders[:] = [name for name in folders if name not in _IGNORED]
+        paths += [Path(folder, name) for name in names if Path(folder, name) != TYPES]
+    return sorted(paths, key=lambda path: path.relative_to(SOURCE).as_posix())
 
 
 def built_hashes(folder: Path = BUILT) -> dict[str, str]:
-    """Each file of a build, but for the record of it."""
+    """Return the hash of each file of a build, except for its record."""
     return {
         path.relative_to(folder).as_posix(): sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))
@@ -58,53 +58,53 @@ def built_hashes(folder: Path = BUILT) -> dict[str, str]:
     }
 
 
-def record(folder: Path = BUILT) -> None:
-    """Note of which source a build is, and what is in it."""
-    kept = {"source": source_hash(), "files": built_hashes(folder)}
-    (folder / RECORD).write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="ascii")
+def write_record(folder: Path = BUILT) -> None:
+    """Record the source hash and the file hashes of a build."""
+    content = {"source": source_hash(), "files": built_hashes(folder)}
+    (folder / RECORD).write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="ascii")
 
 
 def build(folder: Path = BUILT) -> None:
-    """Install what is locked, check, test, and build into the folder."""
-    TYPES.write_text(written(), encoding="utf-8")
+    """Install the locked packages, type-check, test, and build into the folder."""
+    TYPES.write_text(generate(), encoding="utf-8")
     npm("ci", "--no-audit", "--no-fund")
     npm("run", "types")
     npm("test")
     npm("run", "build", "--", "--outDir", str(folder), "--emptyOutDir")
-    record(folder)
+    write_record(folder)
 
 
 def npm(*arguments: str) -> None:
-    """Run it in the dashboard's folder."""
+    """Run npm in the source folder of the dashboard."""
     print(f"── npm {' '.join(arguments)}", flush=True)
     subprocess.run(["npm", *arguments], cwd=SOURCE, check=True)
 
 
-def node() -> tuple[int, ...] | None:
-    """The version of Node that is here, if there is one, and npm with it."""
+def node_version() -> tuple[int, ...] | None:
+    """Return the version of Node, or None if Node or npm is not installed."""
     if shutil.which("node") is None or shutil.which("npm") is None:
         return None
-    told = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout
-    return tuple(int(part) for part in told.strip().removeprefix("v").split("."))
+    output = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout
+    return tuple(int(part) for part in output.strip().removeprefix("v").split("."))
 
 
 def main(arguments: list[str]) -> int:
-    """The command."""
+    """Run the command."""
     if arguments == ["--types"]:
-        TYPES.write_text(written(), encoding="utf-8")
+        TYPES.write_text(generate(), encoding="utf-8")
         return 0
     if arguments:
         print("usage: ./dev dashboard [--types]", file=sys.stderr)
         return 2
-    found = node()
-    if found is None or found < OLDEST_NODE:
-        have = "there is none" if found is None else f"this is {'.'.join(map(str, found))}"
-        print(f"dev: building the dashboard needs Node 20.19 or newer with npm, and {have}", file=sys.stderr)
+    version = node_version()
+    if version is None or version < MIN_NODE:
+        installed = "is not installed" if version is None else f"{'.'.join(map(str, version))} is installed"
+        print(f"dev: building the dashboard needs Node 20.19 or newer with npm; Node {installed}", file=sys.stderr)
         return 1
     try:
         build()
     except subprocess.CalledProcessError as error:
-        print(f"dev: the dashboard was not built: {' '.join(error.cmd)} failed, see above", file=sys.stderr)
+        print(f"dev: the dashboard was not built: {' '.join(error.cmd)} failed; see the output above", file=sys.stderr)
         return 1
     return 0
 

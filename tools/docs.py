@@ -15,7 +15,7 @@ import click
 from holdfast.cli.exit_codes import MEANINGS
 from holdfast.cli.main import COMMANDS, HELP, cli
 from holdfast.config import KNOWN, Settings
-from holdfast.model.state import MOVES, TERMINAL, Status
+from holdfast.model.state import TERMINAL, TRANSITIONS, Status
 from holdfast.telemetry.metric_names import KNOWN as METRICS
 from holdfast.telemetry.metrics import MOST_NAMES, OTHERS
 
@@ -132,8 +132,10 @@ def _states() -> str:
     rows = [_row("state", "meaning", "can become"), _row(*["---"] * 3)]
     for status in Status:
         name = f"**`{status}`**" if status in TERMINAL else f"`{status}`"
-        rows.append(_row(name, STATES[status], ", ".join(f"`{to}`" for to in Status if to in MOVES[status]) or "–"))
-    arrows = [f"    {source} --> {to}" for source in Status for to in Status if to in MOVES[source]]
+        rows.append(
+            _row(name, STATES[status], ", ".join(f"`{to}`" for to in Status if to in TRANSITIONS[status]) or "–")
+        )
+    arrows = [f"    {source} --> {to}" for source in Status for to in Status if to in TRANSITIONS[source]]
     initial = [f"    [*] --> {status}" for status in (Status.BLOCKED, Status.SCHEDULED, Status.READY)]
     diagram = "\n".join(["```mermaid", "stateDiagram-v2", *initial, *arrows, "```"])
     return _page(

@@ -1,4 +1,4 @@
-/** Starts the dashboard: takes what came in the address out of it, signs in, shows the pages. */
+/** Entry point: removes credentials from the address, signs in, and renders the pages. */
 import "./styles/mantine.css";
 import "./styles/theme.css";
 import "./styles/app.css";
@@ -12,50 +12,50 @@ import { call } from "./api/client";
 import { LiveProvider } from "./api/live";
 import { makeQueryClient } from "./api/queries";
 import * as session from "./api/session";
-import { Loading } from "./components/States";
+import { Loading } from "./components/Feedback";
 import { router } from "./routes";
 import { theme } from "./theme";
 
-// A tab that was open while the nodes were upgraded asks for a part that is there no more: begin anew with the new page.
+// After an upgrade of the server, an open tab may request a chunk that no longer exists: reload the page.
 window.addEventListener("vite:preloadError", (event) => {
   const last = Number(sessionStorage.getItem("holdfast.reloaded") ?? 0);
-  if (Date.now() - last < 60_000) return; // it did not help: the page says what is wrong
+  if (Date.now() - last < 60_000) return; // reloading did not help: show the error
   sessionStorage.setItem("holdfast.reloaded", String(Date.now()));
   event.preventDefault();
   window.location.reload();
 });
 
-const came = session.takeFromAddress(window.location, window.history);
-if (came.key) session.signIn(came.key);
-if (came.ticket) session.signOut();
+const credentials = session.takeCredentials(window.location, window.history);
+if (credentials.key) session.signIn(credentials.key);
+if (credentials.ticket) session.signOut();
 const SignIn = lazy(() => import("./pages/SignIn").then((module) => ({ default: module.SignIn })));
 const queries = makeQueryClient();
 const schemes = localStorageColorSchemeManager({ key: "holdfast.scheme" });
 
 function App() {
-  const key = useSyncExternalStore(session.onSession, session.key);
-  const [ticket, setTicket] = useState(came.ticket);
+  const apiKey = useSyncExternalStore(session.subscribe, session.apiKey);
+  const [ticket, setTicket] = useState(credentials.ticket);
   const [notice, setNotice] = useState<string>();
-  const [was, setWas] = useState(key);
-  if (was !== key) {
-    // Whoever comes next sees nothing of what the one before has seen.
+  const [previousKey, setPreviousKey] = useState(apiKey);
+  if (previousKey !== apiKey) {
+    // The next user must not see cached data of the previous one.
     queries.clear();
-    setWas(key);
-    setNotice(session.whyEnded());
+    setPreviousKey(apiKey);
+    setNotice(session.endReason());
   }
   useEffect(() => {
     if (!ticket) return;
-    let gone = false;
+    let unmounted = false;
     call<"sign_in">("POST", "/v1/sign-in", { body: { ticket } })
-      .then((made) => session.signIn(made.token))
-      .catch((error: unknown) => !gone && setNotice(error instanceof Error ? error.message : String(error)))
-      .finally(() => !gone && setTicket(undefined));
+      .then((response) => session.signIn(response.token))
+      .catch((error: unknown) => !unmounted && setNotice(error instanceof Error ? error.message : String(error)))
+      .finally(() => !unmounted && setTicket(undefined));
     return () => {
-      gone = true;
+      unmounted = true;
     };
   }, [ticket]);
-  if (ticket && !key) return <Loading label="Signing in" />;
-  if (!key) {
+  if (ticket && !apiKey) return <Loading label="Signing in" />;
+  if (!apiKey) {
     return (
       <Suspense fallback={<Loading />}>
         <SignIn notice={notice} />
@@ -63,7 +63,7 @@ function App() {
     );
   }
   return (
-    <LiveProvider key={key}>
+    <LiveProvider key={apiKey}>
       <RouterProvider router={router} />
     </LiveProvider>
   );

@@ -1,6 +1,6 @@
 /**
- * The theme. Mantine would write its variables and responsive rules into style elements, which the page's policy
- * forbids; they stand in `styles/` instead, and only components that need no such element are used.
+ * Mantine theme. Mantine normally writes variables and responsive rules into style elements, which the content security
+ * policy forbids. They are in `styles/` instead, and only components that need no style element are used.
  */
 import { createTheme, type MantineColorsTuple } from "@mantine/core";
 
@@ -15,7 +15,7 @@ export const theme = createTheme({
   cursorType: "pointer",
   respectReducedMotion: true,
   components: {
-    // Locking the scroll bar would write a style element.
+    // Scroll locking would write a style element.
     Modal: { defaultProps: { lockScroll: false, centered: false, closeButtonProps: { "aria-label": "Close" }, transitionProps: { duration: 120 } } },
     Drawer: { defaultProps: { lockScroll: false, transitionProps: { duration: 120 } } },
   },

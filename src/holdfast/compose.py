@@ -18,7 +18,7 @@ from holdfast.engine.engine import Engine, EngineRules
 from holdfast.errors import Misconfigured
 from holdfast.model.job import RetryRule
 from holdfast.policy.breaker import BreakerRules
-from holdfast.policy.quotas import Limits
+from holdfast.policy.quotas import TenantQuota
 from holdfast.store.port.store import Retention, Store
 from holdfast.telemetry.emit import Emit, log_event
 
@@ -64,7 +64,7 @@ def engine_rules(settings: Settings) -> EngineRules:
         max_attempts=settings.max_attempts,
         key_retention=settings.keys_kept,
         retention=Retention(history=settings.history_kept, dead=settings.dead_kept),
-        limits=Limits(
+        limits=TenantQuota(
             settings.tenant_rate, settings.tenant_rate_window, settings.tenant_backlog, settings.queue_backlog
         ),
         breakers=BreakerRules(settings.breaker_failures, settings.breaker_rest, settings.breaker_longest_rest),
@@ -172,21 +172,21 @@ def build_api(
     """The HTTP service on an engine; a key that is too weak, or cannot be read, is `Misconfigured`."""
     from holdfast import __version__
     from holdfast.api.app import Api
-    from holdfast.api.auth.auth_throttle import Addresses, Attempts
-    from holdfast.api.auth.authenticator import AdminKey, Gate
+    from holdfast.api.auth.auth_throttle import ClientAddresses, FailureThrottle
+    from holdfast.api.auth.authenticator import AdminKey, BearerAuthenticator
     from holdfast.api.auth.tickets import Tickets
-    from holdfast.api.auth.tokens import KeyFile, SigningKeys, Tokens
-    from holdfast.api.events.broadcaster import Streams
-    from holdfast.api.metrics_page import Scrapes
+    from holdfast.api.auth.tokens import KeyFile, TokenKeys, Tokens
+    from holdfast.api.events.broadcaster import EventBroadcaster
+    from holdfast.api.metrics_page import InstallationMetrics
     from holdfast.api.routes import ALL
     from holdfast.api.routing import Routes
     from holdfast.api.service import Service, ServiceRules
-    from holdfast.policy.access import LEAST_ADMIN_KEY, weakness
+    from holdfast.policy.access import MIN_ADMIN_KEY_BYTES, find_weakness
     from holdfast.policy.tokens import Audience
     from holdfast.telemetry.metrics import Counted, Requests
 
     key = settings.admin_key or admin_key
-    if key is not None and (weak := weakness(key, least=LEAST_ADMIN_KEY)):
+    if key is not None and (weak := find_weakness(key, least=MIN_ADMIN_KEY_BYTES)):
         raise Misconfigured(f"HOLDFAST_ADMIN_KEY: {weak}: make one with 'openssl rand -hex 32'")
     files = []
     if settings.jwt_public_key_file is not None:
@@ -194,15 +194,15 @@ def build_api(
         files.append(KeyFile("HOLDFAST_JWT_PUBLIC_KEY_FILE", path, settings.jwt_algorithm))
     if settings.jwt_jwks_file is not None:
         files.append(KeyFile("HOLDFAST_JWT_JWKS_FILE", Path(settings.jwt_jwks_file)))
-    gate = Gate(
-        engine.access.keyring,
+    gate = BearerAuthenticator(
+        engine.access.key_cache,
         Tokens(
-            SigningKeys(settings.jwt_secret, settings.jwt_previous_secret, tuple(files), monotonic=monotonic),
+            TokenKeys(settings.jwt_secret, settings.jwt_previous_secret, tuple(files), monotonic=monotonic),
             Audience(settings.jwt_issuer, settings.jwt_audience),
         ),
         admin=None if key is None else AdminKey(key),
-        addresses=Addresses(settings.trusted_proxies),
-        attempts=Attempts(monotonic=monotonic),
+        addresses=ClientAddresses(settings.trusted_proxies),
+        attempts=FailureThrottle(monotonic=monotonic),
     )
     routes = Routes(route for route in ALL if settings.demo or not route.demo)
     rules = ServiceRules(
@@ -214,10 +214,10 @@ def build_api(
         base_path=settings.base_path,
     )
     stopping = asyncio.Event()
-    streams = Streams(engine.store, gate, stopping, monotonic=monotonic)
+    streams = EventBroadcaster(engine.store, gate, stopping, monotonic=monotonic)
     counted = Counted()
     engine.add_sink(counted)
-    scrapes = Scrapes(engine, monotonic=monotonic)
+    scrapes = InstallationMetrics(engine, monotonic=monotonic)
     tickets = Tickets(monotonic=monotonic)
     return Api(Service(engine, gate, routes, rules, stopping, streams, scrapes, Requests(), counted, tickets))
 

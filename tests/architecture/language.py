@@ -61,7 +61,7 @@ BANNED = {
     r"in vain": "without success",
     r"strikes? (it|them|out)|struck out": "remove",
 }
-"""Phrases that must not occur, and the words to use. A space matches any white space, so line breaks do not hide them."""
+"""Phrases that must not occur, and the words to use. A space matches any white space, line breaks too."""
 
 HINTS = {
     r"as well": "also, too",
@@ -255,10 +255,10 @@ def main() -> int:
     found += [offence for offence in duplicate_classes() if offence.path in inside]
     if not arguments.count:
         for offence in found:
-            print(offence)
+            print(offence)  # noqa: T201 - a command
     for folder, number in sorted(Counter(offence.path.rpartition("/")[0] or "." for offence in found).items()):
-        print(f"{number:6} {folder}")
-    print(f"{len(found):6} in all")
+        print(f"{number:6} {folder}")  # noqa: T201
+    print(f"{len(found):6} in all")  # noqa: T201
     return bool(found)
 
 

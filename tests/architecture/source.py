@@ -1,4 +1,4 @@
-"""The source of holdfast as trees, for rules that no linter knows."""
+"""Syntax trees of the source, for rules that no linter has."""
 
 import ast
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ DIALECTS = ("postgres", "mysql", "sqlite")
 
 
 class Module(NamedTuple):
-    """One file of the source."""
+    """One source file."""
 
     path: str
     """Relative to the package."""
@@ -21,7 +21,7 @@ class Module(NamedTuple):
 
 
 def modules(under: str = "") -> list[Module]:
-    """All modules, or those of a folder."""
+    """Return all modules of the package, or those below one folder."""
     return [_read(file) for file in sorted((PACKAGE / under).rglob("*.py"))]
 
 
@@ -32,7 +32,7 @@ def _read(file: Path) -> Module:
 
 
 def dotted(node: ast.expr) -> str:
-    """`time.time` for an expression that is a name with attributes; empty for anything else."""
+    """Return the dotted name of an expression, such as `time.time`; empty if it is not a name."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute) and (owner := dotted(node.value)):
@@ -41,7 +41,7 @@ def dotted(node: ast.expr) -> str:
 
 
 def scopes(tree: ast.AST, inside: str = "") -> Iterator[tuple[str, ast.AST]]:
-    """Every node with the function or class it stands in."""
+    """Yield every node with the dotted name of the function or class that contains it."""
     for child in ast.iter_child_nodes(tree):
         yield inside, child
         named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)

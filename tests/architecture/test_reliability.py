@@ -1,6 +1,6 @@
-"""Each case of the reliability catalogue that is promised by now is cited by a test that runs where it must.
+"""Checks of the reliability catalogue: every number has tests or a reason, on every database where it matters.
 
-P… are bugs that others had, F… are faults. A number counts where the docstring of a test or of its module has it.
+P… are bugs of peers, F… are faults. Here a number counts where the docstring of a test or of its module cites it.
 """
 
 import json
@@ -8,36 +8,41 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
+from pathlib import Path
 
 from tests.architecture.source import DIALECTS, ROOT
+from tools import reliability
 
 NUMBER = re.compile(r"\b[PF]\d\d\b")
-
-NOT_YET: dict[str, str] = {}
 
 NOT_ON_SQLITE = {
     "P05": "has no connections that could be reset",
     "F09": "has no server that could restart, nor sessions to end",
 }
-"""What has no meaning there. Lost answers (F10) and silence (F11, P39) come with workers that reach it by HTTP."""
+"""Cases without a meaning there. Lost responses (F10) and silence (F11, P39) are tested with workers over HTTP."""
 
 WITHOUT_PROCESSES = {
-    "P10": "a month passes on a clock of the test's own",
+    "P10": "a month passes on the test's own clock",
     "P24": "the reaper is held between its read and its write",
-    "P25": "ten thousand leases are prepared at a stroke",
+    "P25": "ten thousand leases are prepared in one statement",
     "P28": "a hundred connections in one process, half of which roll back",
 }
-"""What is shown in an order or at a time that no signal could bring about: by tests of the store or the engine."""
+"""Cases that need an order of events or a time that no signal can produce: tested on the store or the engine."""
 
 
-def numbers(letter: str, *spans: tuple[int, int]) -> set[str]:
-    return {f"{letter}{n:02d}" for low, high in spans for n in range(low, high + 1)}
+def number_ranges(letter: str, *ranges: tuple[int, int]) -> set[str]:
+    """Return the numbers of a letter within the given ranges, both ends included."""
+    return {f"{letter}{n:02d}" for low, high in ranges for n in range(low, high + 1)}
 
 
-PROMISED = numbers("P", (1, 18), (22, 29), (38, 42)) | numbers("F", (1, 4), (8, 11), (24, 24), (28, 34))
+COVERED_EVERYWHERE = number_ranges("P", (1, 18), (22, 29), (38, 42)) | number_ranges(
+    "F", (1, 4), (8, 11), (24, 24), (28, 34)
+)
+"""Numbers that must be tested on every database."""
 
-FOLDERS = [f"tests/{name}" for name in ("faults", "conformance", "unit/engine")]
-"""With stores and nodes. Elsewhere a citation is welcome, but does not count."""
+PROCESS_TESTS = "tests/faults/"
+FOLDERS = [PROCESS_TESTS, "tests/conformance", "tests/unit/engine"]
+"""Folders with stores and nodes. A citation elsewhere does not count as a test on a database."""
 
 COLLECT = f"""
 import json, sys
@@ -45,45 +50,100 @@ import pytest
 
 FOLDERS = {FOLDERS}
 
-class Seen:
+class Collector:
     def pytest_collection_finish(self, session):
         for item in session.items:
             if any(mark.args and mark.args[0] for mark in item.iter_markers("skipif")):
                 continue
-            given = getattr(item, "callspec", None)
-            names = [value for value in given.params.values() if isinstance(value, str)] if given else []
+            callspec = getattr(item, "callspec", None)
+            names = [value for value in callspec.params.values() if isinstance(value, str)] if callspec else []
             docs = [item.function.__doc__ or "", item.module.__doc__ or ""]
-            print("seen", json.dumps([item.nodeid, names, docs]))
+            print("collected", json.dumps([item.nodeid, names, docs]))
 
-sys.exit(pytest.main(["--collect-only", "-qqq", "-p", "no:cacheprovider", "-p", "no:xdist", *FOLDERS], [Seen()]))
+sys.exit(pytest.main(["--collect-only", "-qqq", "-p", "no:cacheprovider", "-p", "no:xdist", *FOLDERS], [Collector()]))
 """
 
 
-def cited() -> dict[tuple[str, bool], set[str]]:
-    """The databases on which a number is cited: by any test, and by one with processes."""
+def databases_by_number() -> dict[tuple[str, bool], set[str]]:
+    """Return the databases on which each number is cited: by any test (False), and by tests with processes (True)."""
     run = subprocess.run([sys.executable, "-c", COLLECT], cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
     found: dict[tuple[str, bool], set[str]] = defaultdict(set)
     for line in run.stdout.splitlines():
-        if not line.startswith("seen "):
+        if not line.startswith("collected "):
             continue
-        nodeid, names, docs = json.loads(line.removeprefix("seen "))
-        with_processes = nodeid.startswith(("tests/faults/", "tests/faults/peers/"))
+        nodeid, names, docs = json.loads(line.removeprefix("collected "))
         for number in NUMBER.findall(" ".join(docs)):
-            for known in {False, with_processes}:
-                found[number, known] |= set(DIALECTS).intersection(names)
+            for with_processes in {False, nodeid.startswith(PROCESS_TESTS)}:
+                found[number, with_processes] |= set(DIALECTS).intersection(names)
     return found
 
 
-def test_each_case_is_tried_on_every_database_with_processes_or_it_is_said_why_not() -> None:
-    databases = cited()
-    everywhere = {number: databases[number, number not in WITHOUT_PROCESSES] for number in PROMISED - set(NOT_YET)}
-    assert everywhere == {
-        number: set(DIALECTS) - ({"sqlite"} if number in NOT_ON_SQLITE else set()) for number in everywhere
-    }
-    assert not [number for number in NOT_YET if databases[number, False]]
+def test_every_case_is_tested_with_processes_on_every_database() -> None:
+    databases = databases_by_number()
+    tested = {number: databases[number, number not in WITHOUT_PROCESSES] for number in COVERED_EVERYWHERE}
+    assert tested == {number: set(DIALECTS) - ({"sqlite"} if number in NOT_ON_SQLITE else set()) for number in tested}
     assert not [number for number in WITHOUT_PROCESSES if databases[number, True] == set(DIALECTS)]
 
 
-def test_exceptions_are_of_what_is_promised() -> None:
-    assert {*NOT_YET, *NOT_ON_SQLITE, *WITHOUT_PROCESSES} <= PROMISED
+def test_exceptions_name_covered_numbers() -> None:
+    assert {*NOT_ON_SQLITE, *WITHOUT_PROCESSES} <= COVERED_EVERYWHERE
+
+
+def test_catalogue_agrees_with_the_tests() -> None:
+    """Every cited number is defined, every defined number has a test or a reason, and the links are up to date."""
+    assert reliability.problems(reliability.PAGE.read_text(), reliability.citations()) == []
+
+
+PAGE = f"""# Page
+
+## S: safety
+
+### S1
+
+First.
+
+### S2
+
+Second.
+
+## P: bugs of peers
+
+### P01
+
+Third.
+
+{reliability.REASONS}
+
+| number | reason |
+|---|---|
+| P01 | planned |
+"""
+
+
+def module(*folders: str) -> Path:
+    return reliability.TESTS.joinpath(*folders)
+
+
+def test_rewriting_links_each_entry_to_its_tests_wherever_they_are() -> None:
+    covered = {"S1": [module("test_a.py"), module("unit", "test_b.py")], "S2": [module("test_a.py")]}
+    page = reliability.rewrite(PAGE, covered)
+    assert "First.\n\nCovered by: [a](../tests/test_a.py) · [b](../tests/unit/test_b.py)\n\n### S2" in page
+    assert "Third.\n\nCovered by: no test ([reason](#numbers-without-a-test))\n\n## Numbers without a test" in page
+    assert reliability.rewrite(page, covered) == page
+    assert reliability.problems(page, covered) == []
+
+
+def test_problems_of_a_page_are_found() -> None:
+    stale = reliability.rewrite(PAGE, {})
+    covered = {"S1": [module("test_a.py")], "S9": [module("test_a.py")], "P01": [module("test_a.py")]}
+    found = "\n".join(reliability.problems(stale, covered))
+    assert "tests/test_a.py cites S9, which docs/reliability.md does not define" in found
+    assert "S2 has neither a test" in found
+    assert "P01 is cited by a test: remove its row" in found
+    assert "out of date" in found
+
+
+def test_citations_are_found_in_docstrings_comments_and_strings_only() -> None:
+    source = '"""S1–S3, P7: text."""\nT10 = "%C3%BC and W-9"  # F30\nassert S5, "L4: text"\n'
+    assert reliability.cited(source) == {"S1", "S2", "S3", "P07", "F30", "L4"}

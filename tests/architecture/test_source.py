@@ -1,4 +1,4 @@
-"""Rules of the source as a whole: what it never does, and where the few exceptions are."""
+"""Rules for the whole source, and the reason for each exception."""
 
 import ast
 import re
@@ -18,33 +18,33 @@ SQL = re.compile(
 
 BUILT_SQL = {
     "store/postgres/table_maintenance.py": {
-        "Upkeep._drop_days": "a partition's name cannot be a parameter; it was read from the catalogue and matched",
-        "_make_day": "nor can a partition's name and bounds in its definition; all are made from whole numbers",
+        "TableMaintenance._drop_days": "a partition's name cannot be a parameter; it was read from the catalogue",
+        "_make_day": "a partition's name and bounds cannot be parameters; all are formatted from integers",
     },
     "store/postgres/pool.py": {"_begin": "names and values are constants of this module"},
     "store/mysql/driver.py": {"Link.connect": "names and values are constants of this module"},
     "store/mysql/literal.py": {
-        "table": "MySQL takes no arrays: values become text here, and only here; tested apart",
-        "_rows": "a part of it",
+        "table": "MySQL has no array parameters: only this module formats values as text, and it has its own tests",
+        "_rows": "part of `table`",
     },
-    "store/mysql/transitions.py": {"MovesTx._visits": "joins named statements whose values `literal` has written"},
+    "store/mysql/transitions.py": {"TransitionsTx._visits": "joins named statements whose values come from `literal`"},
     "store/indexes.py": {
-        "_standard": "definitions of indexes, taken from the schema's own steps",
+        "_standard": "definitions of indexes, taken from the migrations",
         "_mysql": "the same",
     },
-    "cli/commands/migrate.py": {"_make_indexes": "the name of one of them"},
+    "cli/commands/migrate.py": {"_make_indexes": "the name of an index from the migrations"},
     "cli/checks/database.py": {"_mend": "a command to print; it is not run"},
     "store/sqlite/batched_statements.py": {"_repeat": "repeats the row of placeholders of a named statement"},
     "store/mysql/store.py": {"_migrate": "the name of a lock is a constant of this module"},
 }
-"""Where a statement's text is put together in Python, and why that is safe (T22)."""
+"""Functions that build the text of a statement, and why that is safe (T22)."""
 
 
 every_module = pytest.mark.parametrize("module", modules(), ids=lambda module: module.path)
 
 
 def built_sql(module: Module) -> set[str]:
-    """Functions that put together a text which looks like SQL."""
+    """Return the functions that build a text which looks like SQL."""
     return {inside or "(module)" for inside, node in scopes(module.tree) if _builds_text(node) and _has_sql(node)}
 
 
@@ -69,12 +69,12 @@ def _has_sql(node: ast.AST) -> bool:
 
 
 def _is_exempt(module: Module) -> bool:
-    """Texts for people name commands too; the benchmark fills and empties tables of its own, by names in its code."""
+    """Skip error messages, which may name SQL commands, and the benchmark, which uses constant table names."""
     return module.path.endswith("errors.py") or module.path.startswith("bench/")
 
 
-def test_sql_is_put_together_only_where_it_must_be() -> None:
-    """T22: statements are constants in `.sql` files; parameters travel beside them."""
+def test_sql_is_built_only_in_the_listed_functions() -> None:
+    """T22: statements are constant text in `.sql` files, and values are parameters."""
     found: dict[str, set[str]] = defaultdict(set)
     for module in modules():
         if not _is_exempt(module) and (functions := built_sql(module)):
@@ -93,7 +93,7 @@ def test_sql_is_put_together_only_where_it_must_be() -> None:
         '" UNION ALL ".join(parts)',
     ],
 )
-def test_the_rule_on_sql_sees_what_it_must(text: str) -> None:
+def test_built_sql_is_detected(text: str) -> None:
     assert built_sql(Module("x.py", text, ast.parse(text)))
 
 
@@ -102,8 +102,8 @@ FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "yaml.load", "yaml.u
 
 
 @every_module
-def test_nothing_is_read_that_could_run(module: Module) -> None:
-    """T23, T24: JSON only, no code from data, no shell."""
+def test_no_module_can_execute_data(module: Module) -> None:
+    """T23, T24: no deserialisation of code, no evaluation, no shell."""
     for node in ast.walk(module.tree):
         match node:
             case ast.Import():
@@ -120,42 +120,42 @@ WALL_CLOCK = {
     "date.today", "datetime.datetime.now", "datetime.datetime.utcnow", "datetime.date.today",
 }  # fmt: skip
 
-MAY_LOOK_AT_THE_CLOCK = {
-    "model/ids.py": "a UUIDv7 carries a time; it orders, it decides nothing",
-    "api/headers.py": "when an answer was given, as HTTP wants it to say",
-    "telemetry/logs.py": "when a log line was written, for people",
-    "worker/context/attempt_logs.py": "the same, for the lines kept with an attempt",
-    "cli/checks/database.py": "how far this machine's clock is from the database's, to say so",
-    "cli/render.py": "how long ago something was, for people",
-    "cli/param_types.py": "what a person at a terminal means by 'two hours ago'",
-    "builtin/webhooks/handler.py": "the timestamp that receivers check, and what a date in Retry-After is compared with",
-    "engine/engine.py": "how far this node's clock is from the database's, so that ids carry the database's time",
+MAY_READ_THE_WALL_CLOCK = {
+    "model/ids.py": "a UUIDv7 contains a time, which orders ids and decides nothing",
+    "api/headers.py": "the Date header of a response",
+    "telemetry/logs.py": "the time of a log line",
+    "worker/context/attempt_logs.py": "the time of a line in an attempt's log",
+    "cli/checks/database.py": "reports how far the machine's clock is from the database's",
+    "cli/render.py": "shows how long ago something happened",
+    "cli/param_types.py": "resolves 'two hours ago' in a command's argument",
+    "builtin/webhooks/handler.py": "the signed timestamp of a delivery, and the reference for a date in Retry-After",
+    "engine/engine.py": "measures the offset to the database's clock, so that ids contain the database's time",
 }
 
 
-def test_no_node_s_clock_decides_anything() -> None:
-    """S24: due times, leases and ticks are the database's; a node measures spans by its monotonic clock."""
-    looks = {
+def test_only_the_listed_modules_read_the_wall_clock() -> None:
+    """S24: the database's clock decides due times and leases; a node measures durations with its monotonic clock."""
+    readers = {
         module.path
         for module in modules()
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Attribute) and dotted(node) in WALL_CLOCK
     }
 
-    assert looks == set(MAY_LOOK_AT_THE_CLOCK)
+    assert readers == set(MAY_READ_THE_WALL_CLOCK)
 
 
 @every_module
-def test_a_module_fits_in_one_head(module: Module) -> None:
+def test_module_has_at_most_350_lines(module: Module) -> None:
     assert module.text.count("\n") <= 350
 
 
 @every_module
-def test_a_module_says_what_it_is_for(module: Module) -> None:
+def test_module_has_a_docstring(module: Module) -> None:
     assert ast.get_docstring(module.tree)
 
 
-def test_public_names_say_what_they_promise() -> None:
+def test_public_names_have_docstrings() -> None:
     public = getattr(holdfast, "__all__", [name for name in vars(holdfast) if not name.startswith("_")])
     documented = [getattr(holdfast, name) for name in public]
 
@@ -169,8 +169,8 @@ HEAVY = (
 )  # fmt: skip
 
 
-def test_import_is_quiet_and_brings_nothing_heavy() -> None:
-    """Whoever imports holdfast gets no driver, no server, no thread, no word."""
+def test_importing_holdfast_has_no_side_effects() -> None:
+    """Importing the package loads no driver or server, starts no thread and prints nothing."""
     program = (
         "import sys, threading, logging\n"
         "import holdfast\n"
@@ -181,8 +181,8 @@ def test_import_is_quiet_and_brings_nothing_heavy() -> None:
     assert (run.stdout, run.stderr) == ("[] 1 []\n", "")
 
 
-def test_a_worker_process_brings_no_client_that_it_may_never_need() -> None:
-    """One is started for each core, again after each crash, and for each job that runs alone."""
+def test_worker_process_does_not_import_unneeded_clients() -> None:
+    """Worker processes start often: one per core, after each crash, and for each isolated job."""
     clients = ("aiohttp", "yarl", "aiosmtplib", "asyncpg", "asyncmy", "redis", "uvicorn", "click")
     program = f"import sys, holdfast.cli.child\nprint(sorted(set(sys.modules) & set({clients!r})))"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -191,16 +191,17 @@ def test_a_worker_process_brings_no_client_that_it_may_never_need() -> None:
 
 
 @pytest.mark.parametrize("command", ["serve", "work"])
-def test_a_node_brings_nothing_that_it_may_never_need(command: str) -> None:
-    """Nodes are started again whenever they are deployed: what only some need is loaded by those."""
+def test_node_does_not_import_optional_libraries(command: str) -> None:
+    """Optional libraries are imported on first use, because every deploy restarts all nodes."""
     heavy = ("jwt", "cryptography", "aiohttp", "yarl", "asyncpg", "asyncmy", "redis", "rich", "holdfast.sdk.models")
-    program = f"import sys, holdfast.cli.{command}, holdfast.api.app\nprint(sorted(set(sys.modules) & set({heavy!r})))"
+    imports = f"import sys, holdfast.cli.commands.{command}, holdfast.api.app"
+    program = f"{imports}\nprint(sorted(set(sys.modules) & set({heavy!r})))"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert (run.stdout, run.stderr) == ("[]\n", "")
 
 
-def test_the_pure_parts_bring_nothing_heavy() -> None:
+def test_model_and_policy_import_nothing_heavy() -> None:
     pure = [
         f"holdfast.{module.path[:-3].replace('/', '.')}"
         for module in modules()

@@ -1,4 +1,4 @@
-"""Statements and schema steps of the three dialects agree, and say what they ride on."""
+"""Checks of the SQL files: the dialects agree, and statements name the indexes they use."""
 
 import ast
 import re
@@ -6,19 +6,19 @@ from typing import NamedTuple
 
 import pytest
 
-from holdfast.store.migrate import steps
+from holdfast.store.migrate import migrations
 from holdfast.store.statements import Statements
 from tests.architecture.source import DIALECTS, PACKAGE, Module, dotted, modules
 
-CHOSEN_WHILE_RUNNING = {
-    f"{look}_{way}"
-    for look in ("window", "find")
-    for way in ("live", "dead", "dead_of", "dead_alike", "history", "history_of")
+CHOSEN_AT_RUN_TIME = {
+    f"{query}_{table}"
+    for query in ("window", "find")
+    for table in ("live", "dead", "dead_of", "dead_alike", "history", "history_of")
 }
-"""Statements that the shared code names in a variable."""
+"""Statements whose names the shared code computes."""
 
 REPLACED = {"mysql": {"held_by", "orphans", "overdue"}, "postgres": {"queue_backlog"}}
-"""Statements of the shared code whose method a dialect writes anew, with statements of its own."""
+"""Statements of the shared code that a dialect lacks because it overrides the method that runs them."""
 
 HOT = {
     "postgres": {"claim", "finish", "requeue", "expired", "promote", "lanes", "renew", "held_by", "get", "overdue"},
@@ -48,15 +48,18 @@ HOT = {
         "overdue",
     },
 }
-"""What runs all the time, or over all jobs: each rides an index and says which."""
+"""Statements that run constantly or over all jobs; each must name the index that it uses."""
+
+
+INDEX_COMMENT = re.compile(r"^-- (?:Rides|Uses) (.*)", re.MULTILINE)
 
 
 class Call(NamedTuple):
-    """A named statement is run."""
+    """A call that runs a named statement."""
 
-    name: str
-    given: frozenset[str] | None
-    """The parameters it is given; None where they are put together elsewhere."""
+    statement: str
+    parameters: frozenset[str] | None
+    """Names of the parameters passed; None if they are unpacked from a mapping."""
 
 
 def statements(dialect: str) -> Statements:
@@ -64,27 +67,27 @@ def statements(dialect: str) -> Statements:
 
 
 def calls(module: Module) -> list[Call]:
-    """The statements that a module runs by name."""
+    """Return the calls in a module that run a statement by its literal name."""
     found = []
     for node in ast.walk(module.tree):
         if not isinstance(node, ast.Call) or dotted(node.func).rsplit(".", 1)[-1] not in {"rows", "count"}:
             continue
         if node.args and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
             names = [keyword.arg for keyword in node.keywords]
-            known = None if None in names else frozenset(name for name in names if name)
-            found.append(Call(node.args[0].value, known))
+            parameters = None if None in names else frozenset(name for name in names if name)
+            found.append(Call(node.args[0].value, parameters))
     return found
 
 
 def shared_calls() -> list[Call]:
-    """The statements that the code common to all dialects runs."""
-    families = ("tx", "fleet", "steps", "find", "access", "admission", "breakers")
-    shared = {f"store/sql_{family}.py" for family in families}
-    return [call for module in modules("store") if module.path in shared for call in calls(module)]
+    """Return the calls in the code that all dialects share."""
+    found = [call for module in modules("store/sql") for call in calls(module)]
+    assert found, "no calls in store/sql: has the folder moved?"
+    return found
 
 
 def texts(dialect: str) -> dict[str, str]:
-    """Each statement as it stands in its file, comments and all."""
+    """Return the text of each statement, with its comments."""
     found: dict[str, str] = {}
     for folder in ("common", f"{dialect}/sql"):
         for file in sorted((PACKAGE / "store" / folder).glob("*.sql")):
@@ -94,90 +97,91 @@ def texts(dialect: str) -> dict[str, str]:
 
 
 def schema(dialect: str) -> str:
-    return "\n".join(step.sql for step in steps(dialect))
+    return "\n".join(step.sql for step in migrations(dialect))
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-class TestADialect:
-    def test_has_every_statement_that_the_shared_code_runs(self, dialect: str) -> None:
-        wanted = {call.name for call in shared_calls()} | CHOSEN_WHILE_RUNNING
+class TestDialect:
+    def test_dialect_has_every_statement_that_shared_code_runs(self, dialect: str) -> None:
+        needed = {call.statement for call in shared_calls()} | CHOSEN_AT_RUN_TIME
 
-        assert wanted - set(statements(dialect)) == REPLACED.get(dialect, set())
+        assert needed - set(statements(dialect)) == REPLACED.get(dialect, set())
 
-    def test_asks_for_no_parameter_that_the_shared_code_does_not_give(self, dialect: str) -> None:
-        asked = statements(dialect).names()
-        for name, given in shared_calls():
-            if given is not None and name in asked:
-                assert asked[name] <= given, name
+    def test_shared_code_passes_every_parameter(self, dialect: str) -> None:
+        required = statements(dialect).names()
+        for name, passed in shared_calls():
+            if passed is not None and name in required:
+                assert required[name] <= passed, name
 
-    def test_runs_only_statements_it_has_with_what_they_ask_for(self, dialect: str) -> None:
-        asked = statements(dialect).names()
+    def test_dialect_code_runs_existing_statements_with_every_parameter(self, dialect: str) -> None:
+        required = statements(dialect).names()
         for module in modules(f"store/{dialect}"):
-            for name, given in calls(module):
-                assert name in asked
-                assert given is None or asked[name] <= given, name
+            for name, passed in calls(module):
+                assert name in required
+                assert passed is None or required[name] <= passed, name
 
-    def test_has_no_statement_that_nobody_runs(self, dialect: str) -> None:
-        spelt = {
+    def test_every_statement_is_run(self, dialect: str) -> None:
+        others = tuple(f"store/{other}/" for other in DIALECTS if other != dialect)
+        literals = {
             node.value
-            for path in ("store", f"store/{dialect}")
-            for module in modules(path)
-            if module.path.count("/") == 1 or module.path.startswith(f"store/{dialect}/")
+            for module in modules("store")
+            if not module.path.startswith(others)
             for node in ast.walk(module.tree)
             if isinstance(node, ast.Constant) and isinstance(node.value, str)
         }
 
-        assert {name for name in statements(dialect) if name not in spelt} <= self.made_up(spelt)
+        assert {name for name in statements(dialect) if name not in literals} <= self.concatenated(literals)
 
     @staticmethod
-    def made_up(spelt: set[str]) -> set[str]:
-        """Names put together from parts that are spelt, such as claim_lane + _types."""
-        return {f"{stem}{end}" for stem in spelt for end in spelt if end.startswith("_") or stem.endswith("_")}
+    def concatenated(literals: set[str]) -> set[str]:
+        """Return the names that two literals form together, such as claim_lane + _types."""
+        return {f"{stem}{end}" for stem in literals for end in literals if end.startswith("_") or stem.endswith("_")}
 
-    def test_says_for_its_hot_statements_which_index_they_ride(self, dialect: str) -> None:
+    def test_hot_statements_name_their_index(self, dialect: str) -> None:
         written = texts(dialect)
         for name in HOT[dialect]:
-            assert re.search(r"^-- Rides .*", written[name], re.MULTILINE), name
+            assert INDEX_COMMENT.search(written[name]), name
 
-    def test_rides_only_indexes_that_its_schema_has(self, dialect: str) -> None:
+    def test_named_indexes_exist_in_the_schema(self, dialect: str) -> None:
         named = {
             index
             for text in texts(dialect).values()
-            for line in re.findall(r"^-- Rides (.*)", text, re.MULTILINE)
+            for line in INDEX_COMMENT.findall(text)
             for index in re.findall(r"holdfast_\w+", line)
         }
 
+        assert named
         assert {index for index in named if not re.search(rf"\b{index}\b", schema(dialect))} == set()
 
-    def test_takes_the_time_from_the_database_alone(self, dialect: str) -> None:
-        """S24: no statement of a use case is handed the present time, and none asks another clock than `clock()`."""
+    def test_statements_take_the_time_from_the_database_clock(self, dialect: str) -> None:
+        """S24: no statement receives the current time as a parameter or reads another clock than `clock()`."""
         foreign = re.compile(r"\b(now\(\)|current_timestamp|localtimestamp|sysdate|getdate|:now\b)", re.IGNORECASE)
         for name, text in texts(dialect).items():
             assert not foreign.search(re.sub(r"^--.*$", "", text, flags=re.MULTILINE)), name
 
-    def test_numbers_its_schema_steps_without_gaps(self, dialect: str) -> None:
-        found = steps(dialect)
+    def test_migrations_are_numbered_without_gaps(self, dialect: str) -> None:
+        found = migrations(dialect)
 
         assert [step.version for step in found] == list(range(1, len(found) + 1))
         assert len(found) == len(list((PACKAGE / "store" / dialect / "migrations").iterdir()))
 
-    def test_spells_the_codes_of_the_states_as_they_are_stored(self, dialect: str) -> None:
-        """The view for people turns codes into words."""
+    def test_view_translates_status_codes_as_they_are_stored(self, dialect: str) -> None:
+        """The view `holdfast_jobs`, meant for people, shows the name of each status code."""
         words = "'ready', 'running', 'succeeded', 'dead', 'cancelled', 'scheduled', 'retrying', 'blocked'"
         cases = dict(re.findall(r"WHEN (\d) THEN '(\w+)'", schema(dialect)))
-        stored = [*words.replace("'", "").split(", "), "ready"]  # the last waits for its concurrency key
+        stored = [*words.replace("'", "").split(", "), "ready"]  # code 8: waiting for its concurrency key
 
         assert f"{words}, 'ready'" in schema(dialect) or [cases[str(code)] for code in range(9)] == stored
 
 
-def test_all_dialects_have_the_same_schema_steps() -> None:
-    named = {dialect: [(step.version, step.name) for step in steps(dialect)] for dialect in DIALECTS}
+def test_all_dialects_have_the_same_migrations() -> None:
+    named = {dialect: [(step.version, step.name) for step in migrations(dialect)] for dialect in DIALECTS}
 
     assert named["postgres"] == named["mysql"] == named["sqlite"]
 
 
 def test_all_dialects_have_the_same_tables() -> None:
-    """But for what one of them alone needs."""
+    """Tables that only one dialect needs are excepted."""
     own = {
         "postgres": {"holdfast_history_default", "holdfast_upkeep"},
         "mysql": {"holdfast_claims", "holdfast_deadlines"},

@@ -5,12 +5,12 @@ import asyncio
 import pytest
 
 from holdfast.engine.engine import Engine, EngineRules
-from holdfast.errors import BacklogFull, InvalidBatch, OverLimit, TooMany, Unavailable
+from holdfast.errors import BacklogFull, InvalidBatch, OverLimit, RateLimited, Unavailable
 from holdfast.model.access import Quotas
 from holdfast.model.job import JobFilter, JobSpec, Page
 from holdfast.model.lane import Lane, Share
 from holdfast.model.time import seconds
-from holdfast.policy.quotas import Limits
+from holdfast.policy.quotas import TenantQuota
 from tests.support.builders import a_job, a_worker, put, report, some_jobs, undone
 from tests.support.clock import START
 from tests.support.interleave import Counting, Faulty, before
@@ -32,7 +32,7 @@ async def limit(store, tenant="acme", **quotas):
 
 async def an_engine(store, **limits):
     """A node that knows who has limits."""
-    return await Engine.open(store, EngineRules(limits=Limits(**limits)))
+    return await Engine.open(store, EngineRules(limits=TenantQuota(**limits)))
 
 
 async def each(engine, *specs):
@@ -42,10 +42,10 @@ async def each(engine, *specs):
 class TestTheLedger:
     async def test_there_is_none_to_begin_with(self, manual_store):
         async def work(tx):
-            first = await tx.lock_ledger("acme")
-            await tx.begin_ledger("acme")
-            await tx.begin_ledger("acme")
-            return first, await tx.lock_ledger("acme")
+            first = await tx.lock_usage("acme")
+            await tx.begin_usage("acme")
+            await tx.begin_usage("acme")
+            return first, await tx.lock_usage("acme")
 
         assert await manual_store.run(work) == ((None, None, START), (b"", None, START))
 
@@ -54,28 +54,28 @@ class TestTheLedger:
         await limit(manual_store, **quotas._asdict())
 
         async def work(tx):
-            await tx.begin_ledger("acme")
-            await tx.save_ledger("acme", bytes(range(256)))
+            await tx.begin_usage("acme")
+            await tx.save_usage("acme", bytes(range(256)))
 
         await manual_store.run(work)
         await clock.advance(seconds(3))
-        assert await manual_store.run(lambda tx: tx.lock_ledger("acme")) == (bytes(range(256)), quotas, clock.now)
+        assert await manual_store.run(lambda tx: tx.lock_usage("acme")) == (bytes(range(256)), quotas, clock.now)
 
     async def test_what_is_undone_was_not_saved(self, manual_store):
-        await manual_store.run(lambda tx: tx.begin_ledger("acme"))
-        await undone(manual_store, lambda tx: tx.save_ledger("acme", b"x"))
-        assert (await manual_store.run(lambda tx: tx.lock_ledger("acme"))).state == b""
+        await manual_store.run(lambda tx: tx.begin_usage("acme"))
+        await undone(manual_store, lambda tx: tx.save_usage("acme", b"x"))
+        assert (await manual_store.run(lambda tx: tx.lock_usage("acme"))).state == b""
 
     async def test_whoever_comes_second_waits_and_sees_what_the_first_saved(self, store, interleaving):
         """S15: and reads the time when it has the lock, not before."""
-        await store.run(lambda tx: tx.begin_ledger("acme"))
+        await store.run(lambda tx: tx.begin_usage("acme"))
 
         async def save(tx, first):
-            await tx.save_ledger("acme", b"first")
+            await tx.save_usage("acme", b"first")
             return await tx.now()
 
         both = await interleaving.run(
-            store, lambda tx: tx.lock_ledger("acme"), lambda: store.run(lambda tx: tx.lock_ledger("acme")), save
+            store, lambda tx: tx.lock_usage("acme"), lambda: store.run(lambda tx: tx.lock_usage("acme")), save
         )
         if interleaving.possible:
             assert both.meanwhile.state == b"first"
@@ -83,13 +83,13 @@ class TestTheLedger:
 
     async def test_tenants_do_not_wait_for_each_other(self, store, interleaving):
         async def both(tx):
-            await tx.begin_ledger("acme")
-            await tx.lock_ledger("acme")
+            await tx.begin_usage("acme")
+            await tx.lock_usage("acme")
 
         async def other():
             async def work(tx):
-                await tx.begin_ledger("blue")
-                return await tx.lock_ledger("blue")
+                await tx.begin_usage("blue")
+                return await tx.lock_usage("blue")
 
             return (await store.run(work)).state
 
@@ -145,7 +145,7 @@ class TestTheRate:
         await limit(manual_store, rate=10, rate_window=MINUTE)
         engine = await an_engine(manual_store)
         answers = await each(engine, *[mail(number) for number in range(25)])
-        assert [type(answer) for answer in answers[10:]] == [TooMany] * 15
+        assert [type(answer) for answer in answers[10:]] == [RateLimited] * 15
         assert {answer.id for answer in answers[:10]} == {job.id for job in await everything(manual_store)}
 
     async def test_whoever_waits_as_told_is_let_in(self, manual_store, clock):
@@ -155,7 +155,7 @@ class TestTheRate:
         await engine.submit(mail(cost=2))
         await clock.advance(seconds(30))
         await engine.submit(mail())
-        with pytest.raises(TooMany) as refused:
+        with pytest.raises(RateLimited) as refused:
             await engine.submit(mail(cost=2))
         assert 30 < refused.value.retry_after <= 31
         await clock.advance(seconds(refused.value.retry_after))
@@ -167,7 +167,7 @@ class TestTheRate:
         await limit(manual_store, rate=10, rate_window=MINUTE)
         engine = await an_engine(manual_store)
         await engine.submit_many([mail(cost=3), mail(), mail()])
-        with pytest.raises(TooMany):
+        with pytest.raises(RateLimited):
             await engine.submit_many([mail()] * 6)
         await engine.submit_many([mail()] * 5)
         assert len(await everything(manual_store)) == 8
@@ -192,22 +192,22 @@ class TestTheRate:
             lambda: engine.submit(mail(1, idempotency_key="order-1")),
             lambda: engine.submit_many([mail(1, idempotency_key="order-1")]),
         ):
-            with pytest.raises(TooMany):
+            with pytest.raises(RateLimited):
                 await ask()
         await clock.advance(seconds(61))
         receipt = await engine.submit(mail(1, idempotency_key="order-1"))
-        assert not receipt.repeated
+        assert not receipt.replayed
         assert len(await everything(manual_store)) == 2
 
     async def test_a_repeated_key_costs_too(self, manual_store):
         await limit(manual_store, rate=3, rate_window=MINUTE)
         engine = await an_engine(manual_store)
-        assert [(await engine.submit(mail(idempotency_key="order-1"))).repeated for _ in range(3)] == [
+        assert [(await engine.submit(mail(idempotency_key="order-1"))).replayed for _ in range(3)] == [
             False,
             True,
             True,
         ]
-        with pytest.raises(TooMany):
+        with pytest.raises(RateLimited):
             await engine.submit(mail(idempotency_key="order-1"))
 
     async def test_a_batch_that_is_refused_for_another_reason_costs_nothing(self, manual_store):
@@ -224,7 +224,7 @@ class TestTheRate:
         await limit(manual_store, rate=1, rate_window=MINUTE)
         engine = await an_engine(manual_store)
         answers = await each(engine, mail(), mail(), JobSpec(type="send", tenant="blue"), JobSpec(type="send"))
-        assert [isinstance(answer, TooMany) for answer in answers] == [False, True, False, False]
+        assert [isinstance(answer, RateLimited) for answer in answers] == [False, True, False, False]
 
     async def test_a_batch_of_several_tenants_keeps_the_limits_of_each(self, manual_store):
         await limit(manual_store, rate=2, rate_window=MINUTE)
@@ -232,7 +232,7 @@ class TestTheRate:
         engine = await an_engine(manual_store)
         blue = JobSpec(type="send", tenant="blue")
         await engine.submit_many([mail(), blue, blue, JobSpec(type="send")])
-        with pytest.raises(TooMany):
+        with pytest.raises(RateLimited):
             await engine.submit_many([mail(), blue])
         await engine.submit(mail())
         assert len(await everything(manual_store)) == 5
@@ -240,13 +240,13 @@ class TestTheRate:
     async def test_a_new_limit_holds_on_the_next_submission_once_the_node_knows_of_it(self, manual_store):
         engine = await an_engine(manual_store)
         now = 0.0
-        engine.doors.limited.monotonic = lambda: now
-        await engine.doors.limited.learn()
+        engine.submitter.limited.monotonic = lambda: now
+        await engine.submitter.limited.refresh()
         await limit(manual_store, rate=1, rate_window=MINUTE)
         await engine.submit_many([mail()] * 5)
         now = 2.0
         await engine.submit(mail())
-        with pytest.raises(TooMany):
+        with pytest.raises(RateLimited):
             await engine.submit(mail())
         await manual_store.run(lambda tx: tx.change_tenant("acme", {"rate": 5}))
         await engine.submit_many([mail()] * 4)
@@ -258,7 +258,7 @@ class TestTheRate:
         engine = await an_engine(manual_store, rate=1, window=seconds(10))
         blue = JobSpec(type="send", tenant="blue")
         answers = await each(engine, mail(), mail(), blue, blue, blue, blue)
-        assert [isinstance(answer, TooMany) for answer in answers] == [False, True, False, False, False, True]
+        assert [isinstance(answer, RateLimited) for answer in answers] == [False, True, False, False, False, True]
         assert answers[1].retry_after <= 11
 
     async def test_nothing_is_let_in_while_it_is_not_known_who_has_limits(self, manual_store):
@@ -266,8 +266,8 @@ class TestTheRate:
         around = Faulty(manual_store)
         engine = await an_engine(around)
         now = 0.0
-        engine.doors.limited.monotonic = lambda: now
-        await engine.doors.limited.learn()
+        engine.submitter.limited.monotonic = lambda: now
+        await engine.submitter.limited.refresh()
         around.turns = [before(Unavailable)] * 2
         now = 2.0
         with pytest.raises(Unavailable):
@@ -283,13 +283,13 @@ class TestTheRate:
         around = Counting(manual_store)
         engine = await an_engine(around)
         now = 0.0
-        engine.doors.limited.monotonic = lambda: now
-        await engine.doors.limited.learn()
+        engine.submitter.limited.monotonic = lambda: now
+        await engine.submitter.limited.refresh()
         around.transactions = 0
         for number in range(10):
             await engine.submit(mail(number))
         assert around.transactions == 10
-        assert (await manual_store.run(lambda tx: tx.lock_ledger("acme"))).state is None
+        assert (await manual_store.run(lambda tx: tx.lock_usage("acme"))).state is None
 
 
 class TestTheBacklog:

@@ -9,7 +9,7 @@ from holdfast.engine.jobs import actions
 from holdfast.model.ids import new_worker_id
 from holdfast.model.job import JobFilter, Page
 from holdfast.model.outcome import Snoozed
-from holdfast.model.state import MOVES, TERMINAL, Status
+from holdfast.model.state import TERMINAL, TRANSITIONS, Status
 from holdfast.model.time import seconds
 from holdfast.policy import lifecycle
 from holdfast.policy.lifecycle import attempt_log
@@ -32,7 +32,7 @@ from tests.support.builders import (
     undone,
 )
 
-LEGAL = [(was, to) for was, targets in MOVES.items() for to in sorted(targets) if to is not Status.RUNNING]
+LEGAL = [(was, to) for was, targets in TRANSITIONS.items() for to in sorted(targets) if to is not Status.RUNNING]
 TABLES = {"holdfast_live": set(Status) - TERMINAL, "holdfast_dead": {Status.DEAD},
           "holdfast_history": {Status.SUCCEEDED, Status.CANCELLED}}  # fmt: skip
 

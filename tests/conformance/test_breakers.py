@@ -33,7 +33,7 @@ def always_look(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def a_worker(store: Store) -> Deliveries:
     # Its own clock stands still: what counts is the database's.
-    return Deliveries(store, RULES, dice=lambda: 0.0, monotonic=lambda: 0.0)
+    return Deliveries(store, RULES, rng=lambda: 0.0, monotonic=lambda: 0.0)
 
 
 async def fail(worker: Deliveries, times: int, *, tenant: str = "acme", probe: bool = False) -> None:
@@ -112,7 +112,7 @@ async def test_it_is_told_once_that_a_destination_rests_and_once_that_it_is_back
     manual_store: Store, clock: ManualClock
 ) -> None:
     told: list[Event] = []
-    worker = Deliveries(manual_store, RULES, dice=lambda: 0.0, monotonic=lambda: 0.0, emit=told.append)
+    worker = Deliveries(manual_store, RULES, rng=lambda: 0.0, monotonic=lambda: 0.0, emit=told.append)
     await fail(worker, 5)
     for answered in (False, True):
         await clock.advance(seconds(20))

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 
 from holdfast.model.ids import new_worker_id
-from holdfast.model.job import Held
+from holdfast.model.job import HeldJob
 from holdfast.model.lane import Lane
 from holdfast.model.outcome import Interrupted
 from holdfast.model.state import Status
@@ -288,12 +288,12 @@ async def test_a_holder_learns_what_it_lost(manual_store):
     )
     assert again.id == retaken.id
     jobs = [kept, settled, cancelled, handed_back, retaken]
-    held = [Held(job.id, job.fence, worker) for job in jobs]
+    held = [HeldJob(job.id, job.fence, worker) for job in jobs]
     lost = await manual_store.single(lambda tx: tx.lost(held))
     assert lost == {job.id for job in jobs[1:]}
-    stale = [Held(kept.id, kept.fence - 1, worker), Held(retaken.id, again.fence, worker)]
+    stale = [HeldJob(kept.id, kept.fence - 1, worker), HeldJob(retaken.id, again.fence, worker)]
     assert await manual_store.single(lambda tx: tx.lost(stale)) == {kept.id, retaken.id}
-    assert await manual_store.single(lambda tx: tx.lost([Held(again.id, again.fence, other)])) == set()
+    assert await manual_store.single(lambda tx: tx.lost([HeldJob(again.id, again.fence, other)])) == set()
 
 
 async def test_workers_that_bear_one_name_are_different(store):

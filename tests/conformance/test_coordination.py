@@ -6,13 +6,13 @@ import pytest
 
 from holdfast.engine import workers
 from holdfast.engine.changes.tail import Tail
-from holdfast.errors import Conflict, DuplicateJob, IdempotencyMismatch, InvalidBatch, TooMany
+from holdfast.errors import Conflict, DuplicateJob, IdempotencyMismatch, InvalidBatch, RateLimited
 from holdfast.model.access import Quotas
 from holdfast.model.job import JobFilter, JobSpec, Page, UniqueSpec
 from holdfast.model.outcome import Succeeded
 from holdfast.model.state import Status
 from holdfast.model.time import seconds
-from holdfast.model.worker import Renewed
+from holdfast.model.worker import LeaseStatus
 from tests.support.builders import a_worker
 from tests.support.coordinated import forget, hits, is_up, node
 from tests.support.eventually import eventually
@@ -44,7 +44,7 @@ async def test_a_repeated_key_is_the_same_job_on_every_node(nodes):
     made = await one.submit(mail("k1"))
     for engine in (one, other, other):
         again = await engine.submit(mail("k1"))
-        assert (again.id, again.repeated) == (made.id, True)
+        assert (again.id, again.replayed) == (made.id, True)
     repeat = (await other.submit_read(mail("k1"))).earlier
     assert (repeat.id, repeat.status) == (made.id, Status.READY)
     assert [job.id for job in await there(one)] == [made.id]
@@ -58,7 +58,7 @@ async def test_a_key_with_another_body_is_refused_and_with_another_tenant_a_new_
         with pytest.raises(IdempotencyMismatch, match=str(made.id)) as refused:
             await engine.submit(mail("k1", payload={"to": 2}))
         assert refused.value.pointer == "/idempotency_key"
-    assert not (await other.submit(mail("k1", tenant="umbrella"))).repeated
+    assert not (await other.submit(mail("k1", tenant="umbrella"))).replayed
     assert len(await there(one)) == 2
 
 
@@ -68,9 +68,9 @@ async def test_a_repeated_batch_is_answered_as_a_whole_or_asked_as_a_whole(nodes
     made = await one.submit_many(batch)
     again = await other.submit_many(batch)
     assert [each.id for each in again] == [each.id for each in made]
-    assert all(each.repeated for each in again)
+    assert all(each.replayed for each in again)
     mixed = await other.submit_many([*batch, mail("b5")])
-    assert [each.repeated for each in mixed] == [True] * 5 + [False]
+    assert [each.replayed for each in mixed] == [True] * 5 + [False]
     with pytest.raises(InvalidBatch, match="b1"):
         await other.submit_many([mail("b0"), mail("b1", payload={"to": 2})])
     assert len(await there(one)) == 6
@@ -85,7 +85,7 @@ async def test_what_was_rolled_back_leaves_its_key_free(nodes):
     with pytest.raises(DuplicateJob):
         await one.submit(mail("k2", unique=unique))
     made = await other.submit(mail("k1"))
-    assert not made.repeated
+    assert not made.replayed
     assert (await one.submit(mail("k1"))).id == made.id
 
 
@@ -109,20 +109,20 @@ async def test_what_is_over_the_rate_is_refused_by_cost_on_every_node_and_passes
     await one.access.create_tenant("slow", Quotas(rate=10, rate_window=seconds(3_600)))
     await one.access.create_tenant("brief", Quotas(rate=10, rate_window=seconds(1)))
     for engine in nodes:
-        await engine.doors.limited.learn()
+        await engine.submitter.limited.refresh()
     await one.submit(mail(tenant="slow", cost=7))
     for engine in (one, other, other, other):
-        with pytest.raises(TooMany, match=r"10 in 3600 s, and 7 of it are spent") as refused:
+        with pytest.raises(RateLimited, match=r"10 in 3600 s, and 7 of it are spent") as refused:
             await engine.submit(mail(tenant="slow", cost=4))
         assert 3_500 < refused.value.retry_after <= 3_660
-    with pytest.raises(TooMany):
+    with pytest.raises(RateLimited):
         await other.submit_many([mail(tenant="slow", cost=2)] * 2)
     await other.submit(mail(tenant="slow", cost=3))  # for this there is room, and was all the time
 
     async def passed():
         try:
             await other.submit(mail(tenant="brief", cost=7))
-        except TooMany as refusal:
+        except RateLimited as refusal:
             await asyncio.sleep(refusal.retry_after)
             return False
         return True
@@ -137,17 +137,17 @@ async def test_a_raised_limit_holds(nodes):
     one, other = nodes
     await one.access.create_tenant("slow", Quotas(rate=1, rate_window=seconds(3_600)))
     for engine in nodes:
-        await engine.doors.limited.learn()
+        await engine.submitter.limited.refresh()
     await one.submit(mail(tenant="slow"))
     for _ in range(3):
-        with pytest.raises(TooMany):
+        with pytest.raises(RateLimited):
             await other.submit(mail(tenant="slow"))
     await one.access.change_tenant("slow", {"rate": 100})
 
     async def passes():
         try:
             return await other.submit(mail(tenant="slow"))
-        except TooMany:
+        except RateLimited:
             return None
 
     assert await eventually(passes)
@@ -198,7 +198,7 @@ async def test_memory_and_a_drain_are_seen_on_every_node(nodes):
         return found if found[0][2] else None
 
     assert await seen(one) == await seen(other) == [(worker, None, False)]
-    assert await one.renew(worker.id, seconds(60), memory=2**33) is Renewed.KEPT
+    assert await one.renew(worker.id, seconds(60), memory=2**33) is LeaseStatus.KEPT
     await workers.drain(other.store, other.coordination.registry, worker.id)
     for engine in nodes:
         assert await eventually(lambda engine=engine: drained(engine)) == [(worker, 2**33, True)]

@@ -11,7 +11,7 @@ import pytest
 from holdfast.engine.claiming.claims import Claims
 from holdfast.model.access import Quotas
 from holdfast.policy.fairness.drr import QUANTUM
-from holdfast.policy.fairness.state import AGEING
+from holdfast.policy.fairness.state import AGING_INTERVAL
 from tests.support.builders import a_job, enter, put, some_jobs
 
 if TYPE_CHECKING:
@@ -129,8 +129,8 @@ async def test_less_urgent_jobs_of_a_tenant_are_not_put_off_for_ever(store: Stor
     await put(store, humble := a_job(priority=-5))
     claims = Claims(store, await enter(store), ["mail"], None)
     started = []
-    for _ in range(2 * AGEING):
+    for _ in range(2 * AGING_INTERVAL):
         await put(store, *some_jobs(SLOTS, priority=9))
         started += await claims.claim(SLOTS)
-    assert [job.priority for job in started[: SLOTS * (AGEING - 1)]] == [9] * SLOTS * (AGEING - 1)
+    assert [job.priority for job in started[: SLOTS * (AGING_INTERVAL - 1)]] == [9] * SLOTS * (AGING_INTERVAL - 1)
     assert [job.id for job in started if job.priority < 0] == [humble.id]

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.engine.jobs.actions import cancel, delete, retry
 from holdfast.engine.maintenance import promote_due
-from holdfast.model.change_log import DELETED, MOST_LISTED, Change, Entry, Group, bucket_of
+from holdfast.model.change_log import DELETED, MAX_LISTED_CHANGES, ChangeEntry, ChangeGroup, JobChange, bucket_of
 from holdfast.model.outcome import Interrupted, Outcome, Snoozed, Succeeded
 from holdfast.model.state import STATUS_OF_CODE, Status
 from holdfast.model.time import Duration, Instant, seconds
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from holdfast.store.port.store import Store
     from tests.support.clock import ManualClock
 
-MANY = MOST_LISTED + 1
+MANY = MAX_LISTED_CHANGES + 1
 
 
 class Tail:
@@ -52,25 +52,25 @@ class Tail:
 
     @classmethod
     async def begin(cls, store: Store) -> Tail:
-        return cls(store, (await store.single(lambda tx: tx.feed_kept())).last)
+        return cls(store, (await store.single(lambda tx: tx.change_log_range())).last)
 
-    async def rows(self) -> list[Entry]:
-        found = await self._store.single(lambda tx: tx.feed_after(self._after, 1_000))
+    async def rows(self) -> list[ChangeEntry]:
+        found = await self._store.single(lambda tx: tx.changes_after(self._after, 1_000))
         self._after = max([self._after, *(entry.seq for entry in found)])
         return found
 
-    async def changes(self) -> list[Change]:
+    async def changes(self) -> list[JobChange]:
         return [change for entry in await self.rows() for change in entry.body.c]
 
-    async def groups(self) -> list[Group]:
+    async def groups(self) -> list[ChangeGroup]:
         return [group for entry in await self.rows() for group in entry.body.groups()]
 
 
-def told(job: NewJob | Job, status: Status, attempt: int = 0, fence: int = 0) -> Change:
-    return Change(job.id, job.tenant, job.queue, job.type, status.code, attempt, fence)
+def told(job: NewJob | Job, status: Status, attempt: int = 0, fence: int = 0) -> JobChange:
+    return JobChange(job.id, job.tenant, job.queue, job.type, status.code, attempt, fence)
 
 
-def by_status(groups: Sequence[Group]) -> Counter[Status]:
+def by_status(groups: Sequence[ChangeGroup]) -> Counter[Status]:
     counted: Counter[Status] = Counter()
     for group in groups:
         counted[STATUS_OF_CODE[group.status]] += group.jobs
@@ -175,11 +175,11 @@ class TestARowTells:
 
 class TestTheFeed:
     async def test_tells_of_claims_one_by_one_where_they_are_few(self, store: Store) -> None:
-        jobs = some_jobs(MOST_LISTED)
+        jobs = some_jobs(MAX_LISTED_CHANGES)
         await put(store, *jobs)
         worker = await enter(store)
         tail = await Tail.begin(store)
-        await take(store, worker, limit=MOST_LISTED)
+        await take(store, worker, limit=MAX_LISTED_CHANGES)
 
         found = await tail.changes()
         assert sorted(found, key=lambda each: each.id) == [told(job, Status.RUNNING, 1, 1) for job in jobs]
@@ -235,7 +235,7 @@ class TestTheFeed:
         assert await delete(store, [job.id for job in jobs]) == set()
 
         (entry,) = await tail.rows()
-        deleted = [Change(job.id, "a", job.queue, job.type, DELETED, 0, 0) for job in jobs]
+        deleted = [JobChange(job.id, "a", job.queue, job.type, DELETED, 0, 0) for job in jobs]
         if n == 1:
             assert (entry.body.listed(), entry.body.unlisted()) == (deleted, [])
         else:
@@ -288,9 +288,9 @@ class TestTheFeed:
             await put(store, a_job())
         first, second, third = await tail.rows()
 
-        found = await store.single(lambda tx: tx.feed_at([third.seq, first.seq, third.seq + 1_000]))
+        found = await store.single(lambda tx: tx.changes_at([third.seq, first.seq, third.seq + 1_000]))
         assert found == [first, third]
-        assert (await store.single(lambda tx: tx.feed_kept())).last == third.seq
+        assert (await store.single(lambda tx: tx.change_log_range())).last == third.seq
         assert [entry.at for entry in (first, second)] == sorted(entry.at for entry in (first, second))
 
     async def test_tells_of_workers_that_come_and_go(self, manual_store: Store, clock: ManualClock) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.model.job import Held, JobFilter, Page
+from holdfast.model.job import HeldJob, JobFilter, Page
 from holdfast.model.state import Status
 from holdfast.model.step import Step, StepState
 from holdfast.model.time import seconds
@@ -94,8 +94,8 @@ CASES = [
 @pytest.mark.parametrize("few", [0, 5_000], ids=["walked", "gathered"])
 async def test_short_looks_find_together_what_one_long_look_finds(store, few, monkeypatch):
     """T22: whatever the filter, the page, and how many rows a look may read."""
-    monkeypatch.setattr(job_search, "FEW", few)
-    monkeypatch.setattr(job_search, "MOST_RUNNING", few)
+    monkeypatch.setattr(job_search, "MAX_COLLECTED", few)
+    monkeypatch.setattr(job_search, "MAX_COLLECTED_RUNNING", few)
     jobs = await spread(store)
     for where in CASES:
         expected = sorted((job_id for job_id, job in jobs.items() if fits(job, where)), reverse=True)
@@ -133,8 +133,8 @@ async def test_no_job_is_left_out_for_the_many_claims_and_queues_there_are(store
     (own,) = await put(store, a_job(tenant="umbrella", queue="last"))
     held = sorted((job.id for job in (again, *others)), reverse=True)
     for few, most_running in ((3, 20_000), (3, 4)):
-        monkeypatch.setattr(job_search, "FEW", few)
-        monkeypatch.setattr(job_search, "MOST_RUNNING", most_running)
+        monkeypatch.setattr(job_search, "MAX_COLLECTED", few)
+        monkeypatch.setattr(job_search, "MAX_COLLECTED_RUNNING", most_running)
         assert (await walk(store, 10, 100, status=Status.RUNNING))[0] == held
         assert (await walk(store, 10, 100, tenant="umbrella"))[0] == [own.id]
 
@@ -176,7 +176,7 @@ async def test_what_a_removed_job_recorded_goes_with_it(store):
     job, other = await running(store), await running(store)
     recorded = Step("charge", StepState.DONE, b"1")
     for each in (job, other):
-        await store.run(lambda tx, each=each: tx.record_step(Held(each.id, each.fence, each.worker), recorded))
+        await store.run(lambda tx, each=each: tx.record_step(HeldJob(each.id, each.fence, each.worker), recorded))
     await move(store, a_move(job, Status.SUCCEEDED))
     (done,) = await read_all(store, [job.id])
     await store.run(lambda tx: tx.remove([done]))

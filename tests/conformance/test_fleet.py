@@ -9,7 +9,7 @@ from holdfast.errors import NotFound
 from holdfast.model.ids import new_worker_id
 from holdfast.model.job_type import JobType
 from holdfast.model.time import days, seconds
-from holdfast.model.worker import Renewed
+from holdfast.model.worker import LeaseStatus
 from holdfast.policy import job_types
 from tests.support.builders import LEASE, a_worker, enter
 
@@ -40,15 +40,15 @@ async def test_memory_and_the_end_are_noted_with_a_lease(manual_store, clock):
     worker = await enter(manual_store)
     (row,) = await manual_store.single(lambda tx: tx.workers())
     assert (row.memory, row.draining) == (None, False)
-    assert await renew(manual_store, worker, memory=2**40) is Renewed.KEPT
-    assert await renew(manual_store, worker) is Renewed.KEPT
+    assert await renew(manual_store, worker, memory=2**40) is LeaseStatus.KEPT
+    assert await renew(manual_store, worker) is LeaseStatus.KEPT
     (row,) = await manual_store.single(lambda tx: tx.workers())
     assert (row.memory, row.draining) == (2**40, False)
-    assert await renew(manual_store, worker, draining=True) is Renewed.DRAINING
+    assert await renew(manual_store, worker, draining=True) is LeaseStatus.DRAINING
     (row,) = await manual_store.single(lambda tx: tx.workers())
     assert (row.memory, row.draining) == (2**40, True)
     await clock.advance(LEASE)
-    assert await renew(manual_store, worker) is Renewed.LOST
+    assert await renew(manual_store, worker) is LeaseStatus.LOST
 
 
 async def test_a_drain_reaches_a_whole_node_with_its_next_renewals_and_is_told_once(store):
@@ -58,8 +58,12 @@ async def test_a_drain_reaches_a_whole_node_with_its_next_renewals_and_is_told_o
     for _ in range(2):
         _, rows = await workers.drain(store, registry, node[1])
         assert [(row.info.id, row.draining) for row in rows] == [(node[1], True), (node[0], True)]
-    assert [await renew(store, each) for each in [*node, other]] == [Renewed.DRAINING, Renewed.DRAINING, Renewed.KEPT]
-    told = [change for entry in await store.single(lambda tx: tx.feed_after(0, 100)) for change in entry.body.w]
+    assert [await renew(store, each) for each in [*node, other]] == [
+        LeaseStatus.DRAINING,
+        LeaseStatus.DRAINING,
+        LeaseStatus.KEPT,
+    ]
+    told = [change for entry in await store.single(lambda tx: tx.changes_after(0, 100)) for change in entry.body.w]
     assert sorted(each.id for each in told if each.event == "draining") == sorted(node)
     with pytest.raises(NotFound):
         await workers.drain(store, registry, new_worker_id())
@@ -99,6 +103,6 @@ async def test_types_are_forgotten_when_nobody_was_there_for_a_month(manual_stor
     lives = a_worker(types=("kept",))
     await workers.register(manual_store, in_database(manual_store).registry, lives, days(99), [])
     for _ in range(2):
-        await clock.advance(job_types.KEPT)
+        await clock.advance(job_types.RETENTION)
         await workers.see_types(manual_store)
     assert await names(manual_store) == [("", "kept")]

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from holdfast.errors import Rejected
-from holdfast.model.job import Inserted, RetryRule, Unique
+from holdfast.model.job import InsertResult, RetryRule, Unique
 from holdfast.model.lane import Lane
 from holdfast.model.outcome import Failed, Failure
 from holdfast.model.state import Status
@@ -52,7 +52,7 @@ RICH = {
 async def test_a_plain_job_is_ready_at_once(manual_store, clock):
     job = a_job()
     (inserted,) = await put(manual_store, job)
-    assert inserted == Inserted(job.id, clock.now)
+    assert inserted == InsertResult(job.id, clock.now)
     stored = await read(manual_store, job)
     assert fields(stored, "status", "fence", "worker", "attempts", "releases", "generation") == (
         Status.READY, 0, None, 0, 0, 0,

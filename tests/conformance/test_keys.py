@@ -6,13 +6,13 @@ from unittest.mock import ANY
 import pytest
 
 from holdfast.engine.submitting.receipts import submit_all, submit_each
-from holdfast.engine.submitting.unique import insert
+from holdfast.engine.submitting.unique import insert_replacing
 from holdfast.errors import DuplicateJob, InvalidBatch
 from holdfast.model.job import JobFilter, Page, Unique
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, days, seconds
 from holdfast.store.port.store import Retention
-from holdfast.store.sql.tx import KeyClaim
+from holdfast.store.sql.tx import KeyRequest
 from tests.support.builders import (
     Undone,
     a_job,
@@ -280,7 +280,7 @@ async def submit(store, *jobs):
 async def test_a_job_that_replaces_a_waiting_one_ends_it_and_has_its_key(manual_store):
     for number, earlier in enumerate((wanted(), wanted(delay=seconds(60)), wanted(delay=seconds(60)))):
         (first,) = await submit(manual_store, earlier)
-        assert (first.id, first.repeated) == (earlier.id, False), number
+        assert (first.id, first.replayed) == (earlier.id, False), number
     waiting, retrying = (await everything(manual_store))[:2]
     assert (waiting.id, waiting.status) == (earlier.id, Status.SCHEDULED)
     assert (retrying.status, retrying.reason) == (Status.CANCELLED, f"replaced by job {earlier.id}")
@@ -363,7 +363,7 @@ async def test_a_key_that_goes_over_while_another_waits_for_it_is_not_taken_by_b
     first, second = a_job(unique=Unique("nightly")), a_job(unique=Unique("nightly"))
 
     async def begin(tx):
-        await tx.lock_keys([KeyClaim("acme", 1, "nightly", first.id, b"", Duration(0))])
+        await tx.lock_keys([KeyRequest("acme", 1, "nightly", first.id, b"", Duration(0))])
 
     async def end(tx, _seen):
         return await tx.insert([first], key_retention=days(1))
@@ -379,7 +379,7 @@ async def test_a_claim_and_one_that_replaces_the_job_never_both_have_it(store, i
     worker, new = await enter(store), wanted()
 
     async def replace(tx):
-        return await insert(tx, [new], key_retention=days(1))
+        return await insert_replacing(tx, [new], key_retention=days(1))
 
     async def end(_tx, seen):
         return seen

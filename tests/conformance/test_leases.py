@@ -2,7 +2,7 @@
 
 import asyncio
 
-from holdfast.engine.jobs.reap import AT_ONCE, adopt_orphans
+from holdfast.engine.jobs.reap import BATCH_SIZE, adopt_orphans
 from holdfast.model.ids import new_worker_id
 from holdfast.model.job import JobFilter
 from holdfast.model.outcome import CancelledByHandler
@@ -41,7 +41,7 @@ async def workers(store):
 
 
 async def adopt(store):
-    return await adopt_orphans(store, default=RETRY, dice=lambda: 0.5)
+    return await adopt_orphans(store, default=RETRY, rng=lambda: 0.5)
 
 
 async def test_a_registered_worker_is_listed_as_it_described_itself(manual_store, clock):
@@ -213,7 +213,7 @@ async def test_more_jobs_than_one_round_reaps_are_all_recovered(manual_store, cl
         if len(rounds) <= 10:
             assert await workers(manual_store) == [worker]
     assert sum(rounds) == 10_001
-    assert max(rounds) <= AT_ONCE
+    assert max(rounds) <= BATCH_SIZE
     assert await workers(manual_store) == []
     counts = await manual_store.read(lambda tx: tx.counts(JobFilter()))
     assert [(count.status, count.jobs) for count in counts] == [(Status.DEAD, 10_001)]

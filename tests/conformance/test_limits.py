@@ -10,11 +10,11 @@ import pytest
 
 from holdfast.engine.claiming import dispatch_settings
 from holdfast.engine.claiming.claims import Claims
-from holdfast.engine.claiming.limited import SETTLES_AFTER, Reserving
+from holdfast.engine.claiming.limited import SETTLES_AFTER, LimitedClaim
 from holdfast.engine.jobs import actions
 from holdfast.engine.jobs.explain import read_facts
 from holdfast.engine.jobs.reap import reap
-from holdfast.engine.limits import PATIENCE, Limits, Turns
+from holdfast.engine.limits import UNCLAIMED_SLOT_TIMEOUT_S, KeySlotRotation, Limits
 from holdfast.engine.maintenance import promote_due
 from holdfast.model.access import Quotas
 from holdfast.model.job import Job, JobFilter, NewJob, Page
@@ -36,8 +36,8 @@ HOUR = seconds(3_600)
 
 @pytest.fixture(autouse=True)
 def always_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatch_settings, "LOOK_EVERY", 0)
-    monkeypatch.setattr("holdfast.engine.claiming.claims.ASK_AGAIN", 0.0)
+    monkeypatch.setattr(dispatch_settings, "REFRESH_INTERVAL_S", 0)
+    monkeypatch.setattr("holdfast.engine.claiming.claims.LIMIT_RECHECK_INTERVAL_S", 0.0)
 
 
 async def claims_on(store: Store, *queues: str, lease: Any = HOUR) -> Claims:
@@ -126,7 +126,7 @@ class TestConcurrency:
             assert await actions.cancel(store, [job.id], reason="enough")
         elif how == "lost":
             await clock.advance(HOUR)
-            assert await reap(store, default=RETRY, dice=lambda: 0.5) == 1
+            assert await reap(store, default=RETRY, rng=lambda: 0.5) == 1
         else:
             await report(store, job, outcomes[how])
 
@@ -212,20 +212,20 @@ class TestConcurrency:
         """S16: jobs are claimed first and counted last; what does not fit any more is undone, and claimed anew."""
         store = manual_store
         ways: list[str] = []
-        for way in ("_claim_first", "_lock_first"):
-            monkeypatch.setattr(Reserving, way, spied(getattr(Reserving, way), ways))
+        for way in ("_optimistic", "_pessimistic"):
+            monkeypatch.setattr(LimitedClaim, way, spied(getattr(LimitedClaim, way), ways))
         await put(store, *some_jobs(60))
         await limit(store, MAIL, 50)
         await clock.advance(2 * SETTLES_AFTER)
         claims, other = await claims_on(store), await claims_on(store)
 
         held = [job for _ in range(2) for job in await claims.claim(2)]
-        assert (len(held), ways) == (4, ["_lock_first", "_claim_first"])
+        assert (len(held), ways) == (4, ["_pessimistic", "_optimistic"])
         assert await used(store, MAIL) == [4]
         assert len(await other.claim(45)) == 45
 
         assert [len(await claims.claim(2)) for _ in range(2)] == [1, 0]
-        assert ways[3:] == ["_claim_first", "_lock_first", "_lock_first"]
+        assert ways[3:] == ["_optimistic", "_pessimistic", "_pessimistic"]
         assert await used(store, MAIL) == [50]
         for job in held:
             await report(store, job, DONE)
@@ -282,7 +282,7 @@ class TestRates:
         await limit(manual_store, KEY, 5, Rate(1, seconds(10), 1))
         await put(manual_store, *some_jobs(4, concurrency_key="k"))
         claims = await claims_on(manual_store, lease=seconds(36_000))
-        turns = Turns(manual_store)
+        turns = KeySlotRotation(manual_store)
 
         assert len(await ids(claims)) == 1
         await turns.round()
@@ -399,9 +399,9 @@ class TestKeys:
         claims = await claims_on(store)
         assert await ids(claims) == []
         now = 0.0
-        turns = Turns(store, monotonic=lambda: now)
+        turns = KeySlotRotation(store, monotonic=lambda: now)
         await turns.round()
-        now = PATIENCE
+        now = UNCLAIMED_SLOT_TIMEOUT_S
         await turns.round()
         claims.heard([])
 

@@ -115,7 +115,7 @@ async def test_upkeep_removes_nothing_inside_its_retention(store):
     ids = await ended(store, Status.SUCCEEDED, n=3) + await ended(store, Status.DEAD, n=3)
     await put(store, *some_jobs(3))
     for _ in range(2):
-        await store.tend(RULE)
+        await store.maintain_tables(RULE)
         await prune(store)
     assert len(await read_all(store, ids)) == 6
 
@@ -131,11 +131,11 @@ async def test_upkeep_drops_days_that_are_past_their_retention(database_url, sto
     finally:
         await earlier.aclose()
     today = await ended(store, Status.SUCCEEDED)
-    await store.tend(Retention(history=days(2), dead=days(2)))
+    await store.maintain_tables(Retention(history=days(2), dead=days(2)))
     assert len(await read_all(store, yesterday + today)) == 2
     again = await open_store(database_url)
     try:
-        await again.tend(Retention(history=seconds(0), dead=days(2)))
+        await again.maintain_tables(Retention(history=seconds(0), dead=days(2)))
         left = await read_all(store, yesterday + today)
         await again.migrate()  # makes the day's table anew, for the tests that follow
     finally:

@@ -9,7 +9,7 @@ import pytest
 from holdfast.engine.claiming import dispatch_settings
 from holdfast.engine.claiming.claims import Claims
 from holdfast.engine.queues import pause, resume
-from holdfast.model.lane import News
+from holdfast.model.lane import LaneReady
 from holdfast.model.queue import Queue
 from holdfast.model.time import Instant, seconds
 from tests.support.builders import a_job, enter, hold, lane_of, put
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def always_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatch_settings, "LOOK_EVERY", 0)
+    monkeypatch.setattr(dispatch_settings, "REFRESH_INTERVAL_S", 0)
 
 
 async def rest(store: Store, name: str, until: Instant | None = None) -> Queue:
@@ -35,10 +35,10 @@ async def test_nothing_of_a_paused_queue_is_claimed(store: Store) -> None:
     assert [job.id for job in await claims.claim(10)] == [first.id]
     await rest(store, "mail")
     await put(store, paused, other)
-    claims.heard([News(lane_of(paused), 1), News(lane_of(other), 1)])
+    claims.heard([LaneReady(lane_of(paused), 1), LaneReady(lane_of(other), 1)])
 
     assert [job.id for job in await claims.claim(10)] == [other.id]
-    claims.heard([News(lane_of(paused), 1)])
+    claims.heard([LaneReady(lane_of(paused), 1)])
     claims.heard([])
     assert await claims.claim(10) == []
     await resume(store, "mail", by="key:ops")

@@ -387,7 +387,7 @@ async def test_workers_reapers_and_operators_all_at_once_lose_nothing(manual_sto
                 await report(manual_store, some[::2])
                 await report(manual_store, some[1::2], error())
 
-    async def keep_house():
+    async def run_maintenance():
         while not over.is_set():
             await clock.advance(seconds(20))
             await reap_all(manual_store)
@@ -402,7 +402,7 @@ async def test_workers_reapers_and_operators_all_at_once_lose_nothing(manual_sto
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         for seed in range(4):
             group.create_task(work(random.Random(seed)))
-        group.create_task(keep_house())
+        group.create_task(run_maintenance())
     now = await read_all(manual_store, ids)
     assert {job.id for job in now} == set(ids)
     assert {job.status for job in now} <= {Status.SUCCEEDED, Status.DEAD}

@@ -9,16 +9,26 @@ import pytest
 
 from holdfast.engine.changes import lifetime_counters, rollups
 from holdfast.engine.changes.analytics import Census, read_shares, read_window
-from holdfast.engine.changes.rollups import FEED_KEPT, fold
+from holdfast.engine.changes.rollups import CHANGE_LOG_RETENTION, update_rollups
 from holdfast.model.access import Quotas
-from holdfast.model.change_log import MOST_LISTED
+from holdfast.model.change_log import MAX_LISTED_CHANGES
 from holdfast.model.lane import Lane
 from holdfast.model.outcome import Interrupted
 from holdfast.model.queue import Queue
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant, seconds
 from holdfast.policy.lifecycle import attempt_log
-from holdfast.policy.rollups import DAY, EVERYBODY, HOUR, HOURS_KEPT, MINUTE, MINUTES_KEPT, Figures, floor, total
+from holdfast.policy.rollups import (
+    DAY,
+    EVERYBODY,
+    HOUR,
+    HOURS_RETENTION,
+    MINUTE,
+    MINUTES_RETENTION,
+    JobStats,
+    floor,
+    total,
+)
 from tests.support.builders import (
     KEY_RETENTION,
     a_job,
@@ -49,18 +59,18 @@ async def window(store: Store, tenant: str = EVERYBODY, span: Duration = HOUR) -
     return await store.read(lambda tx: read_window(tx, tenant, span))
 
 
-async def figures(store: Store, tenant: str = EVERYBODY, span: Duration = HOUR) -> Figures:
+async def figures(store: Store, tenant: str = EVERYBODY, span: Duration = HOUR) -> JobStats:
     return total((await window(store, tenant, span)).counted.values())
 
 
 async def fold_all(store: Store) -> None:
-    while (await fold(store)).more:
+    while (await update_rollups(store)).more:
         pass
 
 
 async def unfolded(store: Store) -> int:
-    folds = await store.single(lambda tx: tx.folds())
-    return len(await store.single(lambda tx: tx.feed_after(folds.seq, 10_000)))
+    rollup_cursor = await store.single(lambda tx: tx.rollup_cursor())
+    return len(await store.single(lambda tx: tx.changes_after(rollup_cursor.seq, 10_000)))
 
 
 async def some_work(store: Store) -> None:
@@ -94,7 +104,7 @@ class TestFiguresAreTheSame:
         await some_work(manual_store)
         await assert_some_work(manual_store, 2)
 
-    @pytest.mark.parametrize("bound", ["FOLDED_AT_ONCE", "GROUPS_AT_ONCE"])
+    @pytest.mark.parametrize("bound", ["MAX_ROWS_PER_UPDATE", "MAX_GROUPS_PER_UPDATE"])
     async def test_when_many_nodes_fold_at_once(
         self, manual_store: Store, monkeypatch: pytest.MonkeyPatch, bound: str
     ) -> None:
@@ -104,7 +114,7 @@ class TestFiguresAreTheSame:
         for _ in range(3):
             await some_work(manual_store)
         while await unfolded(manual_store):
-            await asyncio.gather(*[fold(manual_store) for _ in range(4)])
+            await asyncio.gather(*[update_rollups(manual_store) for _ in range(4)])
         await assert_some_work(manual_store, 3)
 
     async def test_when_minutes_have_become_hours(self, manual_store: Store, clock: ManualClock) -> None:
@@ -138,7 +148,7 @@ class TestFiguresAreTheSame:
 async def test_losses_are_those_that_the_jobs_tell(manual_store: Store, clock: ManualClock) -> None:
     """S22: jobs taken back and workers lost, listed and counted ones, folded or not, also when the feed is gone."""
     few, many, left = [await enter(manual_store) for _ in range(3)]
-    jobs = [*await hold(manual_store, few, 2), *await hold(manual_store, many, MOST_LISTED + 1, max_attempts=1)]
+    jobs = [*await hold(manual_store, few, 2), *await hold(manual_store, many, MAX_LISTED_CHANGES + 1, max_attempts=1)]
     (handed_back,) = await hold(manual_store, left)
     await report(manual_store, handed_back, Interrupted())
     await manual_store.single(lambda tx: tx.depart(left))
@@ -153,7 +163,7 @@ async def test_losses_are_those_that_the_jobs_tell(manual_store: Store, clock: M
         assert (total(ever.jobs.values()).reaped, ever.lost) == (expired, 2)
         assert (await figures(manual_store)).reaped == expired
         await fold_all(manual_store)
-    await clock.advance(Duration(2 * FEED_KEPT))
+    await clock.advance(Duration(2 * CHANGE_LOG_RETENTION))
     await fold_all(manual_store)
     ever = await manual_store.read(lifetime_counters.read)
     assert (total(ever.jobs.values()).reaped, ever.lost) == (expired, 2)
@@ -183,21 +193,21 @@ class TestALateCommit:
 class TestWhatIsOldGoes:
     async def test_rows_of_the_feed(self, manual_store: Store, clock: ManualClock) -> None:
         await some_work(manual_store)
-        before = await manual_store.single(lambda tx: tx.feed_kept())
+        before = await manual_store.single(lambda tx: tx.change_log_range())
         await fold_all(manual_store)
-        await clock.advance(FEED_KEPT)
+        await clock.advance(CHANGE_LOG_RETENTION)
         await fold_all(manual_store)
-        assert (await manual_store.single(lambda tx: tx.feed_kept())).pruned < before.last
+        assert (await manual_store.single(lambda tx: tx.change_log_range())).pruned < before.last
         await clock.advance(seconds(1))
         await fold_all(manual_store)
 
-        kept = await manual_store.single(lambda tx: tx.feed_kept())
+        kept = await manual_store.single(lambda tx: tx.change_log_range())
         assert (kept.pruned, kept.last) == (before.last, before.last)
-        assert await manual_store.single(lambda tx: tx.feed_after(0, 10)) == []
+        assert await manual_store.single(lambda tx: tx.changes_after(0, 10)) == []
 
     async def test_never_what_was_not_folded(self, manual_store: Store, clock: ManualClock) -> None:
         await some_work(manual_store)
-        await clock.advance(Duration(2 * FEED_KEPT))
+        await clock.advance(Duration(2 * CHANGE_LOG_RETENTION))
         await rollups.prune(manual_store, 1_000)
         await assert_some_work(manual_store)
 
@@ -206,18 +216,18 @@ class TestWhatIsOldGoes:
         await fold_all(manual_store)
 
         start = floor(await manual_store.single(lambda tx: tx.now()), HOUR)
-        end = Instant(start + 2 * HOURS_KEPT)
+        end = Instant(start + 2 * HOURS_RETENTION)
 
         async def stored(span: Duration) -> int:
             return len(await manual_store.single(lambda tx: tx.rollups(span, EVERYBODY, start, end)))
 
         assert (await stored(MINUTE), await stored(HOUR)) == (1, 0)
-        await clock.advance(Duration(MINUTES_KEPT + 2 * MINUTE))
+        await clock.advance(Duration(MINUTES_RETENTION + 2 * MINUTE))
         for _ in range(20):
             await fold_all(manual_store)
         await rollups.prune(manual_store, 1_000)
         assert (await stored(MINUTE), await stored(HOUR)) == (0, 1)
-        await clock.advance(Duration(HOURS_KEPT + 2 * DAY))
+        await clock.advance(Duration(HOURS_RETENTION + 2 * DAY))
         await rollups.prune(manual_store, 1_000)
         assert (await stored(MINUTE), await stored(HOUR)) == (0, 0)
 

@@ -21,7 +21,7 @@ from holdfast.errors import (
     HoldfastError,
     Invalid,
     LeaseLost,
-    NotDeterministic,
+    NonDeterministic,
     OutcomeUnknown,
     Rejected,
     TransactionEnded,
@@ -145,11 +145,11 @@ DIES = """
 import asyncio, os, sys
 from uuid import UUID
 from holdfast.compose import open_store
-from holdfast.model.job import Held
+from holdfast.model.job import HeldJob
 
 async def main(url, job, fence, worker):
     store = await open_store(url)
-    async with store.session(Held(UUID(job), int(fence), int(worker)), "sell") as session:
+    async with store.session(HeldJob(UUID(job), int(fence), int(worker)), "sell") as session:
         await session.execute("INSERT INTO shop (id, note) VALUES (1, 'never')")
         os._exit(9)
 
@@ -331,18 +331,18 @@ async def test_a_handler_that_runs_other_statements_than_were_committed_is_told_
     job = await running(manual_store)
     await sell(Context(job, engine), shop)
     job = await next_attempt(manual_store, clock, job)
-    with pytest.raises(NotDeterministic, match="statement 1 was another"):
+    with pytest.raises(NonDeterministic, match="statement 1 was another"):
         async with Context(job, engine).transaction() as tx:
             await tx.execute("DELETE FROM shop")
-    with pytest.raises(NotDeterministic, match="ran 1 statements, the one that committed 2"):
+    with pytest.raises(NonDeterministic, match="ran 1 statements, the one that committed 2"):
         async with Context(job, engine).transaction() as tx:
             await tx.execute(shop.insert, 1, "")
-    with pytest.raises(NotDeterministic, match="no statement 3"):
+    with pytest.raises(NonDeterministic, match="no statement 3"):
         async with Context(job, engine).transaction() as tx:
             await tx.execute(shop.insert, 1, "")
             await tx.fetch(shop.select)
             await tx.fetch(shop.select)
-    with pytest.raises(NotDeterministic, match="something else than a step"):
+    with pytest.raises(NonDeterministic, match="something else than a step"):
         await Context(job, engine).step("transaction-1", lambda: 1)
     assert await shop.rows() == [(1, "attempt 1")]
 

@@ -25,7 +25,7 @@ from holdfast.compose import open_store
 from holdfast.engine.jobs import actions
 from holdfast.engine.jobs.reap import adopt_orphans
 from holdfast.errors import LeaseLost
-from holdfast.model.job import Held
+from holdfast.model.job import HeldJob
 from holdfast.model.lane import Lane
 from holdfast.model.outcome import CancelledByHandler, Crashed, Failed, Failure, Interrupted, Snoozed, Succeeded
 from holdfast.model.state import TERMINAL, Status
@@ -290,7 +290,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def adopt_orphans(self):
-        assert self.do(adopt_orphans(self.store, default=RETRY, dice=lambda: 0.5)) == 0
+        assert self.do(adopt_orphans(self.store, default=RETRY, rng=lambda: 0.5)) == 0
 
     @rule(handle=handles, how=st.sampled_from(sorted(OUTCOMES)))
     def settle(self, handle, how):
@@ -302,13 +302,13 @@ class Machine(RuleBasedStateMachine):
 
     @rule(handle=handles)
     def ask_whether_it_is_lost(self, handle):
-        lost = self.do(self.store.single(lambda tx: tx.lost([Held(handle.id, handle.fence, handle.worker)])))
+        lost = self.do(self.store.single(lambda tx: tx.lost([HeldJob(handle.id, handle.fence, handle.worker)])))
         assert lost == (set() if self.model.holds(handle) else {handle.id})
 
     @rule(handle=handles, key=st.sampled_from("ab"), result=st.sampled_from([None, b"1", b"2"]))
     def record_step(self, handle, key, result):
         step = Step(key, StepState.STARTED if result is None else StepState.DONE, result)
-        held = Held(handle.id, handle.fence, handle.worker)
+        held = HeldJob(handle.id, handle.fence, handle.worker)
         recorded = self.do(self.store.single(lambda tx: tx.record_step(held, step)))
         assert recorded is self.model.record(handle, step)
         kept = self.do(self.store.single(lambda tx: tx.steps(handle.id)))
@@ -317,7 +317,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(handle=handles, note=st.sampled_from([b"1", b"2"]))
     def tell_progress(self, handle, note):
-        held = Held(handle.id, handle.fence, handle.worker)
+        held = HeldJob(handle.id, handle.fence, handle.worker)
         saved = self.do(self.store.single(lambda tx: tx.save_progress(held, note)))
         assert saved is self.model.holds(handle)
         if saved:
@@ -326,7 +326,7 @@ class Machine(RuleBasedStateMachine):
     @rule(handle=handles)
     def commit_a_transaction_of_its_own(self, handle):
         async def commit():
-            async with self.store.session(Held(handle.id, handle.fence, handle.worker), "tx") as session:
+            async with self.store.session(HeldJob(handle.id, handle.fence, handle.worker), "tx") as session:
                 assert (session.recorded is not None) is ((handle.id, "tx") in self.model.steps)
                 session.record(b"done")
 

@@ -7,8 +7,8 @@ import pytest
 from holdfast.engine.engine import Engine
 from holdfast.engine.jobs import actions
 from holdfast.engine.jobs import steps as stepping
-from holdfast.errors import LeaseLost, OutcomeUnknown, StepUnknown
-from holdfast.model.job import Held
+from holdfast.errors import LeaseLost, OutcomeUnknown, StepOutcomeUnknown
+from holdfast.model.job import HeldJob
 from holdfast.model.state import Status
 from holdfast.model.step import Step, StepState
 from holdfast.model.time import Duration, days, seconds
@@ -35,7 +35,7 @@ RULE = Retention(history=days(7), dead=days(30))
 
 
 def held(job):
-    return Held(job.id, job.fence, job.worker)
+    return HeldJob(job.id, job.fence, job.worker)
 
 
 def done(key, result=b"1"):
@@ -136,7 +136,7 @@ async def test_neither_another_worker_nor_another_fence_will_do(store):
     """S7"""
     job = await running(store)
     other = await enter(store)
-    for claim in (Held(job.id, job.fence, other), Held(job.id, job.fence + 1, job.worker)):
+    for claim in (HeldJob(job.id, job.fence, other), HeldJob(job.id, job.fence + 1, job.worker)):
         assert not await store.single(lambda tx, claim=claim: tx.record_step(claim, done("k")))
         assert not await store.single(lambda tx, claim=claim: tx.save_progress(claim, b"1"))
     assert await recorded(store, job) == {}
@@ -305,7 +305,7 @@ async def test_a_step_at_most_once_that_was_begun_is_neither_repeated_nor_passed
         await Context(job, engine).step("charge", charge, at_most_once=True)
     for _ in range(2):
         job = await next_attempt(manual_store, clock, job)
-        with pytest.raises(StepUnknown, match="'charge'"):
+        with pytest.raises(StepOutcomeUnknown, match="'charge'"):
             await Context(job, engine).step("charge", charge, at_most_once=True)
     assert calls == ["charged"]
     assert await Context(job, engine).step("charge", lambda: "found out by hand") == "found out by hand"

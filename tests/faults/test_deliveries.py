@@ -28,7 +28,7 @@ FAILURES, SLOTS = 3, 8
 ALLOW = {"HOLDFAST_WEBHOOK_ALLOW": "127.0.0.0/8"}
 
 
-class Fleet:
+class LeaseService:
     """Nodes without an application, on one database."""
 
     def __init__(self, url, folder, stack, environment):
@@ -74,7 +74,7 @@ async def test_each_delivery_is_applied_once_though_workers_are_killed_in_the_mi
         stack.push_async_callback(engine.aclose)
         receiver = await stack.enter_async_context(Receiver())
         receiver.behave = slowly
-        fleet = Fleet(database_url, tmp_path, stack, {})
+        fleet = LeaseService(database_url, tmp_path, stack, {})
         specs = [
             JobSpec("webhook", {"url": receiver.url, "body": {"n": n}}, max_attempts=1_000, retry=RETRY)
             for n in range(JOBS)
@@ -119,7 +119,7 @@ async def test_a_destination_that_is_down_gets_probes_and_others_are_undisturbed
         down = await stack.enter_async_context(Receiver("127.0.0.2"))
         well = await stack.enter_async_context(Receiver("127.0.0.1"))
         down.behave = answers(503)
-        fleet = Fleet(database_url, tmp_path, stack, rules)
+        fleet = LeaseService(database_url, tmp_path, stack, rules)
         for _ in range(2):
             fleet.start(queues="default:2", processes=2)
 

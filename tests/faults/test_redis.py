@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
-from holdfast.errors import IdempotencyMismatch, TooMany
+from holdfast.errors import IdempotencyMismatch, RateLimited
 from holdfast.model.access import Quotas
 from holdfast.model.job import JobFilter, JobSpec, Page
 from holdfast.model.outcome import Succeeded
@@ -172,7 +172,7 @@ async def keys_are_right(trial, name):
     for engine in (trial.other, trial.one):
         again = await asyncio.gather(*[engine.submit(spec) for spec in specs])
         assert [each.id for each in again] == [each.id for each in made]
-        assert all(each.repeated for each in again)
+        assert all(each.replayed for each in again)
     with pytest.raises(IdempotencyMismatch):
         await trial.other.submit(JobSpec(type="send", payload=99, queue="keyed", idempotency_key=f"{name}-0"))
     assert (await trial.other.submit_read(specs[0])).earlier.id == made[0].id
@@ -182,12 +182,12 @@ async def limits_hold(trial, tenant):
     """S15: of many at once and one after the other, on two nodes, exactly what the rate allows."""
     await trial.one.access.create_tenant(tenant, Quotas(rate=5, rate_window=seconds(3_600)))
     for engine in (trial.one, trial.other):
-        await engine.doors.limited.learn()
+        await engine.submitter.limited.refresh()
 
     async def turned_away(engine, cost):
         try:
             await engine.submit(JobSpec(type="send", payload=1, tenant=tenant, queue="limited", cost=cost))
-        except TooMany as refusal:
+        except RateLimited as refusal:
             return refusal.retry_after > 0
         return False
 

@@ -12,7 +12,7 @@ from holdfast.engine.jobs.reap import reap
 from holdfast.engine.jobs.settle import settle
 from holdfast.errors import HoldfastError
 from holdfast.model.ids import JobId, WorkerId, new_job_id, new_worker_id
-from holdfast.model.job import Inserted, Job, NewJob, RetryRule
+from holdfast.model.job import InsertResult, Job, NewJob, RetryRule
 from holdfast.model.lane import Lane, Share
 from holdfast.model.outcome import Failed, Failure, Outcome, Report, Succeeded
 from holdfast.model.time import Duration, days, seconds
@@ -123,7 +123,7 @@ async def undone(store: Store, work: Work[object]) -> None:
 # What a test does to a store, one transaction each
 
 
-async def put(store: Store, *jobs: NewJob, key_retention: Duration = KEY_RETENTION) -> list[Inserted]:
+async def put(store: Store, *jobs: NewJob, key_retention: Duration = KEY_RETENTION) -> list[InsertResult]:
     """Insert these jobs."""
     return await store.run(lambda tx: tx.insert(jobs, key_retention=key_retention))
 
@@ -170,12 +170,12 @@ async def report(store: Store, jobs: Job | Sequence[Job], outcome: Outcome | Non
     """Settle jobs, all with one outcome (success)."""
     which = [jobs] if isinstance(jobs, Job) else jobs
     reports = [Report(job, outcome or Succeeded()) for job in which]
-    return await settle(store, reports, default=RETRY, dice=lambda: 0.5)
+    return await settle(store, reports, default=RETRY, rng=lambda: 0.5)
 
 
 async def reap_once(store: Store) -> int:
     """One round of the reaper."""
-    return await reap(store, default=RETRY, dice=lambda: 0.5)
+    return await reap(store, default=RETRY, rng=lambda: 0.5)
 
 
 async def reap_all(store: Store) -> int:
@@ -186,9 +186,9 @@ async def reap_all(store: Store) -> int:
     return total
 
 
-async def read(store: Store, job: JobId | NewJob | Job | Inserted) -> Job:
+async def read(store: Store, job: JobId | NewJob | Job | InsertResult) -> Job:
     """The job as it is now: exactly one row, wherever it is."""
-    (found,) = await read_all(store, [job.id if isinstance(job, NewJob | Job | Inserted) else job])
+    (found,) = await read_all(store, [job.id if isinstance(job, NewJob | Job | InsertResult) else job])
     return found
 
 

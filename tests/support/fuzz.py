@@ -44,12 +44,12 @@ checks.ensure_resource_availability.enabled = false
 
 async def _serve(url: str, port: int) -> None:
     """A node that anybody may try to guess the keys of: the fuzzer does nothing else for a while."""
-    auth_throttle.MOST = 10**9
+    auth_throttle.MAX_FAILURES = 10**9
     settings = Settings(database_url=url, admin_key=KEY, jwt_secret="s" * 16 + KEY)
     engine = await open_engine(settings, migrate=True)
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    housekeeping = asyncio.create_task(engine.keep_house(stop))
+    housekeeping = asyncio.create_task(engine.run_maintenance(stop))
     ready = lambda: print("ready", flush=True)  # noqa: E731
     await serve(build_api(settings, engine), bind("127.0.0.1", port), stop=stop, ready=ready)
     await housekeeping

@@ -30,7 +30,7 @@ B = TypeVar("B")
 C = TypeVar("C")
 
 
-class Both(NamedTuple, Generic[B, C]):
+class WorkerEngine(NamedTuple, Generic[B, C]):
     """What came of both sides."""
 
     parked: B
@@ -50,12 +50,12 @@ class Interleaving:
         first: Callable[[Tx], Awaitable[A]],
         meanwhile: Callable[[], Coroutine[None, None, C]],
         then: Callable[[Tx, A], Awaitable[B]],
-    ) -> Both[B, C]:
+    ) -> WorkerEngine[B, C]:
         """Do `first` and `then` in one transaction, and `meanwhile` in between, until it is done or has to wait."""
         if not self.possible:
             seen = await store.run(first)
             between = await meanwhile()
-            return Both(await store.run(lambda tx: then(tx, seen)), between)
+            return WorkerEngine(await store.run(lambda tx: then(tx, seen)), between)
         return await self._overlap(store.run, first, meanwhile, then)
 
     async def undo(
@@ -81,7 +81,7 @@ class Interleaving:
         first: Callable[[Tx], Awaitable[A]],
         meanwhile: Callable[[], Coroutine[None, None, C]],
         then: Callable[[Tx, A], Awaitable[B]],
-    ) -> Both[B, C]:
+    ) -> WorkerEngine[B, C]:
 
         parked, go = asyncio.Event(), asyncio.Event()
 
@@ -97,7 +97,7 @@ class Interleaving:
             other = group.create_task(meanwhile())
             await self.stands(other)
             go.set()
-        return Both(holder.result(), other.result())
+        return WorkerEngine(holder.result(), other.result())
 
     async def stands(self, other: asyncio.Task[C]) -> None:
         """Wait until this is done, or a transaction of this database waits for a lock that another holds."""

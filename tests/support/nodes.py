@@ -38,7 +38,7 @@ class Node:
 
     def nurseries(self) -> list[int]:
         """What its processes are forked of: workers, and below each of those the jobs that run alone."""
-        return [pid for pid in self.everyone() if _name(pid) == "hf-nursery"]
+        return [pid for pid in self.everyone() if _name(pid) == "hf-forkserver"]
 
     def everyone(self) -> list[int]:
         """The supervisor and all below it."""

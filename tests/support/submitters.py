@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.compose import open_engine
 from holdfast.config import Settings
-from holdfast.errors import TooMany
+from holdfast.errors import RateLimited
 from holdfast.model.job import JobSpec
 from tests.support.eventually import PATIENCE
 
@@ -124,7 +124,7 @@ async def _submit(engine: Engine, number: int, until: int) -> None:
                     await engine.submit(JobSpec(**{f: getattr(spec, f) for f in spec.__struct_fields__} | given))
                 ]
                 costs = [1] if key else costs
-        except TooMany:
+        except RateLimited:
             print(json.dumps(["no"]), flush=True)
             at = await engine.store.single(lambda tx: tx.now())
         else:

@@ -1,21 +1,21 @@
-/** One way to the API: adds the key, reads numbers exactly, turns every failure into a `Problem`. */
+/** API client: adds the API key, keeps large integers exact, and turns every failure into a `Problem`. */
 import { parseExact, stringifyExact } from "../lib/json";
 import * as session from "./session";
 import type { Json, Operations, Problem as ProblemShape } from "./types.gen";
 
-type Name = keyof Operations;
-type Of<N extends Name> = Operations[N];
+type OperationName = keyof Operations;
+type Operation<N extends OperationName> = Operations[N];
 
-interface Asked<N extends Name> {
+interface CallOptions<N extends OperationName> {
   path?: Record<string, string>;
-  query?: Of<N>["query"];
-  body?: Of<N>["body"];
+  query?: Operation<N>["query"];
+  body?: Operation<N>["body"];
   tenant?: string | undefined;
   idempotencyKey?: string | undefined;
   signal?: AbortSignal | undefined;
 }
 
-/** Why a request was not done. `status` 0: no answer came at all. */
+/** Error of a request that failed. `status` is 0 if no response arrived. */
 export class Problem extends Error {
   constructor(
     readonly status: number,
@@ -29,71 +29,71 @@ export class Problem extends Error {
     this.name = "Problem";
   }
 
-  /** Whether trying again may help. */
-  get passing(): boolean {
+  /** Whether a retry may succeed. */
+  get isTransient(): boolean {
     return this.status === 0 || this.status === 429 || this.status >= 500;
   }
 }
 
-/** Where the API is: beside this page, whatever path a proxy has put both below. */
-export function address(path: string): string {
+/** Absolute URL of an API path. It is relative to this page, so that both may be served below any path prefix. */
+export function apiUrl(path: string): string {
   return new URL(path.replace(/^\//, ""), document.baseURI.split("#")[0]).toString();
 }
 
-/** Call one operation by its method and path, as the description of the API names them. */
-export async function call<N extends Name>(method: Of<N>["method"], path: Of<N>["path"], asked: Asked<N> = {}): Promise<Of<N>["answer"]> {
-  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(asked.path?.[name] ?? ""));
+/** Call an operation by its method and path, as in the OpenAPI description. */
+export async function call<N extends OperationName>(method: Operation<N>["method"], path: Operation<N>["path"], options: CallOptions<N> = {}): Promise<Operation<N>["response"]> {
+  const filledPath = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(options.path?.[name] ?? ""));
   const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(asked.query ?? {})) {
+  for (const [name, value] of Object.entries(options.query ?? {})) {
     if (value !== undefined && value !== null && value !== "") query.set(name, String(value));
   }
   const headers: Record<string, string> = { accept: "application/json" };
-  const key = session.key();
-  if (key) headers.authorization = `Bearer ${key}`;
-  if (asked.tenant) headers["holdfast-tenant"] = asked.tenant;
-  if (asked.idempotencyKey) headers["idempotency-key"] = asked.idempotencyKey;
-  if (asked.body !== undefined) headers["content-type"] = "application/json";
-  const text = query.toString();
-  return (await send(address(filled) + (text ? `?${text}` : ""), {
+  const apiKey = session.apiKey();
+  if (apiKey) headers.authorization = `Bearer ${apiKey}`;
+  if (options.tenant) headers["holdfast-tenant"] = options.tenant;
+  if (options.idempotencyKey) headers["idempotency-key"] = options.idempotencyKey;
+  if (options.body !== undefined) headers["content-type"] = "application/json";
+  const queryText = query.toString();
+  return (await send(apiUrl(filledPath) + (queryText ? `?${queryText}` : ""), {
     method,
     headers,
-    ...(asked.body === undefined ? {} : { body: stringifyExact(asked.body as unknown as Json) }),
-    ...(asked.signal ? { signal: asked.signal } : {}),
+    ...(options.body === undefined ? {} : { body: stringifyExact(options.body as unknown as Json) }),
+    ...(options.signal ? { signal: options.signal } : {}),
     cache: "no-store",
     credentials: "omit",
     redirect: "error",
     referrerPolicy: "no-referrer",
-  })) as Of<N>["answer"];
+  })) as Operation<N>["response"];
 }
 
 async function send(url: string, request: RequestInit): Promise<Json> {
-  let answer: Response;
+  let response: Response;
   try {
-    answer = await fetch(url, request);
+    response = await fetch(url, request);
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new Problem(0, "unreachable", "The server does not answer. It may be restarting; this page tries again by itself.");
+    throw new Problem(0, "unreachable", "The server does not respond. It may be restarting. This page retries automatically.");
   }
-  if (!answer.ok) throw await problemOf(answer);
-  if (answer.status === 204) return null;
-  return parseExact(await answer.text());
+  if (!response.ok) throw await readProblem(response);
+  if (response.status === 204) return null;
+  return parseExact(await response.text());
 }
 
-/** The problem that an answer tells of. A key that is good no more ends the session, wherever it shows. */
-export async function problemOf(answer: Response): Promise<Problem> {
-  let told: Partial<ProblemShape> = {};
+/** Read the problem from an error response. A 401 also ends the session. */
+export async function readProblem(response: Response): Promise<Problem> {
+  let body: Partial<ProblemShape> = {};
   try {
-    told = JSON.parse(await answer.text()) as Partial<ProblemShape>;
+    body = JSON.parse(await response.text()) as Partial<ProblemShape>;
   } catch {
-    // A proxy's own page, most likely: the status has to do.
+    // Probably an error page of a proxy: use the status alone.
   }
-  if (answer.status === 401) session.refused();
+  if (response.status === 401) session.expire();
   return new Problem(
-    answer.status,
-    told.code ?? `http_${answer.status}`,
-    told.detail ?? `The server answered ${answer.status} ${answer.statusText}.`,
-    told.pointer,
-    answer.headers.get("x-request-id"),
-    told.job_id,
+    response.status,
+    body.code ?? `http_${response.status}`,
+    body.detail ?? `The server responded with ${response.status} ${response.statusText}.`,
+    body.pointer,
+    response.headers.get("x-request-id"),
+    body.job_id,
   );
 }

@@ -1,12 +1,12 @@
 import { QueryClient } from "@tanstack/react-query";
 import { expect, it, vi } from "vitest";
-import { apply, patched } from "./live";
+import { apply, applyToPage } from "./live";
 import type { JobPage } from "./types.gen";
 
 const page = { items: [{ id: "a", status: "ready", attempts: 0 }, { id: "b", status: "ready", attempts: 0 }], next_cursor: null } as unknown as JobPage;
 const event = (id: string, status: string, attempts = 1) => ({ event: "job", data: JSON.stringify({ id, status, attempts, at: "2030-01-31T12:00:00Z" }) });
 
-it("writes the newest state of each job into the lists, and leaves other lists as they are", () => {
+it("updates the status of jobs in cached lists, and leaves other lists unchanged", () => {
   const queries = new QueryClient();
   const other = { items: [], next_cursor: null } as JobPage;
   queries.setQueryData(["jobs", 1], page);
@@ -16,7 +16,7 @@ it("writes the newest state of each job into the lists, and leaves other lists a
   expect(queries.getQueryData(["jobs", 2])).toBe(other);
 });
 
-it("takes deleted jobs out of the lists", () => {
+it("removes deleted jobs from cached lists", () => {
   const queries = new QueryClient();
   queries.setQueryData(["jobs", 1], page);
   queries.setQueryData(["job", "a"], page.items[0]);
@@ -25,20 +25,20 @@ it("takes deleted jobs out of the lists", () => {
   expect(queries.getQueryData(["job", "a"])).toBe(page.items[0]);
 });
 
-it("asks once for each subject, however many changed", () => {
+it("refetches each subject once, regardless of the number of changes", () => {
   const queries = new QueryClient();
   queries.setQueryData(["job", "a"], page.items[0]);
   queries.setQueryData(["explain", "a"], null);
-  const asked = vi.spyOn(queries, "invalidateQueries");
-  apply(queries, Array.from({ length: 500 }, (_, index) => event(index % 2 ? "a" : `not looked at ${index}`, "running")), false);
-  expect(asked.mock.calls.map(([filter]) => filter?.queryKey?.[0])).toEqual(["job", "explain", "jobs", "stats", "queues", "dead"]);
+  const invalidate = vi.spyOn(queries, "invalidateQueries");
+  apply(queries, Array.from({ length: 500 }, (_, index) => event(index % 2 ? "a" : `not cached ${index}`, "running")), false);
+  expect(invalidate.mock.calls.map(([filter]) => filter?.queryKey?.[0])).toEqual(["job", "explain", "jobs", "stats", "queues", "dead"]);
 });
 
-it("asks for every job on the page when changes were only counted, and for workers when one came", () => {
+it("refetches every cached job after a counts-only event, and the workers after a worker event", () => {
   const queries = new QueryClient();
-  const asked = vi.spyOn(queries, "invalidateQueries");
+  const invalidate = vi.spyOn(queries, "invalidateQueries");
   apply(queries, [{ event: "jobs", data: "{}" }, { event: "worker", data: "{}" }], false);
-  expect(asked.mock.calls.map(([filter]) => filter?.queryKey?.[0])).toEqual(["job", "jobs", "stats", "queues", "dead", "workers"]);
+  expect(invalidate.mock.calls.map(([filter]) => filter?.queryKey?.[0])).toEqual(["job", "jobs", "stats", "queues", "dead", "workers"]);
 });
 
-it("gives back the same page where nothing changed", () => expect(patched(page, new Map())).toBe(page));
+it("returns the same page if nothing changed", () => expect(applyToPage(page, new Map())).toBe(page));

@@ -1,17 +1,17 @@
-/** Ties the stream of changes to what the pages show. */
+/** Connects the event stream of the server to the query cache. */
 import { type QueryClient, type QueryKey, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useSyncExternalStore } from "react";
 import { Coalescer } from "../lib/coalesce";
-import { Live, type LiveStatus } from "../lib/live";
+import { EventStream, type LiveStatus } from "../lib/eventStream";
 import type { StreamEvent } from "../lib/sse";
-import { address } from "./client";
+import { apiUrl } from "./client";
 import * as session from "./session";
 import type { JobDetail, JobOut, JobPage } from "./types.gen";
 
-/** One hand-over of changes to the page each second, however many there are. */
-const INTERVAL = 1_000;
+/** Changes are applied to the cache at most once per interval. */
+const APPLY_INTERVAL_MS = 1_000;
 
-/** What the stream tells of one job. */
+/** Change of one job, as the event stream reports it. */
 export interface JobChange {
   id: string;
   status: JobOut["status"] | "deleted";
@@ -19,72 +19,72 @@ export interface JobChange {
   at: string;
 }
 
-const Stream = createContext<Live | null>(null);
+const StreamContext = createContext<EventStream | null>(null);
 
 export function LiveProvider({ children }: { children: ReactNode }) {
   const queries = useQueryClient();
-  const live = useMemo(() => {
-    const changes = new Coalescer<StreamEvent>((events, lost) => apply(queries, events, lost), INTERVAL);
-    return new Live({
-      url: address("v1/events"),
-      key: session.key,
+  const stream = useMemo(() => {
+    const changes = new Coalescer<StreamEvent>((events, overflowed) => apply(queries, events, overflowed), APPLY_INTERVAL_MS);
+    return new EventStream({
+      url: apiUrl("v1/events"),
+      apiKey: session.apiKey,
       onEvent: (event) => changes.add(event),
-      onGap: () => refresh(queries),
-      onRefused: session.refused,
+      onGap: () => refetchAll(queries),
+      onUnauthorized: session.expire,
     });
   }, [queries]);
   useEffect(() => {
-    live.start();
-    return () => live.stop();
-  }, [live]);
-  return <Stream value={live}>{children}</Stream>;
+    stream.start();
+    return () => stream.stop();
+  }, [stream]);
+  return <StreamContext value={stream}>{children}</StreamContext>;
 }
 
-const NONE: LiveStatus = { state: "off", since: 0 };
+const OFF: LiveStatus = { state: "off", since: 0 };
 
-/** How far what is shown can be trusted. */
-export function useLive(): LiveStatus & { hurry: () => void } {
-  const live = useContext(Stream);
+/** Connection state of the event stream, that is, how current the page is. */
+export function useLive(): LiveStatus & { reconnectNow: () => void } {
+  const stream = useContext(StreamContext);
   const status = useSyncExternalStore(
-    live?.subscribe ?? (() => () => undefined),
-    live?.snapshot ?? (() => NONE),
+    stream?.subscribe ?? (() => () => undefined),
+    stream?.snapshot ?? (() => OFF),
   );
-  return { ...status, hurry: live?.hurry ?? (() => undefined) };
+  return { ...status, reconnectNow: stream?.reconnectNow ?? (() => undefined) };
 }
 
-/** Bring what is cached up to what the stream told, and have what it cannot tell fetched once. */
-export function apply(queries: QueryClient, events: StreamEvent[], lost: boolean): void {
+/** Apply events to the query cache, and refetch once per subject whatever the events do not contain. */
+export function apply(queries: QueryClient, events: StreamEvent[], overflowed: boolean): void {
   const newest = new Map<string, JobChange>();
-  let counted = lost;
-  let workers = false;
+  let countedOnly = overflowed;
+  let workersChanged = false;
   for (const { event, data } of events) {
     if (event === "job") {
       const change = JSON.parse(data) as JobChange;
       newest.set(change.id, change);
-    } else if (event === "jobs") counted = true;
-    else if (event === "worker") workers = true;
+    } else if (event === "jobs") countedOnly = true;
+    else if (event === "worker") workersChanged = true;
   }
   if (newest.size) {
-    queries.setQueriesData<JobPage>({ queryKey: ["jobs"] }, (page) => page && patched(page, newest));
-    // Only those that somebody has looked at: of hundreds that change in a second, that is one or two.
+    queries.setQueriesData<JobPage>({ queryKey: ["jobs"] }, (page) => page && applyToPage(page, newest));
+    // Only jobs in the cache matter: one or two of the hundreds that may change in a second.
     for (const subject of ["job", "explain"]) {
       for (const { queryKey } of queries.getQueryCache().findAll({ queryKey: [subject] })) {
         const change = newest.get(String(queryKey[1]));
         if (!change) continue;
-        if (subject === "job") queries.setQueryData<JobDetail>(queryKey, (job) => job && told(job, change));
-        void again(queries, queryKey);
+        if (subject === "job") queries.setQueryData<JobDetail>(queryKey, (job) => job && applyChange(job, change));
+        void refetch(queries, queryKey);
       }
     }
   }
-  if (counted) void again(queries, ["job"]);
-  if (newest.size || counted) {
-    for (const subject of ["jobs", "stats", "queues", "dead"]) void again(queries, [subject]);
+  if (countedOnly) void refetch(queries, ["job"]);
+  if (newest.size || countedOnly) {
+    for (const subject of ["jobs", "stats", "queues", "dead"]) void refetch(queries, [subject]);
   }
-  if (workers) void again(queries, ["workers"]);
+  if (workersChanged) void refetch(queries, ["workers"]);
 }
 
-/** A page of jobs with the states that the stream told, without deleted ones; the same object where nothing changed. */
-export function patched(page: JobPage, newest: ReadonlyMap<string, JobChange>): JobPage {
+/** Return the page with the changed statuses and without deleted jobs, or the same object if nothing changed. */
+export function applyToPage(page: JobPage, newest: ReadonlyMap<string, JobChange>): JobPage {
   if (!page.items.some((job) => newest.has(job.id))) return page;
   return {
     ...page,
@@ -92,24 +92,24 @@ export function patched(page: JobPage, newest: ReadonlyMap<string, JobChange>): 
       .filter((job) => newest.get(job.id)?.status !== "deleted")
       .map((job) => {
         const change = newest.get(job.id);
-        return change ? told(job, change) : job;
+        return change ? applyChange(job, change) : job;
       }),
   };
 }
 
-/** A job as the stream told of it; a deleted one as it was, until the service says that it is not there. */
-function told<T extends JobOut>(job: T, change: JobChange): T {
+/** Return the job with the change applied. A deleted job stays as it was until the server responds with 404. */
+function applyChange<T extends JobOut>(job: T, change: JobChange): T {
   if (change.status === "deleted") return job;
   return { ...job, status: change.status, attempts: change.attempts, updated_at: change.at };
 }
 
-function refresh(queries: QueryClient): void {
+function refetchAll(queries: QueryClient): void {
   void queries.invalidateQueries({}, { cancelRefetch: false });
 }
 
-/** What is being fetched already is waited for, and asked for once more when it has come: it may be older than the news. */
-async function again(queries: QueryClient, queryKey: QueryKey): Promise<void> {
-  const busy = queries.isFetching({ queryKey }) > 0;
+/** Refetch a query. A fetch in flight may predate the event, so wait for it and then fetch once more. */
+async function refetch(queries: QueryClient, queryKey: QueryKey): Promise<void> {
+  const inFlight = queries.isFetching({ queryKey }) > 0;
   await queries.invalidateQueries({ queryKey }, { cancelRefetch: false });
-  if (busy) await queries.invalidateQueries({ queryKey }, { cancelRefetch: false });
+  if (inFlight) await queries.invalidateQueries({ queryKey }, { cancelRefetch: false });
 }

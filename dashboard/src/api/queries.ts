@@ -1,7 +1,8 @@
-/** What the pages ask for. The first part of a key names the subject, so that the stream knows what a change concerns. */
+/** Queries shared by the pages. The first part of a query key names the subject, so that the event stream can invalidate it. */
 import { keepPreviousData, QueryClient, queryOptions } from "@tanstack/react-query";
 import { call, Problem } from "./client";
-import type { Operations } from "./types.gen";
+import { fetchAllPages, PAGE_SIZE, type PagedList } from "./pagination";
+import type { Explanation, JobOut, Operations, TypeOut } from "./types.gen";
 
 export function makeQueryClient(): QueryClient {
   return new QueryClient({
@@ -10,7 +11,7 @@ export function makeQueryClient(): QueryClient {
         staleTime: 1_000,
         gcTime: 120_000,
         networkMode: "always",
-        retry: (failures, error) => failures < 2 && error instanceof Problem && error.passing,
+        retry: (failures, error) => failures < 2 && error instanceof Problem && error.isTransient,
         retryDelay: (failures) => 500 * 2 ** failures,
         refetchOnWindowFocus: true,
       },
@@ -19,12 +20,13 @@ export function makeQueryClient(): QueryClient {
   });
 }
 
-/** Fetched again by itself this often, also without news: what only time changes. Not while the tab is hidden. */
-const NOW_AND_THEN = 15_000;
-/** Figures of a window move by themselves: the stream does not tell of them. */
-const FIGURES = 5_000;
+/** Refetch interval for data that changes with time even if no event arrives. Nothing is refetched while the tab is hidden. */
+const REFRESH_INTERVAL_MS = 15_000;
+/** Refetch interval for statistics over a time window, which the event stream does not report. */
+const STATS_INTERVAL_MS = 5_000;
 
-const MOST_HOPS = 5;
+/** Empty pages skipped before the user has to ask for more. */
+const MAX_EMPTY_PAGES = 5;
 
 export type JobQuery = Operations["list_jobs"]["query"];
 export type Window = "15m" | "1h" | "6h" | "24h" | "7d";
@@ -39,7 +41,7 @@ export const statsQuery = (tenant?: string) =>
   queryOptions({
     queryKey: ["stats", tenant ?? null],
     queryFn: ({ signal }) => call<"stats">("GET", "/v1/stats", { query: { ...(tenant ? { tenant } : {}) }, signal }),
-    refetchInterval: NOW_AND_THEN,
+    refetchInterval: REFRESH_INTERVAL_MS,
     placeholderData: keepPreviousData,
   });
 
@@ -47,13 +49,13 @@ export const queuesQuery = (tenant?: string) =>
   queryOptions({
     queryKey: ["queues", tenant ?? null],
     queryFn: ({ signal }) => call<"list_queues">("GET", "/v1/queues", { query: { ...(tenant ? { tenant } : {}) }, signal }),
-    refetchInterval: NOW_AND_THEN,
+    refetchInterval: REFRESH_INTERVAL_MS,
     placeholderData: keepPreviousData,
   });
 
 export const workersQuery = queryOptions({
   queryKey: ["workers"],
-  queryFn: ({ signal }) => call<"workers">("GET", "/v1/workers", { signal }),
+  queryFn: ({ signal }) => call<"list_workers">("GET", "/v1/workers", { signal }),
   refetchInterval: 5_000,
 });
 
@@ -61,7 +63,7 @@ export const summaryQuery = (query: Operations["summary"]["query"]) =>
   queryOptions({
     queryKey: ["analytics", "summary", query],
     queryFn: ({ signal }) => call<"summary">("GET", "/v1/analytics", { query, signal }),
-    refetchInterval: FIGURES,
+    refetchInterval: STATS_INTERVAL_MS,
     placeholderData: keepPreviousData,
   });
 
@@ -69,15 +71,15 @@ export const throughputQuery = (query: Operations["throughput"]["query"]) =>
   queryOptions({
     queryKey: ["analytics", "throughput", query],
     queryFn: ({ signal }) => call<"throughput">("GET", "/v1/analytics/throughput", { query, signal }),
-    refetchInterval: FIGURES,
+    refetchInterval: STATS_INTERVAL_MS,
     placeholderData: keepPreviousData,
   });
 
-export const typesQuery = (query: Operations["types"]["query"]) =>
+export const typeStatsQuery = (query: Operations["types"]["query"]) =>
   queryOptions({
     queryKey: ["analytics", "types", query],
     queryFn: ({ signal }) => call<"types">("GET", "/v1/analytics/types", { query, signal }),
-    refetchInterval: FIGURES,
+    refetchInterval: STATS_INTERVAL_MS,
     placeholderData: keepPreviousData,
   });
 
@@ -86,13 +88,13 @@ export const jobsQuery = (query: JobQuery) =>
     queryKey: ["jobs", query],
     queryFn: async ({ signal }) => {
       let page = await call<"list_jobs">("GET", "/v1/jobs", { query, signal });
-      // A page may hold none though there are more: the server looks at so many and no further.
-      for (let hop = 0; hop < MOST_HOPS && !page.items.length && page.next_cursor; hop += 1) {
+      // A page may be empty although more jobs match: the server scans a bounded number of rows per page.
+      for (let skipped = 0; skipped < MAX_EMPTY_PAGES && !page.items.length && page.next_cursor; skipped += 1) {
         page = await call<"list_jobs">("GET", "/v1/jobs", { query: { ...query, cursor: page.next_cursor }, signal });
       }
       return page;
     },
-    refetchInterval: NOW_AND_THEN,
+    refetchInterval: REFRESH_INTERVAL_MS,
     placeholderData: keepPreviousData,
   });
 
@@ -107,24 +109,24 @@ export const deadGroupsQuery = (query: Operations["list_dead"]["query"] = {}) =>
   queryOptions({
     queryKey: ["dead", "groups", query],
     queryFn: ({ signal }) => call<"list_dead">("GET", "/v1/dead", { query: { ...query, group: "fingerprint" }, signal }),
-    refetchInterval: NOW_AND_THEN,
+    refetchInterval: REFRESH_INTERVAL_MS,
     placeholderData: keepPreviousData,
   });
 
-let canExplain = true;
+let serverCanExplain = true;
 
-/** Why a job is (not) running. A node that cannot tell answers 404, which is an answer: null. */
+/** Why a job is not running. Null if the server is older than this route. */
 export const explainQuery = (id: string, enabled: boolean) =>
   queryOptions({
     queryKey: ["explain", id],
     enabled,
-    queryFn: async ({ signal }): Promise<Explained | null> => {
-      if (!canExplain) return null;
+    queryFn: async ({ signal }): Promise<Explanation | null> => {
+      if (!serverCanExplain) return null;
       try {
-        return (await call("GET" as never, "/v1/jobs/{id}/explain" as never, { path: { id }, signal })) as unknown as Explained;
+        return await call<"explain_job">("GET", "/v1/jobs/{id}/explain", { path: { id }, signal });
       } catch (error) {
         if (error instanceof Problem && error.code === "no_such_route") {
-          canExplain = false; // an older node: it is not asked again
+          serverCanExplain = false; // the server is older than this route
           return null;
         }
         throw error;
@@ -133,9 +135,35 @@ export const explainQuery = (id: string, enabled: boolean) =>
     refetchInterval: (query) => (query.state.data === null ? false : 5_000),
   });
 
-/** As far as the page reads it. */
-export interface Explained {
-  runnable: boolean;
-  reasons: { code: string; detail: string; blocks: boolean; until?: string | null; holders?: string[] }[];
-  estimate?: { at: string | null; basis: string } | null;
+/** Job types that workers have announced, with the schema of their payload. */
+export const handlerTypesQuery = queryOptions({
+  queryKey: ["types"],
+  queryFn: ({ signal }): Promise<PagedList<TypeOut>> =>
+    fetchAllPages((cursor) => call<"list_types">("GET", "/v1/types", { query: { limit: PAGE_SIZE, ...(cursor ? { cursor } : {}) }, signal })),
+  staleTime: 30_000,
+  retry: false,
+});
+
+/** Find a job type by name, preferring the tenant's own workers over workers that serve every tenant. */
+export function findType(types: readonly TypeOut[], name: string, tenant: string): TypeOut | undefined {
+  const matches = types.filter((type) => type.type === name);
+  return matches.find((type) => type.tenant === tenant) ?? matches.find((type) => type.tenant === null) ?? matches[0];
+}
+
+/** Running jobs, for the workers page. */
+export const runningQuery = queryOptions({
+  queryKey: ["jobs", "running, by worker"],
+  queryFn: async ({ signal }) => call<"list_jobs">("GET", "/v1/jobs", { query: { status: "running", limit: PAGE_SIZE }, signal }),
+  refetchInterval: 5_000,
+});
+
+export function groupByWorker(jobs: readonly JobOut[]): Map<string, JobOut[]> {
+  const groups = new Map<string, JobOut[]>();
+  for (const job of jobs) {
+    if (!job.worker) continue;
+    const group = groups.get(job.worker);
+    if (group) group.push(job);
+    else groups.set(job.worker, [job]);
+  }
+  return groups;
 }

@@ -1,43 +1,43 @@
 import { expect, it, vi } from "vitest";
 import * as session from "./session";
 
-function opened(hash: string) {
+function open(hash: string) {
   const replaceState = vi.fn();
-  const found = session.takeFromAddress({ hash, pathname: "/jobs/", search: "" } as Location, { replaceState } as unknown as History);
-  return { found, address: replaceState.mock.calls[0]?.[2] as string | undefined };
+  const credentials = session.takeCredentials({ hash, pathname: "/jobs/", search: "" } as Location, { replaceState } as unknown as History);
+  return { credentials, address: replaceState.mock.calls[0]?.[2] as string | undefined };
 }
 
-it("takes a ticket or a key out of the address", () => {
-  expect(opened("#ticket=abc-_1")).toEqual({ found: { ticket: "abc-_1" }, address: "/jobs/#/" });
-  expect(opened("#key=hf_1%2B")).toEqual({ found: { key: "hf_1+" }, address: "/jobs/#/" });
+it("removes a ticket or an API key from the address", () => {
+  expect(open("#ticket=abc-_1")).toEqual({ credentials: { ticket: "abc-_1" }, address: "/jobs/#/" });
+  expect(open("#key=hf_1%2B")).toEqual({ credentials: { key: "hf_1+" }, address: "/jobs/#/" });
 });
 
-it.each(["", "#/", "#/jobs?key=1", "#keys=1"])("leaves %s alone", (hash) => {
-  expect(opened(hash)).toEqual({ found: {}, address: undefined });
+it.each(["", "#/", "#/jobs?key=1", "#keys=1"])("does not change the address %s", (hash) => {
+  expect(open(hash)).toEqual({ credentials: {}, address: undefined });
 });
 
-it("takes out also what cannot be read", () => {
-  expect(opened("#key=%E0%A4%A")).toEqual({ found: {}, address: "/jobs/#/" });
+it("removes credentials even if they cannot be decoded", () => {
+  expect(open("#key=%E0%A4%A")).toEqual({ credentials: {}, address: "/jobs/#/" });
 });
 
-it("says why a session ended, but not to whoever ended it", () => {
+it("gives the reason why a session ended, unless the user ended it", () => {
   session.signIn("hf_1");
-  session.refused();
-  expect(session.whyEnded()).toMatch(/good no more/);
+  session.expire();
+  expect(session.endReason()).toMatch(/revoked or has expired/);
   session.signIn("hf_2");
-  expect(session.whyEnded()).toBeUndefined();
+  expect(session.endReason()).toBeUndefined();
   session.signOut();
-  session.refused();
-  expect(session.whyEnded()).toBeUndefined();
+  session.expire();
+  expect(session.endReason()).toBeUndefined();
 });
 
-it("keeps the key in the tab alone", () => {
-  const told = vi.fn();
-  const leave = session.onSession(told);
+it("keeps the API key in the storage of the tab only", () => {
+  const listener = vi.fn();
+  const unsubscribe = session.subscribe(listener);
   session.signIn("hf_1");
-  expect([session.key(), localStorage.length, document.cookie]).toEqual(["hf_1", 0, ""]);
+  expect([session.apiKey(), localStorage.length, document.cookie]).toEqual(["hf_1", 0, ""]);
   session.signOut();
-  leave();
+  unsubscribe();
   session.signIn("hf_2");
-  expect([told.mock.calls.length, session.key()]).toEqual([2, "hf_2"]);
+  expect([listener.mock.calls.length, session.apiKey()]).toEqual([2, "hf_2"]);
 });

@@ -1,58 +1,58 @@
-/** The key of this tab. It is kept in the tab's own storage and nowhere else, and goes with the tab. */
+/** API key of this tab. It is kept only in `sessionStorage`, so that it is gone when the tab is closed. */
 
-const KEPT = "holdfast.key";
+const STORAGE_KEY = "holdfast.key";
 
 let reason: string | undefined;
 
 type Listener = () => void;
 const listeners = new Set<Listener>();
 
-/** The key, if somebody is signed in. */
-export function key(): string | null {
-  return sessionStorage.getItem(KEPT);
+/** The API key, or null if the user is not signed in. */
+export function apiKey(): string | null {
+  return sessionStorage.getItem(STORAGE_KEY);
 }
 
-/** Sign in: from now on every request carries this key. */
-export function signIn(given: string): void {
+/** Sign in: every request carries this API key from now on. */
+export function signIn(token: string): void {
   reason = undefined;
-  sessionStorage.setItem(KEPT, given);
-  tell();
+  sessionStorage.setItem(STORAGE_KEY, token);
+  notify();
 }
 
-/** Sign out; `why` if it was not the person's own wish. */
-export function signOut(why?: string): void {
-  reason = why;
-  sessionStorage.removeItem(KEPT);
-  tell();
+/** Sign out. `endedBecause` is shown to the user if they did not sign out themselves. */
+export function signOut(endedBecause?: string): void {
+  reason = endedBecause;
+  sessionStorage.removeItem(STORAGE_KEY);
+  notify();
 }
 
-/** The key was refused: the session is over. */
-export function refused(): void {
-  if (key()) signOut("This key is good no more: it was revoked, or has expired. Sign in with another.");
+/** End the session because the server rejected the API key. */
+export function expire(): void {
+  if (apiKey()) signOut("This API key was revoked or has expired. Sign in with another one.");
 }
 
-/** Why the last session ended, if there is something to say. */
-export function whyEnded(): string | undefined {
+/** Reason why the last session ended, unless the user ended it. */
+export function endReason(): string | undefined {
   return reason;
 }
 
-/** Be told of both. */
-export function onSession(listener: Listener): () => void {
+/** Call the listener after each sign-in and sign-out. Returns a function that unsubscribes it. */
+export function subscribe(listener: Listener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
 
-function tell(): void {
-  for (const each of listeners) each();
+function notify(): void {
+  for (const listener of listeners) listener();
 }
 
-/** What came in the address: a ticket or a key. It is taken out of the address before anything else happens. */
-export function takeFromAddress(location: Location, history: History): { ticket?: string; key?: string } {
-  const found = /^#(ticket|key)=([^&/]+)$/.exec(location.hash);
-  if (!found) return {};
+/** Remove a ticket or an API key from the address, before anything else reads it, and return it. */
+export function takeCredentials(location: Location, history: History): { ticket?: string; key?: string } {
+  const match = /^#(ticket|key)=([^&/]+)$/.exec(location.hash);
+  if (!match) return {};
   history.replaceState(null, "", `${location.pathname}${location.search}#/`);
   try {
-    return { [found[1] as string]: decodeURIComponent(found[2] as string) };
+    return { [match[1] as string]: decodeURIComponent(match[2] as string) };
   } catch {
     return {};
   }

@@ -1,7 +1,7 @@
-// Made from the API's description by tools/dashboard_types.py: run ./dev dashboard --types, do not change it here.
+// Generated from the OpenAPI description by tools/dashboard_types.py. Do not edit: run ./dev dashboard --types.
 /* eslint-disable */
 
-/** Any JSON, as it was sent: whole numbers that JavaScript's own cannot hold are bigints. */
+/** Any JSON value. Integers beyond `Number.MAX_SAFE_INTEGER` are bigints. */
 export type Json = null | boolean | number | bigint | string | Json[] | { [key: string]: Json };
 
 /** What a worker says of itself when it registers, for the register of workers. */
@@ -202,13 +202,13 @@ export interface ErrorOut {
   traceback?: string;
 }
 
-/** When it may start, and from what that was reckoned; no instant where nobody can tell. */
+/** Estimated start and its basis; `at` is None if it cannot be estimated. */
 export interface Estimate {
   at: string | null;
   basis: string;
 }
 
-/** Why a job is (not) running, as of an instant. */
+/** Explanation of why a job is (not) running, as of one instant. */
 export interface Explanation {
   id: string;
   status: Status;
@@ -654,7 +654,7 @@ export interface Ready {
   schema: boolean;
 }
 
-/** One reason: a stable `code`, a `detail` for people, and what else is known, by name. */
+/** Reason with a stable `code`, a human-readable `detail` and structured facts. */
 export interface Reason {
   code: "deadline_passed" | "finished" | "held_back" | "in_line" | "limit_full" | "no_worker" | "not_due" | "parents_missing" | "queue_paused" | "rate_spent" | "runnable" | "running" | "tenant_paused" | "type_paused";
   detail: string;
@@ -790,7 +790,7 @@ export interface Stats {
   types: NamedCounts[];
 }
 
-/** Where a job stands. The words are the same in the API, the SDK and the dashboard. */
+/** Status of a job. API, SDK and dashboard use the same words. */
 export interface Status {
 }
 
@@ -1081,69 +1081,69 @@ export interface WorkerOut {
   actions: "drain"[];
 }
 
-/** What each operation takes in its query and body, and what it answers with. */
+/** Query, body and response of each operation. */
 export interface Operations {
-  dashboard: { path: "/"; method: "GET"; query: Record<string, never>; body: never; answer: null };
-  dashboard_file: { path: "/assets/{name}"; method: "GET"; query: Record<string, never>; body: never; answer: null };
-  docs: { path: "/docs"; method: "GET"; query: Record<string, never>; body: never; answer: null };
-  docs_style: { path: "/docs.css"; method: "GET"; query: Record<string, never>; body: never; answer: null };
-  healthz: { path: "/healthz"; method: "GET"; query: Record<string, never>; body: never; answer: Alive };
-  metrics: { path: "/metrics"; method: "GET"; query: Record<string, never>; body: never; answer: null };
-  openapi: { path: "/openapi.json"; method: "GET"; query: Record<string, never>; body: never; answer: { [key: string]: Json } };
-  readyz: { path: "/readyz"; method: "GET"; query: Record<string, never>; body: never; answer: Ready };
-  summary: { path: "/v1/analytics"; method: "GET"; query: { window?: number | string; queue?: string; type?: string; tenant?: string }; body: never; answer: Summary };
-  fairness: { path: "/v1/analytics/fairness"; method: "GET"; query: { window?: number | string }; body: never; answer: FairnessOut };
-  throughput: { path: "/v1/analytics/throughput"; method: "GET"; query: { window?: number | string; queue?: string; type?: string; tenant?: string }; body: never; answer: Series };
-  types: { path: "/v1/analytics/types"; method: "GET"; query: { window?: number | string; queue?: string; type?: string; tenant?: string }; body: never; answer: TypeList };
-  list_breakers: { path: "/v1/breakers"; method: "GET"; query: { tenant?: string; cursor?: string; limit?: number }; body: never; answer: BreakerPage };
-  purge_dead: { path: "/v1/dead"; method: "DELETE"; query: { type?: string; queue?: string; tag?: string; tenant?: string; created_after?: string; created_before?: string; error?: string; ids?: string; all?: boolean; dry_run?: boolean; cursor?: string }; body: never; answer: BulkOut };
-  list_dead: { path: "/v1/dead"; method: "GET"; query: { type?: string; queue?: string; tag?: string; tenant?: string; created_after?: string; created_before?: string; error?: string; group?: "fingerprint"; cursor?: string; limit?: number }; body: never; answer: DeadPage };
-  replay_dead: { path: "/v1/dead/replay"; method: "POST"; query: Record<string, never>; body: ReplayRequest; answer: BulkOut };
-  clear_demo: { path: "/v1/demo/clear"; method: "POST"; query: Record<string, never>; body: never; answer: Cleared };
-  seed_demo: { path: "/v1/demo/seed"; method: "POST"; query: { jobs?: number }; body: never; answer: Seeded };
-  events: { path: "/v1/events"; method: "GET"; query: { queue?: string; type?: string; job?: string; tenant?: string }; body: never; answer: null };
-  list_jobs: { path: "/v1/jobs"; method: "GET"; query: { type?: string; queue?: string; tag?: string; tenant?: string; created_after?: string; created_before?: string; error?: string; status?: "blocked" | "cancelled" | "dead" | "ready" | "retrying" | "running" | "scheduled" | "succeeded"; cursor?: string; limit?: number }; body: never; answer: JobPage };
-  submit_job: { path: "/v1/jobs"; method: "POST"; query: Record<string, never>; body: SubmitJob; answer: JobOut };
-  submit_batch: { path: "/v1/jobs/batch"; method: "POST"; query: Record<string, never>; body: SubmitBatch; answer: BatchOut };
-  cancel_jobs: { path: "/v1/jobs/cancel"; method: "POST"; query: Record<string, never>; body: BulkCancel; answer: BulkOut };
-  retry_jobs: { path: "/v1/jobs/retry"; method: "POST"; query: Record<string, never>; body: BulkRequest; answer: BulkOut };
-  delete_job: { path: "/v1/jobs/{id}"; method: "DELETE"; query: Record<string, never>; body: never; answer: null };
-  get_job: { path: "/v1/jobs/{id}"; method: "GET"; query: Record<string, never>; body: never; answer: JobDetail };
-  cancel_job: { path: "/v1/jobs/{id}/cancel"; method: "POST"; query: Record<string, never>; body: CancelRequest; answer: JobDetail };
-  explain_job: { path: "/v1/jobs/{id}/explain"; method: "GET"; query: Record<string, never>; body: never; answer: Explanation };
-  retry_job: { path: "/v1/jobs/{id}/retry"; method: "POST"; query: Record<string, never>; body: never; answer: JobDetail };
-  list_keys: { path: "/v1/keys"; method: "GET"; query: { tenant?: string; cursor?: string; limit?: number }; body: never; answer: KeyPage };
-  create_key: { path: "/v1/keys"; method: "POST"; query: Record<string, never>; body: NewKeyRequest; answer: KeyMade };
-  revoke_key: { path: "/v1/keys/{id}"; method: "DELETE"; query: Record<string, never>; body: never; answer: KeyOut };
-  lease_jobs: { path: "/v1/leases"; method: "POST"; query: Record<string, never>; body: LeaseRequest; answer: LeaseOut };
-  begin_delivery: { path: "/v1/leases/deliveries"; method: "POST"; query: Record<string, never>; body: DeliveryRequest; answer: DeliveryOut };
-  end_delivery: { path: "/v1/leases/deliveries/done"; method: "POST"; query: Record<string, never>; body: DeliveryDone; answer: null };
-  depart_worker: { path: "/v1/leases/depart"; method: "POST"; query: Record<string, never>; body: DepartRequest; answer: DepartedOut };
-  held_jobs: { path: "/v1/leases/held"; method: "POST"; query: Record<string, never>; body: HeldRequest; answer: HeldPage };
-  lost_jobs: { path: "/v1/leases/lost"; method: "POST"; query: Record<string, never>; body: LostRequest; answer: LostOut };
-  save_progress: { path: "/v1/leases/progress"; method: "POST"; query: Record<string, never>; body: ProgressRequest; answer: null };
-  renew_lease: { path: "/v1/leases/renew"; method: "POST"; query: Record<string, never>; body: RenewRequest; answer: LostOut };
-  settle_jobs: { path: "/v1/leases/settle"; method: "POST"; query: Record<string, never>; body: SettleRequest; answer: SettledOut };
-  recorded_steps: { path: "/v1/leases/steps"; method: "GET"; query: { worker?: string; id?: string; fence?: number }; body: never; answer: StepList };
-  record_step: { path: "/v1/leases/steps"; method: "POST"; query: Record<string, never>; body: StepRequest; answer: null };
-  list_limits: { path: "/v1/limits"; method: "GET"; query: { kind?: "key" | "queue" | "tenant"; tenant?: string }; body: never; answer: LimitList };
-  set_limit: { path: "/v1/limits"; method: "PUT"; query: Record<string, never>; body: SetLimit; answer: LimitOut };
-  me: { path: "/v1/me"; method: "GET"; query: Record<string, never>; body: never; answer: Me };
-  end_pause: { path: "/v1/pauses"; method: "DELETE"; query: { type?: string; tenant?: string }; body: never; answer: PauseOut | null };
-  list_pauses: { path: "/v1/pauses"; method: "GET"; query: Record<string, never>; body: never; answer: PauseList };
-  set_pause: { path: "/v1/pauses"; method: "PUT"; query: Record<string, never>; body: SetPause; answer: PauseOut };
-  list_queues: { path: "/v1/queues"; method: "GET"; query: { tenant?: string }; body: never; answer: QueueList };
-  change_queue: { path: "/v1/queues/{name}"; method: "PATCH"; query: Record<string, never>; body: ChangeQueue; answer: QueueOut };
-  sign_in: { path: "/v1/sign-in"; method: "POST"; query: Record<string, never>; body: SignIn; answer: KeyMade };
-  stats: { path: "/v1/stats"; method: "GET"; query: { tenant?: string }; body: never; answer: Stats };
-  list_tenants: { path: "/v1/tenants"; method: "GET"; query: { cursor?: string; limit?: number }; body: never; answer: TenantPage };
-  create_tenant: { path: "/v1/tenants"; method: "POST"; query: Record<string, never>; body: NewTenant; answer: TenantOut };
-  change_tenant: { path: "/v1/tenants/{name}"; method: "PATCH"; query: Record<string, never>; body: TenantChange; answer: TenantOut };
-  drop_webhook_secret: { path: "/v1/tenants/{name}/webhook-secret"; method: "DELETE"; query: Record<string, never>; body: never; answer: null };
-  show_webhook_secret: { path: "/v1/tenants/{name}/webhook-secret"; method: "GET"; query: Record<string, never>; body: never; answer: WebhookSecretOut };
-  rotate_webhook_secret: { path: "/v1/tenants/{name}/webhook-secret"; method: "POST"; query: { overlap?: number | string }; body: never; answer: WebhookSecretMade };
-  create_token: { path: "/v1/tokens"; method: "POST"; query: Record<string, never>; body: TokenRequest; answer: TokenOut };
-  list_types: { path: "/v1/types"; method: "GET"; query: { tenant?: string; cursor?: string; limit?: number }; body: never; answer: TypePage };
-  workers: { path: "/v1/workers"; method: "GET"; query: Record<string, never>; body: never; answer: WorkerList };
-  drain_worker: { path: "/v1/workers/{id}/drain"; method: "POST"; query: Record<string, never>; body: never; answer: DrainOut };
+  dashboard: { path: "/"; method: "GET"; query: Record<string, never>; body: never; response: null };
+  dashboard_file: { path: "/assets/{name}"; method: "GET"; query: Record<string, never>; body: never; response: null };
+  docs: { path: "/docs"; method: "GET"; query: Record<string, never>; body: never; response: null };
+  docs_style: { path: "/docs.css"; method: "GET"; query: Record<string, never>; body: never; response: null };
+  healthz: { path: "/healthz"; method: "GET"; query: Record<string, never>; body: never; response: Alive };
+  metrics: { path: "/metrics"; method: "GET"; query: Record<string, never>; body: never; response: null };
+  openapi: { path: "/openapi.json"; method: "GET"; query: Record<string, never>; body: never; response: { [key: string]: Json } };
+  readyz: { path: "/readyz"; method: "GET"; query: Record<string, never>; body: never; response: Ready };
+  summary: { path: "/v1/analytics"; method: "GET"; query: { window?: number | string; queue?: string; type?: string; tenant?: string }; body: never; response: Summary };
+  fairness: { path: "/v1/analytics/fairness"; method: "GET"; query: { window?: number | string }; body: never; response: FairnessOut };
+  throughput: { path: "/v1/analytics/throughput"; method: "GET"; query: { window?: number | string; queue?: string; type?: string; tenant?: string }; body: never; response: Series };
+  types: { path: "/v1/analytics/types"; method: "GET"; query: { window?: number | string; queue?: string; type?: string; tenant?: string }; body: never; response: TypeList };
+  list_breakers: { path: "/v1/breakers"; method: "GET"; query: { tenant?: string; cursor?: string; limit?: number }; body: never; response: BreakerPage };
+  purge_dead: { path: "/v1/dead"; method: "DELETE"; query: { type?: string; queue?: string; tag?: string; tenant?: string; created_after?: string; created_before?: string; error?: string; ids?: string; all?: boolean; dry_run?: boolean; cursor?: string }; body: never; response: BulkOut };
+  list_dead: { path: "/v1/dead"; method: "GET"; query: { type?: string; queue?: string; tag?: string; tenant?: string; created_after?: string; created_before?: string; error?: string; group?: "fingerprint"; cursor?: string; limit?: number }; body: never; response: DeadPage };
+  replay_dead: { path: "/v1/dead/replay"; method: "POST"; query: Record<string, never>; body: ReplayRequest; response: BulkOut };
+  clear_demo: { path: "/v1/demo/clear"; method: "POST"; query: Record<string, never>; body: never; response: Cleared };
+  seed_demo: { path: "/v1/demo/seed"; method: "POST"; query: { jobs?: number }; body: never; response: Seeded };
+  events: { path: "/v1/events"; method: "GET"; query: { queue?: string; type?: string; job?: string; tenant?: string }; body: never; response: null };
+  list_jobs: { path: "/v1/jobs"; method: "GET"; query: { type?: string; queue?: string; tag?: string; tenant?: string; created_after?: string; created_before?: string; error?: string; status?: "blocked" | "cancelled" | "dead" | "ready" | "retrying" | "running" | "scheduled" | "succeeded"; cursor?: string; limit?: number }; body: never; response: JobPage };
+  submit_job: { path: "/v1/jobs"; method: "POST"; query: Record<string, never>; body: SubmitJob; response: JobOut };
+  submit_batch: { path: "/v1/jobs/batch"; method: "POST"; query: Record<string, never>; body: SubmitBatch; response: BatchOut };
+  cancel_jobs: { path: "/v1/jobs/cancel"; method: "POST"; query: Record<string, never>; body: BulkCancel; response: BulkOut };
+  retry_jobs: { path: "/v1/jobs/retry"; method: "POST"; query: Record<string, never>; body: BulkRequest; response: BulkOut };
+  delete_job: { path: "/v1/jobs/{id}"; method: "DELETE"; query: Record<string, never>; body: never; response: null };
+  get_job: { path: "/v1/jobs/{id}"; method: "GET"; query: Record<string, never>; body: never; response: JobDetail };
+  cancel_job: { path: "/v1/jobs/{id}/cancel"; method: "POST"; query: Record<string, never>; body: CancelRequest; response: JobDetail };
+  explain_job: { path: "/v1/jobs/{id}/explain"; method: "GET"; query: Record<string, never>; body: never; response: Explanation };
+  retry_job: { path: "/v1/jobs/{id}/retry"; method: "POST"; query: Record<string, never>; body: never; response: JobDetail };
+  list_keys: { path: "/v1/keys"; method: "GET"; query: { tenant?: string; cursor?: string; limit?: number }; body: never; response: KeyPage };
+  create_key: { path: "/v1/keys"; method: "POST"; query: Record<string, never>; body: NewKeyRequest; response: KeyMade };
+  revoke_key: { path: "/v1/keys/{id}"; method: "DELETE"; query: Record<string, never>; body: never; response: KeyOut };
+  lease_jobs: { path: "/v1/leases"; method: "POST"; query: Record<string, never>; body: LeaseRequest; response: LeaseOut };
+  begin_delivery: { path: "/v1/leases/deliveries"; method: "POST"; query: Record<string, never>; body: DeliveryRequest; response: DeliveryOut };
+  end_delivery: { path: "/v1/leases/deliveries/done"; method: "POST"; query: Record<string, never>; body: DeliveryDone; response: null };
+  depart_worker: { path: "/v1/leases/depart"; method: "POST"; query: Record<string, never>; body: DepartRequest; response: DepartedOut };
+  held_jobs: { path: "/v1/leases/held"; method: "POST"; query: Record<string, never>; body: HeldRequest; response: HeldPage };
+  lost_jobs: { path: "/v1/leases/lost"; method: "POST"; query: Record<string, never>; body: LostRequest; response: LostOut };
+  save_progress: { path: "/v1/leases/progress"; method: "POST"; query: Record<string, never>; body: ProgressRequest; response: null };
+  renew_lease: { path: "/v1/leases/renew"; method: "POST"; query: Record<string, never>; body: RenewRequest; response: LostOut };
+  settle_jobs: { path: "/v1/leases/settle"; method: "POST"; query: Record<string, never>; body: SettleRequest; response: SettledOut };
+  recorded_steps: { path: "/v1/leases/steps"; method: "GET"; query: { worker?: string; id?: string; fence?: number }; body: never; response: StepList };
+  record_step: { path: "/v1/leases/steps"; method: "POST"; query: Record<string, never>; body: StepRequest; response: null };
+  list_limits: { path: "/v1/limits"; method: "GET"; query: { kind?: "key" | "queue" | "tenant"; tenant?: string }; body: never; response: LimitList };
+  set_limit: { path: "/v1/limits"; method: "PUT"; query: Record<string, never>; body: SetLimit; response: LimitOut };
+  me: { path: "/v1/me"; method: "GET"; query: Record<string, never>; body: never; response: Me };
+  end_pause: { path: "/v1/pauses"; method: "DELETE"; query: { type?: string; tenant?: string }; body: never; response: PauseOut | null };
+  list_pauses: { path: "/v1/pauses"; method: "GET"; query: Record<string, never>; body: never; response: PauseList };
+  set_pause: { path: "/v1/pauses"; method: "PUT"; query: Record<string, never>; body: SetPause; response: PauseOut };
+  list_queues: { path: "/v1/queues"; method: "GET"; query: { tenant?: string }; body: never; response: QueueList };
+  change_queue: { path: "/v1/queues/{name}"; method: "PATCH"; query: Record<string, never>; body: ChangeQueue; response: QueueOut };
+  sign_in: { path: "/v1/sign-in"; method: "POST"; query: Record<string, never>; body: SignIn; response: KeyMade };
+  stats: { path: "/v1/stats"; method: "GET"; query: { tenant?: string }; body: never; response: Stats };
+  list_tenants: { path: "/v1/tenants"; method: "GET"; query: { cursor?: string; limit?: number }; body: never; response: TenantPage };
+  create_tenant: { path: "/v1/tenants"; method: "POST"; query: Record<string, never>; body: NewTenant; response: TenantOut };
+  change_tenant: { path: "/v1/tenants/{name}"; method: "PATCH"; query: Record<string, never>; body: TenantChange; response: TenantOut };
+  drop_webhook_secret: { path: "/v1/tenants/{name}/webhook-secret"; method: "DELETE"; query: Record<string, never>; body: never; response: null };
+  show_webhook_secret: { path: "/v1/tenants/{name}/webhook-secret"; method: "GET"; query: Record<string, never>; body: never; response: WebhookSecretOut };
+  rotate_webhook_secret: { path: "/v1/tenants/{name}/webhook-secret"; method: "POST"; query: { overlap?: number | string }; body: never; response: WebhookSecretMade };
+  create_token: { path: "/v1/tokens"; method: "POST"; query: Record<string, never>; body: TokenRequest; response: TokenOut };
+  list_types: { path: "/v1/types"; method: "GET"; query: { tenant?: string; cursor?: string; limit?: number }; body: never; response: TypePage };
+  list_workers: { path: "/v1/workers"; method: "GET"; query: Record<string, never>; body: never; response: WorkerList };
+  drain_worker: { path: "/v1/workers/{id}/drain"; method: "POST"; query: Record<string, never>; body: never; response: DrainOut };
 }

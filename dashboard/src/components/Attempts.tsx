@@ -1,17 +1,17 @@
-/** Attempts that did not succeed, or that logged something: who, when, how long, what went wrong, what was said. */
+/** Attempts that failed or logged something, with worker, times, error and log lines. */
 import { useState } from "react";
 import type { AttemptOut, JobDetail } from "../api/types.gen";
-import { between, clock, exact, plural, span } from "../lib/format";
+import { secondsBetween, formatClock, formatExactTime, pluralize, formatDuration } from "../lib/format";
 import { CopyButton } from "./CopyButton";
 import { Icon } from "./Icon";
-import { Card } from "./States";
+import { Card } from "./Feedback";
 import { Time } from "./Time";
 
 export function Attempts({ job }: { job: JobDetail }) {
   const newestFirst = [...job.attempt_log].reverse();
   if (!newestFirst.length) return null;
   return (
-    <Card title="Attempts" aside={<span className="soft small">{plural(job.attempts, "attempt")} of {job.max_attempts}; those that failed or logged something</span>}>
+    <Card title="Attempts" aside={<span className="soft small">{job.attempts} of {job.max_attempts} attempts; failed attempts and attempts with logs are listed</span>}>
       <ul className="attempts">
         {newestFirst.map((attempt, index) => (
           <Attempt key={`${attempt.generation}-${attempt.attempt}`} attempt={attempt} first={index === 0} />
@@ -35,7 +35,7 @@ function Attempt({ attempt, first }: { attempt: AttemptOut; first: boolean }) {
         </strong>
         <span className={`nowrap ${bad ? "bad" : ""}`}>{attempt.outcome.replaceAll("_", " ")}</span>
         <span className="cut grow soft">{error ? `${error.kind}: ${error.message}` : ""}</span>
-        <span className="soft small nowrap num">{span(between(attempt.started_at, attempt.ended_at))}</span>
+        <span className="soft small nowrap num">{formatDuration(secondsBetween(attempt.started_at, attempt.ended_at))}</span>
       </button>
       {open && (
         <div className="attempt-body stack tight">
@@ -43,10 +43,10 @@ function Attempt({ attempt, first }: { attempt: AttemptOut; first: boolean }) {
             <span className="wrap-any">
               on <code>{attempt.worker}</code>
             </span>
-            <span title={exact(attempt.started_at)}>
-              began <Time at={attempt.started_at} />
+            <span title={formatExactTime(attempt.started_at)}>
+              started <Time at={attempt.started_at} />
             </span>
-            <span title={exact(attempt.ended_at)}>
+            <span title={formatExactTime(attempt.ended_at)}>
               ended <Time at={attempt.ended_at} />
             </span>
           </div>
@@ -68,12 +68,12 @@ function Attempt({ attempt, first }: { attempt: AttemptOut; first: boolean }) {
           {logs && (
             <div className="stack tight">
               <h3>Log</h3>
-              {logs.dropped > 0 && <div className="soft small">{plural(logs.dropped, "earlier line")} not kept</div>}
+              {logs.dropped > 0 && <div className="soft small">{pluralize(logs.dropped, "earlier line")} dropped</div>}
               <ol className="log" tabIndex={0} aria-label="Log">
                 {logs.lines.map((line, index) => (
                   <li key={`${line.at}-${index}`} className={line.level.toLowerCase()}>
-                    <time className="soft num" dateTime={line.at} title={exact(line.at)}>
-                      {clock(line.at)}
+                    <time className="soft num" dateTime={line.at} title={formatExactTime(line.at)}>
+                      {formatClock(line.at)}
                     </time>{" "}
                     <span className="level">{line.level}</span> <span className="wrap-any">{line.message}</span>
                   </li>

@@ -7,7 +7,7 @@ import { ConfirmWithPreview } from "./ConfirmWithPreview";
 
 type Run = (options: { dryRun: boolean; cursor: string | undefined }) => Promise<{ matched: number; changed: number; next_cursor: string | null }>;
 
-function asked(run: Run) {
+function show(run: Run) {
   const done = vi.fn();
   render(
     <MantineProvider withCssVariables={false} withGlobalClasses={false}>
@@ -19,9 +19,9 @@ function asked(run: Run) {
   return done;
 }
 
-it("counts first, over all pages, and changes nothing until somebody agrees", async () => {
+it("counts over all pages first, and changes nothing until it is confirmed", async () => {
   const run = vi.fn<Run>(async ({ dryRun, cursor }) => ({ matched: cursor ? 2 : 1000, changed: dryRun ? 0 : cursor ? 2 : 1000, next_cursor: cursor ? null : "more" }));
-  const done = asked(run);
+  const done = show(run);
   await screen.findByText("1,002 jobs");
   expect(run.mock.calls.every(([options]) => options.dryRun)).toBe(true);
   fireEvent.click(screen.getByText("Cancel 1,002"));
@@ -30,14 +30,14 @@ it("counts first, over all pages, and changes nothing until somebody agrees", as
   expect(done).toHaveBeenCalledWith(1002);
 });
 
-it("offers nothing where nothing matches", async () => {
-  asked(async () => ({ matched: 0, changed: 0, next_cursor: null }));
-  await screen.findByText(/Nothing matches/);
+it("disables the action if nothing matches", async () => {
+  show(async () => ({ matched: 0, changed: 0, next_cursor: null }));
+  await screen.findByText(/No matching job/);
   expect((screen.getByText("Cancel").closest("button") as HTMLButtonElement).disabled).toBe(true);
 });
 
-it("says what went wrong", async () => {
-  asked(async ({ dryRun }) => {
+it("shows why the action failed", async () => {
+  show(async ({ dryRun }) => {
     if (dryRun) return { matched: 3, changed: 0, next_cursor: null };
     throw new Problem(403, "forbidden", "this needs the scope 'cancel'");
   });

@@ -1,12 +1,12 @@
-/** Asks before something is done to many, and says first to how many: the count comes from the server's own dry run. */
+/** Confirmation of a bulk action. It first shows how many jobs are affected, counted by a dry run on the server. */
 import { Button, Modal } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useRef, useState } from "react";
-import { count, plural } from "../lib/format";
-import { ErrorBox, Loading } from "./States";
+import { formatCount, pluralize } from "../lib/format";
+import { ErrorBox, Loading } from "./Feedback";
 
-/** One answer of an action in bulk, dry or not. */
-export interface BulkAnswer {
+/** Response of one page of a bulk action or of its dry run. */
+export interface BulkResponse {
   matched: number;
   changed: number;
   next_cursor: string | null;
@@ -16,22 +16,22 @@ export interface ConfirmProps {
   opened: boolean;
   onClose: () => void;
   title: string;
-  /** What is done, as a verb: «Cancel». */
+  /** Label of the action, such as "Cancel". */
   verb: string;
-  /** What it is done to: «job». */
+  /** Name of the affected things, such as "job". */
   noun?: string;
   danger?: boolean;
-  /** What else is worth knowing before one agrees. */
+  /** Explanation shown before the confirmation. */
   children?: ReactNode;
-  /** A key for the preview: another one asks anew. */
+  /** Identity of the preview: a new value counts again. */
   previewKey: unknown;
-  /** One request, dry or not, from this cursor on. */
-  run: (options: { dryRun: boolean; cursor: string | undefined }) => Promise<BulkAnswer>;
+  /** Send one request, starting at the cursor. */
+  run: (options: { dryRun: boolean; cursor: string | undefined }) => Promise<BulkResponse>;
   onDone?: (changed: number) => void;
 }
 
-/** A dry run counts this many pages at the most; what is beyond is «more than». */
-const MOST_PAGES = 10;
+/** Pages counted by the dry run. Beyond that, the count is shown as "more than". */
+const MAX_PAGES = 10;
 
 export function ConfirmWithPreview(props: ConfirmProps) {
   const { opened, onClose, title, verb, noun = "job", danger, children, previewKey, run, onDone } = props;
@@ -46,11 +46,11 @@ export function ConfirmWithPreview(props: ConfirmProps) {
     queryFn: async () => {
       let matched = 0;
       let cursor: string | undefined;
-      for (let page = 0; page < MOST_PAGES; page += 1) {
-        const answer = await run({ dryRun: true, cursor });
-        matched += answer.matched;
-        if (!answer.next_cursor) return { matched, more: false };
-        cursor = answer.next_cursor;
+      for (let page = 0; page < MAX_PAGES; page += 1) {
+        const response = await run({ dryRun: true, cursor });
+        matched += response.matched;
+        if (!response.next_cursor) return { matched, more: false };
+        cursor = response.next_cursor;
       }
       return { matched, more: true };
     },
@@ -61,10 +61,10 @@ export function ConfirmWithPreview(props: ConfirmProps) {
       let changed = 0;
       let cursor: string | undefined;
       do {
-        const answer = await run({ dryRun: false, cursor });
-        changed += answer.changed;
+        const response = await run({ dryRun: false, cursor });
+        changed += response.changed;
         setDone(changed);
-        cursor = answer.next_cursor ?? undefined;
+        cursor = response.next_cursor ?? undefined;
       } while (cursor && !stopped.current);
       return changed;
     },
@@ -77,38 +77,38 @@ export function ConfirmWithPreview(props: ConfirmProps) {
       reset();
     } else stopped.current = true;
   }, [opened, reset]);
-  const found = preview.data;
+  const counted = preview.data;
   return (
     <Modal opened={opened} onClose={onClose} title={title}>
       <div className="stack">
         {preview.isPending && <Loading lines={2} label="Counting" />}
         {preview.error && <ErrorBox error={preview.error} retry={() => void preview.refetch()} />}
-        {found && !action.isSuccess && (
+        {counted && !action.isSuccess && (
           <p aria-live="polite">
-            {found.matched === 0 ? (
-              <>Nothing matches that could be changed now.</>
+            {counted.matched === 0 ? (
+              <>No matching job can be changed now.</>
             ) : (
               <>
-                This reaches <strong>{found.more ? `more than ${count(found.matched)} ${noun}s` : plural(found.matched, noun)}</strong>.
+                This affects <strong>{counted.more ? `more than ${formatCount(counted.matched)} ${noun}s` : pluralize(counted.matched, noun)}</strong>.
               </>
             )}
           </p>
         )}
         {children}
-        {action.isPending && <p role="status">{count(done)} done so far …</p>}
+        {action.isPending && <p role="status">{formatCount(done)} done so far …</p>}
         {action.isSuccess && (
           <p role="status">
-            Done: <strong>{plural(action.data, noun)}</strong> changed.
+            Done: <strong>{pluralize(action.data, noun)}</strong> changed.
           </p>
         )}
-        {action.error && <ErrorBox error={action.error} title={done ? `Stopped after ${count(done)}` : "Not done"} />}
+        {action.error && <ErrorBox error={action.error} title={done ? `Stopped after ${formatCount(done)}` : "Failed"} />}
         <div className="row apart">
           <Button variant="default" onClick={onClose}>
-            {action.isSuccess ? "Close" : action.isPending ? "Stop here" : "Leave it"}
+            {action.isPending ? "Stop" : "Close"}
           </Button>
           {!action.isSuccess && (
-            <Button color={danger ? "red" : "tide"} disabled={!found || found.matched === 0} loading={action.isPending} onClick={() => action.mutate()} data-autofocus>
-              {verb} {found && found.matched > 0 ? (found.more ? "them all" : count(found.matched)) : ""}
+            <Button color={danger ? "red" : "tide"} disabled={!counted || counted.matched === 0} loading={action.isPending} onClick={() => action.mutate()} data-autofocus>
+              {verb} {counted && counted.matched > 0 ? (counted.more ? "all" : formatCount(counted.matched)) : ""}
             </Button>
           )}
         </div>

@@ -2,7 +2,7 @@ import { Button } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { Icon } from "./Icon";
 
-/** Copies a text, and says so. */
+/** Button that copies a text to the clipboard and confirms it. */
 export function CopyButton({ text, label = "Copy", title }: { text: string | (() => string); label?: string; title?: string }) {
   const [state, setState] = useState<"" | "done" | "failed">("");
   useEffect(() => {
@@ -11,22 +11,22 @@ export function CopyButton({ text, label = "Copy", title }: { text: string | (()
     return () => clearTimeout(timer);
   }, [state]);
   const copy = async () => {
-    const whole = typeof text === "string" ? text : text();
+    const content = typeof text === "string" ? text : text();
     try {
-      await navigator.clipboard.writeText(whole);
+      await navigator.clipboard.writeText(content);
       setState("done");
     } catch {
-      setState(copyBySelection(whole) ? "done" : "failed");
+      setState(copyBySelection(content) ? "done" : "failed");
     }
   };
   return (
     <Button size="compact-xs" variant="subtle" leftSection={<Icon name={state === "done" ? "done" : "copy"} size={14} />} onClick={() => void copy()} title={title}>
-      <span aria-live="polite">{state === "done" ? "Copied" : state === "failed" ? "Not allowed here" : label}</span>
+      <span aria-live="polite">{state === "done" ? "Copied" : state === "failed" ? "Copying is blocked" : label}</span>
     </Button>
   );
 }
 
-/** The old way, for pages that came over plain HTTP from another machine: browsers give those no clipboard. */
+/** Fallback for pages served over plain HTTP from another host, where browsers disable the clipboard API. */
 function copyBySelection(text: string): boolean {
   const before = document.activeElement;
   const field = document.createElement("textarea");

@@ -1,19 +1,19 @@
-/** A dense table: sorting where the whole list is here, rows that keys can walk, a caption for readers. */
+/** Dense table with client-side sorting, keyboard navigation and a caption for screen readers. */
 import { type ColumnDef, createSortedRowModel, rowSortingFeature, sortFns, tableFeatures, useTable } from "@tanstack/react-table";
 import { memo, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
-import { isTyping } from "./typing";
+import { isTextInput } from "./keyboard";
 
 const features = tableFeatures({ rowSortingFeature, sortedRowModel: createSortedRowModel(), sortFns });
 
-/** One column. `value` is what it sorts by; without it, it does not sort. */
+/** Column of a table. It is sortable if it has a `value`. */
 export interface Column<T> {
   id: string;
   header: ReactNode;
   cell: (row: T) => ReactNode;
   value?: (row: T) => string | number | null;
   className?: string;
-  /** Sorted from high to low at the first press. */
-  highFirst?: boolean;
+  /** Sort descending on the first click. */
+  descendingFirst?: boolean;
 }
 
 export interface DataTableProps<T> {
@@ -21,58 +21,58 @@ export interface DataTableProps<T> {
   columns: readonly Column<T>[];
   rows: readonly T[];
   rowId: (row: T) => string;
-  /** What Enter or a double press on a row does. */
+  /** Called on Enter or on a double click on a row. */
   onOpen?: (row: T) => void;
-  /** Where there is little room, a row becomes a few lines, each value with its name. Not where the columns fit. */
-  folds?: boolean;
+  /** On narrow screens, show each row as a few lines with labelled values. */
+  stacked?: boolean;
 }
 
-export function DataTable<T extends object>({ label, columns, rows, rowId, onOpen, folds = true }: DataTableProps<T>) {
-  // What is drawn comes from `columns` as they are now; the model only sorts, and is made anew only with other columns.
+export function DataTable<T extends object>({ label, columns, rows, rowId, onOpen, stacked = true }: DataTableProps<T>) {
+  // Cells are rendered from the current `columns`. The table model only sorts, and is rebuilt only if the column ids change.
   const byId = new Map(columns.map((column) => [column.id, column]));
-  const newest = useRef(byId);
-  newest.current = byId;
+  const latest = useRef(byId);
+  latest.current = byId;
   const ids = columns.map((column) => `${column.id}${column.value ? "+" : ""}`).join(" ");
-  const defined = useMemo(
+  const definitions = useMemo(
     () =>
-      [...newest.current.values()].map(
+      [...latest.current.values()].map(
         (column): ColumnDef<typeof features, T> => ({
           id: column.id,
-          ...(column.value ? { accessorFn: (row: T) => newest.current.get(column.id)?.value?.(row) ?? undefined } : {}),
+          ...(column.value ? { accessorFn: (row: T) => latest.current.get(column.id)?.value?.(row) ?? undefined } : {}),
           enableSorting: column.value !== undefined,
-          sortDescFirst: column.highFirst ?? false,
+          sortDescFirst: column.descendingFirst ?? false,
           sortUndefined: "last" as const,
         }),
       ),
     [ids],
   );
-  const table = useTable({ features, columns: defined, data: rows as T[], getRowId: rowId });
+  const table = useTable({ features, columns: definitions, data: rows as T[], getRowId: rowId });
   const shown = table.getRowModel().rows;
-  const [at, setAt] = useState<string | null>(null);
+  const [selected, setSelected] = useState<string | null>(null);
   const body = useRef<HTMLTableSectionElement>(null);
   useEffect(() => {
     if (!onOpen) return;
-    const pressed = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || document.querySelector("[role=dialog]")) return;
-      const index = shown.findIndex((row) => row.id === at);
+    const onKeyDown = (event: KeyboardEvent) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || isTextInput(event.target) || document.querySelector("[role=dialog]")) return;
+      const index = shown.findIndex((row) => row.id === selected);
       if (event.key === "j" || event.key === "k") {
         const to = Math.min(shown.length - 1, Math.max(0, index + (event.key === "j" ? 1 : -1)));
         const next = shown[to];
         if (!next) return;
-        setAt(next.id);
+        setSelected(next.id);
         body.current?.rows[to]?.scrollIntoView({ block: "nearest" });
       } else if (event.key === "Enter" && index >= 0 && (event.target === document.body || event.target instanceof HTMLElement && event.target.id === "content")) {
         const row = shown[index];
         if (row) onOpen(row.original);
       }
     };
-    window.addEventListener("keydown", pressed);
-    return () => window.removeEventListener("keydown", pressed);
-  }, [at, onOpen, shown]);
-  // The roles are said outright: a table that is laid out otherwise is none to a browser.
+    window.addEventListener("keydown", onKeyDown);
+    return () => window.removeEventListener("keydown", onKeyDown);
+  }, [selected, onOpen, shown]);
+  // Explicit roles: a table with a different CSS `display` loses its implicit ones.
   return (
     <div className="table-wrap" tabIndex={0} role="region" aria-label={label}>
-      <table className={folds ? "dense folds" : "dense"} role="table">
+      <table className={stacked ? "dense stacked" : "dense"} role="table">
         <caption className="hidden-text">{label}</caption>
         <thead role="rowgroup">
           {table.getHeaderGroups().map((group) => (
@@ -97,7 +97,7 @@ export function DataTable<T extends object>({ label, columns, rows, rowId, onOpe
         </thead>
         <tbody ref={body} role="rowgroup">
           {shown.map((row) => (
-            <Row key={row.id} id={row.id} row={row.original} columns={columns} chosen={row.id === at} onOpen={onOpen} />
+            <Row key={row.id} id={row.id} row={row.original} columns={columns} selected={row.id === selected} onOpen={onOpen} />
           ))}
         </tbody>
       </table>
@@ -109,13 +109,13 @@ interface RowProps<T> {
   id: string;
   row: T;
   columns: readonly Column<T>[];
-  chosen: boolean;
+  selected: boolean;
   onOpen: ((row: T) => void) | undefined;
 }
 
-function PlainRow<T extends object>({ id, row, columns, chosen, onOpen }: RowProps<T>) {
+function PlainRow<T extends object>({ id, row, columns, selected, onOpen }: RowProps<T>) {
   return (
-    <tr data-row={id} role="row" data-selected={chosen} onDoubleClick={onOpen ? () => onOpen(row) : undefined}>
+    <tr data-row={id} role="row" data-selected={selected} onDoubleClick={onOpen ? () => onOpen(row) : undefined}>
       {columns.map((column) => (
         <td key={column.id} role="cell" className={column.className} data-name={typeof column.header === "string" ? column.header : undefined}>
           {column.cell(row)}
@@ -125,5 +125,5 @@ function PlainRow<T extends object>({ id, row, columns, chosen, onOpen }: RowPro
   );
 }
 
-/** Drawn again only if what is in it changed: a list that is fetched each second is mostly as it was. */
+/** Memoized, because most rows of a list that is refetched every second do not change. */
 const Row = memo(PlainRow) as typeof PlainRow;

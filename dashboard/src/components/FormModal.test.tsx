@@ -10,22 +10,22 @@ function show(send: () => Promise<unknown>) {
   render(
     <MantineProvider env="test">
       <QueryClientProvider client={new QueryClient()}>
-        <FormModal title="A form" verb="Set" onClose={close} send={send} fields={["name"]}>
-          {(problemOf) => <TextInput label="Name" error={problemOf("name")} />}
+        <FormModal title="A form" verb="Save" onClose={close} send={send} fields={["name"]}>
+          {(errorOf) => <TextInput label="Name" error={errorOf("name")} />}
         </FormModal>
       </QueryClientProvider>
     </MantineProvider>,
   );
-  fireEvent.click(screen.getByRole("button", { name: "Set" }));
+  fireEvent.click(screen.getByRole("button", { name: "Save" }));
   return close;
 }
 
-it("closes when it is done", async () => {
+it("closes on success", async () => {
   const close = show(() => Promise.resolve());
   await waitFor(() => expect(close).toHaveBeenCalledOnce());
 });
 
-it("says what is wrong next to the field, and only there", async () => {
+it("shows an error next to its field only", async () => {
   const close = show(() => Promise.reject(new Problem(422, "invalid", "no such name", "/name")));
   await screen.findByText("no such name");
   expect(screen.getByLabelText("Name").getAttribute("aria-invalid")).toBe("true");
@@ -33,7 +33,7 @@ it("says what is wrong next to the field, and only there", async () => {
   expect(close).not.toHaveBeenCalled();
 });
 
-it("says what concerns no field below them all", async () => {
-  show(() => Promise.reject(new Problem(503, "unavailable", "the database is away")));
-  expect((await screen.findByRole("alert")).textContent).toContain("the database is away");
+it("shows an error without a field below the form", async () => {
+  show(() => Promise.reject(new Problem(503, "unavailable", "the database is unavailable")));
+  expect((await screen.findByRole("alert")).textContent).toContain("the database is unavailable");
 });

@@ -1,9 +1,9 @@
-/** A short form in front of the page: it is sent once, and says next to the field what is wrong with it. */
+/** Modal form. It shows an error from the server next to the field that caused it. */
 import { Button, Modal } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { Problem } from "../api/client";
-import { ErrorBox } from "./States";
+import { ErrorBox } from "./Feedback";
 
 export interface FormModalProps {
   title: string;
@@ -11,11 +11,11 @@ export interface FormModalProps {
   danger?: boolean;
   disabled?: boolean;
   onClose: () => void;
-  /** Does it; the form closes when it is done. */
+  /** Submit the form. The modal closes on success. */
   send: () => Promise<unknown>;
-  /** The fields, given what the server said about the one with this name. */
-  children: (problemOf: (field: string) => string | undefined) => ReactNode;
-  /** Names of the fields that show their own problem. */
+  /** Render the fields. `errorOf` returns the error of the field with this name. */
+  children: (errorOf: (field: string) => string | undefined) => ReactNode;
+  /** Names of the fields that show their own error. */
   fields?: readonly string[];
 }
 
@@ -29,8 +29,8 @@ export function FormModal({ title, verb, danger, disabled, onClose, send, childr
     },
   });
   const problem = action.error instanceof Problem ? action.error : null;
-  const at = problem?.pointer?.split("/")[1];
-  const shown = at !== undefined && fields.includes(at);
+  const field = problem?.pointer?.split("/")[1];
+  const shownInField = field !== undefined && fields.includes(field);
   return (
     <Modal opened onClose={onClose} title={title}>
       <form
@@ -40,11 +40,11 @@ export function FormModal({ title, verb, danger, disabled, onClose, send, childr
           action.mutate();
         }}
       >
-        {children((field) => (field === at ? problem?.detail : undefined))}
-        {action.error && !shown && <ErrorBox error={action.error} />}
+        {children((name) => (name === field ? problem?.detail : undefined))}
+        {action.error && !shownInField && <ErrorBox error={action.error} />}
         <div className="row apart">
           <Button variant="default" onClick={onClose}>
-            Leave it
+            Cancel
           </Button>
           <Button type="submit" color={danger ? "red" : "tide"} loading={action.isPending} disabled={disabled ?? false}>
             {verb}

@@ -1,4 +1,4 @@
-/** The few signs in use, drawn here: no font, no foreign host. Each stands beside words and is hidden from readers. */
+/** Inline SVG icons. They accompany text, so they are hidden from screen readers. */
 const PATHS = {
   overview: "M3 13h4l3-8 4 14 3-6h4",
   jobs: "M4 6h16M4 12h16M4 18h10",
@@ -37,7 +37,7 @@ export function Icon({ name, size = 16 }: { name: IconName; size?: number }) {
   );
 }
 
-export function Mark({ size = 22 }: { size?: number }) {
+export function Logo({ size = 22 }: { size?: number }) {
   return (
     <svg width={size} height={size} viewBox="0 0 32 32" aria-hidden="true" focusable="false">
       <rect width="32" height="32" rx="7" fill="#0b6b74" />

@@ -1,27 +1,27 @@
-/** What may be done with a job now: the server says what, in `actions`. */
+/** Buttons for the actions that the server lists in the `actions` of the job. */
 import { Button, Modal, TextInput } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { call } from "../api/client";
 import type { JobDetail } from "../api/types.gen";
-import { ErrorBox } from "./States";
+import { ErrorBox } from "./Feedback";
 
-const RUN: Partial<Record<JobDetail["status"], string>> = { dead: "Replay", cancelled: "Run after all", scheduled: "Run now", retrying: "Retry now" };
+const RETRY_LABELS: Partial<Record<JobDetail["status"], string>> = { dead: "Replay", cancelled: "Retry", scheduled: "Run now", retrying: "Retry now" };
 
 export function JobActions({ job }: { job: JobDetail }) {
   const queries = useQueryClient();
   const navigate = useNavigate();
-  const [asking, setAsking] = useState<"cancel" | "delete">();
+  const [confirming, setConfirming] = useState<"cancel" | "delete">();
   const [reason, setReason] = useState("");
-  const settled = (changed: JobDetail | null) => {
+  const onChanged = (changed: JobDetail | null) => {
     if (changed) queries.setQueryData(["job", job.id], changed);
-    setAsking(undefined);
+    setConfirming(undefined);
     void queries.invalidateQueries();
   };
   const path = { id: job.id };
-  const retry = useMutation({ mutationFn: () => call<"retry_job">("POST", "/v1/jobs/{id}/retry", { path }), onSuccess: settled });
-  const cancel = useMutation({ mutationFn: () => call<"cancel_job">("POST", "/v1/jobs/{id}/cancel", { path, body: { reason } }), onSuccess: settled });
+  const retry = useMutation({ mutationFn: () => call<"retry_job">("POST", "/v1/jobs/{id}/retry", { path }), onSuccess: onChanged });
+  const cancel = useMutation({ mutationFn: () => call<"cancel_job">("POST", "/v1/jobs/{id}/cancel", { path, body: { reason } }), onSuccess: onChanged });
   const remove = useMutation({
     mutationFn: () => call<"delete_job">("DELETE", "/v1/jobs/{id}", { path }),
     onSuccess: () => {
@@ -29,26 +29,26 @@ export function JobActions({ job }: { job: JobDetail }) {
       void navigate({ to: "/jobs" });
     },
   });
-  const may = (action: JobDetail["actions"][number]) => job.actions.includes(action);
+  const isAllowed = (action: JobDetail["actions"][number]) => job.actions.includes(action);
   return (
     <>
-      {may("retry") && (
+      {isAllowed("retry") && (
         <Button size="xs" loading={retry.isPending} onClick={() => retry.mutate()}>
-          {RUN[job.status] ?? "Run now"}
+          {RETRY_LABELS[job.status] ?? "Run now"}
         </Button>
       )}
-      {may("cancel") && (
-        <Button size="xs" variant="default" onClick={() => setAsking("cancel")}>
+      {isAllowed("cancel") && (
+        <Button size="xs" variant="default" onClick={() => setConfirming("cancel")}>
           Cancel …
         </Button>
       )}
-      {may("delete") && (
-        <Button size="xs" variant="default" onClick={() => setAsking("delete")}>
+      {isAllowed("delete") && (
+        <Button size="xs" variant="default" onClick={() => setConfirming("delete")}>
           Delete …
         </Button>
       )}
       {retry.error && <ErrorBox error={retry.error} />}
-      <Modal opened={asking === "cancel"} onClose={() => setAsking(undefined)} title="Cancel this job">
+      <Modal opened={confirming === "cancel"} onClose={() => setConfirming(undefined)} title="Cancel this job">
         <form
           className="stack"
           onSubmit={(event) => {
@@ -56,29 +56,29 @@ export function JobActions({ job }: { job: JobDetail }) {
             cancel.mutate();
           }}
         >
-          <p>{job.status === "running" ? "It runs: its handler is told to stop, and what it did so far stays done." : "It will not run."} It can be run again later.</p>
-          <TextInput label="Reason" description="Shown with the job; may be left empty." value={reason} maxLength={500} onChange={(event) => setReason(event.currentTarget.value)} data-autofocus />
+          <p>{job.status === "running" ? "The job is running: its handler is asked to stop, and changes it already made are kept." : "The job will not run."} You can retry it later.</p>
+          <TextInput label="Reason" description="Optional. Shown with the job." value={reason} maxLength={500} onChange={(event) => setReason(event.currentTarget.value)} data-autofocus />
           {cancel.error && <ErrorBox error={cancel.error} />}
           <div className="row apart">
-            <Button variant="default" onClick={() => setAsking(undefined)}>
-              Leave it
+            <Button variant="default" onClick={() => setConfirming(undefined)}>
+              Keep job
             </Button>
             <Button type="submit" color="red" loading={cancel.isPending}>
-              Cancel the job
+              Cancel job
             </Button>
           </div>
         </form>
       </Modal>
-      <Modal opened={asking === "delete"} onClose={() => setAsking(undefined)} title="Delete this job">
+      <Modal opened={confirming === "delete"} onClose={() => setConfirming(undefined)} title="Delete this job">
         <div className="stack">
-          <p>The job and all it recorded are gone for good. Its idempotency key stays taken for its term.</p>
+          <p>The job and everything recorded about it will be deleted permanently. Its idempotency key stays reserved until it expires.</p>
           {remove.error && <ErrorBox error={remove.error} />}
           <div className="row apart">
-            <Button variant="default" onClick={() => setAsking(undefined)} data-autofocus>
-              Leave it
+            <Button variant="default" onClick={() => setConfirming(undefined)} data-autofocus>
+              Keep job
             </Button>
             <Button color="red" loading={remove.isPending} onClick={() => remove.mutate()}>
-              Delete it
+              Delete job
             </Button>
           </div>
         </div>

@@ -2,7 +2,7 @@ import { fireEvent, render, screen } from "@testing-library/react";
 import { expect, it } from "vitest";
 import { JsonTree } from "./JsonTree";
 
-it("shows what is in it as text, whatever it is", () => {
+it("renders all content as text", () => {
   const evil = '<img src=x onerror="alert(1)"><script>alert(2)</script>';
   const { container } = render(<JsonTree label="Payload" value={{ [evil]: evil, big: 9007199254740993n, none: null }} />);
   expect(container.querySelector("img, script")).toBeNull();
@@ -10,14 +10,14 @@ it("shows what is in it as text, whatever it is", () => {
   expect(container.textContent).toContain("9007199254740993");
 });
 
-it("folds what is deep, and opens on demand", () => {
+it("collapses deep levels, and opens them on demand", () => {
   render(<JsonTree label="Payload" value={{ a: { b: { c: "deep" } } }} />);
   expect(screen.queryByText('"deep"')).toBeNull();
-  fireEvent.click(screen.getByRole("button", { name: "b, 1 fields" }));
+  fireEvent.click(screen.getByRole("button", { name: "b, 1 field" }));
   expect(screen.getByText('"deep"')).toBeTruthy();
 });
 
-it("shows the first of very many, and the rest when asked", () => {
+it("shows the first 100 entries, and the rest on demand", () => {
   render(<JsonTree label="Payload" value={{ list: Array.from({ length: 150 }, (_, index) => `item ${index}`) }} />);
   fireEvent.click(screen.getByRole("button", { name: "list, 150 items" }));
   expect(screen.queryByText('"item 149"')).toBeNull();

@@ -1,12 +1,13 @@
-/** JSON as a tree that folds. Whatever is in it is text and stays text. */
+/** Collapsible JSON tree. All content is rendered as text, never as markup. */
 import { useState } from "react";
 import type { Json } from "../api/types.gen";
-import { leafText, visible } from "../lib/json";
+import { pluralize } from "../lib/format";
+import { escapeInvisible, formatLeaf } from "../lib/json";
 import { Icon } from "./Icon";
 
-const OPEN_TO = 2;
-const MOST_SHOWN = 100;
-const LONG_TEXT = 2_000;
+const OPEN_DEPTH = 2;
+const MAX_ENTRIES = 100;
+const MAX_TEXT_LENGTH = 2_000;
 
 export function JsonTree({ value, label }: { value: Json; label: string }) {
   return (
@@ -19,7 +20,7 @@ export function JsonTree({ value, label }: { value: Json; label: string }) {
 }
 
 function Node({ name, value, depth }: { name?: string; value: Json; depth: number }) {
-  const key = name === undefined ? null : <span className="key">{visible(name)}: </span>;
+  const key = name === undefined ? null : <span className="key">{escapeInvisible(name)}: </span>;
   if (value === null || typeof value !== "object") {
     return (
       <li>
@@ -32,15 +33,15 @@ function Node({ name, value, depth }: { name?: string; value: Json; depth: numbe
 }
 
 function Branch({ name, value, depth }: { name?: string; value: Json[] | { [key: string]: Json }; depth: number }) {
-  const entries: [string, Json][] = Array.isArray(value) ? value.map((each, index) => [String(index), each]) : Object.entries(value);
-  const [open, setOpen] = useState(depth < OPEN_TO && entries.length <= MOST_SHOWN);
-  const [shown, setShown] = useState(MOST_SHOWN);
+  const entries: [string, Json][] = Array.isArray(value) ? value.map((item, index) => [String(index), item]) : Object.entries(value);
+  const [open, setOpen] = useState(depth < OPEN_DEPTH && entries.length <= MAX_ENTRIES);
+  const [shown, setShown] = useState(MAX_ENTRIES);
   const [left, right] = Array.isArray(value) ? ["[", "]"] : ["{", "}"];
-  const size = Array.isArray(value) ? `${entries.length} items` : `${entries.length} fields`;
+  const size = Array.isArray(value) ? pluralize(entries.length, "item") : pluralize(entries.length, "field");
   if (!entries.length) {
     return (
       <li>
-        {name !== undefined && <span className="key">{visible(name)}: </span>}
+        {name !== undefined && <span className="key">{escapeInvisible(name)}: </span>}
         {left}
         {right}
       </li>
@@ -51,13 +52,13 @@ function Branch({ name, value, depth }: { name?: string; value: Json[] | { [key:
       <button type="button" className="fold" aria-expanded={open} aria-label={`${name ?? "value"}, ${size}`} onClick={() => setOpen(!open)}>
         <Icon name={open ? "down" : "right"} size={11} />
       </button>
-      {name !== undefined && <span className="key">{visible(name)}: </span>}
+      {name !== undefined && <span className="key">{escapeInvisible(name)}: </span>}
       <span className="soft">{open ? left : `${left} … ${right} ${size}`}</span>
       {open && (
         <>
           <ul>
-            {entries.slice(0, shown).map(([key, each]) => (
-              <Node key={key} name={key} value={each} depth={depth + 1} />
+            {entries.slice(0, shown).map(([key, child]) => (
+              <Node key={key} name={key} value={child} depth={depth + 1} />
             ))}
             {entries.length > shown && (
               <li>
@@ -75,15 +76,15 @@ function Branch({ name, value, depth }: { name?: string; value: Json[] | { [key:
 }
 
 function Leaf({ value }: { value: Json }) {
-  const [whole, setWhole] = useState(false);
-  const text = leafText(value);
+  const [expanded, setExpanded] = useState(false);
+  const text = formatLeaf(value);
   const kind = typeof value === "string" ? "text" : typeof value === "number" || typeof value === "bigint" ? "number" : "word";
-  if (text.length <= LONG_TEXT || whole) return <span className={kind}>{text}</span>;
+  if (text.length <= MAX_TEXT_LENGTH || expanded) return <span className={kind}>{text}</span>;
   return (
     <>
-      <span className={kind}>{text.slice(0, LONG_TEXT)}</span>{" "}
-      <button type="button" className="fold" onClick={() => setWhole(true)}>
-        … {text.length - LONG_TEXT} more characters
+      <span className={kind}>{text.slice(0, MAX_TEXT_LENGTH)}</span>{" "}
+      <button type="button" className="fold" onClick={() => setExpanded(true)}>
+        … {text.length - MAX_TEXT_LENGTH} more characters
       </button>
     </>
   );

@@ -1,7 +1,7 @@
-/** The fields of a payload, one for each part that the type's schema names; those that take much room come last. */
+/** Payload form with one field per property of the schema. Large fields come last. */
 import { NativeSelect, Textarea, TextInput } from "@mantine/core";
-import { stringifyExact, visible } from "../lib/json";
-import type { Field } from "../lib/schema";
+import { stringifyExact, escapeInvisible } from "../lib/json";
+import type { Field } from "../lib/payloadFields";
 
 interface Props {
   fields: readonly Field[];
@@ -18,7 +18,7 @@ export function PayloadForm({ fields, texts, problems, onChange }: Props) {
           label: field.name,
           description: field.description || undefined,
           error: problems[field.name],
-          // Not `required` of the browser: an empty field of a nullable part is null, and what is wrong is said below it.
+          // Not the browser's `required`: an empty nullable field means null, and errors are shown below the field.
           withAsterisk: field.required,
           value: texts[field.name] ?? "",
           onChange: (event: { currentTarget: { value: string } }) => onChange(field.name, event.currentTarget.value),
@@ -30,25 +30,25 @@ export function PayloadForm({ fields, texts, problems, onChange }: Props) {
               key={field.name}
               {...shared}
               data={[
-                { value: "", label: empty(field) },
-                ...options.map((option) => ({ value: stringifyExact(option), label: visible(typeof option === "string" ? option : stringifyExact(option)) })),
+                { value: "", label: placeholder(field) },
+                ...options.map((option) => ({ value: stringifyExact(option), label: escapeInvisible(typeof option === "string" ? option : stringifyExact(option)) })),
                 ...(field.nullable ? [{ value: "null", label: "null" }] : []),
               ]}
             />
           );
         }
         if (field.kind === "json") {
-          return <Textarea key={field.name} {...shared} className="whole-line" rows={4} spellCheck={false} placeholder={field.shape === "array" ? "[]" : field.shape === "object" ? "{}" : empty(field)} classNames={{ input: "mono" }} />;
+          return <Textarea key={field.name} {...shared} className="whole-line" rows={4} spellCheck={false} placeholder={field.shape === "array" ? "[]" : field.shape === "object" ? "{}" : placeholder(field)} classNames={{ input: "mono" }} />;
         }
-        return <TextInput key={field.name} {...shared} placeholder={empty(field)} inputMode={field.kind === "text" ? undefined : field.kind === "integer" ? "numeric" : "decimal"} autoComplete="off" spellCheck={false} />;
+        return <TextInput key={field.name} {...shared} placeholder={placeholder(field)} inputMode={field.kind === "text" ? undefined : field.kind === "integer" ? "numeric" : "decimal"} autoComplete="off" spellCheck={false} />;
       })}
     </div>
   );
 }
 
-/** What holds if nothing is given. */
-function empty(field: Field): string {
-  if (field.otherwise !== undefined) return `default: ${field.otherwise}`;
+/** Placeholder that shows what an empty field means. */
+function placeholder(field: Field): string {
+  if (field.defaultText !== undefined) return `default: ${field.defaultText}`;
   if (field.required) return field.nullable ? "null" : "";
-  return "left out";
+  return "omitted";
 }

@@ -3,11 +3,11 @@ import { fireEvent, render } from "@testing-library/react";
 import { expect, it, vi } from "vitest";
 import { SearchBox } from "./SearchBox";
 
-function shown(value = "") {
+function show(value = "") {
   const search = vi.fn();
   const { container } = render(
     <MantineProvider withCssVariables={false} withGlobalClasses={false}>
-      <SearchBox value={value} known={{ queue: ["mail", "media"] }} problem={undefined} onSearch={search} />
+      <SearchBox value={value} knownValues={{ queue: ["mail", "media"] }} problem={undefined} onSearch={search} />
     </MantineProvider>,
   );
   const input = container.querySelector("input") as HTMLInputElement;
@@ -16,14 +16,14 @@ function shown(value = "") {
     fireEvent.change(input, { target: { value: text, selectionStart: text.length } });
   };
   const press = (key: string) => fireEvent.keyDown(input, { key });
-  const options = () => [...container.querySelectorAll("[role=option]")].map((each) => each.textContent?.trim());
+  const options = () => [...container.querySelectorAll("[role=option]")].map((option) => option.textContent?.trim());
   return { input, type, press, options, search };
 }
 
-it("completes a field and then its value by keys, and searches", () => {
-  const { input, type, press, options, search } = shown();
+it("completes a field and its value by keyboard, and searches", () => {
+  const { input, type, press, options, search } = show();
   type("que");
-  expect(options()).toEqual(["queue: name of a queue"]);
+  expect(options()).toEqual(["queue: queue name"]);
   press("ArrowDown");
   press("Enter");
   expect(input.value).toBe("queue:");
@@ -37,8 +37,8 @@ it("completes a field and then its value by keys, and searches", () => {
   expect(search).toHaveBeenCalledWith("queue:media ");
 });
 
-it("tells readers what is chosen", () => {
-  const { input, type, press } = shown();
+it("exposes the selected suggestion to screen readers", () => {
+  const { input, type, press } = show();
   type("t");
   press("ArrowDown");
   expect(input.getAttribute("aria-expanded")).toBe("true");
@@ -47,9 +47,9 @@ it("tells readers what is chosen", () => {
   expect(input.getAttribute("aria-expanded")).toBe("false");
 });
 
-it("shows what the address says, and clears it", () => {
-  const { input, search } = shown("queue:mail");
+it("shows the current search, and clears it", () => {
+  const { input, search } = show("queue:mail");
   expect(input.value).toBe("queue:mail");
-  fireEvent.click(document.querySelector("[aria-label='Clear the search']") as Element);
+  fireEvent.click(document.querySelector("[aria-label='Clear search']") as Element);
   expect([input.value, search.mock.calls]).toEqual(["", [[""]]]);
 });

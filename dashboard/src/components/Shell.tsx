@@ -1,13 +1,13 @@
-/** The frame around every page: navigation, how live it is, who is signed in. */
+/** Frame around every page: navigation, connection state, current user. */
 import { ActionIcon, useMantineColorScheme, useComputedColorScheme } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { meQuery } from "../api/queries";
 import * as session from "../api/session";
-import { PAGES } from "../pages/list";
-import { Icon, Mark } from "./Icon";
-import { LiveMark } from "./LiveMark";
+import { PAGES } from "../pages";
+import { Icon, Logo } from "./Icon";
+import { LiveIndicator } from "./LiveIndicator";
 import { Shortcuts } from "./Shortcuts";
 
 export function Shell() {
@@ -16,21 +16,21 @@ export function Shell() {
   const main = useRef<HTMLElement>(null);
   const me = useQuery(meQuery);
   const navigate = useNavigate();
-  const toggle = useScheme();
+  const toggleScheme = useToggleScheme();
   const admin = me.data?.scopes.includes("admin") ?? false;
-  const here = PAGES.find((page) => (page.path === "/" ? path === "/" : path.startsWith(page.path)));
+  const currentPage = PAGES.find((page) => (page.path === "/" ? path === "/" : path.startsWith(page.path)));
 
   useEffect(() => {
     setMenu(false);
-    document.title = here ? `${here.name} · holdfast` : "holdfast";
-  }, [here, path]);
+    document.title = currentPage ? `${currentPage.name} · holdfast` : "holdfast";
+  }, [currentPage, path]);
 
-  const search = useCallback(() => {
+  const focusSearch = useCallback(() => {
     const field = () => document.querySelector<HTMLInputElement>("[data-search]");
     if (field()) field()?.focus();
     else void navigate({ to: "/jobs" }).then(() => setTimeout(() => field()?.focus(), 150));
   }, [navigate]);
-  const anew = useCallback(() => void navigate({ to: "/jobs/new" }), [navigate]);
+  const openNewJob = useCallback(() => void navigate({ to: "/jobs/new" }), [navigate]);
 
   return (
     <div className="shell">
@@ -41,17 +41,17 @@ export function Shell() {
           main.current?.focus();
         }}
       >
-        Skip to the content
+        Skip to content
       </button>
-      {menu && <button type="button" className="veil" aria-label="Close the menu" onClick={() => setMenu(false)} />}
+      {menu && <button type="button" className="backdrop" aria-label="Close menu" onClick={() => setMenu(false)} />}
       <aside className="side" data-open={menu} id="side" aria-label="Menu">
         <Link to="/" className="brand">
-          <Mark />
+          <Logo />
           holdfast
         </Link>
         <nav className="nav" aria-label="Pages">
           {PAGES.filter((page) => admin || !page.admin).map((page) => (
-            <Link key={page.path} to={page.path} aria-current={here === page ? "page" : undefined}>
+            <Link key={page.path} to={page.path} aria-current={currentPage === page ? "page" : undefined}>
               <Icon name={page.icon} />
               {page.name}
             </Link>
@@ -80,9 +80,9 @@ export function Shell() {
           <ActionIcon className="burger" variant="subtle" aria-label="Menu" aria-expanded={menu} aria-controls="side" onClick={() => setMenu(!menu)}>
             <Icon name="menu" size={20} />
           </ActionIcon>
-          <span className="grow cut soft">{here && (path === here.path ? here.name : <Link to={here.path}>{here.name}</Link>)}</span>
-          <LiveMark />
-          <ActionIcon variant="subtle" color="gray" aria-label="Light or dark" title="Light or dark (t)" onClick={toggle}>
+          <span className="grow cut soft">{currentPage && (path === currentPage.path ? currentPage.name : <Link to={currentPage.path}>{currentPage.name}</Link>)}</span>
+          <LiveIndicator />
+          <ActionIcon variant="subtle" color="gray" aria-label="Switch between light and dark" title="Switch between light and dark (t)" onClick={toggleScheme}>
             <SchemeIcon />
           </ActionIcon>
           <ActionIcon variant="subtle" color="gray" aria-label="Sign out" title="Sign out" onClick={() => session.signOut()}>
@@ -91,23 +91,23 @@ export function Shell() {
         </header>
         <main className="content" ref={main} tabIndex={-1} id="content">
           {me.data && !me.data.scopes.some((scope) => scope === "cancel" || scope === "admin") && (
-            <p className="small soft">This key may look but not touch: what it may not do is not offered.</p>
+            <p className="small soft">This API key has limited permissions. Actions that it does not allow are hidden.</p>
           )}
           <Outlet />
         </main>
       </div>
-      <Shortcuts onScheme={toggle} onSearch={search} onNew={anew} />
+      <Shortcuts onScheme={toggleScheme} onSearch={focusSearch} onNew={openNewJob} />
     </div>
   );
 }
 
-function useScheme(): () => void {
+function useToggleScheme(): () => void {
   const { setColorScheme } = useMantineColorScheme();
-  const now = useComputedColorScheme("light");
-  return useCallback(() => setColorScheme(now === "dark" ? "light" : "dark"), [now, setColorScheme]);
+  const scheme = useComputedColorScheme("light");
+  return useCallback(() => setColorScheme(scheme === "dark" ? "light" : "dark"), [scheme, setColorScheme]);
 }
 
 function SchemeIcon() {
-  const now = useComputedColorScheme("light");
-  return <Icon name={now === "dark" ? "sun" : "moon"} size={18} />;
+  const scheme = useComputedColorScheme("light");
+  return <Icon name={scheme === "dark" ? "sun" : "moon"} size={18} />;
 }

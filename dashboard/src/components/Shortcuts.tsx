@@ -1,44 +1,44 @@
-/** Keys that work everywhere. Never while somebody types. */
+/** Global keyboard shortcuts. They are ignored while a text field has the focus. */
 import { useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect, useRef, useState } from "react";
-import { PAGES } from "../pages/list";
-import { isTyping } from "./typing";
+import { PAGES } from "../pages";
+import { isTextInput } from "./keyboard";
 
-const Sheet = lazy(() => import("./ShortcutSheet").then((module) => ({ default: module.ShortcutSheet })));
+const Help = lazy(() => import("./ShortcutHelp").then((module) => ({ default: module.ShortcutHelp })));
 
-/** Times of events count from when the page was loaded: zero would be a moment ago for who is quick. */
+/** `timeStamp` counts from page load, so 0 would look like a recent key press right after loading. */
 const NEVER = Number.NEGATIVE_INFINITY;
 
 export function Shortcuts({ onScheme, onSearch, onNew }: { onScheme: () => void; onSearch: () => void; onNew: () => void }) {
   const [opened, setOpened] = useState(false);
   const navigate = useNavigate();
-  const going = useRef(NEVER);
+  const lastG = useRef(NEVER);
   useEffect(() => {
-    const pressed = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || isTyping(event.target)) return;
+    const onKeyDown = (event: KeyboardEvent) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || isTextInput(event.target)) return;
       if (document.querySelector("[role=dialog]") && event.key !== "?") return;
-      const went = event.timeStamp - going.current < 1_200;
-      going.current = NEVER;
-      if (went) {
-        const page = PAGES.find((each) => each.key === event.key);
+      const afterG = event.timeStamp - lastG.current < 1_200;
+      lastG.current = NEVER;
+      if (afterG) {
+        const page = PAGES.find((entry) => entry.key === event.key);
         if (page) {
           event.preventDefault();
           void navigate({ to: page.path });
         }
         return;
       }
-      const act = { "?": () => setOpened((is) => !is), "/": onSearch, n: onNew, t: onScheme, g: () => (going.current = event.timeStamp) }[event.key];
-      if (act) {
+      const action = { "?": () => setOpened((open) => !open), "/": onSearch, n: onNew, t: onScheme, g: () => (lastG.current = event.timeStamp) }[event.key];
+      if (action) {
         event.preventDefault();
-        act();
+        action();
       }
     };
-    window.addEventListener("keydown", pressed);
-    return () => window.removeEventListener("keydown", pressed);
+    window.addEventListener("keydown", onKeyDown);
+    return () => window.removeEventListener("keydown", onKeyDown);
   }, [navigate, onScheme, onSearch, onNew]);
   return opened ? (
     <Suspense fallback={null}>
-      <Sheet onClose={() => setOpened(false)} />
+      <Help onClose={() => setOpened(false)} />
     </Suspense>
   ) : null;
 }

@@ -1,40 +1,40 @@
-/** How much ended lately, as a line in a row. It is asked for only once it is in view: there may be many rows. */
+/** Sparkline of the recent throughput of a queue. Fetched only once it is visible, because there may be many rows. */
 import { useQuery } from "@tanstack/react-query";
 import { type RefObject, useEffect, useRef, useState } from "react";
 import { throughputQuery } from "../api/queries";
-import { count, plural } from "../lib/format";
-import { sparkPath } from "../lib/spark";
+import { formatCount, pluralize } from "../lib/format";
+import { sparkPath } from "../lib/sparkline";
 
 const WIDTH = 84;
 const HEIGHT = 20;
 
-export function QueueSparkline({ queue }: { queue: string }) {
-  const place = useRef<HTMLSpanElement>(null);
-  const seen = useSeen(place);
-  const series = useQuery({ ...throughputQuery({ window: "30m", queue }), enabled: seen, refetchInterval: 15_000 }).data;
-  const ended = series?.points.map(({ totals }) => totals.succeeded + totals.failed) ?? [];
+export function ThroughputSparkline({ queue }: { queue: string }) {
+  const element = useRef<HTMLSpanElement>(null);
+  const visible = useHasBeenVisible(element);
+  const series = useQuery({ ...throughputQuery({ window: "30m", queue }), enabled: visible, refetchInterval: 15_000 }).data;
+  const finished = series?.points.map(({ totals }) => totals.succeeded + totals.failed) ?? [];
   const failed = series?.points.reduce((sum, { totals }) => sum + totals.failed, 0) ?? 0;
-  const whole = ended.reduce((sum, each) => sum + each, 0);
-  const said = series ? `Last 30 minutes: ${plural(whole, "attempt")} ended, ${count(failed)} failed` : undefined;
+  const total = finished.reduce((sum, value) => sum + value, 0);
+  const label = series ? `Last 30 minutes: ${pluralize(total, "attempt")} finished, ${formatCount(failed)} failed` : undefined;
   return (
-    <span ref={place} className="spark" title={said}>
+    <span ref={element} className="spark" title={label}>
       {series && (
-        <svg width={WIDTH} height={HEIGHT + 2} role="img" aria-label={said}>
-          <path d={sparkPath(ended, WIDTH, HEIGHT)} transform="translate(0 1)" fill="none" stroke={failed > whole / 5 ? "var(--bad)" : "var(--good)"} strokeWidth="1.5" />
+        <svg width={WIDTH} height={HEIGHT + 2} role="img" aria-label={label}>
+          <path d={sparkPath(finished, WIDTH, HEIGHT)} transform="translate(0 1)" fill="none" stroke={failed > total / 5 ? "var(--bad)" : "var(--good)"} strokeWidth="1.5" />
         </svg>
       )}
     </span>
   );
 }
 
-/** Whether something has been in view. */
-export function useSeen(place: RefObject<Element | null>): boolean {
+/** Whether the element has been visible in the viewport at least once. */
+export function useHasBeenVisible(element: RefObject<Element | null>): boolean {
   const [seen, setSeen] = useState(typeof IntersectionObserver === "undefined");
   useEffect(() => {
-    if (seen || !place.current) return;
-    const watch = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && setSeen(true));
-    watch.observe(place.current);
-    return () => watch.disconnect();
-  }, [place, seen]);
+    if (seen || !element.current) return;
+    const observer = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && setSeen(true));
+    observer.observe(element.current);
+    return () => observer.disconnect();
+  }, [element, seen]);
   return seen;
 }

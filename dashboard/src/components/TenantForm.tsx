@@ -1,4 +1,4 @@
-/** A tenant's weight and quotas. What is left empty is the installation's default. */
+/** Weight and quotas of a tenant. Empty fields use the defaults of the installation. */
 import { NumberInput, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { call } from "../api/client";
@@ -7,29 +7,29 @@ import { FormModal } from "./FormModal";
 
 type Field = "weight" | "rate" | "rate_window" | "backlog" | "queue_backlog";
 const FIELDS: readonly { name: Field; label: string; description: string }[] = [
-  { name: "weight", label: "Weight", description: "Its part of the slots against others that have jobs waiting." },
-  { name: "rate", label: "Submits", description: "How many jobs it may submit in the window below." },
-  { name: "rate_window", label: "Window, in seconds", description: "Of the number of submits." },
-  { name: "backlog", label: "Backlog", description: "How many unfinished jobs it may have." },
-  { name: "queue_backlog", label: "Backlog of a queue", description: "How many of them in any one queue." },
+  { name: "weight", label: "Weight", description: "Share of the slots, relative to other tenants with waiting jobs." },
+  { name: "rate", label: "Submissions", description: "Max. jobs submitted per window." },
+  { name: "rate_window", label: "Window (seconds)", description: "Window of the submission quota." },
+  { name: "backlog", label: "Backlog", description: "Max. unfinished jobs." },
+  { name: "queue_backlog", label: "Backlog per queue", description: "Max. unfinished jobs in one queue." },
 ];
 
-export function TenantForm({ tenant, name: given, onClose }: { tenant?: TenantOut; name?: string; onClose: () => void }) {
-  const [name, setName] = useState(tenant?.name ?? given ?? "");
+export function TenantForm({ tenant, name: initialName, onClose }: { tenant?: TenantOut; name?: string; onClose: () => void }) {
+  const [name, setName] = useState(tenant?.name ?? initialName ?? "");
   const [values, setValues] = useState<Record<Field, string | number>>(() => Object.fromEntries(FIELDS.map((field) => [field.name, tenant?.[field.name] ?? ""])) as Record<Field, string | number>);
   const send = () => {
     const body: TenantChange = {};
-    // Only what was changed: another may have set the rest meanwhile.
+    // Send only what changed: someone else may have changed other fields in the meantime.
     for (const { name: field } of FIELDS) {
       if (values[field] !== (tenant?.[field] ?? "")) body[field] = values[field] === "" ? null : Number(values[field]);
     }
     return tenant ? call<"change_tenant">("PATCH", "/v1/tenants/{name}", { path: { name: tenant.name }, body }) : call<"create_tenant">("POST", "/v1/tenants", { body: { ...body, name: name.trim() } });
   };
   return (
-    <FormModal title={tenant ? `Tenant ${tenant.name}` : "New tenant"} verb={tenant ? "Set" : "Enter"} disabled={!name.trim()} onClose={onClose} send={send} fields={["name", ...FIELDS.map((field) => field.name)]}>
-      {(problemOf) => (
+    <FormModal title={tenant ? `Tenant ${tenant.name}` : "New tenant"} verb={tenant ? "Save" : "Create"} disabled={!name.trim()} onClose={onClose} send={send} fields={["name", ...FIELDS.map((field) => field.name)]}>
+      {(errorOf) => (
         <>
-          {!tenant && <TextInput label="Name" value={name} error={problemOf("name")} onChange={(event) => setName(event.currentTarget.value)} data-autofocus />}
+          {!tenant && <TextInput label="Name" value={name} error={errorOf("name")} onChange={(event) => setName(event.currentTarget.value)} data-autofocus />}
           <div className="fields">
             {FIELDS.map((field) => (
               <NumberInput
@@ -38,7 +38,7 @@ export function TenantForm({ tenant, name: given, onClose }: { tenant?: TenantOu
                 description={field.description}
                 placeholder="default"
                 value={values[field.name]}
-                error={problemOf(field.name)}
+                error={errorOf(field.name)}
                 onChange={(value) => setValues((before) => ({ ...before, [field.name]: value }))}
               />
             ))}

@@ -1,6 +1,6 @@
-/** A time as people say it, with the exact one on hover, and a clock that all of them share. */
+/** Relative time with the exact time as its tooltip. All instances share one clock. */
 import { useSyncExternalStore } from "react";
-import { exact, relative } from "../lib/format";
+import { formatExactTime, formatRelativeTime } from "../lib/format";
 
 const listeners = new Set<() => void>();
 let now = Date.now();
@@ -11,7 +11,7 @@ function subscribe(listener: () => void): () => void {
   timer ??= setInterval(() => {
     if (document.visibilityState === "hidden") return;
     now = Date.now();
-    for (const each of listeners) each();
+    for (const listener of listeners) listener();
   }, 1_000);
   return () => {
     listeners.delete(listener);
@@ -22,7 +22,7 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** The time of day, once a second, while somebody looks. */
+/** Current time, updated once per second while the page is visible. */
 export function useNow(): number {
   return useSyncExternalStore(subscribe, () => now);
 }
@@ -31,8 +31,8 @@ export function Time({ at }: { at: string | null | undefined }) {
   const current = useNow();
   if (!at) return <span className="soft">–</span>;
   return (
-    <time dateTime={at} title={exact(at)} className="nowrap num">
-      {relative(at, Math.max(current, now))}
+    <time dateTime={at} title={formatExactTime(at)} className="nowrap num">
+      {formatRelativeTime(at, Math.max(current, now))}
     </time>
   );
 }

@@ -1,46 +1,46 @@
-/** Gathers what comes quickly and hands it on slowly: however many changes a second, one hand-over each interval. */
+/** Batches items, so that a burst of any size is delivered at most once per interval. */
 
 export class Coalescer<T> {
-  private waiting: T[] = [];
+  private pending: T[] = [];
   private timer: ReturnType<typeof setTimeout> | undefined;
-  private last = Number.NEGATIVE_INFINITY;
-  private lost = false;
+  private lastFlush = Number.NEGATIVE_INFINITY;
+  private overflowed = false;
 
   constructor(
-    private readonly hand: (items: T[], lost: boolean) => void,
+    private readonly deliver: (items: T[], overflowed: boolean) => void,
     private readonly interval: number,
-    private readonly most = 2_000,
+    private readonly maxItems = 2_000,
     private readonly now: () => number = () => performance.now(),
   ) {}
 
-  /** The first after a quiet time goes at once, the rest together. */
+  /** Add an item. The first one after an idle interval is delivered almost immediately. */
   add(item: T): void {
-    if (this.waiting.length < this.most) this.waiting.push(item);
-    else this.lost = true;
+    if (this.pending.length < this.maxItems) this.pending.push(item);
+    else this.overflowed = true;
     if (this.timer === undefined) {
-      const wait = Math.max(50, this.last + this.interval - this.now());
-      this.timer = setTimeout(() => this.flush(), wait);
+      const delay = Math.max(50, this.lastFlush + this.interval - this.now());
+      this.timer = setTimeout(() => this.flush(), delay);
     }
   }
 
-  /** Hand over now. */
+  /** Deliver the pending items now. */
   flush(): void {
     if (this.timer !== undefined) clearTimeout(this.timer);
     this.timer = undefined;
-    if (!this.waiting.length && !this.lost) return;
-    const items = this.waiting;
-    const lost = this.lost;
-    this.waiting = [];
-    this.lost = false;
-    this.last = this.now();
-    this.hand(items, lost);
+    if (!this.pending.length && !this.overflowed) return;
+    const items = this.pending;
+    const overflowed = this.overflowed;
+    this.pending = [];
+    this.overflowed = false;
+    this.lastFlush = this.now();
+    this.deliver(items, overflowed);
   }
 
-  /** Forget what waits. */
+  /** Discard the pending items. */
   stop(): void {
     if (this.timer !== undefined) clearTimeout(this.timer);
     this.timer = undefined;
-    this.waiting = [];
-    this.lost = false;
+    this.pending = [];
+    this.overflowed = false;
   }
 }

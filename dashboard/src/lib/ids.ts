@@ -1,4 +1,4 @@
-/** An id where there is little room: its end, since ids that were made at one time begin alike. */
+/** Shorten an id to its end, because ids created at the same time start with the same characters. */
 export function shortId(id: string): string {
   return id.length > 12 ? `…${id.slice(-8)}` : id;
 }

@@ -1,28 +1,28 @@
-/** JSON without loss: a whole number that JavaScript's own cannot hold is a bigint, both ways. */
+/** Lossless JSON: integers beyond `Number.MAX_SAFE_INTEGER` are parsed into bigints and written back exactly. */
 import type { Json } from "../api/types.gen";
 
-const MAY_LOSE = /\d{16}/;
+const MAY_LOSE_PRECISION = /\d{16}/;
 
-/** Read JSON. The quick way where no number can be too large, else digit by digit. */
+/** Parse JSON. Uses `JSON.parse` unless the text has a number that might lose precision. */
 export function parseExact(text: string): Json {
-  return MAY_LOSE.test(text) ? new Reader(text).whole() : (JSON.parse(text) as Json);
+  return MAY_LOSE_PRECISION.test(text) ? new Parser(text).parse() : (JSON.parse(text) as Json);
 }
 
-/** Write JSON; the inverse of `parseExact`. */
+/** Serialize to JSON: the inverse of `parseExact`. */
 export function stringifyExact(value: Json, indent = 0): string {
   return write(value, indent, "");
 }
 
-/** What stands for a leaf, as text. */
-export function leafText(value: Json): string {
-  return typeof value === "bigint" ? value.toString() : visible(JSON.stringify(value));
+/** Format a JSON scalar as text. */
+export function formatLeaf(value: Json): string {
+  return typeof value === "bigint" ? value.toString() : escapeInvisible(JSON.stringify(value));
 }
 
-const UNSEEN = /[\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\u0080-\u009f]/g;
+const INVISIBLE = /[\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\u0080-\u009f]/g;
 
-/** A text in which nothing hides: what turns the direction of writing, or is not seen at all, is written as an escape. */
-export function visible(text: string): string {
-  return text.replace(UNSEEN, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
+/** Escape invisible characters and those that change the text direction. */
+export function escapeInvisible(text: string): string {
+  return text.replace(INVISIBLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 function write(value: Json, indent: number, margin: string): string {
@@ -32,10 +32,10 @@ function write(value: Json, indent: number, margin: string): string {
   const [open, close] = indent ? [`\n${inner}`, `\n${margin}`] : ["", ""];
   const comma = indent ? `,\n${inner}` : ",";
   if (Array.isArray(value)) {
-    return value.length ? `[${open}${value.map((each) => write(each, indent, inner)).join(comma)}${close}]` : "[]";
+    return value.length ? `[${open}${value.map((item) => write(item, indent, inner)).join(comma)}${close}]` : "[]";
   }
   const fields = Object.entries(value).map(
-    ([key, each]) => `${JSON.stringify(key)}:${indent ? " " : ""}${write(each, indent, inner)}`,
+    ([key, field]) => `${JSON.stringify(key)}:${indent ? " " : ""}${write(field, indent, inner)}`,
   );
   return fields.length ? `{${open}${fields.join(comma)}${close}}` : "{}";
 }
@@ -43,24 +43,24 @@ function write(value: Json, indent: number, margin: string): string {
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const STRING = /"(?:[^"\\\u0000-\u001f]|\\.)*"/y;
 const SPACE = /[ \t\r\n]*/y;
-const MOST_DEPTH = 1_000;
+const MAX_DEPTH = 1_000;
 
-class Reader {
-  private at = 0;
+class Parser {
+  private position = 0;
 
   constructor(private readonly text: string) {}
 
-  whole(): Json {
+  parse(): Json {
     const value = this.value(0);
     this.skip();
-    if (this.at < this.text.length) this.fail();
+    if (this.position < this.text.length) this.fail();
     return value;
   }
 
   private value(depth: number): Json {
-    if (depth > MOST_DEPTH) throw new SyntaxError("the JSON is nested too deeply");
+    if (depth > MAX_DEPTH) throw new SyntaxError("the JSON is nested too deeply");
     this.skip();
-    switch (this.text[this.at]) {
+    switch (this.text[this.position]) {
       case "{":
         return this.object(depth);
       case "[":
@@ -68,80 +68,80 @@ class Reader {
       case '"':
         return this.string();
       case "t":
-        return this.word("true", true);
+        return this.literal("true", true);
       case "f":
-        return this.word("false", false);
+        return this.literal("false", false);
       case "n":
-        return this.word("null", null);
+        return this.literal("null", null);
       default:
         return this.number();
     }
   }
 
   private object(depth: number): Json {
-    const found: { [key: string]: Json } = {};
-    this.at += 1;
-    if (this.next("}")) return found;
+    const object: { [key: string]: Json } = {};
+    this.position += 1;
+    if (this.next("}")) return object;
     do {
       this.skip();
       const key = this.string();
       if (!this.next(":")) this.fail();
-      // A field that is called __proto__ is a field like any other.
-      Object.defineProperty(found, key, { value: this.value(depth + 1), enumerable: true, writable: true, configurable: true });
+      // A plain assignment to `__proto__` would set the prototype instead of a field.
+      Object.defineProperty(object, key, { value: this.value(depth + 1), enumerable: true, writable: true, configurable: true });
     } while (this.next(","));
     if (!this.next("}")) this.fail();
-    return found;
+    return object;
   }
 
   private array(depth: number): Json {
-    const found: Json[] = [];
-    this.at += 1;
-    if (this.next("]")) return found;
-    do found.push(this.value(depth + 1));
+    const array: Json[] = [];
+    this.position += 1;
+    if (this.next("]")) return array;
+    do array.push(this.value(depth + 1));
     while (this.next(","));
     if (!this.next("]")) this.fail();
-    return found;
+    return array;
   }
 
   private string(): string {
-    return JSON.parse(this.take(STRING)) as string;
+    return JSON.parse(this.match(STRING)) as string;
   }
 
   private number(): Json {
-    const text = this.take(NUMBER);
+    const text = this.match(NUMBER);
     const plain = Number(text);
     if (/^-?\d+$/.test(text) && !Number.isSafeInteger(plain)) return BigInt(text);
     return plain;
   }
 
-  private word<T extends Json>(text: string, value: T): T {
-    if (!this.text.startsWith(text, this.at)) this.fail();
-    this.at += text.length;
+  private literal<T extends Json>(text: string, value: T): T {
+    if (!this.text.startsWith(text, this.position)) this.fail();
+    this.position += text.length;
     return value;
   }
 
-  private take(pattern: RegExp): string {
-    pattern.lastIndex = this.at;
-    const found = pattern.exec(this.text);
-    if (!found) this.fail();
-    this.at = pattern.lastIndex;
-    return found[0];
+  private match(pattern: RegExp): string {
+    pattern.lastIndex = this.position;
+    const match = pattern.exec(this.text);
+    if (!match) this.fail();
+    this.position = pattern.lastIndex;
+    return match[0];
   }
 
   private next(mark: string): boolean {
     this.skip();
-    if (this.text[this.at] !== mark) return false;
-    this.at += 1;
+    if (this.text[this.position] !== mark) return false;
+    this.position += 1;
     return true;
   }
 
   private skip(): void {
-    SPACE.lastIndex = this.at;
+    SPACE.lastIndex = this.position;
     SPACE.exec(this.text);
-    this.at = SPACE.lastIndex;
+    this.position = SPACE.lastIndex;
   }
 
   private fail(): never {
-    throw new SyntaxError(`this is no JSON: look at character ${this.at + 1}`);
+    throw new SyntaxError(`unexpected input at character ${this.position + 1}`);
   }
 }

@@ -1,11 +1,11 @@
-/** A job as something to paste: into a shell, or into Python. Never with a key in it. */
+/** Code snippets that submit a copy of a job. They never contain an API key. */
 import type { JobOut, Json } from "../api/types.gen";
 import { stringifyExact } from "./json";
 
-type Given = Pick<JobOut, "type" | "queue" | "payload" | "priority" | "tags" | "timeout" | "max_attempts" | "cost" | "concurrency_key">;
+type JobOptions = Pick<JobOut, "type" | "queue" | "payload" | "priority" | "tags" | "timeout" | "max_attempts" | "cost" | "concurrency_key">;
 
-/** What would submit this job again, without what is as it is by default. */
-export function submission(job: Given): { [key: string]: Json } {
+/** Request body that submits a copy of the job, without fields that have their default value. */
+export function submission(job: JobOptions): { [key: string]: Json } {
   return {
     type: job.type,
     queue: job.queue,
@@ -19,27 +19,27 @@ export function submission(job: Given): { [key: string]: Json } {
   };
 }
 
-/** `tenant`: for administrators, whose key is nobody's in particular. */
-export function asCurl(job: Given, url: string, tenant?: string): string {
-  const whose = tenant === undefined ? "" : `  -H 'Holdfast-Tenant: ${tenant}' \\\n`;
+/** `tenant` is set for administrators, whose API key does not imply a tenant. */
+export function asCurl(job: JobOptions, url: string, tenant?: string): string {
+  const tenantHeader = tenant === undefined ? "" : `  -H 'Holdfast-Tenant: ${tenant}' \\\n`;
   const body = stringifyExact(submission(job)).replaceAll("'", "'\\''");
-  return `curl '${url.replaceAll("'", "'\\''")}' \\\n  -H "Authorization: Bearer $HOLDFAST_API_KEY" \\\n  -H 'Content-Type: application/json' \\\n${whose}  -d '${body}'`;
+  return `curl '${url.replaceAll("'", "'\\''")}' \\\n  -H "Authorization: Bearer $HOLDFAST_API_KEY" \\\n  -H 'Content-Type: application/json' \\\n${tenantHeader}  -d '${body}'`;
 }
 
-export function asPython(job: Given, url: string, tenant?: string): string {
+export function asPython(job: JobOptions, url: string, tenant?: string): string {
   const { type, payload, ...options } = submission(job);
   if (tenant !== undefined) options.tenant = tenant;
-  const given = Object.entries(options).map(([name, value]) => `, ${name}=${python(value)}`);
-  return `import os\nfrom holdfast.client import Client\n\nwith Client(${python(url)}, key=os.environ["HOLDFAST_API_KEY"]) as client:\n    job = client.submit(${python(type as Json)}, ${python(payload as Json)}${given.join("")})\n    print(job.id)`;
+  const keywords = Object.entries(options).map(([name, value]) => `, ${name}=${pythonLiteral(value)}`);
+  return `import os\nfrom holdfast.client import Client\n\nwith Client(${pythonLiteral(url)}, key=os.environ["HOLDFAST_API_KEY"]) as client:\n    job = client.submit(${pythonLiteral(type as Json)}, ${pythonLiteral(payload as Json)}${keywords.join("")})\n    print(job.id)`;
 }
 
-/** JSON as Python writes it. */
-export function python(value: Json): string {
+/** Convert JSON to a Python literal. */
+export function pythonLiteral(value: Json): string {
   if (value === null) return "None";
   if (value === true) return "True";
   if (value === false) return "False";
   if (typeof value === "bigint") return value.toString();
   if (typeof value !== "object") return JSON.stringify(value);
-  if (Array.isArray(value)) return `[${value.map(python).join(", ")}]`;
-  return `{${Object.entries(value).map(([key, each]) => `${JSON.stringify(key)}: ${python(each)}`).join(", ")}}`;
+  if (Array.isArray(value)) return `[${value.map(pythonLiteral).join(", ")}]`;
+  return `{${Object.entries(value).map(([key, field]) => `${JSON.stringify(key)}: ${pythonLiteral(field)}`).join(", ")}}`;
 }

@@ -1,31 +1,31 @@
-/** Server-sent events as text, cut into events. The chunks may end anywhere, also within a line. */
+/** Incremental parser of server-sent events. A chunk may end anywhere, even within a line. */
 
 export interface StreamEvent {
   event: string;
   data: string;
 }
 
-export class EventReader {
-  /** The id to resume after. */
+export class EventParser {
+  /** Id of the last event, sent to resume the stream. */
   lastId = "";
-  /** Milliseconds that the server wants us to wait before we come back. */
+  /** Reconnect delay requested by the server, in milliseconds. */
   retry = 2_000;
-  private rest = "";
+  private partialLine = "";
   private event = "";
   private data: string[] = [];
 
-  /** The events that this chunk completes. */
-  feed(chunk: string): StreamEvent[] {
-    const found: StreamEvent[] = [];
-    const lines = (this.rest + chunk).split("\n");
-    this.rest = lines.pop() ?? "";
-    for (const line of lines) this.line(line.endsWith("\r") ? line.slice(0, -1) : line, found);
-    return found;
+  /** Parse a chunk, and return the events that it completes. */
+  parse(chunk: string): StreamEvent[] {
+    const events: StreamEvent[] = [];
+    const lines = (this.partialLine + chunk).split("\n");
+    this.partialLine = lines.pop() ?? "";
+    for (const line of lines) this.parseLine(line.endsWith("\r") ? line.slice(0, -1) : line, events);
+    return events;
   }
 
-  private line(line: string, found: StreamEvent[]): void {
+  private parseLine(line: string, events: StreamEvent[]): void {
     if (line === "") {
-      if (this.data.length) found.push({ event: this.event || "message", data: this.data.join("\n") });
+      if (this.data.length) events.push({ event: this.event || "message", data: this.data.join("\n") });
       this.event = "";
       this.data = [];
       return;

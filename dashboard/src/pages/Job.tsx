@@ -1,21 +1,21 @@
-/** One job: what it is, what happened to it, why it does not run, and what may be done with it. */
+/** Details of one job: status, timeline, attempts, payload and actions. */
 import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import type { ReactNode } from "react";
-import { address, Problem } from "../api/client";
+import { apiUrl, Problem } from "../api/client";
 import { jobQuery, meQuery } from "../api/queries";
 import type { JobDetail, Json, StepOut } from "../api/types.gen";
 import { Attempts } from "../components/Attempts";
 import { CopyButton } from "../components/CopyButton";
 import { JobActions } from "../components/JobActions";
 import { JsonTree } from "../components/JsonTree";
-import { Answered, Card, Empty } from "../components/States";
-import { StateBadge } from "../components/StateBadge";
+import { QueryView, Card, Empty } from "../components/Feedback";
+import { StatusBadge } from "../components/StatusBadge";
 import { Time } from "../components/Time";
 import { Timeline } from "../components/Timeline";
-import { WhyNot } from "../components/WhyNot";
-import { between, span } from "../lib/format";
+import { WhyNotRunning } from "../components/WhyNotRunning";
+import { secondsBetween, formatDuration, pluralize } from "../lib/format";
 import { stringifyExact } from "../lib/json";
 import { asCurl, asPython } from "../lib/snippets";
 
@@ -24,28 +24,28 @@ export function Job() {
   const job = useQuery(jobQuery(id));
   if (job.error instanceof Problem && job.error.status === 404 && !job.data) {
     return (
-      <Empty title="There is no such job">
-        <p>It was deleted, its time of keeping is over, or it belongs to another tenant.</p>
+      <Empty title="Job not found">
+        <p>It was deleted, its retention period has ended, or it belongs to another tenant.</p>
         <p>
-          <Link to="/jobs">All jobs</Link>
+          <Link to="/jobs">Show all jobs</Link>
         </p>
       </Empty>
     );
   }
   return (
-    <Answered query={job} lines={8}>
-      {(found) => <Page job={found} />}
-    </Answered>
+    <QueryView query={job} lines={8}>
+      {(detail) => <Page job={detail} />}
+    </QueryView>
   );
 }
 
 function Page({ job }: { job: JobDetail }) {
   const scopes = useQuery(meQuery).data?.scopes ?? [];
   const navigate = useNavigate();
-  const whose = scopes.includes("admin") ? job.tenant : undefined;
-  const maySubmit = scopes.includes("admin") || scopes.includes("submit");
-  // Beside a long story of attempts, what the job is about stands on the other side, not below it.
-  const crowded = job.attempt_log.length > 0;
+  const tenant = scopes.includes("admin") ? job.tenant : undefined;
+  const canSubmit = scopes.includes("admin") || scopes.includes("submit");
+  // Next to a long list of attempts, the payload and result go into the other column.
+  const hasAttempts = job.attempt_log.length > 0;
   const values = (
     <>
       {job.status === "succeeded" && <Value title="Result" value={job.result as unknown as Json} />}
@@ -58,7 +58,7 @@ function Page({ job }: { job: JobDetail }) {
         <div className="stack tight grow">
           <div className="row">
             <h1 className="wrap-any">{job.type}</h1>
-            <StateBadge status={job.status} />
+            <StatusBadge status={job.status} />
           </div>
           <div className="row tight small soft">
             <code className="wrap-any">{job.id}</code>
@@ -67,9 +67,9 @@ function Page({ job }: { job: JobDetail }) {
         </div>
         <div className="row tight">
           <JobActions job={job} />
-          {maySubmit && (
-            <Button onClick={() => void navigate({ to: "/jobs/new", search: { from: job.id } })} size="xs" variant="default" title="A new job like this one, to be changed before it is submitted">
-              Edit and replay
+          {canSubmit && (
+            <Button onClick={() => void navigate({ to: "/jobs/new", search: { from: job.id } })} size="xs" variant="default" title="Open a new job with these settings, to edit before you submit it">
+              Edit and resubmit
             </Button>
           )}
         </div>
@@ -83,7 +83,7 @@ function Page({ job }: { job: JobDetail }) {
                 {job.error.fingerprint && (
                   <div className="small">
                     <Link to="/jobs" search={{ error: job.error.fingerprint, status: "dead" }}>
-                      Dead jobs with this error
+                      Dead letters with this error
                     </Link>
                   </div>
                 )}
@@ -92,17 +92,17 @@ function Page({ job }: { job: JobDetail }) {
           )}
           {job.status === "cancelled" && (
             <div className="note calm" role="note">
-              <div className="wrap-any">Cancelled: {job.reason || "no reason was given"}.</div>
+              <div className="wrap-any">Cancelled: {job.reason || "no reason given"}.</div>
             </div>
           )}
-          <WhyNot job={job} />
+          <WhyNotRunning job={job} />
           {job.status === "running" && <Progress progress={job.progress as unknown as Json} />}
           <Card title="Timeline">
             <Timeline job={job} />
           </Card>
           <Attempts job={job} />
           {job.steps.length > 0 && <Steps steps={job.steps} />}
-          {!crowded && values}
+          {!hasAttempts && values}
         </div>
         <div className="stack">
           <Card title="About">
@@ -110,11 +110,11 @@ function Page({ job }: { job: JobDetail }) {
               <Facts job={job} />
             </div>
           </Card>
-          {crowded && values}
-          <Card title="Submit one like it">
+          {hasAttempts && values}
+          <Card title="Submit a copy">
             <div className="pad row tight">
-              <CopyButton text={() => asCurl(job, address("v1/jobs"), whose)} label="Copy as curl" />
-              <CopyButton text={() => asPython(job, address("").replace(/\/$/, ""), whose)} label="Copy as Python" />
+              <CopyButton text={() => asCurl(job, apiUrl("v1/jobs"), tenant)} label="Copy as curl" />
+              <CopyButton text={() => asPython(job, apiUrl("").replace(/\/$/, ""), tenant)} label="Copy as Python" />
             </div>
           </Card>
         </div>
@@ -131,19 +131,19 @@ function Facts({ job }: { job: JobDetail }) {
     ["Due", job.scheduled_at && <Time key="d" at={job.scheduled_at} />],
     ["Started", job.started_at && <Time key="b" at={job.started_at} />],
     ["Finished", job.finished_at && <Time key="f" at={job.finished_at} />],
-    ["Waited", span(between(job.scheduled_at ?? job.created_at, job.started_at))],
-    ["Ran", span(between(job.started_at, job.finished_at))],
+    ["Wait time", formatDuration(secondsBetween(job.scheduled_at ?? job.created_at, job.started_at))],
+    ["Run time", formatDuration(secondsBetween(job.started_at, job.finished_at))],
     ["Attempts", `${job.attempts} of ${job.max_attempts}`],
     ["Priority", job.priority],
     ["Cost", job.cost === 1 ? null : job.cost],
-    ["Timeout", job.timeout === null ? null : span(job.timeout)],
+    ["Timeout", job.timeout === null ? null : formatDuration(job.timeout)],
     ["Deadline", job.deadline && <Time key="e" at={job.deadline} />],
     ["Worker", job.worker],
-    ["Lease until", job.lease_until && <Time key="l" at={job.lease_until} />],
+    ["Lease expires", job.lease_until && <Time key="l" at={job.lease_until} />],
     ["Concurrency key", job.concurrency_key && <code key="c">{job.concurrency_key}</code>],
     ["Idempotency key", job.idempotency_key && <code key="i">{job.idempotency_key}</code>],
     ["Tags", job.tags.length ? <Tags key="t" tags={job.tags} /> : null],
-    ["Replayed", job.generation ? `${job.generation} times` : null],
+    ["Replayed", job.generation ? pluralize(job.generation, "time") : null],
     ["Parent", job.lineage.parent_id && <JobLink key="p" id={job.lineage.parent_id} />],
     ["Schedule", job.lineage.schedule],
     ["Workflow", job.workflow_id && <code key="w">{job.workflow_id}</code>],
@@ -183,14 +183,14 @@ function Tags({ tags }: { tags: readonly string[] }) {
 }
 
 function Progress({ progress }: { progress: Json }) {
-  const told = (progress ?? {}) as { fraction?: number | null; note?: string | null };
-  if (typeof told.fraction !== "number" && !told.note) return null;
-  const part = Math.min(1, Math.max(0, told.fraction ?? 0));
+  const report = (progress ?? {}) as { fraction?: number | null; note?: string | null };
+  if (typeof report.fraction !== "number" && !report.note) return null;
+  const fraction = Math.min(1, Math.max(0, report.fraction ?? 0));
   return (
-    <Card title="Progress" aside={typeof told.fraction === "number" ? <strong className="num">{Math.round(part * 100)} %</strong> : undefined}>
+    <Card title="Progress" aside={typeof report.fraction === "number" ? <strong className="num">{Math.round(fraction * 100)} %</strong> : undefined}>
       <div className="pad stack tight">
-        {typeof told.fraction === "number" && <progress className="meter" value={part} max={1} aria-label="Progress" />}
-        {told.note && <div className="wrap-any">{told.note}</div>}
+        {typeof report.fraction === "number" && <progress className="meter" value={fraction} max={1} aria-label="Progress" />}
+        {report.note && <div className="wrap-any">{report.note}</div>}
       </div>
     </Card>
   );
@@ -205,7 +205,7 @@ function Steps({ steps }: { steps: readonly StepOut[] }) {
             <span className={`dot ${step.state === "done" ? "live-on" : "stale"}`} />
             <span className="strong cut">{step.key}</span>
             <span className="grow">
-              {step.transaction ? <span className="soft">a transaction, committed with the step</span> : step.state === "done" ? <JsonTree label={`Result of ${step.key}`} value={step.result as unknown as Json} /> : <span className="soft">begun, not recorded as done</span>}
+              {step.transaction ? <span className="soft">transaction committed with the step</span> : step.state === "done" ? <JsonTree label={`Result of ${step.key}`} value={step.result as unknown as Json} /> : <span className="soft">started, not completed</span>}
             </span>
             <span className="soft small nowrap">
               <Time at={step.recorded_at} />

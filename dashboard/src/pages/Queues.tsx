@@ -1,4 +1,4 @@
-/** Queues: how deep, how long, how fast; rest them, limit them. */
+/** Queues with their depth, waits and throughput; pause and limit them. */
 import { Button } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
@@ -7,22 +7,22 @@ import { call } from "../api/client";
 import { meQuery, queuesQuery } from "../api/queries";
 import type { QueueOut } from "../api/types.gen";
 import { type Column, DataTable } from "../components/DataTable";
-import { Pauses } from "../components/Pauses";
-import { QueueSparkline } from "../components/Sparkline";
-import { Answered, Card, Empty, ErrorBox } from "../components/States";
+import { PauseList } from "../components/PauseList";
+import { ThroughputSparkline } from "../components/Sparkline";
+import { QueryView, Card, Empty, ErrorBox } from "../components/Feedback";
 import { Time } from "../components/Time";
-import { compact, count, rate, span } from "../lib/format";
-import { writeRate } from "../lib/rates";
+import { formatCompact, formatCount, formatRate, formatDuration } from "../lib/format";
+import { formatRateLimit } from "../lib/rates";
 
-const PauseForm = lazy(() => import("../components/QueueForms").then((module) => ({ default: module.PauseForm })));
-const LimitForm = lazy(() => import("../components/QueueForms").then((module) => ({ default: module.LimitForm })));
+const PauseForm = lazy(() => import("../components/PauseAndLimitForms").then((module) => ({ default: module.PauseForm })));
+const LimitForm = lazy(() => import("../components/PauseAndLimitForms").then((module) => ({ default: module.LimitForm })));
 
 export function Queues() {
   const queries = useQueryClient();
   const navigate = useNavigate();
   const queues = useQuery(queuesQuery());
   const admin = useQuery(meQuery).data?.scopes.includes("admin") ?? false;
-  const [asking, setAsking] = useState<{ what: "pause" | "limit"; queue: QueueOut }>();
+  const [dialog, setDialog] = useState<{ form: "pause" | "limit"; queue: QueueOut }>();
   const resume = useMutation({
     mutationFn: (name: string) => call<"change_queue">("PATCH", "/v1/queues/{name}", { path: { name }, body: { paused: false } }),
     onSuccess: () => void queries.invalidateQueries(),
@@ -30,30 +30,30 @@ export function Queues() {
   const open = useCallback((queue: QueueOut) => void navigate({ to: "/jobs", search: { queue: queue.name } }), [navigate]);
   const columns: Column<QueueOut>[] = [
     { id: "name", header: "Queue", value: (queue) => queue.name, className: "name-cell", cell: (queue) => <Name queue={queue} /> },
-    { id: "ready", header: "Waiting", value: (queue) => queue.statuses.ready, highFirst: true, className: "right num", cell: (queue) => compact(queue.statuses.ready) },
-    { id: "oldest", header: "Oldest wait", value: (queue) => queue.oldest_wait, highFirst: true, className: "right num nowrap", cell: (queue) => span(queue.oldest_wait) },
-    { id: "running", header: "Running", value: (queue) => queue.statuses.running, highFirst: true, className: "right num nowrap", cell: (queue) => <Running queue={queue} /> },
-    { id: "later", header: "Later", value: later, highFirst: true, className: "right num", cell: (queue) => compact(later(queue)) },
-    { id: "dead", header: "Dead", value: (queue) => queue.statuses.dead, highFirst: true, className: "right num", cell: (queue) => <Dead queue={queue} /> },
-    { id: "rate", header: "Done /s", value: (queue) => queue.rates.finished, highFirst: true, className: "right num", cell: (queue) => rate(queue.rates.finished) },
-    { id: "line", header: "30 minutes", cell: (queue) => <QueueSparkline queue={queue.name} /> },
+    { id: "ready", header: "Waiting", value: (queue) => queue.statuses.ready, descendingFirst: true, className: "right num", cell: (queue) => formatCompact(queue.statuses.ready) },
+    { id: "oldest", header: "Oldest wait", value: (queue) => queue.oldest_wait, descendingFirst: true, className: "right num nowrap", cell: (queue) => formatDuration(queue.oldest_wait) },
+    { id: "running", header: "Running", value: (queue) => queue.statuses.running, descendingFirst: true, className: "right num nowrap", cell: (queue) => <Running queue={queue} /> },
+    { id: "delayed", header: "Delayed", value: delayed, descendingFirst: true, className: "right num", cell: (queue) => formatCompact(delayed(queue)) },
+    { id: "dead", header: "Dead", value: (queue) => queue.statuses.dead, descendingFirst: true, className: "right num", cell: (queue) => <Dead queue={queue} /> },
+    { id: "rate", header: "Finished/s", value: (queue) => queue.rates.finished, descendingFirst: true, className: "right num", cell: (queue) => formatRate(queue.rates.finished) },
+    { id: "line", header: "Last 30 min", cell: (queue) => <ThroughputSparkline queue={queue.name} /> },
     {
       id: "limits",
       header: "Limits",
       className: "small nowrap",
       cell: (queue) =>
         admin ? (
-          <button type="button" className="plain" aria-label={`Limits of ${queue.name}: ${limits(queue)}`} title="Set its limits" onClick={() => setAsking({ what: "limit", queue })}>
-            {limits(queue)}
+          <button type="button" className="plain" aria-label={`Limits of ${queue.name}: ${describeLimits(queue)}`} title="Set limits" onClick={() => setDialog({ form: "limit", queue })}>
+            {describeLimits(queue)}
           </button>
         ) : (
-          limits(queue)
+          describeLimits(queue)
         ),
     },
   ];
   if (admin) {
     columns.push({
-      id: "act",
+      id: "actions",
       header: <span className="hidden-text">Actions</span>,
       className: "right nowrap",
       cell: (queue) => (
@@ -63,7 +63,7 @@ export function Queues() {
               Resume
             </Button>
           ) : (
-            <Button size="compact-xs" variant="default" onClick={() => setAsking({ what: "pause", queue })} aria-label={`Pause ${queue.name}`}>
+            <Button size="compact-xs" variant="default" onClick={() => setDialog({ form: "pause", queue })} aria-label={`Pause ${queue.name}`}>
               Pause …
             </Button>
           )}
@@ -71,28 +71,28 @@ export function Queues() {
       ),
     });
   }
-  const close = () => setAsking(undefined);
+  const close = () => setDialog(undefined);
   return (
     <>
       <h1 className="hidden-text">Queues</h1>
       {resume.error && <ErrorBox error={resume.error} />}
-      <Card title="Queues" aside={queues.data && <span className="small soft">counted <Time at={queues.data.as_of} /></span>}>
-        <Answered query={queues} lines={8}>
+      <Card title="Queues" aside={queues.data && <span className="small soft">as of <Time at={queues.data.as_of} /></span>}>
+        <QueryView query={queues} lines={8}>
           {(list) =>
             list.items.length ? (
               <DataTable label="Queues" columns={columns} rows={list.items} rowId={(queue) => queue.name} onOpen={open} />
             ) : (
               <Empty title="No queues yet">
-                A queue begins with its first job: <Link to="/jobs/new">submit one</Link>.
+                A queue is created by its first job: <Link to="/jobs/new">submit one</Link>.
               </Empty>
             )
           }
-        </Answered>
+        </QueryView>
       </Card>
-      <Pauses admin={admin} types />
+      <PauseList admin={admin} types />
       <Suspense fallback={null}>
-        {asking?.what === "pause" && <PauseForm subject={{ queue: asking.queue.name }} onClose={close} />}
-        {asking?.what === "limit" && <LimitForm subject={{ queue: asking.queue.name }} now={asking.queue} onClose={close} />}
+        {dialog?.form === "pause" && <PauseForm subject={{ queue: dialog.queue.name }} onClose={close} />}
+        {dialog?.form === "limit" && <LimitForm subject={{ queue: dialog.queue.name }} current={dialog.queue} onClose={close} />}
       </Suspense>
     </>
   );
@@ -105,12 +105,12 @@ function Name({ queue }: { queue: QueueOut }) {
         {queue.name}
       </Link>
       {queue.paused && (
-        <span className="warn small wrap-any paused-why">
+        <span className="warn small wrap-any pause-note">
           paused
           {queue.until && (
             <>
-              {" "}
-              until <Time at={queue.until} />
+              ,{" "}
+              resumes <Time at={queue.until} />
             </>
           )}
           {queue.reason && `: ${queue.reason}`}
@@ -124,9 +124,9 @@ function Running({ queue }: { queue: QueueOut }) {
   const running = queue.running ?? queue.statuses.running;
   const full = queue.max_running !== null && running >= queue.max_running;
   return (
-    <span className={full ? "warn" : undefined} title={full ? "as many as may" : undefined}>
-      {compact(queue.max_running === null ? queue.statuses.running : running)}
-      {queue.max_running !== null && ` of ${count(queue.max_running)}`}
+    <span className={full ? "warn" : undefined} title={full ? "limit reached" : undefined}>
+      {formatCompact(queue.max_running === null ? queue.statuses.running : running)}
+      {queue.max_running !== null && ` of ${formatCount(queue.max_running)}`}
     </span>
   );
 }
@@ -135,17 +135,17 @@ function Dead({ queue }: { queue: QueueOut }) {
   if (!queue.statuses.dead) return <>0</>;
   return (
     <Link to="/jobs" search={{ queue: queue.name, status: "dead" }} className="bad">
-      {compact(queue.statuses.dead)}
+      {formatCompact(queue.statuses.dead)}
     </Link>
   );
 }
 
-function later(queue: QueueOut): number {
+function delayed(queue: QueueOut): number {
   return queue.statuses.scheduled + queue.statuses.retrying + queue.statuses.blocked;
 }
 
-/** The limits of a queue in words. */
-export function limits(queue: Pick<QueueOut, "max_running" | "rate">): string {
-  const said = [queue.max_running === null ? "" : `${count(queue.max_running)} at once`, writeRate(queue.rate)].filter(Boolean);
-  return said.join(", ") || "none";
+/** Describe the limits of a queue. */
+function describeLimits(queue: Pick<QueueOut, "max_running" | "rate">): string {
+  const parts = [queue.max_running === null ? "" : `max ${formatCount(queue.max_running)} running`, formatRateLimit(queue.rate)].filter(Boolean);
+  return parts.join(", ") || "none";
 }

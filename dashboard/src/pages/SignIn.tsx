@@ -1,10 +1,10 @@
-/** The way in, by a key. */
+/** Sign-in page. */
 import { Button, PasswordInput } from "@mantine/core";
 import { type FormEvent, useState } from "react";
-import { address, problemOf } from "../api/client";
+import { apiUrl, readProblem } from "../api/client";
 import * as session from "../api/session";
-import { Mark } from "../components/Icon";
-import { ErrorBox } from "../components/States";
+import { Logo } from "../components/Icon";
+import { ErrorBox } from "../components/Feedback";
 
 export function SignIn({ notice }: { notice?: string | undefined }) {
   const [key, setKey] = useState("");
@@ -12,18 +12,18 @@ export function SignIn({ notice }: { notice?: string | undefined }) {
   const [busy, setBusy] = useState(false);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    const given = key.trim();
-    if (!given) return;
+    const apiKey = key.trim();
+    if (!apiKey) return;
     setBusy(true);
     setError(null);
     try {
-      if (!/^[\x21-\x7e]+$/.test(given)) throw new Error("A key has only letters, digits and signs, without spaces: copy it once more.");
-      const answer = await fetch(address("v1/me"), { headers: { authorization: `Bearer ${given}` }, cache: "no-store", credentials: "omit" });
-      if (answer.status === 401) throw new Error("This is no good key. Copy the whole of it; a key that was revoked or has expired opens nothing.");
-      if (!answer.ok) throw await problemOf(answer);
-      session.signIn(given);
+      if (!/^[\x21-\x7e]+$/.test(apiKey)) throw new Error("An API key contains only letters, digits and symbols, without spaces. Copy it again.");
+      const response = await fetch(apiUrl("v1/me"), { headers: { authorization: `Bearer ${apiKey}` }, cache: "no-store", credentials: "omit" });
+      if (response.status === 401) throw new Error("Invalid API key. Copy the complete key, and check that it was not revoked and has not expired.");
+      if (!response.ok) throw await readProblem(response);
+      session.signIn(apiKey);
     } catch (failure) {
-      setError(failure instanceof TypeError ? new Error("The server does not answer. Is it running?") : failure);
+      setError(failure instanceof TypeError ? new Error("The server does not respond. Is it running?") : failure);
     } finally {
       setBusy(false);
     }
@@ -33,7 +33,7 @@ export function SignIn({ notice }: { notice?: string | undefined }) {
       <form className="card" onSubmit={(event) => void submit(event)}>
         <div className="pad stack">
           <div className="row">
-            <Mark size={30} />
+            <Logo size={30} />
             <h1>holdfast</h1>
           </div>
           {notice && (
@@ -41,14 +41,14 @@ export function SignIn({ notice }: { notice?: string | undefined }) {
               {notice}
             </div>
           )}
-          <PasswordInput label="API key or token" description="It stays in this tab and goes with it." value={key} onChange={(event) => setKey(event.currentTarget.value)} autoComplete="off" spellCheck={false} autoFocus />
-          {error ? <ErrorBox error={error} title="Not signed in" /> : null}
+          <PasswordInput label="API key or token" description="Kept in this tab only, until you close it." value={key} onChange={(event) => setKey(event.currentTarget.value)} autoComplete="off" spellCheck={false} autoFocus />
+          {error ? <ErrorBox error={error} title="Sign-in failed" /> : null}
           <Button type="submit" loading={busy} disabled={!key.trim()}>
             Sign in
           </Button>
           <p className="small soft">
-            With <code>holdfast up</code>, open the link that it printed, or take the key from <code>.holdfast/admin.key</code>. Otherwise
-            an administrator makes one: <code>POST /v1/keys</code>. The scope <code>read</code> is enough to look.
+            With <code>holdfast up</code>, open the link that it printed, or copy the key from <code>.holdfast/admin.key</code>. Otherwise
+            ask an administrator to create one with <code>POST /v1/keys</code>. The scope <code>read</code> is enough to view everything.
           </p>
         </div>
       </form>

@@ -1,4 +1,4 @@
-/** What jsdom lacks and components ask for. */
+/** Browser APIs that components use and jsdom does not have. */
 import { afterEach } from "vitest";
 import { cleanup } from "@testing-library/react";
 

@@ -1,1 +1,1 @@
-"""The HTTP service: one table of routes, each three lines above the engine."""
+"""HTTP service: a table of routes, each a thin layer over the engine."""

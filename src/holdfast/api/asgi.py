@@ -1,26 +1,26 @@
-"""Between ASGI and our requests and answers: for whoever mounts the service in an application of their own."""
+"""Adapter between ASGI messages and our requests and responses."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import quote
 
 from holdfast.api.headers import Headers
-from holdfast.api.http import ClientGone, Incoming
+from holdfast.api.http import ClientGone, HttpRequest
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
-def incoming(scope: Scope, receive: Receive) -> Incoming:
-    """A request. Mounted below another application, the path that counts is what follows after it."""
+def request_from_scope(scope: Scope, receive: Receive) -> HttpRequest:
+    """Build a request; the path is relative to `root_path` when the application is mounted."""
     raw: str = (scope.get("raw_path") or quote(scope["path"]).encode()).decode("latin-1")
     headers: dict[bytes, bytes] = {}
     for name, value in scope["headers"]:
-        # Neither of two values is overlooked.
+        # Join repeated headers so that no value is ignored.
         headers[name] = headers[name] + b", " + value if name in headers else value
     client = scope.get("client")
-    return Incoming(
+    return HttpRequest(
         scope["method"],
         raw.removeprefix(scope.get("root_path", "")) or "/",
         scope.get("query_string", b""),
@@ -31,7 +31,7 @@ def incoming(scope: Scope, receive: Receive) -> Incoming:
 
 
 class _Client:
-    """Sends the rest of a request in messages."""
+    """Request body read from ASGI messages."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -55,14 +55,14 @@ class _Client:
             pass
 
 
-class Outgoing:
-    """Sends an answer in messages."""
+class AsgiWriter:
+    """Sends a response as ASGI messages."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
 
     async def whole(self, status: int, headers: Headers, body: bytes) -> None:
-        """An answer whose body is known."""
+        """Send a complete response."""
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body", "body": body})
 
@@ -80,7 +80,7 @@ class Outgoing:
 
 
 async def lifespan(receive: Receive, send: Send) -> None:
-    """Whoever serves us starts and stops the engine; here is nothing to do."""
+    """Acknowledge lifespan events; the caller starts and stops the engine."""
     while True:
         message = await receive()
         await send({"type": f"{message['type']}.complete"})

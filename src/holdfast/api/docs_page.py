@@ -1,4 +1,4 @@
-"""`/docs`: the API for people. Plain HTML and a stylesheet: no script, no foreign host."""
+"""`/docs`: human-readable API reference. Plain HTML and CSS, no scripts, no external hosts."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,11 +18,11 @@ _EXAMPLES: dict[str, Any] = {
     "reason": "not needed", "paused": True, "max_running": 5,
 }  # fmt: skip
 _SHOWN = ("payload", "ids", "reason", "filter", "paused", "max_running")
-"""Fields that an example shows although they may be left out."""
+"""Optional fields that examples include."""
 
 
 def page(routes: Iterable[Route], version: str) -> bytes:
-    """The page."""
+    """Render the page."""
     given = list(routes)
     tags = list(dict.fromkeys(route.tag for route in given))
     table = sorted(given, key=lambda route: tags.index(route.tag))
@@ -32,7 +32,7 @@ def page(routes: Iterable[Route], version: str) -> bytes:
         "<!doctype html><html lang=en><head><meta charset=utf-8>",
         "<meta name=viewport content='width=device-width, initial-scale=1'>",
         "<meta name=color-scheme content='light dark'>",
-        f"<title>holdfast {escape(version)}: the API</title><link rel=icon href=data:,>",
+        f"<title>holdfast {escape(version)} API reference</title><link rel=icon href=data:,>",
         f"<link rel=stylesheet href={STYLE_PATH[1:]}></head><body>",
         "<header><h1>holdfast <small>", escape(version), "</small></h1>", _INTRODUCTION, "<nav>",
         *(f"<a href='#{_anchor(tag)}'>{escape(tag)}</a> " for tag, _ in groups), "</nav></header><main>",
@@ -46,9 +46,9 @@ def page(routes: Iterable[Route], version: str) -> bytes:
 
 
 _INTRODUCTION = """<p>JSON in, JSON out. Send a key or a token as <code>Authorization: Bearer …</code>; each route
-tells which scope it needs, and <code>admin</code> includes all. Errors are problems (RFC 9457) with a stable
-<code>code</code>, and a <code>pointer</code> to the field at fault. Lists go on while there is a
-<code>next_cursor</code>. Every answer has an <code>X-Request-ID</code>. For programs:
+lists the scope it needs; <code>admin</code> includes all scopes. Errors are RFC 9457 problems with a stable
+<code>code</code> and a <code>pointer</code> to the invalid field. Lists have more pages while there is a
+<code>next_cursor</code>. Every response has an <code>X-Request-ID</code>. Machine-readable:
 <a href=openapi.json>openapi.json</a>.</p>"""
 
 
@@ -72,7 +72,7 @@ def _operation(route: Route, described: Mapping[str, Any]) -> Iterator[str]:
     if route.body is not None:
         schema = described["components"]["schemas"][route.body.__name__]
         yield from _table("Body", _fields(schema, described))
-    yield from _table("Answers", _answers(operation, described))
+    yield from _table("Responses", _answers(operation, described))
     example = escape(_curl(route, described))
     yield f"<details><summary>Example</summary><pre><code>{example}</code></pre></details></article>"
 
@@ -118,12 +118,12 @@ def _row(
     notes = [escape(text)] if text else []
     if default not in (None, [], {}, ""):
         notes.append(f"Default: <code>{escape(json.dumps(default))}</code>.")
-    told = " ".join(each for each in (where, "<b>needed</b>" if needed else "") if each)
+    told = " ".join(each for each in (where, "<b>required</b>" if needed else "") if each)
     return f"<tr><td><code>{escape(name)}</code> <small>{told}</small><td>{kind}<td>{' '.join(notes)}"
 
 
 def _kind(schema: Mapping[str, Any], described: Mapping[str, Any]) -> str:
-    """A type in words, with its bounds."""
+    """Describe a type and its bounds as HTML."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         fields = described["components"]["schemas"][name].get("properties", {})
@@ -170,7 +170,7 @@ def _sample(schema: Mapping[str, Any], described: Mapping[str, Any]) -> Any:
     if "properties" in schema:
         needed = set(schema.get("required", ()))
         unwanted: set[str] = set()
-        for rule in schema.get("allOf", ()):  # of what may be given together, the first
+        for rule in schema.get("allOf", ()):  # use the first allowed combination
             first = rule["anyOf"][0]
             needed |= set(first["required"])
             unwanted |= set(first["properties"]) - set(first["required"])

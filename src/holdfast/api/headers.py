@@ -1,4 +1,4 @@
-"""The headers that every answer carries, whoever gives it: an id, what browsers may do with it, who may read it."""
+"""Response headers: request id, security headers, CORS, and their serialisation."""
 
 import itertools
 import re
@@ -25,18 +25,18 @@ SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
     ),
 )
 NO_STORE = (b"cache-control", b"no-store")
-USUAL_HEADERS = (*SECURITY_HEADERS, NO_STORE)
+DEFAULT_HEADERS = (*SECURITY_HEADERS, NO_STORE)
 
 REQUEST_ID = b"x-request-id"
 _TOKEN = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 METHODS = b"GET, HEAD, POST, PATCH, PUT, DELETE"
-ASKED_HEADERS = b"Authorization, Content-Type, Holdfast-Tenant, Idempotency-Key, Last-Event-ID, X-Request-ID"
-TOLD_HEADERS = b"Idempotent-Replayed, Retry-After, X-Request-ID"
+ALLOWED_HEADERS = b"Authorization, Content-Type, Holdfast-Tenant, Idempotency-Key, Last-Event-ID, X-Request-ID"
+EXPOSED_HEADERS = b"Idempotent-Replayed, Retry-After, X-Request-ID"
 
 
 def _ids() -> Callable[[], bytes]:
-    """Ids that no other node gives, and that cost nothing."""
+    """Return a generator function of cheap ids that are unique across nodes."""
     node = secrets.token_hex(6).encode()
     count = itertools.count(1)
     return lambda: b"%b-%x" % (node, next(count))
@@ -46,12 +46,12 @@ new_request_id = _ids()
 
 
 def request_id(given: bytes | None) -> bytes:
-    """The id that a request came with, if it is a short token; else a new one."""
+    """Return the client's request id if it is a short token, otherwise a new one."""
     return given if given is not None and _TOKEN.fullmatch(given) else new_request_id()
 
 
 def headers_of(media_type: str, own: Mapping[str, str]) -> Headers:
-    """Those of any answer with a body of this type, and `own` beside them."""
+    """Return the default headers for this media type plus `own`."""
     headers = [(b"content-type", media_type.encode("ascii")), *SECURITY_HEADERS]
     headers += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in own.items()]
     if "cache-control" not in own:
@@ -65,27 +65,27 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Headers as they go over the wire; never more of them than there are here."""
+    """Serialise headers. Raises ValueError on control characters, so that none can be injected."""
     for name, value in headers:
         if _CONTROL.search(name) or _CONTROL.search(value):
-            raise ValueError(f"the header {name!r} has a control character in it")
+            raise ValueError(f"header {name!r} contains a control character")
     return b"".join([b"%b: %b\r\n" % each for each in headers])
 
 
 def opening(status: int, media_type: str, own: Mapping[str, str]) -> bytes:
-    """The first lines of an answer that is given now."""
+    """Serialise the status line, date and headers of a response."""
     if own:
         return STATUS_LINES[status] + date_line() + lines(headers_of(media_type, own))
     return _usual_opening(status, media_type, int(time.time()))
 
 
-@lru_cache(32)  # nearly every answer has no headers of its own, and many are given within a second
+@lru_cache(32)  # most responses have no own headers, and many are sent within the same second
 def _usual_opening(status: int, media_type: str, second: int) -> bytes:
     return STATUS_LINES[status] + _date_line(second) + lines(headers_of(media_type, {}))
 
 
 def date_line() -> bytes:
-    """When an answer was given, to the second."""
+    """Return the Date header line."""
     return _date_line(int(time.time()))
 
 
@@ -95,13 +95,13 @@ def _date_line(second: int) -> bytes:
 
 
 class Cors:
-    """Which other origins' pages may call. None by default; never with cookies, of which there are none anyway."""
+    """CORS policy: the allowed origins, none by default; credentials are never allowed."""
 
     def __init__(self, origins: Sequence[str]) -> None:
         self._origins = frozenset(origin.encode("ascii") for origin in origins)
 
     def headers(self, method: str, origin: bytes | None) -> Headers:
-        """What an answer tells a browser about who may read it, and who asks before calling what it may call."""
+        """Return the CORS headers of a response; for OPTIONS, those of a preflight."""
         if not self._origins:
             return []
         if origin is None or origin not in self._origins:
@@ -109,12 +109,12 @@ class Cors:
         told = [
             (b"vary", b"Origin"),
             (b"access-control-allow-origin", origin),
-            (b"access-control-expose-headers", TOLD_HEADERS),
+            (b"access-control-expose-headers", EXPOSED_HEADERS),
         ]
         if method == "OPTIONS":
             told += [
                 (b"access-control-allow-methods", METHODS),
-                (b"access-control-allow-headers", ASKED_HEADERS),
+                (b"access-control-allow-headers", ALLOWED_HEADERS),
                 (b"access-control-max-age", b"600"),
             ]
         return told

@@ -1,4 +1,4 @@
-"""Requests and answers, as routes see them: the same on a socket of ours and below another application."""
+"""Requests and responses as routes see them, independent of our server and of ASGI."""
 
 import asyncio
 import re
@@ -10,12 +10,12 @@ from urllib.parse import parse_qsl
 from holdfast.api.headers import request_id
 from holdfast.wire.problems import HttpError
 
-LARGEST_QUERY = 8_192
+MAX_QUERY_BYTES = 8_192
 _JSON_TYPE = re.compile(rb"\s*application/json\s*(;\s*charset\s*=\s*\"?utf-8\"?\s*)?", re.IGNORECASE)
 
 
-class Answer(NamedTuple):
-    """An answer whose body is known. `value` is a struct to be written as JSON, or bytes as they are."""
+class HttpResponse(NamedTuple):
+    """A complete response. `value` is a struct to encode as JSON, or raw bytes."""
 
     value: Any
     status: int = 200
@@ -24,76 +24,84 @@ class Answer(NamedTuple):
 
 
 class Chunks(Protocol):
-    """Parts of an answer, as they come. Closed in any case, also if none was asked for."""
+    """Chunks of a streamed response. Always closed, even if never iterated."""
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        """One after the other."""
+        """Iterate over the chunks."""
 
     async def aclose(self) -> None:
-        """No more are wanted."""
+        """Stop producing chunks."""
 
 
 class Stream(NamedTuple):
-    """An answer that goes on: chunks as they come, until the iterator or the client ends."""
+    """A streamed response: chunks are sent until the iterator ends or the client disconnects."""
 
     chunks: Chunks
     media_type: str
     headers: Mapping[str, str] = {}
     cut: asyncio.Future[None] | None = None
-    """Done when it must end soon: a client that does not even read the end is left."""
+    """Done when the stream must end soon, even if the client does not read its end."""
 
 
-class Source(Protocol):
-    """Whoever sends a request: where the rest of it comes from."""
+class BodySource(Protocol):
+    """Source of a request's body and of the client's disconnect."""
 
     async def more(self) -> bytes:
-        """The next part of the body; empty at its end. Raises `ClientGone`."""
+        """Return the next part of the body; empty at its end. Raises `ClientGone`."""
 
     async def gone(self) -> None:
-        """Until there is nobody to answer any more."""
+        """Wait until the client has disconnected."""
 
 
-class Incoming:
-    """A request as it arrived: its head at once, its body when asked for."""
+class HttpRequest:
+    """A request: its head is parsed, its body is read on demand."""
 
     __slots__ = ("_source", "address", "began", "headers", "id", "method", "path", "query_string", "route", "whole")
 
-    def __init__(  # noqa: PLR0917 - the parts of a head, in its order
-        self, method: str, path: str, query_string: bytes, headers: Mapping[bytes, bytes], address: str, source: Source
+    def __init__(  # noqa: PLR0917 - the fields of a request head, in order
+        self,
+        method: str,
+        path: str,
+        query_string: bytes,
+        headers: Mapping[bytes, bytes],
+        address: str,
+        source: BodySource,
     ) -> None:
         self.began = time.perf_counter()
         self.method = method
         self.path = path
-        """Still escaped, so that a name with a slash in it stays one segment."""
+        """Percent-encoded, so that a name that contains a slash stays one segment."""
         self.query_string = query_string
         self.headers = headers
-        """By names in small letters. One that stands twice is both values, joined as lists are written."""
+        """By lower-case name. Repeated headers are joined with a comma."""
         self.address = address
-        """Where it came from; empty if nobody knows."""
+        """Peer address; empty if unknown."""
         self._source = source
         self.whole: bytes | None = None
-        """The body, if it is there already."""
+        """The complete body, if it has already arrived."""
         self.id: bytes = request_id(headers.get(b"x-request-id"))
         self.route: str = ""
-        """The path of its route, as the table has it; empty while, or if, there is none."""
+        """Path template of the matched route; empty if none matched."""
 
     def header(self, name: str) -> str | None:
-        """A header, by its lower-case name."""
+        """Return a header by its lower-case name."""
         value = self.headers.get(name.encode("ascii"))
         return None if value is None else value.decode("latin-1")
 
     def query(self) -> dict[str, str | list[str]]:
-        """The parameters; one that stands more than once is a list."""
+        """Return the query parameters; a repeated one is a list."""
         raw = self.query_string
         if not raw:
             return {}
-        if len(raw) > LARGEST_QUERY:
-            raise HttpError(414, "query_too_long", f"the query has {len(raw):,} bytes; at most {LARGEST_QUERY:,}")
+        if len(raw) > MAX_QUERY_BYTES:
+            raise HttpError(
+                414, "query_too_long", f"the query string has {len(raw):,} bytes, more than {MAX_QUERY_BYTES:,}"
+            )
         found: dict[str, str | list[str]] = {}
         try:
             pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100)
         except ValueError as error:
-            raise HttpError(400, "malformed_query", f"the query cannot be read: {error}") from None
+            raise HttpError(400, "malformed_query", f"cannot parse the query string: {error}") from None
         for name, value in pairs:
             before = found.get(name)
             if before is None:
@@ -105,15 +113,17 @@ class Incoming:
         return found
 
     async def json_body(self, most: int) -> bytes:
-        """The body, refused before it is read whole when it is too large, or no JSON by its own account."""
+        """Read the body. Rejects wrong media types and oversized bodies before reading them whole."""
         headers = self.headers
         kind = headers.get(b"content-type", b"")
         if kind != b"application/json" and not _JSON_TYPE.fullmatch(kind):
             if not kind and self._is_empty():
-                return b"{}"  # whether that will do is for the route's type to say
+                return b"{}"  # the route's type decides whether an empty body is valid
             raise HttpError(415, "not_json", "send JSON, with the header Content-Type: application/json")
         if headers.get(b"content-encoding", b"identity") != b"identity":
-            raise HttpError(415, "encoded_body", "compressed bodies are not taken: leave Content-Encoding out")
+            raise HttpError(
+                415, "encoded_body", "compressed bodies are not supported: remove the Content-Encoding header"
+            )
         if self.whole is not None:
             if len(self.whole) > most:
                 raise _too_large(most)
@@ -132,13 +142,13 @@ class Incoming:
         return self.headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in self.headers
 
     async def disconnected(self) -> None:
-        """Until the client is gone."""
+        """Wait until the client has disconnected."""
         await self._source.gone()
 
 
 class ClientGone(Exception):
-    """The client hung up in the middle of its request: there is nobody to answer."""
+    """The client disconnected before its request was complete."""
 
 
 def _too_large(most: int) -> HttpError:
-    return HttpError(413, "too_large", f"the body may have at most {most:,} bytes: send less at once")
+    return HttpError(413, "too_large", f"the body is larger than {most:,} bytes: split it into several requests")

@@ -1,11 +1,11 @@
-"""The page of metrics: what the database tells is asked for once a second at the most, however many ask."""
+"""Installation-wide metrics for `/metrics`, read from the database at most once a second."""
 
 import asyncio
 import time
 from collections.abc import Callable
 
 from holdfast.engine.changes import lifetime_counters
-from holdfast.engine.changes.lifetime_counters import Ever
+from holdfast.engine.changes.lifetime_counters import LifetimeCounters
 from holdfast.engine.engine import Engine
 from holdfast.model.breaker import Breaker, BreakerState
 from holdfast.model.time import Instant, in_seconds
@@ -13,15 +13,15 @@ from holdfast.model.worker import WorkerRow
 from holdfast.store.port.store import Tx
 from holdfast.telemetry.metrics import OTHERS, Installation, Standing, Totals
 
-MOST_BREAKERS = 10_000
-"""How many destinations in trouble are counted."""
+MAX_BREAKERS = 10_000
+"""Maximum number of circuit breakers counted."""
 
-FRESH = 1.0
-"""Seconds an answer is given again without asking."""
+CACHE_TTL_S = 1.0
+"""Seconds for which a result is reused."""
 
 
-class Scrapes:
-    """Figures of the installation for one node."""
+class InstallationMetrics:
+    """Cached metrics of the installation."""
 
     def __init__(self, engine: Engine, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._engine = engine
@@ -31,9 +31,9 @@ class Scrapes:
         self._taken = 0.0
 
     async def installation(self) -> Installation:
-        """The figures, a second old at the most; those of a census are older where there are very many jobs."""
+        """Return metrics at most a second old; job counts may be older in very large installations."""
         async with self._lock:
-            if self._last is None or self._monotonic() - self._taken >= FRESH:
+            if self._last is None or self._monotonic() - self._taken >= CACHE_TTL_S:
                 self._last = await self._ask()
                 self._taken = self._monotonic()
             return self._last
@@ -73,10 +73,10 @@ class Scrapes:
         )
 
 
-async def _read(tx: Tx) -> tuple[Instant, Ever, list[WorkerRow], list[Breaker]]:
+async def _read(tx: Tx) -> tuple[Instant, LifetimeCounters, list[WorkerRow], list[Breaker]]:
     return (
         await tx.now(),
         await lifetime_counters.read(tx),
         await tx.workers(),
-        await tx.troubled_breakers(MOST_BREAKERS),
+        await tx.troubled_breakers(MAX_BREAKERS),
     )

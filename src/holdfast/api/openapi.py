@@ -1,4 +1,4 @@
-"""The API's description, OpenAPI 3.1, made of the table of routes."""
+"""OpenAPI 3.1 document, generated from the route table."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ _REF = "#/components/schemas/{name}"
 
 
 def describe(routes: Iterable[Route], version: str) -> dict[str, Any]:
-    """The document behind `/openapi.json`."""
+    """Return the document served at `/openapi.json`."""
     table = list(routes)
     kinds = [kind for route in table for kind in (route.body, *route.answers.values()) if _is_type(kind)]
     schemas, components = msgspec.json.schema_components([*kinds, Problem], ref_template=_REF)
@@ -50,7 +50,7 @@ def _operation(route: Route, schemas: dict[Any, Any], components: Mapping[str, A
         "summary": route.summary,
         "tags": [route.tag],
         "parameters": [*_path_parameters(route), *_query_parameters(route), *_header_parameters(route)],
-        "responses": {str(status): _answer(route, status, kind, schemas) for status, kind in route.answers.items()},
+        "responses": {str(status): _response(route, status, kind, schemas) for status, kind in route.answers.items()},
     }
     if route.body is not None:
         operation["requestBody"] = {
@@ -68,13 +68,13 @@ def _operation(route: Route, schemas: dict[Any, Any], components: Mapping[str, A
 
 
 def _is_needed(schema: Mapping[str, Any]) -> bool:
-    """Whether a body cannot be left out: for a field, or for one of several."""
+    """Return whether the body is required, by a required field or a required alternative."""
     rules = schema.get("allOf", ())
     return bool(schema.get("required")) or any(all(kind["required"] for kind in rule["anyOf"]) for rule in rules)
 
 
 def _refusals(route: Route) -> list[int]:
-    """What a route may answer beside success."""
+    """Return the error statuses that a route may respond with."""
     found = {400, 408, 414, 422, 431, 500, 503, *route.refusals}
     if route.scope != PUBLIC:
         found |= {401, 403, 429}
@@ -86,17 +86,17 @@ def _refusals(route: Route) -> list[int]:
 
 
 def _problem(status: int, schema: Any) -> dict[str, Any]:
-    """A refusal, as all routes give it."""
-    headers = _TOLD | ({"Retry-After": _RETRY_AFTER} if status in (429, 503) else {})
+    """Describe the problem response of a status."""
+    headers = _COMMON_HEADERS | ({"Retry-After": _RETRY_AFTER} if status in (429, 503) else {})
     if status == 401:
         headers["WWW-Authenticate"] = {"description": "`Bearer`", "schema": {"type": "string"}}
     return {"description": TITLES[status], "headers": headers, "content": {MEDIA_TYPE: {"schema": schema}}}
 
 
 def _link(route: Route, table: Iterable[Route], operation: dict[str, Any]) -> None:
-    """Where to go on from what a route made: to all that the answer has the parameters for, and to itself.
+    """Add OpenAPI links from a created resource to the operations on it.
 
-    What has a route of its own that makes it is there only after that one.
+    Skips resources that a separate POST creates.
     """
     if route.method != "POST":
         return
@@ -120,26 +120,29 @@ def _link(route: Route, table: Iterable[Route], operation: dict[str, Any]) -> No
             operation["responses"][str(status)]["links"] = links
 
 
-def _answer(route: Route, status: int, kind: Any, schemas: dict[Any, Any]) -> dict[str, Any]:
-    described: dict[str, Any] = {"description": _MEANINGS.get(status, "Done")}
+def _response(route: Route, status: int, kind: Any, schemas: dict[Any, Any]) -> dict[str, Any]:
+    described: dict[str, Any] = {"description": _MEANINGS.get(status, "OK")}
     if isinstance(kind, str):
         described["content"] = {kind: {"schema": {"type": "string"}}}
     elif kind is not None:
         described["content"] = {"application/json": {"schema": schemas[kind]}}
     told = route.answer_headers.get(status, {})
-    described["headers"] = _TOLD | {
+    described["headers"] = _COMMON_HEADERS | {
         name: {"description": text, "schema": {"type": "string"}} for name, text in told.items()
     }
     return described
 
 
-_TOLD: dict[str, Any] = {
-    "X-Request-ID": {"description": "The id of this request, for questions about it.", "schema": {"type": "string"}}
+_COMMON_HEADERS: dict[str, Any] = {
+    "X-Request-ID": {
+        "description": "Id of this request; quote it when you report a problem.",
+        "schema": {"type": "string"},
+    }
 }
-_RETRY_AFTER = {"description": "Seconds to wait before the next try.", "schema": {"type": "integer", "minimum": 1}}
+_RETRY_AFTER = {"description": "Seconds to wait before retrying.", "schema": {"type": "integer", "minimum": 1}}
 
 
-_MEANINGS = {200: "Done", 201: "Made", 202: "Accepted", 204: "Done, nothing to say"}
+_MEANINGS = {200: "OK", 201: "Created", 202: "Accepted", 204: "No content"}
 
 
 def _path_parameters(route: Route) -> list[dict[str, Any]]:
@@ -167,7 +170,7 @@ def _query_parameters(route: Route) -> list[dict[str, Any]]:
 
 
 def _without_null(field: dict[str, Any]) -> dict[str, Any]:
-    """A parameter that is not given is left out; there is no null in a query."""
+    """Remove null from a schema: query parameters are omitted, never null."""
     schema = {name: value for name, value in field.items() if name not in ("default", "description")}
     if "anyOf" not in schema:
         return schema

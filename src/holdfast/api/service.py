@@ -1,19 +1,19 @@
-"""What the routes work with: the engine, and whatever else a node holds beside it."""
+"""Dependencies of the routes: the engine and the per-node services."""
 
 import asyncio
 from typing import NamedTuple
 
 from holdfast.api.auth.authenticator import Authenticator
 from holdfast.api.auth.tickets import Tickets
-from holdfast.api.events.broadcaster import Streams
-from holdfast.api.metrics_page import Scrapes
+from holdfast.api.events.broadcaster import EventBroadcaster
+from holdfast.api.metrics_page import InstallationMetrics
 from holdfast.api.routing import Routes
 from holdfast.engine.engine import Engine
 from holdfast.telemetry.metrics import Counted, Requests
 
 
 class ServiceRules(NamedTuple):
-    """How this node answers."""
+    """Settings of this node's HTTP service."""
 
     version: str
     demo: bool = False
@@ -21,24 +21,24 @@ class ServiceRules(NamedTuple):
     trusted_proxies: tuple[str, ...] = ()
     access_log: bool = False
     base_path: str = ""
-    """What a proxy leaves in front of every path."""
+    """Path prefix that a reverse proxy keeps."""
 
 
 class Service(NamedTuple):
-    """One node of the service. Belongs to one event loop."""
+    """Services of one node; bound to one event loop."""
 
     engine: Engine
     auth: Authenticator
     routes: Routes
     rules: ServiceRules
     stopping: asyncio.Event
-    """Set when the node shuts down: whatever goes on ends then."""
-    streams: Streams
-    scrapes: Scrapes
-    """Figures of the installation."""
+    """Set at shutdown; ends streams and long polls."""
+    streams: EventBroadcaster
+    scrapes: InstallationMetrics
+    """Metrics of the installation."""
     requests: Requests
-    """What this node answered, counted."""
+    """Request counters of this node."""
     events: Counted
-    """What happened on this node, counted."""
+    """Event counters of this node."""
     tickets: Tickets
-    """Ways in that were printed, each good once."""
+    """Single-use sign-in tickets."""

@@ -1,4 +1,4 @@
-"""The dashboard's files, as they were built: read once, compressed once, the same from every node."""
+"""Dashboard build files: read and compressed once, identical on every node."""
 
 import gzip
 from functools import cache
@@ -9,10 +9,10 @@ from typing import NamedTuple
 FOLDER = Path(__file__).resolve().parent.parent / "dashboard"
 INDEX = "index.html"
 
-FOR_EVER = "public, max-age=31536000, immutable"
-"""For files whose names tell what is in them: another content has another name."""
-ASK_AGAIN = "no-cache"
-"""For the one page that names them: kept, and asked about each time."""
+CACHE_FOREVER = "public, max-age=31536000, immutable"
+"""For files whose names contain a content hash."""
+LIMIT_RECHECK_INTERVAL_S = "no-cache"
+"""For the index page: cached, but revalidated on every load."""
 
 _MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -25,31 +25,31 @@ _MEDIA_TYPES = {
 
 
 class File(NamedTuple):
-    """One file of the build."""
+    """A file of the dashboard build."""
 
     content: bytes
     compressed: bytes | None
-    """By gzip; None where that makes it no smaller."""
+    """gzip; None if that is not smaller."""
     media_type: str
     etag: str
 
 
 @cache
 def index() -> File | None:
-    """The page that starts the dashboard; None where it was not built."""
+    """Return the index page; None if the dashboard was not built."""
     return _read(FOLDER / INDEX)
 
 
 @cache
 def assets() -> frozenset[str]:
-    """The names of what that page refers to. Only these are ever opened, whatever a path says."""
+    """Return the asset names. Only these files are ever opened, which prevents path traversal."""
     folder = FOLDER / "assets"
     return frozenset(each.name for each in folder.iterdir()) if folder.is_dir() else frozenset()
 
 
 @cache
 def asset(name: str) -> File | None:
-    """One of them."""
+    """Return an asset; None if there is none of that name."""
     return _read(FOLDER / "assets" / name) if name in assets() else None
 
 
@@ -58,7 +58,7 @@ def _read(path: Path) -> File | None:
         content = path.read_bytes()
     except FileNotFoundError:
         return None
-    # Without the time of day in its head, so that all nodes give the same bytes.
+    # mtime=0 so that all nodes produce the same bytes.
     packed = gzip.compress(content, mtime=0)
     return File(
         content,
@@ -69,7 +69,7 @@ def _read(path: Path) -> File | None:
 
 
 def accepts_gzip(accepted: str) -> bool:
-    """Whether an `Accept-Encoding` takes gzip."""
+    """Return whether an `Accept-Encoding` value accepts gzip."""
     for part in accepted.lower().split(","):
         name, _, weight = part.partition(";")
         if name.strip() in ("gzip", "*"):
@@ -78,6 +78,6 @@ def accepts_gzip(accepted: str) -> bool:
 
 
 def is_known(etag: str, asked: str) -> bool:
-    """Whether `If-None-Match` names what is here."""
+    """Return whether `If-None-Match` matches this ETag."""
     known = {each.strip().removeprefix("W/").strip('"') for each in asked.split(",")}
     return "*" in known or etag in known

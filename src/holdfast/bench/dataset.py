@@ -101,7 +101,7 @@ class Ground:
     async def in_service(self) -> AsyncIterator[None]:
         """With housekeeping beside the work, as where it is in use."""
         stop = asyncio.Event()
-        house = asyncio.create_task(self.engine.keep_house(stop))
+        house = asyncio.create_task(self.engine.run_maintenance(stop))
         try:
             yield
         finally:

@@ -22,20 +22,30 @@ from holdfast.compose import open_jobs, preload
 from holdfast.config import load
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, Misconfigured
-from holdfast.model.breaker import Clearance
-from holdfast.model.job import Held, Job
+from holdfast.model.breaker import DeliveryPermit
+from holdfast.model.job import HeldJob, Job
 from holdfast.model.step import Step
 from holdfast.model.time import Duration, in_seconds
 from holdfast.telemetry import logs
-from holdfast.worker.context.attempt_logs import Logbook
+from holdfast.worker.context.attempt_logs import AttemptLogs
+from holdfast.worker.ports import TransactionSession
 from holdfast.worker.processes import forkserver, sentinel
 from holdfast.worker.processes.child import Application, Child, Options
 from holdfast.worker.processes.process_control import die_with_parent, exit_now, name_process
-from holdfast.worker.processes.protocol import Begun, Ended, Failed, FromJob, Logged, Ready, Unfit, line, read_to_job
-from holdfast.worker.processes.shared_state import Board, note
-from holdfast.worker.running.job_process import LARGEST_LINE
+from holdfast.worker.processes.protocol import (
+    CannotFork,
+    ForkServerReady,
+    FromJob,
+    HandlerFinished,
+    HandlerLogged,
+    HandlerStarted,
+    StartFailed,
+    line,
+    read_to_job,
+)
+from holdfast.worker.processes.shared_state import SharedState, note
+from holdfast.worker.running.job_process import MAX_LINE_BYTES
 from holdfast.worker.running.runner import Runner
-from holdfast.worker.step_store import Session
 
 if TYPE_CHECKING:
     from holdfast.app.holdfast import Holdfast
@@ -45,24 +55,24 @@ _LOG = logging.getLogger("holdfast")
 
 
 def main() -> None:
-    """`python -m holdfast.cli.child nursery|worker|job APP [--queues Q] CHANNEL [BOARD]`."""
+    """`python -m holdfast.cli.child forkserver|worker|job APP [--queues Q] CHANNEL [BOARD]`."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("kind", choices=("nursery", "worker", "job"))
+    parser.add_argument("kind", choices=("forkserver", "worker", "job"))
     parser.add_argument("app")
     parser.add_argument("--queues", default="")
     parser.add_argument("channel", type=int)
     parser.add_argument("board", type=int, nargs="?")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     logs.set_up(load().log_format)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C reaches all; the supervisor decides
-    channel = socket.socket(fileno=asked.channel)
-    match asked.kind:
+    channel = socket.socket(fileno=args.channel)
+    match args.kind:
         case "job":
-            _live(channel, lambda: _job(application(asked.app), channel, asked.board))
+            _live(channel, lambda: _job(application(args.app), channel, args.shared_state))
         case "worker":
-            _live(channel, lambda: _worker(asked, None, channel, Board(asked.board, MOST_SLOTS)))
+            _live(channel, lambda: _worker(args, None, channel, SharedState(args.shared_state, MOST_SLOTS)))
         case _:
-            _live(channel, lambda: _nursery(asked, channel))
+            _live(channel, lambda: _forkserver(args, channel))
 
 
 def _live(channel: socket.socket, life: Callable[[], int]) -> NoReturn:
@@ -71,9 +81,9 @@ def _live(channel: socket.socket, life: Callable[[], int]) -> NoReturn:
         code = life()
     except HoldfastError as error:
         with suppress(OSError):
-            channel.send(line(Failed(str(error))))
+            channel.send(line(StartFailed(str(error))))
         code = 2
-    except SystemExit as error:  # raised in a task that a handler started
+    except SystemExit as error:  # raised in a call that a handler started
         code = error.code if isinstance(error.code, int) else 1
     except BaseException:  # noqa: BLE001 - whatever it is, it is told and the process ends
         _LOG.exception("this process cannot go on")
@@ -81,18 +91,18 @@ def _live(channel: socket.socket, life: Callable[[], int]) -> NoReturn:
     exit_now(code)  # threads that still run must not keep a process alive that has no loop any more
 
 
-def _nursery(asked: argparse.Namespace, line_: socket.socket) -> int:
+def _forkserver(args: argparse.Namespace, line_: socket.socket) -> int:
     """Have the application ready; in what is forked of it, be a worker."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     inherited = forkserver.open_descriptors()
-    app = _load(asked.app)
-    if reason := forkserver.why_not_to_fork(inherited):
-        line_.send(line(Unfit(reason)))
+    app = _load(args.app)
+    if reason := forkserver.fork_hazard(inherited):
+        line_.send(line(CannotFork(reason)))
         return 0
-    line_.send(line(Ready()))
-    descriptor, board = forkserver.serve(line_)
+    line_.send(line(ForkServerReady()))
+    descriptor, shared_state = forkserver.serve(line_)
     channel = socket.socket(fileno=descriptor)
-    _live(channel, lambda: _worker(asked, app, channel, Board(board, MOST_SLOTS)))
+    _live(channel, lambda: _worker(args, app, channel, SharedState(shared_state, MOST_SLOTS)))
 
 
 def _load(name: str) -> "Holdfast":
@@ -103,20 +113,20 @@ def _load(name: str) -> "Holdfast":
     return app
 
 
-def _worker(asked: argparse.Namespace, app: "Holdfast | None", channel: socket.socket, board: Board) -> int:
+def _worker(args: argparse.Namespace, app: "Holdfast | None", channel: socket.socket, shared_state: SharedState) -> int:
     """Be a worker, with a nursery of its own for jobs that run alone: forked while there is nothing but the app."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     name_process("hf-worker")
-    sentinel.set_up(board)
+    sentinel.set_up(shared_state)
     known = forkserver.open_descriptors()
-    app = app or _load(asked.app)
-    own: forkserver.Nursery | None = None
-    if not forkserver.why_not_to_fork(known):
-        ours, theirs = socket.socketpair(*forkserver.LINE)
+    app = app or _load(args.app)
+    own: forkserver.ForkServer | None = None
+    if not forkserver.fork_hazard(known):
+        ours, theirs = socket.socketpair(*forkserver.SOCKET_TYPE)
         worker = os.getpid()
         if not os.fork():
             die_with_parent()
-            for end in (ours, channel, board):
+            for end in (ours, channel, shared_state):
                 end.close()
             if os.getppid() != worker:
                 return 0
@@ -124,13 +134,13 @@ def _worker(asked: argparse.Namespace, app: "Holdfast | None", channel: socket.s
             line_ = socket.socket(fileno=descriptor)
             _live(line_, lambda: _job(app, line_, shared))
         theirs.close()
-        own = forkserver.Nursery(ours)
-    return _drive(_work(asked, app, channel, board, own))
+        own = forkserver.ForkServer(ours)
+    return _drive(_work(args, app, channel, shared_state, own))
 
 
-def _job(app: "Holdfast", channel: socket.socket, board: int) -> int:
+def _job(app: "Holdfast", channel: socket.socket, shared_state: int) -> int:
     name_process("hf-job")
-    return _drive(_jobs(app, channel, board))
+    return _drive(_jobs(app, channel, shared_state))
 
 
 def _drive(main: Coroutine[Any, Any, int]) -> int:
@@ -141,23 +151,27 @@ def _drive(main: Coroutine[Any, Any, int]) -> int:
 
 
 async def _work(
-    asked: argparse.Namespace, app: "Holdfast", channel: socket.socket, board: Board, own: forkserver.Nursery | None
+    args: argparse.Namespace,
+    app: "Holdfast",
+    channel: socket.socket,
+    shared_state: SharedState,
+    own: forkserver.ForkServer | None,
 ) -> int:
     settings = load()
     engine = LazyEngine(lambda: open_jobs(settings, app.url))
     fill(app.registry, settings, engine)
-    application = Application(app.url, app.registry, slots_of(asked.queues, app.registry))
+    application = Application(app.url, app.registry, slots_of(args.queues, app.registry))
     options = Options(
-        most_ahead=settings.job_queue_size,
+        max_prefetch=settings.job_queue_size,
         poll=in_seconds(settings.poll_interval),
         fail_rate=settings.fail_rate,
-        process_command=["-m", "holdfast.cli.child", "job", asked.app],
+        process_command=["-m", "holdfast.cli.child", "job", args.app],
     )
-    if sum(application.queues.values()) > board.cells:
-        raise Misconfigured(f"--queues asks for more than {board.cells} slots: start more processes instead")
-    child = Child(application, options, board=board, connect=engine.open, warn=_warn, nursery=own)
+    if sum(application.queues.values()) > shared_state.entries:
+        raise Misconfigured(f"--queues asks for more than {shared_state.entries} slots: start more processes instead")
+    child = Child(application, options, shared_state=shared_state, connect=engine.open, warn=_warn, forkserver=own)
     event_loop.collect_seldom()
-    return await child.live(channel)
+    return await child.run(channel)
 
 
 def _warn(handler: str, blocked: float) -> None:
@@ -175,27 +189,27 @@ class LazyEngine:
         self._opening = asyncio.Lock()
         self._engine: Engine | Remote | None = None
 
-    async def steps_of(self, held: Held) -> Sequence[Step]:
-        """See `holdfast.worker.step_store.Records`."""
+    async def steps_of(self, held: HeldJob) -> Sequence[Step]:
+        """See `holdfast.worker.ports.StepStore`."""
         return await (await self.open()).steps_of(held)
 
-    async def record_step(self, held: Held, step: Step) -> bool:
-        """See `holdfast.worker.step_store.Records`."""
+    async def record_step(self, held: HeldJob, step: Step) -> bool:
+        """See `holdfast.worker.ports.StepStore`."""
         return await (await self.open()).record_step(held, step)
 
-    async def save_progress(self, held: Held, progress: bytes) -> bool:
-        """See `holdfast.worker.step_store.Records`."""
+    async def save_progress(self, held: HeldJob, progress: bytes) -> bool:
+        """See `holdfast.worker.ports.StepStore`."""
         return await (await self.open()).save_progress(held, progress)
 
     @asynccontextmanager
-    async def session(self, held: Held, key: str) -> AsyncIterator[Session]:
-        """See `holdfast.worker.step_store.Records`."""
+    async def session(self, held: HeldJob, key: str) -> AsyncIterator[TransactionSession]:
+        """See `holdfast.worker.ports.StepStore`."""
         async with (await self.open()).session(held, key) as session:
             yield session
 
     async def before_delivery(
         self, job: Job, destination: str, *, probe_for: Duration, at: int, body: bytes
-    ) -> Clearance:
+    ) -> DeliveryPermit:
         """See `holdfast.builtin.webhooks.ports.Shared`."""
         shared = await self._deliveries()
         return await shared.before_delivery(job, destination, probe_for=probe_for, at=at, body=body)
@@ -216,7 +230,7 @@ class LazyEngine:
         return self._engine
 
 
-class Teller:
+class JobChannel:
     """Tells the worker, from any thread. What was told is out: also if the process ends with the next instruction."""
 
     def __init__(self, channel: socket.socket) -> None:
@@ -236,10 +250,10 @@ class Teller:
                     full.poll()
 
 
-async def _jobs(app: "Holdfast", channel: socket.socket, board: int) -> int:
+async def _jobs(app: "Holdfast", channel: socket.socket, shared_state: int) -> int:
     """Run one job after the other, for the worker at the other end."""
-    reader, _writer = await asyncio.open_connection(sock=channel, limit=LARGEST_LINE)
-    tell = Teller(channel)
+    reader, _writer = await asyncio.open_connection(sock=channel, limit=MAX_LINE_BYTES)
+    tell = JobChannel(channel)
     settings = load()
     engine = LazyEngine(lambda: open_jobs(settings, app.url))
     fill(app.registry, settings, engine)
@@ -247,20 +261,20 @@ async def _jobs(app: "Holdfast", channel: socket.socket, board: int) -> int:
     while text := await reader.readline():
         given = read_to_job(text)
         job = given.job
-        task = runner.task(job)
-        if task is None:
+        call = runner.call(job)
+        if call is None:
             raise Misconfigured(f"there is no handler for {job.type!r}")
-        timeout = task.timeout if job.timeout is None else job.timeout
+        timeout = call.timeout if job.timeout is None else job.timeout
         context = runner.context(
             job,
-            task,
+            call,
             None if timeout is None else time.monotonic() + in_seconds(timeout),
-            Logbook(lambda line: tell(Logged(line))),
+            AttemptLogs(lambda line: tell(HandlerLogged(line))),
         )
-        if given.cell is not None:  # before anything of the handler happens
-            note(board, given.cell, job.id, job.fence)
-        tell(Begun())
-        tell(Ended(await runner.run(job, task, context)))
+        if given.entry is not None:  # before anything of the handler happens
+            note(shared_state, given.entry, job.id, job.fence)
+        tell(HandlerStarted())
+        tell(HandlerFinished(await runner.run(job, call, context)))
     return 0
 
 

@@ -12,8 +12,8 @@ from holdfast.errors import (
     Invalid,
     Misconfigured,
     NotFound,
+    RateLimited,
     SchemaMismatch,
-    TooMany,
     Unauthorized,
     Unavailable,
 )
@@ -68,7 +68,7 @@ def code_of(error: BaseException) -> int:
             return error.exit_code
         case Misconfigured() | Invalid():
             return MISUSED
-        case Unavailable() | TooMany():
+        case Unavailable() | RateLimited():
             return UNAVAILABLE
         case NotFound():
             return NOT_FOUND

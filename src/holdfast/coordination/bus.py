@@ -5,7 +5,7 @@ import asyncio
 from holdfast.coordination.redis_connection import Link, keep
 from holdfast.coordination.redis_protocol import Wire, connect
 from holdfast.model.ids import new_worker_id
-from holdfast.store.notify.notifications import Notifier, hand_over
+from holdfast.store.notify.notifications import Notifier, deliver
 from holdfast.store.notify.wakeup import Hub
 
 _BEAT_EVERY = 2.0
@@ -28,7 +28,7 @@ class RedisBus:
     def join(self, hub: Hub) -> None:
         """See the port."""
         self._hub = hub
-        hub.others = self._notifier.tell
+        hub.others = self._notifier.notify
         self._link.changed.append(self._judge)
         self._task = asyncio.create_task(keep(self._connected, self._lost))
 
@@ -71,4 +71,4 @@ class RedisBus:
 
     def _heard(self, text: bytes) -> None:
         if self._hub is not None:
-            hand_over(self._hub, text, own=self._own)
+            deliver(self._hub, text, own=self._own)

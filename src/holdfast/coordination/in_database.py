@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from holdfast.coordination.port import Coordination, Figures, Keys, Known, Limiter, Registry
-from holdfast.errors import TooMany
+from holdfast.errors import RateLimited
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import NewJob
 from holdfast.model.time import Duration, Instant
@@ -27,12 +27,12 @@ class KeysInDatabase:
 class LimiterInDatabase:
     """See `holdfast.coordination.port.Limiter`. The ledger decides, in the transaction of the insert."""
 
-    async def refusal(self, tenant: str, cost: int) -> TooMany | None:
+    async def refusal(self, tenant: str, cost: int) -> RateLimited | None:
         """See the port."""
         del tenant, cost
         return None
 
-    def note(self, tenant: str, refused: TooMany) -> None:
+    def note(self, tenant: str, refused: RateLimited) -> None:
         """See the port."""
 
     def forget(self, tenant: str) -> None:

@@ -14,12 +14,12 @@ from msgspec import Struct
 from holdfast.coordination.port import Figures, Keys, Known, Limiter, Registry
 from holdfast.coordination.redis_connection import Link, Script
 from holdfast.coordination.redis_protocol import Away
-from holdfast.errors import TooMany
+from holdfast.errors import RateLimited
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import NewJob
 from holdfast.model.time import Duration, Instant, seconds
 from holdfast.model.worker import WorkerInfo, WorkerRow
-from holdfast.policy.rate_limit import Spent, too_many
+from holdfast.policy.rate_limit import WindowSnapshot, rate_limited
 
 WINDOW, PRESENCE = Script("window"), Script("presence")
 SCRIPTS = (WINDOW, PRESENCE)
@@ -126,7 +126,7 @@ class LimiterInRedis:
         self._refused: dict[str, float] = {}
         """Tenants that were refused on this node, and until when they are looked up."""
 
-    async def refusal(self, tenant: str, cost: int) -> TooMany | None:
+    async def refusal(self, tenant: str, cost: int) -> RateLimited | None:
         """See the port."""
         until = self._refused.get(tenant)
         if until is None:
@@ -143,11 +143,11 @@ class LimiterInRedis:
         if answer is None:
             return None
         spent, wait, rate, window = answer
-        return too_many(rate, window, spent, Duration(wait))
+        return rate_limited(rate, window, spent, Duration(wait))
 
-    def note(self, tenant: str, refused: TooMany) -> None:
+    def note(self, tenant: str, refused: RateLimited) -> None:
         """See the port."""
-        if not isinstance(refused.evidence, Spent):
+        if not isinstance(refused.evidence, WindowSnapshot):
             return
         spent = refused.evidence
         if len(self._refused) >= _MOST_REFUSED:

@@ -7,7 +7,7 @@ accepted here: a job is, or is not, in the transaction that inserts it.
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from holdfast.errors import TooMany
+from holdfast.errors import RateLimited
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import NewJob
 from holdfast.model.time import Duration, Instant
@@ -39,10 +39,10 @@ class Keys(Protocol):
 class Limiter(Protocol):
     """Windows that are known to be full."""
 
-    async def refusal(self, tenant: str, cost: int) -> TooMany | None:
+    async def refusal(self, tenant: str, cost: int) -> RateLimited | None:
         """Why the database would refuse this now; None: ask it."""
 
-    def note(self, tenant: str, refused: TooMany) -> None:
+    def note(self, tenant: str, refused: RateLimited) -> None:
         """The database refused."""
 
     def forget(self, tenant: str) -> None:

@@ -59,8 +59,8 @@ def check_headers(given: Mapping[str, str]) -> dict[str, str]:
             raise Invalid(f"headers: {name} is there twice", pointer=at)
         if len(value) > MAX_HEADER_VALUE_LENGTH or not _VALUE.fullmatch(value):
             raise Invalid(
-                f"headers: the value of {name} cannot be sent: give at most {MAX_HEADER_VALUE_LENGTH:,} printable ASCII "
-                "characters, without spaces at either end",
+                f"headers: the value of {name} cannot be sent: give at most {MAX_HEADER_VALUE_LENGTH:,} printable "
+                "ASCII characters, without spaces at either end",
                 pointer=at,
             )
         seen.add(low)

@@ -29,7 +29,7 @@ from holdfast.sdk.options import DeadFilter, JobFilter, JobOptions, NewJob, Span
 from holdfast.sdk.responses import Response, check, read
 from holdfast.sdk.worker_requests import Request
 from holdfast.wire.analytics import TypeFigures
-from holdfast.wire.types import LARGEST_BATCH
+from holdfast.wire.types import MAX_BATCH_SIZE
 
 T = TypeVar("T")
 LARGEST_PAGE = 200
@@ -66,8 +66,8 @@ def submit(type: str, payload: Any, options: JobOptions, tenant: str | None) -> 
 def submit_many(jobs: Iterable[NewJob], tenant: str | None) -> Call[list[Receipt]]:
     """Submit many: all, or none. Each has a key, its own or one that is made."""
     given = [{"idempotency_key": new_key(), **job} for job in jobs]
-    if len(given) > LARGEST_BATCH:
-        raise InvalidBatch.too_many(len(given), LARGEST_BATCH)
+    if len(given) > MAX_BATCH_SIZE:
+        raise InvalidBatch.too_many(len(given), MAX_BATCH_SIZE)
     request = Request("POST", "/v1/jobs/batch", encoded({"jobs": given}), _tenant(tenant), repeatable=True)
     return Call(request, lambda r: read(r, Page[Receipt]).items)
 

@@ -4,13 +4,13 @@ from base64 import b64encode
 
 import msgspec
 
-from holdfast.model.breaker import Clearance
+from holdfast.model.breaker import DeliveryPermit
 from holdfast.model.ids import WorkerId, worker_name
 from holdfast.model.job import Job
 from holdfast.model.time import Duration, in_seconds
 from holdfast.sdk.responses import Response, read
 from holdfast.sdk.worker_requests import Request
-from holdfast.wire.deliveries import DeliveryDone, DeliveryOut, DeliveryRequest, clearance_of
+from holdfast.wire.deliveries import DeliveryDone, DeliveryOut, DeliveryRequest, permit_of_response
 
 _LONGEST_ERROR = 1_000
 
@@ -29,9 +29,9 @@ def begin(job: Job, destination: str, *, probe_for: Duration, at: int, body: byt
     return Request("POST", "/v1/leases/deliveries", msgspec.json.encode(asked), repeatable=True)
 
 
-def cleared(response: Response) -> Clearance:
+def cleared(response: Response) -> DeliveryPermit:
     """Whether it may."""
-    return clearance_of(read(response, DeliveryOut))
+    return permit_of_response(read(response, DeliveryOut))
 
 
 def end(job: Job, destination: str, *, probe: bool, error: str | None) -> Request:

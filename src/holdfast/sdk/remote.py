@@ -15,20 +15,20 @@ from holdfast.errors import (
     LeaseLost,
     NotFound,
     OutcomeUnknown,
+    RateLimited,
     Rejected,
-    TooMany,
     Unavailable,
 )
-from holdfast.model.breaker import Clearance
+from holdfast.model.breaker import DeliveryPermit
 from holdfast.model.explanation import Explanation
 from holdfast.model.ids import JobId, WorkerId
-from holdfast.model.job import Held, Job, JobSpec
+from holdfast.model.job import HeldJob, Job, JobSpec
 from holdfast.model.job_type import JobType
-from holdfast.model.lane import News
+from holdfast.model.lane import LaneReady
 from holdfast.model.outcome import Report
 from holdfast.model.step import Step
 from holdfast.model.time import Duration
-from holdfast.model.worker import Renewed, WorkerInfo
+from holdfast.model.worker import LeaseStatus, WorkerInfo
 from holdfast.sdk import calls, deliveries, worker_requests
 from holdfast.sdk.async_client import Sender
 from holdfast.sdk.responses import Response, check
@@ -45,7 +45,7 @@ STEP_PATIENCE = 60.0
 """Seconds that a step is tried to be recorded for while the node is away: its effect has happened. A lease that is
 lost ends the handler before."""
 
-LARGEST_BATCH = 10_000
+MAX_BATCH_SIZE = 10_000
 
 
 class Remote:
@@ -74,8 +74,8 @@ class Remote:
 
     async def submit_many(self, specs: Sequence[JobSpec]) -> list[Receipt]:
         """Submit many: all, or none and `InvalidBatch`."""
-        if len(specs) > LARGEST_BATCH:
-            raise InvalidBatch.too_many(len(specs), LARGEST_BATCH)
+        if len(specs) > MAX_BATCH_SIZE:
+            raise InvalidBatch.too_many(len(specs), MAX_BATCH_SIZE)
         return worker_requests.receipts(await self._client.send(worker_requests.submit_many(specs))) if specs else []
 
     async def get(self, job_id: JobId) -> Job:
@@ -126,7 +126,7 @@ class Remote:
         except LeaseLost:
             return []
 
-    async def lost(self, held: Collection[Held]) -> set[JobId]:
+    async def lost(self, held: Collection[HeldJob]) -> set[JobId]:
         """Those of `held` that were taken away meanwhile."""
         gone: set[JobId] = set()
         for worker in {each.worker for each in held}:
@@ -137,19 +137,19 @@ class Remote:
                 gone |= {each.id for each in its}
         return gone
 
-    async def steps_of(self, held: Held) -> Sequence[Step]:
+    async def steps_of(self, held: HeldJob) -> Sequence[Step]:
         """What earlier attempts recorded."""
         return worker_requests.recorded(await self.ask(worker_requests.steps(held), patience=STEP_PATIENCE))
 
-    async def record_step(self, held: Held, step: Step) -> bool:
+    async def record_step(self, held: HeldJob, step: Step) -> bool:
         """Record a step; False when the job is not this holder's any more. Tries again while the node is away."""
         return await self._kept(worker_requests.record_step(held, step), patience=STEP_PATIENCE)
 
-    async def save_progress(self, held: Held, progress: bytes) -> bool:
+    async def save_progress(self, held: HeldJob, progress: bytes) -> bool:
         """Keep how far the job is; False when it is not this holder's any more."""
         return await self._kept(worker_requests.save_progress(held, progress))
 
-    def session(self, held: Held, key: str) -> AbstractAsyncContextManager[Any]:
+    def session(self, held: HeldJob, key: str) -> AbstractAsyncContextManager[Any]:
         """Refused: there is no database here that a transaction could be in."""
         del held
         raise Invalid(
@@ -160,7 +160,7 @@ class Remote:
 
     async def before_delivery(
         self, job: Job, destination: str, *, probe_for: Duration, at: int, body: bytes
-    ) -> Clearance:
+    ) -> DeliveryPermit:
         """Whether a webhook may go out now, and its signature."""
         asked = deliveries.begin(job, destination, probe_for=probe_for, at=at, body=body)
         return deliveries.cleared(await self.ask(asked))
@@ -178,14 +178,14 @@ class Remote:
 
     async def renew(
         self, worker: WorkerId, lease: Duration, *, memory: int | None = None, draining: bool = False
-    ) -> Renewed:
+    ) -> LeaseStatus:
         """Prolong a lease that lives, and hear whether its worker is to end."""
         try:
             return worker_requests.renewed(
                 await self.ask(worker_requests.renew(worker, lease, memory=memory, draining=draining))
             )
         except LeaseLost:
-            return Renewed.LOST
+            return LeaseStatus.LOST
 
     async def depart(self, worker: WorkerId) -> bool:
         """Strike a worker that holds nothing any more."""
@@ -194,7 +194,7 @@ class Remote:
         except LeaseLost:
             return True
 
-    async def keep_house(self, stop: asyncio.Event) -> None:
+    async def run_maintenance(self, stop: asyncio.Event) -> None:
         """The nodes of the service do that."""
         await stop.wait()
 
@@ -206,7 +206,7 @@ class Remote:
         """Send this for a worker, which knows itself how often to ask again; to be told to wait is to find nobody."""
         try:
             return await self._client.send(request, patience=patience)
-        except TooMany as error:
+        except RateLimited as error:
             raise Unavailable(str(error)) from error
 
     async def _kept(self, request: Request, *, patience: float = 0.0) -> bool:
@@ -265,7 +265,7 @@ class Polls:
         """See `Claims`: the service waits, as long as it may."""
         return float("inf")
 
-    def heard(self, news: Iterable[News] | None) -> None:
+    def heard(self, news: Iterable[LaneReady] | None) -> None:
         """There are no wake-ups."""
 
     def stop(self) -> None:
@@ -278,7 +278,7 @@ class Polls:
 class Silence:
     """No wake-ups: there is nothing to wait for that a claim does not wait for."""
 
-    async def wait(self, timeout: float) -> list[News] | None:
+    async def wait(self, timeout: float) -> list[LaneReady] | None:
         """At once."""
         del timeout
         return None

@@ -20,7 +20,7 @@ from holdfast.errors import (
     OutcomeUnknown,
     OverLimit,
     PayloadTooLarge,
-    TooMany,
+    RateLimited,
     Unauthorized,
     Unavailable,
 )
@@ -69,7 +69,7 @@ def error_of(response: Response) -> HoldfastError:
         case "duplicate_job":
             return DuplicateJob(text, job_id="" if problem.job_id is UNSET else problem.job_id)
         case "rate_limited" | "backlog_full":
-            kind = BacklogFull if problem.code == "backlog_full" else TooMany
+            kind = BacklogFull if problem.code == "backlog_full" else RateLimited
             return kind(text, retry_after=retry_after(response) or 1.0)
         case _ if problem.code in _REFUSED:
             return _REFUSED[problem.code](text, pointer=pointer)

@@ -11,19 +11,19 @@ from msgspec import UNSET, Raw, Struct
 from holdfast.errors import Invalid
 from holdfast.model.access import DEFAULT_TENANT
 from holdfast.model.ids import JobId, WorkerId, worker_name
-from holdfast.model.job import Held, Job, JobSpec, RetryRule, UniqueSpec
+from holdfast.model.job import HeldJob, Job, JobSpec, RetryRule, UniqueSpec
 from holdfast.model.job_type import JobType
 from holdfast.model.outcome import Report
 from holdfast.model.state import Status
 from holdfast.model.step import Step, StepState
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339, seconds
-from holdfast.model.worker import Renewed, WorkerInfo
+from holdfast.model.worker import LeaseStatus, WorkerInfo
 from holdfast.sdk.responses import Response, read
 from holdfast.wire import worker_protocol_codec as wire
 from holdfast.wire.types import BatchOut, JobDetail, JobOut
 from holdfast.wire.worker_protocol import (
-    MOST_HELD,
-    MOST_JOBS,
+    MAX_HELD_JOBS,
+    MAX_JOBS_PER_REQUEST,
     About,
     DepartedOut,
     DepartRequest,
@@ -67,7 +67,7 @@ class Receipt(NamedTuple):
 
     id: JobId
     created_at: Instant
-    repeated: bool
+    replayed: bool
     """An earlier submission with the same key made this job; nothing was added."""
 
 
@@ -182,12 +182,12 @@ def renew(worker: WorkerId, lease: Duration, *, memory: int | None = None, drain
     return _post("/v1/leases/renew", asked, repeatable=True)
 
 
-def renewed(response: Response) -> Renewed:
+def renewed(response: Response) -> LeaseStatus:
     """What became of a lease that lives."""
-    return Renewed.DRAINING if read(response, LostOut).draining else Renewed.KEPT
+    return LeaseStatus.DRAINING if read(response, LostOut).draining else LeaseStatus.KEPT
 
 
-def lost(worker: WorkerId, held: Collection[Held]) -> Request:
+def lost(worker: WorkerId, held: Collection[HeldJob]) -> Request:
     """Ask which jobs were taken away."""
     named = [HeldShape(str(each.id), each.fence) for each in held]
     return _post("/v1/leases/lost", LostRequest(worker_name(worker), named), repeatable=True)
@@ -195,7 +195,7 @@ def lost(worker: WorkerId, held: Collection[Held]) -> Request:
 
 def held(worker: WorkerId, limit: int) -> Request:
     """Ask what a worker holds."""
-    return _post("/v1/leases/held", HeldRequest(worker_name(worker), min(limit, MOST_HELD)), repeatable=True)
+    return _post("/v1/leases/held", HeldRequest(worker_name(worker), min(limit, MAX_HELD_JOBS)), repeatable=True)
 
 
 def settle(worker: WorkerId, reports: Sequence[Report]) -> Iterator[Request]:
@@ -206,7 +206,7 @@ def settle(worker: WorkerId, reports: Sequence[Report]) -> Iterator[Request]:
         outcome = wire.outcome_in(report)
         text = _ENCODE(outcome)
         its_parts = text.count(b":") + text.count(b"[") + text.count(b"{")
-        full = size + len(text) > LARGEST_SETTLE or parts + its_parts > MOST_PARTS or len(lot) >= MOST_JOBS
+        full = size + len(text) > LARGEST_SETTLE or parts + its_parts > MOST_PARTS or len(lot) >= MAX_JOBS_PER_REQUEST
         if lot and full:
             yield _settle(worker, lot)
             lot, size, parts = [], 0, 0
@@ -222,13 +222,13 @@ def depart(worker: WorkerId) -> Request:
     return _post("/v1/leases/depart", DepartRequest(worker_name(worker)), repeatable=True)
 
 
-def steps(job: Held) -> Request:
+def steps(job: HeldJob) -> Request:
     """Ask what earlier attempts recorded."""
     asked = urlencode({"worker": worker_name(job.worker), "id": str(job.id), "fence": job.fence})
     return Request("GET", f"/v1/leases/steps?{asked}", repeatable=True)
 
 
-def record_step(job: Held, step: Step) -> Request:
+def record_step(job: HeldJob, step: Step) -> Request:
     """Record a step."""
     state = "done" if step.state is StepState.DONE else "started"
     result: Any = UNSET if step.result is None else Raw(step.result)
@@ -236,7 +236,7 @@ def record_step(job: Held, step: Step) -> Request:
     return _post("/v1/leases/steps", asked, repeatable=True)
 
 
-def save_progress(job: Held, progress: bytes) -> Request:
+def save_progress(job: HeldJob, progress: bytes) -> Request:
     """Keep how far a job is."""
     shown = msgspec.json.decode(progress)
     asked = {"worker": worker_name(job.worker), "id": str(job.id), "fence": job.fence, **shown}

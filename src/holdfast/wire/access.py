@@ -10,13 +10,13 @@ from holdfast.errors import Invalid
 from holdfast.model.access import DEFAULT_TENANT, ApiKey, KeyPosition, Quotas, Scope, Tenant
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339, seconds
 from holdfast.wire.codec import span
-from holdfast.wire.types import Name, Query, Request, Seconds, When
+from holdfast.wire.types import Name, Query, RequestBody, Seconds, When
 
 ScopeName = Literal["submit", "read", "cancel", "worker", "admin"]
 Scopes = Annotated[list[ScopeName], Meta(min_length=1, max_length=5)]
 Weight = Annotated[int, Meta(ge=1, le=1_000, description="Its share of the turns, against the weights of others.")]
 Rate = Annotated[int, Meta(ge=1, le=10**12, description="What may be submitted in each `rate_window`, in cost.")]
-Most = Annotated[int, Meta(ge=0, le=10**12, description="How many unfinished jobs there may be.")]
+MaxBacklog = Annotated[int, Meta(ge=0, le=10**12, description="How many unfinished jobs there may be.")]
 Cursor = Annotated[str, Meta(max_length=256)]
 Limit = Annotated[int, Meta(ge=1, le=200)]
 
@@ -25,18 +25,18 @@ _LIVES = (seconds(1), seconds(3_600))
 _KEY_LIVES = (seconds(1), seconds(3_650 * 86_400))
 
 
-class NewTenant(Request):
+class NewTenant(RequestBody):
     """A tenant to enter. What is left out or null is the installation's default."""
 
     name: Name
     weight: Weight | None = None
     rate: Rate | None = None
     rate_window: Seconds | None = None
-    backlog: Most | None = None
-    queue_backlog: Most | None = None
+    backlog: MaxBacklog | None = None
+    queue_backlog: MaxBacklog | None = None
 
 
-class TenantChange(Request):
+class TenantChange(RequestBody):
     """What to change. Null goes back to the installation's default.
 
     These bound what is submitted and waits; what runs is bounded by `PUT /v1/limits`, with its `tenant`.
@@ -45,8 +45,8 @@ class TenantChange(Request):
     weight: Weight | UnsetType | None = UNSET
     rate: Rate | UnsetType | None = UNSET
     rate_window: Seconds | UnsetType | None = UNSET
-    backlog: Most | UnsetType | None = UNSET
-    queue_backlog: Most | UnsetType | None = UNSET
+    backlog: MaxBacklog | UnsetType | None = UNSET
+    queue_backlog: MaxBacklog | UnsetType | None = UNSET
 
 
 class TenantOut(Struct, frozen=True):
@@ -76,7 +76,7 @@ class TenantQuery(Query):
     limit: Limit = 50
 
 
-class NewKeyRequest(Request):
+class NewKeyRequest(RequestBody):
     """A key to make."""
 
     scopes: Scopes
@@ -122,7 +122,7 @@ class KeyQuery(Query):
     limit: Limit = 50
 
 
-class TokenRequest(Request):
+class TokenRequest(RequestBody):
     """A token to make: with the scopes of the key, or fewer; for 15 minutes, or at most an hour."""
 
     scopes: Scopes | None = None
@@ -153,7 +153,7 @@ class Me(Struct, frozen=True):
     """Whether this node gives itself something to do."""
 
 
-class SignIn(Request):
+class SignIn(RequestBody):
     """A ticket, as `holdfast up` prints it in its link."""
 
     ticket: Annotated[str, Meta(min_length=1, max_length=128)]

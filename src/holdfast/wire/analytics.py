@@ -4,8 +4,8 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from holdfast.wire.limits import MostRunning, RateOut, RateShape
-from holdfast.wire.types import Request, When
+from holdfast.wire.limits import MaxRunning, RateOut, RateShape
+from holdfast.wire.types import RequestBody, When
 
 
 class StatusCounts(Struct):
@@ -182,11 +182,11 @@ class QueueList(Struct, frozen=True):
     next_cursor: None = None
 
 
-class ChangeQueue(Request):
+class ChangeQueue(RequestBody):
     """What to change; what is left out stays as it is."""
 
     paused: bool | UnsetType = UNSET
     reason: Annotated[str, Meta(max_length=500)] | UnsetType = UNSET
     until: When | UnsetType | None = UNSET
-    max_running: MostRunning | UnsetType | None = UNSET
+    max_running: MaxRunning | UnsetType | None = UNSET
     rate: RateShape | UnsetType | None = UNSET

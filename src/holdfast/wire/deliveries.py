@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from holdfast.errors import Invalid
-from holdfast.model.breaker import Breaker, Clearance, Permit, SigningKeys
+from holdfast.model.breaker import Breaker, DeliveryPermit, Permit, SigningKeys
 from holdfast.model.time import Duration, in_seconds, rfc3339, seconds
 from holdfast.wire.codec import span
-from holdfast.wire.types import Name, Query, Request, Seconds
+from holdfast.wire.types import Name, Query, RequestBody, Seconds
 from holdfast.wire.worker_protocol import Fence, JobText, WorkerText
 
-LONGEST_PROBE = seconds(3_700)
+MAX_PROBE = seconds(3_700)
 OVERLAPS = (Duration(0), seconds(30 * 86_400))
 
 Destination = Annotated[str, Meta(max_length=300, pattern=r"^https?://[!-~]{1,290}$")]
@@ -73,7 +73,7 @@ class WebhookSecretMade(WebhookSecretOut, frozen=True):
     """For the receivers of webhooks. Keep it: nobody can tell it a second time."""
 
 
-class DeliveryRequest(Request):
+class DeliveryRequest(RequestBody):
     """A delivery that a worker is about to make for a job it holds."""
 
     worker: WorkerText
@@ -98,7 +98,7 @@ class DeliveryOut(Struct, frozen=True):
     """For the header `webhook-signature`; empty when the tenant has no secret."""
 
 
-class DeliveryDone(Request):
+class DeliveryDone(RequestBody):
     """What came of a delivery."""
 
     worker: WorkerText
@@ -170,7 +170,7 @@ def overlap_of(asked: RotateQuery) -> Duration:
 
 def probe_span(asked: DeliveryRequest) -> Duration:
     """How long a probe may be out."""
-    return Duration(min(span(asked.probe_for, "/probe_for") or Duration(0), LONGEST_PROBE))
+    return Duration(min(span(asked.probe_for, "/probe_for") or Duration(0), MAX_PROBE))
 
 
 def body_of(asked: DeliveryRequest) -> bytes:
@@ -181,16 +181,16 @@ def body_of(asked: DeliveryRequest) -> bytes:
         raise Invalid("body: give it in base64", pointer="/body") from None
 
 
-def clearance_out(clearance: Clearance) -> DeliveryOut:
+def clearance_out(clearance: DeliveryPermit) -> DeliveryOut:
     """Whether a delivery may go out, as it is told."""
     wait = clearance.permit.wait
     return DeliveryOut(None if wait is None else in_seconds(wait), clearance.permit.probe, clearance.signature)
 
 
-def clearance_of(told: DeliveryOut) -> Clearance:
+def permit_of_response(told: DeliveryOut) -> DeliveryPermit:
     """The same, as it was told."""
     wait = None if told.wait is None else seconds(told.wait)
-    return Clearance(Permit(probe=told.probe, wait=wait), told.signature)
+    return DeliveryPermit(Permit(probe=told.probe, wait=wait), told.signature)
 
 
 def secret_out(tenant: str, keys: SigningKeys) -> WebhookSecretOut:

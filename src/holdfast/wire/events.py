@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from holdfast.model.change_log import DELETED, Change, WorkerChange
+from holdfast.model.change_log import DELETED, JobChange, WorkerChange
 from holdfast.model.ids import WorkerId, worker_name
 from holdfast.model.state import STATUS_OF_CODE
 from holdfast.model.time import Instant, rfc3339
@@ -69,7 +69,7 @@ def status_name(code: int) -> EventStatus:
     return "deleted" if code == DELETED else STATUS_OF_CODE[code].value
 
 
-def job_event(change: Change, at: Instant) -> bytes:
+def job_event(change: JobChange, at: Instant) -> bytes:
     """One change."""
     event = JobEvent(
         id=str(change.id),
@@ -81,14 +81,14 @@ def job_event(change: Change, at: Instant) -> bytes:
         fence=change.fence,
         at=rfc3339(at),
     )
-    return written("job", event)
+    return render_event("job", event)
 
 
 def worker_event(change: WorkerChange, at: Instant) -> bytes:
     """A worker came or went."""
-    return written("worker", WorkerEvent(worker_name(WorkerId(change.id)), change.event, change.name, rfc3339(at)))
+    return render_event("worker", WorkerEvent(worker_name(WorkerId(change.id)), change.event, change.name, rfc3339(at)))
 
 
-def written(event: str, data: Struct) -> bytes:
+def render_event(event: str, data: Struct) -> bytes:
     """An event, but for its id. JSON has no line breaks of its own."""
     return b"event: %b\ndata: %b\n\n" % (event.encode(), _ENCODE(data))

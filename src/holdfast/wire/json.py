@@ -15,12 +15,12 @@ _PARTS = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 _DECODE = msgspec.json.Decoder().decode
 _ENCODE = msgspec.json.Encoder().encode
 
-SMALL = 1024 * 1024
-MOST_PARTS = 60_000
-"""Names, lists and objects in a body of up to `SMALL` bytes, and in a larger one."""
-MOST_PARTS_IN_BATCH = 600_000
-MOST_QUOTES = 200_000
-LONGEST_NAME_SHOWN = 100
+SMALL_BODY_BYTES = 1024 * 1024
+MAX_PARTS = 60_000
+"""Names, lists and objects in a body of up to `SMALL_BODY_BYTES` bytes, and in a larger one."""
+MAX_BATCH_PARTS = 600_000
+MAX_QUOTES = 200_000
+MAX_NAME_CHARS = 100
 
 
 class Malformed(Invalid):
@@ -57,7 +57,7 @@ def parse(body: bytes) -> Any:
 
     What takes many times as much memory once it is read as it takes to write is refused before it is read.
     """
-    if len(body) > MOST_PARTS:  # one that is shorter cannot have more
+    if len(body) > MAX_PARTS:  # one that is shorter cannot have more
         _check_parts(body)
     try:
         value = _DECODE(body)
@@ -82,10 +82,10 @@ def _names_once(body: bytes, value: Any) -> bool:
 
 
 def _check_parts(body: bytes) -> None:
-    most = MOST_PARTS if len(body) <= SMALL else MOST_PARTS_IN_BATCH
+    most = MAX_PARTS if len(body) <= SMALL_BODY_BYTES else MAX_BATCH_PARTS
     if _parts(body) > most and _parts(body) - sum(_parts(text[0]) for text in _STRINGS.finditer(body)) > most:
         raise Malformed("the body has too many names, lists and objects: send less at once")
-    if len(body) <= SMALL and body.count(b'"') > MOST_QUOTES:
+    if len(body) <= SMALL_BODY_BYTES and body.count(b'"') > MAX_QUOTES:
         raise Malformed("the body has too many texts: send less at once")
 
 
@@ -118,7 +118,7 @@ def fault(error: msgspec.ValidationError) -> Invalid:
 
 
 def _step(name: str) -> str:
-    return name[:LONGEST_NAME_SHOWN].replace("~", "~0").replace("/", "~1")
+    return name[:MAX_NAME_CHARS].replace("~", "~0").replace("/", "~1")
 
 
 def _names(value: Any) -> int:

@@ -18,9 +18,9 @@ from holdfast.model.limit import (
 )
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339, seconds
 from holdfast.wire.codec import span
-from holdfast.wire.types import Name, Query, Request, Seconds, When
+from holdfast.wire.types import Name, Query, RequestBody, Seconds, When
 
-MostRunning = Annotated[
+MaxRunning = Annotated[
     int, Meta(ge=0, le=1_000_000_000, description="How many jobs may run at once; 0 lets none start.")
 ]
 Key = Annotated[str, Meta(min_length=1, max_length=255)]
@@ -30,7 +30,7 @@ PauseName = Literal["type", "tenant"]
 _SPANS = (seconds(0.001), seconds(86_400))
 
 
-class RateShape(Request):
+class RateShape(RequestBody):
     """So many starts in each span of time."""
 
     limit: Annotated[int, Meta(ge=1, le=1_000_000_000)]
@@ -39,7 +39,7 @@ class RateShape(Request):
     """How many may start at once after a rest; `limit` if it is left out."""
 
 
-class SetLimit(Request):
+class SetLimit(RequestBody):
     """A limit: of a queue, of a tenant, or, with both `tenant` and `concurrency_key`, of a key.
 
     What is left out or null is not limited; of a key, one job runs at a time then.
@@ -48,7 +48,7 @@ class SetLimit(Request):
     queue: Name | None = None
     tenant: Name | None = None
     concurrency_key: Key | None = None
-    max_running: MostRunning | None = None
+    max_running: MaxRunning | None = None
     rate: RateShape | None = None
 
 
@@ -93,7 +93,7 @@ class LimitQuery(Query):
     """Whose keys."""
 
 
-class SetPause(Request):
+class SetPause(RequestBody):
     """A type or a tenant, of which nothing is to be claimed; what runs goes on."""
 
     type: Name | None = None

@@ -12,8 +12,8 @@ from holdfast.errors import (
     LeaseLost,
     NotFound,
     PayloadTooLarge,
+    RateLimited,
     Rejected,
-    TooMany,
     Unauthorized,
     Unavailable,
 )
@@ -21,7 +21,7 @@ from holdfast.wire.json import Malformed
 
 MEDIA_TYPE = "application/problem+json"
 
-RETRY_WHEN_UNAVAILABLE = 2
+UNAVAILABLE_RETRY_AFTER_S = 2
 """Seconds after which a caller may try again when the database is away."""
 
 
@@ -83,7 +83,7 @@ TITLES = {
 }
 
 
-_TOLD = {
+_PUBLIC_DETAILS = {
     "unavailable": "the database does not answer, and nothing was done: try again",
     "outcome_unknown": "the connection to the database broke while it committed, and whether this was done is not "
     "known: look, or repeat it with the same Idempotency-Key",
@@ -100,16 +100,16 @@ def problem_of(error: HoldfastError) -> tuple[Problem, dict[str, str]]:
     faults: list[Fault] | UnsetType = UNSET
     if isinstance(error, InvalidBatch):
         faults = [
-            Fault(index, each.code, str(each), getattr(each, "pointer", ""), _in_the_way(each))
+            Fault(index, each.code, str(each), getattr(each, "pointer", ""), _conflicting_job(each))
             for index, each in sorted(error.faults.items())
         ]
-    text = (_TOLD.get(error.code) if status >= 500 else str(error)) or TITLES[status]
+    text = (_PUBLIC_DETAILS.get(error.code) if status >= 500 else str(error)) or TITLES[status]
     return Problem(
-        TITLES[status], status, error.code, text, "about:blank", pointer, faults, _in_the_way(error)
+        TITLES[status], status, error.code, text, "about:blank", pointer, faults, _conflicting_job(error)
     ), headers
 
 
-def _in_the_way(error: HoldfastError) -> str | UnsetType:
+def _conflicting_job(error: HoldfastError) -> str | UnsetType:
     return error.job_id if isinstance(error, DuplicateJob) else UNSET
 
 
@@ -129,9 +129,9 @@ def _status(error: HoldfastError) -> tuple[int, dict[str, str]]:
             return 404, {}
         case Conflict() | LeaseLost():
             return 409, {}
-        case TooMany():
+        case RateLimited():
             return 429, {"retry-after": str(max(1, round(error.retry_after + 0.499)))}
         case Unavailable():
-            return 503, {"retry-after": str(RETRY_WHEN_UNAVAILABLE)}
+            return 503, {"retry-after": str(UNAVAILABLE_RETRY_AFTER_S)}
         case _:
             return 500, {}

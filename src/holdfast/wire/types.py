@@ -37,11 +37,11 @@ Limit = Annotated[int, Meta(ge=1, le=200)]
 StatusName = Literal["blocked", "scheduled", "ready", "running", "retrying", "succeeded", "dead", "cancelled"]
 Action = Literal["cancel", "retry", "delete"]
 
-LARGEST_BATCH = 10_000
-MOST_IDS = 1_000
+MAX_BATCH_SIZE = 10_000
+MAX_IDS = 1_000
 
 
-class Request(Struct, forbid_unknown_fields=True):
+class RequestBody(Struct, forbid_unknown_fields=True):
     """A body: a field that is not known is refused, so that a typing error is not silently ignored."""
 
 
@@ -49,7 +49,7 @@ class Query(Struct, forbid_unknown_fields=True):
     """The parameters of a query string; one that is not known is refused."""
 
 
-class RetryShape(Request):
+class RetryShape(RequestBody):
     """How long to wait before the next attempt: exponential, or an explicit list whose last entry repeats."""
 
     base: Seconds | UnsetType = UNSET
@@ -58,7 +58,7 @@ class RetryShape(Request):
     delays: Annotated[list[Seconds], Meta(max_length=100)] | UnsetType = UNSET
 
 
-class UniqueShape(Request):
+class UniqueShape(RequestBody):
     """One such job at a time: the same as far as `by` tells."""
 
     by: list[str] | UnsetType = UNSET
@@ -66,7 +66,7 @@ class UniqueShape(Request):
     on_conflict: OnConflict | UnsetType = UNSET
 
 
-class SubmitJob(Request):
+class SubmitJob(RequestBody):
     """A job to submit."""
 
     type: Name
@@ -93,17 +93,17 @@ class SubmitBatchJob(SubmitJob):
     ) = None
 
 
-class SubmitBatch(Request):
+class SubmitBatch(RequestBody):
     """Jobs to submit together: all, or none."""
 
-    jobs: Annotated[list[SubmitBatchJob], Meta(max_length=LARGEST_BATCH)]
+    jobs: Annotated[list[SubmitBatchJob], Meta(max_length=MAX_BATCH_SIZE)]
 
     @classmethod
     def sort_out(cls, value: Any, read: Callable[[Any, type[SubmitBatchJob]], SubmitBatchJob | Invalid]) -> Self | None:
         """The batch with a fault in the place of each job that cannot be read; None if it is no batch at all."""
         if type(value) is not dict or set(value) != {"jobs"} or type(value["jobs"]) is not list:
             return None
-        if len(value["jobs"]) > LARGEST_BATCH:
+        if len(value["jobs"]) > MAX_BATCH_SIZE:
             return None
         return cls([read(each, SubmitBatchJob) for each in value["jobs"]])  # type: ignore[misc]
 
@@ -244,7 +244,7 @@ class JobPage(Struct, frozen=True):
     """For the next page; none when this was the last."""
 
 
-class DeadFilter(Request):
+class DeadFilter(RequestBody):
     """Which dead letters; what is left out matches all."""
 
     type: Name | None = None
@@ -262,7 +262,7 @@ class FilterShape(DeadFilter):
     status: StatusName | None = None
 
 
-class BulkRequest(Request):
+class BulkRequest(RequestBody):
     """All jobs that match, in several requests if they are many: repeat with `next_cursor` as `cursor`."""
 
     filter: FilterShape = field(default_factory=FilterShape)
@@ -279,10 +279,10 @@ class BulkCancel(BulkRequest):
     reason: Annotated[str, Meta(max_length=500)] = ""
 
 
-class ReplayRequest(Request):
+class ReplayRequest(RequestBody):
     """Dead letters to run again: by their ids, or all that match."""
 
-    ids: Annotated[list[str], Meta(min_length=1, max_length=MOST_IDS)] | None = None
+    ids: Annotated[list[str], Meta(min_length=1, max_length=MAX_IDS)] | None = None
     filter: DeadFilter | None = None
     all: bool = False
     dry_run: bool = False

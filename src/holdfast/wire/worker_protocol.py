@@ -4,13 +4,13 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
-from holdfast.wire.types import PRINTABLE, AttemptOut, LogLineOut, Name, Query, Request, Seconds, Span
+from holdfast.wire.types import PRINTABLE, AttemptOut, LogLineOut, Name, Query, RequestBody, Seconds, Span
 
-DEFAULT_LEASE = 15
-LONGEST_WAIT = 30.0
-MOST_JOBS = 500
+DEFAULT_LEASE_S = 15
+MAX_WAIT_S = 30.0
+MAX_JOBS_PER_REQUEST = 500
 """In one claim, and outcomes in one settle."""
-MOST_HELD = 10_000
+MAX_HELD_JOBS = 10_000
 
 WorkerText = Annotated[
     str, Meta(pattern=r"^w-[0-3][0-9a-f]{15}$", description="A worker's id, never used again once it is gone.")
@@ -24,7 +24,7 @@ Lease = Annotated[
 ]
 
 
-class TypeIn(Request):
+class TypeIn(RequestBody):
     """What a worker tells of a type of jobs that it handles."""
 
     type: Name
@@ -38,7 +38,7 @@ class TypeIn(Request):
     cost: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
 
 
-class About(Request):
+class About(RequestBody):
     """What a worker says of itself when it registers, for the register of workers."""
 
     name: Short = ""
@@ -55,7 +55,7 @@ class About(Request):
     """The same for processes that end together; left out: this one is alone."""
 
 
-class LeaseRequest(Request):
+class LeaseRequest(RequestBody):
     """Claim jobs. Without `worker`, or with `register`, a worker is registered first, and answered at once."""
 
     worker: WorkerText | None = None
@@ -65,8 +65,8 @@ class LeaseRequest(Request):
     queues: Annotated[list[Name], Meta(max_length=1_000)] = field(default_factory=list)
     types: Annotated[list[Name], Meta(max_length=10_000)] | None = None
     """Only jobs of these types; null: of any."""
-    limit: Annotated[int, Meta(ge=0, le=MOST_JOBS)] = 1
-    wait: Annotated[float, Meta(ge=0, le=LONGEST_WAIT)] = 0
+    limit: Annotated[int, Meta(ge=0, le=MAX_JOBS_PER_REQUEST)] = 1
+    wait: Annotated[float, Meta(ge=0, le=MAX_WAIT_S)] = 0
     """Seconds to wait for the first job; half the lease at the most if that is given."""
 
 
@@ -77,39 +77,39 @@ class HeldShape(Struct, frozen=True, forbid_unknown_fields=True):
     fence: Fence
 
 
-class RenewRequest(Request):
+class RenewRequest(RequestBody):
     """Prolong a lease, and hear which jobs were taken away."""
 
     worker: WorkerText
-    lease: Lease = DEFAULT_LEASE
+    lease: Lease = DEFAULT_LEASE_S
     memory: Annotated[int, Meta(ge=0, le=2**53 - 1)] | None = None
     """Bytes of main memory that the worker has."""
     draining: bool = False
     """The worker is about to end: it claims nothing more."""
-    held: Annotated[list[HeldShape], Meta(max_length=MOST_HELD)] = field(default_factory=list)
+    held: Annotated[list[HeldShape], Meta(max_length=MAX_HELD_JOBS)] = field(default_factory=list)
 
 
-class LostRequest(Request):
+class LostRequest(RequestBody):
     """Hear which jobs were taken away, without prolonging anything."""
 
     worker: WorkerText
-    held: Annotated[list[HeldShape], Meta(max_length=MOST_HELD)]
+    held: Annotated[list[HeldShape], Meta(max_length=MAX_HELD_JOBS)]
 
 
-class HeldRequest(Request):
+class HeldRequest(RequestBody):
     """What a worker holds."""
 
     worker: WorkerText
-    limit: Annotated[int, Meta(ge=1, le=MOST_HELD)] = MOST_JOBS
+    limit: Annotated[int, Meta(ge=1, le=MAX_HELD_JOBS)] = MAX_JOBS_PER_REQUEST
 
 
-class DepartRequest(Request):
+class DepartRequest(RequestBody):
     """Strike a worker that holds nothing."""
 
     worker: WorkerText
 
 
-class ErrorIn(Request):
+class ErrorIn(RequestBody):
     """What an attempt failed with."""
 
     kind: Annotated[str, Meta(max_length=10_000)]
@@ -117,26 +117,26 @@ class ErrorIn(Request):
     traceback: Annotated[str, Meta(max_length=1_000_000)] = ""
 
 
-class LogsIn(Request):
+class LogsIn(RequestBody):
     """The newest lines that an attempt logged, oldest first."""
 
     lines: Annotated[list[LogLineOut], Meta(max_length=1_000)]
     dropped: Annotated[int, Meta(ge=0, le=2**53)] = 0
 
 
-class _Ended(Request, tag_field="outcome", kw_only=True):
+class _OutcomeBase(RequestBody, tag_field="outcome", kw_only=True):
     id: JobText
     fence: Fence
     logs: LogsIn | None = None
 
 
-class SucceededIn(_Ended, tag="succeeded"):
+class SucceededIn(_OutcomeBase, tag="succeeded"):
     """It was done; up to 256 KiB of result are kept."""
 
     result: Any = None
 
 
-class FailedIn(_Ended, tag="failed"):
+class FailedIn(_OutcomeBase, tag="failed"):
     """It was not; tried again by its rule, or after `retry_in`, or never if it is not `retryable`."""
 
     error: ErrorIn
@@ -144,19 +144,19 @@ class FailedIn(_Ended, tag="failed"):
     retry_in: Seconds | None = None
 
 
-class TimedOutIn(_Ended, tag="timed_out"):
+class TimedOutIn(_OutcomeBase, tag="timed_out"):
     """It took longer than it may."""
 
     after: Seconds
 
 
-class CrashedIn(_Ended, tag="crashed"):
+class CrashedIn(_OutcomeBase, tag="crashed"):
     """The process that ran it ended."""
 
     how: Annotated[str, Meta(max_length=10_000)]
 
 
-class SnoozedIn(_Ended, tag="snoozed"):
+class SnoozedIn(_OutcomeBase, tag="snoozed"):
     """It wants to be run again later; no attempt is spent."""
 
     delay: Seconds
@@ -164,11 +164,11 @@ class SnoozedIn(_Ended, tag="snoozed"):
     """Something outside holds it back: it is not counted how often."""
 
 
-class ReleasedIn(_Ended, tag="released"):
+class ReleasedIn(_OutcomeBase, tag="released"):
     """It is handed back before it ended; no attempt is spent."""
 
 
-class CancelledIn(_Ended, tag="cancelled"):
+class CancelledIn(_OutcomeBase, tag="cancelled"):
     """Its handler decided that it is pointless."""
 
     reason: Annotated[str, Meta(max_length=10_000)] = ""
@@ -177,14 +177,14 @@ class CancelledIn(_Ended, tag="cancelled"):
 OutcomeIn = SucceededIn | FailedIn | TimedOutIn | CrashedIn | SnoozedIn | ReleasedIn | CancelledIn
 
 
-class SettleRequest(Request):
+class SettleRequest(RequestBody):
     """What came of attempts."""
 
     worker: WorkerText
-    outcomes: Annotated[list[OutcomeIn], Meta(max_length=MOST_JOBS)]
+    outcomes: Annotated[list[OutcomeIn], Meta(max_length=MAX_JOBS_PER_REQUEST)]
 
 
-class StepRequest(Request):
+class StepRequest(RequestBody):
     """A step of a job that is done, or about to be done at most once."""
 
     worker: WorkerText
@@ -203,7 +203,7 @@ class StepsQuery(Query):
     fence: Fence
 
 
-class ProgressRequest(Request):
+class ProgressRequest(RequestBody):
     """How far a job is."""
 
     worker: WorkerText

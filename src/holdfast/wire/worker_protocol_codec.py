@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw, Struct, structs
 from holdfast.errors import Invalid
 from holdfast.model.ids import JobId, WorkerId, worker_name
 from holdfast.model.job import Job
-from holdfast.model.job_type import LARGEST_SCHEMA, JobType
+from holdfast.model.job_type import MAX_SCHEMA_BYTES, JobType
 from holdfast.model.outcome import (
     CancelledByHandler,
     Crashed,
@@ -52,8 +52,8 @@ from holdfast.wire.worker_protocol import (
 )
 
 LEASES = (seconds(1), seconds(86_400))
-LARGEST_RESULT = 256 * 1024
-LARGEST_STEP = 1024 * 1024
+MAX_RESULT_BYTES = 256 * 1024
+MAX_STEP_BYTES = 1024 * 1024
 
 _ENCODE = msgspec.json.Encoder().encode
 _ATTEMPTS = msgspec.json.Decoder(list[AttemptOut])
@@ -116,9 +116,9 @@ def types_of(about: About) -> list[JobType]:
 
 def _schema(given: dict[str, Any], index: int) -> str:
     text = _ENCODE(given)
-    if len(text) > LARGEST_SCHEMA:
+    if len(text) > MAX_SCHEMA_BYTES:
         raise Invalid(
-            f"register.described[{index}].schema has {len(text):,} bytes, of {LARGEST_SCHEMA:,} at most: leave it out",
+            f"register.described[{index}].schema has {len(text):,} bytes, more than {MAX_SCHEMA_BYTES:,}: leave it out",
             pointer=f"/register/described/{index}/schema",
         )
     return text.decode()
@@ -171,7 +171,7 @@ def outcome_of(given: OutcomeIn, index: int) -> tuple[Outcome, Logs | None]:
     outcome: Outcome
     match given:
         case SucceededIn(result=value):
-            outcome = Succeeded(encoded(value, LARGEST_RESULT, f"{at}/result"))
+            outcome = Succeeded(encode_bounded(value, MAX_RESULT_BYTES, f"{at}/result"))
         case FailedIn(error=error, retryable=retryable, retry_in=retry_in):
             failure = Failure(error.kind, error.message, error.traceback)
             outcome = Failed(failure, retryable, span(retry_in, f"{at}/retry_in"))
@@ -193,7 +193,7 @@ def outcome_of(given: OutcomeIn, index: int) -> tuple[Outcome, Logs | None]:
     return outcome, Logs(tuple(LogLine(each.at, each.level, each.message) for each in logs.lines), logs.dropped)
 
 
-def encoded(value: Any, most: int, pointer: str) -> bytes:
+def encode_bounded(value: Any, most: int, pointer: str) -> bytes:
     """A value as it is kept; `Invalid` when it is too large."""
     text = _ENCODE(value)
     if len(text) > most:
@@ -205,7 +205,7 @@ def step_of(given: StepRequest) -> Step:
     """A step as it is recorded."""
     if not given.key.isprintable():
         raise Invalid("key: give 1 to 255 printable characters", pointer="/key")
-    result = None if given.result is UNSET else encoded(given.result, LARGEST_STEP, "/result")
+    result = None if given.result is UNSET else encode_bounded(given.result, MAX_STEP_BYTES, "/result")
     return Step(given.key, StepState.DONE if given.state == "done" else StepState.STARTED, result)
 
 

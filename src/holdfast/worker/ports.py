@@ -1,88 +1,128 @@
-"""Where a worker's jobs come from and go to. An engine fits, and so does a client that speaks HTTP to one."""
+"""Interfaces between a worker and its backend, which is an engine or an HTTP client of one."""
 
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
-from typing import Protocol
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
 
 from holdfast.model.ids import JobId, WorkerId
-from holdfast.model.job import Held, Job
+from holdfast.model.job import HeldJob, Job
 from holdfast.model.job_type import JobType
-from holdfast.model.lane import News
+from holdfast.model.lane import LaneReady
 from holdfast.model.outcome import Report
+from holdfast.model.step import Step
 from holdfast.model.time import Duration
-from holdfast.model.worker import Renewed, WorkerInfo
+from holdfast.model.worker import LeaseStatus, WorkerInfo
 
 
-class Claims(Protocol):
-    """One worker's way to jobs."""
+class JobClaims(Protocol):
+    """Claims of one worker on one set of queues."""
 
     async def claim(self, slots: int) -> list[Job]:
-        """At most `slots` jobs, now held by the worker."""
+        """Claim and return at most `slots` jobs."""
 
     def patience(self) -> float:
-        """Seconds after which to ask again though nobody told of anything."""
+        """Return the seconds after which to claim again even without a wake-up."""
 
-    def heard(self, news: Iterable[News] | None) -> None:
-        """Take in a wake-up."""
+    def heard(self, news: Iterable[LaneReady] | None) -> None:
+        """Record a wake-up."""
 
     def stop(self) -> None:
-        """No more is wanted: a claim that only waits for jobs ends, with none."""
+        """End a claim that is waiting for jobs; it returns none."""
 
 
-class Subscription(Protocol):
-    """Wake-ups."""
+class WakeupSubscription(Protocol):
+    """Subscription to the wake-ups of some queues."""
 
-    async def wait(self, timeout: float) -> list[News] | None:
-        """Until something may have become ready, or the timeout."""
+    async def wait(self, timeout: float) -> list[LaneReady] | None:
+        """Wait until a job may have become ready, or until the timeout."""
 
     def reset(self) -> None:
-        """Work was found."""
+        """Reset the polling back-off because a claim returned jobs."""
 
     def close(self) -> None:
-        """Hear no more."""
+        """End the subscription."""
 
 
-class Source(Protocol):
-    """What a worker asks for."""
+class JobSource(Protocol):
+    """Backend from which a worker claims jobs and to which it reports outcomes."""
 
-    def claims(self, worker: WorkerId, queues: Sequence[str], types: Sequence[str] | None = None) -> Claims:
-        """A way to jobs of these queues and types."""
+    def claims(self, worker: WorkerId, queues: Sequence[str], types: Sequence[str] | None = None) -> JobClaims:
+        """Return the claims of a worker on these queues and job types."""
 
-    def listen(self, queues: Sequence[str]) -> Subscription:
-        """Wake-ups for these queues."""
+    def listen(self, queues: Sequence[str]) -> WakeupSubscription:
+        """Subscribe to the wake-ups of these queues."""
 
     async def settle_many(self, reports: Sequence[Report]) -> set[JobId]:
-        """Report what came of attempts; which reports took effect."""
+        """Report outcomes of attempts; return the ids of the jobs whose report took effect."""
 
     async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:
-        """What the worker holds, by the database's account."""
+        """Return the jobs that the worker holds according to the database."""
 
-    async def lost(self, held: Collection[Held]) -> set[JobId]:
-        """Those of `held` that were taken away meanwhile."""
+    async def lost(self, held: Collection[HeldJob]) -> set[JobId]:
+        """Return the ids of those jobs in `held` that the worker no longer holds."""
 
 
-class Fleet(Protocol):
-    """What a supervisor asks for: leases, and the jobs of a child that is gone."""
+class LeaseService(Protocol):
+    """Backend of a supervisor: worker leases, and the jobs of a worker process that has died."""
 
     async def register(self, worker: WorkerInfo, lease: Duration, described: Sequence[JobType] = ()) -> None:
-        """Enter a worker, with a lease from now on, and what there is to tell of the types it handles."""
+        """Register a worker, its job types and a lease that starts now."""
 
     async def renew(
         self, worker: WorkerId, lease: Duration, *, memory: int | None = None, draining: bool = False
-    ) -> Renewed:
-        """Prolong a lease that lives; whether it does, and whether the worker is asked to end."""
+    ) -> LeaseStatus:
+        """Extend a lease unless it has expired; return its status, including a request to drain."""
 
     async def depart(self, worker: WorkerId) -> bool:
-        """Strike a worker that holds nothing any more; False when it does, or is not there."""
+        """Remove a worker that holds no job; return False if it holds one or is not registered."""
 
     async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:
-        """What a worker holds."""
+        """Return the jobs that a worker holds."""
 
     async def settle_many(self, reports: Sequence[Report]) -> set[JobId]:
-        """Report what came of attempts."""
+        """Report outcomes of attempts; return the ids of the jobs whose report took effect."""
 
-    async def keep_house(self, stop: asyncio.Event) -> None:
-        """Reap, promote, prune and tend until `stop`."""
+    async def run_maintenance(self, stop: asyncio.Event) -> None:
+        """Run maintenance (reaping, promotion, pruning, table upkeep) until `stop` is set."""
 
     async def aclose(self) -> None:
         """Close all connections."""
+
+
+class TransactionSession(Protocol):
+    """Transaction in the engine's database for a handler's statements, committed with its guard row."""
+
+    @property
+    def recorded(self) -> bytes | None:
+        """Return the stored guard if an earlier attempt committed; no transaction is open then."""
+
+    async def execute(self, sql: str, *args: Any) -> int:
+        """Run a statement and return the number of rows it affected."""
+
+    async def fetch(self, sql: str, *args: Any) -> list[tuple[Any, ...]]:
+        """Run a statement and return its rows."""
+
+    def record(self, result: bytes) -> None:
+        """Set the content of the guard row."""
+
+
+class StepStore(Protocol):
+    """Storage of steps, progress and transactions. Only the current holder of a job can write."""
+
+    async def steps_of(self, held: HeldJob) -> Sequence[Step]:
+        """Return the steps that earlier attempts of a job recorded."""
+
+    async def record_step(self, held: HeldJob, step: Step) -> bool:
+        """Record a step unless it is already done; return False if the job is no longer held."""
+
+    async def save_progress(self, held: HeldJob, progress: bytes) -> bool:
+        """Store the job's progress as JSON; return False if the job is no longer held."""
+
+    def session(self, held: HeldJob, key: str) -> AbstractAsyncContextManager[TransactionSession]:
+        """Open a transaction that commits the caller's writes, the guard (job, key) and the fence check.
+
+        Raises:
+            LeaseLost: The job is no longer held.
+            OutcomeUnknown: The connection broke during the commit.
+        """

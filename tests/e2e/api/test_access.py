@@ -3,9 +3,9 @@
 import pytest
 
 from holdfast.api.app import Api
-from holdfast.api.asgi import incoming
-from holdfast.api.auth.auth_throttle import Addresses, Attempts, counted
-from holdfast.api.http import Answer
+from holdfast.api.asgi import request_from_scope
+from holdfast.api.auth.auth_throttle import ClientAddresses, FailureThrottle, throttle_key
+from holdfast.api.http import HttpResponse
 from holdfast.api.routes import ALL
 from holdfast.api.routing import ANY_CALLER, PUBLIC, Route, Routes
 from holdfast.compose import build_api
@@ -18,7 +18,7 @@ SCOPES = [scope.value for scope in Scope]
 
 
 async def _reached(_call):
-    return Answer(None, 204)
+    return HttpResponse(None, 204)
 
 
 def stubbed():
@@ -159,7 +159,7 @@ class TestBruteForce:
         assert {(await silent.get("/v1/jobs")).status_code for _ in range(30)} == {401}
 
     def test_memory_is_bounded(self):
-        attempts = Attempts(monotonic=lambda: 0.0)
+        attempts = FailureThrottle(monotonic=lambda: 0.0)
         for number in range(20_000):
             attempts.failed(f"address {number}")
 
@@ -191,10 +191,10 @@ class TestAddresses:
         headers = [] if forwarded is None else [(b"x-forwarded-for", forwarded.encode())]
         head = {"method": "GET", "path": "/", "headers": headers, "client": (peer, 1) if peer else None}
 
-        assert Addresses(trusted).of(incoming(head, None)) == found
+        assert ClientAddresses(trusted).of(request_from_scope(head, None)) == found
 
     def test_of_ipv6_the_network_is_counted(self):
-        assert counted("2001:db8::1") == counted("2001:db8::ffff:2") != counted("2001:db8:0:1::1")
+        assert throttle_key("2001:db8::1") == throttle_key("2001:db8::ffff:2") != throttle_key("2001:db8:0:1::1")
 
     @pytest.mark.databases("sqlite")
     async def test_a_header_that_is_made_up_moves_nobody(self, ticking):

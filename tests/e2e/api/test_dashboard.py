@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from holdfast.api import static_files
-from holdfast.api.auth.tickets import GOOD_FOR, Tickets
+from holdfast.api.auth.tickets import TICKET_LIFETIME_S, Tickets
 from holdfast.errors import Unauthorized
 
 pytestmark = pytest.mark.databases("sqlite")
@@ -114,9 +114,9 @@ class TestSignIn:
         now = [0.0]
         tickets = Tickets(monotonic=lambda: now[0])
         early, late = tickets.issue(), tickets.issue()
-        now[0] = GOOD_FOR - 1
+        now[0] = TICKET_LIFETIME_S - 1
         tickets.redeem(early)
-        now[0] = GOOD_FOR + 1
+        now[0] = TICKET_LIFETIME_S + 1
         with pytest.raises(Unauthorized):
             tickets.redeem(late)
 

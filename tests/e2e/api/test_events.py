@@ -11,18 +11,24 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.api.app import Api
-from holdfast.api.events import broadcaster
-from holdfast.api.events import event_stream as reading
-from holdfast.api.events.broadcaster import Streams
-from holdfast.api.events.event_stream import BUFFER, HEARTBEAT, LONGEST_LIFE, MOST_EACH_SECOND, Reader, Wanted
-from holdfast.api.http import Answer, Stream
+from holdfast.api.events import broadcaster, event_stream
+from holdfast.api.events.broadcaster import EventBroadcaster
+from holdfast.api.events.event_stream import (
+    HEARTBEAT_INTERVAL_S,
+    MAX_BUFFERED_EVENTS,
+    MAX_EVENTS_PER_S,
+    MAX_LIFETIME_S,
+    EventFilter,
+    EventReader,
+)
+from holdfast.api.http import HttpResponse, Stream
 from holdfast.api.routing import PUBLIC, Route, Routes
 from holdfast.api.server.server import bind, serve
 from holdfast.compose import build_api, open_engine
-from holdfast.engine.changes.rollups import FEED_KEPT, fold
-from holdfast.errors import TooMany
+from holdfast.engine.changes.rollups import CHANGE_LOG_RETENTION, update_rollups
+from holdfast.errors import RateLimited
 from holdfast.model.access import Caller, Scope
-from holdfast.model.change_log import MOST_LISTED, Body, Change, Entry, Group
+from holdfast.model.change_log import MAX_LISTED_CHANGES, ChangeBody, ChangeEntry, ChangeGroup, JobChange
 from holdfast.model.ids import new_job_id
 from holdfast.model.job import JobFilter, JobSpec
 from holdfast.model.outcome import Succeeded
@@ -175,7 +181,7 @@ class TestAStream:
             await live.engine.cancel([job.id], reason="")
             await heard.until(lambda: len(heard.jobs()) == 1)
             assert heard.jobs() == [(str(job.id), "cancelled")]
-            others = [a_job() for _ in range(MOST_LISTED + 1)]
+            others = [a_job() for _ in range(MAX_LISTED_CHANGES + 1)]
             await put(live.engine.store, *others)
             await live.engine.retry([job.id])
             await heard.until(lambda: len(heard.jobs()) == 2)
@@ -188,7 +194,7 @@ class TestAStream:
         await live.engine.retry([job.id, *[each.id for each in others]])
         async with listening(client, f"/v1/events?job={job.id}", **{"Last-Event-ID": last}) as heard:
             await heard.until(lambda: (str(job.id), "ready") in heard.jobs())
-            await live.engine.act_on_all("delete", JobFilter(tenant="acme"))
+            await live.engine.apply_to_matching("delete", JobFilter(tenant="acme"))
             await heard.until(lambda: (str(job.id), "deleted") in heard.jobs())
 
             assert {kind for kind, _, _ in heard.events} == {"job"}
@@ -196,7 +202,7 @@ class TestAStream:
     async def test_tells_of_jobs_that_are_deleted(self, live: Served) -> None:
         """One by one, and dead letters that are purged, many at once; nobody else hears of it."""
         client = await live.client(await live.key("acme"))
-        job, many = a_job(), [a_job() for _ in range(MOST_LISTED + 1)]
+        job, many = a_job(), [a_job() for _ in range(MAX_LISTED_CHANGES + 1)]
         await put(live.engine.store, job)
         for each in await hold(live.engine.store, await enter(live.engine.store), len(many), max_attempts=1):
             await live.engine.settle(each, error())
@@ -214,7 +220,7 @@ class TestAStream:
     async def test_counts_what_is_too_much_to_name(self, live: Served) -> None:
         """Over the rate of a reader, changes are counted once a second; none is left out."""
         client = await live.client(await live.key("acme"))
-        jobs = 3 * MOST_EACH_SECOND
+        jobs = 3 * MAX_EVENTS_PER_S
         async with listening(client) as heard:
             for _ in range(jobs):
                 await put(live.engine.store, a_job())
@@ -269,17 +275,17 @@ class TestNothingOfOthers:
         """S23, T03: whatever tenant B does, alone or in bulk, not a byte of it reaches A."""
         client = await live.client(await live.key("a"))
         async with listening(client) as heard, listening(client, "/v1/events?queue=mail") as narrow:
-            theirs = [a_job(CANARY, tenant=CANARY, type=CANARY) for _ in range(MOST_LISTED + 5)]
+            theirs = [a_job(CANARY, tenant=CANARY, type=CANARY) for _ in range(MAX_LISTED_CHANGES + 5)]
             await put(live.engine.store, theirs[0])
             await put(live.engine.store, *theirs[1:])
             await put(live.engine.store, a_job(CANARY, tenant=CANARY), *[a_job(tenant="a") for _ in range(3)])
             mixed = [a_job(CANARY, tenant=CANARY, type=CANARY), a_job(tenant="a")]
-            await put(live.engine.store, *mixed, *[a_job(tenant="a") for _ in range(MOST_LISTED)])
+            await put(live.engine.store, *mixed, *[a_job(tenant="a") for _ in range(MAX_LISTED_CHANGES)])
             worker = await enter(live.engine.store, name=CANARY)
             await live.engine.depart(worker)
             await put(live.engine.store, a_job(tenant="a"))
             for each in (heard, narrow):
-                await each.until(lambda each=each: each.counted("ready") == MOST_LISTED + 5)
+                await each.until(lambda each=each: each.counted("ready") == MAX_LISTED_CHANGES + 5)
                 assert CANARY not in each.text
             again = heard.last_id
         async with listening(client, **{"last-event-id": "0"}) as resumed:
@@ -297,19 +303,19 @@ class TestNothingOfOthers:
 
     async def test_is_delivered_if_it_belongs_to_nobody(self) -> None:
         """T03: an event without a tenant reaches nobody, not even by mistake."""
-        streams, reader = unattached(Caller("a", frozenset({Scope.READ}), "key:a"), Wanted("a"))
-        admin = Reader(streams, ADMINISTRATOR, Wanted(), None, 0)
-        entry = Entry(1, Instant(1), Body(c=[change("")], g=[Group("", "q", "t", 0, 1)]))
+        streams, reader = unattached(Caller("a", frozenset({Scope.READ}), "key:a"), EventFilter("a"))
+        admin = EventReader(streams, ADMINISTRATOR, EventFilter(), None, 0)
+        entry = ChangeEntry(1, Instant(1), ChangeBody(c=[change("")], g=[ChangeGroup("", "q", "t", 0, 1)]))
         for each in (reader, admin):
             each.take(entry, 0, {}, 0)
             each.end("old")
-        assert [await anext_of(each) for each in (reader, admin)] == [LAST_WORDS["old"]] * 2
+        assert [await anext_of(each) for each in (reader, admin)] == [CUT_TIMEOUT_S["old"]] * 2
 
     async def test_is_written_that_slipped_into_a_buffer(self) -> None:
         """T03: looked at once more when it is written."""
-        streams, reader = unattached(Caller("a", frozenset({Scope.READ}), "key:a"), Wanted(None))
-        reader.take(Entry(1, Instant(1), Body(c=[change("b")])), 0, {}, 0)
-        reader.take(Entry(2, Instant(1), Body(c=[change("a")])), 0, {}, 0)
+        streams, reader = unattached(Caller("a", frozenset({Scope.READ}), "key:a"), EventFilter(None))
+        reader.take(ChangeEntry(1, Instant(1), ChangeBody(c=[change("b")])), 0, {}, 0)
+        reader.take(ChangeEntry(2, Instant(1), ChangeBody(c=[change("a")])), 0, {}, 0)
         text = await anext_of(reader)
 
         assert (text.count(b"event: job"), b'"tenant":"b"' in text) == (1, False)
@@ -321,8 +327,8 @@ class TestWhoeverComesBack:
         self, settings: Settings, live: Served, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Every job that succeeded was told of by one node or another, though each of them went away in the middle."""
-        for limit in ("MOST_EACH_SECOND", "BUFFER"):  # each job is to be named
-            monkeypatch.setattr(reading, limit, 10**6)
+        for limit in ("MAX_EVENTS_PER_S", "MAX_BUFFERED_EVENTS"):  # each job is to be named
+            monkeypatch.setattr(event_stream, limit, 10**6)
         key = await live.key("acme")
         ran: list[str] = []
         rounds, stop = asyncio.Semaphore(0), asyncio.Event()
@@ -383,13 +389,13 @@ class TestWhoeverComesBack:
     async def test_is_told_to_begin_anew_when_it_was_away_for_too_long(self, live: Served, console: Console) -> None:
         store = live.engine.store
         await put(store, a_job())
-        first = (await store.single(lambda tx: tx.feed_kept())).last
+        first = (await store.single(lambda tx: tx.change_log_range())).last
         await put(store, a_job())
-        await fold(store)
-        await console.run(f"UPDATE holdfast_feed SET at = at - {2 * FEED_KEPT}")
+        await update_rollups(store)
+        await console.run(f"UPDATE holdfast_feed SET at = at - {2 * CHANGE_LOG_RETENTION}")
         # Numbers that earlier tests used up are not waited for.
         await console.run("UPDATE holdfast_folded SET holes = '[]'" if console.dialect != "sqlite" else "SELECT 1")
-        await fold(store)
+        await update_rollups(store)
         client = await live.client()
         for gone in (str(first), "999999999999", "nonsense"):
             async with listening(client, **{"last-event-id": gone}) as heard:
@@ -404,7 +410,7 @@ async def caught_up(heard: Listening, told: set[str], ran: list[str]) -> bool:
 
 
 ADMINISTRATOR = Caller("default", frozenset(Scope), "key:admin")
-LAST_WORDS = {
+CUT_TIMEOUT_S = {
     reason: b'event: reset\ndata: {"reason":"%b"}\n\n' % reason.encode() for reason in ("old", "slow", "stopping")
 }
 
@@ -415,17 +421,17 @@ class _Nobody:
         return True
 
 
-def unattached(caller: Caller, wanted: Wanted) -> tuple[Streams, Reader]:
+def unattached(caller: Caller, wanted: EventFilter) -> tuple[EventBroadcaster, EventReader]:
     """A stream without a node: events are put into it by hand."""
-    streams = Streams(None, _Nobody(), asyncio.Event(), monotonic=lambda: 0.0)  # type: ignore[arg-type]
-    return streams, Reader(streams, caller, wanted, None, 0)
+    streams = EventBroadcaster(None, _Nobody(), asyncio.Event(), monotonic=lambda: 0.0)  # type: ignore[arg-type]
+    return streams, EventReader(streams, caller, wanted, None, 0)
 
 
-def change(tenant: str = "a") -> Change:
-    return Change(new_job_id(), tenant, "q", "t", 0, 0, 0)
+def change(tenant: str = "a") -> JobChange:
+    return JobChange(new_job_id(), tenant, "q", "t", 0, 0, 0)
 
 
-async def anext_of(reader: Reader) -> bytes:
+async def anext_of(reader: EventReader) -> bytes:
     reader._begun = True
     return await asyncio.wait_for(anext(reader), PATIENCE)
 
@@ -433,11 +439,11 @@ async def anext_of(reader: Reader) -> bytes:
 class TestAReader:
     async def test_that_does_not_read_is_cut(self) -> None:
         """T19, F41: what waits for a reader is bounded; over it, it is told to begin anew, and is left."""
-        _, reader = unattached(ADMINISTRATOR, Wanted())
-        for number in range(2 * BUFFER):
-            reader.take(Entry(number, Instant(1), Body(c=[change()])), number, {}, float(2 * number))
+        _, reader = unattached(ADMINISTRATOR, EventFilter())
+        for number in range(2 * MAX_BUFFERED_EVENTS):
+            reader.take(ChangeEntry(number, Instant(1), ChangeBody(c=[change()])), number, {}, float(2 * number))
         assert reader.cut.done()
-        assert await anext_of(reader) == LAST_WORDS["slow"]
+        assert await anext_of(reader) == CUT_TIMEOUT_S["slow"]
         with pytest.raises(StopAsyncIteration):
             await anext(reader)
 
@@ -445,13 +451,13 @@ class TestAReader:
         self, served: Served, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """F41: a socket that nobody empties holds nothing of ours."""
-        monkeypatch.setattr("holdfast.api.server.streaming.LAST_WORDS", 0.01)
-        _, reader = unattached(ADMINISTRATOR, Wanted())
+        monkeypatch.setattr("holdfast.api.server.streaming.CUT_TIMEOUT_S", 0.01)
+        _, reader = unattached(ADMINISTRATOR, EventFilter())
         reader._begun = True
-        reader.take(Entry(1, Instant(1), Body(c=[change()])), 0, {}, 0)
+        reader.take(ChangeEntry(1, Instant(1), ChangeBody(c=[change()])), 0, {}, 0)
         stuck = asyncio.Event()
 
-        async def events(call: Any) -> Answer | Stream:
+        async def events(call: Any) -> HttpResponse | Stream:
             del call
             return Stream(reader, "text/event-stream", {}, reader.cut)
 
@@ -474,44 +480,44 @@ class TestAReader:
     async def test_hears_once_of_a_change_that_a_look_saw_before_its_row(self) -> None:
         """Many moved, so the job was looked up; by then it had changed again, and the row that says so comes after."""
         job = change()
-        streams, _ = unattached(ADMINISTRATOR, Wanted())
-        reader = Reader(streams, ADMINISTRATOR, Wanted(job=str(job.id)), None, 0, job=job)
-        many = Entry(1, Instant(1), Body(g=[Group("a", "q", "t", 0, jobs=999)]))
+        streams, _ = unattached(ADMINISTRATOR, EventFilter())
+        reader = EventReader(streams, ADMINISTRATOR, EventFilter(job=str(job.id)), None, 0, job=job)
+        many = ChangeEntry(1, Instant(1), ChangeBody(g=[ChangeGroup("a", "q", "t", 0, jobs=999)]))
         ahead, back = replace(job, status=5, fence=2), replace(job, status=1, fence=1)
 
         for learnt, rows in ((ahead, [ahead]), (replace(ahead, fence=4), [back, replace(ahead, fence=4)])):
             reader.take(many, 1, {}, 0)
             reader.learn(learnt, 1, 0)
             for number, row in enumerate(rows, 2):
-                reader.take(Entry(number, Instant(1), Body(c=[row])), number, {}, 0)
+                reader.take(ChangeEntry(number, Instant(1), ChangeBody(c=[row])), number, {}, 0)
 
         told = [ahead, replace(ahead, fence=4), back, replace(ahead, fence=4)]
         text = await anext_of(reader)
         assert [event.split(b"data: ")[1] for event in text.split(b"\n\n")[:-1]] == [
-            reading.job_event(each, Instant(1)).split(b"data: ")[1].strip() for each in told
+            event_stream.job_event(each, Instant(1)).split(b"data: ")[1].strip() for each in told
         ]
 
     async def test_hears_a_beat_while_nothing_happens_and_is_ended_after_an_hour(self) -> None:
         """T19."""
-        _, reader = unattached(ADMINISTRATOR, Wanted())
-        reader.tick(HEARTBEAT - 1, 5)
-        reader.tick(HEARTBEAT, 6)
+        _, reader = unattached(ADMINISTRATOR, EventFilter())
+        reader.tick(HEARTBEAT_INTERVAL_S - 1, 5)
+        reader.tick(HEARTBEAT_INTERVAL_S, 6)
         assert await anext_of(reader) == b"id: 6\n: beat\n\n"
-        reader.tick(LONGEST_LIFE, 7)
+        reader.tick(MAX_LIFETIME_S, 7)
         assert (await anext_of(reader)).endswith(b": beat\n\n")
-        assert await anext_of(reader) == LAST_WORDS["old"]
+        assert await anext_of(reader) == CUT_TIMEOUT_S["old"]
 
     async def test_is_given_no_id_beyond_what_was_only_counted(self) -> None:
         """Who leaves before the counts are sent hears of those jobs again when it comes back."""
-        _, reader = unattached(ADMINISTRATOR, Wanted())
-        for number in range(MOST_EACH_SECOND + 2):
-            reader.take(Entry(number, Instant(1), Body(c=[change()])), number, {}, 0)
-        reader.take(Entry(99, Instant(1), Body(c=[change()])), 99, {}, 1)
+        _, reader = unattached(ADMINISTRATOR, EventFilter())
+        for number in range(MAX_EVENTS_PER_S + 2):
+            reader.take(ChangeEntry(number, Instant(1), ChangeBody(c=[change()])), number, {}, 0)
+        reader.take(ChangeEntry(99, Instant(1), ChangeBody(c=[change()])), 99, {}, 1)
         text = await anext_of(reader)
-        assert text.count(b"event: job\n") == MOST_EACH_SECOND + 1
-        assert f"id: {MOST_EACH_SECOND}\n".encode() in text.rsplit(b"\n\n", 2)[1] + b"\n"
+        assert text.count(b"event: job\n") == MAX_EVENTS_PER_S + 1
+        assert f"id: {MAX_EVENTS_PER_S}\n".encode() in text.rsplit(b"\n\n", 2)[1] + b"\n"
         reader.tick(2, 100)
-        assert (await anext_of(reader)).startswith(f"id: {MOST_EACH_SECOND}\nevent: jobs".encode())
+        assert (await anext_of(reader)).startswith(f"id: {MAX_EVENTS_PER_S}\nevent: jobs".encode())
 
 
 class TestThereAreNoMore:
@@ -519,13 +525,13 @@ class TestThereAreNoMore:
         """T19: one more is refused, until one ends."""
         client = await live.client(await live.key("acme"))
         async with AsyncExitStack() as stack:
-            for _ in range(broadcaster.PER_KEY - 1):
+            for _ in range(broadcaster.MAX_STREAMS_PER_KEY - 1):
                 await stack.enter_async_context(listening(client))
             async with listening(client):
                 refused = await client.get("/v1/events")
                 problem(refused, 429, "rate_limited")
                 assert refused.headers["retry-after"] == "5"
-            await eventually(lambda: left(live, broadcaster.PER_KEY - 1))
+            await eventually(lambda: left(live, broadcaster.MAX_STREAMS_PER_KEY - 1))
             async with listening(client) as heard:
                 assert heard.status == 200
         await eventually(lambda: left(live, 0))
@@ -536,15 +542,15 @@ class TestThereAreNoMore:
     ) -> None:
         """T19."""
         monkeypatch.setattr(broadcaster, limit, 3)
-        monkeypatch.setattr(Streams, "_run", lambda self, begun: asyncio.sleep(0))
-        streams, _ = unattached(ADMINISTRATOR, Wanted())
+        monkeypatch.setattr(EventBroadcaster, "_run", lambda self, begun: asyncio.sleep(0))
+        streams, _ = unattached(ADMINISTRATOR, EventFilter())
         callers = [Caller(f"t{n % tenants}", frozenset({Scope.READ}), f"key:{n}") for n in range(4)]
-        opened = [streams.open(caller, Wanted(caller.tenant), None) for caller in callers[:3]]
-        with pytest.raises(TooMany):
-            streams.open(callers[3], Wanted(callers[3].tenant), None)
+        opened = [streams.open(caller, EventFilter(caller.tenant), None) for caller in callers[:3]]
+        with pytest.raises(RateLimited):
+            streams.open(callers[3], EventFilter(callers[3].tenant), None)
         await opened[0].aclose()
         await opened[0].aclose()
-        opened[0] = streams.open(callers[3], Wanted(callers[3].tenant), None)
+        opened[0] = streams.open(callers[3], EventFilter(callers[3].tenant), None)
         for reader in opened:
             await reader.aclose()
         assert len(streams) == 0

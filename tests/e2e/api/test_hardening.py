@@ -7,10 +7,10 @@ import json
 import pytest
 import pytest_asyncio
 
-from holdfast.api.http import Answer
+from holdfast.api.http import HttpResponse
 from holdfast.api.routing import PUBLIC, Route, Routes
 from holdfast.api.server.server import bind, serve
-from holdfast.api.server.timeouts import DEFAULT_LIMITS, Limits
+from holdfast.api.server.timeouts import DEFAULT_LIMITS, ServerLimits
 from holdfast.compose import build_api
 from holdfast.model.job import JobFilter, Page
 from tests.e2e.api.conftest import ADMIN, Served
@@ -123,7 +123,7 @@ async def connect(served):
         yield made
 
 
-QUICK = Limits(head=0.2, body=0.2, answer=0.5, idle=0.2)
+QUICK = ServerLimits(head=0.2, body=0.2, answer=0.5, idle=0.2)
 """So that a test of patience takes none. All else is as it is."""
 
 
@@ -197,7 +197,7 @@ class TestSlow:
 
 
 async def _large(_call):
-    return Answer(b"x" * 50_000_000, 200, {}, "text/plain")
+    return HttpResponse(b"x" * 50_000_000, 200, {}, "text/plain")
 
 
 class TestTooMuch:
@@ -462,7 +462,7 @@ class TestManners:
 
     async def test_who_was_refused_and_stays_is_closed(self, connect, monkeypatch):
         """Whoever goes on sending is listened to for a moment, so that the refusal is read, and no longer."""
-        monkeypatch.setattr("holdfast.api.server.connection._LINGER", 0.05)
+        monkeypatch.setattr("holdfast.api.server.connection._LINGER_TIMEOUT_S", 0.05)
         wire = await connect()
         await wire.send(CORPUS["no host"])
         assert (await wire.answer())[0] == 400
@@ -507,7 +507,7 @@ class TestStopping:
         async def slow(_call):
             begun.set()
             await go_on.wait()
-            return Answer({"done": True})
+            return HttpResponse({"done": True})
 
         served.api.service = served.api.service._replace(
             routes=Routes([Route("GET", "/slow", PUBLIC, slow, "x", {200: dict})])
@@ -530,7 +530,7 @@ class TestStopping:
             begun.set()
             await go_on.wait()
             ended.set()
-            return Answer({"done": True})
+            return HttpResponse({"done": True})
 
         served.api.service = served.api.service._replace(
             routes=Routes([Route("GET", "/slow", PUBLIC, slow, "x", {200: dict})])
@@ -571,7 +571,7 @@ class TestStopping:
             await connect.ended
 
     async def test_what_takes_too_long_is_told_so(self, served, monkeypatch):
-        monkeypatch.setattr("holdfast.api.server.server.GRACE", 0.1)
+        monkeypatch.setattr("holdfast.api.server.server.GRACE_TIMEOUT_S", 0.1)
         begun = asyncio.Event()
 
         async def stuck(_call):

@@ -97,7 +97,7 @@ class TestKeys:
 
     async def test_ids_that_are_none_fill_no_memory(self, ticking):
         """T08: of made-up keys a node remembers a bounded number."""
-        ring = ticking.engine.access.keyring
+        ring = ticking.engine.access.key_cache
         for number in range(1_200):
             await ring.good_key(f"{number:016x}")
 
@@ -114,7 +114,7 @@ class TestKeys:
 
     async def test_it_is_remembered_no_longer_than_it_lives(self, served, ticking, ticker):
         token = await served.key(lifetime=seconds(3_600))
-        ring = ticking.engine.access.keyring
+        ring = ticking.engine.access.key_cache
         await ring.good_key(token.split("_")[1])
 
         assert ring._known[token.split("_")[1]].until <= ticker.now + 3
@@ -244,7 +244,7 @@ async def test_the_secret_is_in_no_table_and_no_log(served, admin, console, capl
 
 
 def _request(token):
-    from holdfast.api.asgi import incoming
+    from holdfast.api.asgi import request_from_scope
 
     head = {"type": "http", "method": "GET", "path": "/", "headers": [(b"authorization", f"Bearer {token}".encode())]}
-    return incoming(head, None)
+    return request_from_scope(head, None)

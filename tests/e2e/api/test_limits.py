@@ -1,159 +1,74 @@
-"""Limits over HTTP: how a refusal reads, and that sizes are refused before they are taken in."""
-
-import json
+"""Limits on what runs, and pauses, over HTTP: set, shown, refused, and of administrators alone."""
 
 import pytest
 
-from holdfast.api.routing import BATCH_LIMIT, BODY_LIMIT
-from holdfast.config import Settings
-from holdfast.model.job import JobFilter, Page
-from holdfast.model.time import seconds
-from holdfast.policy.submission import DEEPEST_PAYLOAD, LARGEST_PAYLOAD, LONGEST_STRING, MOST_PAYLOAD_KEYS
-from tests.e2e.api.conftest import ADMIN, problem
+from tests.e2e.api.conftest import problem
 
-JOB = {"type": "send"}
+NOBODYS = "2001-01-01T00:00:00Z"
 
 
-async def limited(served, **quotas):
-    """A client of a tenant with limits, on a node that knows of them."""
-    admin = await served.client()
-    assert (await admin.post("/v1/tenants", json={"name": "acme", **quotas})).status_code == 201
-    await served.engine.doors.limited.learn()
-    return await served.client(await served.key("acme"))
+async def test_a_queue_is_limited_and_shows_it(admin):
+    asked = {"max_running": 5, "rate": {"limit": 100, "per": "1m", "burst": 10}}
+    set_ = (await admin.patch("/v1/queues/mail", json=asked)).json()
+    rate = {"limit": 100, "per": 60.0, "burst": 10}
+    assert (set_["max_running"], set_["running"], set_["rate"], set_["paused"]) == (5, 0, rate, False)
+
+    (await admin.patch("/v1/queues/mail", json={"rate": None, "paused": True})).raise_for_status()
+    (shown,) = (await admin.get("/v1/queues")).json()["items"]
+    assert (shown["max_running"], shown["rate"], shown["paused"]) == (5, None, True)
+    (limit,) = (await admin.get("/v1/limits", params={"kind": "queue"})).json()["items"]
+    assert (limit["queue"], limit["max_running"], limit["used"], limit["room"]) == ("mail", 5, 0, 5)
 
 
-async def stored(served):
-    return await served.engine.find(JobFilter(), Page(1_000))
+async def test_tenants_and_keys_are_limited(served, admin):
+    for name in ({"tenant": "acme"}, {"tenant": "acme", "concurrency_key": "customer/7 ü"}):
+        made = (await admin.put("/v1/limits", json={**name, "max_running": 2})).json()
+        assert made.items() >= {**name, "max_running": 2, "used": 0, "room": 2, "rate": None}.items()
+        assert made["changed_by"].startswith("key:")
+    assert [each["kind"] for each in (await admin.get("/v1/limits")).json()["items"]] == ["tenant", "key"]
+
+    removed = (await admin.put("/v1/limits", json={"tenant": "acme"})).json()
+    assert (removed["max_running"], removed["rate"], removed["room"]) == (None, None, None)
+    assert (removed["changed_by"], removed["changed_at"] > made["changed_at"]) == (made["changed_by"], True)
+    assert [each["kind"] for each in (await admin.get("/v1/limits")).json()["items"]] == ["key"]
 
 
-class TestTheRate:
-    async def test_a_refusal_says_when_to_come_back(self, served):
-        """S15, T20"""
-        client = await limited(served, rate=3, rate_window="1m")
-        assert (await client.post("/v1/jobs", json={**JOB, "cost": 2})).status_code == 201
-        for answer in (
-            await client.post("/v1/jobs", json={**JOB, "cost": 2}),
-            await client.post("/v1/jobs/batch", json={"jobs": [JOB, JOB]}),
-        ):
-            found = problem(answer, 429, "rate_limited")
-            assert "cost of 3 in 60 s" in found["detail"]
-            assert 1 <= int(answer.headers["retry-after"]) <= 62
-        assert (await client.post("/v1/jobs", json=JOB)).status_code == 201
-        assert len(await stored(served)) == 2
+async def test_types_and_tenants_rest_and_go_on(admin):
+    rest = {"type": "render", "reason": "broken", "until": "2099-01-01T00:00:00Z"}
+    made = (await admin.put("/v1/pauses", json=rest)).json()
+    assert (made["kind"], made["name"], made["reason"], made["until"][:4]) == ("type", "render", "broken", "2099")
+    (await admin.put("/v1/pauses", json={"tenant": "acme"})).raise_for_status()
+    assert [each["name"] for each in (await admin.get("/v1/pauses")).json()["items"]] == ["render", "acme"]
 
-    async def test_what_can_never_pass_is_no_matter_of_waiting(self, served):
-        """S15"""
-        client = await limited(served, rate=3)
-        found = problem(await client.post("/v1/jobs", json={**JOB, "cost": 4}), 422, "over_limit")
-        assert found["pointer"] == "/cost"
-        answer = await client.post("/v1/jobs/batch", json={"jobs": [JOB] * 4})
-        assert "can never pass" in problem(answer, 422, "over_limit")["detail"]
-        assert "retry-after" not in answer.headers
-
-    async def test_a_refused_request_can_be_repeated_with_its_key(self, served):
-        """T40"""
-        client = await limited(served, rate=1)
-        await client.post("/v1/jobs", json=JOB)
-        headers = {"idempotency-key": "order-1"}
-        problem(await client.post("/v1/jobs", json=JOB, headers=headers), 429, "rate_limited")
-        admin = await served.client()
-        await admin.patch("/v1/tenants/acme", json={"rate": 2})
-        assert (await client.post("/v1/jobs", json=JOB, headers=headers)).status_code == 201
-
-    async def test_a_raised_limit_holds_at_once(self, served):
-        client = await limited(served, rate=1)
-        await client.post("/v1/jobs", json=JOB)
-        problem(await client.post("/v1/jobs", json=JOB), 429, "rate_limited")
-        admin = await served.client()
-        await admin.patch("/v1/tenants/acme", json={"rate": None})
-        assert (await client.post("/v1/jobs", json=JOB)).status_code == 201
+    assert (await admin.delete("/v1/pauses", params={"type": "render"})).json() == made
+    assert (await admin.delete("/v1/pauses", params={"type": "render"})).status_code == 204
+    assert [each["name"] for each in (await admin.get("/v1/pauses")).json()["items"]] == ["acme"]
 
 
-class TestTheBacklog:
-    async def test_a_full_one_has_a_code_of_its_own(self, served):
-        """T20"""
-        client = await limited(served, backlog=2, queue_backlog=1)
-        assert (await client.post("/v1/jobs", json=JOB)).status_code == 201
-        answer = await client.post("/v1/jobs", json=JOB)
-        assert "'default'" in problem(answer, 429, "backlog_full")["detail"]
-        assert answer.headers["retry-after"] == "1"
-        assert (await client.post("/v1/jobs", json={**JOB, "queue": "b"})).status_code == 201
-        problem(await client.post("/v1/jobs", json={**JOB, "queue": "c"}), 429, "backlog_full")
+@pytest.mark.parametrize(
+    "path, body, pointer",
+    [
+        ("/v1/limits", {"max_running": 1}, "/queue"),
+        ("/v1/limits", {"queue": "a", "tenant": "b", "max_running": 1}, "/queue"),
+        ("/v1/limits", {"concurrency_key": "k", "max_running": 1}, "/concurrency_key"),
+        ("/v1/limits", {"queue": "a", "rate": {"limit": 0}}, "/rate/limit"),
+        ("/v1/limits", {"queue": "a", "rate": {"limit": 1, "per": 0}}, "/rate/per"),
+        ("/v1/pauses", {"reason": "no"}, "/type"),
+        ("/v1/pauses", {"type": "a", "tenant": "b"}, "/type"),
+        ("/v1/pauses", {"type": "a", "until": NOBODYS}, "/until"),
+    ],
+)
+async def test_bad_input_is_named(admin, path, body, pointer):
+    assert problem(await admin.put(path, json=body), 422, "invalid")["pointer"] == pointer
 
 
-class TestAnInstallation:
-    @pytest.fixture
-    def settings(self, database_url):
-        return Settings(
-            database_url=database_url,
-            admin_key=ADMIN,
-            tenant_rate=2,
-            tenant_rate_window=seconds(10),
-            tenant_backlog=5,
-            queue_backlog=1,
-        )
-
-    async def test_limits_tenants_that_nobody_entered(self, served):
-        admin = await served.client()
-        for tenant in ("acme", "blue"):
-            headers = {"holdfast-tenant": tenant}
-            assert (await admin.post("/v1/jobs", json=JOB, headers=headers)).status_code == 201
-            problem(await admin.post("/v1/jobs", json=JOB, headers=headers), 429, "backlog_full")
-            other = {**JOB, "queue": "b"}
-            assert (await admin.post("/v1/jobs", json=other, headers=headers)).status_code == 201
-            answer = await admin.post("/v1/jobs", json=other, headers=headers)
-            problem(answer, 429, "rate_limited")
-            assert int(answer.headers["retry-after"]) <= 11
-
-
-@pytest.mark.databases("sqlite")
-class TestSizes:
-    @pytest.mark.parametrize("path, most", [("/v1/jobs", BODY_LIMIT), ("/v1/jobs/batch", BATCH_LIMIT)])
-    @pytest.mark.parametrize("announced", [None, 10, 1 << 30])
-    async def test_a_body_is_refused_while_it_is_read(self, served, path, most, announced):
-        """F35, T17: no more is taken in than the limit and a piece, whatever its head says of it."""
-        key = await served.key("acme")
-        sent, answers = 0, []
-
-        async def receive():
-            nonlocal sent
-            sent += 65_536
-            return {"type": "http.request", "body": b"[" * 65_536, "more_body": True}
-
-        async def send(message):
-            answers.append(message)
-
-        headers = [(b"content-type", b"application/json"), (b"authorization", f"Bearer {key}".encode())]
-        if announced is not None:
-            headers.append((b"content-length", str(announced).encode()))
-        scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "query_string": b""}
-        await served.api(scope, receive, send)
-        assert answers[0]["status"] == 413
-        assert sent <= (0 if announced == 1 << 30 else most + 65_536)
-
-    @pytest.mark.parametrize("path, most", [("/v1/jobs", BODY_LIMIT), ("/v1/jobs/batch", BATCH_LIMIT)])
-    async def test_a_body_of_just_the_limit_is_read(self, served, path, most):
-        """T17"""
-        client = await served.client(await served.key("acme"))
-        body = json.dumps(JOB if path == "/v1/jobs" else {"jobs": [JOB]}).encode()
-        headers = {"content-type": "application/json"}
-        assert (await client.post(path, content=body.ljust(most), headers=headers)).status_code == 201
-        problem(await client.post(path, content=body.ljust(most + 1), headers=headers), 413, "too_large")
-
-    @pytest.mark.parametrize(
-        "payload, status",
-        [
-            (["x" * (LARGEST_PAYLOAD // 5)] * 5, 413),
-            ("x" * (LONGEST_STRING + 1), 422),
-            ({f"{number}": 0 for number in range(MOST_PAYLOAD_KEYS + 1)}, 422),
-            (json.loads("[" * (DEEPEST_PAYLOAD + 1) + "]" * (DEEPEST_PAYLOAD + 1)), 422),
-        ],
-        ids=["bytes", "text", "keys", "depth"],
-    )
-    async def test_a_payload_has_bounds(self, served, payload, status):
-        """T17"""
-        client = await served.client(await served.key("acme"))
-        answer = await client.post("/v1/jobs", json={**JOB, "payload": payload})
-        assert (answer.status_code, answer.json()["pointer"].split("/")[1]) == (status, "payload")
-        assert (await client.post("/v1/jobs/batch", json={"jobs": [JOB, {**JOB, "payload": payload}]})).is_client_error
-        assert await stored(served) == []
+async def test_only_administrators_may(served):
+    client = await served.client(await served.key("acme"))
+    for answer in (
+        await client.get("/v1/limits"),
+        await client.put("/v1/limits", json={"queue": "a"}),
+        await client.get("/v1/pauses"),
+        await client.put("/v1/pauses", json={"type": "a"}),
+        await client.delete("/v1/pauses", params={"type": "a"}),
+    ):
+        problem(answer, 403, "forbidden")

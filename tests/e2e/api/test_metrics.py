@@ -5,7 +5,7 @@ import re
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from holdfast.engine.changes.rollups import fold
+from holdfast.engine.changes.rollups import update_rollups
 from holdfast.model.change_log import GROWTH, bucket_of
 from holdfast.model.lane import Lane
 from holdfast.model.outcome import Failed, Failure, Succeeded
@@ -44,7 +44,7 @@ async def test_jobs_are_counted_for_the_installation(served, ticking, ticker, ad
     place = {"queue": "mail", "type": "send"}
     for folded in (False, True):
         if folded:
-            await fold(served.engine.store)
+            await update_rollups(served.engine.store)
         ticker.advance(2)
         found = await scraped(await ticking.client())
         assert found[at("holdfast_jobs", **place, status="ready")] == 1
@@ -75,7 +75,7 @@ async def test_lost_leases_are_counted_for_the_installation(served, ticking, tic
     place = {"queue": "mail", "type": "send"}
     for folded in (False, True):
         if folded:
-            await fold(store)
+            await update_rollups(store)
         ticker.advance(2)
         found = await scraped(await ticking.client())
         assert found[at("holdfast_jobs_reaped_total", **place)] == 2
@@ -88,8 +88,8 @@ async def test_counters_only_grow(served, ticking, ticker, admin):
     totals = []
     for _ in range(3):
         await work(served, admin)
-        await fold(served.engine.store)
-        await served.engine.store.run(lambda tx: tx.prune_feed(10**9, 0, 10**6))
+        await update_rollups(served.engine.store)
+        await served.engine.store.run(lambda tx: tx.prune_changes(10**9, 0, 10**6))
         ticker.advance(2)
         found = await scraped(await ticking.client())
         totals.append(found[at("holdfast_jobs_submitted_total", queue="mail", type="send")])

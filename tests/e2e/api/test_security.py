@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.api.app import Api
 from holdfast.api.headers import Cors, request_id
-from holdfast.api.http import Answer
+from holdfast.api.http import HttpResponse
 from holdfast.api.openapi import describe
 from holdfast.api.routes import ALL
 from holdfast.api.routing import PUBLIC, Route, Routes
@@ -144,7 +144,7 @@ class TestReading:
         await admin.post("/v1/tenants", json={"name": "acme"})
 
         async def everything():
-            kept = await served.engine.store.single(lambda tx: tx.feed_kept())
+            kept = await served.engine.store.single(lambda tx: tx.change_log_range())
             jobs = (await admin.get("/v1/jobs")).json()
             return kept, jobs, (await admin.get("/v1/tenants")).json(), len((await admin.get("/v1/keys")).json())
 
@@ -435,7 +435,7 @@ class TestRoutes:
 
 
 async def _nothing(_call):
-    return Answer(None, 204)
+    return HttpResponse(None, 204)
 
 
 @pytest.mark.databases("sqlite")

@@ -327,16 +327,16 @@ def test_the_description_has_the_bounds_of_the_rules():
         return next(kind for kind in kinds if kind.get("type") != "null")
 
     assert (bounds("priority")["minimum"], bounds("priority")["maximum"]) == submission.PRIORITIES
-    assert (bounds("max_attempts")["minimum"], bounds("max_attempts")["maximum"]) == (1, submission.MOST_ATTEMPTS)
-    assert (bounds("cost")["minimum"], bounds("cost")["maximum"]) == (1, submission.LARGEST_COST)
-    assert bounds("tags")["maxItems"] == submission.MOST_TAGS
-    assert bounds("tags")["items"]["maxLength"] == submission.LONGEST_TAG
-    assert bounds("concurrency_key")["maxLength"] == submission.LONGEST_KEY
+    assert (bounds("max_attempts")["minimum"], bounds("max_attempts")["maximum"]) == (1, submission.MAX_ATTEMPTS)
+    assert (bounds("cost")["minimum"], bounds("cost")["maximum"]) == (1, submission.MAX_COST)
+    assert bounds("tags")["maxItems"] == submission.MAX_TAGS
+    assert bounds("tags")["items"]["maxLength"] == submission.MAX_TAG_LENGTH
+    assert bounds("concurrency_key")["maxLength"] == submission.MAX_KEY_LENGTH
     for name in ("type", "queue"):
-        assert bounds(name)["maxLength"] == submission.LONGEST_NAME
+        assert bounds(name)["maxLength"] == submission.MAX_NAME_LENGTH
         assert bounds(name)["pattern"] == f"^{submission.NAME_PATTERN}$"
     retry = msgspec.json.schema_components([types.RetryShape])[1]["RetryShape"]["properties"]
-    assert retry["delays"]["maxItems"] == submission.MOST_DELAYS
+    assert retry["delays"]["maxItems"] == submission.MAX_DELAYS
 
 
 @pytest.mark.parametrize("what", BOMBS)

@@ -9,7 +9,7 @@ import pytest_asyncio
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from holdfast.api.auth.tokens import KeyFile, SigningKeys, Tokens, secret_name
+from holdfast.api.auth.tokens import KeyFile, TokenKeys, Tokens, secret_name
 from holdfast.config import Settings
 from holdfast.errors import Misconfigured
 from holdfast.model.access import Scope
@@ -78,7 +78,7 @@ def files(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def tokens(files):
-    return Tokens(SigningKeys(SECRET, None, files), EXPECTED)
+    return Tokens(TokenKeys(SECRET, None, files), EXPECTED)
 
 
 GOOD = {
@@ -235,7 +235,7 @@ class TestKeysThatChange:
         path.write_text(json.dumps({"keys": list(keys)}))
 
     def tokens(self, path, ticker):
-        return Tokens(SigningKeys(files=(KeyFile("JWKS", path),), monotonic=ticker), EXPECTED)
+        return Tokens(TokenKeys(files=(KeyFile("JWKS", path),), monotonic=ticker), EXPECTED)
 
     def test_an_overlap_turns_nobody_away(self, tmp_path, ticker):
         path = tmp_path / "keys.json"
@@ -272,14 +272,14 @@ class TestKeysThatChange:
         assert tokens.read(signed(key=EC, algorithm="ES256", kid="old"), AT) is None
 
     def test_a_secret_is_followed_by_another(self):
-        old, new = Tokens(SigningKeys(OTHER), EXPECTED), Tokens(SigningKeys(SECRET, OTHER), EXPECTED)
+        old, new = Tokens(TokenKeys(OTHER), EXPECTED), Tokens(TokenKeys(SECRET, OTHER), EXPECTED)
         caller = new.read(signed(), AT)._replace(until=None, key="aa")
         before, _ = old.make(caller, AT, 600_000_000)
         after, _ = new.make(caller, AT, 600_000_000)
 
         assert new.read(before, AT) is not None
         assert new.read(after, AT) is not None
-        assert Tokens(SigningKeys(SECRET), EXPECTED).read(before, AT) is None
+        assert Tokens(TokenKeys(SECRET), EXPECTED).read(before, AT) is None
 
 
 WEAK_RSA = rsa.generate_private_key(65_537, 1_024)
@@ -310,7 +310,7 @@ def test_keys_that_cannot_be_used_are_refused_at_the_start(tmp_path, content, sa
     path.write_text(content)
 
     with pytest.raises(Misconfigured, match=f"^JWKS: .*{said}"):
-        SigningKeys(files=(KeyFile("JWKS", path),))
+        TokenKeys(files=(KeyFile("JWKS", path),))
 
 
 # Over HTTP
@@ -386,9 +386,9 @@ class TestTheService:
     async def test_a_token_expires(self, served):
         client = await served.client(await served.key())
         token = (await client.post("/v1/tokens", json={"expires_in": 1})).json()["token"]
-        keyring = served.engine.access.keyring
-        at = await keyring.now()
-        keyring._told = Instant(at + 60_000_000), keyring._told[1]
+        key_cache = served.engine.access.key_cache
+        at = await key_cache.now()
+        key_cache._told = Instant(at + 60_000_000), key_cache._told[1]
 
         assert (await (await served.client(token)).get("/v1/jobs")).status_code == 401
 
@@ -401,7 +401,7 @@ class TestTheService:
         problem(await bearer.get("/v1/jobs?tenant=other"), 403, "forbidden")
 
     async def test_a_token_that_has_no_key_behind_it_makes_none(self, served):
-        at = await served.engine.access.keyring.now() // 1_000_000
+        at = await served.engine.access.key_cache.now() // 1_000_000
         client = await served.client(signed(CLAIMS | {"exp": at + 600, "iat": at}))
 
         assert (await client.get("/v1/jobs")).status_code == 200
@@ -410,7 +410,7 @@ class TestTheService:
     async def test_a_token_never_does_more_than_its_key(self, served):
         """A token that names a key is bound by it, whatever it says."""
         key = await served.key("acme", "read")
-        at = await served.engine.access.keyring.now() // 1_000_000
+        at = await served.engine.access.key_cache.now() // 1_000_000
         claims = CLAIMS | {"exp": at + 600, "iat": at, "key": key.split("_")[1]}
         more = await served.client(signed(claims | {"scope": "read submit admin"}))
         elsewhere = await served.client(signed(claims | {"tenant": "other"}))

@@ -269,7 +269,7 @@ def test_a_clock_that_is_wrong_is_doubtful_and_strict_counts_that(doctor, cli, d
 def test_a_database_that_is_not_there(doctor):
     found = doctor("--url", "postgresql://nobody@127.0.0.1:1/none")
     assert list(found) == ["database"]
-    assert found["database"]["text"].startswith("--database-url: the database does not answer")
+    assert found["database"]["text"].startswith("--database-url: the database does not respond")
 
 
 def test_a_fix_goes_where_the_flags_did(doctor, tmp_path):

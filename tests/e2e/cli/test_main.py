@@ -16,8 +16,8 @@ from holdfast.errors import (
     Misconfigured,
     NotFound,
     OutcomeUnknown,
+    RateLimited,
     SchemaMismatch,
-    TooMany,
     Unauthorized,
     Unavailable,
 )
@@ -98,7 +98,7 @@ def test_a_setting_that_cannot_be_used_is_named(holdfast):
         (Unavailable(""), 3),
         (Contention(""), 3),
         (OutcomeUnknown(""), 3),
-        (TooMany("", retry_after=1), 3),
+        (RateLimited("", retry_after=1), 3),
         (NotFound(""), 4),
         (Unauthorized(""), 5),
         (Forbidden(""), 5),

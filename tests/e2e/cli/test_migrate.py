@@ -3,11 +3,11 @@
 import json
 
 from holdfast.store.console import dialect_of
-from holdfast.store.migrate import steps
+from holdfast.store.migrate import migrations
 
 
 def test_it_migrates_and_then_finds_nothing_to_do(holdfast, empty_database_url):
-    names = [f"{step.version:04d}_{step.name}" for step in steps(dialect_of(empty_database_url))]
+    names = [f"{step.version:04d}_{step.name}" for step in migrations(dialect_of(empty_database_url))]
     first = holdfast("migrate", HOLDFAST_DATABASE_URL=empty_database_url)
     assert (first.code, first.out.split()) == (0, [word for name in names for word in ("applied", name)])
     second = holdfast("migrate", HOLDFAST_DATABASE_URL=empty_database_url)
@@ -31,7 +31,7 @@ def test_sql_prints_what_is_pending_and_changes_nothing(holdfast, empty_database
     url = {"HOLDFAST_DATABASE_URL": empty_database_url}
     pending = holdfast("migrate", "sql", **url).out
     assert pending == holdfast("migrate", "sql", **url).out
-    for step in steps(dialect_of(empty_database_url)):
+    for step in migrations(dialect_of(empty_database_url)):
         assert step.sql.rstrip() in pending
     holdfast("migrate", **url)
     assert holdfast("migrate", "sql", **url).out == "-- up to date: nothing to apply\n"

@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from tools import dashboard
-from tools.dashboard_types import written
+from tools.dashboard_types import generate
 
 LARGEST_FIRST_PAINT = 150 * 1024
 REBUILD = "run ./dev dashboard, and commit what it writes"
@@ -21,7 +21,7 @@ def record():
 
 
 def test_the_types_are_those_of_the_api():
-    assert dashboard.TYPES.read_text() == written(), "the API changed: run ./dev dashboard --types (it needs no Node)"
+    assert dashboard.TYPES.read_text() == generate(), "the API changed: run ./dev dashboard --types (it needs no Node)"
 
 
 def test_the_build_was_made_of_this_source(record):
@@ -79,7 +79,7 @@ def test_the_lock_names_no_registry():
 @pytest.mark.skipif(not os.environ.get("HOLDFAST_LONG_TESTS"), reason="HOLDFAST_LONG_TESTS is not set")
 @pytest.mark.timeout(600)
 def test_building_again_gives_the_same_bytes(tmp_path):
-    if dashboard.node() is None:
+    if dashboard.node_version() is None:
         pytest.skip("there is no Node here")
     dashboard.build(tmp_path / "built")
     assert dashboard.built_hashes(tmp_path / "built") == dashboard.built_hashes()

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from holdfast.model.job import Held, JobSpec
+from holdfast.model.job import HeldJob, JobSpec
 from holdfast.model.outcome import Report, Succeeded
 from holdfast.model.time import seconds
 from tests.support.builders import a_worker
@@ -28,7 +28,7 @@ async def test_ten_thousand_settles_with_renewals_under_way_raise_no_false_alarm
         jobs = await claims.claim(LOT)
         halves = jobs[::2], jobs[1::2]
         lots = [[Report(job, Succeeded(b"null")) for job in half] for half in halves if half]
-        lost = await engine.lost([Held(job.id, job.fence, worker.id) for job in jobs])
+        lost = await engine.lost([HeldJob(job.id, job.fence, worker.id) for job in jobs])
         done = await asyncio.gather(*[engine.settle_many(lot) for lot in lots])
         false_alarms += len(lost) + len(jobs) - sum(len(each) for each in done)
         settled += len(jobs)

@@ -190,7 +190,7 @@ async def test_a_key_is_not_believed_for_as_long_as_it_is_kept(database_url, red
         asked = engine.store.transactions
         engine._skew_ms += 301_000  # it is five minutes later
         again = await engine.submit(JobSpec(type="send", payload=1, idempotency_key="k1"))
-        assert (again.id, again.repeated) == (made.id, True)
+        assert (again.id, again.replayed) == (made.id, True)
         assert engine.store.transactions > asked
 
 
@@ -219,7 +219,7 @@ async def test_two_installations_in_one_redis_do_not_meet(database_url, redis_se
         await is_up(one)
         await is_up(other)
         await one.submit(spec)
-        assert not (await other.submit(spec)).repeated
+        assert not (await other.submit(spec)).replayed
         assert hits(other, "keys") == 0
 
 

@@ -8,11 +8,11 @@ import pytest
 
 from holdfast.coordination.in_redis import SCRIPTS, TRUSTED, WINDOW, LimiterInRedis
 from holdfast.coordination.redis_connection import Link
-from holdfast.errors import TooMany
+from holdfast.errors import RateLimited
 from holdfast.model.time import Duration, Instant, seconds
 from holdfast.policy import quotas
-from holdfast.policy.quotas import SLICES, Asked, Ledger, Limits
-from holdfast.policy.rate_limit import Spent, too_many
+from holdfast.policy.quotas import SLICES, Demand, TenantQuota, UsageWindow
+from holdfast.policy.rate_limit import WindowSnapshot, rate_limited
 from tests.support.eventually import PATIENCE
 
 
@@ -30,7 +30,7 @@ def limiter(link):
 
 
 def refusal_of(ledger, limits, cost, now):
-    (answer,) = quotas.admit(ledger, limits, [Asked(cost, {"q": 1})], now)
+    (answer,) = quotas.admit(ledger, limits, [Demand(cost, {"q": 1})], now)
     return answer
 
 
@@ -43,20 +43,20 @@ async def test_it_says_what_the_policy_says(limiter):
         width = -(-window // SLICES)
         now = Instant(1_800_000_000_000_000 // width * width + width // 2)  # in the middle of a slice
         costs = tuple(dice.choice([0, 0, 1, 5, 40]) for _ in range(dice.randint(1, SLICES + 1)))
-        ledger = Ledger(window, now // width - dice.choice([0, 0, 1, 7]), costs)
-        limits = Limits(rate=max(1, sum(costs) + dice.randint(-30, 10)), window=window)
+        ledger = UsageWindow(window, now // width - dice.choice([0, 0, 1, 7]), costs)
+        limits = TenantQuota(rate=max(1, sum(costs) + dice.randint(-30, 10)), window=window)
         tenant = f"t{number}"
         began = time.monotonic()
         # As it was a while ago: some of it may have left by now.
-        spent = Spent(limits.rate, window, ledger.newest, costs, now)
-        limiter.note(tenant, too_many(limits.rate, window, sum(costs), Duration(1), spent))
+        spent = WindowSnapshot(limits.rate, window, ledger.newest, costs, now)
+        limiter.note(tenant, rate_limited(limits.rate, window, sum(costs), Duration(1), spent))
         for cost in {1, 2, 7, 30, limits.rate}:
             found = await limiter.refusal(tenant, cost)
             passed = time.monotonic() - began
             expected = refusal_of(ledger, limits, cost, now)
             if passed > TRUSTED / 1e6:
                 break
-            if not isinstance(expected, TooMany):  # there is room, or it never fits: the database says so itself
+            if not isinstance(expected, RateLimited):  # there is room, or it never fits: the database says so itself
                 assert found is None
                 continue
             refused += 1
@@ -66,8 +66,8 @@ async def test_it_says_what_the_policy_says(limiter):
 
 
 def full(at=1_800_000_000_000_000, rate=10):
-    evidence = Spent(rate, seconds(3_600), at // seconds(60), (rate,), Instant(at))
-    return too_many(rate, seconds(3_600), rate, Duration(1), evidence)
+    evidence = WindowSnapshot(rate, seconds(3_600), at // seconds(60), (rate,), Instant(at))
+    return rate_limited(rate, seconds(3_600), rate, Duration(1), evidence)
 
 
 async def test_only_the_latest_window_is_kept_and_not_for_long(limiter, link):
@@ -94,15 +94,15 @@ async def test_a_tenant_that_was_not_refused_here_is_not_looked_up(limiter, link
 
 
 async def test_a_full_backlog_is_no_full_window(limiter, link):
-    limiter.note("acme", TooMany("the backlog is full", retry_after=1.0))
+    limiter.note("acme", RateLimited("the backlog is full", retry_after=1.0))
     assert await limiter.refusal("acme", 1) is None
 
 
 def test_a_refusal_of_the_policy_tells_by_what_it_was_decided():
     now = Instant(1_800_000_000_000_000)
-    ledger = quotas.book(Ledger(), Limits(rate=5), 4, {}, now)
-    asked = [Asked(1, {"q": 1}), Asked(1, {"q": 1})]
-    accepted, refused = quotas.admit(ledger, Limits(rate=5), asked, now)
+    ledger = quotas.record(UsageWindow(), TenantQuota(rate=5), 4, {}, now)
+    asked = [Demand(1, {"q": 1}), Demand(1, {"q": 1})]
+    accepted, refused = quotas.admit(ledger, TenantQuota(rate=5), asked, now)
     assert accepted is None
-    assert isinstance(refused, TooMany)
+    assert isinstance(refused, RateLimited)
     assert sum(refused.evidence.costs) == 5

@@ -23,7 +23,7 @@ from holdfast.client import (
     JobCancelled,
     JobFailed,
     NotFound,
-    TooMany,
+    RateLimited,
     Unauthorized,
     Unavailable,
     WaitTimeout,
@@ -317,7 +317,7 @@ def test_it_waits_as_long_as_the_service_asks_for_or_gives_up_at_once(scripted, 
     assert list(client.workers()) == []
     assert pauses == [4.0]
     client, script = scripted(problem(429, "rate_limited", retry_after="3600"))
-    with pytest.raises(TooMany) as caught:
+    with pytest.raises(RateLimited) as caught:
         client.workers()
     assert (caught.value.retry_after, len(script.asked)) == (3600, 1)
 

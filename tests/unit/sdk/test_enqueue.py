@@ -45,7 +45,7 @@ def test_a_job_is_there_when_enqueue_returns(app, welcome):
     job = handle.job()
     assert (job.type, job.queue, job.priority, job.max_attempts, job.cost) == ("welcome", "mail", 2, 7, 3)
     assert (job.tenant, job.status, job.payload) == ("default", Status.READY, b'{"user_id":42}')
-    assert not handle.repeated
+    assert not handle.replayed
     assert app.handle(str(handle.id)).job() == job
     assert welcome.handle(handle.id) == handle
 
@@ -90,7 +90,7 @@ def test_what_json_cannot_carry_is_refused_by_name(app):
 
 
 def test_the_options_of_using_are_the_job_s(welcome):
-    handle = welcome.using(
+    handle = welcome.options(
         at=IN_A_YEAR,
         tenant="acme",
         queue="slow",
@@ -112,7 +112,7 @@ def test_the_options_of_using_are_the_job_s(welcome):
 
 async def test_a_delayed_job_is_scheduled(app, welcome):
     async with app:
-        handle = await welcome.using(delay="5m").aenqueue(42)
+        handle = await welcome.options(delay="5m").aenqueue(42)
         assert await handle.status() is Status.SCHEDULED
 
 
@@ -145,7 +145,7 @@ def test_bad_options_of_using_are_refused_at_once(nowhere, options, pointer):
         pass
 
     with pytest.raises(Invalid) as refused:
-        work.using(**options)
+        work.options(**options)
     assert refused.value.pointer == pointer
 
 
@@ -155,13 +155,13 @@ def test_a_caller_s_own_connection_is_not_taken_yet(nowhere):
         pass
 
     with pytest.raises(TypeError, match="connection"):
-        work.using(connection=object())
+        work.options(connection=object())
 
 
 def test_one_key_is_one_job(app, welcome):
-    once = welcome.using(idempotency_key="w-42")
+    once = welcome.options(idempotency_key="w-42")
     first, again = once.enqueue(42), once.enqueue(42)
-    assert (first.repeated, again.repeated, again.id) == (False, True, first.id)
+    assert (first.replayed, again.replayed, again.id) == (False, True, first.id)
     with pytest.raises(IdempotencyMismatch):
         once.enqueue(43)
     assert count(app) == 1
@@ -169,26 +169,26 @@ def test_one_key_is_one_job(app, welcome):
 
 async def test_one_key_at_once_is_one_job(app, welcome):
     async with app:
-        once = welcome.using(idempotency_key="w-42")
+        once = welcome.options(idempotency_key="w-42")
         handles = await asyncio.gather(*(once.aenqueue(42) for _ in range(20)))
         assert len({handle.id for handle in handles}) == 1
-        assert sum(not handle.repeated for handle in handles) == 1
+        assert sum(not handle.replayed for handle in handles) == 1
 
 
 def test_a_unique_job_is_one_at_a_time(welcome):
-    first = welcome.using(unique=True).enqueue(42)
-    again = welcome.using(unique=True).enqueue(42)
-    assert (again.id, again.repeated) == (first.id, True)
-    assert not welcome.using(unique=True).enqueue(43).repeated
+    first = welcome.options(unique=True).enqueue(42)
+    again = welcome.options(unique=True).enqueue(42)
+    assert (again.id, again.replayed) == (first.id, True)
+    assert not welcome.options(unique=True).enqueue(43).replayed
     by_user = Unique(by=["payload.user_id"], within="1h", on_conflict="reject")
-    other = welcome.using(unique=by_user).enqueue(42, "Ann")
+    other = welcome.options(unique=by_user).enqueue(42, "Ann")
     with pytest.raises(DuplicateJob) as refused:
-        welcome.using(unique=by_user).enqueue(42, "Bob")
+        welcome.options(unique=by_user).enqueue(42, "Bob")
     assert refused.value.job_id == str(other.id)
 
 
 def test_many_are_taken_together(app, welcome):
-    handles = welcome.using(tenant="acme").enqueue_many([{"user_id": 1}, (2, "Ann"), [3]])
+    handles = welcome.options(tenant="acme").enqueue_many([{"user_id": 1}, (2, "Ann"), [3]])
     assert [msgspec.json.decode(handle.job().payload) for handle in handles] == [
         {"user_id": 1},
         {"user_id": 2, "name": "Ann"},
@@ -262,4 +262,4 @@ async def test_opening_is_tried_again_after_a_failure(empty_database_url):
         answers = await asyncio.gather(*(work.aenqueue() for _ in range(3)), return_exceptions=True)
         assert {type(answer) for answer in answers} == {SchemaMismatch}
         await migrate(empty_database_url)
-        assert not (await work.aenqueue()).repeated
+        assert not (await work.aenqueue()).replayed

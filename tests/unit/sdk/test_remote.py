@@ -33,20 +33,20 @@ from holdfast.errors import (
     NotFound,
     OutcomeUnknown,
     OverLimit,
+    RateLimited,
     Rejected,
-    TooMany,
     Unauthorized,
     Unavailable,
     WaitTimeout,
 )
 from holdfast.model.access import Scope
 from holdfast.model.ids import WorkerId, new_worker_id
-from holdfast.model.job import Held, JobSpec
+from holdfast.model.job import HeldJob, JobSpec
 from holdfast.model.job_type import JobType
 from holdfast.model.outcome import Failed, Failure, Interrupted, Report, Succeeded
 from holdfast.model.step import Step, StepState
 from holdfast.model.time import Duration, seconds
-from holdfast.model.worker import Renewed, WorkerInfo
+from holdfast.model.worker import LeaseStatus, WorkerInfo
 from holdfast.sdk import retry, worker_requests
 from holdfast.sdk.async_client import Sender
 from holdfast.sdk.remote import Polls, Remote
@@ -151,7 +151,7 @@ async def test_a_dead_job_says_why(app, remote, node):
     async def add(left: int) -> int:
         return left
 
-    handle = await add.using(max_attempts=1).aenqueue(1)
+    handle = await add.options(max_attempts=1).aenqueue(1)
     _, claims = await at_work(remote, node)
     (job,) = await claims.claim(5)
     await remote.settle_many([Report(job, Failed(Failure("SmtpError", "421")))])
@@ -167,12 +167,12 @@ async def test_errors_are_those_of_an_engine_in_process(app, node):
     async def add(left: int) -> int:
         return left
 
-    keyed = add.using(idempotency_key="k-1")
+    keyed = add.options(idempotency_key="k-1")
     first, again = await keyed.aenqueue(1), await keyed.aenqueue(1)
-    assert (first.id, first.repeated, again.repeated) == (again.id, False, True)
+    assert (first.id, first.replayed, again.replayed) == (again.id, False, True)
     with pytest.raises(IdempotencyMismatch):
         await keyed.aenqueue(2)
-    unique = add.using(unique=Unique(on_conflict="reject"))
+    unique = add.options(unique=Unique(on_conflict="reject"))
     one = await unique.aenqueue(7)
     with pytest.raises(DuplicateJob) as caught:
         await unique.aenqueue(7)
@@ -182,14 +182,14 @@ async def test_errors_are_those_of_an_engine_in_process(app, node):
     assert {index: (type(each), each.job_id) for index, each in refused.value.faults.items()} == {
         1: (DuplicateJob, str(one.id))
     }
-    newest = await add.using(unique=Unique(on_conflict="replace")).aenqueue(7)
-    assert (newest.repeated, (await one.job()).reason) == (False, f"replaced by job {newest.id}")
+    newest = await add.options(unique=Unique(on_conflict="replace")).aenqueue(7)
+    assert (newest.replayed, (await one.job()).reason) == (False, f"replaced by job {newest.id}")
     unknown = app.ahandle("0190b5a2-7c3e-7000-8000-000000000000")
     with pytest.raises(NotFound):
         await unknown.job()
     assert await unknown.cancel() is False
     with pytest.raises(Forbidden):
-        await add.using(tenant="other").aenqueue(1)
+        await add.options(tenant="other").aenqueue(1)
     with pytest.raises(Invalid, match="JSON cannot carry"):
         worker_requests.submit(JobSpec("t", {"x": [float("nan")]}))
     with pytest.raises(Invalid, match="several tenants"):
@@ -228,18 +228,18 @@ async def test_a_worker_tells_its_types_and_hears_that_it_is_to_end(remote, node
     engine = node.engine
     (row,) = await engine.store.single(lambda tx: tx.types(None, ("", ""), 10))
     assert row.about == msgspec.structs.replace(about, queues=("mail",))
-    assert await remote.renew(worker.id, seconds(60), memory=9) is Renewed.KEPT
+    assert await remote.renew(worker.id, seconds(60), memory=9) is LeaseStatus.KEPT
     _, (row,) = await workers.drain(engine.store, engine.coordination.registry, worker.id)
     assert (row.info.node, row.memory, row.draining) == ("n", 9, True)
-    assert await remote.renew(worker.id, seconds(60)) is Renewed.DRAINING
+    assert await remote.renew(worker.id, seconds(60)) is LeaseStatus.DRAINING
 
 
 async def test_a_foreign_or_dead_worker_holds_nothing(remote, node):
     """P22, T38: the answers are those that an engine gives for a worker that was reaped."""
     nobody = new_worker_id()
-    assert await remote.renew(nobody, seconds(10)) is Renewed.LOST
+    assert await remote.renew(nobody, seconds(10)) is LeaseStatus.LOST
     assert await remote.held_by(nobody, 10) == []
-    held = Held(a_job().id, 1, nobody)
+    held = HeldJob(a_job().id, 1, nobody)
     assert await remote.lost([held]) == {held.id}
     assert await remote.settle_many([Report(a_job(worker=nobody), Succeeded())]) == set()
     assert await remote.record_step(held, Step("a", StepState.DONE, b"1")) is False
@@ -269,7 +269,7 @@ async def test_a_cancelled_job_is_lost_to_its_worker(remote, node):
     receipts = await remote.submit_many([JobSpec("t"), JobSpec("t")])
     worker, claims = await at_work(remote, node)
     jobs = await claims.claim(5)
-    held = [Held(job.id, job.fence, worker) for job in jobs]
+    held = [HeldJob(job.id, job.fence, worker) for job in jobs]
     assert await remote.lost(held) == set()
     assert await remote.cancel([receipts[0].id], reason="no") == {receipts[0].id}
     assert await remote.lost(held) == {receipts[0].id}
@@ -473,7 +473,7 @@ async def test_patience_ends(quick):
         (404, "not_found", NotFound), (404, "no_such_route", NotFound), (405, "method_not_allowed", NotFound),
         (409, "conflict", Conflict), (409, "lease_lost", LeaseLost), (409, "anything", Conflict),
         (413, "too_large", Invalid), (415, "not_json", Invalid), (422, "invalid", Invalid),
-        (422, "over_limit", OverLimit), (429, "rate_limited", TooMany), (429, "backlog_full", BacklogFull),
+        (422, "over_limit", OverLimit), (429, "rate_limited", RateLimited), (429, "backlog_full", BacklogFull),
         (503, "unavailable", Unavailable), (500, "internal", OutcomeUnknown), (418, "teapot", Unavailable),
     ],
 )  # fmt: skip
@@ -504,7 +504,7 @@ async def test_a_worker_that_stops_hangs_up_before_it_hands_anything_back(remote
     waiting = asyncio.create_task(claims.claim(5))
 
     async def polls(count):
-        return sum(desk.polls for desk in node.engine.leases._desks.values()) == count
+        return sum(desk.polls for desk in node.engine.remote_workers._desks.values()) == count
 
     await eventually(lambda: polls(1))
     claims.stop()

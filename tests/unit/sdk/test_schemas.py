@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.builtin.register import fill
 from holdfast.config import Settings
-from holdfast.model.job_type import LARGEST_SCHEMA
+from holdfast.model.job_type import MAX_SCHEMA_BYTES
 from holdfast.worker.handlers import registry as registering
 from holdfast.worker.handlers.registry import Handler, Registry
 from holdfast.worker.handlers.signature import Arguments
@@ -92,7 +92,7 @@ def test_no_secret_and_nothing_long_is_told_as_a_default():
 
 
 def test_a_schema_that_is_too_large_is_none(monkeypatch):
-    kind = msgspec.defstruct("Huge", [(f"field_number_{n}", int) for n in range(LARGEST_SCHEMA // 30)])
+    kind = msgspec.defstruct("Huge", [(f"field_number_{n}", int) for n in range(MAX_SCHEMA_BYTES // 30)])
 
     def send(huge): ...
 

@@ -41,7 +41,7 @@ def sync_code(some_id: UUID) -> None:
     assert_type(with_context.enqueue(some_id, loud=True).wait(timeout="5s"), list[int])
     assert_type(in_thread.enqueue(numbers=[1]).wait(), int)
     assert_type(in_thread(numbers=[1]), int)
-    assert_type(plain.using(delay="5m", tenant="acme", unique=Unique(within=60)).enqueue(1), JobHandle[str])
+    assert_type(plain.options(delay="5m", tenant="acme", unique=Unique(within=60)).enqueue(1), JobHandle[str])
     assert_type(plain.enqueue_many([(1,), {"user_id": 2}]), list[JobHandle[str]])
     assert_type(plain.handle("…").wait(), str)
     assert_type(app.handle("…").wait(), Any)
@@ -52,7 +52,7 @@ def sync_code(some_id: UUID) -> None:
 async def async_code(some_id: UUID) -> None:
     assert_type(await plain.aenqueue(1), AsyncJobHandle[str])
     assert_type(await (await with_context.aenqueue(some_id)).wait(), list[int])
-    assert_type(await plain.using(priority=3).aenqueue(1), AsyncJobHandle[str])
+    assert_type(await plain.options(priority=3).aenqueue(1), AsyncJobHandle[str])
     assert_type(await plain.aenqueue_many([(1,)]), list[AsyncJobHandle[str]])
     assert_type(await plain(1), str)
     assert_type(await with_context(some_id, ctx=CONTEXT), list[int])
@@ -64,9 +64,9 @@ def refused(some_id: UUID) -> None:
     plain.enqueue("1")  # type: ignore[arg-type]
     plain.enqueue()  # type: ignore[call-arg]
     plain.enqueue(1, nonsense=2)  # type: ignore[call-arg]
-    plain.using(delay="5m").enqueue("1")  # type: ignore[arg-type]
-    plain.using(nonsense=1)  # type: ignore[call-arg]
-    plain.using(connection=None)  # type: ignore[call-arg]
+    plain.options(delay="5m").enqueue("1")  # type: ignore[arg-type]
+    plain.options(nonsense=1)  # type: ignore[call-arg]
+    plain.options(connection=None)  # type: ignore[call-arg]
     with_context.enqueue(1)  # type: ignore[arg-type]
     in_thread.enqueue([1])  # type: ignore[call-arg]
     number: int = plain.enqueue(1).wait()  # type: ignore[assignment]

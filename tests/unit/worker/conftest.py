@@ -14,8 +14,8 @@ from holdfast.model.ids import WorkerId, new_job_id
 from holdfast.model.job import Job
 from holdfast.model.state import Status
 from holdfast.model.time import Instant
-from holdfast.worker.processes.shared_state import Board
-from holdfast.worker.running.queue_runner import Slots
+from holdfast.worker.processes.shared_state import SharedState
+from holdfast.worker.running.queue_runner import QueueRunner
 from holdfast.worker.running.runner import Runner
 from holdfast.worker.running.settler import Settler
 from tests.support.eventually import eventually
@@ -143,12 +143,12 @@ class Script:
 class Bench:
     """A queue of a worker, at work."""
 
-    def __init__(self, script, slots, settler, board, worn):
+    def __init__(self, script, slots, settler, shared_state, on_slot_lost):
         self.script = script
         self.slots = slots
         self.settler = settler
-        self.board = board
-        self.worn = worn
+        self.shared_state = shared_state
+        self.on_slot_lost = on_slot_lost
 
 
 @pytest.fixture
@@ -174,23 +174,24 @@ def at_work(app, script, runner):
     """A queue with so many slots, at work for the length of a block."""
 
     @asynccontextmanager
-    async def working(size=2, *, most_ahead=1_000, poll=0.05):
-        worn = []
-        board = Board.create(64)
-        settler = Settler(script, board)
-        slots = Slots(
+    async def working(size=2, *, max_prefetch=1_000, poll=0.05):
+        on_slot_lost = []
+        shared_state = SharedState.create(64)
+        settler = Settler(script, shared_state)
+        slots = QueueRunner(
             "default", size, claims=script, held_here=lambda: script.held_by(WORKER, 1_000), subscription=script,
-            runner=runner(), settler=settler, board=board, most_ahead=most_ahead, poll=poll, worn=worn.append,
+            runner=runner(), settler=settler, shared_state=shared_state, max_prefetch=max_prefetch, poll=poll,
+            on_slot_lost=on_slot_lost.append,
         )  # fmt: skip
         tasks = [asyncio.create_task(slots.run()), asyncio.create_task(settler.run())]
         try:
-            yield Bench(script, slots, settler, board, worn)
+            yield Bench(script, slots, settler, shared_state, on_slot_lost)
             assert not [task for task in tasks if task.done() and not slots.stopping]
         finally:
             slots.stop_claiming()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            board.close()
+            shared_state.close()
 
     return working

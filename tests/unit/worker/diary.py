@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from holdfast import CONTEXT, Context, Holdfast, SyncContext
-from holdfast.errors import StepUnknown
+from holdfast.errors import StepOutcomeUnknown
 from tests.support.ledger import Ledger
 
 app = Holdfast()
@@ -80,7 +80,7 @@ async def at_most_once_and_knows(key: str, *, ctx: Context = CONTEXT) -> str:
     _note("start", ctx, key)
     try:
         await ctx.step("pay", lambda: os._exit(5), at_most_once=True)
-    except StepUnknown:
+    except StepOutcomeUnknown:
         return "asked the bank"
     return "paid"
 

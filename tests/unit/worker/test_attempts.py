@@ -69,7 +69,7 @@ async def test_a_step_whose_end_is_unknown_ends_the_job_or_is_decided_by_the_han
     await scene.becomes("dead", "dies")
     assert scene.ledger.count("start", "dies") == 2
     crashed, unknown = await scene.attempts("dies")
-    assert (crashed.outcome, unknown.error.kind) == ("crashed", "holdfast.errors.StepUnknown")
+    assert (crashed.outcome, unknown.error.kind) == ("crashed", "holdfast.errors.StepOutcomeUnknown")
     (knows,) = await scene.becomes("succeeded", "knows")
     assert knows.result == b'"asked the bank"'
 

@@ -18,12 +18,12 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from holdfast.errors import Conflict, Invalid, LeaseLost, NotDeterministic, StepUnknown, Unavailable
+from holdfast.errors import Conflict, Invalid, LeaseLost, NonDeterministic, StepOutcomeUnknown, Unavailable
 from holdfast.model.step import Step, StepState
 from holdfast.policy.steps import Verdict, verdict
 from holdfast.worker.context import statement_log
 from holdfast.worker.context.context import Context, SyncContext
-from holdfast.worker.context.progress import EVERY, Progress
+from holdfast.worker.context.progress import WRITE_INTERVAL_S, ProgressReporter
 from tests.unit.policy.strategies import a_job
 
 
@@ -175,16 +175,16 @@ async def test_a_result_that_cannot_be_kept_is_refused_with_the_way_out(records)
 async def test_a_key_can_be_used_once_in_an_attempt(records):
     context = attempt(records)
     await context.step("k", lambda: 1)
-    with pytest.raises(Invalid, match="'k' was used before"):
+    with pytest.raises(Invalid, match="'k' was already used"):
         await context.step("k", lambda: 2)
-    with pytest.raises(Invalid, match="'k' was used before"):
+    with pytest.raises(Invalid, match="'k' was already used"):
         async with context.transaction("k"):
             pass
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "a\nb", "nul\x00", 7, None])
 async def test_a_key_that_cannot_be_stored_is_refused(records, key):
-    with pytest.raises(Invalid, match="no key of a step"):
+    with pytest.raises(Invalid, match="not a valid step key"):
         await attempt(records).step(key, lambda: 1)
 
 
@@ -228,7 +228,7 @@ def test_what_a_record_means(found, at_most_once, expected):
 
 async def test_what_was_begun_at_most_once_is_unknown_to_the_next_attempt(records):
     records.kept["pay"] = Step("pay", StepState.STARTED)
-    with pytest.raises(StepUnknown, match="find out"):
+    with pytest.raises(StepOutcomeUnknown, match="find out"):
         await attempt(records, 2).step("pay", lambda: pytest.fail("called"), at_most_once=True)
 
 
@@ -305,16 +305,16 @@ async def test_a_transaction_that_was_committed_is_given_from_memory(records):
 async def test_a_transaction_that_differs_from_the_committed_one_is_refused(records):
     await sell(attempt(records), "a", "b")
     for statements, how in (("ac", "statement 2"), ("a", "ran 1 statements"), ("abc", "no statement 3")):
-        with pytest.raises(NotDeterministic, match=how):
+        with pytest.raises(NonDeterministic, match=how):
             await sell(attempt(records, 2), *statements)
 
 
 async def test_steps_and_transactions_are_not_mistaken_for_each_other(records):
     await sell(attempt(records), "a", key="one")
     await attempt(records).step("two", lambda: 1)
-    with pytest.raises(NotDeterministic):
+    with pytest.raises(NonDeterministic):
         await attempt(records, 2).step("one", lambda: 1)
-    with pytest.raises(NotDeterministic):
+    with pytest.raises(NonDeterministic):
         await sell(attempt(records, 2), "a", key="two")
 
 
@@ -387,19 +387,19 @@ values = st.recursive(
 
 @given(st.lists(st.tuples(st.text(), values), max_size=5))
 def test_what_statements_gave_comes_back_without_loss(given_results):
-    kept = statement_log.Journal()
+    kept = statement_log.StatementLog()
     for sql, result in given_results:
         kept.add(sql, result)
-    entries = statement_log.read(kept.stored())
+    entries = statement_log.read(kept.to_bytes())
     assert [entry.digest for entry in entries] == [statement_log.digest(sql) for sql, _ in given_results]
     assert repr([entry.result for entry in entries]) == repr([result for _, result in given_results])
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -0.0, 2**53, 2**64, -(2**200), Decimal("sNaN"), UUID(int=0)])
 def test_odd_values_come_back_too(value):
-    kept = statement_log.Journal()
+    kept = statement_log.StatementLog()
     kept.add("SELECT", [(value,)])
-    (entry,) = statement_log.read(kept.stored())
+    (entry,) = statement_log.read(kept.to_bytes())
     assert repr(entry.result) == repr([(value,)])
 
 
@@ -419,10 +419,10 @@ async def test_progress_is_written_at_most_about_once_a_second_and_the_last_one_
     async def save(progress):
         saved.append(msgspec.json.decode(progress))
 
-    progress = Progress(save, clock)
+    progress = ProgressReporter(save, clock)
     for part in range(100):
         await progress.report(part / 100, str(part))
-        clock.now += EVERY / 8
+        clock.now += WRITE_INTERVAL_S / 8
     assert [each["note"] for each in saved] == [str(part) for part in range(0, 100, 8)]
     await progress.flush()
     await progress.flush()

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from holdfast import Cancel, Discard, Retry, Snooze
-from holdfast.errors import Invalid, LeaseLost, NotDeterministic, StepUnknown
+from holdfast.errors import Invalid, LeaseLost, NonDeterministic, StepOutcomeUnknown
 from holdfast.model.job import RetryRule
 from holdfast.model.outcome import CancelledByHandler, Crashed, Failed, Failure, Snoozed, Succeeded
 from holdfast.model.time import Instant, seconds
 from holdfast.policy.lifecycle import settle
-from holdfast.worker.running.runner import LARGEST_RESULT, SUSPECTS_AT_ONCE
+from holdfast.worker.running.runner import MAX_RESULT_BYTES, MAX_SUSPECTS
 from tests.unit.worker.conftest import a_job
 
 SECRET = "hunter2-canary"
@@ -27,8 +27,8 @@ def outcome(app, runner):
         app.job(name="work", **options)(function)
         made = runner()
         job = a_job(payload=payload)
-        task = made.task(job)
-        return await made.run(job, task, made.context(job, task, None))
+        call = made.call(job)
+        return await made.run(job, call, made.context(job, call, None))
 
     return run
 
@@ -93,12 +93,12 @@ async def test_a_result_too_large_is_cut_and_marked(outcome):
     """F36: the job succeeded, but its row stays small."""
 
     async def work() -> str:
-        return "x" * (8 * LARGEST_RESULT)
+        return "x" * (8 * MAX_RESULT_BYTES)
 
     done = await outcome(work)
     assert isinstance(done, Succeeded)
     kept = msgspec.json.decode(done.result)
-    assert (kept["truncated"], kept["bytes"]) == (True, 8 * LARGEST_RESULT + 2)
+    assert (kept["truncated"], kept["bytes"]) == (True, 8 * MAX_RESULT_BYTES + 2)
     assert len(done.result) < 2_000
 
 
@@ -135,8 +135,8 @@ async def test_a_handler_says_when_to_try_again(outcome, raised, retryable, retr
 @pytest.mark.parametrize(
     "raised",
     [
-        StepUnknown("step 'pay' was begun by an earlier attempt"),
-        NotDeterministic("another statement"),
+        StepOutcomeUnknown("step 'pay' was begun by an earlier attempt"),
+        NonDeterministic("another statement"),
         Invalid("step 'k' was used before in this attempt", pointer="/step"),
     ],
     ids=["unknown", "not deterministic", "step used twice"],
@@ -165,10 +165,10 @@ async def test_a_job_whose_process_died_runs_alone_until_it_is_replayed(app, run
     made = runner(processes=object())
     crashed = settle(a_job(), Crashed("signal SIGSEGV"), now=Instant(0), default=RetryRule(), dice=0.5).attempt_log
     failed = settle(a_job(), _failed("crashed"), now=Instant(0), default=RetryRule(), dice=0.5).attempt_log
-    assert made.task(a_job()).place == "loop"
-    assert made.task(a_job(attempt_log=failed)).place == "loop"
-    assert made.task(a_job(attempt_log=crashed)).place == "process"
-    assert made.task(a_job(attempt_log=crashed, generation=1)).place == "loop"
+    assert made.call(a_job()).place == "loop"
+    assert made.call(a_job(attempt_log=failed)).place == "loop"
+    assert made.call(a_job(attempt_log=crashed)).place == "process"
+    assert made.call(a_job(attempt_log=crashed, generation=1)).place == "loop"
 
 
 async def test_few_run_alone_at_a_time_however_many_died_together(app, runner):
@@ -176,7 +176,7 @@ async def test_few_run_alone_at_a_time_however_many_died_together(app, runner):
     go, running = asyncio.Event(), []
 
     class Elsewhere:
-        async def run(self, job, *, begun, logbook, cell):
+        async def run(self, job, *, on_start, attempt_logs, entry):
             running.append(job)
             await go.wait()
             return Succeeded()
@@ -187,10 +187,10 @@ async def test_few_run_alone_at_a_time_however_many_died_together(app, runner):
     log = settle(a_job(), Crashed("signal SIGKILL"), now=Instant(0), default=RetryRule(), dice=0.5).attempt_log
     suspects = [a_job(attempt_log=log) for _ in range(30)]
     apart = [a_job("apart", attempt_log=log) for _ in range(30)]
-    tasks = [asyncio.create_task(made.run(job, made.task(job), None)) for job in (*suspects, *apart)]
+    tasks = [asyncio.create_task(made.run(job, made.call(job), None)) for job in (*suspects, *apart)]
     for _ in range(10):
         await asyncio.sleep(0)
-    assert len(running) == SUSPECTS_AT_ONCE + len(apart)
+    assert len(running) == MAX_SUSPECTS + len(apart)
     go.set()
     assert set(map(type, await asyncio.gather(*tasks))) == {Succeeded}
     assert len(running) == 60
@@ -327,14 +327,14 @@ async def test_an_exception_whose_text_fails_is_kept_all_the_same(outcome):
 
 async def test_a_type_that_nobody_handles_has_no_task(runner):
     """F37"""
-    assert runner().task(a_job("gone")) is None
+    assert runner().call(a_job("gone")) is None
 
 
 async def test_failures_can_be_had_on_purpose(app, runner):
     app.job(name="work")(_nothing)
-    made = runner(fail_rate=0.5, dice=iter([0.4, 0.6]).__next__)
+    made = runner(fail_rate=0.5, rng=iter([0.4, 0.6]).__next__)
     job = a_job()
-    results = [await made.run(job, made.task(job), None) for _ in range(2)]
+    results = [await made.run(job, made.call(job), None) for _ in range(2)]
     assert [type(result) for result in results] == [Failed, Succeeded]
     assert results[0].failure.kind == "FailedOnPurpose"
 
@@ -344,7 +344,7 @@ async def test_a_job_for_a_process_of_its_own_goes_there_with_all_it_has(app, ru
     class Elsewhere:
         seen: list
 
-        async def run(self, job, *, begun, logbook, cell):
+        async def run(self, job, *, on_start, attempt_logs, entry):
             self.seen.append(job)
             return Crashed("signal SIGSEGV")
 
@@ -352,7 +352,7 @@ async def test_a_job_for_a_process_of_its_own_goes_there_with_all_it_has(app, ru
     elsewhere = Elsewhere([])
     made = runner(processes=elsewhere)
     job = a_job()
-    assert await made.run(job, made.task(job), None) == Crashed("signal SIGSEGV")
+    assert await made.run(job, made.call(job), None) == Crashed("signal SIGSEGV")
     assert elsewhere.seen == [job]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.errors import OutcomeUnknown, Rejected, Unavailable
 from holdfast.model.outcome import Failed, Succeeded
-from holdfast.worker.running.settler import BATCH, Settler
+from holdfast.worker.running.settler import BATCH_SIZE, Settler
 from tests.unit.worker.conftest import a_job
 
 DONE = Succeeded(b"null")
@@ -38,7 +38,7 @@ async def test_what_ends_while_a_report_is_under_way_goes_out_together(settler, 
         settler.put(job, DONE)
     script.settling.set()
     assert await settler.flush(30)
-    assert sorted(len(lot) for lot in script.lots) == sorted([1, 1, BATCH, BATCH, 200])
+    assert sorted(len(lot) for lot in script.lots) == sorted([1, 1, BATCH_SIZE, BATCH_SIZE, 200])
     assert settler.pending == set()
 
 

@@ -13,11 +13,17 @@ from holdfast.errors import OutcomeUnknown, Unavailable
 from holdfast.model.ids import new_job_id
 from holdfast.model.outcome import Crashed, Interrupted
 from holdfast.model.time import seconds
-from holdfast.model.worker import Renewed
-from holdfast.worker.processes.child import LOST_CODE, UNCONNECTED_CODE
+from holdfast.model.worker import LeaseStatus
+from holdfast.worker.processes.child import EXIT_LEASE_LOST, EXIT_NO_DATABASE
 from holdfast.worker.processes.launcher import CannotRun
-from holdfast.worker.processes.supervised_process import Plan
-from holdfast.worker.processes.supervisor import FIRST_PAUSE, LONGEST_PAUSE, RETURN_WITHIN, Supervisor, pause_before
+from holdfast.worker.processes.supervised_process import LaunchPlan
+from holdfast.worker.processes.supervisor import (
+    MAX_RECONNECT_DELAY_S,
+    MAX_RESTART_DELAY_S,
+    MIN_RESTART_DELAY_S,
+    Supervisor,
+    restart_delay,
+)
 from tests.support.eventually import eventually
 from tests.support.nodes import ROOT
 from tests.unit.worker.conftest import a_job
@@ -30,17 +36,17 @@ import os, socket, sys, time
 sys.path[:0] = [{root!r} + "/src"]
 from uuid import UUID
 from holdfast.model.ids import JobId
-from holdfast.worker.processes.shared_state import Board
-from holdfast.worker.processes.protocol import Drain, Failed, Go, Hello, Lost, Worn, line, read_to_child
+from holdfast.worker.processes.shared_state import SharedState
+from holdfast.worker.processes.protocol import Drain, Hello, Lost, SlotLost, Start, StartFailed, line, read_to_child
 
 channel = socket.socket(fileno=int(sys.argv[-2]))
-board = Board(int(sys.argv[-1]), 16)
+board = SharedState(int(sys.argv[-1]), 16)
 said = channel.makefile("rwb", buffering=0)
 {first}
 said.write(line(Hello("sqlite:///nowhere", {{"default": 2}}, ["work"])))
 for text in said:
     match read_to_child(text):
-        case Go():
+        case Start():
             {go}
         case Drain():
             {drain}
@@ -49,7 +55,7 @@ for text in said:
 """
 
 
-class Fleet:
+class LeaseService:
     """Stands in for the engine."""
 
     def __init__(self):
@@ -62,8 +68,8 @@ class Fleet:
         self.register_faults = deque()
         self.renewals = 0
         self.renew_faults = deque()
-        self.told = []
-        self.answer = Renewed.KEPT
+        self.renewal_reports = []
+        self.answer = LeaseStatus.KEPT
 
     async def register(self, worker, lease, described=()):
         if self.register_faults:
@@ -72,10 +78,10 @@ class Fleet:
 
     async def renew(self, worker, lease, *, memory=None, draining=False):
         self.renewals += 1
-        self.told.append((memory, draining))
+        self.renewal_reports.append((memory, draining))
         if self.renew_faults:
             raise self.renew_faults.popleft()
-        return Renewed.DRAINING if draining else self.answer
+        return LeaseStatus.DRAINING if draining else self.answer
 
     async def depart(self, worker):
         if self.late:
@@ -94,7 +100,7 @@ class Fleet:
             self.held.pop(report.job.id, None)
         return {report.job.id for report in reports}
 
-    async def keep_house(self, stop):
+    async def run_maintenance(self, stop):
         await stop.wait()
 
     async def aclose(self):
@@ -103,7 +109,7 @@ class Fleet:
 
 @pytest.fixture
 async def fleet():
-    return Fleet()
+    return LeaseService()
 
 
 @pytest.fixture
@@ -112,16 +118,18 @@ async def supervise(fleet, tmp_path):
     running = []
     said = []
 
-    async def start(count=1, *, first="", go="pass", drain="os._exit(0)", lost=f"os._exit({LOST_CODE})", grace=5.0):
+    async def start(
+        count=1, *, first="", go="pass", drain="os._exit(0)", lost=f"os._exit({EXIT_LEASE_LOST})", grace=5.0
+    ):
         program = tmp_path / "child.py"
         text = textwrap.dedent(CHILD).format(root=str(ROOT), first=first, go=go, drain=drain, lost=lost)
         program.write_text(text)
 
-        async def open_fleet(url):
+        async def open_leases(url):
             return fleet
 
-        plan = Plan([str(program)], [], 16, LEASE, "here", "host", "1.0")
-        supervisor = Supervisor(plan, count, open_fleet=open_fleet, drain=grace, say=said.append)
+        plan = LaunchPlan([str(program)], [], 16, LEASE, "here", "host", "1.0")
+        supervisor = Supervisor(plan, count, open_leases=open_leases, drain=grace, say=said.append)
         supervisor.said = said
         supervisor.task = asyncio.create_task(supervisor.run())
         running.append(supervisor)
@@ -218,19 +226,19 @@ async def test_a_database_that_is_away_when_a_child_starts_is_waited_for(fleet, 
 
 def pauses(code, **how):
     last = 0.0
-    return [last := pause_before(last, code, **how) for _ in range(20)]
+    return [last := restart_delay(last, code, **how) for _ in range(20)]
 
 
 def test_after_an_outage_of_any_length_children_are_started_again_within_the_bound():
     """L3, F08: five seconds, of which this is the first."""
-    for code in (LOST_CODE, UNCONNECTED_CODE):
-        assert max(pauses(code, at_work=False, lived=0.0)) == RETURN_WITHIN <= 1.0
+    for code in (EXIT_LEASE_LOST, EXIT_NO_DATABASE):
+        assert max(pauses(code, at_work=False, lived=0.0)) == MAX_RECONNECT_DELAY_S <= 1.0
 
 
 def test_false_starts_are_spaced_and_crashes_at_work_are_not():
     """F20, P04"""
-    assert pauses(1, at_work=False, lived=0.0)[-1] == LONGEST_PAUSE
-    assert set(pauses(1, at_work=True, lived=0.0)) == set(pauses(1, at_work=False, lived=60.0)) == {FIRST_PAUSE}
+    assert pauses(1, at_work=False, lived=0.0)[-1] == MAX_RESTART_DELAY_S
+    assert set(pauses(1, at_work=True, lived=0.0)) == set(pauses(1, at_work=False, lived=60.0)) == {MIN_RESTART_DELAY_S}
 
 
 async def test_a_renewal_that_fails_is_tried_again_before_the_lease_is_out(fleet, supervise):
@@ -251,7 +259,7 @@ async def test_a_node_one_of_whose_children_is_asked_to_drain_ends_as_a_whole(fl
     """F04: as at SIGTERM, and none of its processes is started anew."""
     supervisor = await supervise(count=2)
     await at_work(fleet, 2)
-    fleet.answer = Renewed.DRAINING
+    fleet.answer = LeaseStatus.DRAINING
     async with asyncio.timeout(30):
         await supervisor.task
     assert supervisor.drained
@@ -263,7 +271,7 @@ async def test_a_node_one_of_whose_children_is_asked_to_drain_ends_as_a_whole(fl
 async def test_a_drain_that_a_dead_child_was_asked_for_is_heard(fleet, supervise):
     """F04, F30: it dies before its next renewal; what was asked of it was meant for the node."""
     supervisor = await supervise(go="os._exit(9)")
-    fleet.answer = Renewed.DRAINING
+    fleet.answer = LeaseStatus.DRAINING
     async with asyncio.timeout(30):
         await supervisor.task
     assert supervisor.drained
@@ -275,17 +283,17 @@ async def test_the_memory_of_a_child_and_that_it_ends_are_told_with_its_renewals
     await at_work(fleet, 1)
 
     async def ending():
-        return fleet.told and fleet.told[-1][1]
+        return fleet.renewal_reports and fleet.renewal_reports[-1][1]
 
     async def renewed():
-        return fleet.told
+        return fleet.renewal_reports
 
     await eventually(renewed)
     supervisor.stop()
     await eventually(ending)
     if sys.platform == "linux":
-        assert all(memory > 1_000_000 for memory, _ in fleet.told)
-    assert fleet.told[0][1] is False
+        assert all(memory > 1_000_000 for memory, _ in fleet.renewal_reports)
+    assert fleet.renewal_reports[0][1] is False
     supervisor.stop()
 
 
@@ -293,19 +301,19 @@ async def test_a_child_whose_lease_is_gone_is_stopped_and_replaced(fleet, superv
     """P22, P41"""
     supervisor = await supervise()
     await at_work(fleet, 1)
-    fleet.answer = Renewed.LOST
+    fleet.answer = LeaseStatus.LOST
     await at_work(fleet, 2)
     assert any("lease is gone" in line for line in supervisor.said)
-    fleet.answer = Renewed.KEPT
+    fleet.answer = LeaseStatus.KEPT
 
 
 async def test_a_child_that_does_not_end_when_its_lease_is_gone_is_killed(fleet, supervise):
     """P22: a zombie is not left running."""
     await supervise(lost="time.sleep(600)")
     await at_work(fleet, 1)
-    fleet.answer = Renewed.LOST
+    fleet.answer = LeaseStatus.LOST
     await at_work(fleet, 2)
-    fleet.answer = Renewed.KEPT
+    fleet.answer = LeaseStatus.KEPT
 
 
 async def test_without_answers_the_lease_ends_by_the_clock(fleet, supervise):
@@ -323,7 +331,7 @@ async def test_without_answers_the_lease_ends_by_the_clock(fleet, supervise):
 
 
 async def test_an_application_that_cannot_be_run_ends_it_with_the_reason(supervise):
-    supervisor = await supervise(first='said.write(line(Failed("no module named shop"))); os._exit(2)')
+    supervisor = await supervise(first='said.write(line(StartFailed("no module named shop"))); os._exit(2)')
     with pytest.raises(CannotRun, match="no module named shop"):
         await asyncio.wait_for(supervisor.task, 30)
 
@@ -359,27 +367,27 @@ async def test_told_a_third_time_it_kills_what_will_not_end(fleet, supervise):
 
 async def test_a_worn_child_is_drained_and_replaced(fleet, supervise):
     """P26"""
-    supervisor = await supervise(go='said.write(line(Worn("a handler does not stop")))')
+    supervisor = await supervise(go='said.write(line(SlotLost("a handler does not stop")))')
     await at_work(fleet, 2)
     assert any("a handler does not stop" in line for line in supervisor.said)
 
 
 async def test_a_worn_child_that_takes_its_time_does_not_take_the_node_with_it(fleet, supervise):
     """P26: only it is to end, which is not what is told with the lease."""
-    supervisor = await supervise(go='said.write(line(Worn("a handler does not stop")))', drain="pass", grace=60.0)
+    supervisor = await supervise(go='said.write(line(SlotLost("a handler does not stop")))', drain="pass", grace=60.0)
 
-    async def worn():
+    async def on_slot_lost():
         return any("a handler does not stop" in line for line in supervisor.said)
 
     async def renewed(upto):
         return fleet.renewals >= upto
 
-    await eventually(worn)
+    await eventually(on_slot_lost)
     await eventually(lambda upto=fleet.renewals + 3: renewed(upto))
     os.kill(fleet.registered[0].pid, SIGKILL)
     await at_work(fleet, 2)
     assert not supervisor.drained
-    assert {draining for _, draining in fleet.told} == {False}
+    assert {draining for _, draining in fleet.renewal_reports} == {False}
     for _ in range(3):
         supervisor.stop()
 
@@ -389,8 +397,8 @@ async def test_what_nobody_thought_of_ends_no_node(fleet, supervise):
     fleet.register_faults.append(RuntimeError("odd"))
     supervisor = await supervise()
     await at_work(fleet, 1)
-    told = [line for line in supervisor.said if "RuntimeError: odd" in line]
-    assert told == ["worker 1 could not be looked after (RuntimeError: odd); starting another"]
+    warnings = [line for line in supervisor.said if "RuntimeError: odd" in line]
+    assert warnings == ["worker 1 could not be looked after (RuntimeError: odd); starting another"]
     renewed = []
     renew_as_ever = fleet.renew
 
@@ -419,15 +427,15 @@ async def test_what_nobody_thought_of_ends_no_node(fleet, supervise):
 async def test_once_it_worked_an_application_that_cannot_be_loaded_is_tried_again(fleet, supervise, tmp_path):
     """F37: while another version of it is put in place, say."""
     broken = tmp_path / "broken"
-    say_so = 'said.write(line(Failed("no module named shop"))); os._exit(2)'
+    say_so = 'said.write(line(StartFailed("no module named shop"))); os._exit(2)'
     supervisor = await supervise(first=f"if os.path.exists({str(broken)!r}): {say_so}")
     await at_work(fleet, 1)
     broken.touch()
     os.kill(fleet.registered[0].pid, SIGKILL)
 
-    async def told():
+    async def reported():
         return any("no module named shop" in line for line in supervisor.said)
 
-    await eventually(told)
+    await eventually(reported)
     broken.unlink()
     await at_work(fleet, 2)

@@ -6,28 +6,28 @@ from collections import OrderedDict
 from hashlib import sha256
 from typing import NamedTuple, Protocol
 
-from holdfast.api.auth.auth_throttle import Addresses, Attempts, counted
+from holdfast.api.auth.auth_throttle import ClientAddresses, FailureThrottle, throttle_key
 from holdfast.api.auth.tokens import Tokens
-from holdfast.api.http import Incoming
+from holdfast.api.http import HttpRequest
 from holdfast.engine.access import digest_of
-from holdfast.engine.api_key_cache import Keyring
-from holdfast.errors import TooMany, Unauthorized
+from holdfast.engine.api_key_cache import ApiKeyCache
+from holdfast.errors import RateLimited, Unauthorized
 from holdfast.model.access import DEFAULT_TENANT, ApiKey, Caller, Scope
 from holdfast.model.time import Duration, Instant
-from holdfast.policy.tokens import LONGEST_TOKEN, bounded
+from holdfast.policy.tokens import MAX_TOKEN_LENGTH, restrict_to_key
 
 _KEY = re.compile(r"hf_([0-9a-f]{16})_([0-9a-f]{64})", re.ASCII)
-_NOBODY = bytes(32)
+_NO_DIGEST = bytes(32)
 
-_MOST_PROVEN = 1_000
+_MAX_CACHED_CALLERS = 1_000
 """Texts that are remembered as good ones; the longest ago are forgotten when there are more."""
 
 
 class Authenticator(Protocol):
     """Proves who sent a request."""
 
-    async def caller(self, request: Incoming) -> Caller:
-        """Whoever sent it; raises `Unauthorized`, in the same words whatever is wrong, or `TooMany`."""
+    async def caller(self, request: HttpRequest) -> Caller:
+        """Whoever sent it; raises `Unauthorized`, in the same words whatever is wrong, or `RateLimited`."""
 
     async def still_good(self, caller: Caller) -> bool:
         """Whether whatever a caller came with would be accepted now: for streams, which ask every few seconds."""
@@ -36,7 +36,7 @@ class Authenticator(Protocol):
         """A token for a caller, and when it ends; None when this node has nothing to sign one with."""
 
 
-def bearer(request: Incoming) -> str:
+def bearer(request: HttpRequest) -> str:
     """The key or token that came with a request."""
     scheme, _, secret = (request.header("authorization") or "").partition(" ")
     if scheme.lower() != "bearer" or not secret.strip():
@@ -63,7 +63,7 @@ class AdminKey:
         return hmac.compare_digest(sha256(text.encode("latin-1", "replace")).digest(), self._digest)
 
 
-class Found(NamedTuple):
+class CredentialCheck(NamedTuple):
     """What came of what a request carried."""
 
     caller: Caller | None
@@ -73,7 +73,7 @@ class Found(NamedTuple):
     """The key that it is."""
 
 
-class Proven(NamedTuple):
+class VerifiedCaller(NamedTuple):
     """What some text was found to be."""
 
     caller: Caller
@@ -81,26 +81,32 @@ class Proven(NamedTuple):
     """As it was read; None for the administrator's, which is always the same."""
 
 
-class Gate:
+class BearerAuthenticator:
     """Knows the administrator's key, the keys of the database and the keys that tokens are signed with."""
 
     def __init__(
-        self, keyring: Keyring, tokens: Tokens, *, admin: AdminKey | None, addresses: Addresses, attempts: Attempts
+        self,
+        key_cache: ApiKeyCache,
+        tokens: Tokens,
+        *,
+        admin: AdminKey | None,
+        addresses: ClientAddresses,
+        attempts: FailureThrottle,
     ) -> None:
-        self._keyring = keyring
+        self._keyring = key_cache
         self._tokens = tokens
         self._admin = admin
         self._addresses = addresses
         self._attempts = attempts
-        self._proven: OrderedDict[bytes, Proven] = OrderedDict()
+        self._verified: OrderedDict[bytes, VerifiedCaller] = OrderedDict()
 
-    async def caller(self, request: Incoming) -> Caller:
+    async def caller(self, request: HttpRequest) -> Caller:
         """See `Authenticator`. Who fails too often is not looked at for a while; a good key elsewhere is not hurt."""
         known = self._recall(request)
         if known is not None and not self._attempts:  # nobody failed lately
             return known
         text = "" if known is not None else bearer(request)
-        address = f"address {counted(self._addresses.of(request))}"
+        address = f"address {throttle_key(self._addresses.of(request))}"
         if wait := self._attempts.wait(address):
             raise _too_many(wait)
         if known is not None:
@@ -131,37 +137,37 @@ class Gate:
         """See `Authenticator`."""
         return self._tokens.make(caller, await self._keyring.now(), life)
 
-    def _remember(self, request: Incoming, found: Found) -> None:
+    def _remember(self, request: HttpRequest, found: CredentialCheck) -> None:
         """That these very bytes proved to be a key, so that the next time only the key is looked at."""
         if found.caller is not None and (found.proof is not None or found.caller is self._admins):
-            self._proven[request.headers[b"authorization"]] = Proven(found.caller, found.proof)
-            if len(self._proven) > _MOST_PROVEN:
-                self._proven.popitem(last=False)
+            self._verified[request.headers[b"authorization"]] = VerifiedCaller(found.caller, found.proof)
+            if len(self._verified) > _MAX_CACHED_CALLERS:
+                self._verified.popitem(last=False)
 
-    def _recall(self, request: Incoming) -> Caller | None:
+    def _recall(self, request: HttpRequest) -> Caller | None:
         """The caller, if what a request came with was proven before, and if its key is what it was then.
 
         A key that is read anew from the database, as all are every few seconds, must be proven anew.
         """
-        proven = self._proven.get(request.headers.get(b"authorization", b""))
+        proven = self._verified.get(request.headers.get(b"authorization", b""))
         if proven is None:
             return None
         return proven.caller if proven.key is None or self._keyring.remembers(proven.key) else None
 
-    async def _recognise(self, text: str) -> Found:
+    async def _recognise(self, text: str) -> CredentialCheck:
         if self._admin is not None and self._admin.opens(text):
-            return Found(self._admin.caller)
+            return CredentialCheck(self._admin.caller)
         if key := _KEY.fullmatch(text):
             found = await self._by_key(key[1], key[2])
-            return Found(None, key[1]) if found is None else Found(*found)
-        if self._tokens.keys and len(text) <= LONGEST_TOKEN and text.count(".") == 2:
-            return Found(await self._by_token(text))
-        return Found(None)
+            return CredentialCheck(None, key[1]) if found is None else CredentialCheck(*found)
+        if self._tokens.keys and len(text) <= MAX_TOKEN_LENGTH and text.count(".") == 2:
+            return CredentialCheck(await self._by_token(text))
+        return CredentialCheck(None)
 
     async def _by_key(self, key_id: str, secret: str) -> tuple[Caller, str, ApiKey] | None:
         key = await self._keyring.good_key(key_id)
         # Compared in any case, so that the time it takes does not tell which ids there are.
-        same = hmac.compare_digest(digest_of(secret), _NOBODY if key is None else key.digest)
+        same = hmac.compare_digest(digest_of(secret), _NO_DIGEST if key is None else key.digest)
         if key is None or not same:
             return None
         await self._keyring.note_use(key)
@@ -172,7 +178,7 @@ class Gate:
         if caller is None or caller.key is None or self._is_admins(caller.key):
             return caller
         key = await self._keyring.good_key(caller.key)
-        return None if key is None else bounded(caller, key)
+        return None if key is None else restrict_to_key(caller, key)
 
     @property
     def _admins(self) -> Caller | None:
@@ -182,5 +188,5 @@ class Gate:
         return self._admin is not None and key_id == self._admin.id
 
 
-def _too_many(wait: float) -> TooMany:
-    return TooMany("too many attempts failed: wait, then send a good key or token", retry_after=wait)
+def _too_many(wait: float) -> RateLimited:
+    return RateLimited("too many attempts failed: wait, then send a good key or token", retry_after=wait)

@@ -8,7 +8,7 @@ from jwt.api_jws import PyJWS
 from jwt.exceptions import MissingCryptographyError
 
 from holdfast.errors import Invalid
-from holdfast.policy.access import LEAST_SECRET, weakness
+from holdfast.policy.access import MIN_SECRET_BYTES, find_weakness
 from holdfast.wire import json
 
 KeyName = tuple[str | None, str]
@@ -16,11 +16,11 @@ KeyName = tuple[str | None, str]
 
 _KINDS = {"RS256": "RSA", "ES256": "EC", "EdDSA": "OKP", "HS256": "oct"}
 _CURVES = {"ES256": "P-256", "EdDSA": "Ed25519"}
-_LEAST_RSA = 2_048
+_MIN_RSA_BITS = 2_048
 _JWS = PyJWS(options={"enforce_minimum_key_length": True})
 
 
-class Unusable(Exception):
+class UnusableKey(Exception):
     """Why a key cannot be used."""
 
 
@@ -39,19 +39,23 @@ def sign(claims: dict[str, Any], secret: str, kid: str) -> str:
 
 
 def read_keys(content: bytes, algorithm: str | None) -> dict[KeyName, Any]:
-    """The keys of a file: one in PEM, of this algorithm, or a set in JSON; `Unusable` tells what is wrong with it."""
+    """Read the keys of a file: one PEM key of this algorithm, or a JSON key set.
+
+    Raises:
+        UnusableKey: The file holds no key that can verify a token.
+    """
     return _jwks(content) if algorithm is None else {(None, algorithm): _pem(content, algorithm)}
 
 
 def _pem(content: bytes, algorithm: str) -> Any:
     if b"PRIVATE KEY" in content:
-        raise Unusable("it holds a private key: give the public one, and keep the other with whoever signs")
+        raise UnusableKey("it holds a private key: give the public one, and keep the other with whoever signs")
     try:
         key = jwt.get_algorithm_by_name(algorithm).prepare_key(content)
     except NotImplementedError as error:
         raise _without_cryptography() from error
     except (jwt.InvalidKeyError, ValueError, TypeError) as error:
-        raise Unusable(f"it holds no public key for {algorithm} in PEM") from error
+        raise UnusableKey(f"it holds no public key for {algorithm} in PEM") from error
     return _checked(key, algorithm)
 
 
@@ -60,14 +64,14 @@ def _jwks(content: bytes) -> dict[KeyName, Any]:
         listed = json.parse(content)["keys"]
         members = [dict(each) for each in listed]
     except (Invalid, ValueError, TypeError, LookupError) as error:
-        raise Unusable('it is no set of keys: write {"keys": [{"kid": …, "kty": …, "alg": …, …}, …]}') from error
+        raise UnusableKey('it is no set of keys: write {"keys": [{"kid": …, "kty": …, "alg": …, …}, …]}') from error
     found: dict[KeyName, Any] = {}
     for member in members:
         if member.get("use", "sig") != "sig":
             continue
         kid, key = member.get("kid"), _jwk(member)
         if (kid, key[0]) in found:
-            raise Unusable(f"two keys are called {kid!r}")
+            raise UnusableKey(f"two keys are called {kid!r}")
         found[kid, key[0]] = key[1]
     return found
 
@@ -75,34 +79,36 @@ def _jwks(content: bytes) -> dict[KeyName, Any]:
 def _jwk(member: dict[str, Any]) -> tuple[str, Any]:
     kid, kind = member.get("kid"), member.get("kty")
     if not isinstance(kid, str) or not kid:
-        raise Unusable("one of its keys has no name: give each a kid")
+        raise UnusableKey("one of its keys has no name: give each a kid")
     algorithm = member.get("alg") or next((alg for alg, kty in _KINDS.items() if kty == kind), None)
     if _KINDS.get(str(algorithm)) != kind or member.get("crv") != _CURVES.get(str(algorithm)):
-        raise Unusable(f"the key {kid!r} is none for RS256, ES256, EdDSA or HS256")
+        raise UnusableKey(f"the key {kid!r} is none for RS256, ES256, EdDSA or HS256")
     if "d" in member:
-        raise Unusable(f"the key {kid!r} is a private one: give the public one, and keep the other with whoever signs")
+        raise UnusableKey(
+            f"the key {kid!r} is a private one: give the public one, and keep the other with whoever signs"
+        )
     try:
         made = jwt.PyJWK(member, str(algorithm))
     except MissingCryptographyError as error:
         raise _without_cryptography() from error
     except (jwt.PyJWKError, jwt.InvalidKeyError, ValueError, TypeError) as error:
-        raise Unusable(f"the key {kid!r} cannot be read") from error
+        raise UnusableKey(f"the key {kid!r} cannot be read") from error
     return str(algorithm), _checked(made.key, str(algorithm), kid)
 
 
 def _checked(key: Any, algorithm: str, kid: str = "") -> Any:
     """The key, if it is strong enough and of the kind its algorithm takes."""
     named = f"the key {kid!r}" if kid else "the key"
-    if algorithm == "HS256" and (weak := weakness(key.decode("latin-1"), least=LEAST_SECRET)):
-        raise Unusable(f"{named}: {weak}")
-    if algorithm == "RS256" and key.key_size < _LEAST_RSA:
-        raise Unusable(f"{named} has {key.key_size} bits, and RS256 needs at least {_LEAST_RSA}")
+    if algorithm == "HS256" and (weak := find_weakness(key.decode("latin-1"), least=MIN_SECRET_BYTES)):
+        raise UnusableKey(f"{named}: {weak}")
+    if algorithm == "RS256" and key.key_size < _MIN_RSA_BITS:
+        raise UnusableKey(f"{named} has {key.key_size} bits, and RS256 needs at least {_MIN_RSA_BITS}")
     if algorithm == "ES256" and key.curve.name != "secp256r1":
-        raise Unusable(f"{named} is on the curve {key.curve.name}, and ES256 needs P-256")
+        raise UnusableKey(f"{named} is on the curve {key.curve.name}, and ES256 needs P-256")
     if algorithm == "EdDSA" and not type(key).__name__.startswith("Ed25519"):
-        raise Unusable(f"{named} is none of Ed25519")
+        raise UnusableKey(f"{named} is none of Ed25519")
     return key
 
 
-def _without_cryptography() -> Unusable:
-    return Unusable("tokens signed so need the package cryptography: pip install 'holdfast[jwt]'")
+def _without_cryptography() -> UnusableKey:
+    return UnusableKey("tokens signed so need the package cryptography: pip install 'holdfast[jwt]'")

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from holdfast.errors import Unauthorized
 
-GOOD_FOR = 3_600.0
+TICKET_LIFETIME_S = 3_600.0
 """Seconds in which a ticket can be used, once."""
 
 
@@ -22,7 +22,7 @@ class Tickets:
     def issue(self) -> str:
         """A new ticket."""
         ticket = secrets.token_urlsafe(32)
-        self._until[_digest(ticket)] = self._monotonic() + GOOD_FOR
+        self._until[_digest(ticket)] = self._monotonic() + TICKET_LIFETIME_S
         return ticket
 
     def redeem(self, ticket: str) -> None:

@@ -17,16 +17,16 @@ from typing import Any, NamedTuple
 from holdfast.errors import Invalid, Misconfigured
 from holdfast.model.access import Caller
 from holdfast.model.time import Duration, Instant
-from holdfast.policy.access import LEAST_SECRET, weakness
-from holdfast.policy.tokens import LONGEST_TOKEN, Audience, caller_of, claims_of, signer
+from holdfast.policy.access import MIN_SECRET_BYTES, find_weakness
+from holdfast.policy.tokens import MAX_TOKEN_LENGTH, Audience, caller_of, claims_of, signer
 from holdfast.wire import json
 
 _LOG = logging.getLogger("holdfast.api")
 
-LOOK_EVERY = 2.0
+RELOAD_INTERVAL_S = 2.0
 """Seconds after which a file of keys is looked at again, when a token comes."""
 
-_LARGEST_FILE = 1024 * 1024
+_MAX_FILE_BYTES = 1024 * 1024
 
 KeyName = tuple[str | None, str]
 """The name of a key, None for one without, and its algorithm."""
@@ -42,15 +42,15 @@ class KeyFile(NamedTuple):
 
     def read(self) -> dict[KeyName, Any]:
         """Its keys; `Misconfigured` names the setting, and what is wrong with the file."""
-        from holdfast.api.auth import signatures
+        from holdfast.api.auth import signatures  # noqa: PLC0415 - imports cryptography
 
         try:
             with self.path.open("rb") as file:
-                content = file.read(_LARGEST_FILE)
+                content = file.read(_MAX_FILE_BYTES)
             return signatures.read_keys(content, self.algorithm)
         except OSError as error:
             raise Misconfigured(f"{self.setting}: {self.path} cannot be read ({error.strerror})") from error
-        except signatures.Unusable as error:
+        except signatures.UnusableKey as error:
             raise Misconfigured(f"{self.setting}: {self.path}: {error}") from error.__cause__
 
     def look(self) -> tuple[int, int, int] | None:
@@ -62,7 +62,7 @@ class KeyFile(NamedTuple):
         return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-class SigningKeys:
+class TokenKeys:
     """The keys that tokens may be signed with, as the settings and the files have them now."""
 
     def __init__(
@@ -77,7 +77,7 @@ class SigningKeys:
         self._fixed: dict[KeyName, Any] = {}
         for name, each in (("HOLDFAST_JWT_PREVIOUS_SECRET", previous), ("HOLDFAST_JWT_SECRET", secret)):
             if each is not None:
-                if weak := weakness(each, least=LEAST_SECRET):
+                if weak := find_weakness(each, least=MIN_SECRET_BYTES):
                     raise Misconfigured(f"{name}: {weak}: make one with 'openssl rand -hex 32'")
                 if "-----BEGIN" in each:
                     raise Misconfigured(
@@ -105,7 +105,7 @@ class SigningKeys:
 
     def _look(self) -> None:
         """Read what has changed. A file that cannot be used changes nothing; one that is gone takes its keys along."""
-        if not self._files or self._monotonic() - self._looked < LOOK_EVERY:
+        if not self._files or self._monotonic() - self._looked < RELOAD_INTERVAL_S:
             return
         self._looked = self._monotonic()
         for file in self._files:
@@ -123,14 +123,14 @@ class SigningKeys:
 class Tokens:
     """Checks tokens, and makes some. What does it takes a while to load: a node that has no key goes without."""
 
-    def __init__(self, keys: SigningKeys, expected: Audience) -> None:
+    def __init__(self, keys: TokenKeys, expected: Audience) -> None:
         self.keys = keys
         self._expected = expected
         self._signatures = import_module("holdfast.api.auth.signatures") if keys else None
 
     def read(self, token: str, at: Instant) -> Caller | None:
         """Whom a token stands for at that time; None when it is not good, whatever the reason."""
-        if self._signatures is None or len(token) > LONGEST_TOKEN:
+        if self._signatures is None or len(token) > MAX_TOKEN_LENGTH:
             return None
         parts = token.split(".")
         if len(parts) != 3:

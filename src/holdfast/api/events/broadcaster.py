@@ -7,25 +7,25 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection
 from typing import Literal, Protocol
 
-from holdfast.api.events.event_stream import Reader, Reason, Wanted, seen
+from holdfast.api.events.event_stream import EventFilter, EventReader, Reason, change_of
 from holdfast.engine.changes.tail import Tail
 from holdfast.engine.periodic import pause_after
-from holdfast.errors import HoldfastError, TooMany
+from holdfast.errors import HoldfastError, RateLimited
 from holdfast.model.access import Caller
-from holdfast.model.change_log import Change, Entry
+from holdfast.model.change_log import ChangeEntry, JobChange
 from holdfast.model.ids import JobId
 from holdfast.store.port.store import Store
 
-STILL_GOOD_EVERY = 10.0
+RECHECK_INTERVAL_S = 10.0
 """Seconds between two looks whether a reader's key was revoked."""
 
-PER_KEY, PER_TENANT, PER_NODE = 5, 50, 1_000
+MAX_STREAMS_PER_KEY, MAX_STREAMS_PER_TENANT, MAX_STREAMS_PER_NODE = 5, 50, 1_000
 
-_MOST_MISSED = 5_000
+_MAX_MISSED_ROWS = 5_000
 """Rows that are read for a reader who comes back; one who missed more begins anew."""
 
-_TICK = 1.0
-_RETRY_AFTER = 5.0
+_TICK_INTERVAL_S = 1.0
+_RETRY_AFTER_S = 5.0
 
 
 class StillGood(Protocol):
@@ -35,7 +35,7 @@ class StillGood(Protocol):
         """Whether it would."""
 
 
-class Streams:
+class EventBroadcaster:
     """All streams of one node. Nothing is asked of the database while there are none."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Streams:
         self._auth = auth
         self._stopping = stopping
         self._monotonic = monotonic
-        self._readers: dict[str | None, set[Reader]] = defaultdict(set)
+        self._readers: dict[str | None, set[EventReader]] = defaultdict(set)
         """By the tenant they see; None is all."""
         self._count = 0
         self._by_key: Counter[str] = Counter()
@@ -62,20 +62,22 @@ class Streams:
     def __len__(self) -> int:
         return self._count
 
-    def open(self, caller: Caller, wanted: Wanted, last: int | None, job: Change | None = None) -> Reader:
-        """A stream for a caller who may see what is wanted; `TooMany` when there are enough.
+    def open(self, caller: Caller, wanted: EventFilter, last: int | None, job: JobChange | None = None) -> EventReader:
+        """A stream for a caller who may see what is wanted; `RateLimited` when there are enough.
 
         `job`: the one that is watched, as it is.
         """
         key = caller.key or caller.name
         for have, most, whose in (
-            (self._by_key[key], PER_KEY, "with this key"),
-            (self._by_tenant[caller.tenant], PER_TENANT, "of this tenant"),
-            (self._count, PER_NODE, "on this node"),
+            (self._by_key[key], MAX_STREAMS_PER_KEY, "with this key"),
+            (self._by_tenant[caller.tenant], MAX_STREAMS_PER_TENANT, "of this tenant"),
+            (self._count, MAX_STREAMS_PER_NODE, "on this node"),
         ):
             if have >= most:
-                raise TooMany(f"{most} streams {whose} are open already: close one first", retry_after=_RETRY_AFTER)
-        reader = Reader(self, caller, wanted, last, self._monotonic(), job=job)
+                raise RateLimited(
+                    f"{most} streams {whose} are open already: close one first", retry_after=_RETRY_AFTER_S
+                )
+        reader = EventReader(self, caller, wanted, last, self._monotonic(), job=job)
         self._readers[wanted.tenant].add(reader)
         self._count += 1
         self._by_key[key] += 1
@@ -85,7 +87,7 @@ class Streams:
             self._running = asyncio.create_task(self._run(self._begun))
         return reader
 
-    def leave(self, reader: Reader) -> None:
+    def leave(self, reader: EventReader) -> None:
         """A stream is over."""
         here = self._readers.get(reader.wanted.tenant, set())
         if reader not in here:
@@ -108,23 +110,23 @@ class Streams:
             raise RuntimeError("no stream is open")
         return await asyncio.shield(self._begun)
 
-    async def missed(self, last: int, upto: int) -> list[Entry] | Literal["expired", "behind"]:
+    async def missed(self, last: int, upto: int) -> list[ChangeEntry] | Literal["expired", "behind"]:
         """Rows that a reader missed who has read up to `last`; or why they cannot be told."""
-        kept = await self._store.single(lambda tx: tx.feed_kept())
+        kept = await self._store.single(lambda tx: tx.change_log_range())
         if last < kept.pruned or last > max(kept.last, upto):
             return "expired"
-        if upto - last > _MOST_MISSED:
+        if upto - last > _MAX_MISSED_ROWS:
             return "behind"
-        found: list[Entry] = []
+        found: list[ChangeEntry] = []
         while last < upto:
-            rows = await self._store.single(lambda tx, after=last: tx.feed_after(after, 500))  # type: ignore[misc]
+            rows = await self._store.single(lambda tx, after=last: tx.changes_after(after, 500))  # type: ignore[misc]
             if not rows:
                 break
             found += [entry for entry in rows if entry.seq <= upto]
             last = rows[-1].seq
         return found
 
-    def publish(self, entry: Entry, low_water: int) -> None:
+    def publish(self, entry: ChangeEntry, low_water: int) -> None:
         """Hand a row to those who may see something of it."""
         now = self._monotonic()
         texts: dict[int, bytes] = {}
@@ -133,10 +135,10 @@ class Streams:
             for reader in self._readers.get(tenant, ()):
                 reader.take(entry, low_water, texts, now)
 
-    async def look(self, ids: Collection[JobId]) -> dict[JobId, Change]:
+    async def look(self, ids: Collection[JobId]) -> dict[JobId, JobChange]:
         """Jobs as they are, those that are still there."""
         found = await self._store.single(lambda tx: tx.get(ids))
-        return {job.id: seen(job) for job in found}
+        return {job.id: change_of(job) for job in found}
 
     async def look_up(self, low_water: int) -> None:
         """Find out what became of jobs that are watched one by one, where so many moved that none was named."""
@@ -166,7 +168,7 @@ class Streams:
         for reader in self._all():
             reader.end(reason)
 
-    def _all(self) -> list[Reader]:
+    def _all(self) -> list[EventReader]:
         return [reader for readers in self._readers.values() for reader in readers]
 
     async def _run(self, begun: asyncio.Future[Tail]) -> None:
@@ -200,10 +202,10 @@ class Streams:
 
     async def _keep_time(self, tail: Tail) -> None:
         while True:
-            await asyncio.sleep(_TICK)
+            await asyncio.sleep(_TICK_INTERVAL_S)
             self.tick(tail.low_water)
             now = self._monotonic()
-            if now - self._checked >= STILL_GOOD_EVERY:
+            if now - self._checked >= RECHECK_INTERVAL_S:
                 self._checked = now
                 with contextlib.suppress(HoldfastError):  # the database is away: asked again in a second
                     await self.check_keys()

@@ -12,44 +12,44 @@ from msgspec.structs import replace
 
 from holdfast.engine.changes.tail import Tail
 from holdfast.model.access import Caller
-from holdfast.model.change_log import DELETED, Change, Entry
+from holdfast.model.change_log import DELETED, ChangeEntry, JobChange
 from holdfast.model.ids import JobId
 from holdfast.model.job import Job
-from holdfast.wire.events import JobsCount, JobsEvent, ResetEvent, job_event, status_name, worker_event, written
+from holdfast.wire.events import JobsCount, JobsEvent, ResetEvent, job_event, render_event, status_name, worker_event
 
-HEARTBEAT = 15.0
-LONGEST_LIFE = 3_600.0
+HEARTBEAT_INTERVAL_S = 15.0
+MAX_LIFETIME_S = 3_600.0
 
-BUFFER = 256
+MAX_BUFFERED_EVENTS = 256
 """Events that wait for a reader; one that lets more gather is cut."""
 
-MOST_EACH_SECOND = 50
+MAX_EVENTS_PER_S = 50
 """Above it, changes are counted, and the counts sent once a second."""
 
-_MOST_COUNTS = 100
-_AT_ONCE = 32_768
+_MAX_COUNTS = 100
+_MAX_CHUNK_BYTES = 32_768
 
 Kind = tuple[str, str, str, int]
 Reason = Literal["expired", "behind", "slow", "stopping", "revoked", "old"]
 
 
-class Source(Protocol):
+class EventSource(Protocol):
     """Where a reader's events come from."""
 
     async def tail(self) -> Tail:
         """The tail that all read from, once it has begun."""
 
-    async def missed(self, last: int, upto: int) -> list[Entry] | Literal["expired", "behind"]:
+    async def missed(self, last: int, upto: int) -> list[ChangeEntry] | Literal["expired", "behind"]:
         """Rows that a reader missed who has read up to `last`; or why they cannot be told."""
 
-    async def look(self, ids: Collection[JobId]) -> dict[JobId, Change]:
+    async def look(self, ids: Collection[JobId]) -> dict[JobId, JobChange]:
         """Jobs as they are, those that are still there."""
 
-    def leave(self, reader: "Reader") -> None:
+    def leave(self, reader: "EventReader") -> None:
         """A stream is over."""
 
 
-class Wanted(NamedTuple):
+class EventFilter(NamedTuple):
     """Which events a reader asked for; a field that is None matches all."""
 
     tenant: str | None = None
@@ -67,7 +67,7 @@ class Wanted(NamedTuple):
             and self.type in (None, job_type)
         )
 
-    def names(self, change: Change) -> bool:
+    def names(self, change: JobChange) -> bool:
         """Whether this change is."""
         return self.counts(change.tenant, change.queue, change.type) and self.job in (None, str(change.id))
 
@@ -80,26 +80,26 @@ class Item(NamedTuple):
     text: bytes
 
 
-class Reader:
+class EventReader:
     """One stream: what is asked of it chunk by chunk. Ends by itself, or by `aclose`, which must be called."""
 
     def __init__(
         self,
-        streams: Source,
+        streams: EventSource,
         caller: Caller,
-        wanted: Wanted,
+        wanted: EventFilter,
         last: int | None,
         now: float,
         *,
-        job: Change | None = None,
+        job: JobChange | None = None,
     ) -> None:
         self.caller = caller
         self.wanted = wanted
         self.job = job
         """If one is watched alone: as it was when the stream was asked for, or as was last told of it."""
-        self._doubt: Entry | None = None
+        self._doubt: ChangeEntry | None = None
         """The newest row that may have moved it without naming it."""
-        self._found: Change | None = None
+        self._found: JobChange | None = None
         """How it was when it was looked up, as was told then: the row that names this change may be yet to come."""
         self.cut: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when it must end, also in the middle of a chunk."""
@@ -111,14 +111,14 @@ class Reader:
         self._ended: Reason | None = None
         self._over = False
         self._born = now
-        self._next_beat = now + HEARTBEAT
+        self._next_beat = now + HEARTBEAT_INTERVAL_S
         self._second = now
         self._sent = 0
         self._counted: Counter[Kind] = Counter()
         self._held: int | None = None
         """While counts wait to be sent, or a job to be looked up: the id to resume after, so that nothing is lost."""
 
-    def __aiter__(self) -> "Reader":
+    def __aiter__(self) -> "EventReader":
         return self
 
     async def __anext__(self) -> bytes:
@@ -130,7 +130,7 @@ class Reader:
                 return self._drained()
             if self._ended is not None:
                 self._over = True
-                return written("reset", ResetEvent(self._ended))
+                return render_event("reset", ResetEvent(self._ended))
             self._wake.clear()
             await self._wake.wait()
         raise StopAsyncIteration
@@ -146,7 +146,7 @@ class Reader:
         """Whether the job that is watched may have moved among many that were only counted."""
         return self._doubt is not None
 
-    def learn(self, found: Change | None, low_water: int, now: float) -> None:
+    def learn(self, found: JobChange | None, low_water: int, now: float) -> None:
         """The job that is watched, as it is after it may have moved; None if it is not there any more."""
         doubt, self._doubt = self._doubt, None
         if doubt is None or self.job is None:
@@ -159,7 +159,7 @@ class Reader:
             self._may_send(now)
             self._put(Item(change.tenant, self._id(low_water), job_event(change, doubt.at)))
 
-    def take(self, entry: Entry, low_water: int, texts: dict[int, bytes], now: float) -> None:
+    def take(self, entry: ChangeEntry, low_water: int, texts: dict[int, bytes], now: float) -> None:
         """Put what is of interest into the buffer. `texts`: changes as they are written, made once for all readers."""
         for index, change in enumerate(entry.body.listed()):
             if not self.wanted.names(change) or self._knew(change):
@@ -183,7 +183,7 @@ class Reader:
             counted = True
         if counted and self._may_send(now):
             self._send_counts(low_water)
-        if entry.body.w and self.caller.is_admin and self.wanted == Wanted(self.wanted.tenant):
+        if entry.body.w and self.caller.is_admin and self.wanted == EventFilter(self.wanted.tenant):
             for worker in entry.body.w:
                 self._put(Item(None, self._id(low_water), worker_event(worker, entry.at)))
 
@@ -192,10 +192,10 @@ class Reader:
         if self._counted:
             self._send_counts(low_water)
         if now >= self._next_beat:
-            self._next_beat = now + HEARTBEAT
+            self._next_beat = now + HEARTBEAT_INTERVAL_S
             if not self._buffer:
                 self._put(Item(None, self._id(low_water), b": beat\n\n"))
-        if now - self._born >= LONGEST_LIFE:
+        if now - self._born >= MAX_LIFETIME_S:
             self.end("old")
 
     def end(self, reason: Reason) -> None:
@@ -214,7 +214,7 @@ class Reader:
             return head + b"id: %d\n\n" % tail.low_water
         missed = await self._streams.missed(self._last, tail.upto)
         if isinstance(missed, str):
-            return head + b"id: %d\n" % tail.low_water + written("reset", ResetEvent(missed))
+            return head + b"id: %d\n" % tail.low_water + render_event("reset", ResetEvent(missed))
         # Nothing of it is acknowledged before all of it was sent.
         items = self._again(missed, self._last)
         if self.job is not None and any(self._may_be_in(entry) for entry in missed):
@@ -223,10 +223,10 @@ class Reader:
             items.append(Item(self.job.tenant, self._last, job_event(self.job, missed[-1].at)))
         return head + b"\n" + b"".join([_line(item) for item in items if self._mine(item)])
 
-    def _again(self, missed: list[Entry], last: int) -> list[Item]:
+    def _again(self, missed: list[ChangeEntry], last: int) -> list[Item]:
         changes = [(c, e.at) for e in missed for c in e.body.listed() if self.wanted.names(c)]
         counted: Counter[Kind] = Counter()
-        if len(changes) > BUFFER:
+        if len(changes) > MAX_BUFFERED_EVENTS:
             counted.update([(c.tenant, c.queue, c.type, c.status) for c, _ in changes])
             changes = []
         for entry in missed if self.job is None else ():
@@ -236,11 +236,11 @@ class Reader:
         items = [Item(change.tenant, last, job_event(change, at)) for change, at in changes]
         return [*items, *_counts(counted, last)]
 
-    def _may_be_in(self, entry: Entry) -> bool:
+    def _may_be_in(self, entry: ChangeEntry) -> bool:
         """Whether the job that is watched may be among those that a row only counts."""
         return any(self.wanted.counts(each.tenant, each.queue, each.type) for each in entry.body.unlisted())
 
-    def _knew(self, change: Change) -> bool:
+    def _knew(self, change: JobChange) -> bool:
         """Whether a look at the job that is watched told of this before its row came; it is now as the row says."""
         found, self._found = self._found, None
         if self.job is not None:
@@ -251,7 +251,7 @@ class Reader:
         if now - self._second >= 1:
             self._second, self._sent = now, 0
         self._sent += 1
-        return self._sent <= MOST_EACH_SECOND
+        return self._sent <= MAX_EVENTS_PER_S
 
     def _count(self, kind: Kind, jobs: int, low_water: int) -> None:
         self._hold(low_water)
@@ -274,7 +274,7 @@ class Reader:
     def _put(self, item: Item) -> None:
         if self._ended is not None:
             return
-        if len(self._buffer) >= BUFFER:
+        if len(self._buffer) >= MAX_BUFFERED_EVENTS:
             self._buffer.clear()  # it is told to begin anew: what it did not read is of no use
             self.end("slow")
             return
@@ -283,7 +283,7 @@ class Reader:
 
     def _drained(self) -> bytes:
         chunks, size = [], 0
-        while self._buffer and size < _AT_ONCE:
+        while self._buffer and size < _MAX_CHUNK_BYTES:
             item = self._buffer.popleft()
             if self._mine(item):
                 chunks.append(_line(item))
@@ -306,11 +306,11 @@ def _counts(counted: Counter[Kind], low_water: int) -> Iterable[Item]:
     if not counted:
         return
     tenants = {tenant for tenant, *_ in counted}
-    if len(tenants) > 1 and len(counted) > _MOST_COUNTS:
+    if len(tenants) > 1 and len(counted) > _MAX_COUNTS:
         together: Counter[tuple[str, str, int]] = Counter()
         for (_, queue, job_type, status), jobs in counted.items():
             together[queue, job_type, status] += jobs
-        yield Item(None, low_water, _jobs((None, *kind, jobs) for kind, jobs in together.most_common(_MOST_COUNTS)))
+        yield Item(None, low_water, _jobs((None, *kind, jobs) for kind, jobs in together.most_common(_MAX_COUNTS)))
         return
     for tenant in sorted(tenants):
         here = ((*kind, jobs) for kind, jobs in counted.items() if kind[0] == tenant)
@@ -318,7 +318,7 @@ def _counts(counted: Counter[Kind], low_water: int) -> Iterable[Item]:
 
 
 def _jobs(counts: Iterable[tuple[str | None, str, str, int, int]]) -> bytes:
-    return written(
+    return render_event(
         "jobs",
         JobsEvent(
             [
@@ -329,9 +329,9 @@ def _jobs(counts: Iterable[tuple[str | None, str, str, int, int]]) -> bytes:
     )
 
 
-def seen(job: Job) -> Change:
+def change_of(job: Job) -> JobChange:
     """A job as a row of the feed would tell of it."""
-    return Change(job.id, job.tenant, job.queue, job.type, job.status.code, job.attempts, job.fence)
+    return JobChange(job.id, job.tenant, job.queue, job.type, job.status.code, job.attempts, job.fence)
 
 
 def low_water_of(text: str | None) -> int | None:

@@ -1,12 +1,12 @@
 """Tenants, keys and tokens."""
 
-from holdfast.api.http import Answer, Stream
+from holdfast.api.http import HttpResponse, Stream
 from holdfast.api.routes.jobs import TENANT, tenant_of
 from holdfast.api.routing import ANY_CALLER, Call, Route
 from holdfast.errors import NotFound
 from holdfast.model.access import Scope
 from holdfast.model.time import rfc3339
-from holdfast.policy.access import is_tenant, narrowed
+from holdfast.policy.access import is_tenant, token_scopes
 from holdfast.wire import access as wire
 from holdfast.wire.access import (
     KeyMade,
@@ -26,38 +26,40 @@ from holdfast.wire.codec import instant
 from holdfast.wire.problems import HttpError
 
 
-async def list_tenants(call: Call[None, TenantQuery]) -> Answer | Stream:
+async def list_tenants(call: Call[None, TenantQuery]) -> HttpResponse | Stream:
     """Tenants by name, page by page."""
     asked = call.query
     found = await call.service.engine.access.tenants(wire.read_tenant_cursor(asked.cursor), asked.limit)
     following = wire.tenant_cursor(found[-1].name) if len(found) == asked.limit else None
-    return Answer(TenantPage([wire.tenant_out(each) for each in found], following))
+    return HttpResponse(TenantPage([wire.tenant_out(each) for each in found], following))
 
 
-async def create_tenant(call: Call[NewTenant, None]) -> Answer | Stream:
+async def create_tenant(call: Call[NewTenant, None]) -> HttpResponse | Stream:
     """Enter a tenant."""
     made = await call.service.engine.access.create_tenant(call.body.name, wire.quotas_of(call.body))
-    return Answer(wire.tenant_out(made), 201)
+    return HttpResponse(wire.tenant_out(made), 201)
 
 
-async def change_tenant(call: Call[TenantChange, None]) -> Answer | Stream:
+async def change_tenant(call: Call[TenantChange, None]) -> HttpResponse | Stream:
     """Change what a tenant may have."""
     name = call.path["name"]
     if not is_tenant(name):
         raise NotFound(f"there is no tenant {name[:40]!r}")
-    return Answer(wire.tenant_out(await call.service.engine.access.change_tenant(name, wire.changes_of(call.body))))
+    return HttpResponse(
+        wire.tenant_out(await call.service.engine.access.change_tenant(name, wire.changes_of(call.body)))
+    )
 
 
-async def list_keys(call: Call[None, KeyQuery]) -> Answer | Stream:
+async def list_keys(call: Call[None, KeyQuery]) -> HttpResponse | Stream:
     """Keys, newest first, also those that are good no more."""
     asked = call.query
     before = wire.read_key_cursor(asked.cursor)
     found = await call.service.engine.access.keys(asked.tenant, before, asked.limit)
     following = wire.key_cursor(found[-1]) if len(found) == asked.limit else None
-    return Answer(KeyPage([wire.key_out(each) for each in found], following))
+    return HttpResponse(KeyPage([wire.key_out(each) for each in found], following))
 
 
-async def create_key(call: Call[NewKeyRequest, None]) -> Answer | Stream:
+async def create_key(call: Call[NewKeyRequest, None]) -> HttpResponse | Stream:
     """Make a key; its token is shown this once."""
     asked = call.body
     key, token = await call.service.engine.access.create_key(
@@ -67,27 +69,27 @@ async def create_key(call: Call[NewKeyRequest, None]) -> Answer | Stream:
         expires_at=instant(asked.expires_at),
         lifetime=wire.key_life(asked),
     )
-    return Answer(wire.key_made(key, token), 201)
+    return HttpResponse(wire.key_made(key, token), 201)
 
 
-async def revoke_key(call: Call[None, None]) -> Answer | Stream:
+async def revoke_key(call: Call[None, None]) -> HttpResponse | Stream:
     """End a key, and all tokens that were made with it."""
     key_id = call.path["id"]
     if not key_id.isascii() or not key_id.isalnum():
         raise NotFound(f"there is no key {key_id[:40]!r}")
-    return Answer(wire.key_out(await call.service.engine.access.revoke_key(key_id)))
+    return HttpResponse(wire.key_out(await call.service.engine.access.revoke_key(key_id)))
 
 
-async def create_token(call: Call[TokenRequest, None]) -> Answer | Stream:
+async def create_token(call: Call[TokenRequest, None]) -> HttpResponse | Stream:
     """Make a token that does what the caller's key does, or less, for a short while."""
     asked = None if call.body.scopes is None else wire.scopes_of(call.body.scopes)
-    caller = call.caller._replace(tenant=tenant_of(call), scopes=narrowed(call.caller, asked))
+    caller = call.caller._replace(tenant=tenant_of(call), scopes=token_scopes(call.caller, asked))
     made = await call.service.auth.token(caller, wire.token_life(call.body))
     if made is None:
         detail = "this node signs no tokens: set HOLDFAST_JWT_SECRET to a random text of 32 bytes or more, on all nodes"
         raise HttpError(409, "no_jwt_secret", detail)
     token, until = made
-    return Answer(TokenOut(token, "Bearer", caller.tenant, wire.scope_names(caller.scopes), rfc3339(until)), 201)
+    return HttpResponse(TokenOut(token, "Bearer", caller.tenant, wire.scope_names(caller.scopes), rfc3339(until)), 201)
 
 
 ROUTES = (

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Literal
 
-from holdfast.api.http import Answer, Stream
+from holdfast.api.http import HttpResponse, Stream
 from holdfast.api.routing import Call, Route
 from holdfast.engine.changes.analytics import Window, rate
 from holdfast.errors import Invalid
@@ -12,8 +12,8 @@ from holdfast.model.access import Scope
 from holdfast.model.change_log import Histogram
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339, seconds
 from holdfast.policy import rollups
-from holdfast.policy.access import seen_tenant
-from holdfast.policy.rollups import Figures, Place, quantile
+from holdfast.policy.access import visible_tenant
+from holdfast.policy.rollups import JobStats, SeriesKey, quantile
 from holdfast.store.port.change_log import Standing
 from holdfast.wire import codec
 from holdfast.wire.analytics import (
@@ -34,10 +34,10 @@ from holdfast.wire.analytics import (
 from holdfast.wire.types import Name, Query, Seconds
 
 DAY = seconds(86_400)
-SHORTEST, LONGEST = seconds(60), Duration(90 * DAY)
-LONGEST_FAIRNESS = Duration(7 * DAY)
-_MOST_TYPES = 500
-_MOST_TENANTS = 500
+MIN_WINDOW, MAX_WINDOW = seconds(60), Duration(90 * DAY)
+MAX_FAIRNESS_WINDOW = Duration(7 * DAY)
+_MAX_TYPES = 500
+_MAX_TENANTS = 500
 
 
 class StatsQuery(Query):
@@ -61,14 +61,14 @@ class FairnessQuery(Query):
     window: Seconds = "15m"
 
 
-async def stats(call: Call[None, StatsQuery]) -> Answer | Stream:
+async def stats(call: Call[None, StatsQuery]) -> HttpResponse | Stream:
     """Counts by state, queue and type."""
-    tenant = seen_tenant(call.caller, call.query.tenant)
+    tenant = visible_tenant(call.caller, call.query.tenant)
     analytics = call.service.engine.analytics
     census = await analytics.census()
     ended = (await analytics.window(tenant, DAY)).counted
     standings = census.of(tenant)
-    return Answer(
+    return HttpResponse(
         Stats(
             rfc3339(census.at),
             counts(standings, ended.items()),
@@ -78,11 +78,11 @@ async def stats(call: Call[None, StatsQuery]) -> Answer | Stream:
     )
 
 
-async def summary(call: Call[None, WindowQuery]) -> Answer | Stream:
+async def summary(call: Call[None, WindowQuery]) -> HttpResponse | Stream:
     """What happened in a window."""
     window = await _window(call)
     whole = rollups.total(window.counted.values())
-    return Answer(
+    return HttpResponse(
         Summary(
             rfc3339(window.since),
             rfc3339(window.until),
@@ -95,25 +95,25 @@ async def summary(call: Call[None, WindowQuery]) -> Answer | Stream:
     )
 
 
-async def throughput(call: Call[None, WindowQuery]) -> Answer | Stream:
+async def throughput(call: Call[None, WindowQuery]) -> HttpResponse | Stream:
     """A window step by step."""
     window = await _window(call)
-    points: dict[Instant, Figures] = defaultdict(Figures)
+    points: dict[Instant, JobStats] = defaultdict(JobStats)
     for place, figures in window.counted.items():
         points[place.at].add(figures)
     steps = range(window.since, window.until + 1, window.step)
-    found = [_point(Instant(at), points.get(Instant(at), Figures())) for at in steps]
-    return Answer(Series(rfc3339(window.since), rfc3339(window.until), in_seconds(window.step), found))
+    found = [_point(Instant(at), points.get(Instant(at), JobStats())) for at in steps]
+    return HttpResponse(Series(rfc3339(window.since), rfc3339(window.until), in_seconds(window.step), found))
 
 
-def _point(at: Instant, figures: Figures) -> Point:
+def _point(at: Instant, figures: JobStats) -> Point:
     return Point(rfc3339(at), _totals(figures), _percentiles(figures.wait), _percentiles(figures.run))
 
 
-async def types(call: Call[None, WindowQuery]) -> Answer | Stream:
+async def types(call: Call[None, WindowQuery]) -> HttpResponse | Stream:
     """Each type of jobs."""
     window = await _window(call)
-    by_type: dict[str, Figures] = defaultdict(Figures)
+    by_type: dict[str, JobStats] = defaultdict(JobStats)
     for place, figures in window.counted.items():
         by_type[place.type].add(figures)
     busiest = sorted(by_type.items(), key=lambda each: (-each[1].started, -each[1].submitted, each[0]))
@@ -126,15 +126,15 @@ async def types(call: Call[None, WindowQuery]) -> Answer | Stream:
             _percentiles(each.run),
             each.failure_ratio,
         )
-        for name, each in busiest[:_MOST_TYPES]
+        for name, each in busiest[:_MAX_TYPES]
     ]
-    return Answer(TypeList(rfc3339(window.since), rfc3339(window.until), items))
+    return HttpResponse(TypeList(rfc3339(window.since), rfc3339(window.until), items))
 
 
-async def fairness(call: Call[None, FairnessQuery]) -> Answer | Stream:
+async def fairness(call: Call[None, FairnessQuery]) -> HttpResponse | Stream:
     """Who received what, against what they were entitled to."""
     span = codec.span(call.query.window, "/window")
-    if span is None or not SHORTEST <= span <= LONGEST_FAIRNESS:
+    if span is None or not MIN_WINDOW <= span <= MAX_FAIRNESS_WINDOW:
         raise Invalid("window: give a length of time from '1m' to '7d'", pointer="/window")
     shares = await call.service.engine.analytics.fairness(span)
     found = shares.fairness
@@ -150,9 +150,9 @@ async def fairness(call: Call[None, FairnessQuery]) -> Answer | Stream:
             each.ratio,
             min(1.0, each.backlogged / steps),
         )
-        for each in found.tenants[:_MOST_TENANTS]
+        for each in found.tenants[:_MAX_TENANTS]
     ]
-    return Answer(
+    return HttpResponse(
         FairnessOut(
             rfc3339(shares.since),
             rfc3339(shares.until),
@@ -165,7 +165,7 @@ async def fairness(call: Call[None, FairnessQuery]) -> Answer | Stream:
     )
 
 
-def counts(standings: Iterable[Standing], ended: Iterable[tuple[Place, Figures]]) -> StatusCounts:
+def counts(standings: Iterable[Standing], ended: Iterable[tuple[SeriesKey, JobStats]]) -> StatusCounts:
     """Counts by state, of what stands somewhere and of what has ended."""
     found = StatusCounts()
     for each in standings:
@@ -176,7 +176,7 @@ def counts(standings: Iterable[Standing], ended: Iterable[tuple[Place, Figures]]
     return found
 
 
-def rates(figures: Figures, span: Duration) -> Rates:
+def rates(figures: JobStats, span: Duration) -> Rates:
     """What happened, for each second."""
     return Rates(
         rate(figures.submitted, span),
@@ -186,11 +186,11 @@ def rates(figures: Figures, span: Duration) -> Rates:
     )
 
 
-def _named(by: Literal["queue", "type"], standings: Iterable[Standing], ended: rollups.Counted) -> list[NamedCounts]:
+def _named(by: Literal["queue", "type"], standings: Iterable[Standing], ended: rollups.StatsByKey) -> list[NamedCounts]:
     standing: dict[str, list[Standing]] = defaultdict(list)
     for each in standings:
         standing[getattr(each, by)].append(each)
-    happened: dict[str, list[tuple[Place, Figures]]] = defaultdict(list)
+    happened: dict[str, list[tuple[SeriesKey, JobStats]]] = defaultdict(list)
     for place, figures in ended.items():
         happened[getattr(place, by)].append((place, figures))
     return [NamedCounts(name, counts(standing[name], happened[name])) for name in sorted({*standing, *happened})]
@@ -199,9 +199,9 @@ def _named(by: Literal["queue", "type"], standings: Iterable[Standing], ended: r
 async def _window(call: Call[None, WindowQuery]) -> Window:
     asked = call.query
     span = codec.span(asked.window, "/window")
-    if span is None or not SHORTEST <= span <= LONGEST:
+    if span is None or not MIN_WINDOW <= span <= MAX_WINDOW:
         raise Invalid("window: give a length of time from '1m' to '90d'", pointer="/window")
-    window = await call.service.engine.analytics.window(seen_tenant(call.caller, asked.tenant), span)
+    window = await call.service.engine.analytics.window(visible_tenant(call.caller, asked.tenant), span)
     counted = {
         place: figures
         for place, figures in window.counted.items()
@@ -210,7 +210,7 @@ async def _window(call: Call[None, WindowQuery]) -> Window:
     return window._replace(counted=counted)
 
 
-def _totals(f: Figures) -> Totals:
+def _totals(f: JobStats) -> Totals:
     return Totals(f.submitted, f.started, f.succeeded, f.failed, f.dead, f.cancelled)
 
 

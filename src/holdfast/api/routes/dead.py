@@ -2,21 +2,21 @@
 
 from typing import Any, Literal
 
-from holdfast.api.http import Answer, Stream
-from holdfast.api.routes.jobs import bulk_out, shown
+from holdfast.api.http import HttpResponse, Stream
+from holdfast.api.routes.jobs import bulk_out, render_job
 from holdfast.api.routing import Call, Route
-from holdfast.engine.jobs.queries import COUNTED, Group
+from holdfast.engine.jobs.queries import COUNTED, DeadLetterGroup
 from holdfast.errors import Invalid
 from holdfast.model.access import Caller, Scope
 from holdfast.model.job import JobFilter, Page
 from holdfast.model.state import Status
 from holdfast.model.time import rfc3339
-from holdfast.policy.access import seen_tenant
+from holdfast.policy.access import visible_tenant
 from holdfast.policy.actions import reach
 from holdfast.policy.lifecycle import Action
 from holdfast.wire import codec
 from holdfast.wire.types import (
-    MOST_IDS,
+    MAX_IDS,
     BulkOut,
     Cursor,
     DeadFilter,
@@ -44,24 +44,24 @@ class PurgeQuery(DeadFilter):
     cursor: Cursor | None = None
 
 
-async def list_dead(call: Call[None, DeadQuery]) -> Answer | Stream:
+async def list_dead(call: Call[None, DeadQuery]) -> HttpResponse | Stream:
     """Dead letters, newest first, or in groups with the same error."""
     if call.query.group is not None:
         return await _grouped(call)
-    where = codec.filter_of(call.query, tenant=seen_tenant(call.caller, call.query.tenant))
+    where = codec.filter_of(call.query, tenant=visible_tenant(call.caller, call.query.tenant))
     found = await call.service.engine.page(where, Page(call.query.limit, codec.read_cursor(call.query.cursor)))
-    return Answer(
-        DeadPage(items=[shown(job, call.caller) for job in found.jobs], next_cursor=codec.cursor_of(found.rest))
+    return HttpResponse(
+        DeadPage(items=[render_job(job, call.caller) for job in found.jobs], next_cursor=codec.cursor_of(found.rest))
     )
 
 
-async def replay_dead(call: Call[ReplayRequest, None]) -> Answer | Stream:
+async def replay_dead(call: Call[ReplayRequest, None]) -> HttpResponse | Stream:
     """Run dead letters again, each as a new generation of the same job."""
     asked = call.body
     return await _act(call, "retry", asked.filter or DeadFilter(), asked.ids, asked)
 
 
-async def purge_dead(call: Call[None, PurgeQuery]) -> Answer | Stream:
+async def purge_dead(call: Call[None, PurgeQuery]) -> HttpResponse | Stream:
     """Delete dead letters for good."""
     asked = call.query
     return await _act(call, "delete", asked, None if asked.ids is None else asked.ids.split(","), asked)
@@ -69,35 +69,37 @@ async def purge_dead(call: Call[None, PurgeQuery]) -> Answer | Stream:
 
 async def _act(
     call: Call[Any, Any], action: Action, which: DeadFilter, ids: list[str] | None, asked: ReplayRequest | PurgeQuery
-) -> Answer | Stream:
-    where = codec.filter_of(which, tenant=seen_tenant(call.caller, which.tenant))
+) -> HttpResponse | Stream:
+    where = codec.filter_of(which, tenant=visible_tenant(call.caller, which.tenant))
     if ids is None:
         before = codec.read_cursor(asked.cursor)
         reached = reach(where, action, everything=asked.all, given=frozenset({"tenant", "status"}))
-        done = await call.service.engine.act_on_all(action, reached, before=before, dry_run=asked.dry_run)
-        return Answer(bulk_out(done, dry_run=asked.dry_run))
+        done = await call.service.engine.apply_to_matching(action, reached, before=before, dry_run=asked.dry_run)
+        return HttpResponse(bulk_out(done, dry_run=asked.dry_run))
     if where != JobFilter(tenant=where.tenant, status=Status.DEAD) or asked.all or asked.cursor is not None:
         raise Invalid("ids say which already: leave the filter, `all` and `cursor` out", pointer="/ids")
-    if len(ids) > MOST_IDS:
-        raise Invalid(f"there are {len(ids):,} ids; at most {MOST_IDS:,}: send several requests", pointer="/ids")
-    done = await call.service.engine.act_on_these(action, codec.job_ids(ids), where, dry_run=asked.dry_run)
-    return Answer(bulk_out(done, dry_run=asked.dry_run))
+    if len(ids) > MAX_IDS:
+        raise Invalid(f"there are {len(ids):,} ids; at most {MAX_IDS:,}: send several requests", pointer="/ids")
+    done = await call.service.engine.apply_to_ids(action, codec.job_ids(ids), where, dry_run=asked.dry_run)
+    return HttpResponse(bulk_out(done, dry_run=asked.dry_run))
 
 
-async def _grouped(call: Call[None, DeadQuery]) -> Answer | Stream:
+async def _grouped(call: Call[None, DeadQuery]) -> HttpResponse | Stream:
     asked = call.query
     for name in ("type", "queue", "tag", "created_after", "created_before", "error"):
         if getattr(asked, name) is not None:
             raise Invalid(f"groups are of all dead letters: leave `{name}` out", pointer=f"/{name}")
-    tenant = seen_tenant(call.caller, asked.tenant)
+    tenant = visible_tenant(call.caller, asked.tenant)
     groups = await call.service.engine.dead_groups(tenant, codec.read_group_cursor(asked.cursor), limit=asked.limit)
     last = groups[-1].group if len(groups) == asked.limit else None
     following = None if last is None else codec.group_cursor_of(last.tenant, last.error)
     latest_first = sorted(groups, key=lambda each: each.newest.finished_at or 0, reverse=True)
-    return Answer(DeadPage(groups=[_group_out(each, call.caller) for each in latest_first], next_cursor=following))
+    return HttpResponse(
+        DeadPage(groups=[_group_out(each, call.caller) for each in latest_first], next_cursor=following)
+    )
 
 
-def _group_out(found: Group, caller: Caller) -> GroupOut:
+def _group_out(found: DeadLetterGroup, caller: Caller) -> GroupOut:
     group, newest, oldest = found
     return GroupOut(
         tenant=group.tenant,
@@ -107,7 +109,7 @@ def _group_out(found: Group, caller: Caller) -> GroupOut:
         first_at=rfc3339(oldest.finished_at or oldest.created_at),
         last_at=rfc3339(newest.finished_at or newest.created_at),
         error=codec.last_error(newest),
-        newest=shown(newest, caller),
+        newest=render_job(newest, caller),
     )
 
 

@@ -1,6 +1,6 @@
 """Something to look at: only there in demo mode."""
 
-from holdfast.api.http import Answer, Stream
+from holdfast.api.http import HttpResponse, Stream
 from holdfast.api.routing import Call, Route
 from holdfast.engine import demo
 from holdfast.model.access import Scope
@@ -8,15 +8,15 @@ from holdfast.policy.demo import TENANTS
 from holdfast.wire.deliveries import Cleared, Seeded, SeedQuery
 
 
-async def seed_demo(call: Call[None, SeedQuery]) -> Answer | Stream:
+async def seed_demo(call: Call[None, SeedQuery]) -> HttpResponse | Stream:
     """Submit a believable mix of jobs of several tenants."""
     jobs = await demo.seed(call.service.engine, call.query.jobs)
-    return Answer(Seeded(jobs, list(TENANTS)), 201)
+    return HttpResponse(Seeded(jobs, list(TENANTS)), 201)
 
 
-async def clear_demo(call: Call[None, None]) -> Answer | Stream:
+async def clear_demo(call: Call[None, None]) -> HttpResponse | Stream:
     """Remove what the demo submitted, whatever became of it."""
-    return Answer(Cleared(await demo.clear(call.service.engine)))
+    return HttpResponse(Cleared(await demo.clear(call.service.engine)))
 
 
 ROUTES = (

@@ -4,11 +4,11 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.api.events.event_stream import Wanted, low_water_of, seen
-from holdfast.api.http import Answer, Stream
+from holdfast.api.events.event_stream import EventFilter, change_of, low_water_of
+from holdfast.api.http import HttpResponse, Stream
 from holdfast.api.routing import Call, Route
 from holdfast.model.access import Scope
-from holdfast.policy.access import seen_tenant
+from holdfast.policy.access import visible_tenant
 from holdfast.wire import codec
 from holdfast.wire.events import MEDIA_TYPE
 from holdfast.wire.types import Name, Query
@@ -25,17 +25,17 @@ class EventQuery(Query):
     tenant: Name | None = None
 
 
-async def events(call: Call[None, EventQuery]) -> Answer | Stream:
+async def events(call: Call[None, EventQuery]) -> HttpResponse | Stream:
     """What changes from now on, as server-sent events."""
     if call.request.method == "HEAD":
-        return Answer(None, media_type=MEDIA_TYPE)
+        return HttpResponse(None, media_type=MEDIA_TYPE)
     asked = call.query
-    wanted = Wanted(seen_tenant(call.caller, asked.tenant), asked.queue, asked.type)
+    wanted = EventFilter(visible_tenant(call.caller, asked.tenant), asked.queue, asked.type)
     watched = None
     if asked.job is not None:
         job = (await call.service.engine.detail(codec.job_id(asked.job), tenant=wanted.tenant)).job
         wanted = wanted._replace(tenant=job.tenant, queue=job.queue, type=job.type, job=str(job.id))
-        watched = seen(job)
+        watched = change_of(job)
     last = low_water_of(call.request.header("last-event-id"))
     reader = call.service.streams.open(call.caller, wanted, last, watched)
     return Stream(reader, MEDIA_TYPE, {"x-accel-buffering": "no"}, reader.cut)

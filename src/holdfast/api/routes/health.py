@@ -3,7 +3,7 @@
 import msgspec
 
 from holdfast.api.docs_page import STYLE, STYLE_PATH, page
-from holdfast.api.http import Answer, Stream
+from holdfast.api.http import HttpResponse, Stream
 from holdfast.api.openapi import describe
 from holdfast.api.routing import PUBLIC, Call, Route
 from holdfast.model.access import Scope
@@ -26,51 +26,51 @@ class Ready(msgspec.Struct, frozen=True):
     """It is the one this version works with."""
 
 
-async def healthz(call: Call[None, None]) -> Answer | Stream:
+async def healthz(call: Call[None, None]) -> HttpResponse | Stream:
     """Constant: it says that the process lives and nothing about the database."""
     del call
-    return Answer(Alive())
+    return HttpResponse(Alive())
 
 
-async def readyz(call: Call[None, None]) -> Answer | Stream:
+async def readyz(call: Call[None, None]) -> HttpResponse | Stream:
     """Asks the database each time."""
     if call.service.stopping.is_set():
-        return Answer(Ready(ready=False, database=True, schema=True), 503, {"retry-after": "1"})
+        return HttpResponse(Ready(ready=False, database=True, schema=True), 503, {"retry-after": "1"})
     database, schema = await call.service.engine.ready()
     good = database and schema
-    return Answer(Ready(good, database, schema), 200 if good else 503, {} if good else {"retry-after": "2"})
+    return HttpResponse(Ready(good, database, schema), 200 if good else 503, {} if good else {"retry-after": "2"})
 
 
-async def metrics(call: Call[None, None]) -> Answer | Stream:
+async def metrics(call: Call[None, None]) -> HttpResponse | Stream:
     """For Prometheus: figures of the installation, and of this node."""
     service = call.service
     pool = service.engine.store.pool()
     node = Node(service.rules.version, len(service.streams), pool.busy, pool.idle, pool.most)
     redis = Redis(*service.engine.coordination.figures())
     sources = (await service.scrapes.installation(), node, redis, service.requests, service.events)
-    return Answer(written(source.collect() for source in sources), 200, {}, MEDIA_TYPE)
+    return HttpResponse(written(source.collect() for source in sources), 200, {}, MEDIA_TYPE)
 
 
-async def openapi(call: Call[None, None]) -> Answer | Stream:
+async def openapi(call: Call[None, None]) -> HttpResponse | Stream:
     """The description of all that is here."""
     routes = call.service.routes
     if "openapi" not in routes.pages:
         routes.pages["openapi"] = msgspec.json.encode(describe(routes.table, call.service.rules.version))
-    return Answer(routes.pages["openapi"])
+    return HttpResponse(routes.pages["openapi"])
 
 
-async def docs(call: Call[None, None]) -> Answer | Stream:
+async def docs(call: Call[None, None]) -> HttpResponse | Stream:
     """The same for people."""
     routes = call.service.routes
     if "docs" not in routes.pages:
         routes.pages["docs"] = page(routes.table, call.service.rules.version)
-    return Answer(routes.pages["docs"], 200, {}, "text/html; charset=utf-8")
+    return HttpResponse(routes.pages["docs"], 200, {}, "text/html; charset=utf-8")
 
 
-async def docs_style(call: Call[None, None]) -> Answer | Stream:
+async def docs_style(call: Call[None, None]) -> HttpResponse | Stream:
     """How that page looks."""
     del call
-    return Answer(STYLE, 200, {"cache-control": "no-cache"}, "text/css; charset=utf-8")
+    return HttpResponse(STYLE, 200, {"cache-control": "no-cache"}, "text/css; charset=utf-8")
 
 
 ROUTES = (

@@ -4,16 +4,16 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from holdfast.api.http import Answer, Stream
-from holdfast.api.routing import BATCH_LIMIT, Call, Route
-from holdfast.engine.jobs.actions import Bulk
-from holdfast.engine.submitting.receipts import standing
+from holdfast.api.http import HttpResponse, Stream
+from holdfast.api.routing import MAX_BATCH_BODY_BYTES, Call, Route
+from holdfast.engine.jobs.actions import BulkResult
+from holdfast.engine.submitting.receipts import initial_state
 from holdfast.model.access import Caller, Scope
 from holdfast.model.explanation import Explanation
 from holdfast.model.ids import JobId
 from holdfast.model.job import Job, Page
 from holdfast.model.time import rfc3339
-from holdfast.policy.access import acting_tenant, seen_tenant
+from holdfast.policy.access import acting_tenant, visible_tenant
 from holdfast.policy.actions import allowed_actions, reach
 from holdfast.policy.lifecycle import Action
 from holdfast.wire import codec
@@ -29,7 +29,7 @@ from holdfast.wire.types import (
     JobPage,
     Limit,
     ReceiptOut,
-    Request,
+    RequestBody,
     SubmitBatch,
     SubmitJob,
 )
@@ -46,74 +46,74 @@ class JobQuery(FilterShape):
     limit: Limit = 50
 
 
-class CancelRequest(Request):
+class CancelRequest(RequestBody):
     """Why, for whoever looks at the job later."""
 
     reason: Annotated[str, Meta(max_length=500)] = ""
 
 
-async def submit_job(call: Call[SubmitJob, None]) -> Answer | Stream:
+async def submit_job(call: Call[SubmitJob, None]) -> HttpResponse | Stream:
     """Submit one job; durable when answered."""
     spec = codec.spec_of(call.body, tenant=tenant_of(call), idempotency_key=call.request.header("idempotency-key"))
     job, receipt, earlier = await call.service.engine.submit_read(spec)
     if earlier is not None:
-        return Answer(shown(earlier, call.caller), 200, {"idempotent-replayed": "true"})
-    status, due = standing(job, receipt.created_at)
+        return HttpResponse(render_job(earlier, call.caller), 200, {"idempotent-replayed": "true"})
+    status, due = initial_state(job, receipt.created_at)
     allowed = allowed_actions(call.caller, status)
     made = codec.job_made(job, status=status, due=due, created_at=receipt.created_at, actions=allowed)
-    return Answer(made, 201)
+    return HttpResponse(made, 201)
 
 
-async def submit_batch(call: Call[SubmitBatch, None]) -> Answer | Stream:
+async def submit_batch(call: Call[SubmitBatch, None]) -> HttpResponse | Stream:
     """Submit many jobs: all, or none and a list of every one at fault."""
     receipts = await call.service.engine.submit_many(
         codec.batch_specs(call.body, tenant=tenant_of(call)), from_json=True
     )
-    return Answer(BatchOut([ReceiptOut(str(r.id), rfc3339(r.created_at), r.repeated) for r in receipts]), 201)
+    return HttpResponse(BatchOut([ReceiptOut(str(r.id), rfc3339(r.created_at), r.replayed) for r in receipts]), 201)
 
 
-async def list_jobs(call: Call[None, JobQuery]) -> Answer | Stream:
+async def list_jobs(call: Call[None, JobQuery]) -> HttpResponse | Stream:
     """Jobs, newest first, page by page."""
-    where = codec.filter_of(call.query, tenant=seen_tenant(call.caller, call.query.tenant))
+    where = codec.filter_of(call.query, tenant=visible_tenant(call.caller, call.query.tenant))
     found = await call.service.engine.page(where, Page(call.query.limit, codec.read_cursor(call.query.cursor)))
-    return Answer(JobPage([shown(job, call.caller) for job in found.jobs], codec.cursor_of(found.rest)))
+    return HttpResponse(JobPage([render_job(job, call.caller) for job in found.jobs], codec.cursor_of(found.rest)))
 
 
-async def get_job(call: Call[None, None]) -> Answer | Stream:
+async def get_job(call: Call[None, None]) -> HttpResponse | Stream:
     """One job and all that is known of it."""
-    return await detailed(call, codec.job_id(call.path["id"]))
+    return await job_response(call, codec.job_id(call.path["id"]))
 
 
-async def explain_job(call: Call[None, None]) -> Answer | Stream:
+async def explain_job(call: Call[None, None]) -> HttpResponse | Stream:
     """Why a job is (not) running."""
-    tenant = seen_tenant(call.caller, None)
-    return Answer(await call.service.engine.explain(codec.job_id(call.path["id"]), tenant=tenant))
+    tenant = visible_tenant(call.caller, None)
+    return HttpResponse(await call.service.engine.explain(codec.job_id(call.path["id"]), tenant=tenant))
 
 
-async def cancel_job(call: Call[CancelRequest, None]) -> Answer | Stream:
+async def cancel_job(call: Call[CancelRequest, None]) -> HttpResponse | Stream:
     """Cancel a job, also one that runs."""
     await act(call, "cancel", reason=call.body.reason)
-    return await detailed(call, codec.job_id(call.path["id"]))
+    return await job_response(call, codec.job_id(call.path["id"]))
 
 
-async def retry_job(call: Call[None, None]) -> Answer | Stream:
+async def retry_job(call: Call[None, None]) -> HttpResponse | Stream:
     """Have a job run now: a dead or cancelled one anew, a waiting one ahead of its time."""
     await act(call, "retry")
-    return await detailed(call, codec.job_id(call.path["id"]))
+    return await job_response(call, codec.job_id(call.path["id"]))
 
 
-async def delete_job(call: Call[None, None]) -> Answer | Stream:
+async def delete_job(call: Call[None, None]) -> HttpResponse | Stream:
     """Delete a job and what it recorded. Its idempotency key stays taken for its term."""
     await act(call, "delete")
-    return Answer(None, 204)
+    return HttpResponse(None, 204)
 
 
-async def cancel_jobs(call: Call[BulkCancel, None]) -> Answer | Stream:
+async def cancel_jobs(call: Call[BulkCancel, None]) -> HttpResponse | Stream:
     """Cancel all that match and are not finished."""
     return await act_on_all(call, "cancel", reason=call.body.reason)
 
 
-async def retry_jobs(call: Call[BulkRequest, None]) -> Answer | Stream:
+async def retry_jobs(call: Call[BulkRequest, None]) -> HttpResponse | Stream:
     """Run all that match; without a status in the filter, the dead ones."""
     return await act_on_all(call, "retry")
 
@@ -128,38 +128,38 @@ async def act(call: Call[Any, Any], action: Action, *, reason: str = "") -> None
     await call.service.engine.act(
         action,
         codec.job_id(call.path["id"]),
-        tenant=seen_tenant(call.caller, None),
+        tenant=visible_tenant(call.caller, None),
         reason=reason or f"by {call.caller.name}",
     )
 
 
-async def act_on_all(call: Call[Any, Any], action: Action, *, reason: str = "") -> Answer | Stream:
+async def act_on_all(call: Call[Any, Any], action: Action, *, reason: str = "") -> HttpResponse | Stream:
     """Do it to all jobs that the body's filter finds."""
     asked: BulkRequest = call.body
-    where = codec.filter_of(asked.filter, tenant=seen_tenant(call.caller, asked.filter.tenant))
-    done = await call.service.engine.act_on_all(
+    where = codec.filter_of(asked.filter, tenant=visible_tenant(call.caller, asked.filter.tenant))
+    done = await call.service.engine.apply_to_matching(
         action,
         reach(where, action, everything=asked.all),
         before=codec.read_cursor(asked.cursor),
         reason=reason or f"by {call.caller.name}",
         dry_run=asked.dry_run,
     )
-    return Answer(bulk_out(done, dry_run=asked.dry_run))
+    return HttpResponse(bulk_out(done, dry_run=asked.dry_run))
 
 
-def bulk_out(done: Bulk, *, dry_run: bool) -> BulkOut:
+def bulk_out(done: BulkResult, *, dry_run: bool) -> BulkOut:
     """What became of an action on many jobs, as it is answered."""
     return BulkOut(done.matched, done.changed, dry_run, codec.cursor_of(done.rest))
 
 
-async def detailed(call: Call[Any, Any], job_id: JobId) -> Answer:
+async def job_response(call: Call[Any, Any], job_id: JobId) -> HttpResponse:
     """A job with all that is known of it; a foreign one is as unknown as one that never was."""
-    found = await call.service.engine.detail(job_id, tenant=seen_tenant(call.caller, None))
+    found = await call.service.engine.detail(job_id, tenant=visible_tenant(call.caller, None))
     allowed = allowed_actions(call.caller, found.job.status)
-    return Answer(codec.job_detail(found.job, actions=allowed, steps=found.steps, lease_until=found.lease_until))
+    return HttpResponse(codec.job_detail(found.job, actions=allowed, steps=found.steps, lease_until=found.lease_until))
 
 
-def shown(job: Job, caller: Caller) -> JobOut:
+def render_job(job: Job, caller: Caller) -> JobOut:
     """A job as it is answered."""
     return codec.job_out(job, actions=allowed_actions(caller, job.status))
 
@@ -171,7 +171,7 @@ ROUTES = (
     ),
     Route(
         "POST", "/v1/jobs/batch", Scope.SUBMIT, submit_batch, "Submit up to 10,000 jobs: all, or none", {201: BatchOut},
-        SubmitBatch, body_limit=BATCH_LIMIT, headers=TENANT, refusals=(409,),
+        SubmitBatch, body_limit=MAX_BATCH_BODY_BYTES, headers=TENANT, refusals=(409,),
     ),
     Route(
         "GET", "/v1/jobs", Scope.READ, list_jobs, "Jobs, newest first; a page may be short: go on by next_cursor",

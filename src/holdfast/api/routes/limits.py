@@ -1,6 +1,6 @@
 """Limits on what runs, and what rests besides queues."""
 
-from holdfast.api.http import Answer, Stream
+from holdfast.api.http import HttpResponse, Stream
 from holdfast.api.routing import Call, Route
 from holdfast.errors import Invalid
 from holdfast.model.access import Scope
@@ -19,28 +19,30 @@ from holdfast.wire.limits import (
 )
 
 
-async def list_limits(call: Call[None, LimitQuery]) -> Answer | Stream:
+async def list_limits(call: Call[None, LimitQuery]) -> HttpResponse | Stream:
     """The limits that somebody set, and how they stand."""
     now, found = await call.service.engine.limits.all(wire.kind_of(call.query.kind), tenant=call.query.tenant)
-    return Answer(LimitList([wire.limit_out(each, now) for each in found]))
+    return HttpResponse(LimitList([wire.limit_out(each, now) for each in found]))
 
 
-async def set_limit(call: Call[SetLimit, None]) -> Answer | Stream:
+async def set_limit(call: Call[SetLimit, None]) -> HttpResponse | Stream:
     """Set a limit, change it, or remove it."""
     asked, limits = call.body, call.service.engine.limits
     name = wire.limit_name(asked)
     await limits.set(name, max_running=asked.max_running, rate=wire.rate_of(asked.rate), by=call.caller.name)
     now, found = await limits.named([name])
-    return Answer(wire.limit_out(found.get(name) or Limit(name, changed_at=now, changed_by=call.caller.name), now))
+    return HttpResponse(
+        wire.limit_out(found.get(name) or Limit(name, changed_at=now, changed_by=call.caller.name), now)
+    )
 
 
-async def list_pauses(call: Call[None, None]) -> Answer | Stream:
+async def list_pauses(call: Call[None, None]) -> HttpResponse | Stream:
     """Types and tenants that rest."""
     _, found = await call.service.engine.limits.pauses()
-    return Answer(PauseList([wire.pause_out(each) for each in found]))
+    return HttpResponse(PauseList([wire.pause_out(each) for each in found]))
 
 
-async def set_pause(call: Call[SetPause, None]) -> Answer | Stream:
+async def set_pause(call: Call[SetPause, None]) -> HttpResponse | Stream:
     """Have a type or a tenant rest."""
     asked, limits = call.body, call.service.engine.limits
     kind, name = wire.pause_name(asked)
@@ -49,14 +51,14 @@ async def set_pause(call: Call[SetPause, None]) -> Answer | Stream:
     if until is not None and until <= now:
         raise Invalid("until: give a time that is yet to come, or leave it out", pointer="/until")
     pause = Pause(kind, name, asked.reason, until, changed_by=call.caller.name)
-    return Answer(wire.pause_out(await limits.pause(pause)))
+    return HttpResponse(wire.pause_out(await limits.pause(pause)))
 
 
-async def end_pause(call: Call[None, PauseQuery]) -> Answer | Stream:
+async def end_pause(call: Call[None, PauseQuery]) -> HttpResponse | Stream:
     """Have a type or a tenant rest no more."""
     kind, name = wire.pause_name(call.query)
     ended = await call.service.engine.limits.end_pause(kind, name)
-    return Answer(None, 204) if ended is None else Answer(wire.pause_out(ended))
+    return HttpResponse(None, 204) if ended is None else HttpResponse(wire.pause_out(ended))
 
 
 ROUTES = (

@@ -4,7 +4,7 @@ from collections import defaultdict
 
 from msgspec import UnsetType
 
-from holdfast.api.http import Answer, Stream
+from holdfast.api.http import HttpResponse, Stream
 from holdfast.api.routes.analytics import counts, rates
 from holdfast.api.routing import Call, Route
 from holdfast.errors import Invalid
@@ -12,8 +12,8 @@ from holdfast.model.access import Scope
 from holdfast.model.limit import Limit, LimitKind, queue_limit
 from holdfast.model.queue import Queue
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339, seconds
-from holdfast.policy.access import seen_tenant
-from holdfast.policy.rollups import Figures, Place
+from holdfast.policy.access import visible_tenant
+from holdfast.policy.rollups import JobStats, SeriesKey
 from holdfast.store.port.change_log import Standing
 from holdfast.wire import codec
 from holdfast.wire import json as strict
@@ -31,12 +31,12 @@ class QueueQuery(Query):
     tenant: Name | None = None
 
 
-async def list_queues(call: Call[None, QueueQuery]) -> Answer | Stream:
+async def list_queues(call: Call[None, QueueQuery]) -> HttpResponse | Stream:
     """All queues in which the caller sees something."""
-    return Answer(await _queues(call, seen_tenant(call.caller, call.query.tenant)))
+    return HttpResponse(await _queues(call, visible_tenant(call.caller, call.query.tenant)))
 
 
-async def change_queue(call: Call[ChangeQueue, None]) -> Answer | Stream:
+async def change_queue(call: Call[ChangeQueue, None]) -> HttpResponse | Stream:
     """Pause a queue, or resume it."""
     name = strict.convert(call.path["name"], Name)
     asked = call.body
@@ -44,7 +44,7 @@ async def change_queue(call: Call[ChangeQueue, None]) -> Answer | Stream:
     await _change(call, name, asked)
     await _limit(call, name, asked)
     shown = await _queues(call, None, also=name)
-    return Answer(next(queue for queue in shown.items if queue.name == name))
+    return HttpResponse(next(queue for queue in shown.items if queue.name == name))
 
 
 async def _limit(call: Call[ChangeQueue, None], name: str, asked: ChangeQueue) -> None:
@@ -87,10 +87,10 @@ async def _queues(
     standings: dict[str, list[Standing]] = defaultdict(list)
     for each in census.of(tenant):
         standings[each.queue].append(each)
-    happened: dict[str, dict[Place, Figures]] = defaultdict(dict)
+    happened: dict[str, dict[SeriesKey, JobStats]] = defaultdict(dict)
     for place, figures in ended.items():
         happened[place.queue][place] = figures
-    latest: dict[str, Figures] = defaultdict(Figures)
+    latest: dict[str, JobStats] = defaultdict(JobStats)
     for place, figures in recent.counted.items():
         latest[place.queue].add(figures)
     limits = {limit.of: limit for limit in (await engine.limits.all(LimitKind.QUEUE))[1]}
@@ -116,7 +116,7 @@ def _shown(
     now: Instant,
     *,
     standings: list[Standing],
-    ended: dict[Place, Figures],
+    ended: dict[SeriesKey, JobStats],
     rates: Rates,
     limit: Limit | None,
     everybody: bool,

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from holdfast.api.http import Answer, Stream
+from holdfast.api.http import HttpResponse, Stream
 from holdfast.api.routes.jobs import TENANT
 from holdfast.api.routes.worker_protocol import tenant_of
-from holdfast.api.routing import BATCH_LIMIT, Call, Route
+from holdfast.api.routing import MAX_BATCH_BODY_BYTES, Call, Route
 from holdfast.errors import NotFound
 from holdfast.model.access import Scope
-from holdfast.model.job import Held, Job
-from holdfast.policy.access import is_tenant, seen_tenant
+from holdfast.model.job import HeldJob, Job
+from holdfast.policy.access import is_tenant, visible_tenant
 from holdfast.wire import deliveries as wire
 from holdfast.wire import worker_protocol_codec
 from holdfast.wire.deliveries import (
@@ -24,36 +24,36 @@ from holdfast.wire.deliveries import (
 )
 
 
-async def list_breakers(call: Call[None, BreakerQuery]) -> Answer | Stream:
+async def list_breakers(call: Call[None, BreakerQuery]) -> HttpResponse | Stream:
     """Destinations that gave trouble lately, by tenant and name."""
     asked = call.query
-    tenant = seen_tenant(call.caller, asked.tenant)
+    tenant = visible_tenant(call.caller, asked.tenant)
     after = wire.read_breaker_cursor(asked.cursor)
     found = await call.service.engine.deliveries.breakers(tenant, after, asked.limit)
     following = wire.breaker_cursor(found[-1]) if len(found) == asked.limit else None
-    return Answer(BreakerPage([wire.breaker_out(each) for each in found], following))
+    return HttpResponse(BreakerPage([wire.breaker_out(each) for each in found], following))
 
 
-async def rotate_webhook_secret(call: Call[None, RotateQuery]) -> Answer | Stream:
+async def rotate_webhook_secret(call: Call[None, RotateQuery]) -> HttpResponse | Stream:
     """Make a secret, shown this once; the one before it signs beside it for a while."""
     tenant = _tenant(call)
     secret, keys = await call.service.engine.deliveries.rotate_secret(tenant, wire.overlap_of(call.query))
-    return Answer(wire.secret_made(tenant, keys, secret), 201)
+    return HttpResponse(wire.secret_made(tenant, keys, secret), 201)
 
 
-async def show_webhook_secret(call: Call[None, None]) -> Answer | Stream:
+async def show_webhook_secret(call: Call[None, None]) -> HttpResponse | Stream:
     """Since when there is a secret."""
     tenant = _tenant(call)
-    return Answer(wire.secret_out(tenant, await call.service.engine.deliveries.secret(tenant)))
+    return HttpResponse(wire.secret_out(tenant, await call.service.engine.deliveries.secret(tenant)))
 
 
-async def drop_webhook_secret(call: Call[None, None]) -> Answer | Stream:
+async def drop_webhook_secret(call: Call[None, None]) -> HttpResponse | Stream:
     """Sign no more. That there was no secret is as well."""
     await call.service.engine.deliveries.drop_secret(_tenant(call))
-    return Answer(None, 204)
+    return HttpResponse(None, 204)
 
 
-async def begin_delivery(call: Call[DeliveryRequest, None]) -> Answer | Stream:
+async def begin_delivery(call: Call[DeliveryRequest, None]) -> HttpResponse | Stream:
     """Whether a worker's delivery may go out now, and its signature."""
     asked = call.body
     probe_for, body = wire.probe_span(asked), wire.body_of(asked)
@@ -61,20 +61,20 @@ async def begin_delivery(call: Call[DeliveryRequest, None]) -> Answer | Stream:
     clearance = await call.service.engine.deliveries.before_delivery(
         job, asked.destination, probe_for=probe_for, at=asked.at, body=body
     )
-    return Answer(wire.clearance_out(clearance))
+    return HttpResponse(wire.clearance_out(clearance))
 
 
-async def end_delivery(call: Call[DeliveryDone, None]) -> Answer | Stream:
+async def end_delivery(call: Call[DeliveryDone, None]) -> HttpResponse | Stream:
     """What came of it, for the breaker."""
     asked = call.body
     job = await _held_job(call, asked)
     await call.service.engine.deliveries.after_delivery(job, asked.destination, probe=asked.probe, error=asked.error)
-    return Answer(None, 204)
+    return HttpResponse(None, 204)
 
 
 async def _held_job(call: Call[Any, Any], asked: DeliveryRequest | DeliveryDone) -> Job:
-    held = Held(worker_protocol_codec.job_id(asked.id), asked.fence, worker_protocol_codec.worker_id(asked.worker))
-    return await call.service.engine.leases.job(held, by=tenant_of(call))
+    held = HeldJob(worker_protocol_codec.job_id(asked.id), asked.fence, worker_protocol_codec.worker_id(asked.worker))
+    return await call.service.engine.remote_workers.job(held, by=tenant_of(call))
 
 
 def _tenant(call: Call[None, RotateQuery] | Call[None, None]) -> str:
@@ -104,7 +104,7 @@ ROUTES = (
     Route(
         "POST", "/v1/leases/deliveries", Scope.WORKER, begin_delivery,
         "Ask whether a webhook of a held job may go out, and for its signature", {200: DeliveryOut}, DeliveryRequest,
-        body_limit=BATCH_LIMIT, tag="workers", headers=TENANT, refusals=(409,),
+        body_limit=MAX_BATCH_BODY_BYTES, tag="workers", headers=TENANT, refusals=(409,),
     ),
     Route(
         "POST", "/v1/leases/deliveries/done", Scope.WORKER, end_delivery, "Tell what came of it", {204: None},

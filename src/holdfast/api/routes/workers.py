@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 
-from holdfast.api.http import Answer, Stream
+from holdfast.api.http import HttpResponse, Stream
 from holdfast.api.routing import Call, Route
 from holdfast.engine import workers
 from holdfast.errors import NotFound
@@ -12,7 +12,7 @@ from holdfast.model.ids import worker_name
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339
 from holdfast.model.worker import WorkerRow
 from holdfast.policy import nodes as policy
-from holdfast.policy.access import seen_tenant
+from holdfast.policy.access import visible_tenant
 from holdfast.wire import workers as wire
 from holdfast.wire.worker_protocol_codec import worker_id
 from holdfast.wire.workers import DrainOut, TypePage, TypesQuery, WorkerList, WorkerOut
@@ -20,7 +20,7 @@ from holdfast.wire.workers import DrainOut, TypePage, TypesQuery, WorkerList, Wo
 _WORKER = re.compile(r"w-[0-3][0-9a-f]{15}")
 
 
-async def list_workers(call: Call[None, None]) -> Answer | Stream:
+async def list_workers(call: Call[None, None]) -> HttpResponse | Stream:
     """Who is registered."""
     now, rows = await call.service.engine.fleet()
     held = await _held(call)
@@ -30,10 +30,10 @@ async def list_workers(call: Call[None, None]) -> Answer | Stream:
         for row in rows
         if admin or row.info.tenant in (None, tenant)
     ]
-    return Answer(WorkerList(items))
+    return HttpResponse(WorkerList(items))
 
 
-async def drain_worker(call: Call[None, None]) -> Answer | Stream:
+async def drain_worker(call: Call[None, None]) -> HttpResponse | Stream:
     """Ask a worker, and the other processes of its node, to end in good order."""
     name = call.path["id"]
     if not _WORKER.fullmatch(name):
@@ -41,20 +41,20 @@ async def drain_worker(call: Call[None, None]) -> Answer | Stream:
     engine = call.service.engine
     now, rows = await workers.drain(engine.store, engine.coordination.registry, worker_id(name))
     held = await _held(call)
-    return Answer(DrainOut([_worker_out(row, now, running=held[row.info.id], admin=True) for row in rows]))
+    return HttpResponse(DrainOut([_worker_out(row, now, running=held[row.info.id], admin=True) for row in rows]))
 
 
-async def list_types(call: Call[None, TypesQuery]) -> Answer | Stream:
+async def list_types(call: Call[None, TypesQuery]) -> HttpResponse | Stream:
     """What workers tell of the types they handle."""
     asked, engine = call.query, call.service.engine
-    tenant, after = seen_tenant(call.caller, asked.tenant), wire.read_type_cursor(asked.cursor)
+    tenant, after = visible_tenant(call.caller, asked.tenant), wire.read_type_cursor(asked.cursor)
     found = await workers.types(engine.store, engine.coordination.registry, tenant, after, asked.limit)
     items = [
         wire.type_out(each.row.tenant, each.row.about, each.queues, workers=len(each.workers), last_seen=each.last_seen)
         for each in found
     ]
     last = found[-1].row if len(found) == asked.limit else None
-    return Answer(TypePage(items, None if last is None else wire.type_cursor(last.about.type, last.tenant)))
+    return HttpResponse(TypePage(items, None if last is None else wire.type_cursor(last.about.type, last.tenant)))
 
 
 def _worker_out(row: WorkerRow, now: Instant, *, running: int, admin: bool) -> WorkerOut:

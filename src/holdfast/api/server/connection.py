@@ -1,8 +1,7 @@
-"""One connection of a client: how long it may take, how much it may send, and what is refused before it is a request.
+"""One HTTP/1.1 connection: time limits, size limits, and rejection of malformed requests.
 
-A head arrives whole and within its time or not at all, a body within its time, an answer is read within its time. One
-request at a time: whoever sends a second before the first is answered gets one answer, after which the connection is
-closed. So nothing can be hidden behind a request that others read differently.
+Head, body and the reading of the response each have a timeout. Pipelining is not supported: if a second request arrives
+before the first response is complete, the connection closes after that response. This prevents request smuggling.
 """
 
 import asyncio
@@ -11,30 +10,38 @@ from enum import Enum
 import httptools
 
 from holdfast.api.app import Api
-from holdfast.api.http import Incoming
+from holdfast.api.http import HttpRequest
 from holdfast.api.server.exchange import Exchange
-from holdfast.api.server.request_head import END, Heads, fault, has_bare_line_feed, is_ambiguous, target, written
-from holdfast.api.server.timeouts import Deadline, Limits, Reading
+from holdfast.api.server.request_head import (
+    END,
+    HeadCache,
+    fault,
+    has_bare_line_feed,
+    is_ambiguous,
+    render_problem,
+    target,
+)
+from holdfast.api.server.timeouts import Deadline, ReadWatchdog, ServerLimits
 
-_LINGER = 2.0
-"""Seconds that whatever a client still sends is thrown away, so that it can read the answer it got."""
+_LINGER_TIMEOUT_S = 2.0
+"""Seconds to discard further input before closing, so that the client can read the response."""
 
 
-class Connections:
-    """All of a node."""
+class ConnectionSet:
+    """Open connections of a node and the state they share."""
 
-    def __init__(self, api: Api, limits: Limits) -> None:
+    def __init__(self, api: Api, limits: ServerLimits) -> None:
         self.api = api
         self.limits = limits
         self.open: set[Connection] = set()
-        self.heads = Heads()
+        self.heads = HeadCache()
         self.none = asyncio.Event()
-        """Set when the last one has gone; for whoever waits for that."""
+        """Set when the last connection has closed."""
         self.abandoned: set[asyncio.Task[None]] = set()
-        """Work for clients that did not wait for the answer."""
+        """Request tasks whose client disconnected."""
 
     def connect(self) -> "Connection":
-        """Somebody comes."""
+        """Create the protocol object for a new connection."""
         return Connection(self)
 
 
@@ -42,49 +49,49 @@ class _State(Enum):
     HEAD = 0
     BODY = 1
     WHOLE = 2
-    """The request is there whole, its answer is not complete."""
+    """The request is complete, its response is not."""
     DEAF = 3
-    """Whatever still comes is thrown away."""
+    """Further input is discarded."""
 
 
 class Connection(asyncio.Protocol):
-    """See the module."""
+    """asyncio protocol of one HTTP/1.1 connection."""
 
-    def __init__(self, all_of_them: Connections) -> None:
+    def __init__(self, all_of_them: ConnectionSet) -> None:
         self._all = all_of_them
         self._limits = all_of_them.limits
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
-        # The first of two requests in one breath is answered, also if it says that it is the last.
+        # Respond to the first of two pipelined requests even if it says `Connection: close`.
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self.transport: asyncio.Transport
         self.exchange: Exchange | None = None
-        """The latest request, answered or not."""
+        """The latest request, whether or not its response is complete."""
         self.task: asyncio.Task[None] | None = None
-        """What answers it."""
+        """Task that handles it."""
         self._address = ""
         self._state = _State.HEAD
         self._head = b""
         self._heard = True
-        """Whether the time that a head may take runs."""
+        """Whether the head timeout is running."""
         self._url = b""
         self._headers: dict[bytes, bytes] = {}
         self._count = 0
-        self._request: Incoming | None = None
-        """One that came to be and that nobody answers yet."""
+        self._request: HttpRequest | None = None
+        """A parsed request whose handling has not started."""
         self._deadline = Deadline(self._loop, self._time_is_up)
-        self._reading: Reading
+        self._reading: ReadWatchdog
         self._paused = False
         self._writable: asyncio.Event | None = None
         self._last = False
         self._left = False
 
-    # Told by the transport
+    # Transport callbacks
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # of a stream's socket
-        """A client is there, and has its time to say something."""
+        """Register the connection and start the head timeout."""
         self.transport = transport
-        self._reading = Reading(self._loop, transport, self._limits.answer)
+        self._reading = ReadWatchdog(self._loop, transport, self._limits.answer)
         self._all.open.add(self)
         peer = transport.get_extra_info("peername")
         self._address = str(peer[0]) if isinstance(peer, tuple) else ""
@@ -94,7 +101,7 @@ class Connection(asyncio.Protocol):
         self._deadline.set(self._limits.head)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone."""
+        """Clean up after the client disconnected."""
         del exc
         self._all.open.discard(self)
         if not self._all.open:
@@ -108,7 +115,7 @@ class Connection(asyncio.Protocol):
         self.resume_writing()
 
     def data_received(self, data: bytes) -> None:
-        """Some bytes. The parser gets a head only when it is whole and was looked at."""
+        """Process input. The parser gets a head only when it is complete and unambiguous."""
         state = self._state
         if state is _State.DEAF or self.transport.is_closing():
             return
@@ -125,10 +132,14 @@ class Connection(asyncio.Protocol):
             self._deadline.lift()
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:  # to what it asks for there is no way: answered as if it had not asked
+        except httptools.HttpParserUpgrade:  # upgrades are not supported: respond as if none was requested
             self._hear_no_more()
         except httptools.HttpParserError:
-            self._refuse(400, "malformed_request", "this is no HTTP/1.1 request that means one thing only")
+            self._refuse(
+                400,
+                "malformed_request",
+                "this is not a valid, unambiguous HTTP/1.1 request: check the request line, headers and body framing",
+            )
             return
         if self._state is _State.WHOLE:
             self._deadline.lift()
@@ -141,21 +152,21 @@ class Connection(asyncio.Protocol):
             self._begin(request, self.exchange)
 
     def pause_writing(self) -> None:
-        """The client does not read what it is sent."""
+        """Pause writing: the client does not read the response."""
         self._paused = True
         self._reading.watch()
 
     def resume_writing(self) -> None:
-        """It does again, or is gone."""
+        """Resume writing, or wake writers after a disconnect."""
         self._paused = False
         if self._writable is not None:
             self._writable.set()
         self._reading.stop()
 
-    # Told by the parser
+    # Parser callbacks
 
     def on_message_begin(self) -> None:
-        """A request begins; a second one in the same breath is not looked at."""
+        """Start a request; ignore a pipelined second one."""
         if self._state is not _State.HEAD:
             self._hear_no_more()
             return
@@ -164,28 +175,28 @@ class Connection(asyncio.Protocol):
         self._count = 0
 
     def on_url(self, url: bytes) -> None:
-        """The path, or a part of it."""
+        """Collect the request target."""
         if self._state is _State.HEAD:
             self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header. What comes after the body is left out: it was not there when the request was permitted."""
+        """Collect a header. Trailers are ignored because they were not there at authorisation."""
         if self._state is _State.HEAD:
             name = name.lower()
             headers = self._headers
-            # Of one that stands twice, neither value is overlooked.
+            # Join repeated headers so that no value is ignored.
             headers[name] = headers[name] + b", " + value if name in headers else value
             self._count += 1
 
     def on_headers_complete(self) -> None:
-        """The head is complete: a request, unless it could be read in two ways."""
+        """Create the request, unless its head is ambiguous."""
         if self._state is not _State.HEAD:
             return
         self._state = _State.BODY
         parser, headers = self._parser, self._headers
         version = parser.get_http_version()
         if self._count > self._limits.headers:
-            self._refuse(431, "head_too_large", f"a request may have {self._limits.headers} headers")
+            self._refuse(431, "head_too_large", f"more than {self._limits.headers} headers: send fewer")
             return
         if found := fault(headers, version):
             self._refuse(*found)
@@ -195,23 +206,23 @@ class Connection(asyncio.Protocol):
         expects = headers.get(b"expect", b"").lower() == b"100-continue"
         self.exchange = exchange = Exchange(self, keep=keep, bare=version == "1.0", expects=expects)
         method = parser.get_method().decode("ascii")
-        self._request = Incoming(method, path, query, headers, self._address, exchange)
+        self._request = HttpRequest(method, path, query, headers, self._address, exchange)
 
     def on_body(self, body: bytes) -> None:
-        """A part of the body."""
+        """Pass on a part of the body."""
         if self._state is _State.BODY and self.exchange is not None:
             self.exchange.feed(body)
 
     def on_message_complete(self) -> None:
-        """The request is there whole."""
+        """Mark the request as complete."""
         if self._state is _State.BODY and self.exchange is not None:
             self._state = _State.WHOLE
             self.exchange.finish()
 
-    # Told by the exchange and the server
+    # Calls from the exchange and the server
 
     def answered(self, *, keep: bool) -> None:
-        """The answer is on its way: the connection waits for another request, or ends."""
+        """Handle the end of a response: wait for the next request, or close."""
         if not keep:
             self.leave()
         elif not self.transport.is_closing():
@@ -221,14 +232,14 @@ class Connection(asyncio.Protocol):
             self._deadline.set(self._limits.idle)
 
     def read_on(self, *, go: bool) -> None:
-        """Read more of what the client sends, or wait with it."""
+        """Resume or pause reading from the client."""
         if not go:
             self.transport.pause_reading()
         elif not self.transport.is_closing():
             self.transport.resume_reading()
 
     async def drain(self) -> None:
-        """Until the client reads what it was sent."""
+        """Wait until the write buffer has room."""
         while self._paused:
             if self._writable is None:
                 self._writable = asyncio.Event()
@@ -236,19 +247,19 @@ class Connection(asyncio.Protocol):
             await self._writable.wait()
 
     def last(self) -> None:
-        """The node stops: what is under way is answered, and that is the last answer."""
+        """Mark the current or next response as the last one."""
         self._last = True
         if self._unanswered is not None:
             self._unanswered.keep = False
 
     def shutdown(self) -> None:
-        """The node stops now; a request whose head is arriving is still waited for."""
+        """Close an idle connection; one whose head is arriving stays open for its response."""
         self.last()
         if self._state is _State.HEAD and not self._head:
             self._end()
 
     def leave(self) -> None:
-        """Close, when the client had a chance to read its answer: what it still sends would otherwise undo that."""
+        """Close after a linger period, because unread input would reset the connection."""
         if self._left:
             return
         self._left = True
@@ -259,41 +270,49 @@ class Connection(asyncio.Protocol):
         if not self.transport.is_closing():
             self.transport.write_eof()
             self.transport.resume_reading()
-        self._deadline.set(_LINGER)
+        self._deadline.set(_LINGER_TIMEOUT_S)
 
-    # Our own
+    # Internals
 
     @property
     def _unanswered(self) -> Exchange | None:
-        """The request that has not got all of its answer, if there is one."""
+        """The request whose response is incomplete, if any."""
         return None if self.exchange is None or self.exchange.done else self.exchange
 
     def _whole_head(self, data: bytes) -> bytes | None:
-        """What to hand to the parser: nothing until the head is complete, and nothing if it is none."""
+        """Return the input for the parser; None while the head is incomplete, or if it is invalid."""
         data = self._head + data if self._head else data
         if data.startswith(b"\r\n"):  # tolerated before a request
             data = data.lstrip(b"\r\n")
         end = data.find(b"\r\n\r\n")
         if end > self._limits.head_size or (end < 0 and len(data) > self._limits.head_size):
-            self._refuse(431, "head_too_large", f"path and headers may have {self._limits.head_size:,} bytes together")
+            self._refuse(
+                431,
+                "head_too_large",
+                f"the request head is larger than {self._limits.head_size:,} bytes: shorten the path or the headers",
+            )
             return None
         if end < 0:
             if has_bare_line_feed(data):
-                self._refuse(400, "malformed_request", "lines of a request end with CR and LF")
+                self._refuse(400, "malformed_request", "a line does not end with CR LF: use CR LF line endings")
                 return None
-            if not self._heard:  # empty lines are no beginning, but the time runs
+            if not self._heard:  # empty lines do not start a request, but start the timeout
                 self._heard = True
                 self._deadline.set(self._limits.head)
             self._head = data
             return None
         if is_ambiguous(data, end):
-            self._refuse(400, "malformed_request", "a header is folded, or a line does not end with CR and LF")
+            self._refuse(
+                400,
+                "malformed_request",
+                "a header is folded or a line does not end with CR LF: send one header per line",
+            )
             return None
         self._head = b""
         return data
 
     def _took(self, data: bytes) -> bool:
-        """Whether this is a whole request whose head was read before: then it is being answered."""
+        """Start a complete request whose head is cached; return whether it was one."""
         size = data.find(END) + len(END)
         head = self._all.heads.get(data[:size])
         if head is None or len(data) - size != head.length:
@@ -302,17 +321,17 @@ class Connection(asyncio.Protocol):
         self._state = _State.WHOLE
         self.exchange = exchange = Exchange(self, keep=not self._last, bare=False, expects=False)
         exchange.complete = True
-        request = Incoming(head.method, head.path, head.query, head.headers, self._address, exchange)
+        request = HttpRequest(head.method, head.path, head.query, head.headers, self._address, exchange)
         request.whole = data[size:]
         self._begin(request, exchange)
         return True
 
-    def _begin(self, request: Incoming, exchange: Exchange) -> None:
+    def _begin(self, request: HttpRequest, exchange: Exchange) -> None:
         crowded = len(self._all.open) > self._limits.connections and request.path != "/healthz"
         self.task = self._loop.create_task(exchange.run(request, self._all.api, crowded=crowded))
 
     def _hear_no_more(self) -> None:
-        """Whatever comes after the request in hand is none of ours: it gets its answer, and that is the last."""
+        """Discard further input; the current response is the last one."""
         self._state = _State.DEAF
         if self._unanswered is not None:
             self._unanswered.keep = False
@@ -321,7 +340,7 @@ class Connection(asyncio.Protocol):
             self.leave()
 
     def _refuse(self, status: int, code: str, detail: str) -> None:
-        """Answer, as far as there was no answer yet, and end."""
+        """Send a problem response unless one has started, then close."""
         if (unanswered := self._unanswered) is not None:
             if unanswered.started:
                 self.transport.abort()
@@ -331,16 +350,16 @@ class Connection(asyncio.Protocol):
         self._state = _State.DEAF
         self._head = b""
         if not self.transport.is_closing():
-            self.transport.write(written(status, code, detail))
+            self.transport.write(render_problem(status, code, detail))
             self.leave()
 
     def _time_is_up(self) -> None:
         if self._state is _State.DEAF or (not self._head and self._unanswered is None):
             self._end()
         else:
-            self._refuse(408, "too_slow", "the request did not arrive in time: send it again")
+            self._refuse(408, "too_slow", "the request did not arrive within the time limit: send it again")
 
     def _end(self) -> None:
-        """Close; whoever does not even read what was sent is cut."""
+        """Close; abort if the client does not read the remaining output."""
         self._reading.watch()
         self.transport.close()

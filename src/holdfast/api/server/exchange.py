@@ -1,91 +1,91 @@
-"""One request on a connection and its answer: the body as it comes, the answer in one write or chunk by chunk."""
+"""One request on a connection and its response, written at once or in chunks."""
 
 import asyncio
 from typing import Protocol
 
-from holdfast.api.app import Api, Reply, refusal
+from holdfast.api.app import Api, EncodedResponse, unavailable_response
 from holdfast.api.headers import STATUS_LINES, Headers, date_line, lines, opening
-from holdfast.api.http import ClientGone, Incoming, Stream
-from holdfast.api.server.streaming import pump
+from holdfast.api.http import ClientGone, HttpRequest, Stream
+from holdfast.api.server.streaming import send_stream
 
-_MOST_WAITING = 65_536
-"""Bytes of a body that nobody asked for yet, after which no more are read."""
+_MAX_BUFFERED_BYTES = 65_536
+"""Unread body bytes above which reading from the client pauses."""
 
-_JOINED = 65_536
-"""Up to how many bytes a body is copied behind its head, to be one write."""
+_MAX_JOINED_BYTES = 65_536
+"""Body size up to which head and body are joined into one write."""
 
 _NO_BODY = frozenset({204, 304})
 
 
-class Line(Protocol):
-    """The connection, as far as an exchange needs it."""
+class ConnectionPort(Protocol):
+    """The part of a connection that an exchange needs."""
 
     transport: asyncio.Transport
 
     def answered(self, *, keep: bool) -> None:
-        """The answer is on its way; `keep`: and another request may follow."""
+        """Report the end of the response; `keep`: another request may follow."""
 
     def read_on(self, *, go: bool) -> None:
-        """Read more of what the client sends, or wait with it."""
+        """Resume or pause reading from the client."""
 
     async def drain(self) -> None:
-        """Until the client reads what it was sent."""
+        """Wait until the write buffer has room."""
 
 
 class Exchange:
-    """What arrives is told by the connection; what leaves is written to it, as long as there is somebody to read it."""
+    """Request body source and response writer of one request."""
 
     __slots__ = (
-        "_changed", "_expects", "_line", "_parts", "_size", "bare", "complete", "done", "keep", "left", "started",
+        "_changed", "_connection", "_expects", "_parts", "_size", "bare", "complete", "done", "keep", "left", "started",
     )  # fmt: skip
 
-    def __init__(self, line: Line, *, keep: bool, bare: bool, expects: bool) -> None:
-        self._line = line
+    def __init__(self, line: ConnectionPort, *, keep: bool, bare: bool, expects: bool) -> None:
+        self._connection = line
         self.keep = keep
         """Whether the connection stays open for another request."""
         self.bare = bare
-        """Whether the client knows no chunks, as in HTTP/1.0."""
+        """Whether the client is HTTP/1.0 and does not support chunked encoding."""
         self._expects = expects
         self.complete = False
-        """Whether the request is there whole."""
+        """Whether the request is complete."""
         self.started = False
-        """Whether something of the answer was sent."""
+        """Whether part of the response was sent."""
         self.done = False
-        """Whether all of it was."""
+        """Whether the whole response was sent."""
         self.left = False
-        """Whether there is nobody to answer any more."""
+        """Whether the client disconnected or was already refused."""
         self._parts: list[bytes] = []
         self._size = 0
         self._changed: asyncio.Event | None = None
 
     @property
     def may_repeat(self) -> bool:
-        """Whether another like it may follow."""
+        """Whether a later request with the same head may be served from the cache."""
         return self.keep and not self._expects
 
-    # Told by the connection
+    # Calls from the connection
 
     def feed(self, part: bytes) -> None:
-        """A part of the body."""
+        """Buffer a part of the body."""
         if self.done:
             return
         self._parts.append(part)
         self._size += len(part)
-        if self._size > _MOST_WAITING:
-            self._line.read_on(go=False)
+        if self._size > _MAX_BUFFERED_BYTES:
+            self._connection.read_on(go=False)
         self._notify()
 
     def finish(self) -> None:
-        """The request is there whole."""
+        """Mark the request as complete."""
         self.complete = True
         self._notify()
 
     def leave(self) -> None:
-        """The client is gone, or was told already what there is to tell."""
+        """Stop: the client disconnected or was already refused."""
         self.left = True
         self._notify()
 
-    # Asked by whoever handles the request
+    # Request body
 
     async def more(self) -> bytes:
         """See `Source`."""
@@ -96,12 +96,12 @@ class Exchange:
                 return b""
             if self._expects:
                 self._expects = False
-                self._line.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+                self._connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             await self._change()
         body = b"".join(self._parts)
         self._parts.clear()
         self._size = 0
-        self._line.read_on(go=True)
+        self._connection.read_on(go=True)
         return body
 
     async def gone(self) -> None:
@@ -109,36 +109,36 @@ class Exchange:
         while not (self.left or self.done):
             await self._change()
 
-    # The answer
+    # Response
 
-    async def run(self, request: Incoming, api: Api, *, crowded: bool) -> None:
-        """Answer the request."""
+    async def run(self, request: HttpRequest, api: Api, *, crowded: bool) -> None:
+        """Handle the request and send its response."""
         try:
             if self.complete and request.whole is None:
                 request.whole = b"".join(self._parts)
             if crowded:
                 self.keep = False
-                reply: Reply | Stream | None = refusal(
-                    503, "crowded", "this node has too many connections: try again in a moment"
+                reply: EncodedResponse | Stream | None = unavailable_response(
+                    503, "crowded", "this node has too many open connections: retry in a second"
                 )
             else:
                 reply = await api.respond(request)
-            if isinstance(reply, Reply):
+            if isinstance(reply, EncodedResponse):
                 self._write(reply, request, api)
                 api.note(request, reply.answer.status)
             elif reply is not None:
                 api.note(request, 200)
-                await pump(reply, api.headers(reply, request), request, self)
+                await send_stream(reply, api.headers(reply, request), request, self)
         finally:
             if not self.done and not self.left:
-                self._line.transport.abort()
+                self._connection.transport.abort()
 
-    def _write(self, reply: Reply, request: Incoming, api: Api) -> None:
+    def _write(self, reply: EncodedResponse, request: HttpRequest, api: Api) -> None:
         if self.left:
             return
         answer, body = reply
         if not self.complete:
-            self.keep = False  # the rest will not be read
+            self.keep = False  # the rest of the request is not read
         more = api.cors.headers(request.method, request.headers.get(b"origin"))
         head = b"%bx-request-id: %b\r\n%b%b%b" % (
             opening(answer.status, answer.media_type, answer.headers),
@@ -150,10 +150,10 @@ class Exchange:
         self.started = True
         if request.method == "HEAD":
             body = b""
-        if len(body) <= _JOINED:
-            self._line.transport.write(head + body)
+        if len(body) <= _MAX_JOINED_BYTES:
+            self._connection.transport.write(head + body)
         else:
-            self._line.transport.writelines((head, body))
+            self._connection.transport.writelines((head, body))
         self._finish()
 
     async def begin(self, headers: Headers) -> None:
@@ -177,14 +177,14 @@ class Exchange:
             self._finish()
 
     async def _send(self, data: bytes) -> None:
-        await self._line.drain()
+        await self._connection.drain()
         if not self.left:
-            self._line.transport.write(data)
+            self._connection.transport.write(data)
 
     def _finish(self) -> None:
         self.done = True
         self._notify()
-        self._line.answered(keep=self.keep)
+        self._connection.answered(keep=self.keep)
 
     # Waiting
 
@@ -193,7 +193,7 @@ class Exchange:
             self._changed.set()
 
     async def _change(self) -> None:
-        """Until something is told."""
+        """Wait for the next change."""
         if self._changed is None:
             self._changed = asyncio.Event()
         self._changed.clear()

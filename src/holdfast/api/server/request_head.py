@@ -1,4 +1,4 @@
-"""The head of a request: whether it means one thing only, and what is said to one that does not."""
+"""Request heads: detection of ambiguous ones, a cache of parsed ones, error responses."""
 
 import re
 from collections.abc import Mapping
@@ -8,103 +8,106 @@ from typing import NamedTuple
 import httptools
 import msgspec
 
-from holdfast.api.headers import REQUEST_ID, STATUS_LINES, USUAL_HEADERS, lines, new_request_id
-from holdfast.api.http import Incoming
+from holdfast.api.headers import DEFAULT_HEADERS, REQUEST_ID, STATUS_LINES, lines, new_request_id
+from holdfast.api.http import HttpRequest
 from holdfast.wire.problems import MEDIA_TYPE, TITLES, Problem
 
 _CLEAR = re.compile(rb"[^ \r\n\0]+(?: [^ \r\n\0]+)*(?:\r\n[^ \t\r\n\0][^\r\n\0]*)*\r\n\r\n")
-"""A line of words with one space between them, and lines that begin with no space; no half of a line's end anywhere."""
+"""A request line with single spaces and unfolded header lines, all ending in CR LF."""
 
 _BARE_LF = re.compile(rb"(?<!\r)\n")
 
 END = b"\r\n\r\n"
-"""Of a head."""
+"""End of a head."""
 
-_MOST_REMEMBERED = 512
-_LONGEST_REMEMBERED = 2_048
+_MAX_CACHED_HEADS = 512
+_MAX_CACHED_HEAD_BYTES = 2_048
 
 
-class Head(NamedTuple):
-    """What a head was found to say."""
+class RequestHead(NamedTuple):
+    """A parsed request head."""
 
     method: str
     path: str
     query: bytes
     headers: Mapping[bytes, bytes]
     length: int
-    """Of the body that follows it."""
+    """Length of the body."""
 
 
-class Heads:
-    """Heads that came before, byte by byte: whoever keeps a connection open sends the same ones over and over.
+class HeadCache:
+    """Cache of parsed heads by their bytes, because keep-alive clients repeat the same heads.
 
-    What the same bytes mean does not change. Only those are kept that the parser has read, that mean one thing only,
-    and after which the connection stays open.
+    Holds only heads that were parsed, are unambiguous and keep the connection open.
     """
 
     def __init__(self) -> None:
-        self._known: dict[bytes, Head] = {}
+        self._known: dict[bytes, RequestHead] = {}
         self.get = self._known.get
-        """What these very bytes say; None if they have to be read."""
+        """Return the parsed head of these bytes; None if not cached."""
 
-    def remember(self, data: bytes, request: Incoming) -> None:
-        """These bytes were read whole as this request, after which the connection stays open."""
+    def remember(self, data: bytes, request: HttpRequest) -> None:
+        """Cache the head of a complete keep-alive request."""
         size = data.find(END) + len(END)
         length = len(data) - size
         headers = request.headers
         told = headers.get(b"content-length", b"0")
-        if size <= _LONGEST_REMEMBERED and b"transfer-encoding" not in headers and told == b"%d" % length:
-            if len(self._known) >= _MOST_REMEMBERED:
+        if size <= _MAX_CACHED_HEAD_BYTES and b"transfer-encoding" not in headers and told == b"%d" % length:
+            if len(self._known) >= _MAX_CACHED_HEADS:
                 self._known.clear()
-            self._known[data[:size]] = Head(request.method, request.path, request.query_string, headers, length)
+            self._known[data[:size]] = RequestHead(request.method, request.path, request.query_string, headers, length)
 
 
 def is_ambiguous(data: bytes, end: int) -> bool:
-    """Whether others may read the head differently that ends at `end`.
+    """Return whether another parser might read the head that ends at `end` differently.
 
-    By a folded line, a line that ends by half, a NUL, or two spaces where one stands.
+    Causes: a folded line, a bare CR or LF, a NUL, or repeated spaces.
     """
     return _CLEAR.fullmatch(data, 0, end + 4) is None
 
 
 def has_bare_line_feed(data: bytes) -> bool:
-    """Whether a head that is not complete never will be, for its lines end by half."""
+    """Return whether an incomplete head contains a bare line feed."""
     return _BARE_LF.search(data) is not None
 
 
 def fault(headers: Mapping[bytes, bytes], version: str) -> tuple[int, str, str] | None:
-    """What keeps a head from meaning one thing only: status, code and detail of the answer.
+    """Return status, code and detail of the error if the head is ambiguous.
 
-    A header that stood twice has both its values here, with a comma between them.
+    Repeated headers arrive joined with a comma.
     """
     host, length, coding = headers.get(b"host"), headers.get(b"content-length"), headers.get(b"transfer-encoding")
     if version not in ("1.1", "1.0"):
-        return 400, "malformed_request", "send HTTP/1.1"
+        return 400, "malformed_request", "unsupported HTTP version: send HTTP/1.1"
     if version == "1.1" if host is None else b"," in host:
-        return 400, "malformed_request", "send one Host header"
+        return 400, "malformed_request", "the Host header is missing or repeated: send exactly one"
     if coding is None:
         unclear = length is not None and b"," in length
     else:
         unclear = length is not None or version == "1.0" or coding.lower() != b"chunked"
     if unclear:
-        return 400, "malformed_request", "say once how long the body is: Content-Length, or chunked"
+        return (
+            400,
+            "malformed_request",
+            "the body length is ambiguous: send one Content-Length, or Transfer-Encoding: chunked",
+        )
     return None
 
 
 @lru_cache(256)
 def target(url: bytes) -> tuple[str, bytes]:
-    """The path, as it was written, and the query of what a request asks for; raises what the parser raises."""
+    """Return the raw path and query of a request target. Raises `HttpParserError`."""
     parsed = httptools.parse_url(url)
     return parsed.path.decode("ascii"), parsed.query or b""
 
 
-def written(status: int, code: str, detail: str) -> bytes:
-    """A problem as it goes over the wire, where no request came to be."""
+def render_problem(status: int, code: str, detail: str) -> bytes:
+    """Serialise a problem response for a request that could not be parsed."""
     body = msgspec.json.encode(Problem(TITLES[status], status, code, detail))
     headers = [
         (b"content-type", MEDIA_TYPE.encode()),
         (b"content-length", b"%d" % len(body)),
-        *USUAL_HEADERS,
+        *DEFAULT_HEADERS,
         (REQUEST_ID, new_request_id()),
         (b"connection", b"close"),
     ]

@@ -1,4 +1,4 @@
-"""Serves the API on a socket, until it is told to stop; nothing that goes on holds the stop up."""
+"""HTTP server: listen, serve until stopped, shut down within a bounded time."""
 
 import asyncio
 import contextlib
@@ -7,30 +7,30 @@ import socket
 from collections.abc import Callable
 
 from holdfast.api.app import Api
-from holdfast.api.server.connection import Connections
-from holdfast.api.server.timeouts import DEFAULT_LIMITS, Limits
+from holdfast.api.server.connection import ConnectionSet
+from holdfast.api.server.timeouts import DEFAULT_LIMITS, ServerLimits
 from holdfast.errors import Misconfigured
 
-GRACE = 10
-"""Seconds that requests in progress have to end, at a stop."""
+GRACE_TIMEOUT_S = 10
+"""Seconds that requests in progress have to finish at shutdown."""
 
-LAST_ANSWERS = 1.0
-"""Seconds, at a stop, in which connections that are kept open get one more answer, which says that it is the last."""
+LAST_RESPONSE_TIMEOUT_S = 1.0
+"""Seconds at shutdown in which keep-alive connections get one more response (`Connection: close`)."""
 
 _BACKLOG = 2_048
-_OWN_FILES = 256
-"""Files that a node needs beside its connections."""
+_RESERVED_FILES = 256
+"""File descriptors reserved for everything except connections."""
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket that listens there; `Misconfigured` names the setting when it cannot."""
+    """Return a listening socket. Raises `Misconfigured` if the address cannot be bound."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listening = socket.socket(family, socket.SOCK_STREAM)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((host, port))
-            # Now, not when it is served: two may bind at once, and uvloop is silent if it cannot listen.
+            # Listen now: two processes may bind the same port, and uvloop does not report a failing listen.
             listening.listen(_BACKLOG)
         except OSError:
             listening.close()
@@ -49,11 +49,11 @@ async def serve(
     *,
     stop: asyncio.Event,
     ready: Callable[[], None],
-    limits: Limits = DEFAULT_LIMITS,
+    limits: ServerLimits = DEFAULT_LIMITS,
 ) -> None:
-    """Answer requests until `stop`; then end streams, finish what is under way, and return."""
-    _allow_files(limits.connections + _OWN_FILES)
-    connections = Connections(api, limits)
+    """Serve requests until `stop`, then end streams, finish open requests and return."""
+    _allow_files(limits.connections + _RESERVED_FILES)
+    connections = ConnectionSet(api, limits)
     loop = asyncio.get_running_loop()
     server = await loop.create_server(connections.connect, sock=listening, backlog=_BACKLOG)
     ready()
@@ -66,37 +66,37 @@ async def serve(
         await _finish(connections.abandoned)
 
 
-async def _end(connections: Connections) -> None:
-    """Connections that are open learn from their last answer that it was the last.
+async def _end(connections: ConnectionSet) -> None:
+    """Close all connections in stages: last responses, grace period, cancellation, abort.
 
-    Whoever just sends something on a connection that was idle is answered, rather than cut off.
+    A client that is just sending on an idle connection gets a response instead of a reset.
     """
     for each in connections.open:
         each.last()
-    if await _all_gone(connections, LAST_ANSWERS):
+    if await _all_gone(connections, LAST_RESPONSE_TIMEOUT_S):
         return
     for each in list(connections.open):
         each.shutdown()
-    if await _all_gone(connections, GRACE):
+    if await _all_gone(connections, GRACE_TIMEOUT_S):
         return
-    for each in connections.open:  # each still says why
+    for each in connections.open:  # each still sends a 503
         if each.task is not None:
             each.task.cancel()
-    if not await _all_gone(connections, LAST_ANSWERS):
+    if not await _all_gone(connections, LAST_RESPONSE_TIMEOUT_S):
         for each in list(connections.open):
             each.transport.abort()
 
 
 async def _finish(tasks: set[asyncio.Task[None]]) -> None:
-    """What was begun is ended also if nobody waits for it."""
+    """Finish requests whose clients disconnected."""
     if tasks:
-        _, late = await asyncio.wait(tasks, timeout=GRACE)
+        _, late = await asyncio.wait(tasks, timeout=GRACE_TIMEOUT_S)
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
 
 
-async def _all_gone(connections: Connections, seconds: float) -> bool:
+async def _all_gone(connections: ConnectionSet, seconds: float) -> bool:
     connections.none.clear()
     if connections.open:
         with contextlib.suppress(TimeoutError):
@@ -105,7 +105,7 @@ async def _all_gone(connections: Connections, seconds: float) -> bool:
 
 
 def _allow_files(wanted: int) -> None:
-    """Have room for so many open files, as far as the system lets us."""
+    """Raise the soft limit on open files as far as the hard limit allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)

@@ -1,32 +1,32 @@
-"""Answers that go on: chunks are sent as they come, until they end, or the client does, or they are cut."""
+"""Streamed responses."""
 
 import asyncio
 import logging
 from typing import Protocol
 
 from holdfast.api.headers import Headers
-from holdfast.api.http import Incoming, Stream
+from holdfast.api.http import HttpRequest, Stream
 from holdfast.api.request_log import log_fault
 
-LAST_WORDS = 2.0
-"""Seconds that a client has to read the end of a stream that is cut."""
+CUT_TIMEOUT_S = 2.0
+"""Seconds that a client has to read the end of a stream that is being cut."""
 
 
-class Outlet(Protocol):
-    """Where an answer that goes on is sent to; each call waits while the client does not read."""
+class StreamWriter(Protocol):
+    """Destination of a streamed response; each call waits while the client does not read."""
 
     async def begin(self, headers: Headers) -> None:
-        """The head."""
+        """Send the head."""
 
     async def chunk(self, part: bytes) -> None:
-        """A part of the body."""
+        """Send a part of the body."""
 
     async def end(self) -> None:
-        """There are no more."""
+        """End the body."""
 
 
-async def pump(answer: Stream, headers: Headers, request: Incoming, outlet: Outlet) -> None:
-    """Send chunks until they end or the client is gone, whichever comes first."""
+async def send_stream(answer: Stream, headers: Headers, request: HttpRequest, outlet: StreamWriter) -> None:
+    """Send chunks until they end, the client disconnects, or the stream is cut."""
 
     async def send_all() -> None:
         await outlet.begin(headers)
@@ -40,7 +40,7 @@ async def pump(answer: Stream, headers: Headers, request: Incoming, outlet: Outl
     try:
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         if not (pumping.done() or leaving.done()):
-            await asyncio.wait((pumping, leaving), timeout=LAST_WORDS, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((pumping, leaving), timeout=CUT_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in (pumping, leaving):
             task.cancel()
@@ -48,4 +48,4 @@ async def pump(answer: Stream, headers: Headers, request: Incoming, outlet: Outl
         await answer.chunks.aclose()
         for result in results:
             if isinstance(result, Exception):
-                log_fault(logging.WARNING, ": the stream ended by", request, result)
+                log_fault(logging.WARNING, ": stream failed:", request, result)

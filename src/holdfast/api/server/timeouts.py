@@ -1,29 +1,29 @@
-"""How long a connection waits for its client, for what it is to send and what it is to read; and how much it takes."""
+"""Time and size limits of a connection, and the timers that enforce them."""
 
 import asyncio
 from collections.abc import Callable
 from typing import NamedTuple
 
 
-class Limits(NamedTuple):
-    """How long a client may take, in seconds, and how much it may send."""
+class ServerLimits(NamedTuple):
+    """Time limits (seconds) and size limits for clients."""
 
     head: float = 10
     body: float = 30
     answer: float = 30
-    """How long a client may read nothing of its answer."""
+    """Maximum time without the client reading any of its response."""
     idle: float = 75
     head_size: int = 16_384
     headers: int = 100
     connections: int = 2_000
-    """More than these are told to come back; more than twice as many are not even told."""
+    """Above this, requests get 503; above twice this, connections are dropped."""
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = ServerLimits()
 
 
 class Deadline:
-    """Rings once when the time is up. Setting it costs little: the timer is moved only where it would ring too late."""
+    """One-shot timer that is cheap to reset: it moves the event-loop timer only when necessary."""
 
     __slots__ = ("_due", "_loop", "_ring", "_timer")
 
@@ -34,7 +34,7 @@ class Deadline:
         self._timer: asyncio.TimerHandle | None = None
 
     def set(self, seconds: float) -> None:
-        """Ring after so long, whatever was said before."""
+        """Fire after this many seconds, replacing any earlier deadline."""
         self._due = due = self._loop.time() + seconds
         if self._timer is not None:
             if self._timer.when() <= due:
@@ -43,11 +43,11 @@ class Deadline:
         self._timer = self._loop.call_at(due, self._look)
 
     def lift(self) -> None:
-        """Do not ring."""
+        """Cancel the deadline."""
         self._due = None
 
     def close(self) -> None:
-        """Do not ring, and forget whom to ring for."""
+        """Cancel the deadline and release the event-loop timer."""
         self._due = None
         if self._timer is not None:
             self._timer.cancel()
@@ -64,8 +64,8 @@ class Deadline:
             self._ring()
 
 
-class Reading:
-    """Cuts a client that reads nothing of what it was sent for a while; however slow, it may go on while it reads."""
+class ReadWatchdog:
+    """Aborts a client that reads nothing for a whole interval; slow readers are allowed."""
 
     __slots__ = ("_loop", "_seconds", "_timer", "_transport")
 
@@ -76,12 +76,12 @@ class Reading:
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self) -> None:
-        """Look from time to time, as long as there is something to be read."""
+        """Check periodically while output is buffered."""
         if self._timer is None and (left := self._transport.get_write_buffer_size()):
             self._timer = self._loop.call_later(self._seconds, self._look, left)
 
     def stop(self) -> None:
-        """There is no need to."""
+        """Stop checking."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from holdfast.model.breaker import Clearance
+from holdfast.model.breaker import DeliveryPermit
 from holdfast.model.job import Job
 from holdfast.model.time import Duration
 
@@ -12,7 +12,7 @@ class Shared(Protocol):
 
     async def before_delivery(
         self, job: Job, destination: str, *, probe_for: Duration, at: int, body: bytes
-    ) -> Clearance:
+    ) -> DeliveryPermit:
         """Whether a delivery may go out now, and the signature of this body at this time (seconds since 1970).
 
         Raises `Unavailable` when that cannot be found out, `LeaseLost` when the job is not the caller's any more.

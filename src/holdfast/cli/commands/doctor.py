@@ -132,7 +132,7 @@ async def _sweep(settings: Settings) -> str:
     with starting(settings):
         engine = await open_engine(settings)
     try:
-        put_back, made_ready = await engine.sweep()
+        put_back, made_ready = await engine.run_maintenance_once()
     finally:
         await engine.aclose()
     return f"put back {put_back:,} jobs of lost workers, made {made_ready:,} due jobs ready"

@@ -11,7 +11,7 @@ from holdfast.config import Settings, shown_url
 from holdfast.errors import SchemaMismatch
 from holdfast.store import migrate as schema
 from holdfast.store.console import dialect_of, has_table, is_new_file, open_console
-from holdfast.store.migrate import Applied, Step
+from holdfast.store.migrate import AppliedMigration, Migration
 
 
 @click.group(invoke_without_command=True)
@@ -47,7 +47,7 @@ def status(settings: Settings, *, json: bool) -> int:
     \b
       holdfast migrate status
     """
-    known = schema.steps(dialect_of(settings.database_url))
+    known = schema.migrations(dialect_of(settings.database_url))
     had = {done.version: done for done in run(_applied(settings))}
     missing = schema.pending(known, list(had.values()))
     names = [f"{step.version:04d}_{step.name}" for step in known]
@@ -68,11 +68,11 @@ def sql(settings: Settings, *, everything: bool) -> None:
     \b
       holdfast migrate sql
     """
-    known = schema.steps(dialect_of(settings.database_url))
-    steps = known if everything else schema.pending(known, run(_applied(settings)))
-    if not steps:
+    known = schema.migrations(dialect_of(settings.database_url))
+    migrations = known if everything else schema.pending(known, run(_applied(settings)))
+    if not migrations:
         print("-- up to date: nothing to apply")
-    for step in steps:
+    for step in migrations:
         print(_as_sql(step))
 
 
@@ -114,7 +114,7 @@ async def _make_indexes(settings: Settings) -> list[str]:
     return made
 
 
-def _as_sql(step: Step) -> str:
+def _as_sql(step: Migration) -> str:
     line = "-" * 60
     return (
         f"-- {line}\n-- step {step.version:04d}_{step.name}, checksum {step.checksum}\n-- {line}\n{step.sql.rstrip()}\n"
@@ -130,7 +130,7 @@ async def _up(settings: Settings) -> list[str]:
             await store.aclose()
 
 
-async def _applied(settings: Settings) -> list[Applied]:
+async def _applied(settings: Settings) -> list[AppliedMigration]:
     """What the database says it has; the store is opened first, for its checks and its words."""
     if dialect_of(settings.database_url) == "sqlite" and is_new_file(settings.database_url):
         return []  # to look must not make it
@@ -147,6 +147,6 @@ async def _applied(settings: Settings) -> list[Applied]:
         if not await has_table(console, "holdfast_schema"):
             return []
         rows = await console.rows("SELECT version, name, checksum FROM holdfast_schema ORDER BY version")
-        return [Applied(*row) for row in rows]
+        return [AppliedMigration(*row) for row in rows]
     finally:
         await console.aclose()

@@ -10,7 +10,7 @@ import click
 from holdfast.api.app import Api
 from holdfast.api.server.server import bind
 from holdfast.api.server.server import serve as answer
-from holdfast.api.server.timeouts import Limits
+from holdfast.api.server.timeouts import ServerLimits
 from holdfast.cli.checks.database import warn_of_loss
 from holdfast.cli.commands.work import say
 from holdfast.cli.event_loop import collect_seldom, run
@@ -45,7 +45,7 @@ async def _serve(settings: Settings) -> None:
         await warn_of_loss(settings, settings.database_url, say)
         api = build_api(settings, engine)
         async with serving(settings, api):
-            housekeeping = asyncio.create_task(engine.keep_house(stop))
+            housekeeping = asyncio.create_task(engine.run_maintenance(stop))
             await stop.wait()
             say("stopping: requests in progress are finished, streams are ended")
             await asyncio.gather(housekeeping, return_exceptions=True)
@@ -68,7 +68,7 @@ async def serving(settings: Settings, api: Api, *, choose: bool = False) -> Asyn
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     collect_seldom(20_000)
     up, stop = asyncio.Event(), asyncio.Event()
-    limits = Limits(connections=settings.max_connections)
+    limits = ServerLimits(connections=settings.max_connections)
     answering = asyncio.create_task(answer(api, listening, stop=stop, ready=up.set, limits=limits))
     try:
         await up.wait()

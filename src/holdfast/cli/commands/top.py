@@ -12,7 +12,7 @@ from holdfast.cli.commands import workers as of_workers
 from holdfast.cli.commands.dead import GROUPS
 from holdfast.cli.render import COLOURS, as_json, console, fitted, json_option
 from holdfast.cli.target import asked, way_options
-from holdfast.errors import TooMany, Unavailable
+from holdfast.errors import RateLimited, Unavailable
 from holdfast.sdk import calls
 from holdfast.sdk.models import DeadGroup, Queue, Stats, Summary, Worker
 
@@ -70,7 +70,7 @@ async def _watch(client: "AsyncClient", every: float, tenant: str | None, *, onc
         while True:
             try:
                 live.update(draw(await look(client, tenant), out.width), refresh=True)
-            except (Unavailable, TooMany) as error:  # it comes back, and who watches wants to see that
+            except (Unavailable, RateLimited) as error:  # it comes back, and who watches wants to see that
                 live.update(Text(f"waiting: {error}", "yellow"), refresh=True)
             await asyncio.sleep(every)
 

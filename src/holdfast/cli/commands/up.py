@@ -68,7 +68,7 @@ async def _up(settings: Settings, app: str, queues: str, processes: int) -> None
                 )  # fmt: skip
                 if signalled is not None:
                     say("no jobs are run here any more; the API and the dashboard stay until Ctrl-C or SIGTERM")
-                    await engine.keep_house(signalled)
+                    await engine.run_maintenance(signalled)
             finally:
                 for task in beside:
                     task.cancel()

@@ -19,8 +19,8 @@ from holdfast.cli.options import export_flags, settings_options
 from holdfast.compose import open_jobs
 from holdfast.config import Settings
 from holdfast.model.time import in_seconds
-from holdfast.worker.ports import Fleet
-from holdfast.worker.processes.supervised_process import Plan
+from holdfast.worker.ports import LeaseService
+from holdfast.worker.processes.supervised_process import LaunchPlan
 from holdfast.worker.processes.supervisor import Supervisor
 
 
@@ -61,27 +61,27 @@ async def supervise(
     export_flags()
     known, looking = set(looked_at), asyncio.Lock()
 
-    async def open_fleet(url: str) -> Fleet:
-        fleet = await _open(settings, url)
+    async def open_leases(url: str) -> LeaseService:
+        leases = await _open(settings, url)
         try:
             async with looking:  # no other process begins to work meanwhile on what may be refused
                 if url not in known:
                     await warn_of_loss(settings, url, say)
                     known.add(url)
         except BaseException:
-            await fleet.aclose()
+            await leases.aclose()
             raise
-        return fleet
+        return leases
 
     supervisor = Supervisor(
-        plan_of(settings, app, queues),
+        launch_plan(settings, app, queues),
         processes,
-        open_fleet=open_fleet,
+        open_leases=open_leases,
         drain=in_seconds(settings.drain),
         say=say,
     )
     number = f"{processes} worker process{'es' if processes > 1 else ''}"
-    supervisor.heed_signals()
+    supervisor.handle_signals()
     say(f"{number} for {app or 'the job types in the box'}; Ctrl-C or SIGTERM ends in good order")
     then()
     await supervisor.run()
@@ -89,15 +89,17 @@ async def supervise(
     return supervisor.signalled if supervisor.drained else None
 
 
-def plan_of(settings: Settings, app: str, queues: str) -> Plan:
+def launch_plan(settings: Settings, app: str, queues: str) -> LaunchPlan:
     """How the children of this installation are started."""
-    command, nursery = (["-m", "holdfast.cli.child", kind, app, "--queues", queues] for kind in ("worker", "nursery"))
+    command, forkserver = (
+        ["-m", "holdfast.cli.child", kind, app, "--queues", queues] for kind in ("worker", "forkserver")
+    )
     host = socket.gethostname()
     name, node = settings.worker_id or host, f"{host[:200]}/{os.getpid()}/{secrets.token_hex(4)}"
-    return Plan(command, nursery, MOST_SLOTS, settings.lease, name, host, __version__, node)
+    return LaunchPlan(command, forkserver, MOST_SLOTS, settings.lease, name, host, __version__, node)
 
 
-async def _open(settings: Settings, url: str) -> Fleet:
+async def _open(settings: Settings, url: str) -> LeaseService:
     with starting(settings):
         return await open_jobs(msgspec.structs.replace(settings, pool_size=4), url)
 

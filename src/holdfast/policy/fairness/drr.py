@@ -7,7 +7,7 @@ deficit is left out until the others have caught up; whoever had less to give th
 whoever comes, or comes back, begins at the level of who is served next. So for any two that have work all the time,
 cost started by weight differs by no more than a quantum and what one claim may take, whatever they have waiting.
 
-Inside a turn the most urgent jobs go first, and every `AGING_INTERVAL`th visit goes to less urgent ones, to each in its turn.
+Within one turn the most urgent jobs go first; every `AGING_INTERVAL`th visit serves the less urgent ones in rotation.
 
 Deterministic: no clock of its own, no database. A worker keeps one `DeficitRoundRobin` and tells it what it saw.
 """

@@ -7,20 +7,20 @@ from collections import deque
 from collections.abc import Callable
 
 from holdfast.model.outcome import LogLine, Logs
-from holdfast.policy.logs import LONGEST_LINE, MOST_LINES
+from holdfast.policy.logs import MAX_LINE_LENGTH, MAX_LINES
 from holdfast.policy.redact import redact, redact_field
-from holdfast.policy.text import clean, escaped
+from holdfast.policy.text import escaped, sanitize
 
 Plain = bool | int | float | str | None
 _NUMBERS = (bool, int, float)
 
 
-class Logbook:
+class AttemptLogs:
     """The lines of one attempt. Any thread may write."""
 
     def __init__(self, tell: Callable[[LogLine], None] | None = None) -> None:
         self._tell = tell
-        self._lines: deque[LogLine] = deque(maxlen=MOST_LINES)
+        self._lines: deque[LogLine] = deque(maxlen=MAX_LINES)
         self._written = 0
         self._lock = threading.Lock()
 
@@ -38,17 +38,17 @@ class Logbook:
             return Logs(tuple(self._lines), self._written - len(self._lines)) if self._written else None
 
 
-def shown(fields: dict[str, object]) -> dict[str, Plain]:
+def render_fields(fields: dict[str, object]) -> dict[str, Plain]:
     """Fields as they are logged: on one line, secrets redacted."""
     return {escaped(name): _shown(name, value) for name, value in fields.items()}
 
 
-def line_of(level: int, message: str, fields: dict[str, Plain]) -> LogLine:
+def format_line(level: int, message: str, fields: dict[str, Plain]) -> LogLine:
     """A line as it is kept."""
     text = " ".join([message, *(f"{name}={value}" for name, value in fields.items())])
     now = time.time()
     at = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now))}.{int(now % 1 * 1000):03d}Z"
-    return LogLine(at, logging.getLevelName(level).lower(), clean(text, LONGEST_LINE))
+    return LogLine(at, logging.getLevelName(level).lower(), sanitize(text, MAX_LINE_LENGTH))
 
 
 def _shown(name: str, value: object) -> Plain:
@@ -57,6 +57,6 @@ def _shown(name: str, value: object) -> Plain:
     return redact_field(name, escaped(str(value)))
 
 
-def message_of(text: str) -> str:
+def format_message(text: str) -> str:
     """A message as it is logged: on one line, secrets redacted."""
     return redact(escaped(text))

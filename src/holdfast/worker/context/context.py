@@ -8,21 +8,21 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar, overload
 
-from holdfast.errors import Conflict, HoldfastError, Invalid, LeaseLost, StepUnknown
+from holdfast.errors import Conflict, HoldfastError, Invalid, LeaseLost, StepOutcomeUnknown
 from holdfast.failpoints import reach
 from holdfast.model.ids import WorkerId
-from holdfast.model.job import Held, Job
+from holdfast.model.job import HeldJob, Job
 from holdfast.model.step import Step, StepState
 from holdfast.policy.steps import Verdict, verdict
-from holdfast.worker.context.attempt_logs import Logbook, line_of, message_of, shown
-from holdfast.worker.context.progress import Progress
+from holdfast.worker.context.attempt_logs import AttemptLogs, format_line, format_message, render_fields
+from holdfast.worker.context.progress import ProgressReporter
 from holdfast.worker.context.transaction import SyncTransaction, Transaction
 from holdfast.worker.handlers import results
-from holdfast.worker.step_store import Records
+from holdfast.worker.ports import StepStore
 
 T = TypeVar("T")
 
-LONGEST_KEY = 255
+MAX_KEY_LENGTH = 255
 _LOG = logging.getLogger("holdfast.job")
 
 
@@ -30,15 +30,15 @@ class Context:
     """For handlers that are coroutines. Steps may run beside each other; a transaction runs alone."""
 
     def __init__(
-        self, job: Job, records: Records, *, deadline: float | None = None, logbook: Logbook | None = None
+        self, job: Job, step_store: StepStore, *, deadline: float | None = None, attempt_logs: AttemptLogs | None = None
     ) -> None:
         self.job = job
         self.deadline = deadline
         """When the attempt times out, by `time.monotonic()`."""
-        self.logbook = Logbook() if logbook is None else logbook
+        self.attempt_logs = AttemptLogs() if attempt_logs is None else attempt_logs
         """What the handler logged, for the record of the attempt."""
-        self._records = records
-        self._held = Held(job.id, job.fence, job.worker or WorkerId(0))
+        self._step_store = step_store
+        self._held = HeldJob(job.id, job.fence, job.worker or WorkerId(0))
         self._stopped: str | None = None
         self._keys: set[str] = set()
         self._running: set[str] = set()
@@ -47,7 +47,7 @@ class Context:
         self._loading = asyncio.Lock()
         # Nobody held the job before its first claim, so there is nothing to look for.
         self._found: dict[str, Step] | None = {} if job.fence == 1 else None
-        self._progress = Progress(self._save_progress)
+        self._progress = ProgressReporter(self._save_progress)
 
     @property
     def attempt(self) -> int:
@@ -83,9 +83,9 @@ class Context:
         The newest lines are kept with the attempt as well. What looks like a secret is in neither.
         """
         about = {"job_id": str(self.job.id), "job_type": self.job.type, "attempt": self.attempt}
-        told, text = shown(fields), message_of(message)
+        told, text = render_fields(fields), format_message(message)
         _LOG.log(level, "%s", text, extra={**about, "fields": told})
-        self.logbook.add(line_of(level, text, told))
+        self.attempt_logs.add(format_line(level, text, told))
 
     @overload
     async def step(
@@ -101,7 +101,7 @@ class Context:
         """Call `fn` and record what it returns; a later attempt is given the record and does not call it.
 
         Interrupted between the call and the record, it is called again: pass `idempotency_key(key)` on. With
-        `at_most_once` it is never called again; the next attempt then gets `StepUnknown`. What is returned went
+        `at_most_once` it is never called again; the next attempt then gets `StepOutcomeUnknown`. What is returned went
         through JSON, at the first attempt too. A plain function is called in a thread.
         """
         found = await self.begin_step(key, at_most_once=at_most_once)
@@ -130,7 +130,7 @@ class Context:
         self._use(key)
         self._open = key
         try:
-            async with self._records.session(self._held, key) as session:
+            async with self._step_store.session(self._held, key) as session:
                 transaction = Transaction(key, session, self.raise_if_cancelled)
                 yield transaction
                 transaction.complete()
@@ -161,7 +161,7 @@ class Context:
             case Verdict.REUSE:
                 return found
             case Verdict.UNKNOWN:
-                raise StepUnknown(
+                raise StepOutcomeUnknown(
                     f"step {key!r} was begun by an earlier attempt and may have been done; since it is to be done at "
                     "most once it is not repeated: find out, and go on without it"
                 )
@@ -184,17 +184,17 @@ class Context:
     async def _recorded(self) -> dict[str, Step]:
         async with self._loading:
             if self._found is None:
-                self._found = {step.key: step for step in await self._records.steps_of(self._held)}
+                self._found = {step.key: step for step in await self._step_store.steps_of(self._held)}
             return self._found
 
     async def _record(self, step: Step) -> None:
         reach("before_step_commit")
-        held = await self._records.record_step(self._held, step)
+        held = await self._step_store.record_step(self._held, step)
         reach("after_step_commit")
         self._held_still(held)
 
     async def _save_progress(self, progress: bytes) -> None:
-        self._held_still(await self._records.save_progress(self._held, progress))
+        self._held_still(await self._step_store.save_progress(self._held, progress))
 
     def _held_still(self, held: bool) -> None:  # noqa: FBT001 - the answer of a store
         if not held:
@@ -210,11 +210,13 @@ class Context:
             )
 
     def _use(self, key: str) -> None:
-        if type(key) is not str or not 0 < len(key) <= LONGEST_KEY or not key.isprintable():
-            raise Invalid(f"{key!r} is no key of a step: give 1 to {LONGEST_KEY} printable characters", pointer="/step")
+        if type(key) is not str or not 0 < len(key) <= MAX_KEY_LENGTH or not key.isprintable():
+            raise Invalid(
+                f"{key!r} is not a valid step key: use 1 to {MAX_KEY_LENGTH} printable characters", pointer="/step"
+            )
         if key in self._keys:
             raise Invalid(
-                f"step {key!r} was used before in this attempt: its record would be mistaken; give each its own",
+                f"step {key!r} was already used in this attempt: give each step its own key",
                 pointer="/step",
             )
         self._keys.add(key)
@@ -234,7 +236,7 @@ class SyncContext:
         self.time_left = context.time_left
         self.idempotency_key = context.idempotency_key
         self.log = context.log
-        self.logbook = context.logbook
+        self.attempt_logs = context.attempt_logs
         self.finish = context.finish
 
     @property

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from holdfast.errors import Invalid, LeaseLost, Unavailable
-from holdfast.policy.text import clean
+from holdfast.policy.text import sanitize
 
-EVERY = 1.0
+WRITE_INTERVAL_S = 1.0
 """Seconds between two writes."""
 
-LONGEST_NOTE = 500
+MAX_NOTE_LENGTH = 500
 
 Save = Callable[[bytes], Awaitable[None]]
 """Writes it; raises `LeaseLost` when the job is not ours any more."""
@@ -22,7 +22,7 @@ class _Shown(msgspec.Struct, frozen=True, omit_defaults=True):
     note: str = ""
 
 
-class Progress:
+class ProgressReporter:
     """Keeps the latest, and writes it when its time has come."""
 
     def __init__(self, save: Save, clock: Callable[[], float] = time.monotonic) -> None:
@@ -35,7 +35,7 @@ class Progress:
         """This is how far it is; written now, or with a later report, or at the end."""
         if not 0 <= fraction <= 1:  # also true for NaN
             raise Invalid(f"a progress of {fraction!r} makes no sense: give a fraction from 0 to 1")
-        self._unsaved = msgspec.json.encode(_Shown(float(fraction), clean(note, LONGEST_NOTE)))
+        self._unsaved = msgspec.json.encode(_Shown(float(fraction), sanitize(note, MAX_NOTE_LENGTH)))
         if self._clock() >= self._next:
             await self.flush()
 
@@ -44,7 +44,7 @@ class Progress:
         if self._unsaved is None:
             return
         unsaved, self._unsaved = self._unsaved, None
-        self._next = self._clock() + EVERY
+        self._next = self._clock() + WRITE_INTERVAL_S
         try:
             await self._save(unsaved)
         except LeaseLost:

@@ -10,24 +10,24 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.errors import Invalid, NotDeterministic
+from holdfast.errors import Invalid, NonDeterministic
 from holdfast.model.step import TRANSACTION_MARK
 
-LARGEST = 1024 * 1024
+MAX_RESULTS_BYTES = 1024 * 1024
 """Bytes that the results of one transaction may take."""
 
 _ENCODE = msgspec.json.Encoder().encode
 _SMALL = range(-(2**53), 2**53)
 
 
-class Entry(NamedTuple):
+class StatementRecord(NamedTuple):
     """A statement, by a digest of its text, and what it gave."""
 
     digest: str
     result: Any
 
 
-class Journal:
+class StatementLog:
     """What the statements of one transaction gave, in order."""
 
     def __init__(self) -> None:
@@ -38,24 +38,24 @@ class Journal:
         """Keep this result; raises `Invalid` when it cannot be kept, or is too much."""
         entry = _ENCODE([digest(sql), pack(result)])
         self._size += len(entry)
-        if self._size > LARGEST:
+        if self._size > MAX_RESULTS_BYTES:
             raise Invalid(
-                f"the results of this transaction take more than the {LARGEST:,} bytes that are kept for the next "
-                "attempt: select fewer rows or columns, or read what only this attempt needs outside of it",
+                f"the results of this transaction exceed {MAX_RESULTS_BYTES:,} bytes, the limit for "
+                "one attempt: select fewer rows or columns, or read what only this attempt needs outside of it",
                 pointer="/step",
             )
         self._entries.append(entry)
 
-    def stored(self) -> bytes:
+    def to_bytes(self) -> bytes:
         """All of it."""
         return TRANSACTION_MARK + b"[" + b",".join(self._entries) + b"]"
 
 
-def read(stored: bytes) -> list[Entry]:
-    """The entries of a journal; raises `NotDeterministic` when it is none."""
+def read(stored: bytes) -> list[StatementRecord]:
+    """The entries of a journal; raises `NonDeterministic` when it is none."""
     if not stored.startswith(TRANSACTION_MARK):
-        raise NotDeterministic("an earlier attempt recorded something else than a transaction under this key")
-    return [Entry(text, unpack(result)) for text, result in msgspec.json.decode(stored[1:])]
+        raise NonDeterministic("an earlier attempt recorded something else than a transaction under this key")
+    return [StatementRecord(text, unpack(result)) for text, result in msgspec.json.decode(stored[1:])]
 
 
 def digest(sql: str) -> str:

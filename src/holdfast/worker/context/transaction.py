@@ -3,10 +3,10 @@
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
-from holdfast.errors import NotDeterministic
+from holdfast.errors import NonDeterministic
 from holdfast.worker.context import statement_log
-from holdfast.worker.context.statement_log import Entry, Journal
-from holdfast.worker.step_store import Session
+from holdfast.worker.context.statement_log import StatementLog, StatementRecord
+from holdfast.worker.ports import TransactionSession
 
 T = TypeVar("T")
 
@@ -28,11 +28,11 @@ class Transaction:
     earlier attempt committed them, nothing is run: each statement gives what it gave then.
     """
 
-    def __init__(self, key: str, session: Session, check: Callable[[], None]) -> None:
+    def __init__(self, key: str, session: TransactionSession, check: Callable[[], None]) -> None:
         self.key = key
         self._session = session
         self._check = check
-        self._journal = Journal()
+        self._log = StatementLog()
         self._recorded = _read(key, session.recorded)
         self._ran = 0
 
@@ -53,7 +53,7 @@ class Transaction:
         """All statements were given: hand over what is to be remembered of them."""
         self._check()
         if self._recorded is None:
-            self._session.record(self._journal.stored())
+            self._session.record(self._log.to_bytes())
         elif self._ran != len(self._recorded):
             raise self._differs(
                 f"this attempt ran {self._ran} statements, the one that committed {len(self._recorded)}"
@@ -66,7 +66,7 @@ class Transaction:
             remembered: T = self._remembered(sql)
             return remembered
         result = await run(sql, *args)
-        self._journal.add(sql, result)
+        self._log.add(sql, result)
         return result
 
     def _remembered(self, sql: str) -> Any:
@@ -77,8 +77,8 @@ class Transaction:
             raise self._differs(f"statement {self._ran} was another then, not {_short(sql)}")
         return entry.result
 
-    def _differs(self, how: str) -> NotDeterministic:
-        return NotDeterministic(
+    def _differs(self, how: str) -> NonDeterministic:
+        return NonDeterministic(
             f"transaction {self.key!r} was committed by an earlier attempt with other statements ({how}): a handler "
             "must run the same statements in the same order at every attempt; give transactions that may be left "
             "out a key of their own"
@@ -103,11 +103,11 @@ class SyncTransaction:
         return self._wait(self._transaction.fetch(sql, *args))
 
 
-def _read(key: str, recorded: bytes | None) -> list[Entry] | None:
+def _read(key: str, recorded: bytes | None) -> list[StatementRecord] | None:
     try:
         return None if recorded is None else statement_log.read(recorded)
-    except NotDeterministic as error:
-        raise NotDeterministic(f"transaction {key!r}: {error}; give each step and transaction its own key") from error
+    except NonDeterministic as error:
+        raise NonDeterministic(f"transaction {key!r}: {error}; give each step and transaction its own key") from error
 
 
 def _short(sql: str) -> str:

@@ -8,13 +8,13 @@ from msgspec import Struct
 
 from holdfast.errors import Misconfigured
 from holdfast.model.job import RetryRule
-from holdfast.model.job_type import MOST_DESCRIBED, JobType
+from holdfast.model.job_type import MAX_DESCRIBED_TYPES, JobType
 from holdfast.model.time import Duration
 from holdfast.worker.handlers.signature import Arguments
 
 Isolation = Literal["async", "thread", "process"]
 
-LARGEST_DESCRIPTION = 256 * 1024
+MAX_SCHEMAS_LENGTH = 256 * 1024
 """Characters of schemas that a worker tells in all; types beyond that are told without theirs."""
 
 
@@ -63,8 +63,8 @@ class Registry:
 
     def described(self) -> list[JobType]:
         """What there is to tell of each type, for whoever makes such jobs; little enough to be sent at once."""
-        told, left = [], LARGEST_DESCRIPTION
-        for handler in sorted(self, key=lambda each: each.type)[:MOST_DESCRIBED]:
+        told, left = [], MAX_SCHEMAS_LENGTH
+        for handler in sorted(self, key=lambda each: each.type)[:MAX_DESCRIBED_TYPES]:
             schema = handler.arguments.schema()
             left -= len(schema or "")
             told.append(

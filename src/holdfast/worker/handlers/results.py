@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from holdfast.errors import Invalid, NotDeterministic
+from holdfast.errors import Invalid, NonDeterministic
 
-LARGEST = 1024 * 1024
+MAX_RESULT_BYTES = 1024 * 1024
 """Bytes that the result of one step may take."""
 
 
@@ -23,9 +23,9 @@ def encode(key: str, value: Any) -> bytes:
             "(text, numbers, lists, dicts, dataclasses, msgspec structs)",
             pointer="/step",
         ) from error
-    if len(stored) > LARGEST:
+    if len(stored) > MAX_RESULT_BYTES:
         raise Invalid(
-            f"step {key!r} was done, but its result takes {len(stored):,} bytes, and at most {LARGEST:,} are "
+            f"step {key!r} was done, but its result takes {len(stored):,} bytes, and at most {MAX_RESULT_BYTES:,} are "
             "recorded: store it elsewhere and return where",
             pointer="/step",
         )
@@ -42,7 +42,7 @@ def decode(key: str, stored: bytes | None, function: Callable[..., Any]) -> Any:
                 pass
         return msgspec.json.decode(stored or b"null")
     except msgspec.DecodeError as error:
-        raise NotDeterministic(
+        raise NonDeterministic(
             f"step {key!r}: an earlier attempt recorded something else than a step under this key: give each step "
             "and transaction its own"
         ) from error

@@ -11,25 +11,27 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from holdfast.model.job_type import LARGEST_SCHEMA
+from holdfast.model.job_type import MAX_SCHEMA_BYTES
 from holdfast.policy.redact import redact_field
-from holdfast.policy.text import clean
+from holdfast.policy.text import sanitize
 from holdfast.worker.handlers.annotations import write_model
 
-LARGEST_DEFAULT = 1024
-LONGEST_DESCRIPTION = 500
+MAX_DEFAULT_BYTES = 1024
+MAX_DESCRIPTION_LENGTH = 500
 
 _ENCODE = msgspec.json.Encoder().encode
 _REFERENCE = "#/$defs/"
 
 
-def written(name: str, function: Callable[..., Any], struct: type[Struct], defaults: Mapping[str, Any]) -> str | None:
+def render_schema(
+    name: str, function: Callable[..., Any], struct: type[Struct], defaults: Mapping[str, Any]
+) -> str | None:
     """The schema of the payload of jobs of this name, as JSON."""
     try:
         text = _ENCODE(_schema(name, function, struct, defaults)).decode()
     except Exception:  # noqa: BLE001 - models are the user's code, and no worker fails for want of a form
         return None
-    return text if len(text.encode()) <= LARGEST_SCHEMA else None
+    return text if len(text.encode()) <= MAX_SCHEMA_BYTES else None
 
 
 def _schema(
@@ -56,7 +58,7 @@ def _schema(
         if argument in defaults and (default := _default(argument, defaults[argument])) is not None:
             shape["default"] = msgspec.Raw(default)
     payload["title"] = name
-    if described := clean((inspect.getdoc(function) or "").split("\n\n")[0], LONGEST_DESCRIPTION):
+    if described := sanitize((inspect.getdoc(function) or "").split("\n\n")[0], MAX_DESCRIPTION_LENGTH):
         payload["description"] = " ".join(described.split())
     return payload | ({"$defs": components | definitions} if components or definitions else {})
 
@@ -68,4 +70,4 @@ def _default(argument: str, value: Any) -> bytes | None:
     except (TypeError, ValueError, OverflowError, RecursionError):
         return None
     plain = text.decode()
-    return text if len(text) <= LARGEST_DEFAULT and redact_field(argument, plain) == plain else None
+    return text if len(text) <= MAX_DEFAULT_BYTES and redact_field(argument, plain) == plain else None

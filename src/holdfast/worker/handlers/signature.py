@@ -118,7 +118,7 @@ class Arguments:
     def schema(self) -> str | None:
         """JSON Schema of the payload, for forms; None where it cannot be told, or would be too large."""
         defaults = {each.name: each.default for each in self._parameters if each.default is not each.empty}
-        return schemas.written(self.name, self._function, self.resolve().struct, defaults)
+        return schemas.render_schema(self.name, self._function, self.resolve().struct, defaults)
 
     def resolve(self) -> _Shape:
         """Look at the annotations now, if not done yet; raises `Misconfigured` for those that cannot be used."""

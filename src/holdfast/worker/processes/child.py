@@ -11,40 +11,39 @@ from typing import NamedTuple, Protocol
 from holdfast.errors import HoldfastError
 from holdfast.model.ids import WorkerId
 from holdfast.worker.handlers.registry import Registry
-from holdfast.worker.ports import Source
-from holdfast.worker.processes.forkserver import Nursery
+from holdfast.worker.ports import JobSource, StepStore
+from holdfast.worker.processes.forkserver import ForkServer
 from holdfast.worker.processes.memory import resident
 from holdfast.worker.processes.protocol import (
     Drain,
-    Failed,
     FromChild,
-    Go,
     Hello,
     Load,
     Lost,
+    SlotLost,
+    Start,
+    StartFailed,
     ToChild,
-    Worn,
     line,
     read_to_child,
 )
-from holdfast.worker.processes.shared_state import Board
+from holdfast.worker.processes.shared_state import SharedState
 from holdfast.worker.running.job_process import JobProcesses
 from holdfast.worker.running.worker import Worker
-from holdfast.worker.step_store import Records
 
-LOST_CODE = 75
+EXIT_LEASE_LOST = 75
 """Exit code of a child that ended because its lease was gone."""
 
-UNCONNECTED_CODE = 69
+EXIT_NO_DATABASE = 69
 """Exit code of a child that could not reach the database."""
 
-MARGIN = 1 / 6
+LEASE_MARGIN = 1 / 6
 """The part of a lease that is not counted on."""
 
 
-def answer_within(lease: float) -> float:
+def stop_timeout(lease: float) -> float:
     """Seconds that handlers have to end when their lease is gone: fewer than the margin, so that they have by then."""
-    return min(1.0, lease * MARGIN / 2)
+    return min(1.0, lease * LEASE_MARGIN / 2)
 
 
 class Application(NamedTuple):
@@ -58,13 +57,13 @@ class Application(NamedTuple):
 class Options(NamedTuple):
     """How it is to run it."""
 
-    most_ahead: int
+    max_prefetch: int
     poll: float
     fail_rate: float
     process_command: list[str]
 
 
-class Both(Source, Records, Protocol):
+class WorkerEngine(JobSource, StepStore, Protocol):
     """An engine."""
 
     async def aclose(self) -> None:
@@ -79,36 +78,36 @@ class Child:
         application: Application,
         options: Options,
         *,
-        board: Board,
-        connect: Callable[[], Awaitable[Both]],
+        shared_state: SharedState,
+        connect: Callable[[], Awaitable[WorkerEngine]],
         warn: Callable[[str, float], None],
-        nursery: Nursery | None = None,
+        forkserver: ForkServer | None = None,
     ) -> None:
         self._application = application
         self._options = options
-        self._board = board
+        self._shared_state = shared_state
         self._connect = connect
         self._warn = warn
-        self._nursery = nursery
+        self._forkserver = forkserver
         self._writer: asyncio.StreamWriter
         self._lease = 0.0
         self._worker: Worker | None = None
         self._stopping: asyncio.Task[int] | None = None
 
-    async def live(self, channel: socket.socket) -> int:
+    async def run(self, channel: socket.socket) -> int:
         """Until the supervisor ends it, or is gone; the exit code."""
         reader, self._writer = await asyncio.open_connection(sock=channel)
         app = self._application
-        self._tell(Hello(app.url, app.queues, app.registry.types(), app.registry.described()))
+        self._send(Hello(app.url, app.queues, app.registry.types(), app.registry.described()))
         go = await _read(reader)
-        if not isinstance(go, Go):
+        if not isinstance(go, Start):
             return 0
         self._lease = go.lease
         try:
             engine = await self._connect()
         except HoldfastError as error:  # the database went away just now: the supervisor starts another
-            self._tell(Failed(str(error)))
-            return UNCONNECTED_CODE
+            self._send(StartFailed(str(error)))
+            return EXIT_NO_DATABASE
         try:
             return await self._work(engine, WorkerId(go.worker), reader)
         finally:
@@ -116,30 +115,30 @@ class Child:
                 async with asyncio.timeout(1.0):
                     await engine.aclose()
 
-    async def _work(self, engine: Both, worker: WorkerId, reader: asyncio.StreamReader) -> int:
+    async def _work(self, engine: WorkerEngine, worker: WorkerId, reader: asyncio.StreamReader) -> int:
         self._worker = Worker(
             engine,
             engine,
             self._application.registry,
             worker=worker,
             queues=self._application.queues,
-            board=self._board,
-            processes=JobProcesses(self._options.process_command, self._board, self._nursery),
-            most_ahead=self._options.most_ahead,
+            shared_state=self._shared_state,
+            processes=JobProcesses(self._options.process_command, self._shared_state, self._forkserver),
+            max_prefetch=self._options.max_prefetch,
             poll=self._options.poll,
             fail_rate=self._options.fail_rate,
-            worn=lambda reason: self._tell(Worn(reason)),
+            on_slot_lost=lambda reason: self._send(SlotLost(reason)),
             warn=self._warn,
         )
         working = asyncio.create_task(self._worker.run())
         listening = asyncio.create_task(self._listen(reader, self._worker))
-        timing = asyncio.create_task(self._mind_the_lease())
+        timing = asyncio.create_task(self._watch_lease())
         done, _ = await asyncio.wait([working, listening, timing], return_when=asyncio.FIRST_COMPLETED)
         if listening in done or (working in done and not working.cancelled() and working.exception() is None):
             code = await listening
         elif timing in done:
-            await self._worker.abandon(answer_within(self._lease))
-            code = LOST_CODE
+            await self._worker.abandon(stop_timeout(self._lease))
+            code = EXIT_LEASE_LOST
         else:
             working.result()  # raises what went wrong
             code = 1
@@ -152,7 +151,7 @@ class Child:
         """Do what the supervisor says until the work is over; the exit code."""
         draining: asyncio.Task[None] | None = None
         hearing = asyncio.create_task(_read(reader))
-        telling = asyncio.create_task(self._tell_load(worker))
+        telling = asyncio.create_task(self._report_load(worker))
         try:
             while True:
                 await asyncio.wait([hearing, *([draining] if draining else [])], return_when=asyncio.FIRST_COMPLETED)
@@ -166,9 +165,9 @@ class Child:
                             await asyncio.gather(draining, return_exceptions=True)
                         draining = asyncio.create_task(worker.drain(seconds))
                     case Lost() | None:
-                        await worker.abandon(answer_within(self._lease))
-                        return LOST_CODE
-                    case Go():
+                        await worker.abandon(stop_timeout(self._lease))
+                        return EXIT_LEASE_LOST
+                    case Start():
                         pass
                 hearing = asyncio.create_task(_read(reader))
         finally:
@@ -177,21 +176,21 @@ class Child:
             if draining:
                 draining.cancel()
 
-    async def _tell_load(self, worker: Worker) -> None:
+    async def _report_load(self, worker: Worker) -> None:
         told = None
         seen = resident(os.getpid()) is not None  # the supervisor sees for itself
         while True:
             await asyncio.sleep(0.5)
             if (load := Load(worker.running, worker.waiting, None if seen else resident())) != told:
-                self._tell(load)
+                self._send(load)
                 told = load
 
-    async def _mind_the_lease(self) -> None:
+    async def _watch_lease(self) -> None:
         """Until the lease can no longer be trusted, whether or not anybody says so."""
-        while (left := self._board.deadline - time.monotonic()) > 0:  # noqa: ASYNC110 - a renewal moves the deadline
+        while (left := self._shared_state.deadline - time.monotonic()) > 0:  # noqa: ASYNC110 - a renewal moves the deadline
             await asyncio.sleep(left)
 
-    def _tell(self, message: FromChild) -> None:
+    def _send(self, message: FromChild) -> None:
         with contextlib.suppress(OSError, RuntimeError):
             self._writer.write(line(message))
 

@@ -2,7 +2,7 @@
 
 Whoever asks becomes the parent of what is forked, by having it adopted, as if it had started it itself: it waits for
 it, ends with it, and loses nothing but time when the nursery dies. A nursery has no thread, no event loop and no
-connection, and neither has the application in it, or it is none: see `why_not_to_fork`.
+connection, and neither has the application in it, or it is none: see `fork_hazard`.
 """
 
 import asyncio
@@ -23,15 +23,17 @@ from typing import Protocol
 
 from holdfast.worker.processes.process_control import die_with_parent, name_process
 
-ANSWER_WITHIN = 10.0
+FORK_TIMEOUT_S = 10.0
 """Seconds that a nursery may take to fork: one that takes longer is given up."""
 
-LINE = (socket.AF_UNIX, socket.SOCK_SEQPACKET) if sys.platform == "linux" else (socket.AF_UNIX, socket.SOCK_DGRAM)
+SOCKET_TYPE = (
+    (socket.AF_UNIX, socket.SOCK_SEQPACKET) if sys.platform == "linux" else (socket.AF_UNIX, socket.SOCK_DGRAM)
+)
 """What a nursery is asked over: each message arrives whole."""
 
 _PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
-_MOST_DESCRIPTORS = 4
-_BORN = struct.Struct("<i")
+_MAX_DESCRIPTORS = 4
+_PID = struct.Struct("<i")
 _HARMLESS = frozenset({"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"})
 """Devices that it does not matter to share."""
 
@@ -47,7 +49,7 @@ class Process(Protocol):
         """Until it has ended; its exit code, or the negative number of the signal that ended it."""
 
 
-class Forked:
+class ForkedProcess:
     """A process that was forked in a nursery and adopted here. It is waited for whether or not anybody cares."""
 
     def __init__(self, pid: int) -> None:
@@ -74,29 +76,29 @@ class Forked:
         self._ended.set()
 
 
-class Nursery:
+class ForkServer:
     """A nursery as its parent sees it."""
 
     def __init__(self, line: socket.socket) -> None:
         line.setblocking(False)  # noqa: FBT003 - the only signature there is
         self._line: socket.socket | None = line
-        self._asking = asyncio.Lock()
-        self._asked: set[asyncio.Task[Forked | None]] = set()
+        self._lock = asyncio.Lock()
+        self._requests: set[asyncio.Task[ForkedProcess | None]] = set()
 
     @property
     def gone(self) -> bool:
         """Whether it can be asked no more."""
         return self._line is None
 
-    async def start(self, descriptors: Sequence[int]) -> Forked | None:
+    async def start(self, descriptors: Sequence[int]) -> ForkedProcess | None:
         """A new process with copies of these; None if it must be had in another way."""
-        asking = asyncio.create_task(self._ask([os.dup(each) for each in descriptors]))
-        self._asked.add(asking)
-        asking.add_done_callback(self._asked.discard)
+        request = asyncio.create_task(self._request([os.dup(each) for each in descriptors]))
+        self._requests.add(request)
+        request.add_done_callback(self._requests.discard)
         try:
-            return await asyncio.shield(asking)
+            return await asyncio.shield(request)
         except asyncio.CancelledError:  # it comes all the same, and nobody wants it
-            asking.add_done_callback(_end_unwanted)
+            request.add_done_callback(_kill_unused)
             raise
 
     def close(self) -> None:
@@ -105,19 +107,19 @@ class Nursery:
             self._line.close()
             self._line = None
 
-    async def _ask(self, descriptors: list[int]) -> Forked | None:
+    async def _request(self, descriptors: list[int]) -> ForkedProcess | None:
         leave, grant = os.pipe()
         try:
-            async with self._asking:
+            async with self._lock:
                 if self._line is None:
                     return None
                 try:
                     with adopting():
                         socket.send_fds(self._line, [b"fork"], [leave, *descriptors])
-                        async with asyncio.timeout(ANSWER_WITHIN):
-                            answer = await asyncio.get_running_loop().sock_recv(self._line, _BORN.size)
-                    (pid,) = _BORN.unpack(answer)
-                    forked = Forked(pid) if pid else None
+                        async with asyncio.timeout(FORK_TIMEOUT_S):
+                            answer = await asyncio.get_running_loop().sock_recv(self._line, _PID.size)
+                    (pid,) = _PID.unpack(answer)
+                    forked = ForkedProcess(pid) if pid else None
                     os.write(grant, b"y")
                 except (OSError, TimeoutError, struct.error):
                     self.close()
@@ -128,10 +130,10 @@ class Nursery:
                 os.close(each)
 
 
-def _end_unwanted(asking: "asyncio.Task[Forked | None]") -> None:
-    if not asking.cancelled() and asking.exception() is None and (born := asking.result()) is not None:
+def _kill_unused(request: "asyncio.Task[ForkedProcess | None]") -> None:
+    if not request.cancelled() and request.exception() is None and (pid := request.result()) is not None:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(born.pid, signal.SIGKILL)
+            os.kill(pid.pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager
@@ -156,69 +158,69 @@ def serve(line: socket.socket) -> list[int]:
 
     In the nursery itself it never returns: it ends with the one who asks.
     """
-    asker = os.getppid()
-    name_process("hf-nursery")
+    parent = os.getppid()
+    name_process("hf-forkserver")
     gc.collect()
     gc.freeze()  # a collector that goes through all of it would have each process keep a copy
     while True:
         try:
-            asked, descriptors, _, _ = socket.recv_fds(line, 64, _MOST_DESCRIPTORS)
+            asked, descriptors, _, _ = socket.recv_fds(line, 64, _MAX_DESCRIPTORS)
         except InterruptedError:
             continue
         if not asked:
             os._exit(0)
-        born = 0
+        pid = 0
         with contextlib.suppress(OSError):  # too many processes: it is tried in another way, and told
-            if not (born := _fork_for(asker)):
+            if not (pid := _double_fork(parent)):
                 line.close()
-                return _granted(*descriptors)
+                return _await_permission(*descriptors)
         for each in descriptors:
             os.close(each)
         with contextlib.suppress(OSError):
-            line.send(_BORN.pack(born))
+            line.send(_PID.pack(pid))
 
 
-def _fork_for(asker: int) -> int:
+def _double_fork(parent: int) -> int:
     """The id of a new process, whose parent is the asker by now; 0 in that process."""
     told, tell = os.pipe()
-    between = os.fork()
-    if not between:
-        between = os.getpid()
+    middle = os.fork()
+    if not middle:
+        middle = os.getpid()
         try:
-            born = os.fork()
+            pid = os.fork()
         except OSError:
             os._exit(1)
-        if born:
-            os.write(tell, _BORN.pack(born))
+        if pid:
+            os.write(tell, _PID.pack(pid))
             os._exit(0)
         os.close(told)
         os.close(tell)
-        _leave(between, asker)
+        _reparent(middle, parent)
         return 0
     os.close(tell)
     try:
-        answer = os.read(told, _BORN.size)
+        answer = os.read(told, _PID.size)
     finally:
         os.close(told)
-        os.waitpid(between, 0)
+        os.waitpid(middle, 0)
     if not answer:
         raise OSError("no process could be forked")
-    pid: int = _BORN.unpack(answer)[0]
-    return pid
+    child: int = _PID.unpack(answer)[0]
+    return child
 
 
-def _leave(between: int, asker: int) -> None:
+def _reparent(middle: int, parent: int) -> None:
     """In the new process: belong to the asker, and to nobody else."""
-    while os.getppid() == between:
+    while os.getppid() == middle:
         time.sleep(0.0005)
     os.setsid()
     die_with_parent()
-    if os.getppid() != asker:  # it died first
+    if os.getppid() != parent:  # it died first
         os._exit(0)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _granted(leave: int, *descriptors: int) -> list[int]:
+def _await_permission(leave: int, *descriptors: int) -> list[int]:
     """In the new process: wait until the asker knows of it. One that gave up may have begun another in its place."""
     if not os.read(leave, 1):
         os._exit(0)
@@ -228,7 +230,7 @@ def _granted(leave: int, *descriptors: int) -> list[int]:
     return list(descriptors)
 
 
-def why_not_to_fork(ours: Collection[int]) -> str | None:
+def fork_hazard(ours: Collection[int]) -> str | None:
     """What the application has that no two processes can have; None if it may be forked as it is.
 
     A thread is not copied, but the locks it holds are. A connection would be used by both ends of a fork at once.

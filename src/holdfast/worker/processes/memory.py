@@ -1,4 +1,4 @@
-"""How much main memory a process has."""
+"""Resident memory of processes."""
 
 import resource
 import sys
@@ -9,12 +9,12 @@ _UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 def resident(pid: int | None = None) -> int | None:
-    """Bytes that a process (None: this one) has in main memory; None where that cannot be told.
+    """Return the resident memory of a process (None: this one) in bytes, or None if it is unknown.
 
-    Where there is no /proc, a process knows of itself alone, and only the most it ever had.
+    Without /proc, only this process's own peak is available.
     """
     try:
-        told = Path("/proc", "self" if pid is None else str(pid), "statm").read_bytes()
-        return int(told.split()[1]) * _PAGE
+        statm = Path("/proc", "self" if pid is None else str(pid), "statm").read_bytes()
+        return int(statm.split()[1]) * _PAGE
     except (OSError, ValueError, IndexError):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _UNIT if pid is None else None

@@ -1,4 +1,4 @@
-"""How processes of one worker hang together: none outlives the one that started it."""
+"""Process lifetime, names and exit codes: no process outlives the one that started it."""
 
 import ctypes
 import os
@@ -12,31 +12,31 @@ _PR_SET_NAME = 15
 
 
 def die_with_parent() -> None:
-    """Called in a new process before it becomes another program: the kernel kills it when its parent is gone.
+    """Ask the kernel to kill this process when its parent dies. Call it between fork and exec.
 
-    Only Linux knows this; elsewhere a child notices the closed socket, unless its handlers keep it from looking.
+    Linux only; on other systems a child notices the closed socket unless its handlers block it.
     """
     signal_when_parent_dies(signal.SIGKILL)
 
 
 def signal_when_parent_dies(number: int) -> None:
-    """Have the kernel send this process a signal when its parent is gone, where it can."""
+    """Ask the kernel to send this process a signal when its parent dies (Linux only)."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, number)
 
 
 def name_process(name: str) -> None:
-    """Have `ps` and `top` show this process by a name of its own, of at most 15 letters, where they can."""
+    """Set the name that `ps` and `top` show, at most 15 characters (Linux only)."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_NAME, name.encode()[:15])
 
 
-def told(code: int | None) -> str:
-    """How a process ended, in words."""
+def describe_exit(code: int | None) -> str:
+    """Describe how a process ended."""
     if code is None:
-        return "it does not answer"
+        return "it does not respond"
     if code < 0:
         with suppress(ValueError):
             return f"signal {signal.Signals(-code).name}"
@@ -45,7 +45,7 @@ def told(code: int | None) -> str:
 
 
 def exit_now(code: int) -> NoReturn:
-    """End this process without waiting for threads that will not end."""
+    """Exit without waiting for threads."""
     with suppress(OSError, ValueError):
         sys.stdout.flush()
         sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""What a supervisor, its children and theirs tell each other: one JSON value a line, over a pair of sockets."""
+"""Messages between supervisor, worker and job processes: one JSON value per line over a socket pair."""
 
 import msgspec
 from msgspec import Struct
@@ -17,28 +17,28 @@ class Hello(Struct, frozen=True, tag="hello"):
     described: list[JobType] = []
 
 
-class Failed(Struct, frozen=True, tag="failed"):
-    """Child: the application cannot be run, and trying again will not help."""
+class StartFailed(Struct, frozen=True, tag="start_failed"):
+    """Child: the application cannot be run, and a retry will not help."""
 
     message: str
 
 
-class Worn(Struct, frozen=True, tag="worn"):
-    """Child: a handler cannot be stopped and keeps its slot; replace this process when the others have ended."""
+class SlotLost(Struct, frozen=True, tag="slot_lost"):
+    """Child: a handler does not stop and occupies its slot; replace this process after its other jobs."""
 
     reason: str
 
 
 class Load(Struct, frozen=True, tag="load"):
-    """Child: how many jobs run and wait here, told while it drains; its memory, where nobody else can tell it."""
+    """Child: number of running and waiting jobs; its memory where the supervisor cannot read it."""
 
     running: int
     waiting: int
     memory: int | None = None
 
 
-class Go(Struct, frozen=True, tag="go"):
-    """Supervisor: you are this worker, with a lease of so many seconds, whose end is on the board."""
+class Start(Struct, frozen=True, tag="start"):
+    """Supervisor: start as this worker with a lease of this many seconds; shared state has its end."""
 
     worker: int
     lease: float
@@ -49,83 +49,83 @@ class Lost(Struct, frozen=True, tag="lost"):
 
 
 class Drain(Struct, frozen=True, tag="drain"):
-    """Supervisor: claim no more, finish within this many seconds, hand back the rest and end."""
+    """Supervisor: stop claiming, finish within this many seconds, release the other jobs and exit."""
 
     seconds: float
 
 
-class Given(Struct, frozen=True, tag="given"):
-    """Worker, to the process of a job: run this, and note in this cell of the board that its handler begins."""
+class RunJob(Struct, frozen=True, tag="run_job"):
+    """Worker to job process: run this job and mark this shared-state entry when its handler starts."""
 
     job: Job
-    cell: int | None
+    entry: int | None
 
 
-class Begun(Struct, frozen=True, tag="begun"):
-    """Process of a job: all is loaded, the handler begins."""
+class HandlerStarted(Struct, frozen=True, tag="handler_started"):
+    """Job process: the application is loaded and the handler starts."""
 
 
-class Logged(Struct, frozen=True, tag="logged"):
-    """Process of a job: its handler logged this."""
+class HandlerLogged(Struct, frozen=True, tag="handler_logged"):
+    """Job process: the handler logged this line."""
 
     line: LogLine
 
 
-class Ended(Struct, frozen=True, tag="ended"):
-    """Process of a job: this came of it."""
+class HandlerFinished(Struct, frozen=True, tag="handler_finished"):
+    """Job process: the handler finished with this outcome."""
 
     outcome: Outcome
 
 
-class Ready(Struct, frozen=True, tag="ready"):
-    """Nursery: the application is loaded, and processes can be forked."""
+class ForkServerReady(Struct, frozen=True, tag="ready"):
+    """Fork server: the application is loaded and can be forked."""
 
 
-class Unfit(Struct, frozen=True, tag="unfit"):
-    """Nursery: the application is loaded and must not be forked, for this reason."""
+class CannotFork(Struct, frozen=True, tag="cannot_fork"):
+    """Fork server: the application is loaded but forking it is unsafe, for this reason."""
 
     reason: str
 
 
-FromChild = Hello | Failed | Worn | Load
-ToChild = Go | Lost | Drain
-FromJob = Begun | Logged | Ended | Failed
-FromNursery = Ready | Unfit | Failed
+FromChild = Hello | StartFailed | SlotLost | Load
+ToChild = Start | Lost | Drain
+FromJob = HandlerStarted | HandlerLogged | HandlerFinished | StartFailed
+FromForkServer = ForkServerReady | CannotFork | StartFailed
 
 _ENCODE = msgspec.json.Encoder().encode
 _FROM_CHILD: msgspec.json.Decoder[FromChild] = msgspec.json.Decoder(FromChild)
 _TO_CHILD: msgspec.json.Decoder[ToChild] = msgspec.json.Decoder(ToChild)
-_TO_JOB: msgspec.json.Decoder[Given] = msgspec.json.Decoder(Given)
+_TO_JOB: msgspec.json.Decoder[RunJob] = msgspec.json.Decoder(RunJob)
 _FROM_JOB: msgspec.json.Decoder[FromJob] = msgspec.json.Decoder(FromJob)
 
-_FROM_NURSERY: msgspec.json.Decoder[FromNursery] = msgspec.json.Decoder(FromNursery)
+_FROM_FORKSERVER: msgspec.json.Decoder[FromForkServer] = msgspec.json.Decoder(FromForkServer)
 
 
-def line(message: FromChild | ToChild | Given | FromJob | FromNursery) -> bytes:
-    """A message as it travels."""
+def line(message: FromChild | ToChild | RunJob | FromJob | FromForkServer) -> bytes:
+    """Encode a message as a line."""
     return _ENCODE(message) + b"\n"
 
 
 def read_from_child(text: bytes) -> FromChild:
-    """What a child said."""
+    """Decode a message from a worker process."""
     return _FROM_CHILD.decode(text)
 
 
 def read_to_child(text: bytes) -> ToChild:
-    """What the supervisor said."""
+    """Decode a message from the supervisor."""
     return _TO_CHILD.decode(text)
 
 
-def read_to_job(text: bytes) -> Given:
-    """What the worker gave the process of a job to do."""
+def read_to_job(text: bytes) -> RunJob:
+    """Decode a message from a worker to a job process."""
     return _TO_JOB.decode(text)
 
 
 def read_from_job(text: bytes) -> FromJob:
-    """What the process of a job said."""
+    """Decode a message from a job process."""
     return _FROM_JOB.decode(text)
 
 
-def read_from_nursery(text: bytes) -> FromNursery:
-    """What a nursery said when it had loaded the application, or could not."""
-    return _FROM_NURSERY.decode(text)
+def read_from_forkserver(text: bytes) -> FromForkServer:
+    """Decode the message of a fork server after it tried to load the application."""
+    return _FROM_FORKSERVER.decode(text)

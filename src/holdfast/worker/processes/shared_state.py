@@ -1,12 +1,10 @@
-"""What a supervisor and a child must know of each other even if the other side does not answer.
+"""Memory shared by a supervisor and a worker process, readable even if the other side is dead or blocked.
 
-The child notes which jobs it has begun and which processes it started, for the time when it is dead. A job under
-suspicion that runs in a process of its own is noted by that process. The supervisor notes until when the lease can be
-trusted, for a child that cannot listen: one whose event loop was blocked looks here before it believes that its lease
-is gone.
+The worker records its running jobs and the process groups it started, so that the supervisor can report and kill them
+after a crash. A suspect job that runs in its own process is recorded by that process. The supervisor records the end of
+the lease, so that a worker whose event loop was blocked can check it before it assumes that the lease has expired.
 
-A piece of shared memory with one cell a slot: writing it costs a handler next to nothing, and needs nobody to read it
-unless the child dies.
+The memory has one entry per slot. A write costs a handler almost nothing.
 """
 
 import mmap
@@ -21,13 +19,13 @@ from uuid import UUID
 from holdfast.model.ids import JobId
 from holdfast.model.time import Duration, in_seconds
 
-_CELL = struct.Struct("<16sIdq")  # job, fence (0: the cell is free), begin by the monotonic clock, timeout (0: none)
-_DEADLINE = struct.Struct("<d")  # by the monotonic clock; comes first, so that it is read and written in one piece
-_GROUP = struct.Struct("<i")  # the id of a group of processes (0: the cell is free)
+_ENTRY = struct.Struct("<16sIdq")  # job, fence (0: the entry is free), start by the monotonic clock, timeout (0: none)
+_DEADLINE = struct.Struct("<d")  # by the monotonic clock; first, so that it is aligned and accessed in one piece
+_GROUP = struct.Struct("<i")  # process group id (0: the entry is free)
 
 
-class Begun(NamedTuple):
-    """A job whose handler has begun and not ended."""
+class RunningEntry(NamedTuple):
+    """Job whose handler has started and whose outcome is not recorded."""
 
     job: JobId
     fence: int
@@ -35,30 +33,30 @@ class Begun(NamedTuple):
     timeout: Duration | None
 
     def overdue(self, now: float) -> float:
-        """For how many seconds it should have ended."""
+        """Return the seconds by which the job exceeds its timeout."""
         return 0.0 if self.timeout is None else max(0.0, now - self.since - in_seconds(self.timeout))
 
 
-class Board:
-    """Cells on a file without a name, shared by supervisor and child."""
+class SharedState:
+    """Entries in an anonymous file that supervisor and worker process map into memory."""
 
-    def __init__(self, descriptor: int, cells: int) -> None:
+    def __init__(self, descriptor: int, entries: int) -> None:
         self.descriptor = descriptor
-        self.cells = cells
-        self._memory = mmap.mmap(descriptor, _size(cells))
-        self._free = list(range(cells))
-        self._free_groups = list(range(cells))
+        self.entries = entries
+        self._memory = mmap.mmap(descriptor, _size(entries))
+        self._free = list(range(entries))
+        self._free_groups = list(range(entries))
 
     @classmethod
-    def create(cls, cells: int) -> "Board":
-        """A new board with all cells free."""
-        descriptor = os.memfd_create("holdfast-board") if hasattr(os, "memfd_create") else _unnamed_file()
-        os.ftruncate(descriptor, _size(cells))
-        return cls(descriptor, cells)
+    def create(cls, entries: int) -> "SharedState":
+        """Create a file in which all entries are free."""
+        descriptor = os.memfd_create("holdfast-worker-state") if hasattr(os, "memfd_create") else _unnamed_file()
+        os.ftruncate(descriptor, _size(entries))
+        return cls(descriptor, entries)
 
     @property
     def deadline(self) -> float:
-        """Until when the lease can be trusted, by the monotonic clock."""
+        """Time until which the lease is valid, by the monotonic clock."""
         moment: float = _DEADLINE.unpack_from(self._memory)[0]
         return moment
 
@@ -67,77 +65,77 @@ class Board:
         _DEADLINE.pack_into(self._memory, 0, moment)
 
     def begin(self, job: JobId, fence: int, since: float, timeout: Duration | None) -> int | None:
-        """A handler starts: the cell it is noted in, if one is free."""
-        if (cell := self.reserve()) is not None:
-            _CELL.pack_into(self._memory, _cell_at(cell), job.bytes, fence, since, timeout or 0)
-        return cell
+        """Record a started handler; return its entry, or None if none is free."""
+        if (entry := self.reserve()) is not None:
+            _ENTRY.pack_into(self._memory, _entry_offset(entry), job.bytes, fence, since, timeout or 0)
+        return entry
 
     def reserve(self) -> int | None:
-        """A cell for a handler that starts in another process, which notes it there: see `note`."""
+        """Reserve an entry for a handler in another process, which fills it with `note`."""
         return self._free.pop() if self._free else None
 
-    def end(self, cell: int) -> None:
-        """The attempt is over, and that is recorded."""
-        _CELL.pack_into(self._memory, _cell_at(cell), b"", 0, 0.0, 0)
-        self._free.append(cell)
+    def end(self, entry: int) -> None:
+        """Free an entry because the outcome of the attempt is recorded."""
+        _ENTRY.pack_into(self._memory, _entry_offset(entry), b"", 0, 0.0, 0)
+        self._free.append(entry)
 
-    def clear(self, cells: Iterable[int | None]) -> None:
-        """The same for many, some of which may stand nowhere."""
-        for cell in cells:
-            if cell is not None:
-                self.end(cell)
+    def clear(self, entries: Iterable[int | None]) -> None:
+        """Free several entries; None stands for a job without one."""
+        for entry in entries:
+            if entry is not None:
+                self.end(entry)
 
-    def stop_timing(self, cell: int) -> None:
-        """The handler has ended: however long its outcome takes to be recorded, it is not overdue."""
-        job, fence, since, _ = _CELL.unpack_from(self._memory, _cell_at(cell))
-        _CELL.pack_into(self._memory, _cell_at(cell), job, fence, since, 0)
+    def stop_timing(self, entry: int) -> None:
+        """Clear the timeout of an entry: its handler has ended, only its outcome is not recorded yet."""
+        job, fence, since, _ = _ENTRY.unpack_from(self._memory, _entry_offset(entry))
+        _ENTRY.pack_into(self._memory, _entry_offset(entry), job, fence, since, 0)
 
-    def begun(self) -> Iterator[Begun]:
-        """The jobs whose handlers have begun and not ended."""
-        for cell in range(self.cells):
-            job, fence, since, timeout = _CELL.unpack_from(self._memory, _cell_at(cell))
+    def begun(self) -> Iterator[RunningEntry]:
+        """Iterate over the entries in use."""
+        for entry in range(self.entries):
+            job, fence, since, timeout = _ENTRY.unpack_from(self._memory, _entry_offset(entry))
             if fence:
-                yield Begun(JobId(UUID(bytes=job)), fence, since, Duration(timeout) if timeout else None)
+                yield RunningEntry(JobId(UUID(bytes=job)), fence, since, Duration(timeout) if timeout else None)
 
     def started(self, group: int) -> int:
-        """A process was started as the leader of this group: the cell it is noted in."""
-        cell = self._free_groups.pop()
-        self._write_group(cell, group)
-        return cell
+        """Record a process group that was started; return its entry."""
+        entry = self._free_groups.pop()
+        self._write_group(entry, group)
+        return entry
 
-    def ended(self, cell: int) -> None:
-        """The group is no more."""
-        self._write_group(cell, 0)
-        self._free_groups.append(cell)
+    def ended(self, entry: int) -> None:
+        """Free the entry of a process group that has ended."""
+        self._write_group(entry, 0)
+        self._free_groups.append(entry)
 
     def groups(self) -> list[int]:
-        """The groups that are there."""
-        each = (_GROUP.unpack_from(self._memory, self._group_at(cell))[0] for cell in range(self.cells))
+        """Return the recorded process groups."""
+        each = (_GROUP.unpack_from(self._memory, self._group_at(entry))[0] for entry in range(self.entries))
         return [group for group in each if group]
 
-    def _write_group(self, cell: int, group: int) -> None:
-        _GROUP.pack_into(self._memory, self._group_at(cell), group)
+    def _write_group(self, entry: int, group: int) -> None:
+        _GROUP.pack_into(self._memory, self._group_at(entry), group)
 
-    def _group_at(self, cell: int) -> int:
-        return _cell_at(self.cells) + cell * _GROUP.size
+    def _group_at(self, entry: int) -> int:
+        return _entry_offset(self.entries) + entry * _GROUP.size
 
     def close(self) -> None:
-        """Let go of the memory."""
+        """Unmap the memory and close the file."""
         self._memory.close()
         os.close(self.descriptor)
 
 
-def note(descriptor: int, cell: int, job: JobId, fence: int) -> None:
-    """A handler starts in this process, which has not the board in its memory, lest the handler write over it."""
-    os.pwrite(descriptor, _CELL.pack(job.bytes, fence, time.monotonic(), 0), _cell_at(cell))
+def note(descriptor: int, entry: int, job: JobId, fence: int) -> None:
+    """Record a started handler by file write; a job process does not map the memory, to protect it."""
+    os.pwrite(descriptor, _ENTRY.pack(job.bytes, fence, time.monotonic(), 0), _entry_offset(entry))
 
 
-def _size(cells: int) -> int:
-    return _cell_at(cells) + cells * _GROUP.size
+def _size(entries: int) -> int:
+    return _entry_offset(entries) + entries * _GROUP.size
 
 
-def _cell_at(cell: int) -> int:
-    return _DEADLINE.size + cell * _CELL.size
+def _entry_offset(entry: int) -> int:
+    return _DEADLINE.size + entry * _ENTRY.size
 
 
 def _unnamed_file() -> int:

@@ -12,32 +12,34 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
-from holdfast.errors import Invalid, LeaseLost, NotDeterministic, StepUnknown
+from holdfast.errors import Invalid, LeaseLost, NonDeterministic, StepOutcomeUnknown
 from holdfast.model.job import Job
 from holdfast.model.outcome import CancelledByHandler, Failed, Failure, Outcome, Snoozed, Succeeded
 from holdfast.model.time import Duration
 from holdfast.policy.lifecycle import suspect
 from holdfast.policy.redact import redact
-from holdfast.worker.context.attempt_logs import Logbook
+from holdfast.worker.context.attempt_logs import AttemptLogs
 from holdfast.worker.context.context import Context, SyncContext
 from holdfast.worker.handlers.annotations import write_model
 from holdfast.worker.handlers.exceptions import Cancel, Discard, Hold, Retry, Snooze
 from holdfast.worker.handlers.registry import Handler, Registry
-from holdfast.worker.step_store import Records
+from holdfast.worker.ports import StepStore
 
-LARGEST_RESULT = 256 * 1024
-SUSPECTS_AT_ONCE = 8
+MAX_RESULT_BYTES = 256 * 1024
+MAX_SUSPECTS = 8
 """How many jobs run alone at a time because their process died: it may have had hundreds, and too little memory."""
 _RESULT = msgspec.json.Encoder(enc_hook=write_model).encode
 _NULL = Succeeded(b"null")
-_FRAMES = 40
+_MAX_FRAMES = 40
 
 
 class Processes(Protocol):
     """Runs jobs in processes of their own."""
 
-    async def run(self, job: Job, *, begun: Callable[[], None], logbook: Logbook, cell: int | None) -> Outcome:
-        """What came of it; what it logs is in the book at once. `begun` is called when the handler begins.
+    async def run(
+        self, job: Job, *, on_start: Callable[[], None], attempt_logs: AttemptLogs, entry: int | None
+    ) -> Outcome:
+        """What came of it; what it logs is in the book at once. `on_start` is called when the handler begins.
 
         By then that stands in this cell of the board, whether or not anybody lives to hear of it.
 
@@ -45,7 +47,7 @@ class Processes(Protocol):
         """
 
 
-class Task(NamedTuple):
+class HandlerCall(NamedTuple):
     """A handler, and what is worth knowing before each of its jobs."""
 
     handler: Handler
@@ -60,56 +62,58 @@ class Runner:
     def __init__(
         self,
         registry: Registry,
-        records: Records,
+        step_store: StepStore,
         *,
         threads: Executor,
         processes: Processes | None = None,
         fail_rate: float = 0.0,
         dice: Callable[[], float] = random.random,
     ) -> None:
-        self._tasks = {handler.type: _task(handler, apart=processes is not None) for handler in registry}
-        self._alone = {name: task._replace(place="process", context=None) for name, task in self._tasks.items()}
-        self._suspects = asyncio.Semaphore(SUSPECTS_AT_ONCE)
-        self._records = records
+        self._calls = {handler.type: _handler_call(handler, apart=processes is not None) for handler in registry}
+        self._alone = {name: task._replace(place="process", context=None) for name, task in self._calls.items()}
+        self._suspects = asyncio.Semaphore(MAX_SUSPECTS)
+        self._step_store = step_store
         self._threads = threads
         self._processes = processes
         self._fail_rate = fail_rate
-        self._dice = dice
+        self._rng = dice
 
-    def task(self, job: Job) -> Task | None:
+    def call(self, job: Job) -> HandlerCall | None:
         """Who handles this job, and where: one that may have crashed a process runs in one of its own."""
         alone = self._processes is not None and suspect(job)
-        return (self._alone if alone else self._tasks).get(job.type)
+        return (self._alone if alone else self._calls).get(job.type)
 
     def context(
-        self, job: Job, task: Task, deadline: float | None, logbook: Logbook | None = None
+        self, job: Job, task: HandlerCall, deadline: float | None, attempt_logs: AttemptLogs | None = None
     ) -> Context | SyncContext | None:
         """What the handler is told about its job, if it wants to know."""
         if task.context is None:
             return None
-        context = Context(job, self._records, deadline=deadline, logbook=logbook)
+        context = Context(job, self._step_store, deadline=deadline, attempt_logs=attempt_logs)
         return SyncContext(context, asyncio.get_running_loop()) if task.place == "thread" else context
 
     async def run(
         self,
         job: Job,
-        task: Task,
+        task: HandlerCall,
         context: Context | SyncContext | None,
         *,
-        begun: Callable[[], None] = lambda: None,
-        logbook: Logbook | None = None,
-        cell: int | None = None,
+        on_start: Callable[[], None] = lambda: None,
+        attempt_logs: AttemptLogs | None = None,
+        entry: int | None = None,
     ) -> Outcome:
         """Call the handler. Only being cancelled gets out of here; everything else is an outcome.
 
-        Of one in a process of its own, `begun` tells when the handler begins, and the book has what it logs.
+        Of one in a process of its own, `on_start` tells when the handler begins, and the book has what it logs.
         """
         try:
-            if self._fail_rate and self._dice() < self._fail_rate:
+            if self._fail_rate and self._rng() < self._fail_rate:
                 return Failed(Failure("FailedOnPurpose", "HOLDFAST_FAIL_RATE had this attempt fail"))
             if task.place == "process" and self._processes is not None:
                 async with contextlib.nullcontext() if task.handler.isolation == "process" else self._suspects:
-                    return await self._processes.run(job, begun=begun, logbook=logbook or Logbook(), cell=cell)
+                    return await self._processes.run(
+                        job, on_start=on_start, attempt_logs=attempt_logs or AttemptLogs(), entry=entry
+                    )
             arguments = task.handler.arguments.decode(job.payload)
             if task.context is not None:
                 arguments[task.context] = context
@@ -137,11 +141,11 @@ def _is_cancelled() -> bool:
     return current is not None and current.cancelling() > 0
 
 
-def _task(handler: Handler, *, apart: bool) -> Task:
+def _handler_call(handler: Handler, *, apart: bool) -> HandlerCall:
     if handler.isolation == "process" and apart:
-        return Task(handler, "process", None, handler.timeout)
+        return HandlerCall(handler, "process", None, handler.timeout)
     place: Literal["loop", "thread"] = "loop" if inspect.iscoroutinefunction(handler.function) else "thread"
-    return Task(handler, place, handler.context, handler.timeout)
+    return HandlerCall(handler, place, handler.context, handler.timeout)
 
 
 def succeeded(result: Any) -> Outcome:
@@ -153,7 +157,7 @@ def succeeded(result: Any) -> Outcome:
     except (TypeError, ValueError, RecursionError, OverflowError, UnicodeEncodeError) as error:
         message = f"it returned a {type(result).__name__} that cannot be written as JSON ({error}): return plain values"
         return Failed(Failure("ResultNotJson", message), retryable=False)
-    if len(encoded) > LARGEST_RESULT:
+    if len(encoded) > MAX_RESULT_BYTES:
         head = encoded[:1_000].decode(errors="replace")
         encoded = _RESULT({"truncated": True, "bytes": len(encoded), "head": head})
     return Succeeded(encoded)
@@ -170,7 +174,7 @@ def outcome_of(error: BaseException) -> Outcome:
             return Failed(failure_of(error), retryable=False)
         case Retry():
             return Failed(failure_of(error), retry_in=error.in_)
-        case StepUnknown() | NotDeterministic():  # the records stay as they are, and so does what they mean
+        case StepOutcomeUnknown() | NonDeterministic():  # the records stay as they are, and so does what they mean
             return Failed(failure_of(error), retryable=False)
         case Invalid() if error.pointer.startswith("/step"):  # its effect may have happened; it would happen again
             return Failed(failure_of(error), retryable=False)
@@ -192,7 +196,7 @@ def failure_of(error: BaseException) -> Failure:
     try:
         message = str(error)
         text = "".join(
-            traceback.TracebackException.from_exception(error, limit=-_FRAMES, capture_locals=False).format()
+            traceback.TracebackException.from_exception(error, limit=-_MAX_FRAMES, capture_locals=False).format()
         )
     except Exception as broken:  # noqa: BLE001 - an exception whose own text fails
         message, text = f"(its text cannot be had: {type(broken).__name__})", ""

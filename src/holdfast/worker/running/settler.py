@@ -1,4 +1,4 @@
-"""Reports outcomes in batches: whatever ended while the last report was under way goes out with the next."""
+"""Batched reporting of outcomes: those that arrive during one report are sent with the next."""
 
 import asyncio
 import contextlib
@@ -9,43 +9,43 @@ from holdfast.errors import HoldfastError, Rejected
 from holdfast.failpoints import reach
 from holdfast.model.job import Job
 from holdfast.model.outcome import Failed, Failure, Logs, Outcome, Report
-from holdfast.worker.ports import Source
-from holdfast.worker.processes.shared_state import Board
+from holdfast.worker.ports import JobSource
+from holdfast.worker.processes.shared_state import SharedState
 
 if TYPE_CHECKING:
     from holdfast.model.ids import JobId
 
-BATCH = 500
-_LONGEST_PAUSE = 2.0
+BATCH_SIZE = 500
+_MAX_RETRY_DELAY_S = 2.0
 
 
 class Settler:
-    """Keeps every outcome until it is accepted, or until the lease is gone and it would be refused anyway."""
+    """Queue of outcomes; each is kept until the backend accepts it or the lease is lost."""
 
-    def __init__(self, source: Source, board: Board | None = None, *, width: int = 2) -> None:
+    def __init__(self, source: JobSource, shared_state: SharedState | None = None, *, width: int = 2) -> None:
         self._source = source
-        self._board = board
+        self._shared_state = shared_state
         self._width = width
         self._outbox: list[Report] = []
-        self._cells: list[int | None] = []
-        """Where on the board each of them stands: as long as it is not accepted, a crash would undo it."""
-        self._news = asyncio.Event()
+        self._entries: list[int | None] = []
+        """Shared-state entry of each report; kept until the report is accepted, in case of a crash."""
+        self._wakeup = asyncio.Event()
         self._under_way = 0
-        self._quiet = asyncio.Event()
-        self._quiet.set()
+        self._flushed = asyncio.Event()
+        self._flushed.set()
         self._dropped = False
         self.pending: set[JobId] = set()
-        """Jobs whose outcome is not accepted yet."""
+        """Ids of jobs whose outcome is not accepted yet."""
         self.refused = 0
-        """Outcomes that came too late: the job had been taken away."""
+        """Number of outcomes rejected because the job was no longer held."""
 
-    def put(self, job: Job, outcome: Outcome, cell: int | None = None, logs: Logs | None = None) -> None:
-        """Report this soon, and clear its cell of the board then; does not wait."""
+    def put(self, job: Job, outcome: Outcome, entry: int | None = None, logs: Logs | None = None) -> None:
+        """Queue an outcome without waiting; its shared-state entry is freed when it is accepted."""
         if not self._outbox:
-            self._quiet.clear()
-            self._news.set()
+            self._flushed.clear()
+            self._wakeup.set()
         self._outbox.append(Report(job, outcome, logs))
-        self._cells.append(cell)
+        self._entries.append(entry)
         self.pending.add(job.id)
 
     async def run(self) -> None:
@@ -55,32 +55,32 @@ class Settler:
                 group.create_task(self._report())
 
     async def flush(self, limit: float) -> bool:
-        """Wait until everything is reported, for at most `limit` seconds; whether it is."""
+        """Wait at most `limit` seconds until everything is reported; return True if it is."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._quiet.wait(), limit)
-        return self._quiet.is_set()
+            await asyncio.wait_for(self._flushed.wait(), limit)
+        return self._flushed.is_set()
 
     def drop(self) -> None:
-        """The lease is gone: what is not reported would be refused."""
+        """Drop unreported outcomes because the lease is lost and the backend would reject them."""
         self._dropped = True
         self._outbox.clear()
-        self._cells.clear()
+        self._entries.clear()
 
     async def _report(self) -> None:
         while True:
             if not self._outbox:
-                self._news.clear()
+                self._wakeup.clear()
                 if not self._under_way:
-                    self._quiet.set()
-                await self._news.wait()
+                    self._flushed.set()
+                await self._wakeup.wait()
                 continue
-            batch, self._outbox = self._outbox[:BATCH], self._outbox[BATCH:]
-            cells, self._cells = self._cells[:BATCH], self._cells[BATCH:]
+            batch, self._outbox = self._outbox[:BATCH_SIZE], self._outbox[BATCH_SIZE:]
+            entries, self._entries = self._entries[:BATCH_SIZE], self._entries[BATCH_SIZE:]
             self._under_way += 1
             try:
                 await self._until_accepted(batch)
-                if self._board is not None:
-                    self._board.clear(cells)
+                if self._shared_state is not None:
+                    self._shared_state.clear(entries)
             finally:
                 self._under_way -= 1
                 self.pending.difference_update([report.job.id for report in batch])
@@ -97,17 +97,17 @@ class Settler:
                 return
             except HoldfastError:
                 await asyncio.sleep(random.uniform(0.5, 1) * pause)
-                pause = min(_LONGEST_PAUSE, 2 * pause)
+                pause = min(_MAX_RETRY_DELAY_S, 2 * pause)
             else:
                 self.refused += len(batch) - len(settled)
                 return
 
     async def _one_by_one(self, batch: list[Report], error: Rejected) -> None:
-        """The database refused a value of one of them: alone it fails alone, and the job with it, for good."""
+        """Report each outcome alone, so that a value the database rejects fails only its own job."""
         if len(batch) > 1:
             for report in batch:
                 await self._until_accepted([report])
             return
-        failure = Failure("ResultRefused", f"the database would not take what came of it: {error}")
+        failure = Failure("ResultRefused", f"the database rejected the result: {error}")
         if batch[0].outcome != (refusal := Failed(failure, retryable=False)):
             await self._until_accepted([Report(batch[0].job, refusal)])

@@ -1,4 +1,4 @@
-"""Deadlines of jobs that a worker has claimed and not begun."""
+"""Start deadlines of jobs that a worker has claimed and not started."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from holdfast.model.ids import JobId
 
 
-class Patience:
-    """Knows how long jobs may wait here. Each was claimed in time: what counts is how long it is here since.
+class StartDeadlines:
+    """Start deadlines of claimed jobs, measured on this node's monotonic clock.
 
-    The claim was at `started_at` by the database's clock, and the deadline is by the same; so the span between them is
-    exact, and this node's clock measures spans only.
+    `started_at` (the claim) and the deadline both come from the database's clock, so the span between them is exact;
+    this node's clock only measures how much of the span has passed.
     """
 
     def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -23,12 +23,12 @@ class Patience:
         self._until: dict[JobId, float] = {}
 
     def claimed(self, jobs: Iterable[Job]) -> None:
-        """These have just come."""
+        """Record the deadlines of jobs that were just claimed."""
         for job in jobs:
             if job.deadline is not None and job.started_at is not None:
                 self._until[job.id] = self._monotonic() + in_seconds(Duration(job.deadline - job.started_at))
 
     def left(self, job: Job) -> bool:
-        """Whether a job may still begin; asked once, as it is about to."""
+        """Return True if the job may still start. Forgets the job, so call it once."""
         until = self._until.pop(job.id, None)
         return until is None or self._monotonic() < until

@@ -1,4 +1,4 @@
-"""A worker's life: claim, run, settle; and stopping, written once, in order."""
+"""Worker: claims, runs and settles jobs, and stops in a defined order."""
 
 import asyncio
 import contextlib
@@ -9,59 +9,58 @@ from concurrent.futures import ThreadPoolExecutor
 from holdfast.model.ids import WorkerId
 from holdfast.model.outcome import Interrupted
 from holdfast.worker.handlers.registry import Registry
-from holdfast.worker.ports import Source
-from holdfast.worker.processes.shared_state import Board
+from holdfast.worker.ports import JobSource, StepStore
+from holdfast.worker.processes.shared_state import SharedState
 from holdfast.worker.running.job_process import JobProcesses
-from holdfast.worker.running.monitors import LoopWatch, stop_the_lost
-from holdfast.worker.running.queue_runner import Slots
+from holdfast.worker.running.monitors import EventLoopMonitor, cancel_lost_jobs
+from holdfast.worker.running.queue_runner import QueueRunner
 from holdfast.worker.running.runner import Runner
 from holdfast.worker.running.settler import Settler
-from holdfast.worker.step_store import Records
 
-_MOST_HELD = 100_000
+_MAX_HELD = 100_000
 
-FLUSH_LIMIT = 10.0
-"""Seconds to get the last outcomes reported."""
+FLUSH_TIMEOUT_S = 10.0
+"""Time limit for reporting the last outcomes."""
 
 
 class Worker:
-    """Runs the handlers of one application in this process, under a lease that somebody else renews."""
+    """Runs one application's handlers in this process under a lease that the supervisor renews."""
 
     def __init__(
         self,
-        source: Source,
-        records: Records,
+        source: JobSource,
+        step_store: StepStore,
         registry: Registry,
         *,
         worker: WorkerId,
         queues: Mapping[str, int],
-        board: Board,
+        shared_state: SharedState,
         processes: JobProcesses,
-        most_ahead: int,
+        max_prefetch: int,
         poll: float,
         fail_rate: float,
-        worn: Callable[[str], None],
+        on_slot_lost: Callable[[str], None],
         warn: Callable[[str, float], None],
     ) -> None:
         self._source = source
-        self._settler = Settler(source, board)
+        self._settler = Settler(source, shared_state)
         self._processes = processes
         self._threads = ThreadPoolExecutor(max_workers=sum(queues.values()), thread_name_prefix="holdfast handler")
-        self._watch = LoopWatch(registry, warn)
-        runner = Runner(registry, records, threads=self._threads, processes=processes, fail_rate=fail_rate)
-        self._slots = [
-            Slots(
+        self._watch = EventLoopMonitor(registry, warn)
+        runner = Runner(registry, step_store, threads=self._threads, processes=processes, fail_rate=fail_rate)
+        self._queue_runners = [
+            QueueRunner(
                 queue,
                 size,
                 claims=source.claims(worker, [queue], registry.types()),
-                held_here=lambda: source.held_by(worker, _MOST_HELD),
+                held_here=lambda: source.held_by(worker, _MAX_HELD),
                 subscription=source.listen([queue]),
                 runner=runner,
                 settler=self._settler,
-                board=board,
-                most_ahead=most_ahead,
+                shared_state=shared_state,
+                max_prefetch=max_prefetch,
                 poll=poll * max(1.0, len(queues) / 3),
-                worn=worn,
+                on_slot_lost=on_slot_lost,
             )
             for queue, size in queues.items()
         ]
@@ -70,18 +69,21 @@ class Worker:
 
     @property
     def running(self) -> int:
-        """How many handlers are at work."""
-        return sum(slots.running for slots in self._slots)
+        """Number of running handlers."""
+        return sum(queue_runner.running for queue_runner in self._queue_runners)
 
     @property
     def waiting(self) -> int:
-        """How many jobs are claimed and not begun."""
-        return sum(slots.waiting for slots in self._slots)
+        """Number of jobs that are claimed and not started."""
+        return sum(queue_runner.waiting for queue_runner in self._queue_runners)
 
     async def run(self) -> None:
-        """Work until it was stopped and has ended; raises whatever goes wrong inside before."""
-        lives = [self._settler.run(), stop_the_lost(self._source, self._slots), self._watch.run()]
-        self._tasks = [asyncio.create_task(life) for life in (*lives, *(slots.run() for slots in self._slots))]
+        """Work until stopped; raise the first error of an internal task."""
+        lives = [self._settler.run(), cancel_lost_jobs(self._source, self._queue_runners), self._watch.run()]
+        self._tasks = [
+            asyncio.create_task(life)
+            for life in (*lives, *(queue_runner.run() for queue_runner in self._queue_runners))
+        ]
         done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             if not task.cancelled():
@@ -89,39 +91,41 @@ class Worker:
         await self._ended.wait()
 
     async def drain(self, grace: float) -> None:
-        """Stop in good order: nothing is lost, and no attempt is spent on what did not end."""
+        """Stop gracefully: no job is lost, and unfinished jobs spend no attempt."""
         until = time.monotonic() + grace
-        for slots in self._slots:  # 1 claim nothing more, 2 give back what was not begun
-            for job in slots.stop_claiming():
+        for queue_runner in self._queue_runners:  # 1. stop claiming, 2. release jobs that were not started
+            for job in queue_runner.stop_claiming():
                 self._settler.put(job, Interrupted())
-        with contextlib.suppress(TimeoutError):  # 3 let running handlers finish
+        with contextlib.suppress(TimeoutError):  # 3. let running handlers finish
             async with asyncio.timeout(max(0.0, until - time.monotonic())):
-                await asyncio.gather(*[slots.drained() for slots in self._slots])
-        for slots in self._slots:  # 4 tell the rest to end; they go back, no attempt spent
-            for run in slots.runs():
-                slots.stop(run, "drain")
+                await asyncio.gather(*[queue_runner.drained() for queue_runner in self._queue_runners])
+        for (
+            queue_runner
+        ) in self._queue_runners:  # 4. stop the other handlers; their jobs are released and spend no attempt
+            for run in queue_runner.runs():
+                queue_runner.stop(run, "drain")
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1.0):
-                await asyncio.gather(*[slots.drained() for slots in self._slots])
-        await self._settler.flush(FLUSH_LIMIT)  # 5 report all of it
+                await asyncio.gather(*[queue_runner.drained() for queue_runner in self._queue_runners])
+        await self._settler.flush(FLUSH_TIMEOUT_S)  # 5. report all outcomes
         await self._end()
 
     async def abandon(self, within: float) -> None:
-        """The lease is gone: stop all handlers at once, report nothing."""
+        """Stop all handlers at once and report nothing because the lease is lost."""
         self._settler.drop()
-        for slots in self._slots:
-            slots.stop_claiming()
-            for run in slots.runs():
-                slots.stop(run, "lost")
+        for queue_runner in self._queue_runners:
+            queue_runner.stop_claiming()
+            for run in queue_runner.runs():
+                queue_runner.stop(run, "lost")
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within):
-                await asyncio.gather(*[slots.drained() for slots in self._slots])
+                await asyncio.gather(*[queue_runner.drained() for queue_runner in self._queue_runners])
         await self._end()
 
     async def _end(self) -> None:
         for task in self._tasks:
             task.cancel()
-        if self._tasks:  # a handler that would not stop keeps its slot from ending
+        if self._tasks:  # a handler that does not stop keeps its slot task alive
             await asyncio.wait(self._tasks, timeout=1.0)
         await self._processes.aclose()
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,155 @@
+"""Processes that are forked where everything is loaded already: whose they are, and what is not forked at all."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from holdfast.worker.processes.forkserver import SOCKET_TYPE, ForkServer, adopting
+from tests.support.eventually import eventually
+from tests.support.nodes import ROOT, children_of
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="nothing is forked elsewhere")
+
+PROGRAM = """
+import os, socket, sys
+sys.path[:0] = [{root!r}]
+from holdfast.worker.processes import forkserver
+line = socket.socket(fileno=int(sys.argv[1]))
+(descriptor,) = forkserver.serve(line)
+mine = socket.socket(fileno=descriptor)
+try:
+    mine.send(f"{{os.getpid()}} {{os.getppid()}} {{os.getsid(0)}}".encode())
+    code = int(mine.recv(10) or b"0")
+except ConnectionError:
+    code = 0
+os._exit(code)
+"""
+
+
+@pytest.fixture
+def forkserver():
+    """One at work, and its process."""
+    ours, theirs = socket.socketpair(*SOCKET_TYPE)
+    text = textwrap.dedent(PROGRAM).format(root=str(ROOT / "src"))
+    process = subprocess.Popen([sys.executable, "-c", text, str(theirs.fileno())], pass_fds=[theirs.fileno()])
+    theirs.close()
+    made = ForkServer(ours)
+    yield made, process
+    made.close()
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture
+def born(forkserver):
+    """A process of it, our end of the line to it, and what it says of itself: its id, its parent and its session."""
+    lines = []
+
+    async def one():
+        ours, theirs = socket.socketpair()
+        lines.append(ours)
+        ours.setblocking(False)
+        process = await forkserver[0].start([theirs.fileno()])
+        theirs.close()
+        said = (await asyncio.get_running_loop().sock_recv(ours, 100)).decode()
+        return process, ours, [int(each) for each in said.split()]
+
+    yield one
+    for line in lines:
+        line.close()
+
+
+async def test_what_is_forked_is_a_child_of_whoever_asked_with_a_session_of_its_own(born):
+    """F45: it ends with the asker, who learns how it ended."""
+    process, line, (pid, parent, session) = await born()
+    assert (pid, session, parent) == (process.pid, process.pid, os.getpid())
+    line.send(b"7")
+    assert await process.wait() == process.returncode == 7
+    process, _, _ = await born()
+    os.kill(process.pid, signal.SIGSEGV)
+    assert await process.wait() == -signal.SIGSEGV
+
+
+async def test_what_was_forked_outlives_the_nursery_which_is_asked_no_more(forkserver, born):
+    """P23, F30: nothing is lost with it but time."""
+    made, keeper = forkserver
+    process, line, _ = await born()
+    keeper.kill()
+    keeper.wait()
+    assert await made.start([line.fileno()]) is None
+    assert made.gone
+    line.send(b"3")
+    assert await process.wait() == 3
+
+
+async def test_many_at_once_and_some_that_nobody_waits_for(forkserver):
+    """F34: each asker has its own; what a cancelled one had asked for is ended, and no zombie is left."""
+    made, keeper = forkserver
+    before = children_of(os.getpid(), zombies=True)
+    lines = [socket.socketpair() for _ in range(12)]
+    asking = [asyncio.create_task(made.start([theirs.fileno()])) for _, theirs in lines]
+    await asyncio.sleep(0)
+    for each in asking[::3]:
+        each.cancel()
+    started = [
+        each for each in await asyncio.gather(*asking, return_exceptions=True) if not isinstance(each, BaseException)
+    ]
+    for ours, theirs in lines:
+        theirs.close()
+        ours.close()
+    assert len({each.pid for each in started}) == len(started) == 8
+    assert [await each.wait() for each in started] == [0] * 8
+
+    async def none_left():
+        return set(children_of(os.getpid(), zombies=True)) <= {*before, keeper.pid}
+
+    await eventually(none_left)
+
+
+async def test_a_nursery_that_answers_too_late_gives_no_second_process(forkserver, monkeypatch):
+    """P22: whoever asked has begun another one in its place by then."""
+    made, keeper = forkserver
+    monkeypatch.setattr("holdfast.worker.processes.forkserver.ANSWER_WITHIN", 0.05)
+    before = {*children_of(os.getpid(), zombies=True)}
+    ours, theirs = socket.socketpair()
+    with ours, adopting():  # as if it had been forked just in time, and only the answer came late
+        keeper.send_signal(signal.SIGSTOP)
+        assert await made.start([theirs.fileno()]) is None
+        theirs.close()
+        keeper.send_signal(signal.SIGCONT)
+        ours.setblocking(False)
+        assert not await asyncio.get_running_loop().sock_recv(ours, 100)  # it ended without a word
+    for late in {*children_of(os.getpid(), zombies=True)} - before:
+        await asyncio.to_thread(os.waitpid, late, 0)
+
+
+LEFT_OPEN = {
+    "nothing": ("", None),
+    "log": ("kept = open(sys.argv[1] + '/log', 'a')", None),
+    "null": ("kept = open('/dev/null', 'r+')", None),
+    "thread": ("threading.Thread(target=time.sleep, args=(60,), daemon=True).start()", "1 thread of its own runs"),
+    "file": ("kept = open(sys.argv[1] + '/data', 'w')", "/data open"),
+    "connection": ("kept = socket.socketpair()", "socket:"),
+    "loop": ("import asyncio; kept = asyncio.new_event_loop()", " open"),
+}
+
+
+@pytest.mark.parametrize("left, reason", LEFT_OPEN.values(), ids=LEFT_OPEN)
+def test_what_must_not_be_forked_is_told(left, reason, tmp_path):
+    """F45: neither threads nor connections are there twice."""
+    text = f"""
+import socket, sys, threading, time
+sys.path[:0] = [{str(ROOT / "src")!r}]
+from holdfast.worker.processes.forkserver import open_descriptors, why_not_to_fork
+known = open_descriptors()
+{left}
+print(why_not_to_fork(known))
+"""
+    found = subprocess.run([sys.executable, "-c", text, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "None" if reason is None else reason in found.stdout

@@ -1,0 +1,371 @@
+"""The slots of a queue: what they claim, run, stop and give back."""
+
+import asyncio
+import threading
+
+import pytest
+
+from holdfast import Context
+from holdfast.errors import OutcomeUnknown, Unavailable
+from holdfast.model.outcome import Failed, Interrupted, Succeeded, TimedOut
+from holdfast.model.time import Duration, days, seconds
+from holdfast.worker.running import queue_runner as slots_module
+from tests.support.eventually import eventually
+from tests.unit.worker.conftest import a_job
+
+MOMENT = Duration(20_000)
+
+
+class Gate:
+    """A handler that counts who is inside and lets them go when told."""
+
+    def __init__(self):
+        self.inside = 0
+        self.most = 0
+        self.open = asyncio.Event()
+
+    async def pass_through(self) -> None:
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        try:
+            await self.open.wait()
+        finally:
+            self.inside -= 1
+
+
+@pytest.fixture
+async def gate(app):
+    made = Gate()
+
+    async def work() -> None:
+        await made.pass_through()
+
+    app.job(name="work")(work)
+    return made
+
+
+async def inside(gate, n):
+    async def so_many():
+        return gate.inside == n
+
+    await eventually(so_many)
+
+
+async def settled_down():
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_no_more_jobs_run_at_once_than_there_are_slots(at_work, script, gate):
+    async with at_work(3):
+        jobs = script.add(*[a_job() for _ in range(20)])
+        await inside(gate, 3)
+        gate.open.set()
+        await script.outcomes(*jobs)
+    assert gate.most == 3
+
+
+async def test_while_nothing_has_ended_no_more_is_claimed_than_can_run(at_work, script, gate):
+    """Prefetch is for jobs that are done quickly: one that waits behind slow ones is better off elsewhere."""
+    async with at_work(3):
+        script.add(*[a_job() for _ in range(50)])
+        await inside(gate, 3)
+        await settled_down()
+        assert script.asked == [3]
+        assert len(script.ready) == 47
+
+
+async def test_quick_jobs_are_claimed_ahead_within_the_bound(at_work, script, app):
+    """Never more than the setting allows, at whatever pace."""
+    held = []
+
+    async def work() -> None:
+        held.append(len(script.held))
+        await asyncio.sleep(0)
+
+    app.job(name="work")(work)
+    async with at_work(2, max_prefetch=40):
+        jobs = script.add(*[a_job() for _ in range(5_000)])
+        await script.outcomes(*jobs)
+    # What is settled may not be accepted yet: it is held, but neither waits nor runs.
+    assert max(script.asked) > 2
+    assert max(script.asked) <= 2 + 40
+
+
+async def test_when_jobs_become_slow_nothing_more_is_claimed_ahead(at_work, script, app):
+    slow = asyncio.Event()
+
+    async def work(slowly: bool = False) -> None:
+        if slowly:
+            await slow.wait()
+
+    app.job(name="work")(work)
+    async with at_work(2, max_prefetch=100) as bench:
+        jobs = script.add(*[a_job() for _ in range(2_000)])
+        await script.outcomes(*jobs)
+        await settled_down()  # a claim under way was made at the old pace
+        bench.slots._done, bench.slots._pace = 0, 0.0  # as if nothing had ended for a while
+        script.asked.clear()
+        script.add(*[a_job(payload={"slowly": True}) for _ in range(300)])
+
+        async def running():
+            return bench.slots.running == 2
+
+        await eventually(running)
+        await settled_down()
+        assert bench.slots.waiting <= 2
+        slow.set()
+
+
+async def test_a_type_that_nobody_handles_is_tried_again_later_elsewhere(at_work, script, gate):
+    """F37: never a silent success, and no crash."""
+    async with at_work():
+        (outcome,) = await script.outcomes(*script.add(a_job("gone")))
+    assert isinstance(outcome, Failed)
+    assert (outcome.failure.kind, outcome.retryable, outcome.retry_in) == ("UnknownType", True, seconds(30))
+
+
+async def test_a_job_whose_deadline_came_while_it_waited_here_is_given_back(at_work, script, gate):
+    """It was claimed in time, but would begin too late: no attempt is spent."""
+    gate.open.set()
+    in_time, too_late = a_job(started_at=0, deadline=days(1)), a_job(started_at=5, deadline=5)
+    async with at_work(1):
+        outcomes = await script.outcomes(*script.add(too_late, in_time))
+    assert outcomes[0] == Interrupted()
+    assert isinstance(outcomes[1], Succeeded)
+
+
+async def test_when_a_claim_fails_the_next_one_is_made(at_work, script, gate):
+    """P05"""
+    gate.open.set()
+    script.claim_faults.append(Unavailable("away"))
+    async with at_work():
+        await script.outcomes(*script.add(a_job()))
+
+
+async def lost_answer(applied):
+    error = OutcomeUnknown("broke at the commit")
+    error.applied = applied
+    return error
+
+
+async def test_jobs_of_a_claim_whose_answer_was_lost_are_given_back(at_work, script, gate):
+    """F10: the worker holds them and does not know; nobody else could have them before the worker is gone."""
+    script.claim_faults.append(await lost_answer(applied=True))
+    script.held_faults.append(Unavailable("still away"))
+    lost = script.add(a_job(), a_job())
+    async with at_work(2):
+        assert await script.outcomes(*lost) == [Interrupted(), Interrupted()]
+
+
+async def test_what_runs_here_is_not_given_back_with_what_was_lost(at_work, script, gate):
+    """F10: only what is unknown here."""
+    async with at_work(2) as bench:
+        (known,) = script.add(a_job())
+        await inside(gate, 1)
+        script.claim_faults.append(await lost_answer(applied=True))
+        (lost,) = script.add(a_job())
+        assert await script.outcomes(lost) == [Interrupted()]
+        assert bench.slots.running == 1
+        gate.open.set()
+        assert await script.outcomes(known) == [Succeeded(b"null")]
+
+
+async def test_a_claim_that_takes_effect_after_its_answer_was_lost_is_found(at_work, script, gate, monkeypatch):
+    """F10: the request was still under way in the database when it was first looked for."""
+    monkeypatch.setattr(slots_module, "LOOK_AGAIN", (0.0, 0.05, 0.1))
+    script.claim_faults.append(await lost_answer(applied=False))
+    looks = []
+    original = script.held_by
+
+    async def held_by(worker, limit):
+        looks.append(None)
+        if len(looks) == 2:  # only now
+            script.held[late.id] = late
+        return await original(worker, limit)
+
+    script.held_by = held_by
+    late = a_job()
+    async with at_work(1):
+        assert await script.outcomes(late) == [Interrupted()]
+
+
+async def test_the_same_while_all_slots_are_taken(at_work, script, gate, monkeypatch):
+    """F10"""
+    monkeypatch.setattr(slots_module, "LOOK_AGAIN", (0.2,))
+    async with at_work(1):
+        script.claim_faults.append(await lost_answer(applied=False))
+        script.add(a_job())
+        await inside(gate, 1)
+        late = a_job()
+        script.held[late.id] = late
+        assert await script.outcomes(late) == [Interrupted()]
+
+
+async def test_a_handler_over_its_time_is_stopped_and_its_slot_serves_on(at_work, script, gate):
+    """S19"""
+    async with at_work(1) as bench:
+        late = script.add(a_job(timeout=MOMENT))
+        assert await script.outcomes(*late) == [TimedOut(MOMENT)]
+        gate.open.set()
+        await script.outcomes(*script.add(a_job()))
+        await nothing_stands_on(bench.shared_state)
+
+
+async def test_a_handler_that_swallows_its_cancellation_leaves_none_of_it_to_the_next(at_work, script, app):
+    """A later handler in the same slot is not taken for cancelled."""
+
+    async def work(stubborn: bool = False) -> str:
+        if stubborn:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                return "so what"
+        async with asyncio.TaskGroup() as group:
+            group.create_task(asyncio.sleep(0))
+        async with asyncio.timeout(30):
+            await asyncio.sleep(0)
+        waiting = asyncio.get_running_loop().create_future()
+        waiting.cancel()
+        return await waiting
+
+    app.job(name="work")(work)
+    async with at_work(1):
+        (stubborn,) = script.add(a_job(payload={"stubborn": True}, timeout=MOMENT))
+        assert await script.outcomes(stubborn) == [TimedOut(MOMENT)]
+        for _ in range(3):
+            (outcome,) = await script.outcomes(*script.add(a_job()))
+            assert outcome.failure.kind.endswith("HandlerExit")
+
+
+async def test_a_job_that_was_taken_away_is_stopped_and_not_reported(at_work, script, gate):
+    """P41, S17"""
+    async with at_work(1) as bench:
+        (job,) = script.add(a_job())
+        await inside(gate, 1)
+        (run,) = bench.slots.runs()
+        bench.slots.stop(run, "lost")
+        await inside(gate, 0)
+        gate.open.set()
+        await script.outcomes(*script.add(a_job()))
+        assert script.outcome_of(job) is None
+
+
+async def test_a_stopped_handler_can_record_nothing_more(at_work, script, app):
+    """S7, S19: its context says so before the database would."""
+    seen = []
+
+    async def work(*, ctx: Context) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            seen.append(ctx.cancelled)
+
+    app.job(name="work")(work)
+    async with at_work(1):
+        await script.outcomes(*script.add(a_job(timeout=MOMENT)))
+    assert seen == [True]
+
+
+async def test_a_thread_that_does_not_stop_costs_its_slot_and_the_process_is_to_be_replaced(
+    at_work, script, app, monkeypatch
+):
+    """P26, F33"""
+    monkeypatch.setattr(slots_module, "GRACE", 0.05)
+    never = threading.Event()
+
+    def work() -> None:
+        never.wait(30)
+
+    app.job(name="work")(work)
+    try:
+        async with at_work(2) as bench:
+            stuck = script.add(a_job(timeout=MOMENT))
+            assert await script.outcomes(*stuck) == [TimedOut(MOMENT)]
+            (reason,) = bench.on_slot_lost
+            assert "'work'" in reason
+            await nothing_stands_on(bench.shared_state)
+    finally:
+        never.set()
+
+
+async def nothing_stands_on(shared_state):
+    """Soon: it is cleared when the report was accepted."""
+
+    async def cleared():
+        return not list(shared_state.begun())
+
+    await eventually(cleared)
+
+
+async def test_what_has_begun_stands_on_the_board_until_its_end_is_recorded(at_work, script, gate):
+    """P03: after a crash the supervisor reads there whom to blame."""
+    async with at_work(2) as bench:
+        jobs = script.add(a_job(fence=3), a_job(fence=4))
+        await inside(gate, 2)
+        assert sorted(each[:2] for each in bench.shared_state.begun()) == sorted((job.id, job.fence) for job in jobs)
+        gate.open.set()
+        await script.outcomes(*jobs)
+        await nothing_stands_on(bench.shared_state)
+
+
+async def test_told_to_stop_claiming_it_gives_back_what_has_not_begun(at_work, script, app):
+    """F04"""
+    release = asyncio.Event()
+
+    async def work(quick: bool = False) -> None:
+        if not quick:
+            await release.wait()
+
+    app.job(name="work")(work)
+    async with at_work(2, max_prefetch=50) as bench:
+        await script.outcomes(*script.add(*[a_job(payload={"quick": True}) for _ in range(1_000)]))
+        slow = script.add(*[a_job() for _ in range(30)])
+
+        async def running():
+            return bench.slots.running == 2
+
+        await eventually(running)
+        unbegun = bench.slots.stop_claiming()
+        assert bench.slots.waiting == 0
+        assert bench.slots.running == 2
+        assert {job.id for job in unbegun} <= {job.id for job in slow}
+        release.set()
+        await bench.slots.drained()
+
+
+async def test_what_is_claimed_while_the_order_to_stop_comes_in_is_given_back(at_work, script, gate):
+    """F04"""
+    async with at_work(2) as bench:
+        original, claimed = script.claim, asyncio.Event()
+
+        async def claim(slots):
+            jobs = await original(slots)
+            if jobs:
+                bench.slots.stop_claiming()
+                claimed.set()
+            return jobs
+
+        script.claim = claim
+        jobs = script.add(a_job(), a_job())
+        await asyncio.wait_for(claimed.wait(), 30)
+        assert await script.outcomes(*jobs) == [Interrupted(), Interrupted()]
+    assert gate.most == 0
+
+
+async def test_drained_returns_at_once_when_nothing_runs(at_work, gate):
+    async with at_work(2) as bench:
+        await asyncio.wait_for(bench.slots.drained(), 30)
+
+
+async def test_a_handler_that_never_waits_does_not_keep_reports_from_being_sent(at_work, script, app):
+    """Reports go out while thousands of jobs wait."""
+    seen = []
+
+    async def work() -> None:
+        seen.append(len(script.reports))
+
+    app.job(name="work")(work)
+    async with at_work(1):
+        await script.outcomes(*script.add(*[a_job() for _ in range(20_000)]))
+    assert seen[-1] > 0
