@@ -74,7 +74,7 @@ class Bench:
 
     async def attempt(self, job, *, timeout=None, **settings):
         runner = self.runner(**settings)
-        task = runner.task(job)
+        task = runner.call(job)
         context = runner.context(job, task, None if timeout is None else time.monotonic() + timeout)
         outcome = await runner.run(job, task, context)
         return outcome, context

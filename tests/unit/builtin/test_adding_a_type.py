@@ -39,7 +39,7 @@ async def test_one_file_and_one_decorator_make_a_type(app, engine, bench):
 
     async def run(payload):
         job = await bench.claim("sms", payload)
-        task = runner.task(job)
+        task = runner.call(job)
         return job, await runner.run(job, task, runner.context(job, task, None))
 
     job, outcome = await run({"to": "+491701234567", "text": "hi"})

@@ -120,7 +120,7 @@ async def delivering(engine, *, allow=(), ports=(), resolver=None):
 
     async def deliver(url, tenant="acme"):
         job = a_job("webhook", {"url": url, "timeout": 5}, tenant=tenant)
-        task = runner.task(job)
+        task = runner.call(job)
         return await runner.run(job, task, runner.context(job, task, None))
 
     try:

@@ -141,7 +141,7 @@ async def test_a_receiver_that_does_not_answer_is_tried_again(bench, receiver, b
     assert isinstance(outcome, Failed)
     assert outcome.retryable
     assert why in outcome.failure.message
-    assert len(context.logbook.logs().lines) == 1
+    assert len(context.attempt_logs.logs().lines) == 1
 
 
 async def test_a_request_ends_before_its_attempt_does(deliver, receiver):

@@ -235,7 +235,7 @@ def test_too_many_at_once_are_refused(welcome):
 def test_a_job_that_is_not_there_is_told(app):
     with pytest.raises(NotFound):
         app.handle("01890000-0000-7000-8000-000000000001").status()
-    with pytest.raises(Invalid, match="must be a UUID"):
+    with pytest.raises(Invalid, match="give a UUID"):
         app.handle("seven")
 
 

@@ -51,10 +51,12 @@ def test_the_guide_runs(shop, worked, capsys):
     blocks = list(BLOCK.finditer(GUIDE.read_text()))
     assert len(blocks) > 8
     names = {"__name__": "shop"}
-    for block in blocks:
-        line = GUIDE.read_text()[: block.start(1)].count("\n")
-        exec(compile("\n" * line + block[1], str(GUIDE), "exec"), names)
-        worked[:] = [names["app"]]
-    assert names["handle"].status() == "succeeded"
-    assert "ready" in capsys.readouterr().out
-    names["app"].close()
+    try:
+        for block in blocks:
+            line = GUIDE.read_text()[: block.start(1)].count("\n")
+            exec(compile("\n" * line + block[1], str(GUIDE), "exec"), names)
+            worked[:] = [names["app"]]
+        assert names["handle"].status() == "succeeded"
+        assert "ready" in capsys.readouterr().out
+    finally:
+        names["app"].close()

@@ -90,7 +90,7 @@ def test_waiting_for_a_cancelled_job_raises_the_reason(load, by_hand):
 
 def test_waiting_ends_in_time_and_the_job_goes_on(load):
     handle = load.enqueue(1)
-    with pytest.raises(WaitTimeout, match="is ready"):
+    with pytest.raises(WaitTimeout, match="is still ready"):
         handle.wait(timeout=0)
     with pytest.raises(TimeoutError):
         handle.wait(timeout="1ms")

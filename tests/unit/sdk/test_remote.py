@@ -504,7 +504,7 @@ async def test_a_worker_that_stops_hangs_up_before_it_hands_anything_back(remote
     waiting = asyncio.create_task(claims.claim(5))
 
     async def polls(count):
-        return sum(desk.polls for desk in node.engine.remote_workers._desks.values()) == count
+        return sum(state.polls for state in node.engine.remote_workers._poll_states.values()) == count
 
     await eventually(lambda: polls(1))
     claims.stop()

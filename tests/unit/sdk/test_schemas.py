@@ -119,7 +119,7 @@ def test_the_types_in_the_box_tell_theirs():
 
 @pytest.mark.parametrize("room, told", [(10**6, 3), (1, 0)])
 def test_all_that_a_worker_tells_is_bounded(monkeypatch, room, told):
-    monkeypatch.setattr(registering, "LARGEST_DESCRIPTION", room)
+    monkeypatch.setattr(registering, "MAX_SCHEMAS_LENGTH", room)
     registry = Registry()
 
     def send(x: Any): ...
