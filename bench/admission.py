@@ -45,10 +45,10 @@ async def main(url: str, rounds: int, jobs: int) -> None:
         return await engine.submitter.unlimited.put(job)
 
     async def submit(tenant: str) -> object:
-        return await engine.submit(_spec(tenant))
+        return await engine.jobs.submit(_spec(tenant))
 
     async def batch(tenant: str) -> object:
-        return await engine.submit_many([_spec(tenant)] * 100)
+        return await engine.jobs.submit_many([_spec(tenant)] * 100)
 
     for title, clients, ways in (
         ("one client, one job at a time", 1, {"without any of it": bare, **dict.fromkeys(TENANTS, submit)}),

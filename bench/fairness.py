@@ -50,17 +50,17 @@ async def fill(ground: Ground, backlogs: dict[str, int]) -> None:
             if not left[tenant]:
                 del left[tenant]
             while len(batch) >= 10_000:
-                await ground.engine.submit_many(batch[:10_000])
+                await ground.engine.jobs.submit_many(batch[:10_000])
                 del batch[:10_000]
     if batch:
-        await ground.engine.submit_many(batch)
+        await ground.engine.jobs.submit_many(batch)
 
 
 async def claims_of(ground: Ground) -> Claims:
     """A worker's way to the jobs of the bench."""
     worker = WorkerInfo(new_worker_id(), "bench", "", 0, "", QUEUE, BATCH)
-    await ground.engine.register(worker, seconds(3_600))
-    return ground.engine.claims(worker.id, [QUEUE])
+    await ground.engine.workers.register(worker, seconds(3_600))
+    return ground.engine.attempts.claims(worker.id, [QUEUE])
 
 
 async def claim_rate(ground: Ground, backlogs: dict[str, int], jobs: int, started: list[str] | None = None) -> float:

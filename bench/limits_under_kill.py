@@ -131,11 +131,11 @@ async def drain(engine: Engine, killing: Killing, asked: Asked) -> float:
     """Until all jobs are done, with a kill every so often; seconds it took."""
     for low in range(0, asked.jobs, BATCH):
         keys = range(low, min(asked.jobs, low + BATCH))
-        await engine.submit_many(
+        await engine.jobs.submit_many(
             [JobSpec("sink", {"key": f"job-{n}", "sleep": asked.sleep}, max_attempts=1_000) for n in keys]
         )
     began = told = time.monotonic()
-    while left := sum(count.jobs for count in await engine.counts(JobFilter())):
+    while left := sum(count.jobs for count in await engine.jobs.counts(JobFilter())):
         await asyncio.sleep(asked.every)
         killing.one()
         if time.monotonic() - told > 30:
@@ -173,7 +173,7 @@ async def main(asked: Asked) -> bool:
     print(f"{kind}: {asked.jobs:,} jobs, at most {asked.limit} at once, {workers} workers", flush=True)
     print(f"  a kill every {asked.every:g} s, lease {asked.lease:g} s", flush=True)
     try:
-        if await engine.counts(JobFilter()):
+        if await engine.jobs.counts(JobFilter()):
             raise SystemExit("there are jobs in this database: give an empty one")
         await engine.limits.set(LIMIT, max_running=asked.limit, rate=None)
         with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
@@ -184,7 +184,7 @@ async def main(asked: Asked) -> bool:
 
             async def given_back() -> bool:
                 _, standing = await engine.limits.named([LIMIT])
-                return standing[LIMIT].used == 0 and not await engine.counts(JobFilter())
+                return standing[LIMIT].used == 0 and not await engine.jobs.counts(JobFilter())
 
             with suppress(TimeoutError):
                 await eventually(given_back, within=PATIENCE)

@@ -58,7 +58,7 @@ class Ground:
 
     async def begin(self) -> None:
         """Have jobs started, in place of those that were."""
-        await self._scene.engine.cancel([await self._id(key) for key in self._keys], reason="measured")
+        await self._scene.engine.jobs.cancel([await self._id(key) for key in self._keys], reason="measured")
         self._keys = [f"{time.time_ns()}-{n}" for n in range(self._asked.jobs)]
         for key in self._keys:
             await self._scene.submit(key, sleep=1e6, max_attempts=1_000)
@@ -180,7 +180,7 @@ async def main(asked: Asked) -> bool:
                 ground = Ground(scene, asked)
                 await scene.workers(0)
                 await measure(ground, asked.rounds)
-                await engine.cancel(list(scene._jobs.values()), reason="measured")  # noqa: SLF001
+                await engine.jobs.cancel(list(scene._jobs.values()), reason="measured")  # noqa: SLF001
             await _forgotten(engine)
             taken = sorted(ground.taken)
             met &= taken[-1] <= target
@@ -193,7 +193,7 @@ async def main(asked: Asked) -> bool:
 
 async def _forgotten(engine: Engine) -> None:
     """Until killed workers have left the register, so that the next fault begins with nobody."""
-    while await engine.workers():
+    while await engine.workers.all():
         await reap(engine.store, default=engine.rules.retry, rng=lambda: 0.5)
         await asyncio.sleep(0.2)
 

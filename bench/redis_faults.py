@@ -116,7 +116,7 @@ async def stretch(engine: Engine, seconds: float, inflict: Do) -> list[float]:
     async def client() -> None:
         while time.monotonic() < until:
             began = time.perf_counter()
-            await engine.submit(
+            await engine.jobs.submit(
                 JobSpec(type="bench.noop", payload=1, queue="bench", idempotency_key=os.urandom(8).hex())
             )
             took.append((time.perf_counter() - began) * 1_000)

@@ -107,7 +107,7 @@ async def _work(ground: Ground, console: Console, url: str, processes: int, aske
         await _until(console, node, _REGISTERED, lambda rows: int(rows[0][0]) >= processes)
         spec = JobSpec(type="bench.nap", queue="naps", payload={"seconds": NAP})
         for begin in range(0, jobs, _AT_ONCE):
-            await ground.engine.submit_many([spec] * min(_AT_ONCE, jobs - begin))
+            await ground.engine.jobs.submit_many([spec] * min(_AT_ONCE, jobs - begin))
         await _until(console, node, _LEFT, lambda rows: not rows)
         node.send_signal(signal.SIGTERM)
         await asyncio.to_thread(node.wait)

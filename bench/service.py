@@ -147,7 +147,7 @@ async def bulk(url: str, size: int, seconds: float) -> float:
     async def go_on() -> None:
         nonlocal done
         while time.perf_counter() - began < seconds:
-            await engine.submit_many(specs)
+            await engine.jobs.submit_many(specs)
             done += size
 
     await asyncio.gather(go_on(), go_on())

@@ -92,7 +92,7 @@ async def keep_changing(engine: Engine, tenants: int, stop: asyncio.Event) -> in
     """A hundred jobs a second, of one tenant after the other."""
     submitted = 0
     while not stop.is_set():
-        await engine.submit(JobSpec("bench.noop", tenant=f"t{submitted % tenants}", queue="nobody"))
+        await engine.jobs.submit(JobSpec("bench.noop", tenant=f"t{submitted % tenants}", queue="nobody"))
         submitted += 1
         await asyncio.sleep(0.01)
     return submitted
@@ -116,7 +116,7 @@ async def main(url: str, readers: int, seconds: float) -> None:
         if node.stdout is None:
             raise RuntimeError("the node has no output")
         said = ""
-        while "answers on" not in said:
+        while "listening on" not in said:
             said = (await node.stdout.readline()).decode()
             if not said:
                 raise RuntimeError("the node did not start")

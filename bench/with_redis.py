@@ -93,12 +93,12 @@ async def main(url: str, redis: str, rounds: int, times: int, parts: list[str]) 
 async def keys(sides: Sides) -> None:
     """Idempotency keys: repeated, and new."""
     before = [_spec("bench", idempotency_key=str(uuid4())) for _ in range(500)]
-    await sides.near.submit_many(before)
-    await sides.compare("keys: repeated, answered by a receipt", lambda e: e.submit(random.choice(before)))
-    await sides.compare("keys: repeated, answered by the job", lambda e: e.submit_read(random.choice(before)))
+    await sides.near.jobs.submit_many(before)
+    await sides.compare("keys: repeated, answered by a receipt", lambda e: e.jobs.submit(random.choice(before)))
+    await sides.compare("keys: repeated, answered by the job", lambda e: e.jobs.submit_and_get(random.choice(before)))
 
     def new(engine: Engine) -> Awaitable[object]:
-        return engine.submit(_spec("bench", idempotency_key=str(uuid4())))
+        return engine.jobs.submit(_spec("bench", idempotency_key=str(uuid4())))
 
     await sides.compare("keys: new ones", new)
 
@@ -118,7 +118,7 @@ async def limits(sides: Sides) -> None:
 
     async def refused(engine: Engine) -> None:
         try:
-            await engine.submit(_spec("bench-over"))
+            await engine.jobs.submit(_spec("bench-over"))
         except RateLimited:
             return
 
@@ -127,7 +127,7 @@ async def limits(sides: Sides) -> None:
     await sides.compare("limits: refused", refused)
 
     def within(engine: Engine) -> Awaitable[object]:
-        return engine.submit(_spec("bench-within"))
+        return engine.jobs.submit(_spec("bench-within"))
 
     await sides.compare("limits: accepted", within)
 
@@ -136,10 +136,10 @@ async def workers(sides: Sides) -> None:
     """The register, with twenty workers."""
     enrolled = [WorkerInfo(new_worker_id(), f"bench-{n}", "here", n, "0") for n in range(20)]
     for each in enrolled:
-        await sides.near.register(each, seconds(600))
-    await sides.compare("workers: who is there", lambda e: e.fleet())
+        await sides.near.workers.register(each, seconds(600))
+    await sides.compare("workers: who is there", lambda e: e.workers.fleet())
     for each in enrolled:
-        await sides.near.depart(each.id)
+        await sides.near.workers.depart(each.id)
 
 
 async def latency(what: str, once: Once, pairs: tuple[list[Engine], list[Engine]], rounds: int) -> None:
@@ -156,7 +156,7 @@ async def latency(what: str, once: Once, pairs: tuple[list[Engine], list[Engine]
 
 async def woken(one: Engine, other: Engine) -> float:
     """A worker that has waited for a second or so hears of a job."""
-    subscription = other.listen(["bench-wake"])
+    subscription = other.attempts.listen(["bench-wake"])
     while await subscription.wait(0) is not None:
         pass
 
@@ -170,19 +170,19 @@ async def woken(one: Engine, other: Engine) -> float:
     waiting = asyncio.create_task(wait())
     await asyncio.sleep(random.uniform(1.0, 1.5))
     began = time.perf_counter()
-    made = await one.submit(_spec("bench", queue="bench-wake"))
+    made = await one.jobs.submit(_spec("bench", queue="bench-wake"))
     took = await waiting - began
     subscription.close()
-    await one.cancel([made.id], reason="measured")
+    await one.jobs.cancel([made.id], reason="measured")
     return took
 
 
 async def streamed(one: Engine, other: Engine) -> float:
     """A stream that has been quiet for a second or so tells of a job's end."""
     worker = WorkerInfo(new_worker_id(), "bench", "here", 1, "0")
-    await one.register(worker, seconds(60))
-    made = await one.submit(_spec("bench", queue="bench-stream"))
-    (job,) = await one.claims(worker.id, ["bench-stream"]).claim(1)
+    await one.workers.register(worker, seconds(60))
+    made = await one.jobs.submit(_spec("bench", queue="bench-stream"))
+    (job,) = await one.attempts.claims(worker.id, ["bench-stream"]).claim(1)
     tail = Tail(other.store)
     await tail.begin()
 
@@ -197,10 +197,10 @@ async def streamed(one: Engine, other: Engine) -> float:
     reading = asyncio.create_task(read())
     await asyncio.sleep(random.uniform(1.0, 1.5))
     began = time.perf_counter()
-    await one.settle(job, Succeeded(b"null"))
+    await one.attempts.settle(job, Succeeded(b"null"))
     took = await reading - began
     tail.close()
-    await one.depart(worker.id)
+    await one.workers.depart(worker.id)
     return took
 
 

@@ -64,7 +64,7 @@ def engine_rules(settings: Settings) -> EngineRules:
         max_attempts=settings.max_attempts,
         key_retention=settings.keys_kept,
         retention=Retention(history=settings.history_kept, dead=settings.dead_kept),
-        limits=TenantQuota(
+        quota=TenantQuota(
             settings.tenant_rate, settings.tenant_rate_window, settings.tenant_backlog, settings.queue_backlog
         ),
         breakers=BreakerRules(settings.breaker_failures, settings.breaker_rest, settings.breaker_longest_rest),
@@ -186,7 +186,7 @@ def build_api(
     from holdfast.telemetry.metrics import Counted, Requests
 
     key = settings.admin_key or admin_key
-    if key is not None and (weak := find_weakness(key, least=MIN_ADMIN_KEY_BYTES)):
+    if key is not None and (weak := find_weakness(key, min_bytes=MIN_ADMIN_KEY_BYTES)):
         raise Misconfigured(f"HOLDFAST_ADMIN_KEY: {weak}: make one with 'openssl rand -hex 32'")
     files = []
     if settings.jwt_public_key_file is not None:

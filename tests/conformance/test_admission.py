@@ -32,11 +32,11 @@ async def limit(store, tenant="acme", **quotas):
 
 async def an_engine(store, **limits):
     """A node that knows who has limits."""
-    return await Engine.open(store, EngineRules(limits=TenantQuota(**limits)))
+    return await Engine.open(store, EngineRules(quota=TenantQuota(**limits)))
 
 
 async def each(engine, *specs):
-    return await asyncio.gather(*(engine.submit(spec) for spec in specs), return_exceptions=True)
+    return await asyncio.gather(*(engine.jobs.submit(spec) for spec in specs), return_exceptions=True)
 
 
 class TestTheLedger:
@@ -152,24 +152,24 @@ class TestTheRate:
         """S15"""
         await limit(manual_store, rate=3, rate_window=MINUTE)
         engine = await an_engine(manual_store)
-        await engine.submit(mail(cost=2))
+        await engine.jobs.submit(mail(cost=2))
         await clock.advance(seconds(30))
-        await engine.submit(mail())
+        await engine.jobs.submit(mail())
         with pytest.raises(RateLimited) as refused:
-            await engine.submit(mail(cost=2))
+            await engine.jobs.submit(mail(cost=2))
         assert 30 < refused.value.retry_after <= 31
         await clock.advance(seconds(refused.value.retry_after))
-        await engine.submit(mail(cost=2))
+        await engine.jobs.submit(mail(cost=2))
         assert len(await everything(manual_store)) == 3
 
     async def test_a_batch_costs_the_sum_of_its_jobs_and_goes_in_whole_or_not_at_all(self, manual_store):
         """T20, F06"""
         await limit(manual_store, rate=10, rate_window=MINUTE)
         engine = await an_engine(manual_store)
-        await engine.submit_many([mail(cost=3), mail(), mail()])
+        await engine.jobs.submit_many([mail(cost=3), mail(), mail()])
         with pytest.raises(RateLimited):
-            await engine.submit_many([mail()] * 6)
-        await engine.submit_many([mail()] * 5)
+            await engine.jobs.submit_many([mail()] * 6)
+        await engine.jobs.submit_many([mail()] * 5)
         assert len(await everything(manual_store)) == 8
 
     async def test_what_can_never_pass_is_said_to(self, manual_store):
@@ -177,47 +177,47 @@ class TestTheRate:
         await limit(manual_store, rate=10, rate_window=MINUTE)
         engine = await an_engine(manual_store)
         with pytest.raises(OverLimit, match="never"):
-            await engine.submit(mail(cost=11))
+            await engine.jobs.submit(mail(cost=11))
         with pytest.raises(OverLimit, match="never"):
-            await engine.submit_many([mail()] * 11)
+            await engine.jobs.submit_many([mail()] * 11)
         assert await everything(manual_store) == []
-        await engine.submit(mail(cost=10))
+        await engine.jobs.submit(mail(cost=10))
 
     async def test_a_refused_submission_leaves_nothing_behind(self, manual_store, clock):
         """T40: neither a job nor its keys; the same submission works later."""
         await limit(manual_store, rate=1, rate_window=MINUTE)
         engine = await an_engine(manual_store)
-        await engine.submit(mail())
+        await engine.jobs.submit(mail())
         for ask in (
-            lambda: engine.submit(mail(1, idempotency_key="order-1")),
-            lambda: engine.submit_many([mail(1, idempotency_key="order-1")]),
+            lambda: engine.jobs.submit(mail(1, idempotency_key="order-1")),
+            lambda: engine.jobs.submit_many([mail(1, idempotency_key="order-1")]),
         ):
             with pytest.raises(RateLimited):
                 await ask()
         await clock.advance(seconds(61))
-        receipt = await engine.submit(mail(1, idempotency_key="order-1"))
+        receipt = await engine.jobs.submit(mail(1, idempotency_key="order-1"))
         assert not receipt.replayed
         assert len(await everything(manual_store)) == 2
 
     async def test_a_repeated_key_costs_too(self, manual_store):
         await limit(manual_store, rate=3, rate_window=MINUTE)
         engine = await an_engine(manual_store)
-        assert [(await engine.submit(mail(idempotency_key="order-1"))).replayed for _ in range(3)] == [
+        assert [(await engine.jobs.submit(mail(idempotency_key="order-1"))).replayed for _ in range(3)] == [
             False,
             True,
             True,
         ]
         with pytest.raises(RateLimited):
-            await engine.submit(mail(idempotency_key="order-1"))
+            await engine.jobs.submit(mail(idempotency_key="order-1"))
 
     async def test_a_batch_that_is_refused_for_another_reason_costs_nothing(self, manual_store):
         """F06"""
         await limit(manual_store, rate=4, rate_window=MINUTE)
         engine = await an_engine(manual_store)
-        await engine.submit(mail(idempotency_key="order-1"))
+        await engine.jobs.submit(mail(idempotency_key="order-1"))
         with pytest.raises(InvalidBatch):
-            await engine.submit_many([mail(), mail(1, idempotency_key="order-1")])
-        await engine.submit_many([mail()] * 3)
+            await engine.jobs.submit_many([mail(), mail(1, idempotency_key="order-1")])
+        await engine.jobs.submit_many([mail()] * 3)
 
     async def test_others_are_not_held_back(self, manual_store):
         """S23, T20"""
@@ -231,10 +231,10 @@ class TestTheRate:
         await limit(manual_store, "blue", rate=2, rate_window=MINUTE)
         engine = await an_engine(manual_store)
         blue = JobSpec(type="send", tenant="blue")
-        await engine.submit_many([mail(), blue, blue, JobSpec(type="send")])
+        await engine.jobs.submit_many([mail(), blue, blue, JobSpec(type="send")])
         with pytest.raises(RateLimited):
-            await engine.submit_many([mail(), blue])
-        await engine.submit(mail())
+            await engine.jobs.submit_many([mail(), blue])
+        await engine.jobs.submit(mail())
         assert len(await everything(manual_store)) == 5
 
     async def test_a_new_limit_holds_on_the_next_submission_once_the_node_knows_of_it(self, manual_store):
@@ -243,15 +243,15 @@ class TestTheRate:
         engine.submitter.limited.monotonic = lambda: now
         await engine.submitter.limited.refresh()
         await limit(manual_store, rate=1, rate_window=MINUTE)
-        await engine.submit_many([mail()] * 5)
+        await engine.jobs.submit_many([mail()] * 5)
         now = 2.0
-        await engine.submit(mail())
+        await engine.jobs.submit(mail())
         with pytest.raises(RateLimited):
-            await engine.submit(mail())
+            await engine.jobs.submit(mail())
         await manual_store.run(lambda tx: tx.change_tenant("acme", {"rate": 5}))
-        await engine.submit_many([mail()] * 4)
+        await engine.jobs.submit_many([mail()] * 4)
         await manual_store.run(lambda tx: tx.change_tenant("acme", {"rate": None}))
-        await engine.submit_many([mail()] * 50)
+        await engine.jobs.submit_many([mail()] * 50)
 
     async def test_all_tenants_have_the_installations_limits_unless_they_have_their_own(self, manual_store):
         await limit(manual_store, "blue", rate=3)
@@ -271,10 +271,10 @@ class TestTheRate:
         around.turns = [before(Unavailable)] * 2
         now = 2.0
         with pytest.raises(Unavailable):
-            await engine.submit(mail())
+            await engine.jobs.submit(mail())
         with pytest.raises(Unavailable):
-            await engine.submit_many([mail()])
-        await engine.submit(mail())
+            await engine.jobs.submit_many([mail()])
+        await engine.jobs.submit(mail())
         assert len(await everything(manual_store)) == 1
 
     async def test_a_tenant_without_limits_pays_nothing_for_those_of_others(self, manual_store):
@@ -287,7 +287,7 @@ class TestTheRate:
         await engine.submitter.limited.refresh()
         around.transactions = 0
         for number in range(10):
-            await engine.submit(mail(number))
+            await engine.jobs.submit(mail(number))
         assert around.transactions == 10
         assert (await manual_store.run(lambda tx: tx.lock_usage("acme"))).state is None
 
@@ -298,9 +298,9 @@ class TestTheBacklog:
         await limit(store, backlog=20, queue_backlog=15)
         engines = [await an_engine(store) for _ in range(5)]
         asked = [
-            engines[number % 5].submit(mail(number, queue="ab"[number % 2]))
+            engines[number % 5].jobs.submit(mail(number, queue="ab"[number % 2]))
             if number % 3
-            else engines[number % 5].submit_many([mail(number)])
+            else engines[number % 5].jobs.submit_many([mail(number)])
             for number in range(50)
         ]
         answers = await asyncio.gather(*asked, return_exceptions=True)
@@ -317,45 +317,45 @@ class TestTheBacklog:
     async def test_whoever_waits_as_told_is_let_in_if_there_is_room_by_then(self, manual_store, clock):
         await limit(manual_store, backlog=3)
         engine = await an_engine(manual_store)
-        receipts = await engine.submit_many([mail()] * 3)
+        receipts = await engine.jobs.submit_many([mail()] * 3)
         refused = []
         for _ in range(4):
             with pytest.raises(BacklogFull) as caught:
-                await engine.submit(mail())
+                await engine.jobs.submit(mail())
             refused.append(caught.value.retry_after)
             await clock.advance(seconds(refused[-1]))
         assert refused == sorted(refused)
-        await engine.cancel([receipts[0].id], reason="not wanted")
-        await engine.submit(mail())
+        await engine.jobs.cancel([receipts[0].id], reason="not wanted")
+        await engine.jobs.submit(mail())
         assert await manual_store.run(lambda tx: tx.tenant_backlog("acme", 10)) == 3
 
     async def test_jobs_that_wait_or_run_or_are_due_later_all_take_room(self, manual_store):
         await limit(manual_store, backlog=3)
         engine = await an_engine(manual_store)
         worker = a_worker()
-        await engine.register(worker, seconds(60))
-        await engine.submit(mail(queue="a"))
-        await engine.submit(mail(delay=seconds(60)))
+        await engine.workers.register(worker, seconds(60))
+        await engine.jobs.submit(mail(queue="a"))
+        await engine.jobs.submit(mail(delay=seconds(60)))
         share = Share(Lane("a", "acme", 0), 5, 0)
         (held,) = await manual_store.run(lambda tx: tx.claim(worker.id, [share], 5, None))
-        await engine.submit(mail())
+        await engine.jobs.submit(mail())
         with pytest.raises(BacklogFull):
-            await engine.submit(mail())
+            await engine.jobs.submit(mail())
         await report(manual_store, held)
 
     async def test_a_repeated_key_takes_no_room(self, manual_store):
         await limit(manual_store, backlog=3)
         engine = await an_engine(manual_store)
         for _ in range(10):
-            await engine.submit(mail(idempotency_key="order-1"))
-        await engine.submit_many([mail()] * 2)
+            await engine.jobs.submit(mail(idempotency_key="order-1"))
+        await engine.jobs.submit_many([mail()] * 2)
         assert await manual_store.run(lambda tx: tx.tenant_backlog("acme", 10)) == 3
 
     async def test_a_full_backlog_that_is_hammered_is_seldom_counted(self, manual_store, clock, monkeypatch):
         """T20: refused batches too, whose refusal is all that is committed."""
         await limit(manual_store, backlog=3)
         engine = await an_engine(manual_store)
-        await engine.submit_many([mail()] * 3)
+        await engine.jobs.submit_many([mail()] * 3)
         counts = 0
         counting = type(await manual_store.run(_itself)).tenant_backlog
 
@@ -367,9 +367,9 @@ class TestTheBacklog:
         monkeypatch.setattr(type(await manual_store.run(_itself)), "tenant_backlog", counted)
         for _ in range(100):
             with pytest.raises(BacklogFull):
-                await engine.submit(mail())
+                await engine.jobs.submit(mail())
             with pytest.raises(BacklogFull):
-                await engine.submit_many([mail()])
+                await engine.jobs.submit_many([mail()])
             await clock.advance(seconds(0.02))
         assert 1 <= counts <= 12
 
@@ -378,8 +378,8 @@ class TestTheBacklog:
         engine = await an_engine(manual_store)
         for batch in ([mail()] * 4, [mail(queue=queue) for queue in "aabbcc"]):
             with pytest.raises(OverLimit, match="never"):
-                await engine.submit_many(batch)
-        await engine.submit_many([mail(queue=queue) for queue in "aabbc"])
+                await engine.jobs.submit_many(batch)
+        await engine.jobs.submit_many([mail(queue=queue) for queue in "aabbc"])
 
 
 async def _itself(tx):

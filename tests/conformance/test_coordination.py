@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from holdfast.engine import workers
 from holdfast.engine.changes.tail import Tail
 from holdfast.errors import Conflict, DuplicateJob, IdempotencyMismatch, InvalidBatch, RateLimited
 from holdfast.model.access import Quotas
@@ -36,16 +35,16 @@ def mail(key=None, **asked):
 
 
 async def there(engine):
-    return await engine.find(JobFilter(), Page(100))
+    return await engine.jobs.find(JobFilter(), Page(100))
 
 
 async def test_a_repeated_key_is_the_same_job_on_every_node(nodes):
     one, other = nodes
-    made = await one.submit(mail("k1"))
+    made = await one.jobs.submit(mail("k1"))
     for engine in (one, other, other):
-        again = await engine.submit(mail("k1"))
+        again = await engine.jobs.submit(mail("k1"))
         assert (again.id, again.replayed) == (made.id, True)
-    repeat = (await other.submit_read(mail("k1"))).earlier
+    repeat = (await other.jobs.submit_and_get(mail("k1"))).earlier
     assert (repeat.id, repeat.status) == (made.id, Status.READY)
     assert [job.id for job in await there(one)] == [made.id]
     assert hits(other, "keys") == (3 if one.used else 0)
@@ -53,54 +52,54 @@ async def test_a_repeated_key_is_the_same_job_on_every_node(nodes):
 
 async def test_a_key_with_another_body_is_refused_and_with_another_tenant_a_new_job(nodes):
     one, other = nodes
-    made = await one.submit(mail("k1"))
+    made = await one.jobs.submit(mail("k1"))
     for engine in nodes:
         with pytest.raises(IdempotencyMismatch, match=str(made.id)) as refused:
-            await engine.submit(mail("k1", payload={"to": 2}))
+            await engine.jobs.submit(mail("k1", payload={"to": 2}))
         assert refused.value.pointer == "/idempotency_key"
-    assert not (await other.submit(mail("k1", tenant="umbrella"))).replayed
+    assert not (await other.jobs.submit(mail("k1", tenant="umbrella"))).replayed
     assert len(await there(one)) == 2
 
 
 async def test_a_repeated_batch_is_answered_as_a_whole_or_asked_as_a_whole(nodes):
     one, other = nodes
     batch = [mail(f"b{n}") for n in range(5)]
-    made = await one.submit_many(batch)
-    again = await other.submit_many(batch)
+    made = await one.jobs.submit_many(batch)
+    again = await other.jobs.submit_many(batch)
     assert [each.id for each in again] == [each.id for each in made]
     assert all(each.replayed for each in again)
-    mixed = await other.submit_many([*batch, mail("b5")])
+    mixed = await other.jobs.submit_many([*batch, mail("b5")])
     assert [each.replayed for each in mixed] == [True] * 5 + [False]
     with pytest.raises(InvalidBatch, match="b1"):
-        await other.submit_many([mail("b0"), mail("b1", payload={"to": 2})])
+        await other.jobs.submit_many([mail("b0"), mail("b1", payload={"to": 2})])
     assert len(await there(one)) == 6
 
 
 async def test_what_was_rolled_back_leaves_its_key_free(nodes):
     one, other = nodes
     unique = UniqueSpec(on_conflict="reject")
-    await one.submit(mail(unique=unique))
+    await one.jobs.submit(mail(unique=unique))
     with pytest.raises(InvalidBatch):
-        await one.submit_many([mail("k1"), mail(unique=unique)])
+        await one.jobs.submit_many([mail("k1"), mail(unique=unique)])
     with pytest.raises(DuplicateJob):
-        await one.submit(mail("k2", unique=unique))
-    made = await other.submit(mail("k1"))
+        await one.jobs.submit(mail("k2", unique=unique))
+    made = await other.jobs.submit(mail("k1"))
     assert not made.replayed
-    assert (await one.submit(mail("k1"))).id == made.id
+    assert (await one.jobs.submit(mail("k1"))).id == made.id
 
 
 async def test_a_repeat_is_answered_with_the_job_as_it_stands_now(nodes):
     one, other = nodes
-    made = await one.submit(mail("k1"))
+    made = await one.jobs.submit(mail("k1"))
     worker = a_worker(queues="default")
-    await one.register(worker, seconds(60))
-    (job,) = await one.claims(worker.id, ["default"]).claim(1)
-    await one.settle(job, Succeeded(b"42"))
-    repeat = (await other.submit_read(mail("k1"))).earlier
+    await one.workers.register(worker, seconds(60))
+    (job,) = await one.attempts.claims(worker.id, ["default"]).claim(1)
+    await one.attempts.settle(job, Succeeded(b"42"))
+    repeat = (await other.jobs.submit_and_get(mail("k1"))).earlier
     assert (repeat.id, repeat.status) == (made.id, Status.SUCCEEDED)
-    await one.act("delete", made.id, tenant=None)
+    await one.jobs.apply("delete", made.id, tenant=None)
     with pytest.raises(Conflict, match="deleted"):
-        await other.submit_read(mail("k1"))
+        await other.jobs.submit_and_get(mail("k1"))
 
 
 async def test_what_is_over_the_rate_is_refused_by_cost_on_every_node_and_passes_in_time(nodes):
@@ -110,18 +109,18 @@ async def test_what_is_over_the_rate_is_refused_by_cost_on_every_node_and_passes
     await one.access.create_tenant("brief", Quotas(rate=10, rate_window=seconds(1)))
     for engine in nodes:
         await engine.submitter.limited.refresh()
-    await one.submit(mail(tenant="slow", cost=7))
+    await one.jobs.submit(mail(tenant="slow", cost=7))
     for engine in (one, other, other, other):
-        with pytest.raises(RateLimited, match=r"10 in 3600 s, and 7 of it are spent") as refused:
-            await engine.submit(mail(tenant="slow", cost=4))
+        with pytest.raises(RateLimited, match=r"10 in 3600 s and has used 7") as refused:
+            await engine.jobs.submit(mail(tenant="slow", cost=4))
         assert 3_500 < refused.value.retry_after <= 3_660
     with pytest.raises(RateLimited):
-        await other.submit_many([mail(tenant="slow", cost=2)] * 2)
-    await other.submit(mail(tenant="slow", cost=3))  # for this there is room, and was all the time
+        await other.jobs.submit_many([mail(tenant="slow", cost=2)] * 2)
+    await other.jobs.submit(mail(tenant="slow", cost=3))  # for this there is room, and was all the time
 
     async def passed():
         try:
-            await other.submit(mail(tenant="brief", cost=7))
+            await other.jobs.submit(mail(tenant="brief", cost=7))
         except RateLimited as refusal:
             await asyncio.sleep(refusal.retry_after)
             return False
@@ -138,15 +137,15 @@ async def test_a_raised_limit_holds(nodes):
     await one.access.create_tenant("slow", Quotas(rate=1, rate_window=seconds(3_600)))
     for engine in nodes:
         await engine.submitter.limited.refresh()
-    await one.submit(mail(tenant="slow"))
+    await one.jobs.submit(mail(tenant="slow"))
     for _ in range(3):
         with pytest.raises(RateLimited):
-            await other.submit(mail(tenant="slow"))
+            await other.jobs.submit(mail(tenant="slow"))
     await one.access.change_tenant("slow", {"rate": 100})
 
     async def passes():
         try:
-            return await other.submit(mail(tenant="slow"))
+            return await other.jobs.submit(mail(tenant="slow"))
         except RateLimited:
             return None
 
@@ -157,24 +156,24 @@ async def test_who_works_is_seen_on_every_node_until_it_leaves(nodes):
     one, other = nodes
 
     async def seen(engine):
-        now, rows = await engine.fleet()
+        now, rows = await engine.workers.fleet()
         return {row.info: row.expires_at > now for row in rows}
 
     async def gone(worker):
         return worker not in await seen(other)
 
     first, second = a_worker(), a_worker(name="worker-2")
-    await one.register(first, seconds(60))
-    await one.register(second, seconds(60))
+    await one.workers.register(first, seconds(60))
+    await one.workers.register(second, seconds(60))
     for _ in range(3):
         assert await seen(other) == {first: True, second: True}
-    assert await one.renew(first.id, seconds(90))
-    assert await one.depart(second.id)
+    assert await one.workers.renew(first.id, seconds(90))
+    assert await one.workers.depart(second.id)
     await eventually(lambda: gone(second))
-    now, (row,) = await other.fleet()
+    now, (row,) = await other.workers.fleet()
     assert (row.info, row.started_at <= row.renewed_at <= now < row.expires_at) == (first, True)
     third = a_worker()
-    await one.register(third, seconds(1))  # and dies
+    await one.workers.register(third, seconds(1))  # and dies
 
     async def known_dead():
         return not (await seen(other)).get(third, False)
@@ -188,29 +187,29 @@ async def test_who_works_is_seen_on_every_node_until_it_leaves(nodes):
 async def test_memory_and_a_drain_are_seen_on_every_node(nodes):
     one, other = nodes
     worker = a_worker(node="n", types=("send",))
-    await one.register(worker, seconds(60))
+    await one.workers.register(worker, seconds(60))
 
     async def seen(engine):
-        return [(row.info, row.memory, row.draining) for row in (await engine.fleet())[1]]
+        return [(row.info, row.memory, row.draining) for row in (await engine.workers.fleet())[1]]
 
     async def drained(engine):
         found = await seen(engine)
         return found if found[0][2] else None
 
     assert await seen(one) == await seen(other) == [(worker, None, False)]
-    assert await one.renew(worker.id, seconds(60), memory=2**33) is LeaseStatus.KEPT
-    await workers.drain(other.store, other.coordination.registry, worker.id)
+    assert await one.workers.renew(worker.id, seconds(60), memory=2**33) is LeaseStatus.KEPT
+    await other.workers.drain(worker.id)
     for engine in nodes:
         assert await eventually(lambda engine=engine: drained(engine)) == [(worker, 2**33, True)]
 
 
 async def test_a_job_of_another_node_wakes_whoever_waits(nodes):
     one, other = nodes
-    subscription = other.listen(["default"])
+    subscription = other.attempts.listen(["default"])
     while await subscription.wait(0) is not None:
         pass
     waiting = asyncio.create_task(_until_ready(other, subscription))
-    made = await one.submit(mail())
+    made = await one.jobs.submit(mail())
     assert await asyncio.wait_for(waiting, 30)
     assert [job.id for job in await there(one)] == [made.id]
     subscription.close()
@@ -226,7 +225,7 @@ async def test_whatever_changes_on_another_node_is_read_from_the_tail(nodes):
     one, other = nodes
     tail = Tail(other.store)
     await tail.begin()
-    made = await one.submit(mail())
+    made = await one.jobs.submit(mail())
 
     async def told():
         for entry in await tail.more():

@@ -5,6 +5,7 @@ import pytest
 
 from holdfast.coordination.in_database import in_database
 from holdfast.engine import workers
+from holdfast.engine.workers import Workers
 from holdfast.errors import NotFound
 from holdfast.model.ids import new_worker_id
 from holdfast.model.job_type import JobType
@@ -16,16 +17,18 @@ from tests.support.builders import LEASE, a_worker, enter
 SEND = JobType("send", schema='{"type":"object","title":"Grüße \\u0000"}', queue="mail", timeout=seconds(3), cost=2)
 
 
+def workers_of(store):
+    return Workers(store, in_database(store).registry)
+
+
 async def register(store, *described, **changes):
     worker = a_worker(types=tuple(each.type for each in described), **changes)
-    await workers.register(
-        store, in_database(store).registry, worker, LEASE, [each for each in described if each.queue]
-    )
+    await workers_of(store).register(worker, LEASE, [each for each in described if each.queue])
     return worker
 
 
 async def types(store, tenant=None, after=("", ""), limit=100):
-    return await workers.types(store, in_database(store).registry, tenant, after, limit)
+    return await workers_of(store).types(tenant, after, limit)
 
 
 async def names(store, tenant=None, **paged):
@@ -33,7 +36,7 @@ async def names(store, tenant=None, **paged):
 
 
 async def renew(store, worker, **told):
-    return await workers.renew(store, in_database(store).registry, worker, LEASE, **told)
+    return await workers_of(store).renew(worker, LEASE, **told)
 
 
 async def test_memory_and_the_end_are_noted_with_a_lease(manual_store, clock):
@@ -54,9 +57,8 @@ async def test_memory_and_the_end_are_noted_with_a_lease(manual_store, clock):
 async def test_a_drain_reaches_a_whole_node_with_its_next_renewals_and_is_told_once(store):
     node = [await enter(store, node="n") for _ in range(2)]
     other = await enter(store, node="m")
-    registry = in_database(store).registry
     for _ in range(2):
-        _, rows = await workers.drain(store, registry, node[1])
+        _, rows = await workers_of(store).drain(node[1])
         assert [(row.info.id, row.draining) for row in rows] == [(node[1], True), (node[0], True)]
     assert [await renew(store, each) for each in [*node, other]] == [
         LeaseStatus.DRAINING,
@@ -66,7 +68,7 @@ async def test_a_drain_reaches_a_whole_node_with_its_next_renewals_and_is_told_o
     told = [change for entry in await store.single(lambda tx: tx.changes_after(0, 100)) for change in entry.body.w]
     assert sorted(each.id for each in told if each.event == "draining") == sorted(node)
     with pytest.raises(NotFound):
-        await workers.drain(store, registry, new_worker_id())
+        await workers_of(store).drain(new_worker_id())
 
 
 async def test_types_are_remembered_as_told_with_the_workers_that_are_there(manual_store, clock):
@@ -101,7 +103,7 @@ async def test_a_tenant_sees_its_own_and_what_is_everybodys(store):
 async def test_types_are_forgotten_when_nobody_was_there_for_a_month(manual_store, clock):
     await register(manual_store, SEND)
     lives = a_worker(types=("kept",))
-    await workers.register(manual_store, in_database(manual_store).registry, lives, days(99), [])
+    await workers_of(manual_store).register(lives, days(99), [])
     for _ in range(2):
         await clock.advance(job_types.RETENTION)
         await workers.see_types(manual_store)

@@ -91,7 +91,7 @@ async def test_a_block_that_fails_leaves_nothing(store, shop):
             raise ZeroDivisionError
     assert await shop.rows() == []
     assert await recorded(store, job) == {}
-    assert await sell(Context(job, Engine(store)), shop) == (1, [(1, "attempt 1")])
+    assert await sell(Context(job, Engine(store).attempts), shop) == (1, [(1, "attempt 1")])
 
 
 async def test_a_block_that_is_cancelled_leaves_nothing(store, shop):
@@ -117,9 +117,9 @@ async def test_an_attempt_that_dies_after_its_commit_has_no_second_effect(manual
     """S11, trap A: effect and guard together."""
     engine = Engine(manual_store)
     job = await running(manual_store)
-    first = await sell(Context(job, engine), shop)
+    first = await sell(Context(job, engine.attempts), shop)
     again = await next_attempt(manual_store, clock, job)
-    assert await sell(Context(again, engine), shop) == first == (1, [(1, "attempt 1")])
+    assert await sell(Context(again, engine.attempts), shop) == first == (1, [(1, "attempt 1")])
     assert await report(manual_store, again) == {job.id}
     assert await shop.rows() == [(1, "attempt 1")]
 
@@ -132,13 +132,13 @@ async def test_an_attempt_that_is_cut_off_before_its_commit_has_no_effect(manual
     me = {"postgres": "SELECT pg_backend_pid()", "mysql": "SELECT connection_id()"}[console.dialect]
     kill = {"postgres": "SELECT pg_terminate_backend({})", "mysql": "KILL {}"}[console.dialect]
     with pytest.raises(Unavailable):
-        async with Context(job, engine).transaction() as tx:
+        async with Context(job, engine.attempts).transaction() as tx:
             await tx.execute(shop.insert, 1, "never")
             ((connection,),) = await tx.fetch(me)
             await console.run(kill.format(connection))
     assert await shop.rows() == []
     again = await next_attempt(manual_store, clock, job)
-    assert await sell(Context(again, engine), shop) == (1, [(1, "attempt 2")])
+    assert await sell(Context(again, engine.attempts), shop) == (1, [(1, "attempt 2")])
 
 
 DIES = """
@@ -164,7 +164,7 @@ async def test_a_process_that_dies_inside_its_block_leaves_nothing_and_locks_not
     died = await asyncio.to_thread(subprocess.run, command, check=False, timeout=60)
     assert died.returncode == 9
     assert await shop.rows() == []
-    assert await sell(Context(job, Engine(store)), shop) == (1, [(1, "attempt 1")])
+    assert await sell(Context(job, Engine(store).attempts), shop) == (1, [(1, "attempt 1")])
     assert await report(store, job) == {job.id}
 
 
@@ -177,7 +177,7 @@ class Unanswered:
 
     @asynccontextmanager
     async def session(self, held, key):
-        async with self.engine.session(held, key) as session:
+        async with self.engine.attempts.session(held, key) as session:
             yield session
             if not self.committed:
                 raise OutcomeUnknown("the connection broke at the commit")
@@ -193,14 +193,14 @@ async def test_a_commit_that_is_not_answered_happens_once_all_the_same(manual_st
         await sell(Context(job, Unanswered(engine, committed=committed)), shop)
     again = await next_attempt(manual_store, clock, job)
     expected = (1, [(1, "attempt 1" if committed else "attempt 2")])
-    assert await sell(Context(again, engine), shop) == expected
+    assert await sell(Context(again, engine.attempts), shop) == expected
     assert await shop.rows() == expected[1]
 
 
 async def test_a_stale_holder_cannot_open_a_transaction(manual_store, clock, shop):
     """S7, S11, P29"""
     job = await running(manual_store)
-    stale = Context(job, Engine(manual_store))
+    stale = Context(job, Engine(manual_store).attempts)
     await next_attempt(manual_store, clock, job)
     with pytest.raises(LeaseLost):
         await sell(stale, shop)
@@ -214,7 +214,7 @@ async def test_a_cancel_that_comes_first_is_obeyed(store, shop):
     job = await running(store)
     assert await actions.cancel(store, [job.id], reason="enough") == {job.id}
     with pytest.raises(LeaseLost):
-        await sell(Context(job, Engine(store)), shop)
+        await sell(Context(job, Engine(store).attempts), shop)
     assert await shop.rows() == []
 
 
@@ -244,7 +244,7 @@ async def test_whoever_wants_the_job_meanwhile_waits_for_the_block(manual_store,
 async def test_a_cancel_inside_the_block_undoes_it_before_the_commit(store, shop):
     """S17: the worker was told that the job is gone."""
     job = await running(store)
-    context = Context(job, Engine(store))
+    context = Context(job, Engine(store).attempts)
     with pytest.raises(LeaseLost):
         async with context.transaction() as tx:
             await tx.execute(shop.insert, 1, "undone")
@@ -267,7 +267,7 @@ async def test_cancels_against_transactions_never_let_a_late_one_in(store, shop)
     async def work(number, job):
         begun[number].set()
         try:
-            await sell(Context(job, engine), shop, number)
+            await sell(Context(job, engine.attempts), shop, number)
         except LeaseLost:
             return
         sold.add(number)
@@ -286,10 +286,10 @@ async def test_engines_work_goes_on_while_many_transactions_are_open(store, shop
     inside = asyncio.Barrier(size)
 
     async def handler(number, job):
-        async with Context(job, engine).transaction() as tx:
+        async with Context(job, engine.attempts).transaction() as tx:
             await tx.execute(shop.insert, number, "")
             await inside.wait()
-            assert (await engine.get(job.id)).status is Status.RUNNING
+            assert (await engine.jobs.get(job.id)).status is Status.RUNNING
             if size > 1:
                 await put(store, *some_jobs(2))
 
@@ -315,7 +315,7 @@ async def test_results_come_back_as_they_were_whatever_their_type(manual_store, 
     engine, seen = Engine(manual_store), []
     job = await running(manual_store)
     for _ in range(2):
-        async with Context(job, engine).transaction() as tx:
+        async with Context(job, engine.attempts).transaction() as tx:
             seen.append(await tx.fetch(query))
             seen.append(await tx.execute(query))
         job = await next_attempt(manual_store, clock, job)
@@ -329,34 +329,34 @@ async def test_results_come_back_as_they_were_whatever_their_type(manual_store, 
 async def test_a_handler_that_runs_other_statements_than_were_committed_is_told_so(manual_store, clock, shop):
     engine = Engine(manual_store)
     job = await running(manual_store)
-    await sell(Context(job, engine), shop)
+    await sell(Context(job, engine.attempts), shop)
     job = await next_attempt(manual_store, clock, job)
     with pytest.raises(NonDeterministic, match="statement 1 was another"):
-        async with Context(job, engine).transaction() as tx:
+        async with Context(job, engine.attempts).transaction() as tx:
             await tx.execute("DELETE FROM shop")
     with pytest.raises(NonDeterministic, match="ran 1 statements, the one that committed 2"):
-        async with Context(job, engine).transaction() as tx:
+        async with Context(job, engine.attempts).transaction() as tx:
             await tx.execute(shop.insert, 1, "")
     with pytest.raises(NonDeterministic, match="no statement 3"):
-        async with Context(job, engine).transaction() as tx:
+        async with Context(job, engine.attempts).transaction() as tx:
             await tx.execute(shop.insert, 1, "")
             await tx.fetch(shop.select)
             await tx.fetch(shop.select)
     with pytest.raises(NonDeterministic, match="something else than a step"):
-        await Context(job, engine).step("transaction-1", lambda: 1)
+        await Context(job, engine.attempts).step("transaction-1", lambda: 1)
     assert await shop.rows() == [(1, "attempt 1")]
 
 
 async def test_transactions_are_known_by_their_number_or_by_their_key(manual_store, clock, shop):
     engine = Engine(manual_store)
     job = await running(manual_store)
-    context = Context(job, engine)
+    context = Context(job, engine.attempts)
     await sell(context, shop, 1)
     await sell(context, shop, 2, key="extra")
     await sell(context, shop, 3)
     assert set(await recorded(manual_store, job)) == {"transaction-1", "extra", "transaction-2"}
     job = await next_attempt(manual_store, clock, job)
-    context = Context(job, engine)
+    context = Context(job, engine.attempts)
     await sell(context, shop, 1)
     await sell(context, shop, 3)
     await sell(context, shop, 4)
@@ -365,7 +365,7 @@ async def test_transactions_are_known_by_their_number_or_by_their_key(manual_sto
 
 async def test_guards_go_with_their_job(manual_store, clock, shop):
     job = await running(manual_store)
-    await sell(Context(job, Engine(manual_store)), shop)
+    await sell(Context(job, Engine(manual_store).attempts), shop)
     await report(manual_store, job)
     await clock.advance(Duration(1))
     assert await manual_store.run(lambda tx: tx.prune(Retention(Duration(0), Duration(0)), 10)) == 2
@@ -484,7 +484,7 @@ async def test_what_the_database_refuses_is_told_as_refused(store, shop, fault):
                     await session.execute(shop.insert, 1)
                 case "type":
                     await session.execute(shop.insert, object(), "a")
-    assert await sell(Context(job, Engine(store)), shop) == (1, [(1, "attempt 1")])
+    assert await sell(Context(job, Engine(store).attempts), shop) == (1, [(1, "attempt 1")])
 
 
 async def test_how_many_rows_a_statement_touched(store, shop):
@@ -524,7 +524,7 @@ async def test_a_deadlock_is_told_as_one_and_nothing_is_committed(store, shop):
     inside = asyncio.Barrier(2)
 
     async def handler(job, first, second):
-        async with Context(job, engine).transaction() as tx:
+        async with Context(job, engine.attempts).transaction() as tx:
             await tx.execute("UPDATE shop SET note = %s WHERE id = %s", str(job.id), first)
             await inside.wait()
             await tx.execute("UPDATE shop SET note = %s WHERE id = %s", str(job.id), second)
@@ -570,7 +570,7 @@ async def test_a_transaction_that_stays_open_too_long_is_rolled_back_and_lets_ot
     assert await shop.rows() == ([(9, "another")] if block is None else [])
     assert await recorded(store, job) == {}
     monkeypatch.undo()
-    assert (await sell(Context(job, Engine(store)), shop))[0] == 1
+    assert (await sell(Context(job, Engine(store).attempts), shop))[0] == 1
 
 
 @pytest.mark.databases("sqlite")
@@ -601,6 +601,6 @@ async def test_a_conflict_that_rolls_back_ends_the_transaction(store, shop):
 async def test_moves_and_rolled_back_work_do_not_disturb_a_session(store, shop):
     job, other = await running(store), await running(store)
     await undone(store, lambda tx: tx.apply([a_move(job, Status.CANCELLED)]))
-    assert (await sell(Context(job, Engine(store)), shop))[0] == 1
+    assert (await sell(Context(job, Engine(store).attempts), shop))[0] == 1
     await move(store, a_move(other, Status.CANCELLED))
     assert (await read(store, job)).status is Status.RUNNING

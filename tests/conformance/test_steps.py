@@ -264,9 +264,11 @@ async def test_a_step_is_called_once_and_its_record_given_to_the_next_attempt(ma
         calls.append(user)
         return {"user": user, "mail": "a@example.org"}
 
-    first = await Context(job, engine).step("load", load, 42)
+    first = await Context(job, engine.attempts).step("load", load, 42)
     again = await next_attempt(manual_store, clock, job)
-    assert await Context(again, engine).step("load", load, 42) == first == {"user": 42, "mail": "a@example.org"}
+    assert (
+        await Context(again, engine.attempts).step("load", load, 42) == first == {"user": 42, "mail": "a@example.org"}
+    )
     assert calls == [42]
 
 
@@ -282,7 +284,7 @@ async def test_a_step_that_was_interrupted_before_its_record_is_called_again_wit
         return "paid"
 
     for attempt in range(2):
-        context = Context(job, engine)
+        context = Context(job, engine.attempts)
         try:
             paid = await context.step("charge", charge, context.idempotency_key("charge"))
         except ConnectionError:
@@ -302,28 +304,28 @@ async def test_a_step_at_most_once_that_was_begun_is_neither_repeated_nor_passed
         raise ConnectionError("the worker died here, after the effect")
 
     with pytest.raises(ConnectionError):
-        await Context(job, engine).step("charge", charge, at_most_once=True)
+        await Context(job, engine.attempts).step("charge", charge, at_most_once=True)
     for _ in range(2):
         job = await next_attempt(manual_store, clock, job)
         with pytest.raises(StepOutcomeUnknown, match="'charge'"):
-            await Context(job, engine).step("charge", charge, at_most_once=True)
+            await Context(job, engine.attempts).step("charge", charge, at_most_once=True)
     assert calls == ["charged"]
-    assert await Context(job, engine).step("charge", lambda: "found out by hand") == "found out by hand"
+    assert await Context(job, engine.attempts).step("charge", lambda: "found out by hand") == "found out by hand"
 
 
 async def test_a_step_at_most_once_that_was_done_is_reused(manual_store, clock):
     engine = Engine(manual_store)
     job = await running(manual_store)
-    assert await Context(job, engine).step("charge", lambda: 1, at_most_once=True) == 1
+    assert await Context(job, engine.attempts).step("charge", lambda: 1, at_most_once=True) == 1
     job = await next_attempt(manual_store, clock, job)
-    assert await Context(job, engine).step("charge", lambda: 2, at_most_once=True) == 1
+    assert await Context(job, engine.attempts).step("charge", lambda: 2, at_most_once=True) == 1
 
 
 async def test_a_handler_whose_job_was_taken_learns_it_at_its_next_step(manual_store, clock):
     """S7"""
     engine = Engine(manual_store)
     job = await running(manual_store)
-    stale = Context(job, engine)
+    stale = Context(job, engine.attempts)
     await stale.step("one", lambda: 1)
     await next_attempt(manual_store, clock, job)
     with pytest.raises(LeaseLost):
@@ -338,13 +340,13 @@ async def test_a_handler_whose_job_was_taken_learns_it_at_its_next_step(manual_s
 async def test_a_replayed_job_reuses_what_its_earlier_generation_recorded(manual_store):
     engine = Engine(manual_store)
     job = await running(manual_store, max_attempts=1)
-    await Context(job, engine).step("load", lambda: "first")
+    await Context(job, engine.attempts).step("load", lambda: "first")
     await report(manual_store, job, error())
     assert (await read(manual_store, job)).status is Status.DEAD
     assert await actions.retry(manual_store, [job.id]) == {job.id}
     (again,) = await take(manual_store, await enter(manual_store), share(lane_of(job)))
     assert fields(again, "generation", "attempts") == (1, 1)
-    assert await Context(again, engine).step("load", lambda: "second") == "first"
+    assert await Context(again, engine.attempts).step("load", lambda: "second") == "first"
 
 
 async def test_a_record_whose_commit_was_not_answered_is_made_sure_of(store):
@@ -356,7 +358,7 @@ async def test_a_record_whose_commit_was_not_answered_is_made_sure_of(store):
 
 async def test_steps_beside_each_other_are_all_recorded(store):
     engine, job = Engine(store), await running(store)
-    context = Context(job, engine)
+    context = Context(job, engine.attempts)
     values = await asyncio.gather(*(context.step(f"s{number}", lambda number=number: number) for number in range(20)))
     assert values == list(range(20))
     assert len(await recorded(store, job)) == 20
@@ -364,7 +366,7 @@ async def test_steps_beside_each_other_are_all_recorded(store):
 
 async def test_progress_of_a_handler_is_kept_and_the_last_one_written_at_the_end(store):
     engine, job = Engine(store), await running(store)
-    context = Context(job, engine)
+    context = Context(job, engine.attempts)
     for part in range(10):
         await context.progress(part / 10, f"part {part}")
     assert (await read(store, job)).progress == b'{"fraction":0.0,"note":"part 0"}'

@@ -103,7 +103,7 @@ async def at_work(engine, *workers):
     """Wait until all these nodes have registered their workers."""
 
     async def registered():
-        pids = {worker.info.pid for worker in await engine.workers()}
+        pids = {worker.info.pid for worker in await engine.workers.all()}
         return all(node.children() and pids.issuperset(node.children()) for node in workers)
 
     await eventually(registered)
@@ -295,7 +295,7 @@ async def test_a_file_locked_for_longer_than_a_lease_loses_nothing(database_url,
 
     async def leases_are_over():
         now = await engine.store.read(lambda tx: tx.now())
-        return all(worker.expires_at < now for worker in await engine.workers())
+        return all(worker.expires_at < now for worker in await engine.workers.all())
 
     await eventually(leases_are_over)
     if end == "kill":

@@ -79,10 +79,10 @@ async def test_each_delivery_is_applied_once_though_workers_are_killed_in_the_mi
             JobSpec("webhook", {"url": receiver.url, "body": {"n": n}}, max_attempts=1_000, retry=RETRY)
             for n in range(JOBS)
         ]
-        ids = [receipt.id for receipt in await engine.submit_many(specs)]
+        ids = [receipt.id for receipt in await engine.jobs.submit_many(specs)]
         for _ in range(2):
             fleet.start(queues="default:5")
-        dice = random.Random(7)
+        rand = random.Random(7)
         for _ in range(KILLS):
             goal = len(got) + JOBS // (KILLS + 2)
 
@@ -126,7 +126,7 @@ async def test_a_destination_that_is_down_gets_probes_and_others_are_undisturbed
         def to(receiver, n):
             return JobSpec("webhook", {"url": receiver.url, "body": n}, tenant="acme", max_attempts=20, retry=RETRY)
 
-        held = [each.id for each in await engine.submit_many([to(down, n) for n in range(40)])]
+        held = [each.id for each in await engine.jobs.submit_many([to(down, n) for n in range(40)])]
 
         async def probed():
             found = await engine.deliveries.breakers("acme")
@@ -137,7 +137,7 @@ async def test_a_destination_that_is_down_gets_probes_and_others_are_undisturbed
             return bool(found) and found[0].state is not BreakerState.CLOSED
 
         await eventually(opened, within=PATIENCE)
-        fine = [each.id for each in await engine.submit_many([to(well, n) for n in range(40)])]
+        fine = [each.id for each in await engine.jobs.submit_many([to(well, n) for n in range(40)])]
         jobs = await all_of(engine, fine, Status.SUCCEEDED, fleet)
         assert {job.attempts for job in jobs} == {1}
         assert len(well.got) == 40

@@ -63,7 +63,7 @@ async def test_a_node_that_was_frozen_beyond_its_lease_writes_nothing_more_when_
     """F03, P29, S7: bull#308, bull#1416; its handler is at its next step while another attempt works on the job."""
 
     async def steps_of(attempt):
-        steps = {step.key for step in await scene.engine.steps(job)}
+        steps = {step.key for step in await scene.engine.jobs.steps(job)}
         return {key for key in steps if key.startswith(f"{attempt}-")}
 
     zombie = scene.node(lease=LEASE)

@@ -154,28 +154,28 @@ async def all_is_right(trial, name):
     await keys_are_right(trial, name)
     await limits_hold(trial, f"tenant-{name}")
     worker = a_worker(queues=name)
-    await one.register(worker, seconds(60))
-    assert worker.id in {row.info.id for row in (await other.fleet())[1]}
-    subscription, claims = other.listen([name]), other.claims(worker.id, [name])
-    made = await one.submit(JobSpec(type="send", payload=1, queue=name))
+    await one.workers.register(worker, seconds(60))
+    assert worker.id in {row.info.id for row in (await other.workers.fleet())[1]}
+    subscription, claims = other.attempts.listen([name]), other.attempts.claims(worker.id, [name])
+    made = await one.jobs.submit(JobSpec(type="send", payload=1, queue=name))
     while not (held := await claims.claim(1)):
         claims.heard(await subscription.wait(1.0))
-    assert await other.settle(held[0], Succeeded(b"1"))
+    assert await other.attempts.settle(held[0], Succeeded(b"1"))
     subscription.close()
-    assert (await one.get(made.id)).status is Status.SUCCEEDED
-    assert await one.depart(worker.id)
+    assert (await one.jobs.get(made.id)).status is Status.SUCCEEDED
+    assert await one.workers.depart(worker.id)
 
 
 async def keys_are_right(trial, name):
     specs = [JobSpec(type="send", payload=n, queue="keyed", idempotency_key=f"{name}-{n}") for n in range(8)]
-    made = await asyncio.gather(*[trial.one.submit(spec) for spec in specs])
+    made = await asyncio.gather(*[trial.one.jobs.submit(spec) for spec in specs])
     for engine in (trial.other, trial.one):
-        again = await asyncio.gather(*[engine.submit(spec) for spec in specs])
+        again = await asyncio.gather(*[engine.jobs.submit(spec) for spec in specs])
         assert [each.id for each in again] == [each.id for each in made]
         assert all(each.replayed for each in again)
     with pytest.raises(IdempotencyMismatch):
-        await trial.other.submit(JobSpec(type="send", payload=99, queue="keyed", idempotency_key=f"{name}-0"))
-    assert (await trial.other.submit_read(specs[0])).earlier.id == made[0].id
+        await trial.other.jobs.submit(JobSpec(type="send", payload=99, queue="keyed", idempotency_key=f"{name}-0"))
+    assert (await trial.other.jobs.submit_and_get(specs[0])).earlier.id == made[0].id
 
 
 async def limits_hold(trial, tenant):
@@ -186,7 +186,7 @@ async def limits_hold(trial, tenant):
 
     async def turned_away(engine, cost):
         try:
-            await engine.submit(JobSpec(type="send", payload=1, tenant=tenant, queue="limited", cost=cost))
+            await engine.jobs.submit(JobSpec(type="send", payload=1, tenant=tenant, queue="limited", cost=cost))
         except RateLimited as refusal:
             return refusal.retry_after > 0
         return False
@@ -194,7 +194,7 @@ async def limits_hold(trial, tenant):
     for _ in range(3):
         refused = await asyncio.gather(*[turned_away(each, 1) for each in (trial.one, trial.other) * 4])
     assert all(refused)
-    there = await trial.one.find(JobFilter(tenant=tenant), Page(100))
+    there = await trial.one.jobs.find(JobFilter(tenant=tenant), Page(100))
     assert sum(job.cost for job in there) == 5
 
 
@@ -207,8 +207,8 @@ async def used_again(trial):
         async def answers(engine=engine, known=known):
             # Once more for each try: the machine may be too busy to answer in time, and what it forgot comes anew.
             spec = JobSpec(type="send", payload=0, queue="keyed", idempotency_key=os.urandom(8).hex())
-            await engine.submit(spec)
-            await engine.submit(spec)
+            await engine.jobs.submit(spec)
+            await engine.jobs.submit(spec)
             return hits(engine, "keys") > known
 
         await eventually(answers)
@@ -225,7 +225,7 @@ async def endure(trial, name):
     await used_again(trial)
     await limits_hold(trial, f"tenant-{name}-after")
     # Nothing was lost and nothing was made twice: each key has its one job.
-    there = await trial.one.find(JobFilter(queue="keyed"), Page(1_000))
+    there = await trial.one.jobs.find(JobFilter(queue="keyed"), Page(1_000))
     named = [job.idempotency_key for job in there if job.idempotency_key.startswith(name)]
     assert len(named) == len(set(named)) == (16 if name in GONE else 8)
 

@@ -71,7 +71,7 @@ async def test_a_batch_is_there_whole_or_not_at_all_wherever_its_node_was_killed
 
     there = Counter()
     page = Page(limit=1_000)
-    while jobs := await engine.find(JobFilter(), page):
+    while jobs := await engine.jobs.find(JobFilter(), page):
         there.update(int(job.type[1:]) for job in jobs)
         page = Page(limit=1_000, before=jobs[-1].id)
     assert set(there.values()) == {BATCH}  # whole

@@ -87,7 +87,7 @@ async def test_handlers_are_stopped_before_their_lease_is_over_though_nobody_ans
 
 async def expiry(scene, worker):
     """When the lease of a worker ends, or when it ended if it was struck since: not before it could be struck."""
-    rows = {row.info.id: row.expires_at for row in await scene.engine.workers()}
+    rows = {row.info.id: row.expires_at for row in await scene.engine.workers.all()}
     return rows.get(worker.info.id, await scene.engine.store.single(lambda tx: tx.now()))
 
 
@@ -110,7 +110,7 @@ async def test_a_cancel_reaches_a_handler_that_is_somewhere_else(scene):
         await scene.submit(kind, kind, sleep=600)
         await scene.starts(kind)
     ids = [(await scene.job(kind)).id for kind in ("async", "thread")]
-    assert await scene.engine.cancel(ids, reason="by a person") == set(ids)
+    assert await scene.engine.jobs.cancel(ids, reason="by a person") == set(ids)
     for kind in ("async", "thread"):
         await scene.noted("cancelled", kind)
     assert scene.ledger.count("end") == 0

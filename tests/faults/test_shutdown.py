@@ -4,7 +4,6 @@ from signal import SIGTERM
 
 import pytest
 
-from holdfast.engine import workers
 from tests.support.fault_env import KINDS
 from tests.support.long import LONG
 
@@ -67,7 +66,7 @@ async def test_a_node_that_is_drained_through_the_service_under_load_loses_and_d
     rows = await scene.workers(2)
     assert [row.info.node for row in rows] == [rows[0].info.node] * 2
     for _ in range(2):
-        _, asked = await workers.drain(scene.engine.store, scene.engine.coordination.registry, rows[1].info.id)
+        _, asked = await scene.engine.workers.drain(rows[1].info.id)
         assert all(row.draining for row in asked)
     assert len(asked) == 2
     await scene.says(node, "asked through the service to drain")

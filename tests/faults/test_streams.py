@@ -98,9 +98,9 @@ async def test_a_reader_misses_nothing_whichever_of_two_nodes_is_killed(
     following = asyncio.create_task(follower.follow())
 
     async def run_one() -> None:
-        await engine.submit(JobSpec("t", queue="q", tenant="a"))
+        await engine.jobs.submit(JobSpec("t", queue="q", tenant="a"))
         (job,) = await take(engine.store, worker, Lane("q", "a", 0), limit=1)
-        await engine.settle(job, Succeeded())
+        await engine.attempts.settle(job, Succeeded())
         ran.append(str(job.id))
 
     async def told_of_most() -> bool:

@@ -92,13 +92,13 @@ async def _submit(engine: Engine, url: str, jobs: int) -> list[JobId]:
             )
             for n in range(low, min(jobs, low + _BATCH))
         ]
-        ids += [receipt.id for receipt in await engine.submit_many(specs)]
+        ids += [receipt.id for receipt in await engine.jobs.submit_many(specs)]
     return ids
 
 
 async def _work_under_kills(engine: Engine, console: Console, url: str, folder: Path, plan: Plan) -> int:
     """Until nothing is left to do; how many processes were killed on the way."""
-    dice = random.Random(plan.seed)
+    rand = random.Random(plan.seed)
     every = plan.jobs / 2 / (plan.kills + 1)
     kills = 0
     with ExitStack() as stack:
@@ -133,7 +133,7 @@ async def _asked(console: Console) -> int:
 
 async def _unfinished(engine: Engine) -> int:
     with suppress(Unavailable):
-        return sum(count.jobs for count in await engine.counts())
+        return sum(count.jobs for count in await engine.jobs.counts())
     return 1
 
 

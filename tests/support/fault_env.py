@@ -108,12 +108,12 @@ class Scene:
                 options[name] = seconds(options[name])
         given = {name: options.pop(name) for name in list(options) if name not in JobSpec.__struct_fields__}
         spec = JobSpec(type=KINDS.get(kind, kind), payload={"key": key, **given, **(payload or {})}, **options)
-        self._jobs[key] = (await self.engine.submit(spec)).id
+        self._jobs[key] = (await self.engine.jobs.submit(spec)).id
         return self._jobs[key]
 
     async def job(self, key: str) -> Job:
         """The job as it stands."""
-        return await self.engine.get(self._jobs[key])
+        return await self.engine.jobs.get(self._jobs[key])
 
     async def attempts(self, key: str) -> list[AttemptRecord]:
         """Its attempts that did not succeed, oldest first."""
@@ -167,13 +167,13 @@ class Scene:
         """Wait until so many are in the register."""
 
         async def registered() -> bool:
-            return len(await self.engine.workers()) == count
+            return len(await self.engine.workers.all()) == count
 
         try:
             await eventually(registered, within=PATIENCE)
-            return await self.engine.workers()
+            return await self.engine.workers.all()
         except TimeoutError:
-            names = [row.info.name for row in await self.engine.workers()]
+            names = [row.info.name for row in await self.engine.workers.all()]
             raise AssertionError(f"not {count} in the register: {names}\n{self.logs()}") from None
 
     async def workers_of(self, node: Node) -> list[WorkerRow]:
@@ -181,7 +181,7 @@ class Scene:
 
         async def registered() -> list[WorkerRow]:
             children = set(node.children())
-            rows = [row for row in await self.engine.workers() if row.info.pid in children]
+            rows = [row for row in await self.engine.workers.all() if row.info.pid in children]
             return rows if len(rows) == len(children) else []
 
         try:

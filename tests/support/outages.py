@@ -125,7 +125,7 @@ class Client:
         key = spec.idempotency_key or ""
         while key not in self.accepted:
             try:
-                self.accepted[key] = (await self._engine.submit(spec)).id
+                self.accepted[key] = (await self._engine.jobs.submit(spec)).id
             except Unavailable:
                 self.unanswered += 1
                 await asyncio.sleep(0.05)
@@ -150,7 +150,7 @@ async def check_all(engine: Engine, ids: Collection[JobId], ledger: Ledger | Non
     assert [job.id for job in jobs] == sorted(ids)
     assert {job.status for job in jobs} == {Status.SUCCEEDED}
     assert all(job.attempts <= job.max_attempts for job in jobs)
-    assert not [count for count in await engine.counts() if count.jobs]
+    assert not [count for count in await engine.jobs.counts() if count.jobs]
     if ledger is not None:
         starts: dict[str, list[int]] = defaultdict(list)
         for entry in ledger.entries("start"):

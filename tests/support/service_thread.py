@@ -46,10 +46,10 @@ class Living:
 
         async def work(engine: Engine) -> list[Job]:
             worker = WorkerInfo(new_worker_id(), "by hand", "here", 1, "1", queue, 100)
-            await engine.register(worker, seconds(60))
-            taken = await engine.claims(worker.id, [queue]).claim(1_000)
-            await engine.settle_many([Report(job, outcome) for job in taken])
-            await engine.depart(worker.id)
+            await engine.workers.register(worker, seconds(60))
+            taken = await engine.attempts.claims(worker.id, [queue]).claim(1_000)
+            await engine.attempts.settle_many([Report(job, outcome) for job in taken])
+            await engine.workers.depart(worker.id)
             return taken
 
         return self.do(work)
@@ -58,7 +58,7 @@ class Living:
         """Register a worker that handles `send` and tells what it takes; its id."""
         schema = '{"type":"object","properties":{"to":{},"cc":{}},"required":["to"]}'
         worker = WorkerInfo(new_worker_id(), "by hand", "here", 1, "1", "mail:2", 2, types=("send",), node=node)
-        self.do(lambda engine: engine.register(worker, seconds(60), [JobType("send", schema, "mail")]))
+        self.do(lambda engine: engine.workers.register(worker, seconds(60), [JobType("send", schema, "mail")]))
         return worker_name(worker.id)
 
 

@@ -107,7 +107,7 @@ def submitters(database_url: str, folder: Path, count: int, span: int) -> Iterat
 
 
 async def _submit(engine: Engine, number: int, until: int) -> None:
-    dice = random.Random(number)
+    rand = random.Random(number)
     turn = 0
     while True:
         turn += 1
@@ -116,12 +116,12 @@ async def _submit(engine: Engine, number: int, until: int) -> None:
         specs = [JobSpec(type="send", payload=dice.randint(1, 9), tenant=TENANT, cost=cost) for cost in costs]
         try:
             if len(specs) > 1:
-                receipts = await engine.submit_many(specs)
+                receipts = await engine.jobs.submit_many(specs)
             else:
                 (spec,) = specs
                 given = {"idempotency_key": key, "payload": None, "cost": 1} if key else {}
                 receipts = [
-                    await engine.submit(JobSpec(**{f: getattr(spec, f) for f in spec.__struct_fields__} | given))
+                    await engine.jobs.submit(JobSpec(**{f: getattr(spec, f) for f in spec.__struct_fields__} | given))
                 ]
                 costs = [1] if key else costs
         except RateLimited:

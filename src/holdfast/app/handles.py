@@ -73,7 +73,7 @@ class JobHandle(_Handle[R_co]):
 
     def job(self) -> Job:
         """Return the job as it is now; raises `NotFound` if it was deleted."""
-        return self._engines.run(lambda engine: engine.get(self.id))
+        return self._engines.run(lambda engine: engine.jobs.get(self.id))
 
     def wait(self, timeout: Span | None = None) -> R_co:
         """Wait until the job has finished and return its result.
@@ -96,15 +96,15 @@ class JobHandle(_Handle[R_co]):
 
     def explain(self) -> Explanation:
         """Explain why the job is (not) running and estimate its start; raises `NotFound` if it was deleted."""
-        return self._engines.run(lambda engine: engine.explain(self.id))
+        return self._engines.run(lambda engine: engine.jobs.explain(self.id))
 
     def cancel(self, reason: str = _BY_APPLICATION) -> bool:
         """Cancel the job, even if it is running; return False if it has already finished."""
-        return self.id in self._engines.run(lambda engine: engine.cancel([self.id], reason=reason))
+        return self.id in self._engines.run(lambda engine: engine.jobs.cancel([self.id], reason=reason))
 
     def retry(self) -> bool:
         """Make a dead, cancelled, scheduled or retrying job ready now; return False for any other state."""
-        return self.id in self._engines.run(lambda engine: engine.retry([self.id]))
+        return self.id in self._engines.run(lambda engine: engine.jobs.retry([self.id]))
 
 
 class AsyncJobHandle(_Handle[R_co]):
@@ -123,7 +123,7 @@ class AsyncJobHandle(_Handle[R_co]):
 
     async def job(self) -> Job:
         """Return the job as it is now; raises `NotFound` if it was deleted."""
-        return await (await self._engines.here()).get(self.id)
+        return await (await self._engines.here()).jobs.get(self.id)
 
     async def wait(self, timeout: Span | None = None) -> R_co:
         """Wait until the job has finished and return its result.
@@ -146,15 +146,15 @@ class AsyncJobHandle(_Handle[R_co]):
 
     async def explain(self) -> Explanation:
         """Explain why the job is (not) running and estimate its start; raises `NotFound` if it was deleted."""
-        return await (await self._engines.here()).explain(self.id)
+        return await (await self._engines.here()).jobs.explain(self.id)
 
     async def cancel(self, reason: str = _BY_APPLICATION) -> bool:
         """Cancel the job, even if it is running; return False if it has already finished."""
-        return self.id in await (await self._engines.here()).cancel([self.id], reason=reason)
+        return self.id in await (await self._engines.here()).jobs.cancel([self.id], reason=reason)
 
     async def retry(self) -> bool:
         """Make a dead, cancelled, scheduled or retrying job ready now; return False for any other state."""
-        return self.id in await (await self._engines.here()).retry([self.id])
+        return self.id in await (await self._engines.here()).jobs.retry([self.id])
 
 
 async def finished(engine: Engine, job_id: JobId, timeout: Span | None) -> Job:
@@ -163,7 +163,7 @@ async def finished(engine: Engine, job_id: JobId, timeout: Span | None) -> Job:
     end = None if timeout is None else loop.time() + in_seconds(duration(timeout, "timeout"))
     pause = _MIN_POLL_INTERVAL_S
     while True:
-        job = await engine.get(job_id)
+        job = await engine.jobs.get(job_id)
         if job.status.terminal:
             return job
         left = pause if end is None else end - loop.time()

@@ -73,7 +73,7 @@ class BoundJobType(Generic[P, R_co]):
             handle = send.enqueue(42, subject="hello")
         """
         spec = self._called(args, kwargs)
-        return self._handle(self._engines.run(lambda engine: engine.submit(spec)))
+        return self._handle(self._engines.run(lambda engine: engine.jobs.submit(spec)))
 
     async def aenqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> AsyncJobHandle[R_co]:
         """Submit a job with these arguments; it is durable when this returns.
@@ -87,7 +87,7 @@ class BoundJobType(Generic[P, R_co]):
             handle = await send.aenqueue(42, subject="hello")
         """
         spec = self._called(args, kwargs)
-        return self._ahandle(await (await self._engines.here()).submit(spec))
+        return self._ahandle(await (await self._engines.here()).jobs.submit(spec))
 
     def enqueue_many(self, calls: Sequence[Call]) -> list[JobHandle[R_co]]:
         """Submit many jobs atomically.
@@ -99,7 +99,7 @@ class BoundJobType(Generic[P, R_co]):
             InvalidBatch: Some calls are invalid, so no job was submitted.
         """
         specs = self._called_many(calls)
-        return [self._handle(each) for each in self._engines.run(lambda engine: engine.submit_many(specs))]
+        return [self._handle(each) for each in self._engines.run(lambda engine: engine.jobs.submit_many(specs))]
 
     async def aenqueue_many(self, calls: Sequence[Call]) -> list[AsyncJobHandle[R_co]]:
         """Submit many jobs atomically.
@@ -111,7 +111,7 @@ class BoundJobType(Generic[P, R_co]):
             InvalidBatch: Some calls are invalid, so no job was submitted.
         """
         specs = self._called_many(calls)
-        return [self._ahandle(each) for each in await (await self._engines.here()).submit_many(specs)]
+        return [self._ahandle(each) for each in await (await self._engines.here()).jobs.submit_many(specs)]
 
     def _called(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> JobSpec:
         return replace(self._spec, payload=self._arguments.check(args, kwargs))

@@ -32,8 +32,8 @@ class SubmitReceipt(Protocol):
         """True if an earlier submission created the job."""
 
 
-class Engine(Protocol):
-    """Interface of an engine on a database, and of a client of a remote node."""
+class JobService(Protocol):
+    """Operations on jobs that an application needs."""
 
     async def submit(self, spec: JobSpec) -> SubmitReceipt:
         """Submit one job."""
@@ -52,6 +52,14 @@ class Engine(Protocol):
 
     async def explain(self, job_id: JobId) -> Explanation:
         """Explain why a job is (not) running."""
+
+
+class Engine(Protocol):
+    """Interface of an engine on a database, and of a client of a remote node."""
+
+    @property
+    def jobs(self) -> JobService:
+        """Operations on jobs."""
 
     async def aclose(self) -> None:
         """Close all connections."""

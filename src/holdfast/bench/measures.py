@@ -49,7 +49,7 @@ async def enqueue_one(engine: Engine, jobs: int, *, clients: int, progress: Prog
 
     async def client() -> None:
         for i in left:
-            await engine.submit(_spec(i, 1))
+            await engine.jobs.submit(_spec(i, 1))
             progress(1)
 
     began, cpu = time.perf_counter(), time.process_time()
@@ -62,7 +62,7 @@ async def enqueue_many(engine: Engine, jobs: int, *, tenants: int, progress: Pro
     began, cpu = time.perf_counter(), time.process_time()
     for low in range(0, jobs, batch):
         specs = [_spec(i, tenants) for i in range(low, min(jobs, low + batch))]
-        await engine.submit_many(specs)
+        await engine.jobs.submit_many(specs)
         progress(len(specs))
     return _rate(jobs, began, cpu)
 
@@ -94,7 +94,7 @@ async def sustained(engine: Engine, seconds: float, *, tenants: int, progress: P
             )
             wait.cancel()
             continue
-        await engine.submit_many([_spec(i, tenants) for i in range(sent, sent + batch)])
+        await engine.jobs.submit_many([_spec(i, tenants) for i in range(sent, sent + batch)])
         sent += batch
     worker.finish_at(sent)
     await running
@@ -113,7 +113,7 @@ async def pick_up(engine: Engine, jobs: int, *, progress: Progress, gap: float =
     running = asyncio.create_task(worker.run())
     for i in range(jobs):
         await asyncio.sleep(random.uniform(0.5, 1.5) * gap)
-        receipt = await engine.submit(_spec(i, 1))
+        receipt = await engine.jobs.submit(_spec(i, 1))
         submitted[receipt.id] = time.perf_counter()
         progress(1)
     await running

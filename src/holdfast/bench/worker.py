@@ -51,9 +51,9 @@ class NoopWorker:
         """Until `goal` jobs are settled; never claims more than that."""
         host, pid = socket.gethostname(), os.getpid()
         worker = WorkerInfo(new_worker_id(), "bench", host, pid, __version__, self._queue, BATCH)
-        await self._engine.register(worker, LEASE)
-        self._claims = self._engine.claims(worker.id, [self._queue])
-        self._subscription = self._engine.listen([self._queue])
+        await self._engine.workers.register(worker, LEASE)
+        self._claims = self._engine.attempts.claims(worker.id, [self._queue])
+        self._subscription = self._engine.attempts.listen([self._queue])
         parts = (self._claim(), self._claim(), self._settle(), self._settle(), self._renew(worker), self._end())
         tasks = [asyncio.create_task(part) for part in parts]
         try:
@@ -65,13 +65,13 @@ class NoopWorker:
             self._subscription.close()
         for task in ended:
             task.result()
-        await self._engine.depart(worker.id)
+        await self._engine.workers.depart(worker.id)
 
     async def _end(self) -> None:
         await self._finished.wait()
 
     async def _renew(self, worker: WorkerInfo) -> None:
-        while await self._engine.renew(worker.id, LEASE):  # noqa: ASYNC110 - a beat: there is nothing to wait for
+        while await self._engine.workers.renew(worker.id, LEASE):  # noqa: ASYNC110 - a beat: there is nothing to wait for
             await asyncio.sleep(10)
         raise RuntimeError("the bench lost its lease: the machine is overloaded")
 
@@ -115,7 +115,7 @@ class NoopWorker:
                 await self._news.wait()
                 continue
             batch, self._outbox = self._outbox[:BATCH], self._outbox[BATCH:]
-            settled = await self._engine.settle_many(batch)
+            settled = await self._engine.attempts.settle_many(batch)
             if len(settled) != len(batch):
                 raise RuntimeError("a settle was refused: somebody else works on the bench's jobs")
             self.done += len(batch)

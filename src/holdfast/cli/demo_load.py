@@ -22,6 +22,6 @@ async def keep_busy(engine: Engine) -> None:
     while True:
         await asyncio.sleep(EVERY)
         with contextlib.suppress(HoldfastError):
-            waiting = sum(count.jobs for count in await engine.counts() if not count.status.terminal)
+            waiting = sum(count.jobs for count in await engine.jobs.counts() if not count.status.terminal)
             if waiting < _MOST_WAITING:
-                await engine.submit_many([next(specs) for _ in range(dice.randint(1, 4))])
+                await engine.jobs.submit_many([next(specs) for _ in range(dice.randint(1, 4))])

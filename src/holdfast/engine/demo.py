@@ -16,7 +16,7 @@ async def seed(engine: Engine, jobs: int) -> int:
     for name, quotas in TENANTS.items():
         with contextlib.suppress(Conflict):
             await engine.access.create_tenant(name, quotas)
-    return len(await engine.submit_many(list(islice(mix(random.Random()), jobs))))
+    return len(await engine.jobs.submit_many(list(islice(mix(random.Random()), jobs))))
 
 
 async def clear(engine: Engine) -> int:
@@ -27,9 +27,9 @@ async def clear(engine: Engine) -> int:
 
 async def _all(engine: Engine, action: Action) -> int:
     where, reason = JobFilter(tag=TAG), "the demo was cleared"
-    bulk = await engine.apply_to_matching(action, where, reason=reason)
+    bulk = await engine.jobs.apply_to_matching(action, where, reason=reason)
     changed = bulk.changed
     while bulk.rest is not None:
-        bulk = await engine.apply_to_matching(action, where, before=bulk.rest, reason=reason)
+        bulk = await engine.jobs.apply_to_matching(action, where, before=bulk.rest, reason=reason)
         changed += bulk.changed
     return changed

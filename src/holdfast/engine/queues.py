@@ -5,19 +5,28 @@ from holdfast.model.time import Instant
 from holdfast.store.port.store import Store, Tx
 
 
-async def pause(store: Store, name: str, *, reason: str, until: Instant | None, by: str) -> Queue:
-    """Pause a queue until it is resumed or `until`; running jobs continue."""
-    return await store.run(lambda tx: _save(tx, Queue(name, paused=True, reason=reason, until=until, changed_by=by)))
+class Queues:
+    """Use cases of queues. A change takes effect on all workers within a second."""
 
+    def __init__(self, store: Store) -> None:
+        self._store = store
 
-async def resume(store: Store, name: str, *, by: str) -> Queue:
-    """Resume a queue."""
-    return await store.run(lambda tx: _save(tx, Queue(name, changed_by=by)))
+    async def pause(self, name: str, *, reason: str = "", until: Instant | None = None, by: str = "") -> Queue:
+        """Pause a queue until it is resumed or `until`; running jobs continue."""
+        queue = Queue(name, paused=True, reason=reason, until=until, changed_by=by)
+        return await self._store.run(lambda tx: _save(tx, queue))
 
+    async def resume(self, name: str, *, by: str = "") -> Queue:
+        """Resume a paused queue."""
+        return await self._store.run(lambda tx: _save(tx, Queue(name, changed_by=by)))
 
-async def at_present(tx: Tx) -> tuple[Instant, list[Queue]]:
-    """Return the time and the configured queues."""
-    return await tx.now(), await tx.queues()
+    async def all(self) -> tuple[Instant, list[Queue]]:
+        """Return the time and the configured queues."""
+
+        async def work(tx: Tx) -> tuple[Instant, list[Queue]]:
+            return await tx.now(), await tx.queues()
+
+        return await self._store.read(work)
 
 
 async def _save(tx: Tx, queue: Queue) -> Queue:

@@ -7,9 +7,9 @@ from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, Unpack
 
 from holdfast.coordination.port import Registry
-from holdfast.engine import workers
 from holdfast.engine.claiming.claims import Claims
 from holdfast.engine.jobs import steps
+from holdfast.engine.workers import WorkerReport, Workers
 from holdfast.errors import Invalid, LeaseLost, Rejected
 from holdfast.model.ids import JobId, WorkerId, worker_name
 from holdfast.model.job import HeldJob, Job
@@ -95,10 +95,11 @@ class RemoteWorkers:
     words: nobody learns which ids there are. Jobs are read from the database before they are settled, never believed.
     """
 
-    def __init__(self, store: Store, settle: Settle, registry: Registry) -> None:
+    def __init__(self, store: Store, workers: Workers, registry: Registry, *, settle: Settle) -> None:
         self._store = store
-        self._settle = settle
+        self._workers = workers
         self._registry = registry
+        self._settle = settle
         self._poll_states: dict[tuple[WorkerId, ClaimRequest], _PollState] = {}
 
     async def register(self, worker: WorkerInfo, lease: Duration, described: Sequence[JobType] = ()) -> None:
@@ -106,7 +107,7 @@ class RemoteWorkers:
         if not worker.id:
             raise Invalid("no worker has this id: leave it out, and one is made", pointer="/worker")
         try:
-            await workers.register(self._store, self._registry, worker, lease, described)
+            await self._workers.register(worker, lease, described)
         except Rejected as error:
             if await self._store.single(lambda tx: tx.lease_state(worker.id)) is None:
                 raise
@@ -161,9 +162,7 @@ class RemoteWorkers:
                 news = await _first(poll.subscription.wait(min(left, LOOK_EVERY, poll.claims.patience())), ends)
         return []
 
-    async def renew(
-        self, worker: WorkerId, lease: Duration, *, by: str | None, **report: Unpack[workers.WorkerReport]
-    ) -> bool:
+    async def renew(self, worker: WorkerId, lease: Duration, *, by: str | None, **report: Unpack[WorkerReport]) -> bool:
         """Prolong a lease that lives, and hear whether its worker is to end; `LeaseLost` when it does not live."""
         state = await self._live(worker, by)
         if not await self._store.single(lambda tx: tx.renew(worker, lease, **report)):
@@ -202,10 +201,7 @@ class RemoteWorkers:
     async def depart(self, worker: WorkerId, *, by: str | None) -> bool:
         """Strike a worker; False when it still holds jobs."""
         await self._known(worker, by)
-        gone = await self._store.single(lambda tx: tx.depart(worker))
-        if gone:
-            self._registry.leave(worker)
-        return gone
+        return await self._workers.depart(worker)
 
     async def steps(self, held: HeldJob, *, by: str | None) -> list[Step]:
         """What earlier attempts of a job recorded that the worker holds."""

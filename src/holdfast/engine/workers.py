@@ -8,11 +8,11 @@ from typing import NamedTuple, TypedDict, Unpack
 from holdfast.coordination.port import Registry
 from holdfast.errors import HoldfastError, NotFound
 from holdfast.model.ids import WorkerId, worker_name
-from holdfast.model.job_type import EVERYBODY, MAX_DESCRIBED_TYPES, JobType, TypeMark, TypeRow
+from holdfast.model.job_type import ALL_TENANTS, MAX_DESCRIBED_TYPES, JobType, TypeMark, TypeRow
 from holdfast.model.time import Duration, Instant
 from holdfast.model.worker import LeaseStatus, WorkerInfo, WorkerRow
 from holdfast.policy import job_types
-from holdfast.policy.explain import queues_of
+from holdfast.policy.explain import parse_queues
 from holdfast.policy.nodes import node_of
 from holdfast.store.port.store import Store, Tx
 
@@ -34,7 +34,7 @@ class TypeSummary(NamedTuple):
     @property
     def queues(self) -> list[str]:
         """Those that its workers serve; when none are there, those that they served."""
-        here = {queue for worker in self.workers for queue in queues_of(worker.info.queues) if queue}
+        here = {queue for worker in self.workers for queue in parse_queues(worker.info.queues) if queue}
         return sorted(here or self.row.about.queues)
 
 
@@ -45,44 +45,72 @@ class WorkerReport(TypedDict, total=False):
     draining: bool
 
 
-async def register(
-    store: Store, registry: Registry, worker: WorkerInfo, lease: Duration, described: Sequence[JobType]
-) -> None:
-    """Enter a worker, with a lease from now on, and what it tells of the types it handles."""
-    await store.single(lambda tx: tx.register(worker, lease))
-    registry.beat(worker.id, lease, worker)
-    with suppress(HoldfastError):  # no worker waits for a form to be remembered; the next one tells it again
-        await learn(store, worker, described)
+class Workers:
+    """Use cases of workers: leases, drain requests and the job types that they handle."""
 
+    def __init__(self, store: Store, registry: Registry) -> None:
+        self._store = store
+        self._registry = registry
 
-async def renew(
-    store: Store, registry: Registry, worker: WorkerId, lease: Duration, **told: Unpack[WorkerReport]
-) -> LeaseStatus:
-    """Prolong a lease that lives, and hear whether its worker is to end."""
-    if not await store.single(lambda tx: tx.renew(worker, lease, **told)):
-        return LeaseStatus.LOST
-    registry.beat(worker, lease)
-    state = await store.single(lambda tx: tx.lease_state(worker))
-    return LeaseStatus.DRAINING if state is not None and state.draining else LeaseStatus.KEPT
+    async def register(self, worker: WorkerInfo, lease: Duration, described: Sequence[JobType] = ()) -> None:
+        """Register a worker with a new lease and the job types it describes."""
+        await self._store.single(lambda tx: tx.register(worker, lease))
+        self._registry.beat(worker.id, lease, worker)
+        with suppress(HoldfastError):  # descriptions are optional: the next registration sends them again
+            await learn(self._store, worker, described)
 
+    async def renew(self, worker: WorkerId, lease: Duration, **report: Unpack[WorkerReport]) -> LeaseStatus:
+        """Renew a worker's lease and return its status; `LOST` if the lease and its jobs are gone."""
+        if not await self._store.single(lambda tx: tx.renew(worker, lease, **report)):
+            return LeaseStatus.LOST
+        self._registry.beat(worker, lease)
+        state = await self._store.single(lambda tx: tx.lease_state(worker))
+        return LeaseStatus.DRAINING if state is not None and state.draining else LeaseStatus.KEPT
 
-async def drain(store: Store, registry: Registry, worker: WorkerId) -> tuple[Instant, list[WorkerRow]]:
-    """Ask a worker, and whoever is of its node, to end: the time, and they, the worker first; raises `NotFound`.
+    async def depart(self, worker: WorkerId) -> bool:
+        """Remove a worker that holds no jobs; False if it still holds some."""
+        gone = await self._store.single(lambda tx: tx.depart(worker))
+        if gone:
+            self._registry.leave(worker)
+        return gone
 
-    It is noted with their leases, so they hear of it at their next renewal; asked again, nothing changes.
-    """
+    async def drain(self, worker: WorkerId) -> tuple[Instant, list[WorkerRow]]:
+        """Ask all workers on the node of this worker to drain; raises `NotFound`.
 
-    async def ask(tx: Tx) -> tuple[Instant, list[WorkerRow]]:
-        end = node_of(worker, await tx.workers())
-        if end and await tx.drain_workers([row.info.id for row in end]):
-            end = node_of(worker, await tx.workers())
-        return await tx.now(), end
+        Returns the time and these workers, the given one first. They see the request at their next lease renewal.
+        Idempotent: safe to repeat.
+        """
 
-    at, rows = await store.run(ask)
-    if not rows:
-        raise NotFound(f"there is no worker {worker_name(worker)!r}: it may have ended by itself")
-    registry.changed()
-    return at, rows
+        async def work(tx: Tx) -> tuple[Instant, list[WorkerRow]]:
+            rows = node_of(worker, await tx.workers())
+            if rows and await tx.drain_workers([row.info.id for row in rows]):
+                rows = node_of(worker, await tx.workers())
+            return await tx.now(), rows
+
+        at, rows = await self._store.run(work)
+        if not rows:
+            raise NotFound(f"there is no worker {worker_name(worker)!r}: it may have ended by itself")
+        self._registry.changed()
+        return at, rows
+
+    async def all(self) -> list[WorkerRow]:
+        """Return the registered workers, read from the database."""
+        return await self._store.single(lambda tx: tx.workers())
+
+    async def fleet(self) -> tuple[Instant, list[WorkerRow]]:
+        """Return the time and the registered workers, read from the shared registry."""
+        return await self._registry.fleet()
+
+    async def types(self, tenant: str | None, after: tuple[str, str], limit: int) -> list[TypeSummary]:
+        """Return the job types that a tenant sees (None: all), ordered by name."""
+        found = await self._store.single(lambda tx: tx.types(tenant, after, limit))
+        now, fleet = await self._registry.fleet()
+        handlers: dict[tuple[str, str], list[WorkerRow]] = defaultdict(list)
+        for row in fleet:
+            if row.expires_at > now:
+                for name in row.info.types or ():
+                    handlers[row.info.tenant or ALL_TENANTS, name].append(row)
+        return [TypeSummary(row, handlers[row.tenant, row.about.type]) for row in found]
 
 
 async def learn(store: Store, worker: WorkerInfo, described: Sequence[JobType]) -> None:
@@ -90,8 +118,8 @@ async def learn(store: Store, worker: WorkerInfo, described: Sequence[JobType]) 
     names = worker.types or [each.type for each in described]
     if not names:
         return
-    tenant = worker.tenant or EVERYBODY
-    told = job_types.of_names(names, {each.type: each for each in described}, sorted(queues_of(worker.queues)))
+    tenant = worker.tenant or ALL_TENANTS
+    told = job_types.of_names(names, {each.type: each for each in described}, sorted(parse_queues(worker.queues)))
 
     async def known(tx: Tx) -> tuple[list[TypeMark], Instant]:
         return await tx.type_marks(tenant, 2 * MAX_DESCRIBED_TYPES), await tx.now()
@@ -119,27 +147,13 @@ async def see_types(store: Store) -> float:
     handled: dict[str, set[str]] = defaultdict(set)
     for row in rows:
         if row.expires_at > now:
-            handled[row.info.tenant or EVERYBODY].update(row.info.types or ())
+            handled[row.info.tenant or ALL_TENANTS].update(row.info.types or ())
     for tenant, names in handled.items():
         marks = await store.single(lambda tx, tenant=tenant: tx.type_marks(tenant, 2 * MAX_DESCRIBED_TYPES))  # type: ignore[misc]
         if seen := job_types.overdue(marks, names, now):
             await store.run(lambda tx, tenant=tenant, seen=seen: tx.see_types(tenant, seen))  # type: ignore[misc]
     await store.single(lambda tx: tx.prune_types(job_types.RETENTION))
     return TYPES_SEEN_INTERVAL_S
-
-
-async def types(
-    store: Store, registry: Registry, tenant: str | None, after: tuple[str, str], limit: int
-) -> list[TypeSummary]:
-    """What is remembered of the types that a tenant sees (None: of all), by name."""
-    found = await store.single(lambda tx: tx.types(tenant, after, limit))
-    now, fleet = await registry.fleet()
-    here: dict[tuple[str, str], list[WorkerRow]] = defaultdict(list)
-    for row in fleet:
-        if row.expires_at > now:
-            for name in row.info.types or ():
-                here[row.info.tenant or EVERYBODY, name].append(row)
-    return [TypeSummary(row, here[row.tenant, row.about.type]) for row in found]
 
 
 async def _fleet(tx: Tx) -> tuple[Instant, list[WorkerRow]]:

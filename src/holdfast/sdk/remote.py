@@ -49,10 +49,18 @@ MAX_BATCH_SIZE = 10_000
 
 
 class Remote:
-    """The worker's ports and the application's, over one client. Belongs to one event loop."""
+    """Client with the same sub-objects as `Engine`, over one connection pool. Belongs to one event loop."""
 
     def __init__(self, client: Sender) -> None:
         self._client = client
+        self.jobs = HttpJobs(client)
+        """Interface of applications."""
+        self.attempts = HttpAttempts(client)
+        """Interface of worker processes."""
+        self.workers = HttpWorkers(client)
+        """Interface of supervisors."""
+        self.deliveries = HttpDeliveries(client)
+        """Interface of webhook handlers."""
 
     @classmethod
     async def open(cls, url: str, key: str | None = None, *, check: bool = True) -> "Remote":
@@ -66,7 +74,20 @@ class Remote:
             raise
         return cls(client)
 
-    # What an application asks for
+    async def run_maintenance(self, stop: asyncio.Event) -> None:
+        """The nodes of the service do that."""
+        await stop.wait()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
+
+
+class HttpJobs:
+    """Jobs of the node: submit, get, explain, cancel and retry."""
+
+    def __init__(self, client: Sender) -> None:
+        self._client = client
 
     async def submit(self, spec: JobSpec) -> Receipt:
         """Submit one job; durable when this returns."""
@@ -95,11 +116,23 @@ class Remote:
         """Run dead, cancelled or waiting jobs now; which were moved."""
         return {each for each in ids if await self._did(worker_requests.retry(each))}
 
-    # What a worker asks for
+    async def _did(self, request: Request) -> bool:
+        try:
+            check(await self._client.send(request))
+        except (Conflict, NotFound):
+            return False
+        return True
+
+
+class HttpAttempts:
+    """Attempts of workers, through the node: claims, outcomes, steps and progress."""
+
+    def __init__(self, client: Sender) -> None:
+        self._client = client
 
     def claims(self, worker: WorkerId, queues: Sequence[str], types: Sequence[str] | None = None) -> "Polls":
         """A way to jobs of these queues and types."""
-        return Polls(self, worker, queues, types)
+        return Polls(self._client, worker, queues, types)
 
     def listen(self, queues: Sequence[str]) -> "Silence":
         """Wake-ups: there are none, for claims wait at the node."""
@@ -112,7 +145,7 @@ class Remote:
         for worker, lot in _by_worker(reports).items():
             for request in worker_requests.settle(worker, lot):
                 try:
-                    done |= worker_requests.settled(await self.ask(request))
+                    done |= worker_requests.settled(await _ask(self._client, request))
                 except LeaseLost:
                     continue
                 except Invalid as error:
@@ -122,7 +155,7 @@ class Remote:
     async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:
         """What the worker holds; none when it is not registered any more."""
         try:
-            return worker_requests.holdings(await self.ask(worker_requests.held(worker, limit)), worker)
+            return worker_requests.holdings(await _ask(self._client, worker_requests.held(worker, limit)), worker)
         except LeaseLost:
             return []
 
@@ -132,14 +165,14 @@ class Remote:
         for worker in {each.worker for each in held}:
             its = [each for each in held if each.worker == worker]
             try:
-                gone |= worker_requests.taken_away(await self.ask(worker_requests.lost(worker, its)))
+                gone |= worker_requests.taken_away(await _ask(self._client, worker_requests.lost(worker, its)))
             except LeaseLost:
                 gone |= {each.id for each in its}
         return gone
 
     async def steps_of(self, held: HeldJob) -> Sequence[Step]:
         """What earlier attempts recorded."""
-        return worker_requests.recorded(await self.ask(worker_requests.steps(held), patience=STEP_PATIENCE))
+        return worker_requests.recorded(await _ask(self._client, worker_requests.steps(held), patience=STEP_PATIENCE))
 
     async def record_step(self, held: HeldJob, step: Step) -> bool:
         """Record a step; False when the job is not this holder's any more. Tries again while the node is away."""
@@ -158,23 +191,23 @@ class Remote:
             pointer="/step",
         )
 
-    async def before_delivery(
-        self, job: Job, destination: str, *, probe_for: Duration, at: int, body: bytes
-    ) -> DeliveryPermit:
-        """Whether a webhook may go out now, and its signature."""
-        asked = deliveries.begin(job, destination, probe_for=probe_for, at=at, body=body)
-        return deliveries.cleared(await self.ask(asked))
+    async def _kept(self, request: Request, *, patience: float = 0.0) -> bool:
+        try:
+            check(await _ask(self._client, request, patience=patience))
+        except LeaseLost:
+            return False
+        return True
 
-    async def after_delivery(self, job: Job, destination: str, *, probe: bool, error: str | None) -> None:
-        """What came of it; not told when the node is away, or the job another's."""
-        with suppress(HoldfastError):
-            check(await self.ask(deliveries.end(job, destination, probe=probe, error=error)))
 
-    # What a supervisor asks for
+class HttpWorkers:
+    """Worker leases at the node."""
+
+    def __init__(self, client: Sender) -> None:
+        self._client = client
 
     async def register(self, worker: WorkerInfo, lease: Duration, described: Sequence[JobType] = ()) -> None:
         """Enter a worker, with a lease from now on, and what it tells of the types it handles."""
-        check(await self.ask(worker_requests.register(worker, lease, described)))
+        check(await _ask(self._client, worker_requests.register(worker, lease, described)))
 
     async def renew(
         self, worker: WorkerId, lease: Duration, *, memory: int | None = None, draining: bool = False
@@ -182,7 +215,7 @@ class Remote:
         """Prolong a lease that lives, and hear whether its worker is to end."""
         try:
             return worker_requests.renewed(
-                await self.ask(worker_requests.renew(worker, lease, memory=memory, draining=draining))
+                await _ask(self._client, worker_requests.renew(worker, lease, memory=memory, draining=draining))
             )
         except LeaseLost:
             return LeaseStatus.LOST
@@ -190,45 +223,35 @@ class Remote:
     async def depart(self, worker: WorkerId) -> bool:
         """Strike a worker that holds nothing any more."""
         try:
-            return worker_requests.departed(await self.ask(worker_requests.depart(worker)))
+            return worker_requests.departed(await _ask(self._client, worker_requests.depart(worker)))
         except LeaseLost:
             return True
 
-    async def run_maintenance(self, stop: asyncio.Event) -> None:
-        """The nodes of the service do that."""
-        await stop.wait()
 
-    async def aclose(self) -> None:
-        """Close all connections."""
-        await self._client.aclose()
+class HttpDeliveries:
+    """Circuit breakers and signatures of webhooks, through the node."""
 
-    async def ask(self, request: Request, *, patience: float = 0.0) -> Response:
-        """Send this for a worker, which knows itself how often to ask again; to be told to wait is to find nobody."""
-        try:
-            return await self._client.send(request, patience=patience)
-        except RateLimited as error:
-            raise Unavailable(str(error)) from error
+    def __init__(self, client: Sender) -> None:
+        self._client = client
 
-    async def _kept(self, request: Request, *, patience: float = 0.0) -> bool:
-        try:
-            check(await self.ask(request, patience=patience))
-        except LeaseLost:
-            return False
-        return True
+    async def before_delivery(
+        self, job: Job, destination: str, *, probe_for: Duration, at: int, body: bytes
+    ) -> DeliveryPermit:
+        """Whether a webhook may go out now, and its signature."""
+        asked = deliveries.begin(job, destination, probe_for=probe_for, at=at, body=body)
+        return deliveries.cleared(await _ask(self._client, asked))
 
-    async def _did(self, request: Request) -> bool:
-        try:
-            check(await self._client.send(request))
-        except (Conflict, NotFound):
-            return False
-        return True
+    async def after_delivery(self, job: Job, destination: str, *, probe: bool, error: str | None) -> None:
+        """What came of it; not told when the node is away, or the job another's."""
+        with suppress(HoldfastError):
+            check(await _ask(self._client, deliveries.end(job, destination, probe=probe, error=error)))
 
 
 class Polls:
     """One worker's claims: each waits at the node until there is something, or for a while."""
 
-    def __init__(self, remote: Remote, worker: WorkerId, queues: Sequence[str], types: Sequence[str] | None) -> None:
-        self._remote = remote
+    def __init__(self, client: Sender, worker: WorkerId, queues: Sequence[str], types: Sequence[str] | None) -> None:
+        self._client = client
         self._worker = worker
         self._queues = queues
         self._types = types
@@ -243,7 +266,7 @@ class Polls:
         began = time.monotonic()
         wait = SHORT_POLL if began < self._unsure_until else POLL
         request = worker_requests.claim(self._worker, self._queues, self._types, min(slots, 500), wait)
-        asking = asyncio.ensure_future(self._remote.ask(request))
+        asking = asyncio.ensure_future(_ask(self._client, request))
         self._asking.add(asking)
         try:
             jobs = worker_requests.leased(await asking)
@@ -288,6 +311,14 @@ class Silence:
 
     def close(self) -> None:
         """Nothing to do."""
+
+
+async def _ask(client: Sender, request: Request, *, patience: float = 0.0) -> Response:
+    """Send this for a worker, which knows itself how often to ask again; to be told to wait is to find nobody."""
+    try:
+        return await client.send(request, patience=patience)
+    except RateLimited as error:
+        raise Unavailable(str(error)) from error
 
 
 def _by_worker(reports: Sequence[Report]) -> dict[WorkerId, list[Report]]:

@@ -64,7 +64,7 @@ class JobSource(Protocol):
 
 
 class LeaseService(Protocol):
-    """Backend of a supervisor: worker leases, and the jobs of a worker process that has died."""
+    """Worker leases."""
 
     async def register(self, worker: WorkerInfo, lease: Duration, described: Sequence[JobType] = ()) -> None:
         """Register a worker, its job types and a lease that starts now."""
@@ -76,18 +76,6 @@ class LeaseService(Protocol):
 
     async def depart(self, worker: WorkerId) -> bool:
         """Remove a worker that holds no job; return False if it holds one or is not registered."""
-
-    async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:
-        """Return the jobs that a worker holds."""
-
-    async def settle_many(self, reports: Sequence[Report]) -> set[JobId]:
-        """Report outcomes of attempts; return the ids of the jobs whose report took effect."""
-
-    async def run_maintenance(self, stop: asyncio.Event) -> None:
-        """Run maintenance (reaping, promotion, pruning, table upkeep) until `stop` is set."""
-
-    async def aclose(self) -> None:
-        """Close all connections."""
 
 
 class TransactionSession(Protocol):
@@ -126,3 +114,36 @@ class StepStore(Protocol):
             LeaseLost: The job is no longer held.
             OutcomeUnknown: The connection broke during the commit.
         """
+
+
+class AttemptService(JobSource, StepStore, Protocol):
+    """Everything that a running job needs: claims, outcomes, steps and progress."""
+
+
+class WorkerBackend(Protocol):
+    """Backend of a worker process: an engine, or an HTTP client of one."""
+
+    @property
+    def attempts(self) -> AttemptService:
+        """Claims, outcomes, steps and progress."""
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+
+
+class SupervisorBackend(Protocol):
+    """Backend of a supervisor: leases, and the jobs of a worker process that has died."""
+
+    @property
+    def attempts(self) -> JobSource:
+        """Claims and outcomes."""
+
+    @property
+    def workers(self) -> LeaseService:
+        """Worker leases."""
+
+    async def run_maintenance(self, stop: asyncio.Event) -> None:
+        """Run maintenance (reaping, promotion, pruning, table upkeep) until `stop` is set."""
+
+    async def aclose(self) -> None:
+        """Close all connections."""

@@ -126,8 +126,8 @@ async def test_a_job_tells_all_that_is_known_of_it(served):
     assert (await client.post(f"/v1/jobs/{job_id}/retry")).json()["status"] == "ready"
     (held,) = await run(served)
     mine = HeldJob(held.id, held.fence, held.worker)
-    assert await served.engine.record_step(mine, Step("charge", StepState.DONE, b'{"ok":true}'))
-    assert await served.engine.save_progress(mine, b'{"fraction":0.5}')
+    assert await served.engine.attempts.record_step(mine, Step("charge", StepState.DONE, b'{"ok":true}'))
+    assert await served.engine.attempts.save_progress(mine, b'{"fraction":0.5}')
     running = (await client.get(f"/v1/jobs/{job_id}")).json()
     assert (running["status"], running["progress"], running["actions"]) == ("running", {"fraction": 0.5}, ["cancel"])
     assert running["lease_until"] > running["started_at"]
@@ -142,7 +142,7 @@ async def test_the_guard_of_a_transaction_is_shown_without_what_its_statements_g
     client = await person(served, "acme")
     (job_id,) = await submit(client)
     (held,) = await run(served)
-    async with served.engine.session(HeldJob(held.id, held.fence, held.worker), "pay") as session:
+    async with served.engine.attempts.session(HeldJob(held.id, held.fence, held.worker), "pay") as session:
         journal = StatementLog()
         journal.add("SELECT 1", [(1,)])
         session.record(journal.stored())
@@ -188,12 +188,14 @@ async def test_a_deleted_job_is_gone_with_its_steps(served):
     client = await person(served, "acme")
     (job_id,) = await submit(client)
     (held,) = await run(served)
-    await served.engine.record_step(HeldJob(held.id, held.fence, held.worker), Step("charge", StepState.DONE, b"1"))
+    await served.engine.attempts.record_step(
+        HeldJob(held.id, held.fence, held.worker), Step("charge", StepState.DONE, b"1")
+    )
     problem(await client.delete(f"/v1/jobs/{job_id}"), 409, "conflict")
     await report(served.engine.store, held, Succeeded())
     answers = await asyncio.gather(*(client.delete(f"/v1/jobs/{job_id}") for _ in range(3)))
     assert sorted(answer.status_code for answer in answers) == [204, 404, 404]
-    assert await served.engine.steps(held.id) == []
+    assert await served.engine.jobs.steps(held.id) == []
     problem(await client.get(f"/v1/jobs/{job_id}"), 404, "not_found")
     dead, waiting = await die(served, client), await submit(client)
     for each in (*dead, *waiting):

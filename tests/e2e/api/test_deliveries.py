@@ -18,7 +18,7 @@ AT = "https://example.com:443"
 async def test_breakers_are_shown_to_whom_they_belong(served):
     for tenant, host, times in (("acme", "a.example", 5), ("acme", "b.example", 1), ("globex", "a.example", 2)):
         for _ in range(times):
-            await served.engine.deliveries.failed(tenant, f"https://{host}:443", "HTTP 503", probe=False)
+            await served.engine.deliveries.record_failure(tenant, f"https://{host}:443", "HTTP 503", probe=False)
     admin, acme = await served.client(), await served.client(await served.key("acme", "read"))
 
     mine = (await acme.get("/v1/breakers")).json()["items"]
@@ -35,7 +35,7 @@ async def test_breakers_are_shown_to_whom_they_belong(served):
 
 async def test_breakers_come_in_pages(served):
     for n in range(5):
-        await served.engine.deliveries.failed("acme", f"https://h{n}.example:443", "x", probe=False)
+        await served.engine.deliveries.record_failure("acme", f"https://h{n}.example:443", "x", probe=False)
     admin = await served.client()
     found, cursor = [], ""
     while cursor is not None:
@@ -49,7 +49,7 @@ async def test_breakers_come_in_pages(served):
 
 async def test_they_are_counted_in_the_metrics(served):
     for _ in range(5):
-        await served.engine.deliveries.failed("acme", AT, "x", probe=False)
+        await served.engine.deliveries.record_failure("acme", AT, "x", probe=False)
     page = (await (await served.client()).get("/metrics")).text
     assert 'holdfast_breakers{state="open"} 1.0' in page
     assert 'holdfast_breakers{state="half_open"} 0.0' in page
@@ -101,7 +101,7 @@ async def test_the_demo_is_seeded_and_cleared_and_touches_nothing_else(settings,
 
     answer = await admin.post("/v1/demo/seed?jobs=150")
     assert (answer.status_code, answer.json()["jobs"]) == (201, 150)
-    jobs = await engine.find(JobFilter(tag="demo"), Page(1_000))
+    jobs = await engine.jobs.find(JobFilter(tag="demo"), Page(1_000))
     assert len(jobs) == 150
     assert {job.tenant for job in jobs} == set(TENANTS)
     assert {(job.type, job.queue) for job in jobs} == set(TYPES.items())
@@ -111,5 +111,5 @@ async def test_the_demo_is_seeded_and_cleared_and_touches_nothing_else(settings,
     problem(await admin.post("/v1/demo/seed?jobs=10001"), 422, "invalid")
 
     assert (await admin.post("/v1/demo/clear")).json() == {"jobs": 150}
-    assert [job.type for job in await engine.find(JobFilter(), Page(10))] == ["mine"]
+    assert [job.type for job in await engine.jobs.find(JobFilter(), Page(10))] == ["mine"]
     assert (await admin.post("/v1/demo/clear")).json() == {"jobs": 0}

@@ -147,7 +147,7 @@ async def another(settings: Settings) -> AsyncIterator[Served]:
 async def run_one(engine: Engine) -> None:
     """Claim a job of the lane that `a_job` is in, and let it succeed."""
     (job,) = await take(engine.store, await enter(engine.store), limit=1)
-    await engine.settle(job, Succeeded())
+    await engine.attempts.settle(job, Succeeded())
 
 
 class TestAStream:
@@ -178,23 +178,23 @@ class TestAStream:
         await put(live.engine.store, job)
         async with listening(client, f"/v1/events?job={job.id}") as heard:
             await put(live.engine.store, a_job(), a_job())
-            await live.engine.cancel([job.id], reason="")
+            await live.engine.jobs.cancel([job.id], reason="")
             await heard.until(lambda: len(heard.jobs()) == 1)
             assert heard.jobs() == [(str(job.id), "cancelled")]
             others = [a_job() for _ in range(MAX_LISTED_CHANGES + 1)]
             await put(live.engine.store, *others)
-            await live.engine.retry([job.id])
+            await live.engine.jobs.retry([job.id])
             await heard.until(lambda: len(heard.jobs()) == 2)
-            await live.engine.cancel([job.id, *[each.id for each in others]], reason="")
+            await live.engine.jobs.cancel([job.id, *[each.id for each in others]], reason="")
             await heard.until(lambda: len(heard.jobs()) == 3)
 
             assert heard.jobs() == [(str(job.id), status) for status in ("cancelled", "ready", "cancelled")]
             assert {kind for kind, _, _ in heard.events} == {"job"}
             last = heard.last_id
-        await live.engine.retry([job.id, *[each.id for each in others]])
+        await live.engine.jobs.retry([job.id, *[each.id for each in others]])
         async with listening(client, f"/v1/events?job={job.id}", **{"Last-Event-ID": last}) as heard:
             await heard.until(lambda: (str(job.id), "ready") in heard.jobs())
-            await live.engine.apply_to_matching("delete", JobFilter(tenant="acme"))
+            await live.engine.jobs.apply_to_matching("delete", JobFilter(tenant="acme"))
             await heard.until(lambda: (str(job.id), "deleted") in heard.jobs())
 
             assert {kind for kind, _, _ in heard.events} == {"job"}
@@ -205,7 +205,7 @@ class TestAStream:
         job, many = a_job(), [a_job() for _ in range(MAX_LISTED_CHANGES + 1)]
         await put(live.engine.store, job)
         for each in await hold(live.engine.store, await enter(live.engine.store), len(many), max_attempts=1):
-            await live.engine.settle(each, error())
+            await live.engine.attempts.settle(each, error())
         stranger = await live.client(await live.key("other"))
         async with listening(client) as heard, listening(stranger) as overheard:
             assert (await client.delete(f"/v1/jobs/{job.id}")).status_code == 204
@@ -232,7 +232,7 @@ class TestAStream:
             for tenant in ("a", "b"):
                 await put(live.engine.store, a_job(tenant=tenant))
             worker = await enter(live.engine.store)
-            await live.engine.depart(worker)
+            await live.engine.workers.depart(worker)
             await heard.until(lambda: heard.text.count("event: worker") == 2)
             await narrow.until(lambda: len(narrow.jobs()) == 1)
 
@@ -282,7 +282,7 @@ class TestNothingOfOthers:
             mixed = [a_job(CANARY, tenant=CANARY, type=CANARY), a_job(tenant="a")]
             await put(live.engine.store, *mixed, *[a_job(tenant="a") for _ in range(MAX_LISTED_CHANGES)])
             worker = await enter(live.engine.store, name=CANARY)
-            await live.engine.depart(worker)
+            await live.engine.workers.depart(worker)
             await put(live.engine.store, a_job(tenant="a"))
             for each in (heard, narrow):
                 await each.until(lambda each=each: each.counted("ready") == MAX_LISTED_CHANGES + 5)
@@ -339,7 +339,7 @@ class TestWhoeverComesBack:
                 jobs = [a_job(), a_job()]
                 await put(live.engine.store, *jobs)
                 for job in await take(live.engine.store, worker, limit=2):
-                    await live.engine.settle(job, Succeeded())
+                    await live.engine.attempts.settle(job, Succeeded())
                     ran.append(str(job.id))
 
         working = asyncio.create_task(work())
@@ -566,5 +566,5 @@ async def test_nothing_is_asked_of_the_database_while_nobody_listens(live: Serve
     async with listening(client):
         assert {task.get_name() for task in asyncio.all_tasks()} >= set(tasks)
     await eventually(lambda: left(live, 0))
-    await live.engine.submit(JobSpec("after"))
+    await live.engine.jobs.submit(JobSpec("after"))
     assert {task.get_name() for task in asyncio.all_tasks()}.isdisjoint(tasks)

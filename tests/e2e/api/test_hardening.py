@@ -123,7 +123,7 @@ async def connect(served):
         yield made
 
 
-QUICK = ServerLimits(head=0.2, body=0.2, answer=0.5, idle=0.2)
+QUICK = ServerLimits(head_timeout_s=0.2, body_timeout_s=0.2, stalled_read_timeout_s=0.5, idle_timeout_s=0.2)
 """So that a test of patience takes none. All else is as it is."""
 
 
@@ -241,7 +241,7 @@ class TestTooMuch:
 
     async def test_more_connections_than_there_may_be_are_told_to_come_back(self, served):
         """T18. Whether the node lives can be asked all the same."""
-        async with node(served, DEFAULT_LIMITS._replace(connections=3)) as connect:
+        async with node(served, DEFAULT_LIMITS._replace(max_connections=3)) as connect:
             wires = [await connect() for _ in range(3)]
             for wire in wires:
                 await wire.send(GET)
@@ -485,7 +485,7 @@ class TestManners:
         request = post(json.dumps({"jobs": jobs}).encode(), path=b"/v1/jobs/batch")
         await wire.send(request[:500], request[500:70_000], request[70_000:])
         assert (await wire.answer())[0] == 201
-        found = await served.engine.find(JobFilter(), Page(1_000))
+        found = await served.engine.jobs.find(JobFilter(), Page(1_000))
         assert sorted(job.payload for job in found) == sorted(json.dumps(job["payload"]).encode() for job in jobs)
 
     @pytest.mark.parametrize("path", ["/healthz", "/v1/jobs", "/nowhere", "/docs.css"])
@@ -591,4 +591,4 @@ class TestStopping:
 
 async def test_a_node_is_built_with_the_limit_of_its_settings(settings, engine):
     assert build_api(settings, engine).service.rules.access_log is False
-    assert settings.max_connections == DEFAULT_LIMITS.connections
+    assert settings.max_connections == DEFAULT_LIMITS.max_connections

@@ -69,8 +69,8 @@ async def test_lost_leases_are_counted_for_the_installation(served, ticking, tic
     store = served.engine.store
     lost, left = await enter(store), await enter(store)
     assert len(await take(store, lost, Lane("mail", "default", 0), limit=2)) == 2
-    assert await served.engine.depart(left)
-    assert await served.engine.renew(lost, Duration(0))
+    assert await served.engine.workers.depart(left)
+    assert await served.engine.workers.renew(lost, Duration(0))
     assert await reap_all(store) == 2
     place = {"queue": "mail", "type": "send"}
     for folded in (False, True):

@@ -23,7 +23,7 @@ async def limited(served, **quotas):
 
 
 async def stored(served):
-    return await served.engine.find(JobFilter(), Page(1_000))
+    return await served.engine.jobs.find(JobFilter(), Page(1_000))
 
 
 class TestTheRate:

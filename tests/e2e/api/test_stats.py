@@ -105,7 +105,7 @@ class TestFigures:
         client = await self.fill(served, folded=folded)
         paths = ("/v1/stats", "/v1/analytics", "/v1/analytics/throughput", "/v1/analytics/types", "/v1/queues")
         admin = await served.client()
-        await served.engine.pause(CANARY, reason=CANARY)
+        await served.engine.queues.pause(CANARY, reason=CANARY)
         await enter(served.engine.store, name=CANARY, host=CANARY)
         for path in (*paths, "/v1/workers"):
             assert CANARY not in (await client.get(path)).text
@@ -140,12 +140,12 @@ class TestQueues:
         assert (later["paused"], later["reason"], later["until"][:4]) == (True, "moving house", "2099")
         resumed = (await admin.patch("/v1/queues/mail", json={"paused": False})).json()
         assert (resumed["paused"], resumed["reason"], resumed["until"]) == (False, "", None)
-        (known,) = (await served.engine.queues())[1]
+        (known,) = (await served.engine.queues.all())[1]
         assert known.changed_by == "key:admin"
 
     async def test_are_shown_paused_to_those_who_wait(self, served: Served) -> None:
         await put(served.engine.store, a_job("q", tenant="a"))
-        await served.engine.pause("q", reason="maintenance")
+        await served.engine.queues.pause("q", reason="maintenance")
         (queue,) = (await get(await served.client(await served.key("a")), "/v1/queues"))["items"]
         assert (queue["paused"], queue["reason"]) == (True, "maintenance")
 
@@ -187,10 +187,10 @@ async def test_an_answer_is_asked_for_once_however_many_want_it(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(analytics, "_FRESH", 3_600.0)
-    await served.engine.submit(JobSpec("t", tenant="a"))
+    await served.engine.jobs.submit(JobSpec("t", tenant="a"))
     client = await served.client(await served.key("a"))
     assert (await get(client, "/v1/stats"))["statuses"]["ready"] == 1
-    await served.engine.submit(JobSpec("t", tenant="a"))
+    await served.engine.jobs.submit(JobSpec("t", tenant="a"))
     assert (await get(client, "/v1/stats"))["statuses"]["ready"] == 1
 
 

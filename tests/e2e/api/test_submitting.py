@@ -34,7 +34,7 @@ EVERYTHING = {
 
 
 async def stored(served):
-    return await served.engine.find(JobFilter())
+    return await served.engine.jobs.find(JobFilter())
 
 
 async def test_a_job_is_answered_as_it_is_stored(served):
@@ -203,7 +203,7 @@ async def test_a_batch_answers_in_its_order(served):
     answer = await client.post("/v1/jobs/batch", json={"jobs": jobs})
     assert answer.status_code == 201
     receipts = answer.json()["items"]
-    found = {str(job.id): job for job in await served.engine.find(JobFilter(), Page(1_000))}
+    found = {str(job.id): job for job in await served.engine.jobs.find(JobFilter(), Page(1_000))}
     assert [int(found[receipt["id"]].payload) for receipt in receipts] == list(range(300))
     again = (await client.post("/v1/jobs/batch", json={"jobs": jobs})).json()["items"]
     assert [receipt["id"] for receipt in again] == [receipt["id"] for receipt in receipts]

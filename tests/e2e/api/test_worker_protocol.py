@@ -64,7 +64,7 @@ async def crew(served: Served, tenant="acme", *, lease=60, **options):
 
 
 async def submit(served, n=1, tenant="acme", **options):
-    return [(await served.engine.submit(JobSpec("send", {"n": k}, tenant=tenant, **options))).id for k in range(n)]
+    return [(await served.engine.jobs.submit(JobSpec("send", {"n": k}, tenant=tenant, **options))).id for k in range(n)]
 
 
 async def test_a_job_goes_to_a_worker_and_its_result_comes_back(served):
@@ -79,14 +79,14 @@ async def test_a_job_goes_to_a_worker_and_its_result_comes_back(served):
     assert await acme.claim() == []
 
     assert await acme.settle(job, "succeeded", result={"ok": [1, 2.5, None]}) == [str(job_id)]
-    found = await served.engine.get(job_id)
+    found = await served.engine.jobs.get(job_id)
     assert (found.status, json.loads(found.result)) == (Status.SUCCEEDED, {"ok": [1, 2.5, None]})
-    (row,) = await served.engine.workers()
+    (row,) = await served.engine.workers.all()
     assert (row.info.name, row.info.host, row.info.pid, row.info.slots, row.info.tenant) == (
         "press", "here", 7, 2, "acme"
     )  # fmt: skip
     assert (await acme.post("/depart")).json() == {"departed": True}
-    assert await served.engine.workers() == []
+    assert await served.engine.workers.all() == []
 
 
 @pytest.mark.parametrize(
@@ -110,10 +110,10 @@ async def test_every_outcome_has_its_word(served, outcome, more, becomes):
     (job,) = await acme.claim()
     lines = {"lines": [{"at": "2026-01-01T00:00:00Z", "level": "info", "message": "began"}]}
     assert await acme.settle(job, outcome, logs=lines, **more) == [str(job_id)]
-    found = await served.engine.get(job_id)
+    found = await served.engine.jobs.get(job_id)
     assert found.status is becomes
     assert await acme.settle(job, outcome, **more) == [str(job_id)], "to repeat it does no harm and says the same"
-    assert await served.engine.get(job_id) == found
+    assert await served.engine.jobs.get(job_id) == found
     spent = outcome not in ("snoozed", "released")
     assert found.attempts == spent
     logged = [entry.logs.lines[0].message for entry in attempt_log(found)]
@@ -162,10 +162,10 @@ async def test_what_is_settled_is_read_from_the_database_and_never_believed(serv
     unknown = {"id": "0190b5a2-7c3e-7000-8000-000000000000", "fence": 1, "outcome": "succeeded"}
     answer = await acme.post("/settle", outcomes=[stale, unknown])
     assert answer.json() == {"settled": []}
-    assert (await served.engine.get(job_id)).status is Status.RUNNING
+    assert (await served.engine.jobs.get(job_id)).status is Status.RUNNING
     await acme.settle(job, "failed", error={"kind": "Boom"})
-    assert (await served.engine.get(job_id)).status is Status.DEAD
-    assert (await served.engine.get(other)).status is Status.RUNNING
+    assert (await served.engine.jobs.get(job_id)).status is Status.DEAD
+    assert (await served.engine.jobs.get(other)).status is Status.RUNNING
     twice = {"id": str(other), "fence": 1, "outcome": "released"}
     problem(await acme.post("/settle", outcomes=[twice, twice]), 422, "invalid")
 
@@ -176,7 +176,7 @@ async def test_renewing_tells_what_was_taken_away(served):
     acme = await crew(served)
     held = [{"id": job["id"], "fence": job["fence"]} for job in await acme.claim()]
     assert (await acme.post("/renew", lease=60, held=held)).json() == {"lost": [], "draining": False}
-    await served.engine.cancel([ids[0]], reason="by a person")
+    await served.engine.jobs.cancel([ids[0]], reason="by a person")
     assert (await acme.post("/renew", lease=60, held=held)).json() == {"lost": [str(ids[0])], "draining": False}
     assert (await acme.post("/lost", held=held)).json() == {"lost": [str(ids[0])], "draining": False}
     assert (await acme.post("/held")).json()["jobs"] == [
@@ -190,7 +190,7 @@ async def test_a_worker_whose_lease_is_gone_gets_and_changes_nothing(served):
     first, second = await submit(served, 2)
     acme = await crew(served)
     (job,) = await acme.claim(limit=1)
-    await served.engine.renew(wire.worker_id(acme.worker), Duration(1))
+    await served.engine.workers.renew(wire.worker_id(acme.worker), Duration(1))
 
     async def over():
         worker = wire.worker_id(acme.worker)
@@ -200,7 +200,7 @@ async def test_a_worker_whose_lease_is_gone_gets_and_changes_nothing(served):
     for path, asked in (("", {"queues": ["default"]}), ("/renew", {})):
         problem(await acme.post(path, **asked), 409, "lease_lost")
     assert await acme.settle(job, "succeeded") == [str(first)]
-    assert (await served.engine.get(second)).status is Status.READY
+    assert (await served.engine.jobs.get(second)).status is Status.READY
 
 
 # Waiting
@@ -259,7 +259,9 @@ async def test_nothing_is_claimed_for_a_client_that_is_gone(live):
 async def test_what_was_claimed_for_a_client_that_left_meanwhile_is_handed_back(live, monkeypatch):
     """F10: it hangs up while the database claims; no attempt is spent."""
     claimed, go_on = asyncio.Event(), asyncio.Event()
-    engine_claim = type(live.engine.claims(new_worker_id(), []))  # the class that both kinds of workers claim by
+    engine_claim = type(
+        live.engine.attempts.claims(new_worker_id(), [])
+    )  # the class that both kinds of workers claim by
     plain = engine_claim.claim
 
     async def slowly(self, slots):
@@ -280,7 +282,7 @@ async def test_what_was_claimed_for_a_client_that_left_meanwhile_is_handed_back(
     go_on.set()
 
     async def back():
-        job = await live.engine.get(job_id)
+        job = await live.engine.jobs.get(job_id)
         return (job.status, job.attempts, job.releases) == (Status.READY, 0, 1)
 
     await eventually(back)
@@ -344,19 +346,19 @@ async def test_a_foreign_worker_is_as_unknown_as_one_that_never_was(served, rout
     acme = await crew(served)
     (job,) = await acme.claim()
     await submit(served)
-    before = await served.engine.get(job_id)
-    rows = await served.engine.workers()
+    before = await served.engine.jobs.get(job_id)
+    rows = await served.engine.workers.all()
     stranger = await served.client(await served.key("other", "worker"))
     never = worker_name(new_worker_id())
     answers = [await ask(stranger, route, asked_of(route, worker, job)) for worker in (acme.worker, never)]
     for answer in answers:
         problem(answer, 409, "lease_lost")
     assert answers[0].text.replace(acme.worker, "") == answers[1].text.replace(never, "")
-    assert await served.engine.get(job_id) == before
-    assert [(row.info, row.expires_at) for row in await served.engine.workers()] == [
+    assert await served.engine.jobs.get(job_id) == before
+    assert [(row.info, row.expires_at) for row in await served.engine.workers.all()] == [
         (row.info, row.expires_at) for row in rows
     ]
-    assert await served.engine.steps(job_id) == []
+    assert await served.engine.jobs.steps(job_id) == []
     # Its owner is answered.
     assert (await ask(acme.http, route, asked_of(route, acme.worker, job))).status_code in (200, 204)
 
@@ -368,7 +370,7 @@ async def test_a_worker_of_one_tenant_gets_no_job_of_another(served):
     acme = await crew(served)
     assert {job["tenant"] for job in await acme.claim()} == {"acme"}
     assert await acme.claim() == []
-    foreign = (await served.engine.find(JobFilter(tenant="other")))[0]
+    foreign = (await served.engine.jobs.find(JobFilter(tenant="other")))[0]
     problem(await acme.http.get("/v1/leases/steps", params=_named(acme.worker, foreign)), 409, "lease_lost")
     admin = await served.client()
     named = await admin.post(
@@ -377,7 +379,7 @@ async def test_a_worker_of_one_tenant_gets_no_job_of_another(served):
     assert named.json()["jobs"] == []
     everybody = await admin.post("/v1/leases", json={"queues": ["default"], "limit": 10})
     assert {job["tenant"] for job in everybody.json()["jobs"]} == {"other"}
-    assert [row.info.tenant for row in await served.engine.workers()] == ["acme", "acme", None]
+    assert [row.info.tenant for row in await served.engine.workers.all()] == ["acme", "acme", None]
 
 
 def _named(worker, job):
@@ -392,7 +394,7 @@ async def test_nobody_registers_under_an_id_that_is_taken(served):
     stranger = await served.client(await served.key("other", "worker"))
     problem(await stranger.post("/v1/leases", json={"worker": acme.worker, **about}), 409, "lease_lost")
     problem(await acme.http.post("/v1/leases", json={"worker": f"w-{0:016x}", **about}), 422, "invalid")
-    (row,) = await served.engine.workers()
+    (row,) = await served.engine.workers.all()
     assert row.info.tenant == "acme"
 
 
@@ -416,19 +418,19 @@ async def test_steps_and_progress_are_the_holder_s(served):
     assert (await acme.post("/steps", **held, key="pay", result={"sum": 3})).status_code == 204
     assert (await acme.post("/steps", **held, key="pay", result="other")).status_code == 204
     assert (await acme.post("/progress", **held, fraction=0.25, note="so far")).status_code == 204
-    assert [(step.key, step.state, step.result) for step in await served.engine.steps(job_id)] == [
+    assert [(step.key, step.state, step.result) for step in await served.engine.jobs.steps(job_id)] == [
         ("pay", StepState.DONE, b'{"sum":3}')
     ]
-    assert (await served.engine.get(job_id)).progress == b'{"fraction":0.25,"note":"so far"}'
+    assert (await served.engine.jobs.get(job_id)).progress == b'{"fraction":0.25,"note":"so far"}'
 
     journal = Step("transaction-1", StepState.DONE, b"\x01[]")  # by an attempt that had the database
-    assert await served.engine.record_step(HeldJob(job_id, 1, wire.worker_id(acme.worker)), journal)
+    assert await served.engine.attempts.record_step(HeldJob(job_id, 1, wire.worker_id(acme.worker)), journal)
     found = (await acme.http.get("/v1/leases/steps", params={"worker": acme.worker, **held})).json()["steps"]
     assert [(step["key"], step["result"], step["transaction"]) for step in found] == [
         ("pay", {"sum": 3}, False), ("transaction-1", None, True),
     ]  # fmt: skip
 
-    await served.engine.cancel([job_id], reason="by a person")
+    await served.engine.jobs.cancel([job_id], reason="by a person")
     problem(await acme.post("/steps", **held, key="later"), 409, "lease_lost")
     problem(await acme.post("/progress", **held, fraction=1), 409, "lease_lost")
     problem(await acme.http.get("/v1/leases/steps", params={"worker": acme.worker, **held}), 409, "lease_lost")

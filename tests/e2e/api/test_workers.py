@@ -15,7 +15,7 @@ SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}, "required"
 async def of_everybody(served, **changes):
     worker = a_worker(types=("send", "named"), queues="mail:3", **changes)
     about = JobType("send", '{"title": "of all"}', "mail", (), 3, seconds(90), 5, 2)
-    await served.engine.register(worker, seconds(60), [about])
+    await served.engine.workers.register(worker, seconds(60), [about])
     return worker_name(worker.id)
 
 
@@ -78,7 +78,7 @@ async def test_what_one_tenants_workers_tell_is_for_that_tenant_alone(served):
 async def test_a_description_that_cannot_be_is_refused_by_its_field(served, described, pointer):
     _, answer = await of_acme(served, described=described)
     assert problem(answer, 422, "invalid")["pointer"] == pointer
-    assert await served.engine.workers() == []
+    assert await served.engine.workers.all() == []
 
 
 async def test_a_worker_and_its_node_are_asked_to_end_and_hear_it(served):
@@ -89,7 +89,7 @@ async def test_a_worker_and_its_node_are_asked_to_end_and_hear_it(served):
         assert answer.status_code == 200, answer.text
         items = answer.json()["items"]
         assert [(each["id"], each["draining"], each["actions"]) for each in items] == [(one, True, []), (two, True, [])]
-    await served.engine.renew(wire.worker_id(one), seconds(60), memory=7)
+    await served.engine.workers.renew(wire.worker_id(one), seconds(60), memory=7)
     found = {each["id"]: each for each in (await admin.get("/v1/workers")).json()["items"]}
     shown = ("draining", "actions", "memory", "node")
     assert {name: tuple(each[field] for field in shown) for name, each in found.items()} == {
@@ -123,7 +123,7 @@ async def test_a_worker_over_http_that_is_to_end_gets_no_more_jobs_and_may_settl
     assert (await http.post("/v1/leases", json=asked)).json() == {"worker": worker, "jobs": [], "draining": True}
     renewed = await http.post("/v1/leases/renew", json={"worker": worker, "memory": 2**30})
     assert renewed.json() == {"lost": [], "draining": True}
-    (row,) = await served.engine.workers()
+    (row,) = await served.engine.workers.all()
     assert (row.memory, row.draining) == (2**30, True)
     outcome = {"id": job["id"], "fence": job["fence"], "outcome": "succeeded"}
     settled = await http.post("/v1/leases/settle", json={"worker": worker, "outcomes": [outcome]})

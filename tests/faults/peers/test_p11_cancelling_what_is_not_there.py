@@ -5,8 +5,8 @@ from holdfast.model.ids import new_job_id
 
 async def test_cancelling_an_unknown_job_leaves_no_trace(scene):
     unknown = new_job_id()
-    assert await scene.engine.cancel([unknown], reason="not there") == set()
-    assert await scene.engine.counts() == []
+    assert await scene.engine.jobs.cancel([unknown], reason="not there") == set()
+    assert await scene.engine.jobs.counts() == []
     scene.node()
     await scene.submit("job")
     await scene.becomes("succeeded", "job")
@@ -16,7 +16,7 @@ async def test_cancelling_a_finished_job_leaves_no_trace(scene):
     node = scene.node()
     done = await scene.submit("job")
     (before,) = await scene.becomes("succeeded", "job")
-    assert await scene.engine.cancel([done], reason="too late") == set()
+    assert await scene.engine.jobs.cancel([done], reason="too late") == set()
     assert await scene.job("job") == before
     await scene.submit("next")
     await scene.becomes("succeeded", "next")

@@ -25,7 +25,7 @@ async def test_a_lease_never_comes_near_its_end_while_the_processors_are_busy(sc
     async def looked_until_the_end():
         nonlocal shortest
         now = await scene.engine.store.single(lambda tx: tx.now())
-        rows = await scene.engine.workers()
+        rows = await scene.engine.workers.all()
         assert [row.info.id for row in rows] == [worker.info.id], scene.logs()
         seen.add(rows[0].expires_at)
         shortest = min(shortest, in_seconds(rows[0].expires_at - now))

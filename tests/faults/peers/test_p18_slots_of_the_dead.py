@@ -40,7 +40,7 @@ async def test_a_limit_holds_while_workers_are_killed_and_is_fully_usable_afterw
 
     async def given_back() -> bool:
         _, standing = await scene.engine.limits.named([limit])
-        return standing[limit].used == 0 and not await scene.engine.counts(JobFilter())
+        return standing[limit].used == 0 and not await scene.engine.jobs.counts(JobFilter())
 
     await eventually(given_back, within=PATIENCE)
 

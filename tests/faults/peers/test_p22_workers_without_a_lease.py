@@ -17,7 +17,7 @@ async def test_a_worker_whose_lease_is_gone_stops_its_handlers(scene):
         await scene.submit(kind, kind, sleep=600)
     for kind in KINDS:
         await scene.starts(kind)
-    await scene.engine.renew(worker.info.id, Duration(1))
+    await scene.engine.workers.renew(worker.info.id, Duration(1))
     await scene.says(node, "stopping its handlers")
     await scene.gone(worker.info.pid)
     for kind in KINDS:

@@ -15,7 +15,7 @@ async def test_each_child_that_is_killed_is_replaced_and_the_register_shows_it(s
         await scene.gone(pid)
 
         async def replaced(pid=pid):
-            rows = {row.info.pid: row.info.id for row in await scene.engine.workers()}
+            rows = {row.info.pid: row.info.id for row in await scene.engine.workers.all()}
             return rows if len(rows) == 2 and pid not in rows else None
 
         now = await eventually(replaced)

@@ -27,7 +27,7 @@ async def test_whoever_looks_sees_each_job_once_at_any_moment_however_it_waits(s
             ids.append(await scene.submit(f"later {n} {wait}", delay=0.1 * n, max_attempts=20, **wait))
 
     async def all_there_and_done():
-        found = await scene.engine.find(JobFilter(), Page(2 * len(ids)))
+        found = await scene.engine.jobs.find(JobFilter(), Page(2 * len(ids)))
         assert sorted(job.id for job in found) == sorted(ids)
         return all(job.status == "succeeded" for job in found)
 

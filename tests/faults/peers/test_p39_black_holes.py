@@ -26,7 +26,7 @@ async def test_handlers_are_stopped_before_their_lease_is_over_though_the_databa
         for kind in ("async", "thread"):
             await scene.noted("cancelled", kind)
         await scene.gone(worker.info.pid)
-        (row,) = await scene.engine.workers()  # straight, not through the proxy
+        (row,) = await scene.engine.workers.all()  # straight, not through the proxy
         left = in_seconds(row.expires_at - await scene.engine.store.single(lambda tx: tx.now()))
         over = time.monotonic() + left
         assert all(entry.at < over for entry in scene.ledger.entries("cancelled"))

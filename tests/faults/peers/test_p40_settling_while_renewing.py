@@ -14,13 +14,13 @@ LOT = 250
 async def test_ten_thousand_settles_with_renewals_under_way_raise_no_false_alarm(scene):
     """In this process: renewals follow each other without a pause, from before the first claim to the last settle."""
     engine, worker = scene.engine, a_worker()
-    await engine.register(worker, seconds(60))
-    await engine.submit_many([JobSpec(type="sink", payload={})] * JOBS)
-    claims, renewals, ended = engine.claims(worker.id, ["default"]), [], asyncio.Event()
+    await engine.workers.register(worker, seconds(60))
+    await engine.jobs.submit_many([JobSpec(type="sink", payload={})] * JOBS)
+    claims, renewals, ended = engine.attempts.claims(worker.id, ["default"]), [], asyncio.Event()
 
     async def renew():
         while not ended.is_set():
-            renewals.append(await engine.renew(worker.id, seconds(60)))
+            renewals.append(await engine.workers.renew(worker.id, seconds(60)))
 
     renewing = asyncio.create_task(renew())
     settled, false_alarms = 0, 0
@@ -28,8 +28,8 @@ async def test_ten_thousand_settles_with_renewals_under_way_raise_no_false_alarm
         jobs = await claims.claim(LOT)
         halves = jobs[::2], jobs[1::2]
         lots = [[Report(job, Succeeded(b"null")) for job in half] for half in halves if half]
-        lost = await engine.lost([HeldJob(job.id, job.fence, worker.id) for job in jobs])
-        done = await asyncio.gather(*[engine.settle_many(lot) for lot in lots])
+        lost = await engine.attempts.lost([HeldJob(job.id, job.fence, worker.id) for job in jobs])
+        done = await asyncio.gather(*[engine.attempts.settle_many(lot) for lot in lots])
         false_alarms += len(lost) + len(jobs) - sum(len(each) for each in done)
         settled += len(jobs)
     ended.set()

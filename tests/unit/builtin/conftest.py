@@ -51,7 +51,7 @@ class Bench:
                 owner = getattr(handler.function, "__self__", None)
                 if hasattr(owner, "aclose"):
                     self._closing.append(owner)
-            self._runners[key] = Runner(registry, self.engine, threads=ThreadPoolExecutor(1))
+            self._runners[key] = Runner(registry, self.engine.attempts, threads=ThreadPoolExecutor(1))
         return self._runners[key]
 
     async def claim(self, kind, payload, **options):
@@ -62,12 +62,12 @@ class Bench:
     async def again(self, job, outcome):
         """The next attempt of a job, after this came of it."""
         assert outcome.retryable
-        assert await self.engine.settle(job, msgspec.structs.replace(outcome, retry_in=Duration(0)))
+        assert await self.engine.attempts.settle(job, msgspec.structs.replace(outcome, retry_in=Duration(0)))
         return await self._next()
 
     async def _next(self):
         if self._claims is None:
-            self._claims = self.engine.claims(await enter(self.engine.store, lease=seconds(600)), ["default"])
+            self._claims = self.engine.attempts.claims(await enter(self.engine.store, lease=seconds(600)), ["default"])
         self._claims.heard([])
         (job,) = await self._claims.claim(1)
         return job

@@ -35,7 +35,7 @@ async def test_one_file_and_one_decorator_make_a_type(app, engine, bench):
     assert register.fill(registry, Settings(), engine.deliveries) == ["webhook"]
     assert registry.types() == ["sms", "webhook"]
     assert slots_of("", registry) == {"default": 10, "messages": 10}
-    runner = Runner(registry, engine, threads=ThreadPoolExecutor(1))
+    runner = Runner(registry, engine.attempts, threads=ThreadPoolExecutor(1))
 
     async def run(payload):
         job = await bench.claim("sms", payload)

@@ -224,7 +224,7 @@ async def _sent_by(bench, made):
 
     registry = Registry()
     registry.add(Handler("email", made.email, "async", Arguments(made.email, "email")))
-    runner = Runner(registry, bench.engine, threads=ThreadPoolExecutor(1))
+    runner = Runner(registry, bench.engine.attempts, threads=ThreadPoolExecutor(1))
     job = await bench.claim("email", {"to": "ann@example.com", "subject": "x", "text": "y"})
     task = runner.call(job)
     return await runner.run(job, task, runner.context(job, task, None))

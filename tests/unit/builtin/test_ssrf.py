@@ -116,7 +116,7 @@ async def delivering(engine, *, allow=(), ports=(), resolver=None):
     made = Webhook(WebhookRules(rules), engine.deliveries, client=Client(Guard(rules), resolver=resolver))
     registry = Registry()
     registry.add(Handler("webhook", made.webhook, "async", Arguments(made.webhook, "webhook")))
-    runner = Runner(registry, engine, threads=ThreadPoolExecutor(1))
+    runner = Runner(registry, engine.attempts, threads=ThreadPoolExecutor(1))
 
     async def deliver(url, tenant="acme"):
         job = a_job("webhook", {"url": url, "timeout": 5}, tenant=tenant)

@@ -168,12 +168,12 @@ async def test_a_hit_is_answered_without_the_database_and_doubt_is_not(database_
     spec = JobSpec(type="send", payload=1, idempotency_key="k1")
     async with node(database_url, redis_server.url, around=Faulty) as engine:
         await is_up(engine)
-        made = await engine.submit(spec)
+        made = await engine.jobs.submit(spec)
         engine.store.turns = [before(Unavailable)] * 9
-        assert (await engine.submit(spec)).id == made.id
-        assert [each.id for each in await engine.submit_many([spec])] == [made.id]
+        assert (await engine.jobs.submit(spec)).id == made.id
+        assert [each.id for each in await engine.jobs.submit_many([spec])] == [made.id]
         with pytest.raises(Unavailable):
-            await engine.submit(JobSpec(type="send", payload=1, idempotency_key="k2"))
+            await engine.jobs.submit(JobSpec(type="send", payload=1, idempotency_key="k2"))
         assert hits(engine, "keys") == 2
 
 
@@ -182,14 +182,14 @@ async def test_a_key_is_not_believed_for_as_long_as_it_is_kept(database_url, red
     """What is remembered goes, and is believed, for half of the key's term and an hour at the most."""
     async with node(database_url, redis_server.url, keys_kept=600_000_000, around=Counting) as engine:
         await is_up(engine)
-        made = await engine.submit(JobSpec(type="send", payload=1, idempotency_key="k1"))
+        made = await engine.jobs.submit(JobSpec(type="send", payload=1, idempotency_key="k1"))
         link = engine.coordination._link
         names = await link.ask("KEYS", f"{engine.coordination.prefix}key:*")
         assert len(names) == 1
         assert 0 < await link.ask("PTTL", names[0]) <= 300_000
         asked = engine.store.transactions
-        engine._skew_ms += 301_000  # it is five minutes later
-        again = await engine.submit(JobSpec(type="send", payload=1, idempotency_key="k1"))
+        engine.clock.offset_ms += 301_000  # it is five minutes later
+        again = await engine.jobs.submit(JobSpec(type="send", payload=1, idempotency_key="k1"))
         assert (again.id, again.replayed) == (made.id, True)
         assert engine.store.transactions > asked
 
@@ -200,11 +200,11 @@ async def test_what_a_restored_database_has_forgotten_is_made_anew(database_url,
     spec = JobSpec(type="send", payload=1, idempotency_key="k1")
     async with node(database_url, redis_server.url) as engine:
         await is_up(engine)
-        made = await engine.submit(spec)
+        made = await engine.jobs.submit(spec)
         await engine.store._writer.call(
             lambda db: [db.execute(f"DELETE FROM {table}").fetchall() for table in ("holdfast_live", "holdfast_keys")]
         )
-        again = await engine.submit_read(spec)
+        again = await engine.jobs.submit_and_get(spec)
         assert (again.receipt.id != made.id, again.earlier) == (True, None)
 
 
@@ -218,8 +218,8 @@ async def test_two_installations_in_one_redis_do_not_meet(database_url, redis_se
     async with node(database_url, redis_server.url) as one, node(other_url, redis_server.url) as other:
         await is_up(one)
         await is_up(other)
-        await one.submit(spec)
-        assert not (await other.submit(spec)).replayed
+        await one.jobs.submit(spec)
+        assert not (await other.jobs.submit(spec)).replayed
         assert hits(other, "keys") == 0
 
 
@@ -228,8 +228,8 @@ async def test_metrics_tell_how_it_stands(database_url, redis_server):
     spec = JobSpec(type="send", payload=1, idempotency_key="k1")
     async with node(database_url, redis_server.url) as engine:
         await is_up(engine)
-        await engine.submit(spec)
-        await engine.submit(spec)
+        await engine.jobs.submit(spec)
+        await engine.jobs.submit(spec)
         page = written([Redis(*engine.coordination.figures()).collect()]).decode()
     assert "holdfast_node_redis_up 1.0" in page
     assert "holdfast_node_redis_lost_total 0.0" in page

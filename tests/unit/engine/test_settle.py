@@ -71,7 +71,7 @@ NAMES = [
 async def test_every_outcome_has_its_end(manual_store, outcome, status, attempts):
     """S4"""
     job = await running(manual_store)
-    assert await Engine(manual_store).settle(job, outcome)
+    assert await Engine(manual_store).attempts.settle(job, outcome)
     assert fields(await read(manual_store, job), "status", "attempts", "fence") == (status, attempts, 1)
 
 
@@ -83,7 +83,7 @@ async def test_a_settle_whose_answer_was_lost_is_told_as_applied(manual_store, o
         [after(OutcomeUnknown)] if type(outcome) is Succeeded else [None, after(OutcomeUnknown)]
     )  # others read the clock first
     engine = Engine(Faulty(manual_store, *turns))
-    assert await engine.settle(job, outcome)
+    assert await engine.attempts.settle(job, outcome)
     settled = await read(manual_store, job)
     assert fields(settled, "status", "attempts") == (status, attempts)
     assert len(attempt_log(settled)) <= 1
@@ -92,7 +92,7 @@ async def test_a_settle_whose_answer_was_lost_is_told_as_applied(manual_store, o
 async def test_a_settle_whose_request_was_lost_is_applied(manual_store):
     """F10: the commit had not happened."""
     job = await running(manual_store)
-    assert await Engine(Faulty(manual_store, before(OutcomeUnknown))).settle(job, Succeeded())
+    assert await Engine(Faulty(manual_store, before(OutcomeUnknown))).attempts.settle(job, Succeeded())
     assert (await read(manual_store, job)).status is Status.SUCCEEDED
 
 
@@ -102,7 +102,7 @@ async def test_a_stale_settle_whose_answer_was_lost_is_told_as_refused(manual_st
     await clock.expire()
     await reap_once(manual_store)
     (again,) = await take(manual_store, await enter(manual_store), lane_of(job))
-    assert not await Engine(Faulty(manual_store, after(OutcomeUnknown))).settle(job, Succeeded())
+    assert not await Engine(Faulty(manual_store, after(OutcomeUnknown))).attempts.settle(job, Succeeded())
     assert await read(manual_store, job) == again
 
 
@@ -110,16 +110,16 @@ async def test_a_settle_while_the_database_is_away_can_be_repeated(manual_store)
     job = await running(manual_store)
     engine = Engine(Faulty(manual_store, before(Unavailable)))
     with pytest.raises(Unavailable):
-        await engine.settle(job, Succeeded())
-    assert await engine.settle(job, Succeeded())
-    assert not await engine.settle(job, Succeeded())
+        await engine.attempts.settle(job, Succeeded())
+    assert await engine.attempts.settle(job, Succeeded())
+    assert not await engine.attempts.settle(job, Succeeded())
 
 
 async def test_many_settles_at_once_go_out_together(manual_store):
     jobs = await hold(manual_store, await enter(manual_store), n=200)
     counting = Counting(manual_store)
     engine = Engine(counting)
-    assert all(await asyncio.gather(*(engine.settle(job, Succeeded()) for job in jobs)))
+    assert all(await asyncio.gather(*(engine.attempts.settle(job, Succeeded()) for job in jobs)))
     assert counting.transactions <= 20
     assert {job.status for job in await read_all(manual_store, [job.id for job in jobs])} == {Status.SUCCEEDED}
 
@@ -130,7 +130,7 @@ async def test_in_a_group_each_is_told_its_own_truth(manual_store):
     await move(manual_store, *(a_move(job, Status.CANCELLED) for job in jobs[::4]))
     engine = Engine(manual_store)
     answers = await asyncio.gather(
-        *(engine.settle(job, error() if number % 2 else Succeeded()) for number, job in enumerate(jobs))
+        *(engine.attempts.settle(job, error() if number % 2 else Succeeded()) for number, job in enumerate(jobs))
     )
     assert answers == [bool(number % 4) for number in range(40)]
 
@@ -141,8 +141,8 @@ async def test_one_job_settled_twice_in_the_same_moment_is_settled_once(manual_s
     jobs = await hold(manual_store, await enter(manual_store), n=20)
     engine = Engine(manual_store)
     outcome, status, _ = ENDINGS[other]
-    first = asyncio.gather(*(engine.settle(job, Succeeded()) for job in jobs))
-    second = asyncio.gather(*(engine.settle(job, outcome) for job in jobs))
+    first = asyncio.gather(*(engine.attempts.settle(job, Succeeded()) for job in jobs))
+    second = asyncio.gather(*(engine.attempts.settle(job, outcome) for job in jobs))
     answers = dict(zip((job.id for job in jobs), zip(await first, await second, strict=True), strict=True))
     now = await read_all(manual_store, [job.id for job in jobs])
     assert [job.id for job in now] == [job.id for job in jobs]
@@ -159,7 +159,7 @@ async def test_retries_wait_as_long_as_the_rule_says(manual_store, clock):
     await put(manual_store, job)
     for attempt in range(1, 9):
         (held,) = await take(manual_store, worker)
-        assert await engine.settle(held, error())
+        assert await engine.attempts.settle(held, error())
         waits = await read(manual_store, job)
         plain = min(seconds(50), seconds(2) * 2 ** (attempt - 1))
         wait = waits.scheduled_at - clock.now
@@ -169,13 +169,13 @@ async def test_retries_wait_as_long_as_the_rule_says(manual_store, clock):
         await clock.advance(Duration(1))
         assert await manual_store.single(lambda tx: tx.promote(10)) == 1
     (held,) = await take(manual_store, worker)
-    assert await engine.settle(held, error())
+    assert await engine.attempts.settle(held, error())
     assert fields(await read(manual_store, job), "status", "attempts") == (Status.DEAD, 9)
 
 
 async def test_the_jobs_own_rule_goes_before_the_default(manual_store, clock):
     job = await running(manual_store, retry=RetryRule(delays=(seconds(7), seconds(11)), jitter=0.0))
-    await Engine(manual_store).settle(job, error())
+    await Engine(manual_store).attempts.settle(job, error())
     assert (await read(manual_store, job)).scheduled_at == clock.now + seconds(7)
 
 
@@ -187,7 +187,7 @@ async def test_a_job_may_not_be_handed_back_for_ever(manual_store):
     starts = 0
     while held := await take(manual_store, worker):
         starts += 1
-        assert await engine.settle(held[0], Interrupted())
+        assert await engine.attempts.settle(held[0], Interrupted())
     assert starts == MAX_RELEASES + 1
     assert (await read(manual_store, job)).status is Status.DEAD
 
@@ -195,7 +195,7 @@ async def test_a_job_may_not_be_handed_back_for_ever(manual_store):
 async def test_reports_of_many_kinds_are_settled_in_one_transaction(manual_store):
     jobs = await hold(manual_store, await enter(manual_store), n=len(ENDINGS))
     reports = [Report(job, outcome) for job, (outcome, _, _) in zip(jobs, ENDINGS, strict=True)]
-    assert await Engine(manual_store).settle_many(reports) == {job.id for job in jobs}
+    assert await Engine(manual_store).attempts.settle_many(reports) == {job.id for job in jobs}
     now = await read_all(manual_store, [job.id for job in jobs])
     assert [(job.status, job.attempts) for job in now] == [ending[1:] for ending in ENDINGS]
 
@@ -205,10 +205,10 @@ async def test_a_worker_that_cannot_renew_in_time_has_lost_everything(manual_sto
     engine = Engine(manual_store)
     worker = await enter(manual_store)
     (job,) = await hold(manual_store, worker)
-    assert await engine.renew(worker, LEASE)
+    assert await engine.workers.renew(worker, LEASE)
     await clock.expire()
-    assert not await engine.renew(worker, LEASE)
+    assert not await engine.workers.renew(worker, LEASE)
     await reap_once(manual_store)
     before = await read(manual_store, job)
-    assert not await engine.settle(job, Succeeded())
+    assert not await engine.attempts.settle(job, Succeeded())
     assert as_dict(await read(manual_store, job)) == as_dict(before)

@@ -51,7 +51,7 @@ async def test_two_hundred_at_once_are_all_answered_in_few_transactions(store):
     """S1: every answer is a job that is there."""
     counting = Counting(store)
     engine = await on(counting)
-    receipts = await asyncio.gather(*(engine.submit(mail(number)) for number in range(200)))
+    receipts = await asyncio.gather(*(engine.jobs.submit(mail(number)) for number in range(200)))
     assert {receipt.id for receipt in receipts} == {job.id for job in await everything(store)}
     assert len({receipt.id for receipt in receipts}) == 200
     assert not any(receipt.replayed for receipt in receipts)
@@ -59,23 +59,23 @@ async def test_two_hundred_at_once_are_all_answered_in_few_transactions(store):
 
 
 async def test_each_caller_is_given_its_own_job(engine):
-    receipts = await asyncio.gather(*(engine.submit(mail(number)) for number in range(100)))
-    jobs = [await engine.get(receipt.id) for receipt in receipts]
+    receipts = await asyncio.gather(*(engine.jobs.submit(mail(number)) for number in range(100)))
+    jobs = [await engine.jobs.get(receipt.id) for receipt in receipts]
     assert [job.payload for job in jobs] == [b'{"to":%d}' % number for number in range(100)]
 
 
 async def test_one_alone_waits_for_nobody(store):
     counting = Counting(store)
-    await (await on(counting)).submit(mail())
+    await (await on(counting)).jobs.submit(mail())
     assert counting.transactions == 1
 
 
 async def test_one_bad_row_fails_alone(store, monkeypatch):
     engine = Engine(store)
-    taken = (await engine.submit(mail())).id
+    taken = (await engine.jobs.submit(mail())).id
     ids = iter([new_job_id(), new_job_id(), taken, new_job_id(), taken, new_job_id()])
     monkeypatch.setattr(submitting, "new_job_id", lambda _at_ms=None: next(ids))
-    answers = await asyncio.gather(*(engine.submit(mail(number)) for number in range(6)), return_exceptions=True)
+    answers = await asyncio.gather(*(engine.jobs.submit(mail(number)) for number in range(6)), return_exceptions=True)
     assert [isinstance(answer, Rejected) for answer in answers] == [False, False, True, False, True, False]
     assert len(await everything(store)) == 5
 
@@ -84,7 +84,7 @@ async def test_nobody_is_answered_before_the_commit(store):
     """S1"""
     held = Held(store)
     engine = Engine(held)
-    answers = [asyncio.create_task(engine.submit(mail(number))) for number in range(50)]
+    answers = [asyncio.create_task(engine.jobs.submit(mail(number))) for number in range(50)]
     await held.asked.wait()
     await asyncio.sleep(0)
     assert not any(answer.done() for answer in answers)
@@ -96,7 +96,7 @@ async def test_nobody_is_answered_before_the_commit(store):
 async def test_a_caller_that_gives_up_takes_nobody_with_it(store):
     held = Held(store)
     engine = Engine(held)
-    answers = [asyncio.create_task(engine.submit(mail(number))) for number in range(10)]
+    answers = [asyncio.create_task(engine.jobs.submit(mail(number))) for number in range(10)]
     await held.asked.wait()
     answers[3].cancel()
     held.let_go.set()
@@ -108,14 +108,14 @@ async def test_a_caller_that_gives_up_takes_nobody_with_it(store):
 
 async def test_when_the_database_is_away_everybody_is_told(store):
     engine = await on(Faulty(store), *[before(Unavailable)] * 50)
-    answers = await asyncio.gather(*(engine.submit(mail(number)) for number in range(50)), return_exceptions=True)
+    answers = await asyncio.gather(*(engine.jobs.submit(mail(number)) for number in range(50)), return_exceptions=True)
     assert {type(answer) for answer in answers} == {Unavailable}
     assert await everything(store) == []
 
 
 async def test_one_key_submitted_by_many_at_once_is_one_job(engine, store):
     """S10, P28"""
-    receipts = await asyncio.gather(*(engine.submit(mail(idempotency_key="order-1")) for _ in range(100)))
+    receipts = await asyncio.gather(*(engine.jobs.submit(mail(idempotency_key="order-1")) for _ in range(100)))
     (job,) = await everything(store)
     assert {receipt.id for receipt in receipts} == {job.id}
     assert sum(not receipt.replayed for receipt in receipts) == 1
@@ -123,7 +123,7 @@ async def test_one_key_submitted_by_many_at_once_is_one_job(engine, store):
 
 async def test_one_key_with_different_bodies_is_refused_for_all_but_the_first(engine, store):
     """S10"""
-    asked = (engine.submit(mail(number, idempotency_key="order-1")) for number in range(10))
+    asked = (engine.jobs.submit(mail(number, idempotency_key="order-1")) for number in range(10))
     answers = await asyncio.gather(*asked, return_exceptions=True)
     assert [isinstance(answer, IdempotencyMismatch) for answer in answers] == [False] + [True] * 9
     assert len(await everything(store)) == 1
@@ -131,23 +131,23 @@ async def test_one_key_with_different_bodies_is_refused_for_all_but_the_first(en
 
 async def test_tenants_share_no_keys(engine, store):
     """S10, S23"""
-    asked = (engine.submit(mail(tenant=f"t{n}", idempotency_key="order-1")) for n in range(10))
+    asked = (engine.jobs.submit(mail(tenant=f"t{n}", idempotency_key="order-1")) for n in range(10))
     assert len({receipt.id for receipt in await asyncio.gather(*asked)}) == 10
 
 
 async def test_a_unique_job_is_returned_or_refused_as_asked(engine):
     unique = UniqueSpec()
-    first = await engine.submit(mail(unique=unique))
-    again = await engine.submit(mail(unique=unique))
+    first = await engine.jobs.submit(mail(unique=unique))
+    again = await engine.jobs.submit(mail(unique=unique))
     assert (again.id, again.replayed) == (first.id, True)
     with pytest.raises(DuplicateJob) as refused:
-        await engine.submit(mail(unique=UniqueSpec(on_conflict="reject")))
+        await engine.jobs.submit(mail(unique=UniqueSpec(on_conflict="reject")))
     assert refused.value.job_id == str(first.id)
-    assert not (await engine.submit(mail(1, unique=unique))).replayed
+    assert not (await engine.jobs.submit(mail(1, unique=unique))).replayed
 
 
 async def test_what_cannot_be_accepted_is_refused_alone(engine, store):
-    asked = [engine.submit(mail(number, priority=5_000 if number == 7 else 0)) for number in range(20)]
+    asked = [engine.jobs.submit(mail(number, priority=5_000 if number == 7 else 0)) for number in range(20)]
     answers = await asyncio.gather(*asked, return_exceptions=True)
     assert [number for number, answer in enumerate(answers) if isinstance(answer, Invalid)] == [7]
     assert len(await everything(store)) == 19
@@ -156,44 +156,44 @@ async def test_what_cannot_be_accepted_is_refused_alone(engine, store):
 async def test_a_batch_is_taken_whole_or_not_at_all(engine, store):
     """F06"""
     with pytest.raises(InvalidBatch) as refused:
-        await engine.submit_many([mail(), mail(priority=5_000), mail(), mail(cost=0)])
+        await engine.jobs.submit_many([mail(), mail(priority=5_000), mail(), mail(cost=0)])
     assert sorted(refused.value.faults) == [1, 3]
-    await engine.submit(mail(1, idempotency_key="order-1"))
+    await engine.jobs.submit(mail(1, idempotency_key="order-1"))
     with pytest.raises(InvalidBatch) as refused:
-        await engine.submit_many([mail(), mail(), mail(2, idempotency_key="order-1")])
+        await engine.jobs.submit_many([mail(), mail(), mail(2, idempotency_key="order-1")])
     assert sorted(refused.value.faults) == [2]
     with pytest.raises(InvalidBatch) as refused:
-        await engine.submit_many([mail(idempotency_key="k"), mail(), mail(idempotency_key="k")])
+        await engine.jobs.submit_many([mail(idempotency_key="k"), mail(), mail(idempotency_key="k")])
     assert sorted(refused.value.faults) == [2]
     assert len(await everything(store)) == 1
 
 
 async def test_a_batch_of_ten_thousand_is_answered_in_its_order(engine, store):
-    receipts = await engine.submit_many([mail(number) for number in range(10_000)])
+    receipts = await engine.jobs.submit_many([mail(number) for number in range(10_000)])
     jobs = {job.id: job for job in await everything(store)}
     assert [jobs[receipt.id].payload for receipt in receipts] == [b'{"to":%d}' % number for number in range(10_000)]
     with pytest.raises(InvalidBatch):
-        await engine.submit_many([mail()] * 10_001)
+        await engine.jobs.submit_many([mail()] * 10_001)
 
 
 async def test_an_empty_batch_is_nothing(engine):
-    assert await engine.submit_many([]) == []
+    assert await engine.jobs.submit_many([]) == []
 
 
 async def test_after_a_lost_answer_a_keyed_submission_is_one_job(store):
     """S2: the commit had happened."""
     engine = await on(Faulty(store), after(OutcomeUnknown))
-    receipt = await engine.submit(mail(idempotency_key="order-1"))
+    receipt = await engine.jobs.submit(mail(idempotency_key="order-1"))
     (job,) = await everything(store)
     assert (receipt.id, receipt.replayed) == (job.id, False)
-    again = await engine.submit(mail(idempotency_key="order-1"))
+    again = await engine.jobs.submit(mail(idempotency_key="order-1"))
     assert (again.id, again.replayed) == (job.id, True)
 
 
 async def test_after_a_lost_request_a_keyed_submission_is_one_job(store):
     """S2: the commit had not happened."""
     engine = await on(Faulty(store), before(OutcomeUnknown))
-    receipt = await engine.submit(mail(idempotency_key="order-1"))
+    receipt = await engine.jobs.submit(mail(idempotency_key="order-1"))
     (job,) = await everything(store)
     assert (receipt.id, receipt.replayed) == (job.id, False)
 
@@ -201,7 +201,7 @@ async def test_after_a_lost_request_a_keyed_submission_is_one_job(store):
 async def test_after_a_lost_answer_a_plain_submission_is_found(store):
     """S2"""
     engine = await on(Faulty(store), after(OutcomeUnknown))
-    receipts = await asyncio.gather(*(engine.submit(mail(number)) for number in range(20)))
+    receipts = await asyncio.gather(*(engine.jobs.submit(mail(number)) for number in range(20)))
     assert {receipt.id for receipt in receipts} == {job.id for job in await everything(store)}
     assert len(receipts) == 20
 
@@ -210,19 +210,19 @@ async def test_a_plain_submission_that_is_not_found_stays_unknown(store):
     """S2: never told as failed, never told as done."""
     engine = await on(Faulty(store), before(OutcomeUnknown))
     with pytest.raises(OutcomeUnknown):
-        await engine.submit(mail())
+        await engine.jobs.submit(mail())
     assert await everything(store) == []
 
 
 async def test_after_a_lost_answer_a_batch_is_found_whole(store):
     """S2, F06"""
     engine = await on(Faulty(store), after(OutcomeUnknown))
-    receipts = await engine.submit_many([mail(number) for number in range(10)])
+    receipts = await engine.jobs.submit_many([mail(number) for number in range(10)])
     assert [receipt.id for receipt in receipts] == sorted(
         (job.id for job in await everything(store)), key=[receipt.id for receipt in receipts].index
     )
     with pytest.raises(OutcomeUnknown):
-        await (await on(Faulty(store), before(OutcomeUnknown))).submit_many([mail()])
+        await (await on(Faulty(store), before(OutcomeUnknown))).jobs.submit_many([mail()])
 
 
 @pytest.mark.parametrize("then", [OutcomeUnknown, Unavailable])
@@ -230,11 +230,11 @@ async def test_after_a_lost_answer_a_batch_is_found_whole(store):
 async def test_when_the_look_after_a_lost_answer_fails_too_it_stays_unknown(store, key, then):
     """S2: unknown is never told as failed; a repetition with the key finds the one job."""
     engine = await on(Faulty(store), after(OutcomeUnknown), *[before(then)] * 10)
-    answers = await asyncio.gather(*[engine.submit(mail(idempotency_key=key))], return_exceptions=True)
+    answers = await asyncio.gather(*[engine.jobs.submit(mail(idempotency_key=key))], return_exceptions=True)
     assert [type(answer) for answer in answers] == [OutcomeUnknown]
     (job,) = await everything(store)
     if key is not None:
-        again = await Engine(store).submit(mail(idempotency_key=key))
+        again = await Engine(store).jobs.submit(mail(idempotency_key=key))
         assert (again.id, again.replayed) == (job.id, True)
 
 
@@ -242,14 +242,14 @@ async def test_when_the_look_after_a_lost_batch_fails_too_it_stays_unknown(store
     """S2"""
     engine = await on(Faulty(store), after(OutcomeUnknown), *[before(Unavailable)] * 10)
     with pytest.raises(OutcomeUnknown):
-        await engine.submit_many([mail(1), mail(2)])
+        await engine.jobs.submit_many([mail(1), mail(2)])
     assert len(await everything(store)) == 2
 
 
 async def test_ids_carry_the_databases_time(manual_store, clock):
     """S24: a node whose clock is wrong mixes nothing up."""
     engine = await Engine.open(manual_store)
-    receipt = await engine.submit(mail())
+    receipt = await engine.jobs.submit(mail())
     assert abs((receipt.id.int >> 80) - clock.now // 1_000) < 60_000
     assert receipt.created_at == clock.now
 
@@ -261,15 +261,15 @@ def test_ids_are_never_given_twice():
 
 async def test_an_unknown_job_is_not_found(engine):
     with pytest.raises(NotFound):
-        await engine.get(a_job().id)
+        await engine.jobs.get(a_job().id)
 
 
 async def test_a_submitted_job_can_be_read_found_counted_cancelled_and_retried(engine):
-    receipt = await engine.submit(mail())
-    assert (await engine.get(receipt.id)).status is Status.READY
-    assert [job.id for job in await engine.find(JobFilter(queue="default"))] == [receipt.id]
-    assert [(count.status, count.jobs) for count in await engine.counts()] == [(Status.READY, 1)]
-    assert await engine.cancel([receipt.id], reason="not wanted") == {receipt.id}
-    assert await engine.counts() == []
-    assert await engine.retry([receipt.id]) == {receipt.id}
-    assert (await engine.get(receipt.id)).generation == 1
+    receipt = await engine.jobs.submit(mail())
+    assert (await engine.jobs.get(receipt.id)).status is Status.READY
+    assert [job.id for job in await engine.jobs.find(JobFilter(queue="default"))] == [receipt.id]
+    assert [(count.status, count.jobs) for count in await engine.jobs.counts()] == [(Status.READY, 1)]
+    assert await engine.jobs.cancel([receipt.id], reason="not wanted") == {receipt.id}
+    assert await engine.jobs.counts() == []
+    assert await engine.jobs.retry([receipt.id]) == {receipt.id}
+    assert (await engine.jobs.get(receipt.id)).generation == 1

@@ -29,24 +29,24 @@ async def test_a_month_of_retries_loses_nothing_and_starts_no_more_than_allowed(
     """P10, S8: no hidden term ends a job that is still trying, nor its key."""
     engine = await Engine.open(manual_store, EngineRules(retry=HOURLY, key_retention=days(1)))
     worker = a_worker()
-    await engine.register(worker, days(60))
-    claims = engine.claims(worker.id, ["default"])
+    await engine.workers.register(worker, days(60))
+    claims = engine.attempts.claims(worker.id, ["default"])
     spec = mail(max_attempts=120, idempotency_key="order-1", retry=RetryRule(delays=(seconds(6 * 3_600),), jitter=0.0))
-    receipt = await engine.submit(spec)
+    receipt = await engine.jobs.submit(spec)
     starts = 0
     for quarter in range(4 * 31):
         claims.heard([])
         for job in await claims.claim(10):
             starts += 1
-            assert await engine.settle(job, error())
+            assert await engine.attempts.settle(job, error())
         await clock.advance(seconds(6 * 3_600))
         await promote_due(manual_store)
         await manual_store.run(lambda tx: tx.prune(Retention(days(1), days(1)), 100))
         if quarter % 10 == 0:
-            assert (await engine.submit(spec)).id == receipt.id
-        if (await engine.get(receipt.id)).status is Status.DEAD:
+            assert (await engine.jobs.submit(spec)).id == receipt.id
+        if (await engine.jobs.get(receipt.id)).status is Status.DEAD:
             break
-    job = await engine.get(receipt.id)
+    job = await engine.jobs.get(receipt.id)
     assert (starts, job.attempts, job.status) == (120, 120, Status.DEAD)
     log = attempt_log(job)
     assert len(log) == MAX_LOG_ENTRIES
@@ -56,28 +56,28 @@ async def test_a_month_of_retries_loses_nothing_and_starts_no_more_than_allowed(
 async def test_a_job_scheduled_far_ahead_starts_once(manual_store, clock):
     """P02: a hundred leases later."""
     engine = await Engine.open(manual_store)
-    await engine.submit(mail(delay=seconds(1_500)))
+    await engine.jobs.submit(mail(delay=seconds(1_500)))
     starts = 0
     for _ in range(110):
         await clock.advance(seconds(15))
         await promote_due(manual_store)
         worker = a_worker()
-        await engine.register(worker, seconds(15))
-        for job in await engine.claims(worker.id, ["default"]).claim(10):
+        await engine.workers.register(worker, seconds(15))
+        for job in await engine.attempts.claims(worker.id, ["default"]).claim(10):
             starts += 1
-            assert await engine.settle(job, Succeeded())
-        await engine.depart(worker.id)
+            assert await engine.attempts.settle(job, Succeeded())
+        await engine.workers.depart(worker.id)
     assert starts == 1
 
 
 async def test_a_tenant_with_one_job_is_served_among_thousands_of_another(store):
     """S14"""
     engine = await Engine.open(store)
-    await engine.submit_many([mail(number, tenant="big") for number in range(2_000)])
-    await engine.submit(mail(tenant="small"))
+    await engine.jobs.submit_many([mail(number, tenant="big") for number in range(2_000)])
+    await engine.jobs.submit(mail(tenant="small"))
     worker = a_worker()
-    await engine.register(worker, seconds(600))
-    claims = engine.claims(worker.id, ["default"])
+    await engine.workers.register(worker, seconds(600))
+    claims = engine.attempts.claims(worker.id, ["default"])
     first = [job.tenant for _ in range(3) for job in await claims.claim(10)]
     assert "small" in first
 
@@ -96,7 +96,7 @@ async def test_two_that_keep_house_at_once_do_everything_once(manual_store, cloc
     stop = asyncio.Event()
 
     async def all_ready():
-        counts = await engines[0].counts(JobFilter(status=Status.READY))
+        counts = await engines[0].jobs.counts(JobFilter(status=Status.READY))
         pruned = not await read_all(manual_store, [job.id for job in done])
         return pruned and sum(count.jobs for count in counts) == 200
 
@@ -145,6 +145,6 @@ async def test_ten_nodes_that_start_under_load_take_nothing_from_each_other(manu
     for _ in range(10):
         engine = await Engine.open(manual_store)
         worker = a_worker()
-        await engine.register(worker, seconds(15))
+        await engine.workers.register(worker, seconds(15))
         assert await take(manual_store, worker.id) == []
     assert await read_all(manual_store, [job.id for job in held]) == held

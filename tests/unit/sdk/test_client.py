@@ -104,7 +104,7 @@ def test_a_job_from_submit_to_delete(client, node):
     assert [each.id for each in client.list(created_after=later)] == []
     assert client.retry(job.id).status == "ready"
     assert client.cancel(job.id, "not wanted").reason == "not wanted"
-    with pytest.raises(Conflict, match="cancelled already"):
+    with pytest.raises(Conflict, match="already cancelled"):
         client.cancel(job.id)
     client.delete(job.id)
     for gone in (job.id, NOBODY, "no id"):
@@ -219,7 +219,7 @@ def test_events_come_as_they_happen(client, node):
     def submitted(engine):
         from holdfast.model.job import JobSpec
 
-        return engine.submit(JobSpec("send", queue="mail"))
+        return engine.jobs.submit(JobSpec("send", queue="mail"))
 
     import threading
 

@@ -37,7 +37,7 @@ def welcome(app):
 
 
 def count(app):
-    return len(app._engines.run(lambda engine: engine.find(JobFilter())))
+    return len(app._engines.run(lambda engine: engine.jobs.find(JobFilter())))
 
 
 def test_a_job_is_there_when_enqueue_returns(app, welcome):

@@ -34,12 +34,12 @@ def worked(monkeypatch):
 
     async def finished(engine: Engine, job_id, timeout) -> Job:
         store = await open_store("sqlite:///shop.db")
-        wanted = await engine.get(job_id)
+        wanted = await engine.jobs.get(job_id)
         jobs = await take(store, await enter(store), Lane(wanted.queue, wanted.tenant, wanted.priority))
         (job,) = [job for job in jobs if job.id == job_id]
         handler = apps[0].registry.get(job.type)
         result = handler.function(**handler.arguments.decode(job.payload))
-        await engine.settle(job, Succeeded(str(result).encode()))
+        await engine.attempts.settle(job, Succeeded(str(result).encode()))
         await store.aclose()
         return await plain(engine, job_id, timeout)
 

@@ -24,7 +24,7 @@ def work(app):
 
 
 def payloads(app):
-    jobs = app._engines.run(lambda engine: engine.find(JobFilter(), Page(1_000)))
+    jobs = app._engines.run(lambda engine: engine.jobs.find(JobFilter(), Page(1_000)))
     return sorted(int(job.payload[5:-1]) for job in jobs)
 
 

@@ -17,7 +17,6 @@ from holdfast.api.server.server import bind, serve
 from holdfast.app.job_types import Unique
 from holdfast.compose import build_api, is_node, open_engine, with_key
 from holdfast.config import Settings, load
-from holdfast.engine import workers
 from holdfast.errors import (
     BacklogFull,
     Conflict,
@@ -49,7 +48,7 @@ from holdfast.model.time import Duration, seconds
 from holdfast.model.worker import LeaseStatus, WorkerInfo
 from holdfast.sdk import retry, worker_requests
 from holdfast.sdk.async_client import Sender
-from holdfast.sdk.remote import Polls, Remote
+from holdfast.sdk.remote import Remote
 from holdfast.sdk.responses import Response, error_of
 from holdfast.sdk.worker_requests import Request
 from holdfast.worker.running.runner import outcome_of
@@ -101,8 +100,8 @@ async def remote(node):
 async def at_work(remote, node, *, queues=("default",)):
     """A worker that is registered, and its claims."""
     worker = WorkerInfo(new_worker_id(), "w", "here", 1, "1")
-    await remote.register(worker, seconds(60))
-    return worker.id, Polls(remote, worker.id, queues, None)
+    await remote.workers.register(worker, seconds(60))
+    return worker.id, remote.attempts.claims(worker.id, queues)
 
 
 pytestmark = pytest.mark.databases("sqlite", "postgres")
@@ -122,7 +121,7 @@ async def test_a_job_is_enqueued_worked_on_and_waited_for(app, remote, node):
     _, claims = await at_work(remote, node)
     (job,) = await claims.claim(5)
     assert (job.id, job.fence, job.payload) == (handle.id, 1, b'{"left":1,"right":2}')
-    assert await remote.settle_many([Report(job, Succeeded(b"3"))]) == {handle.id}
+    assert await remote.attempts.settle_many([Report(job, Succeeded(b"3"))]) == {handle.id}
     assert await handle.wait(timeout=10) == 3
     assert await handle.cancel() is False
 
@@ -154,7 +153,7 @@ async def test_a_dead_job_says_why(app, remote, node):
     handle = await add.options(max_attempts=1).aenqueue(1)
     _, claims = await at_work(remote, node)
     (job,) = await claims.claim(5)
-    await remote.settle_many([Report(job, Failed(Failure("SmtpError", "421")))])
+    await remote.attempts.settle_many([Report(job, Failed(Failure("SmtpError", "421")))])
     with pytest.raises(JobFailed, match="SmtpError: 421"):
         await handle.wait(timeout=10)
     assert await handle.retry() is True
@@ -198,11 +197,11 @@ async def test_errors_are_those_of_an_engine_in_process(app, node):
 
 async def test_a_batch_is_refused_with_every_fault(remote):
     with pytest.raises(InvalidBatch) as caught:
-        await remote.submit_many([JobSpec("t"), JobSpec("t", priority=9_999), JobSpec("t", cost=0)])
+        await remote.jobs.submit_many([JobSpec("t"), JobSpec("t", priority=9_999), JobSpec("t", cost=0)])
     assert sorted(caught.value.faults) == [1, 2]
-    assert await remote.submit_many([]) == []
+    assert await remote.jobs.submit_many([]) == []
     with pytest.raises(InvalidBatch):
-        await remote.submit_many([JobSpec("t")] * 10_001)
+        await remote.jobs.submit_many([JobSpec("t")] * 10_001)
 
 
 async def test_all_that_a_submission_says_arrives(remote, node):
@@ -210,8 +209,10 @@ async def test_all_that_a_submission_says_arrives(remote, node):
         "t", {"a": [1, None, "é"]}, queue="mail", priority=7, delay=seconds(90), max_attempts=9,
         timeout=Duration(1_500_000), cost=3, tags=("x", "y"), concurrency_key="c", idempotency_key="k", tenant="acme",
     )  # fmt: skip
-    by_http = await node.engine.get((await remote.submit(spec)).id)
-    direct = await node.engine.get((await node.engine.submit(msgspec.structs.replace(spec, idempotency_key="l"))).id)
+    by_http = await node.engine.jobs.get((await remote.jobs.submit(spec)).id)
+    direct = await node.engine.jobs.get(
+        (await node.engine.jobs.submit(msgspec.structs.replace(spec, idempotency_key="l"))).id
+    )
     same = [name for name in by_http.__struct_fields__ if name not in ("id", "seq", "created_at", "scheduled_at")]
     assert {name: getattr(by_http, name) for name in same if name != "idempotency_key"} == {
         name: getattr(direct, name) for name in same if name != "idempotency_key"
@@ -224,60 +225,60 @@ async def test_all_that_a_submission_says_arrives(remote, node):
 async def test_a_worker_tells_its_types_and_hears_that_it_is_to_end(remote, node):
     about = JobType("send", '{"title":"send"}', "mail", (), 3, Duration(1_500_000), 5, 2)
     worker = WorkerInfo(new_worker_id(), "w", "here", 1, "1", "mail:1", 1, types=("send",), node="n")
-    await remote.register(worker, seconds(60), [about])
+    await remote.workers.register(worker, seconds(60), [about])
     engine = node.engine
     (row,) = await engine.store.single(lambda tx: tx.types(None, ("", ""), 10))
     assert row.about == msgspec.structs.replace(about, queues=("mail",))
-    assert await remote.renew(worker.id, seconds(60), memory=9) is LeaseStatus.KEPT
-    _, (row,) = await workers.drain(engine.store, engine.coordination.registry, worker.id)
+    assert await remote.workers.renew(worker.id, seconds(60), memory=9) is LeaseStatus.KEPT
+    _, (row,) = await engine.workers.drain(worker.id)
     assert (row.info.node, row.memory, row.draining) == ("n", 9, True)
-    assert await remote.renew(worker.id, seconds(60)) is LeaseStatus.DRAINING
+    assert await remote.workers.renew(worker.id, seconds(60)) is LeaseStatus.DRAINING
 
 
 async def test_a_foreign_or_dead_worker_holds_nothing(remote, node):
     """P22, T38: the answers are those that an engine gives for a worker that was reaped."""
     nobody = new_worker_id()
-    assert await remote.renew(nobody, seconds(10)) is LeaseStatus.LOST
-    assert await remote.held_by(nobody, 10) == []
+    assert await remote.workers.renew(nobody, seconds(10)) is LeaseStatus.LOST
+    assert await remote.attempts.held_by(nobody, 10) == []
     held = HeldJob(a_job().id, 1, nobody)
-    assert await remote.lost([held]) == {held.id}
-    assert await remote.settle_many([Report(a_job(worker=nobody), Succeeded())]) == set()
-    assert await remote.record_step(held, Step("a", StepState.DONE, b"1")) is False
-    assert await remote.save_progress(held, b'{"fraction":0.5}') is False
-    assert await remote.depart(nobody) is True
+    assert await remote.attempts.lost([held]) == {held.id}
+    assert await remote.attempts.settle_many([Report(a_job(worker=nobody), Succeeded())]) == set()
+    assert await remote.attempts.record_step(held, Step("a", StepState.DONE, b"1")) is False
+    assert await remote.attempts.save_progress(held, b'{"fraction":0.5}') is False
+    assert await remote.workers.depart(nobody) is True
     with pytest.raises(LeaseLost):
-        await remote.steps_of(held)
+        await remote.attempts.steps_of(held)
     with pytest.raises(LeaseLost):
-        await Polls(remote, nobody, ["default"], None).claim(1)
+        await remote.attempts.claims(nobody, ["default"]).claim(1)
 
 
 async def test_what_a_worker_holds_can_be_given_back_by_whoever_accounts_for_it(remote, node):
     """F01, F04: a supervisor knows of a dead child's jobs only what the node tells."""
-    ids = {(await remote.submit(JobSpec("t", tenant="acme"))).id for _ in range(3)}
+    ids = {(await remote.jobs.submit(JobSpec("t", tenant="acme"))).id for _ in range(3)}
     worker, claims = await at_work(remote, node)
     assert {job.id for job in await claims.claim(5)} == ids
-    held = await remote.held_by(worker, 100_000)
+    held = await remote.attempts.held_by(worker, 100_000)
     assert {job.id for job in held} == ids
-    assert await remote.depart(worker) is False
-    assert await remote.settle_many([Report(job, Interrupted()) for job in held]) == ids
-    assert await remote.depart(worker) is True
-    assert {(await node.engine.get(each)).attempts for each in ids} == {0}
+    assert await remote.workers.depart(worker) is False
+    assert await remote.attempts.settle_many([Report(job, Interrupted()) for job in held]) == ids
+    assert await remote.workers.depart(worker) is True
+    assert {(await node.engine.jobs.get(each)).attempts for each in ids} == {0}
 
 
 async def test_a_cancelled_job_is_lost_to_its_worker(remote, node):
     """S7"""
-    receipts = await remote.submit_many([JobSpec("t"), JobSpec("t")])
+    receipts = await remote.jobs.submit_many([JobSpec("t"), JobSpec("t")])
     worker, claims = await at_work(remote, node)
     jobs = await claims.claim(5)
     held = [HeldJob(job.id, job.fence, worker) for job in jobs]
-    assert await remote.lost(held) == set()
-    assert await remote.cancel([receipts[0].id], reason="no") == {receipts[0].id}
-    assert await remote.lost(held) == {receipts[0].id}
+    assert await remote.attempts.lost(held) == set()
+    assert await remote.jobs.cancel([receipts[0].id], reason="no") == {receipts[0].id}
+    assert await remote.attempts.lost(held) == {receipts[0].id}
 
 
 async def test_more_than_a_node_takes_at_once_goes_in_several_requests(remote, node):
     """S1: outcomes of any number and size."""
-    await remote.submit_many([JobSpec("t") for _ in range(40)])
+    await remote.jobs.submit_many([JobSpec("t") for _ in range(40)])
     _, claims = await at_work(remote, node)
     jobs = await claims.claim(40)
     large = b'"' + b"x" * 250_000 + b'"'
@@ -285,21 +286,21 @@ async def test_more_than_a_node_takes_at_once_goes_in_several_requests(remote, n
     assert len(list(worker_requests.settle(WorkerId(1), reports))) >= 3
     many_parts = [Report(job, Succeeded(b"[" + b"[1]," * 2_000 + b"1]")) for job in jobs]
     assert len(list(worker_requests.settle(WorkerId(1), many_parts))) == 2
-    assert await remote.settle_many(reports) == {job.id for job in jobs}
+    assert await remote.attempts.settle_many(reports) == {job.id for job in jobs}
 
 
 async def test_an_outcome_that_no_node_takes_is_rejected(remote, node):
     """F10: the settler then tries one by one, and fails the one at fault for good."""
-    await remote.submit(JobSpec("t"))
+    await remote.jobs.submit(JobSpec("t"))
     _, claims = await at_work(remote, node)
     (job,) = await claims.claim(1)
     with pytest.raises(Rejected):
-        await remote.settle_many([Report(job, Succeeded(b'"' + b"x" * 300_000 + b'"'))])
+        await remote.attempts.settle_many([Report(job, Succeeded(b'"' + b"x" * 300_000 + b'"'))])
 
 
 async def test_a_transaction_is_refused_and_never_tried_again(remote):
     job = a_job(worker=new_worker_id())
-    context = Context(job, remote)
+    context = Context(job, remote.attempts)
     with pytest.raises(Invalid, match="no database at hand") as caught:
         async with context.transaction():
             raise AssertionError("never entered")
@@ -312,7 +313,7 @@ async def test_a_transaction_is_refused_and_never_tried_again(remote):
 async def test_a_wrong_key_or_address_is_told(node):
     stranger = Remote(Sender(node.url, "hf_" + "0" * 16 + "_" + "0" * 64))
     with pytest.raises(Unauthorized):
-        await stranger.submit(JobSpec("t"))
+        await stranger.jobs.submit(JobSpec("t"))
     await stranger.aclose()
     with pytest.raises(Misconfigured, match="HOLDFAST_API_KEY"):
         Sender(node.url)
@@ -322,7 +323,7 @@ async def test_a_wrong_key_or_address_is_told(node):
         await Remote.open("http://127.0.0.1:1", "key")
     reader = await Remote.open(node.url, await node.key("acme", "read"))
     with pytest.raises(Forbidden):
-        await reader.register(WorkerInfo(new_worker_id(), "w", "h", 1, "1"), seconds(5))
+        await reader.workers.register(WorkerInfo(new_worker_id(), "w", "h", 1, "1"), seconds(5))
     await reader.aclose()
 
 
@@ -491,7 +492,7 @@ async def test_after_a_claim_whose_answer_was_lost_claims_wait_shortly():
     http, script = client(
         httpx2.ReadError("reset"), httpx2.Response(200, json={"worker": "w-0000000000000001", "jobs": []})
     )
-    claims = Polls(Remote(http), WorkerId(1), ["default"], None)
+    claims = Remote(http).attempts.claims(WorkerId(1), ["default"])
     with pytest.raises(OutcomeUnknown):
         await claims.claim(5)
     assert await claims.claim(5) == []
@@ -510,9 +511,9 @@ async def test_a_worker_that_stops_hangs_up_before_it_hands_anything_back(remote
     claims.stop()
     assert await waiting == []
     await eventually(lambda: polls(0))
-    receipt = await remote.submit(JobSpec("t"))
+    receipt = await remote.jobs.submit(JobSpec("t"))
     assert await claims.claim(5) == []
-    assert (await node.engine.get(receipt.id)).status == "ready"
+    assert (await node.engine.jobs.get(receipt.id)).status == "ready"
 
 
 def test_nothing_of_an_application_is_opened_before_it_is_needed():
@@ -529,7 +530,7 @@ async def test_a_webhook_is_cleared_signed_and_told_of_through_the_node(remote, 
     """T15, T38: the secret stays with the node, which signs for jobs that the worker holds."""
     at, destination = 1_700_000_000, "https://example.com:443"
     await node.engine.deliveries.rotate_secret("acme", seconds(60))
-    await node.engine.submit(JobSpec("webhook", {"url": "https://example.com/"}, tenant="acme"))
+    await node.engine.jobs.submit(JobSpec("webhook", {"url": "https://example.com/"}, tenant="acme"))
     _, polls = await at_work(remote, node)
     (job,) = await polls.claim(1)
 
@@ -541,7 +542,7 @@ async def test_a_webhook_is_cleared_signed_and_told_of_through_the_node(remote, 
     assert cleared.signature.startswith("v1,")
     assert (await ask(remote, body=b"[]")).signature != cleared.signature
     for _ in range(5):
-        await remote.after_delivery(job, destination, probe=False, error="HTTP 503")
+        await remote.deliveries.after_delivery(job, destination, probe=False, error="HTTP 503")
     (breaker,) = await node.engine.deliveries.breakers("acme")
     assert (breaker.state, breaker.error) == ("open", "HTTP 503")
     held = await ask(remote)
@@ -552,5 +553,5 @@ async def test_a_webhook_is_cleared_signed_and_told_of_through_the_node(remote, 
     for stranger in strangers:
         with pytest.raises(LeaseLost):
             await ask(remote, stranger)
-        await remote.after_delivery(stranger, destination, probe=True, error=None)
+        await remote.deliveries.after_delivery(stranger, destination, probe=True, error=None)
     assert (await node.engine.deliveries.breakers("acme"))[0] == breaker

@@ -14,8 +14,8 @@ from holdfast.model.ids import new_job_id
 from holdfast.model.outcome import Crashed, Interrupted
 from holdfast.model.time import seconds
 from holdfast.model.worker import LeaseStatus
-from holdfast.worker.processes.child import EXIT_LEASE_LOST, EXIT_NO_DATABASE
 from holdfast.worker.processes.launcher import CannotRun
+from holdfast.worker.processes.protocol import EXIT_LEASE_LOST, EXIT_NO_DATABASE
 from holdfast.worker.processes.supervised_process import LaunchPlan
 from holdfast.worker.processes.supervisor import (
     MAX_RECONNECT_DELAY_S,
@@ -55,7 +55,7 @@ for text in said:
 """
 
 
-class LeaseService:
+class ScriptedBackend:
     """Stands in for the engine."""
 
     def __init__(self):
@@ -70,6 +70,14 @@ class LeaseService:
         self.renew_faults = deque()
         self.renewal_reports = []
         self.answer = LeaseStatus.KEPT
+
+    @property
+    def workers(self):
+        return self
+
+    @property
+    def attempts(self):
+        return self
 
     async def register(self, worker, lease, described=()):
         if self.register_faults:
@@ -109,7 +117,7 @@ class LeaseService:
 
 @pytest.fixture
 async def fleet():
-    return LeaseService()
+    return ScriptedBackend()
 
 
 @pytest.fixture
@@ -125,11 +133,11 @@ async def supervise(fleet, tmp_path):
         text = textwrap.dedent(CHILD).format(root=str(ROOT), first=first, go=go, drain=drain, lost=lost)
         program.write_text(text)
 
-        async def open_leases(url):
+        async def open_backend(url):
             return fleet
 
         plan = LaunchPlan([str(program)], [], 16, LEASE, "here", "host", "1.0")
-        supervisor = Supervisor(plan, count, open_leases=open_leases, drain=grace, say=said.append)
+        supervisor = Supervisor(plan, count, open_backend=open_backend, drain=grace, say=said.append)
         supervisor.said = said
         supervisor.task = asyncio.create_task(supervisor.run())
         running.append(supervisor)

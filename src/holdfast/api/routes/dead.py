@@ -12,7 +12,7 @@ from holdfast.model.job import JobFilter, Page
 from holdfast.model.state import Status
 from holdfast.model.time import rfc3339
 from holdfast.policy.access import visible_tenant
-from holdfast.policy.actions import reach
+from holdfast.policy.actions import bulk_filter
 from holdfast.policy.lifecycle import Action
 from holdfast.wire import codec
 from holdfast.wire.types import (
@@ -49,7 +49,7 @@ async def list_dead(call: Call[None, DeadQuery]) -> HttpResponse | Stream:
     if call.query.group is not None:
         return await _grouped(call)
     where = codec.filter_of(call.query, tenant=visible_tenant(call.caller, call.query.tenant))
-    found = await call.service.engine.page(where, Page(call.query.limit, codec.read_cursor(call.query.cursor)))
+    found = await call.service.engine.jobs.search(where, Page(call.query.limit, codec.read_cursor(call.query.cursor)))
     return HttpResponse(
         DeadPage(items=[render_job(job, call.caller) for job in found.jobs], next_cursor=codec.cursor_of(found.rest))
     )
@@ -73,14 +73,14 @@ async def _act(
     where = codec.filter_of(which, tenant=visible_tenant(call.caller, which.tenant))
     if ids is None:
         before = codec.read_cursor(asked.cursor)
-        reached = reach(where, action, everything=asked.all, given=frozenset({"tenant", "status"}))
-        done = await call.service.engine.apply_to_matching(action, reached, before=before, dry_run=asked.dry_run)
+        reached = bulk_filter(where, action, everything=asked.all, implied=frozenset({"tenant", "status"}))
+        done = await call.service.engine.jobs.apply_to_matching(action, reached, before=before, dry_run=asked.dry_run)
         return HttpResponse(bulk_out(done, dry_run=asked.dry_run))
     if where != JobFilter(tenant=where.tenant, status=Status.DEAD) or asked.all or asked.cursor is not None:
         raise Invalid("ids say which already: leave the filter, `all` and `cursor` out", pointer="/ids")
     if len(ids) > MAX_IDS:
         raise Invalid(f"there are {len(ids):,} ids; at most {MAX_IDS:,}: send several requests", pointer="/ids")
-    done = await call.service.engine.apply_to_ids(action, codec.job_ids(ids), where, dry_run=asked.dry_run)
+    done = await call.service.engine.jobs.apply_to_ids(action, codec.job_ids(ids), where, dry_run=asked.dry_run)
     return HttpResponse(bulk_out(done, dry_run=asked.dry_run))
 
 
@@ -90,7 +90,9 @@ async def _grouped(call: Call[None, DeadQuery]) -> HttpResponse | Stream:
         if getattr(asked, name) is not None:
             raise Invalid(f"groups are of all dead letters: leave `{name}` out", pointer=f"/{name}")
     tenant = visible_tenant(call.caller, asked.tenant)
-    groups = await call.service.engine.dead_groups(tenant, codec.read_group_cursor(asked.cursor), limit=asked.limit)
+    groups = await call.service.engine.jobs.dead_groups(
+        tenant, codec.read_group_cursor(asked.cursor), limit=asked.limit
+    )
     last = groups[-1].group if len(groups) == asked.limit else None
     following = None if last is None else codec.group_cursor_of(last.tenant, last.error)
     latest_first = sorted(groups, key=lambda each: each.newest.finished_at or 0, reverse=True)

@@ -33,7 +33,7 @@ async def events(call: Call[None, EventQuery]) -> HttpResponse | Stream:
     wanted = EventFilter(visible_tenant(call.caller, asked.tenant), asked.queue, asked.type)
     watched = None
     if asked.job is not None:
-        job = (await call.service.engine.detail(codec.job_id(asked.job), tenant=wanted.tenant)).job
+        job = (await call.service.engine.jobs.detail(codec.job_id(asked.job), tenant=wanted.tenant)).job
         wanted = wanted._replace(tenant=job.tenant, queue=job.queue, type=job.type, job=str(job.id))
         watched = change_of(job)
     last = low_water_of(call.request.header("last-event-id"))

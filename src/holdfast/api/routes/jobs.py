@@ -14,7 +14,7 @@ from holdfast.model.ids import JobId
 from holdfast.model.job import Job, Page
 from holdfast.model.time import rfc3339
 from holdfast.policy.access import acting_tenant, visible_tenant
-from holdfast.policy.actions import allowed_actions, reach
+from holdfast.policy.actions import allowed_actions, bulk_filter
 from holdfast.policy.lifecycle import Action
 from holdfast.wire import codec
 from holdfast.wire.types import (
@@ -55,7 +55,7 @@ class CancelRequest(RequestBody):
 async def submit_job(call: Call[SubmitJob, None]) -> HttpResponse | Stream:
     """Submit one job; durable when answered."""
     spec = codec.spec_of(call.body, tenant=tenant_of(call), idempotency_key=call.request.header("idempotency-key"))
-    job, receipt, earlier = await call.service.engine.submit_read(spec)
+    job, receipt, earlier = await call.service.engine.jobs.submit_and_get(spec)
     if earlier is not None:
         return HttpResponse(render_job(earlier, call.caller), 200, {"idempotent-replayed": "true"})
     status, due = initial_state(job, receipt.created_at)
@@ -66,7 +66,7 @@ async def submit_job(call: Call[SubmitJob, None]) -> HttpResponse | Stream:
 
 async def submit_batch(call: Call[SubmitBatch, None]) -> HttpResponse | Stream:
     """Submit many jobs: all, or none and a list of every one at fault."""
-    receipts = await call.service.engine.submit_many(
+    receipts = await call.service.engine.jobs.submit_many(
         codec.batch_specs(call.body, tenant=tenant_of(call)), from_json=True
     )
     return HttpResponse(BatchOut([ReceiptOut(str(r.id), rfc3339(r.created_at), r.replayed) for r in receipts]), 201)
@@ -75,7 +75,7 @@ async def submit_batch(call: Call[SubmitBatch, None]) -> HttpResponse | Stream:
 async def list_jobs(call: Call[None, JobQuery]) -> HttpResponse | Stream:
     """Jobs, newest first, page by page."""
     where = codec.filter_of(call.query, tenant=visible_tenant(call.caller, call.query.tenant))
-    found = await call.service.engine.page(where, Page(call.query.limit, codec.read_cursor(call.query.cursor)))
+    found = await call.service.engine.jobs.search(where, Page(call.query.limit, codec.read_cursor(call.query.cursor)))
     return HttpResponse(JobPage([render_job(job, call.caller) for job in found.jobs], codec.cursor_of(found.rest)))
 
 
@@ -87,7 +87,7 @@ async def get_job(call: Call[None, None]) -> HttpResponse | Stream:
 async def explain_job(call: Call[None, None]) -> HttpResponse | Stream:
     """Why a job is (not) running."""
     tenant = visible_tenant(call.caller, None)
-    return HttpResponse(await call.service.engine.explain(codec.job_id(call.path["id"]), tenant=tenant))
+    return HttpResponse(await call.service.engine.jobs.explain(codec.job_id(call.path["id"]), tenant=tenant))
 
 
 async def cancel_job(call: Call[CancelRequest, None]) -> HttpResponse | Stream:
@@ -125,7 +125,7 @@ def tenant_of(call: Call[Any, Any]) -> str:
 
 async def act(call: Call[Any, Any], action: Action, *, reason: str = "") -> None:
     """Do it to the job that the path names."""
-    await call.service.engine.act(
+    await call.service.engine.jobs.apply(
         action,
         codec.job_id(call.path["id"]),
         tenant=visible_tenant(call.caller, None),
@@ -137,9 +137,9 @@ async def act_on_all(call: Call[Any, Any], action: Action, *, reason: str = "") 
     """Do it to all jobs that the body's filter finds."""
     asked: BulkRequest = call.body
     where = codec.filter_of(asked.filter, tenant=visible_tenant(call.caller, asked.filter.tenant))
-    done = await call.service.engine.apply_to_matching(
+    done = await call.service.engine.jobs.apply_to_matching(
         action,
-        reach(where, action, everything=asked.all),
+        bulk_filter(where, action, everything=asked.all),
         before=codec.read_cursor(asked.cursor),
         reason=reason or f"by {call.caller.name}",
         dry_run=asked.dry_run,
@@ -154,7 +154,7 @@ def bulk_out(done: BulkResult, *, dry_run: bool) -> BulkOut:
 
 async def job_response(call: Call[Any, Any], job_id: JobId) -> HttpResponse:
     """A job with all that is known of it; a foreign one is as unknown as one that never was."""
-    found = await call.service.engine.detail(job_id, tenant=visible_tenant(call.caller, None))
+    found = await call.service.engine.jobs.detail(job_id, tenant=visible_tenant(call.caller, None))
     allowed = allowed_actions(call.caller, found.job.status)
     return HttpResponse(codec.job_detail(found.job, actions=allowed, steps=found.steps, lease_until=found.lease_until))
 

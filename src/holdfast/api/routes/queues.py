@@ -60,7 +60,7 @@ async def _limit(call: Call[ChangeQueue, None], name: str, asked: ChangeQueue) -
 
 async def _change(call: Call[ChangeQueue, None], name: str, asked: ChangeQueue) -> None:
     engine, by = call.service.engine, call.caller.name
-    now, known = await engine.queues()
+    now, known = await engine.queues.all()
     before = next((queue for queue in known if queue.name == name), Queue(name))
     paused = (not before.open_at(now)) if isinstance(asked.paused, UnsetType) else asked.paused
     until = before.until if isinstance(asked.until, UnsetType) else codec.instant(asked.until)
@@ -68,19 +68,19 @@ async def _change(call: Call[ChangeQueue, None], name: str, asked: ChangeQueue) 
         if not isinstance(asked.until, UnsetType) and asked.until is not None:
             raise Invalid("until: it tells when a pause ends: give it with 'paused': true", pointer="/until")
         if not before.open_at(now) or before.paused:
-            await engine.resume(name, by=by)
+            await engine.queues.resume(name, by=by)
         return
     if until is not None and until <= now and not isinstance(asked.until, UnsetType):
         raise Invalid("until: give a time that is yet to come, or leave it out", pointer="/until")
     reason = before.reason if isinstance(asked.reason, UnsetType) else asked.reason
-    await engine.pause(name, reason=reason, until=until if until is None or until > now else None, by=by)
+    await engine.queues.pause(name, reason=reason, until=until if until is None or until > now else None, by=by)
 
 
 async def _queues(
     call: Call[ChangeQueue, None] | Call[None, QueueQuery], tenant: str | None, *, also: str | None = None
 ) -> QueueList:
     engine = call.service.engine
-    now, known = await engine.queues()
+    now, known = await engine.queues.all()
     census = await engine.analytics.census()
     recent = await engine.analytics.window(tenant, RECENT)
     ended = (await engine.analytics.window(tenant, DAY)).counted

@@ -5,14 +5,13 @@ from collections import defaultdict
 
 from holdfast.api.http import HttpResponse, Stream
 from holdfast.api.routing import Call, Route
-from holdfast.engine import workers
 from holdfast.errors import NotFound
 from holdfast.model.access import Scope
 from holdfast.model.ids import worker_name
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339
 from holdfast.model.worker import WorkerRow
-from holdfast.policy import nodes as policy
 from holdfast.policy.access import visible_tenant
+from holdfast.policy.nodes import worker_actions
 from holdfast.wire import workers as wire
 from holdfast.wire.worker_protocol_codec import worker_id
 from holdfast.wire.workers import DrainOut, TypePage, TypesQuery, WorkerList, WorkerOut
@@ -22,7 +21,7 @@ _WORKER = re.compile(r"w-[0-3][0-9a-f]{15}")
 
 async def list_workers(call: Call[None, None]) -> HttpResponse | Stream:
     """Who is registered."""
-    now, rows = await call.service.engine.fleet()
+    now, rows = await call.service.engine.workers.fleet()
     held = await _held(call)
     admin, tenant = call.caller.is_admin, call.caller.tenant
     items = [
@@ -39,7 +38,7 @@ async def drain_worker(call: Call[None, None]) -> HttpResponse | Stream:
     if not _WORKER.fullmatch(name):
         raise NotFound(f"there is no worker {name[:40]!r}: GET /v1/workers tells their ids")
     engine = call.service.engine
-    now, rows = await workers.drain(engine.store, engine.coordination.registry, worker_id(name))
+    now, rows = await engine.workers.drain(worker_id(name))
     held = await _held(call)
     return HttpResponse(DrainOut([_worker_out(row, now, running=held[row.info.id], admin=True) for row in rows]))
 
@@ -48,7 +47,7 @@ async def list_types(call: Call[None, TypesQuery]) -> HttpResponse | Stream:
     """What workers tell of the types they handle."""
     asked, engine = call.query, call.service.engine
     tenant, after = visible_tenant(call.caller, asked.tenant), wire.read_type_cursor(asked.cursor)
-    found = await workers.types(engine.store, engine.coordination.registry, tenant, after, asked.limit)
+    found = await engine.workers.types(tenant, after, asked.limit)
     items = [
         wire.type_out(each.row.tenant, each.row.about, each.queues, workers=len(each.workers), last_seen=each.last_seen)
         for each in found
@@ -76,7 +75,7 @@ def _worker_out(row: WorkerRow, now: Instant, *, running: int, admin: bool) -> W
         lease_until=rfc3339(row.expires_at),
         alive=row.expires_at > now,
         draining=row.draining,
-        actions=list(policy.actions(row, now)) if admin else [],
+        actions=list(worker_actions(row, now)) if admin else [],
     )
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.api.app import Api
 from holdfast.cli.checks.database import warn_of_loss
-from holdfast.cli.commands.serve import serving
+from holdfast.cli.commands.serve import listen, tls_of
 from holdfast.cli.commands.work import say, supervise
 from holdfast.cli.demo_load import keep_busy
 from holdfast.cli.event_loop import run
@@ -33,7 +33,7 @@ _TELL_EVERY = 5.0
 @click.option("--demo", is_flag=True, help="Submit jobs that sleep, fail and retry, to see it work.")
 @click.option("--queues", default="", metavar="Q:N,…", help="Queues and slots in each process: mail:10,default:5.")
 @click.option("--processes", type=click.IntRange(1, 256), default=1, show_default=True, help="Worker processes.")
-@settings_options("host", "port", "lease_seconds", "drain_seconds")
+@settings_options("host", "port", "tls_cert", "tls_key", "lease_seconds", "drain_seconds")
 def up(settings: Settings, app: str | None, *, demo: bool, queues: str, processes: int) -> None:
     r"""Run the jobs of APP (module:attribute) and the types in the box, on SQLite unless a database is named.
 
@@ -48,6 +48,7 @@ def up(settings: Settings, app: str | None, *, demo: bool, queues: str, processe
 
 
 async def _up(settings: Settings, app: str, queues: str, processes: int) -> None:
+    tls = tls_of(settings)
     if settings.jwt_secret is None:
         settings = msgspec.structs.replace(settings, jwt_secret=kept_secret(JWT_SECRET))
     admin_key = settings.admin_key or kept_secret(ADMIN_KEY)
@@ -56,7 +57,7 @@ async def _up(settings: Settings, app: str, queues: str, processes: int) -> None
     try:
         await warn_of_loss(settings, settings.database_url, say)
         api = build_api(settings, engine, admin_key=admin_key)
-        async with serving(settings, api, choose="port" not in settings.sources) as url:
+        async with listen(settings, api, tls, any_port="port" not in settings.sources) as url:
             note_url(url)
             beside = [asyncio.create_task(_tell(engine))]
             if settings.demo:
@@ -115,7 +116,7 @@ async def _tell(engine: Engine) -> None:
         await asyncio.sleep(_TELL_EVERY)
         jobs: Counter[str] = Counter()
         try:
-            for count in await engine.counts():
+            for count in await engine.jobs.counts():
                 jobs[count.status.value] += count.jobs
         except Unavailable as error:
             say(f"waiting for the database: {error}")

@@ -19,7 +19,7 @@ from holdfast.cli.options import export_flags, settings_options
 from holdfast.compose import open_jobs
 from holdfast.config import Settings
 from holdfast.model.time import in_seconds
-from holdfast.worker.ports import LeaseService
+from holdfast.worker.ports import SupervisorBackend
 from holdfast.worker.processes.supervised_process import LaunchPlan
 from holdfast.worker.processes.supervisor import Supervisor
 
@@ -61,22 +61,22 @@ async def supervise(
     export_flags()
     known, looking = set(looked_at), asyncio.Lock()
 
-    async def open_leases(url: str) -> LeaseService:
-        leases = await _open(settings, url)
+    async def open_backend(url: str) -> SupervisorBackend:
+        backend = await _open(settings, url)
         try:
             async with looking:  # no other process begins to work meanwhile on what may be refused
                 if url not in known:
                     await warn_of_loss(settings, url, say)
                     known.add(url)
         except BaseException:
-            await leases.aclose()
+            await backend.aclose()
             raise
-        return leases
+        return backend
 
     supervisor = Supervisor(
         launch_plan(settings, app, queues),
         processes,
-        open_leases=open_leases,
+        open_backend=open_backend,
         drain=in_seconds(settings.drain),
         say=say,
     )
@@ -92,14 +92,14 @@ async def supervise(
 def launch_plan(settings: Settings, app: str, queues: str) -> LaunchPlan:
     """How the children of this installation are started."""
     command, forkserver = (
-        ["-m", "holdfast.cli.child", kind, app, "--queues", queues] for kind in ("worker", "forkserver")
+        ["-m", "holdfast.cli.worker_process", kind, app, "--queues", queues] for kind in ("worker", "forkserver")
     )
     host = socket.gethostname()
     name, node = settings.worker_id or host, f"{host[:200]}/{os.getpid()}/{secrets.token_hex(4)}"
     return LaunchPlan(command, forkserver, MOST_SLOTS, settings.lease, name, host, __version__, node)
 
 
-async def _open(settings: Settings, url: str) -> LeaseService:
+async def _open(settings: Settings, url: str) -> SupervisorBackend:
     with starting(settings):
         return await open_jobs(msgspec.structs.replace(settings, pool_size=4), url)
 

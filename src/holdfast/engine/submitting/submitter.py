@@ -9,15 +9,25 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from holdfast.engine.batcher import Batcher
+from holdfast.engine.clock import DatabaseClock
 from holdfast.engine.submitting.cache import SubmissionCache
 from holdfast.engine.submitting.quotas import LimitedTenants
-from holdfast.engine.submitting.receipts import Receipt, submit_all, submit_each
-from holdfast.errors import HoldfastError, RateLimited
-from holdfast.model.job import NewJob
+from holdfast.engine.submitting.receipts import (
+    Receipt,
+    SubmitResult,
+    check,
+    check_one,
+    get_earlier_job,
+    submit_all,
+    submit_each,
+)
+from holdfast.errors import Conflict, HoldfastError, Invalid, InvalidBatch, RateLimited
+from holdfast.model.job import JobSpec, NewJob
 from holdfast.model.time import Duration
 from holdfast.policy.quotas import TenantQuota
 from holdfast.store.port.store import Store
 
+MAX_BATCH_SIZE = 10_000
 FLUSH_BATCH_SIZE = 500
 _MAX_LIMITED_TRANSACTIONS = 4
 """Cap on concurrent transactions of limited tenants, so that lock waits cannot use up the connections."""
@@ -37,19 +47,61 @@ class _TenantQueue:
 class Submitter:
     """Submits checked jobs. Belongs to one event loop."""
 
-    def __init__(self, store: Store, cache: SubmissionCache, *, key_retention: Duration, limits: TenantQuota) -> None:
+    def __init__(
+        self,
+        store: Store,
+        cache: SubmissionCache,
+        clock: DatabaseClock,
+        *,
+        max_attempts: int,
+        key_retention: Duration,
+        quota: TenantQuota,
+    ) -> None:
         self._store = store
         self._cache = cache
+        self._clock = clock
+        self._max_attempts = max_attempts
         self._key_retention = key_retention
-        self._limits = limits
-        self.limited = LimitedTenants(store, everybody=limits.exist)
+        self._limits = quota
+        self.limited = LimitedTenants(store, everybody=quota.is_limited)
         """Tenants that have quotas."""
         self.unlimited: Flushed = Batcher(self._flush_unlimited, largest=FLUSH_BATCH_SIZE, width=3)
         """Batcher shared by all tenants without quotas."""
         self._queues: dict[str, _TenantQueue] = {}
         self._slots = asyncio.Semaphore(_MAX_LIMITED_TRANSACTIONS)
 
-    async def submit(self, job: NewJob, *, bypass_cache: bool = False) -> Receipt:
+    async def submit(self, spec: JobSpec) -> Receipt:
+        """Submit one job; see `Jobs.submit`."""
+        job = check_one(spec, max_attempts=self._max_attempts, at_ms=self._clock.now_ms())
+        return await self._submit(job)
+
+    async def submit_and_get(self, spec: JobSpec) -> SubmitResult:
+        """Submit one job decoded from JSON; see `Jobs.submit_and_get`."""
+        job = check_one(spec, max_attempts=self._max_attempts, at_ms=self._clock.now_ms(), from_json=True)
+        receipt = await self._submit(job)
+        if receipt.replayed:
+            try:
+                return SubmitResult(job, receipt, await get_earlier_job(self._store, job, receipt))
+            except Conflict:
+                if self._cache.off:
+                    raise
+                # Cached but missing: the job was deleted, or the database was restored from a backup.
+                receipt = await self._submit(job, bypass_cache=True)
+                if receipt.replayed:
+                    return SubmitResult(job, receipt, await get_earlier_job(self._store, job, receipt))
+        return SubmitResult(job, receipt)
+
+    async def submit_many(self, specs: Sequence[JobSpec | Invalid], *, from_json: bool = False) -> list[Receipt]:
+        """Submit a batch atomically; see `Jobs.submit_many`."""
+        if len(specs) > MAX_BATCH_SIZE:
+            raise InvalidBatch.too_many(len(specs), MAX_BATCH_SIZE)
+        if not specs:
+            return []
+        return await self._submit_batch(
+            check(specs, max_attempts=self._max_attempts, at_ms=self._clock.now_ms(), from_json=from_json)
+        )
+
+    async def _submit(self, job: NewJob, *, bypass_cache: bool = False) -> Receipt:
         """Submit one job together with others that are waiting. `bypass_cache`: always ask the database."""
         limited = self.limited.has(job.tenant)
         if limited is None:
@@ -68,7 +120,7 @@ class Submitter:
                 self._cache.remember_rejection(job.tenant, error)
                 raise
 
-    async def submit_batch(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+    async def _submit_batch(self, jobs: Sequence[NewJob]) -> list[Receipt]:
         """Submit all jobs in one transaction, or none."""
         tenants = await self.limited.among(frozenset(job.tenant for job in jobs))
         if not tenants:

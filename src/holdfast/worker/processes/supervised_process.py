@@ -18,12 +18,13 @@ from holdfast.model.job_type import JobType
 from holdfast.model.outcome import Crashed, Interrupted, Outcome, Report, TimedOut
 from holdfast.model.time import Duration, in_seconds
 from holdfast.model.worker import LeaseStatus, WorkerInfo
-from holdfast.worker.ports import LeaseService
-from holdfast.worker.processes.child import EXIT_LEASE_LOST, LEASE_MARGIN, stop_timeout
+from holdfast.worker.ports import SupervisorBackend
 from holdfast.worker.processes.launcher import CannotRun, WorkerLauncher
 from holdfast.worker.processes.memory import resident
 from holdfast.worker.processes.process_control import describe_exit
 from holdfast.worker.processes.protocol import (
+    EXIT_LEASE_LOST,
+    LEASE_MARGIN,
     Drain,
     Hello,
     Load,
@@ -34,6 +35,7 @@ from holdfast.worker.processes.protocol import (
     ToChild,
     line,
     read_from_child,
+    stop_timeout,
 )
 from holdfast.worker.processes.shared_state import RunningEntry, SharedState
 from holdfast.worker.running.queue_runner import STOP_TIMEOUT_S
@@ -70,13 +72,13 @@ class SupervisedProcess:
         self,
         plan: LaunchPlan,
         launcher: WorkerLauncher,
-        leases: Callable[[str], Awaitable[LeaseService]],
+        open_backend: Callable[[str], Awaitable[SupervisorBackend]],
         say: Callable[[str], None],
         on_drain_request: Callable[[], None] = lambda: None,
     ) -> None:
         self._plan = plan
         self._launcher = launcher
-        self._open_leases = leases
+        self._open_backend = open_backend
         self._say = say
         self._on_drain_request = on_drain_request
         self._lease = in_seconds(plan.lease)
@@ -159,21 +161,21 @@ class SupervisedProcess:
                 return None
 
     async def _work(self, hello: Hello, reader: asyncio.StreamReader) -> None:
-        leases = await self._open_leases(hello.url)
+        backend = await self._open_backend(hello.url)
         queues = ",".join(f"{queue}:{slots}" for queue, slots in hello.queues.items())
         info = WorkerInfo(
             id=WorkerId(0), name="", host=self._plan.host, pid=self.pid,
             version=self._plan.version, queues=queues, slots=sum(hello.queues.values()),
             types=tuple(hello.types), node=self._plan.node,
         )  # fmt: skip
-        entered = await self._register(leases, info, hello.described)
+        entered = await self._register(backend, info, hello.described)
         if entered is None:
             return
         worker, sent_at = entered
         self._extend_deadline(sent_at)
         self._send(Start(worker, self._lease))
         self.ready.set()
-        renewing = asyncio.create_task(self._renew(leases, worker))
+        renewing = asyncio.create_task(self._renew(backend, worker))
         minding = asyncio.create_task(self._watch_lease())
         hearing = asyncio.create_task(self._receive(reader))
         looking = asyncio.create_task(self._watch_overdue())
@@ -184,13 +186,13 @@ class SupervisedProcess:
             for task in (hearing, minding, looking):
                 task.cancel()
             try:
-                await self._report_abandoned(leases, worker)
+                await self._report_abandoned(backend, worker)
             finally:  # whatever is not given back by then is taken back when the lease has run out
                 renewing.cancel()
                 await asyncio.gather(renewing, minding, hearing, looking, return_exceptions=True)
 
     async def _register(
-        self, leases: LeaseService, info: WorkerInfo, described: Sequence[JobType]
+        self, backend: SupervisorBackend, info: WorkerInfo, described: Sequence[JobType]
     ) -> tuple[WorkerId, float] | None:
         """Have the child registered, as soon as the database answers; when that was asked for. None if it ended."""
         while self._process.returncode is None:
@@ -200,14 +202,14 @@ class SupervisedProcess:
             sent_at = time.monotonic()
             try:
                 async with asyncio.timeout(self._lease / 3):
-                    await leases.register(named, self._plan.lease, described)
+                    await backend.workers.register(named, self._plan.lease, described)
             except (Unavailable, TimeoutError):
                 await asyncio.sleep(self._lease / 15)
             else:
                 return worker, sent_at
         return None
 
-    async def _renew(self, leases: LeaseService, worker: WorkerId) -> None:
+    async def _renew(self, backend: SupervisorBackend, worker: WorkerId) -> None:
         """Prolong the lease at a third of it; when it fails, try again soon."""
         while True:
             await asyncio.sleep(self._lease / 3)
@@ -215,7 +217,7 @@ class SupervisedProcess:
                 sent_at = time.monotonic()
                 try:
                     async with asyncio.timeout(self._lease / 3):
-                        alive = await self._heartbeat(leases, worker)
+                        alive = await self._heartbeat(backend, worker)
                 except (HoldfastError, TimeoutError):
                     await asyncio.sleep(self._lease / 15)
                     continue
@@ -226,10 +228,10 @@ class SupervisedProcess:
                 self._extend_deadline(sent_at)
                 break
 
-    async def _heartbeat(self, leases: LeaseService, worker: WorkerId) -> bool:
+    async def _heartbeat(self, backend: SupervisorBackend, worker: WorkerId) -> bool:
         """Renew the lease, tell how the child is, and pass on that somebody wants this node to end."""
         memory = resident(self.pid) or self.load.memory
-        answer = await leases.renew(worker, self._plan.lease, memory=memory, draining=self._node_draining)
+        answer = await backend.workers.renew(worker, self._plan.lease, memory=memory, draining=self._node_draining)
         if answer is LeaseStatus.DRAINING:
             self._on_drain_request()
         return answer is not LeaseStatus.LOST
@@ -276,7 +278,7 @@ class SupervisedProcess:
                 case Hello():
                     pass
 
-    async def _report_abandoned(self, leases: LeaseService, worker: WorkerId) -> None:
+    async def _report_abandoned(self, backend: SupervisorBackend, worker: WorkerId) -> None:
         """Report what the child can no longer report: what it had begun has crashed, the rest goes back."""
         code = await self._process.wait()
         self._signal(signal.SIGKILL)  # whatever its handlers started, here and in processes of their own
@@ -290,16 +292,16 @@ class SupervisedProcess:
         while time.monotonic() < until:
             try:
                 async with asyncio.timeout(max(1.0, self._lease / 3)):  # a connection may have died silently
-                    held = await leases.held_by(worker, _BATCH_SIZE)
+                    held = await backend.attempts.held_by(worker, _BATCH_SIZE)
                     if not held:
                         if not self._node_draining:  # whoever asked this node to end shall not have asked the dead
-                            await self._heartbeat(leases, worker)
+                            await self._heartbeat(backend, worker)
                         # It is not struck if a claim of the dead was under way and took something after all.
-                        if await leases.depart(worker) or not await leases.held_by(worker, 1):
+                        if await backend.workers.depart(worker) or not await backend.attempts.held_by(worker, 1):
                             return
                         continue
                     lot = [Report(job, self._outcome(job, begun, code, crashed=crashed)) for job in held]
-                    await leases.settle_many(lot)
+                    await backend.attempts.settle_many(lot)
             except (HoldfastError, TimeoutError):
                 await asyncio.sleep(0.1)
 

@@ -8,10 +8,10 @@ import time
 from collections.abc import Awaitable, Callable
 
 from holdfast.errors import HoldfastError
-from holdfast.worker.ports import LeaseService
-from holdfast.worker.processes.child import EXIT_LEASE_LOST, EXIT_NO_DATABASE
+from holdfast.worker.ports import SupervisorBackend
 from holdfast.worker.processes.launcher import WorkerLauncher
 from holdfast.worker.processes.process_control import describe_exit
+from holdfast.worker.processes.protocol import EXIT_LEASE_LOST, EXIT_NO_DATABASE
 from holdfast.worker.processes.supervised_process import LaunchPlan, SupervisedProcess
 
 _LOG = logging.getLogger("holdfast")
@@ -48,13 +48,13 @@ class Supervisor:
         plan: LaunchPlan,
         count: int,
         *,
-        open_leases: Callable[[str], Awaitable[LeaseService]],
+        open_backend: Callable[[str], Awaitable[SupervisorBackend]],
         drain: float,
         say: Callable[[str], None],
     ) -> None:
         self._plan = plan
         self._count = count
-        self._open_leases = open_leases
+        self._open_backend = open_backend
         self._drain = drain
         self._say = say
         self._launcher = WorkerLauncher(plan.command, plan.forkserver, say)
@@ -67,9 +67,9 @@ class Supervisor:
         self._worked = False
         """Whether one of the children was at work, once."""
         self._opening = asyncio.Lock()
-        self._leases: LeaseService | None = None
+        self._lease_backend: SupervisorBackend | None = None
         self._maintenance: asyncio.Task[None] | None = None
-        self._maintenance_engine: LeaseService | None = None
+        self._maintenance_backend: SupervisorBackend | None = None
 
     async def run(self) -> None:
         """Until stopped by a signal or `stop`; raises `CannotRun` when the application cannot be run at all."""
@@ -145,7 +145,7 @@ class Supervisor:
 
     async def _run_one(self, n: int, pause: float) -> tuple[str, float]:
         """Start one and look after it until it has ended; how it did, and how long to wait before the next."""
-        child = SupervisedProcess(self._plan, self._launcher, self._lease_service, self._say, self._drain_node)
+        child = SupervisedProcess(self._plan, self._launcher, self._open_backends, self._say, self._drain_node)
         self._children.add(child)
         began = time.monotonic()
         recycling = asyncio.create_task(self._recycle(child))
@@ -198,20 +198,20 @@ class Supervisor:
             last = running
             await asyncio.sleep(1.0)
 
-    async def _lease_service(self, url: str) -> LeaseService:
+    async def _open_backends(self, url: str) -> SupervisorBackend:
         """The connection that renews leases; it does nothing else, so nothing holds it up."""
         async with self._opening:
-            if self._leases is None:
-                self._leases = await self._open_leases(url)
-                self._maintenance_engine = await self._open_leases(url)
-                self._maintenance = asyncio.create_task(self._maintenance_engine.run_maintenance(asyncio.Event()))
-        return self._leases
+            if self._lease_backend is None:
+                self._lease_backend = await self._open_backend(url)
+                self._maintenance_backend = await self._open_backend(url)
+                self._maintenance = asyncio.create_task(self._maintenance_backend.run_maintenance(asyncio.Event()))
+        return self._lease_backend
 
     async def _close(self) -> None:
         await self._launcher.aclose()
         if self._maintenance is not None:
             self._maintenance.cancel()
             await asyncio.gather(self._maintenance, return_exceptions=True)
-        for leases in (self._maintenance_engine, self._leases):
-            if leases is not None:
-                await leases.aclose()
+        for backend in (self._maintenance_backend, self._lease_backend):
+            if backend is not None:
+                await backend.aclose()

@@ -1,0 +1,142 @@
+"""Entry point of the processes that `holdfast work` starts: composes `holdfast.worker.processes.main`.
+
+    python -m holdfast.cli.worker_process forkserver|worker|job APP [--queues Q] CHANNEL [SHARED_STATE]
+
+CHANNEL and SHARED_STATE are inherited file descriptors.
+"""
+
+import argparse
+import asyncio
+import signal
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from holdfast.builtin.register import fill
+from holdfast.builtin.webhooks.ports import Shared
+from holdfast.cli import event_loop
+from holdfast.cli.loader import MOST_SLOTS, application, slots_of
+from holdfast.compose import open_jobs, preload
+from holdfast.config import load
+from holdfast.model.breaker import DeliveryPermit
+from holdfast.model.job import HeldJob, Job
+from holdfast.model.step import Step
+from holdfast.model.time import Duration, in_seconds
+from holdfast.telemetry import logs
+from holdfast.worker.ports import StepStore, TransactionSession
+from holdfast.worker.processes.main import Application, Runtime, WorkerProgram
+from holdfast.worker.processes.worker_process import WorkerOptions
+
+if TYPE_CHECKING:
+    from holdfast.engine.engine import Engine
+    from holdfast.sdk.remote import Remote
+
+MODULE = "holdfast.cli.worker_process"
+
+
+def main() -> None:
+    """Run one role of the worker program; see the module."""
+    parser = argparse.ArgumentParser(prog=f"python -m {MODULE}")
+    parser.add_argument("role", choices=("forkserver", "worker", "job"))
+    parser.add_argument("app")
+    parser.add_argument("--queues", default="")
+    parser.add_argument("channel", type=int)
+    parser.add_argument("shared_state", type=int, nargs="?")
+    args = parser.parse_args()
+    logs.set_up(load().log_format)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal; the supervisor decides
+    program = WorkerProgram(AppRuntime(args.app, args.queues))
+    channel = socket.socket(fileno=args.channel)
+    match args.role:
+        case "forkserver":
+            program.run_forkserver(channel)
+        case "worker":
+            program.run_worker(channel, args.shared_state)
+        case "job":
+            program.run_job(channel, args.shared_state)
+
+
+class AppRuntime(Runtime):
+    """Parts for the application that the command line names, built from the settings."""
+
+    max_slots = MOST_SLOTS
+
+    def __init__(self, app: str, queues: str) -> None:
+        self._app = app
+        self._queues = queues
+
+    def load(self) -> Application:
+        return application(self._app)
+
+    def preload(self, app: Application) -> None:
+        preload(app.url)
+        event_loop.preload()
+
+    def prepare(self, app: Application) -> "LazyEngine":
+        settings = load()
+        engine = LazyEngine(lambda: open_jobs(settings, app.url))
+        fill(app.registry, settings, engine)
+        return engine
+
+    def worker_options(self, app: Application) -> WorkerOptions:
+        settings = load()
+        return WorkerOptions(
+            queues=slots_of(self._queues, app.registry),
+            max_prefetch=settings.job_queue_size,
+            poll=in_seconds(settings.poll_interval),
+            fail_rate=settings.fail_rate,
+            job_command=["-m", MODULE, "job", self._app],
+        )
+
+    def new_loop(self) -> asyncio.AbstractEventLoop:
+        return event_loop.new_loop()
+
+    def tune_garbage_collector(self) -> None:
+        event_loop.collect_seldom()
+
+
+class LazyEngine(StepStore, Shared):
+    """Engine, or HTTP client of one, that connects on first use.
+
+    A job process needs a connection only if its handler uses steps, transactions or progress, or delivers a webhook.
+    """
+
+    def __init__(self, connect: Callable[[], Awaitable["Engine | Remote"]]) -> None:
+        self._connect = connect
+        self._opening = asyncio.Lock()
+        self._engine: Engine | Remote | None = None
+
+    async def open(self) -> "Engine | Remote":
+        """Return the engine; connect if there is no connection yet."""
+        async with self._opening:
+            if self._engine is None:
+                self._engine = await self._connect()
+        return self._engine
+
+    async def steps_of(self, held: HeldJob) -> Sequence[Step]:
+        return await (await self.open()).attempts.steps_of(held)
+
+    async def record_step(self, held: HeldJob, step: Step) -> bool:
+        return await (await self.open()).attempts.record_step(held, step)
+
+    async def save_progress(self, held: HeldJob, progress: bytes) -> bool:
+        return await (await self.open()).attempts.save_progress(held, progress)
+
+    @asynccontextmanager
+    async def session(self, held: HeldJob, key: str) -> AsyncIterator[TransactionSession]:
+        async with (await self.open()).attempts.session(held, key) as session:
+            yield session
+
+    async def before_delivery(
+        self, job: Job, destination: str, *, probe_for: Duration, at: int, body: bytes
+    ) -> DeliveryPermit:
+        deliveries = (await self.open()).deliveries
+        return await deliveries.before_delivery(job, destination, probe_for=probe_for, at=at, body=body)
+
+    async def after_delivery(self, job: Job, destination: str, *, probe: bool, error: str | None) -> None:
+        await (await self.open()).deliveries.after_delivery(job, destination, probe=probe, error=error)
+
+
+if __name__ == "__main__":
+    main()
