@@ -51,7 +51,24 @@ HOT = {
 """Statements that run constantly or over all jobs; each must name the index that it uses."""
 
 
-INDEX_COMMENT = re.compile(r"^-- (?:Rides|Uses) (.*)", re.MULTILINE)
+INDEX_COMMENT = re.compile(r"^-- Uses (.*)", re.MULTILINE)
+
+COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
+
+CODED = r"\b(?:status|of_status|was|becomes|parked|kind|state)(?:::int)?"
+"""Columns that hold codes."""
+
+BARE_CODE = re.compile(
+    rf"{CODED}\s*(?:=|<>|!=|<=|>=|<|>)\s*\d"  # status = 1
+    rf"|{CODED}\s+(?:NOT\s+)?IN\s*\(\s*\d"  # status IN (5, 6)
+    rf"|{CODED}\s+BETWEEN\s+\d"
+    rf"|CASE\s+(?:\w+\.)?{CODED}\s+WHEN\s+\d"  # CASE status WHEN 1
+    rf"|WHEN\s+\d+\s+THEN"
+    rf"|\b\d+\s*(?:=|<>|!=|<=|>=|<|>)\s*(?:\w+\.)?{CODED}"
+    rf"|\bslots\s*&\s*\d",
+    re.IGNORECASE,
+)
+"""A number where an SQL file should write the name of a code, such as `{RUNNING}`."""
 
 
 class Call(NamedTuple):
@@ -157,7 +174,24 @@ class TestDialect:
         """S24: no statement receives the current time as a parameter or reads another clock than `clock()`."""
         foreign = re.compile(r"\b(now\(\)|current_timestamp|localtimestamp|sysdate|getdate|:now\b)", re.IGNORECASE)
         for name, text in texts(dialect).items():
-            assert not foreign.search(re.sub(r"^--.*$", "", text, flags=re.MULTILINE)), name
+            assert not foreign.search(COMMENT.sub("", text)), name
+
+    def test_sql_writes_stored_codes_by_name(self, dialect: str) -> None:
+        files = [
+            file
+            for folder in ("common", f"{dialect}/sql", f"{dialect}/migrations")
+            for file in (PACKAGE / "store" / folder).glob("*.sql")
+        ]
+
+        assert files
+        for file in files:
+            for line in COMMENT.sub("", file.read_text()).splitlines():
+                assert not BARE_CODE.search(line), f"{file.relative_to(PACKAGE)}: {line.strip()}"
+
+    def test_names_of_codes_are_substituted(self, dialect: str) -> None:
+        loaded = [statements(dialect)[name].text for name in statements(dialect)]
+
+        assert not [text for text in (*loaded, schema(dialect)) if re.search(r"\{[A-Z_]+\}", text)]
 
     def test_migrations_are_numbered_without_gaps(self, dialect: str) -> None:
         found = migrations(dialect)
@@ -172,6 +206,30 @@ class TestDialect:
         stored = [*words.replace("'", "").split(", "), "ready"]  # code 8: waiting for its concurrency key
 
         assert f"{words}, 'ready'" in schema(dialect) or [cases[str(code)] for code in range(9)] == stored
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "WHERE status = 1",
+        "WHERE l.status::int >= 5",
+        "WHERE status IN (5, 6)",
+        "AND parked = 0",
+        "OR m.was = 0",
+        "CASE status WHEN 1 THEN 'running' END",
+        "WHERE 1 = l.status",
+        "slots & 2 = 0",
+    ],
+)
+def test_a_bare_code_is_found(line: str) -> None:
+    assert BARE_CODE.search(line)
+
+
+@pytest.mark.parametrize(
+    "line", ["WHERE status = {RUNNING}", "one = 1", "failures > 0", "status = :status", "attempts = attempts + 1"]
+)
+def test_a_named_code_or_a_plain_number_is_accepted(line: str) -> None:
+    assert not BARE_CODE.search(line)
 
 
 def test_all_dialects_have_the_same_migrations() -> None:

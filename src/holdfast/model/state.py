@@ -36,7 +36,7 @@ _CODES = {
     Status.RETRYING: 6,
     Status.BLOCKED: 7,
 }
-IN_LINE = 8
+AWAITING_KEY = 8
 """Stored code of a ready job that waits for its concurrency key; claims skip it."""
 
 STATUS_OF_CODE = (*sorted(_CODES, key=lambda status: _CODES[status]), Status.READY)

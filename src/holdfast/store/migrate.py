@@ -1,4 +1,4 @@
-"""Schema steps: numbered SQL files for each dialect, applied in order, never changed once released."""
+"""Schema migrations: numbered SQL files per dialect, applied in order, never changed once released."""
 
 import hashlib
 import re
@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from holdfast.errors import SchemaMismatch
+from holdfast.store.codes import substitute_codes
 
 _FILE = re.compile(r"(\d{4})_(\w+)\.sql")
 _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
@@ -16,7 +17,7 @@ FIX_NEW = "upgrade holdfast on this node, or point it at another database"
 
 
 class Migration(NamedTuple):
-    """One schema step."""
+    """One schema migration. Names of stored codes are substituted in `sql`; the checksum covers the result."""
 
     version: int
     name: str
@@ -24,13 +25,13 @@ class Migration(NamedTuple):
     checksum: str
 
     def statements(self) -> list[str]:
-        """Its statements one by one, for databases that take one at a time."""
+        """Return the statements one by one, for databases that run one at a time."""
         body = _COMMENT.sub("", self.sql)
         return [statement for piece in body.split(";\n") if (statement := piece.strip().rstrip(";"))]
 
 
 class AppliedMigration(NamedTuple):
-    """A step the database says it has."""
+    """Migration that the database records as applied."""
 
     version: int
     name: str
@@ -38,37 +39,41 @@ class AppliedMigration(NamedTuple):
 
 
 def migrations(dialect: str) -> list[Migration]:
-    """All steps of a dialect, in order."""
+    """Return all migrations of a dialect, in order."""
     found = []
     for file in (files("holdfast.store") / dialect / "migrations").iterdir():
         if match := _FILE.fullmatch(file.name):
-            text = file.read_text()
-            found.append(Migration(int(match[1]), match[2], text, hashlib.sha256(text.encode()).hexdigest()[:32]))
+            sql = substitute_codes(file.read_text())
+            found.append(Migration(int(match[1]), match[2], sql, hashlib.sha256(sql.encode()).hexdigest()[:32]))
     return sorted(found)
 
 
 def pending(known: Sequence[Migration], applied: Sequence[AppliedMigration]) -> list[Migration]:
-    """The steps still to apply; refuses a database that is newer, or whose steps are not ours."""
-    by_version: Mapping[int, Migration] = {step.version: step for step in known}
+    """Return the migrations still to apply.
+
+    Raises:
+        SchemaMismatch: the database is newer than this version, or was migrated by a different build.
+    """
+    by_version: Mapping[int, Migration] = {migration.version: migration for migration in known}
     for done in applied:
-        step = by_version.get(done.version)
-        if step is None:
+        migration = by_version.get(done.version)
+        if migration is None:
             newest = max(by_version, default=0)
             raise SchemaMismatch(
                 f"the database's schema is version {max(a.version for a in applied)}, "
                 f"this holdfast works with {newest}: {FIX_NEW}"
             )
-        if step.checksum != done.checksum:
+        if migration.checksum != done.checksum:
             raise SchemaMismatch(
-                f"schema step {done.version:04d}_{done.name} in the database differs from the one in this holdfast: "
-                "the tables were made by another build; use the build that made them, or another database"
+                f"migration {done.version:04d}_{done.name} in the database differs from the one in this holdfast: "
+                "another build created the tables; use that build, or another database"
             )
-    had = {done.version for done in applied}
-    return [step for step in known if step.version not in had]
+    versions = {done.version for done in applied}
+    return [migration for migration in known if migration.version not in versions]
 
 
 def require_current(known: Sequence[Migration], applied: Sequence[AppliedMigration]) -> None:
-    """Raise `SchemaMismatch` unless nothing is pending."""
+    """Raise `SchemaMismatch` if a migration is pending."""
     if missing := pending(known, applied):
         at = max((done.version for done in applied), default=0)
         raise SchemaMismatch(

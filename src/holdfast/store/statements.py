@@ -1,7 +1,9 @@
-"""Statements are constants, kept in `.sql` files under `-- name:`; here they are read and fitted to a driver.
+"""Named SQL statements, loaded from `.sql` files and adapted to a driver.
 
-`common/` is read first, a dialect's own files overlay it. In the files a parameter is written `:name`, the
-database's clock `clock()`, and a list of columns that many statements share `{name}`, given once under `-- columns:`.
+Files in `common/` are read first; a dialect's own files override them. A statement begins with `-- name: …`. Within it,
+`:name` is a parameter, `clock()` the database clock, `{READY}` the code of a status or another stored code (see
+`holdfast.store.codes`), and `{job}` a list of columns or an expression that is defined once under `-- columns: job`.
+All of this is substituted once, when the files are loaded; the text never depends on values.
 """
 
 import re
@@ -9,14 +11,16 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib.resources import files
 from typing import NamedTuple
 
-_HEAD = re.compile(r"^-- (name|columns): *(\w+) *$", re.MULTILINE)
-_COLUMNS = re.compile(r"\{(\w+)\}")
+from holdfast.store.codes import substitute_codes
+
+_HEADER = re.compile(r"^-- (name|columns): *(\w+) *$", re.MULTILINE)
+_COLUMNS = re.compile(r"\{([a-z]\w*)\}")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
 
 
 class Statement(NamedTuple):
-    """A statement as the driver takes it, and the names of its parameters in the order it takes them."""
+    """Statement text in the driver's syntax, and its parameter names in positional order."""
 
     name: str
     text: str
@@ -24,7 +28,7 @@ class Statement(NamedTuple):
 
 
 Placeholder = Callable[[str, int], str]
-"""From a parameter's name and its position (from 1) to what the driver wants in the text."""
+"""Function that returns the driver's placeholder for a parameter name and its position, counted from 1."""
 
 
 class Statements:
@@ -35,7 +39,7 @@ class Statements:
         self._all: dict[str, Statement] = {}
         for name, body in bodies.items():
             text = _COLUMNS.sub(lambda match: columns[match.group(1)], body).replace("clock()", clock)
-            self._all[name] = _fit(name, text, placeholder, repeat_positions=repeat_positions)
+            self._all[name] = _adapt(name, substitute_codes(text), placeholder, repeat_positions=repeat_positions)
 
     def __getitem__(self, name: str) -> Statement:
         return self._all[name]
@@ -44,23 +48,25 @@ class Statements:
         return iter(self._all)
 
     def names(self) -> Mapping[str, frozenset[str]]:
-        """Each statement's name with its parameters."""
+        """Return the parameters of each statement by its name."""
         return {name: frozenset(statement.parameters) for name, statement in self._all.items()}
 
 
 def _read(dialect: str) -> tuple[dict[str, str], dict[str, str]]:
-    here = files("holdfast.store")
-    found: dict[str, dict[str, str]] = {"columns": {}, "name": {}}
-    for folder in (here / "common", here / dialect / "sql"):
-        for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
+    """Return the shared column lists and the statements of a dialect, by name."""
+    folder = files("holdfast.store")
+    sections: dict[str, dict[str, str]] = {"columns": {}, "name": {}}
+    for source in (folder / "common", folder / dialect / "sql"):
+        for file in sorted(source.iterdir(), key=lambda entry: entry.name):
             if file.name.endswith(".sql"):
-                pieces = _HEAD.split(file.read_text())
+                pieces = _HEADER.split(file.read_text())
                 for kind, name, text in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
-                    found[kind][name] = _COMMENT.sub("", text).strip().rstrip(";")
-    return found["columns"], found["name"]
+                    sections[kind][name] = _COMMENT.sub("", text).strip().rstrip(";")
+    return sections["columns"], sections["name"]
 
 
-def _fit(name: str, text: str, placeholder: Placeholder, *, repeat_positions: bool) -> Statement:
+def _adapt(name: str, text: str, placeholder: Placeholder, *, repeat_positions: bool) -> Statement:
+    """Replace parameters by placeholders; `repeat_positions` if each occurrence needs its own value."""
     order: list[str] = []
 
     def place(match: re.Match[str]) -> str:

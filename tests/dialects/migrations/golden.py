@@ -1,6 +1,6 @@
-"""The schema as a database tells it, in a form that does not depend on the server's version.
+"""Schema as a database reports it, in a form that does not depend on the server version.
 
-After a new step, write the golden files anew and look at the difference:
+After adding a migration, write the golden files again and review the diff:
 
     .venv/bin/python -m tests.dialects.migrations.golden
 """
@@ -61,7 +61,7 @@ _SQLITE = "SELECT name, type, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT 
 
 
 async def describe(url: str) -> Schema:
-    """All tables, their columns and indexes; of views the columns."""
+    """Return all tables with their columns and indexes, and all views with their columns."""
     console = await open_console(url)
     try:
         return await _READ[console.dialect](console)
@@ -70,7 +70,7 @@ async def describe(url: str) -> Schema:
 
 
 def expected(dialect: str) -> Schema:
-    """What the newest version should look like."""
+    """Return the schema that the newest version should have."""
     found: Schema = json.loads((FOLDER / f"{dialect}.json").read_text())
     return found
 
@@ -97,10 +97,10 @@ async def _mysql(console: Console) -> Schema:
         if kind == "VIEW":
             schema.setdefault(table, {"kind": "view", "columns": []})["columns"].append(name)
             continue
-        # MariaDB shows widths of integers and writes NULL, MySQL does neither.
+        # MariaDB reports integer widths and NULL defaults; MySQL reports neither.
         plain = re.sub(r"int\(\d+\)", "int", kind_of_value)
         given = None if default == "NULL" else default
-        # The table of steps takes the server's default, whatever it is.
+        # The table of applied migrations has the server's default collation.
         compared = None if table == "holdfast_schema" else collation
         columns = schema.setdefault(table, {"kind": "table", "columns": []})["columns"]
         columns.append(_column(name, plain, nullable == "NO", given and given.lower().removesuffix("()"), compared))

@@ -79,7 +79,7 @@ async def test_migrating_an_empty_database_creates_the_golden_schema(empty_datab
     await migrate_url(empty_database_url)
     found = await golden.describe(empty_database_url)
     assert found == golden.expected(dialect_of(empty_database_url)), (
-        "the schema changed; if this is intended, run '.venv/bin/python -m tests.dialects.migrations.golden' and review the diff"
+        "the schema changed; if this is intended, run 'python -m tests.dialects.migrations.golden'"
     )
 
 

@@ -192,8 +192,8 @@ async def test_a_step_that_was_another(holdfast, database_url, command):
     finally:
         await _steps(database_url, "UPDATE holdfast_schema SET checksum = substr(checksum, 2)")
     assert ended.code == 2
-    assert "schema step 0001_jobs in the database differs" in ended.complaint
-    assert "use the build that made them" in ended.complaint
+    assert "migration 0001_initial in the database differs" in ended.complaint
+    assert "use that build" in ended.complaint
 
 
 async def _steps(url, statement):

@@ -23,7 +23,7 @@ def test_status_tells_what_is_pending_and_then_what_is_there(holdfast, empty_dat
     holdfast("migrate", HOLDFAST_DATABASE_URL=empty_database_url)
     after = holdfast("migrate", "status", HOLDFAST_DATABASE_URL=empty_database_url)
     assert after.code == 0
-    assert "0001_jobs" in after.out
+    assert "0001_initial" in after.out
     assert "applied" in after.out
 
 

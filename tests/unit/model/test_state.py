@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.model.state import IN_LINE, STATUS_OF_CODE, TERMINAL, TRANSITIONS, WAITING, Status, can_transition
+from holdfast.model.state import AWAITING_KEY, STATUS_OF_CODE, TERMINAL, TRANSITIONS, WAITING, Status, can_transition
 
 STORED = {
     Status.READY: 0,
@@ -28,8 +28,8 @@ def test_a_code_leads_back_to_its_status() -> None:
 
 def test_a_job_that_waits_for_its_key_is_ready_to_users() -> None:
     """It is stored under a code of its own, outside of the index that claims ride."""
-    assert IN_LINE not in {status.code for status in Status}
-    assert STATUS_OF_CODE[IN_LINE] is Status.READY
+    assert AWAITING_KEY not in {status.code for status in Status}
+    assert STATUS_OF_CODE[AWAITING_KEY] is Status.READY
 
 
 def test_the_words_are_those_of_the_api() -> None:

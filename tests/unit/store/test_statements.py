@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.store.statements import Statements, _fit
+from holdfast.store.statements import Statements, _adapt
 
 
 def dollars(_: str, position: int) -> str:
@@ -10,24 +10,24 @@ def dollars(_: str, position: int) -> str:
 
 
 def test_a_parameter_becomes_what_the_driver_wants() -> None:
-    fitted = _fit("x", "SELECT :a, :b, :a", dollars, repeat_positions=False)
+    fitted = _adapt("x", "SELECT :a, :b, :a", dollars, repeat_positions=False)
 
     assert (fitted.text, fitted.parameters) == ("SELECT $1, $2, $1", ("a", "b"))
 
 
 def test_a_driver_without_positions_gets_a_parameter_as_often_as_it_stands_there() -> None:
-    fitted = _fit("x", "SELECT :a, :b, :a", lambda *_: "?", repeat_positions=True)
+    fitted = _adapt("x", "SELECT :a, :b, :a", lambda *_: "?", repeat_positions=True)
 
     assert (fitted.text, fitted.parameters) == ("SELECT ?, ?, ?", ("a", "b", "a"))
 
 
 @pytest.mark.parametrize("text", ["a::bigint", "'12:30:00'", "x[1:2]", "status = 0"])
 def test_a_colon_that_is_no_parameter_stays(text: str) -> None:
-    assert _fit("x", text, dollars, repeat_positions=False) == ("x", text, ())
+    assert _adapt("x", text, dollars, repeat_positions=False) == ("x", text, ())
 
 
 def test_a_cast_right_after_a_parameter_is_no_parameter() -> None:
-    assert _fit("x", ":ids::uuid[]", dollars, repeat_positions=False) == ("x", "$1::uuid[]", ("ids",))
+    assert _adapt("x", ":ids::uuid[]", dollars, repeat_positions=False) == ("x", "$1::uuid[]", ("ids",))
 
 
 @pytest.mark.parametrize("dialect", ["postgres", "mysql", "sqlite"])

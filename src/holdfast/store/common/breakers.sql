@@ -13,7 +13,7 @@ ORDER BY tenant, destination LIMIT :limit;
 
 -- name: troubled_breakers
 -- Reads the table, which has destinations that gave trouble within a day; a worker that delivers asks about once a second.
-SELECT {breaker} FROM holdfast_breakers WHERE state > 0 OR failures > 0 LIMIT :limit;
+SELECT {breaker} FROM holdfast_breakers WHERE state > {BREAKER_CLOSED} OR failures > 0 LIMIT :limit;
 
 -- name: breaker
 -- Uses the primary key.
@@ -25,7 +25,7 @@ SELECT {breaker} FROM holdfast_breakers WHERE tenant = :tenant AND destination =
 
 -- name: begin_breaker
 INSERT INTO holdfast_breakers (tenant, destination, state, failures, openings, error, changed_at)
-VALUES (:tenant, :destination, 0, 0, 0, '', clock()) ON CONFLICT (tenant, destination) DO NOTHING;
+VALUES (:tenant, :destination, {BREAKER_CLOSED}, 0, 0, '', clock()) ON CONFLICT (tenant, destination) DO NOTHING;
 
 -- name: save_breaker
 -- Uses the primary key.
@@ -35,7 +35,7 @@ WHERE tenant = :tenant AND destination = :destination;
 
 -- name: prune_breakers
 DELETE FROM holdfast_breakers WHERE (tenant, destination) IN (
-  SELECT tenant, destination FROM holdfast_breakers WHERE state = 0 AND changed_at <= clock() - :keep LIMIT :limit);
+  SELECT tenant, destination FROM holdfast_breakers WHERE state = {BREAKER_CLOSED} AND changed_at <= clock() - :keep LIMIT :limit);
 
 -- name: signing_keys
 -- Uses the primary key.

@@ -52,7 +52,7 @@ SELECT {stats} FROM holdfast_rollup WHERE span = :span AND at = :at;
 -- name: census
 -- Reads all unfinished jobs; asked as seldom as it is slow.
 SELECT tenant, queue, type, {visible_status}, count(*),
-       min(CASE WHEN status IN (0, 8) THEN CASE WHEN scheduled_at > created_at THEN scheduled_at ELSE created_at END END)
+       min(CASE WHEN status IN ({READY}, {AWAITING_KEY}) THEN CASE WHEN scheduled_at > created_at THEN scheduled_at ELSE created_at END END)
 FROM holdfast_live GROUP BY 1, 2, 3, 4;
 
 -- name: dead_census

@@ -31,9 +31,9 @@ type, concurrency_key, idempotency_key, payload, retry, tags, attempt_log, progr
 -- columns: reviving
 -- Whoever runs a job again that missed its deadline wants it to run: the deadline is lifted.
 id, created_at, clock(), timeout, CASE WHEN deadline > clock() THEN deadline END, fence, cost,
-CASE WHEN concurrency_key IS NULL THEN 0 ELSE 8 END, priority, max_attempts, next_generation, tenant, queue,
+CASE WHEN concurrency_key IS NULL THEN {READY} ELSE {AWAITING_KEY} END, priority, max_attempts, next_generation, tenant, queue,
 type, concurrency_key, idempotency_key, payload, retry, tags, attempt_log, progress
 
 -- columns: visible_status
 -- The status of an unfinished job as it is shown: one that waits for its key is ready.
-CASE WHEN status = 8 THEN 0 ELSE status END
+CASE WHEN status = {AWAITING_KEY} THEN {READY} ELSE status END

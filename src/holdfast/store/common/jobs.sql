@@ -5,7 +5,7 @@ SELECT clock();
 
 -- name: next_due
 -- Uses holdfast_live_due: two looks at its first entry.
-SELECT min(scheduled_at) - clock() FROM holdfast_live WHERE status IN (5, 6);
+SELECT min(scheduled_at) - clock() FROM holdfast_live WHERE status IN ({SCHEDULED}, {RETRYING});
 
 -- name: counts_live
 SELECT tenant, queue, type, {visible_status}, count(*) FROM holdfast_live

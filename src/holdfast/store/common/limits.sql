@@ -11,7 +11,7 @@ UPDATE holdfast_terms SET version = version + 1 WHERE one = 1;
 
 -- name: limited
 -- Uses the primary key.
-SELECT kind, tenant, name FROM holdfast_limits WHERE kind IN (0, 1) AND (max_running IS NOT NULL OR rate IS NOT NULL);
+SELECT kind, tenant, name FROM holdfast_limits WHERE kind IN ({LIMIT_QUEUE}, {LIMIT_TENANT}) AND (max_running IS NOT NULL OR rate IS NOT NULL);
 
 -- name: weights
 -- Reads all tenants; asked when something changed.
@@ -67,12 +67,12 @@ DELETE FROM holdfast_pauses WHERE kind = :kind AND name = :name;
 -- name: turns_taken
 -- Uses holdfast_live_turns.
 SELECT count(*) FROM holdfast_live
-WHERE concurrency_key IS NOT NULL AND status < 2 AND tenant = :tenant AND concurrency_key = :name;
+WHERE concurrency_key IS NOT NULL AND status < {SUCCEEDED} AND tenant = :tenant AND concurrency_key = :name;
 
 -- name: turns_of
 -- Uses holdfast_live_turns, no further than asked.
 SELECT id FROM holdfast_live
-WHERE concurrency_key IS NOT NULL AND status < 2 AND tenant = :tenant AND concurrency_key = :name LIMIT :most;
+WHERE concurrency_key IS NOT NULL AND status < {SUCCEEDED} AND tenant = :tenant AND concurrency_key = :name LIMIT :most;
 
 -- name: stored_status
 -- Uses the primary key.
@@ -81,4 +81,4 @@ SELECT status FROM holdfast_live WHERE id = :id;
 -- name: key_holders
 -- Uses holdfast_live_turns.
 SELECT id, seq, tenant, concurrency_key, queue, type FROM holdfast_live
-WHERE concurrency_key IS NOT NULL AND status < 2 AND status = 0 AND tenant = :tenant AND concurrency_key = :name;
+WHERE concurrency_key IS NOT NULL AND status < {SUCCEEDED} AND status = {READY} AND tenant = :tenant AND concurrency_key = :name;

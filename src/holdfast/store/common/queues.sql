@@ -11,4 +11,4 @@ ON CONFLICT (name) DO UPDATE SET paused = excluded.paused, reason = excluded.rea
 
 -- name: holding
 -- Uses holdfast_live_held; on MySQL it reads all ready and running jobs. Asked as seldom as it is slow.
-SELECT worker, tenant, count(*) FROM holdfast_live WHERE status = 1 GROUP BY worker, tenant;
+SELECT worker, tenant, count(*) FROM holdfast_live WHERE status = {RUNNING} GROUP BY worker, tenant;

@@ -23,11 +23,11 @@ SELECT id FROM holdfast_workers WHERE id = :worker FOR UPDATE;
 
 -- name: depart
 DELETE FROM holdfast_workers WHERE id = :worker
-  AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.worker = :worker AND l.status = 1);
+  AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.worker = :worker AND l.status = {RUNNING});
 
 -- name: forget
 DELETE FROM holdfast_workers WHERE id = :worker AND expires_at + 0 <= clock()
-  AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.worker = :worker AND l.status = 1);
+  AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.worker = :worker AND l.status = {RUNNING});
 
 -- name: workers
 SELECT id, name, host, pid, version, queues, slots, tenant, started_at, expires_at, renewed_at, types, node,

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from holdfast.model.ids import WorkerId
 from holdfast.model.job import Job, NewJob
-from holdfast.model.state import IN_LINE, Status
+from holdfast.model.state import AWAITING_KEY, Status
 from holdfast.model.time import Instant
 from holdfast.store.mysql.literal import literal
 from holdfast.store.sql.codec import Row, retry_bytes, tags_bytes
@@ -52,7 +52,7 @@ def claimed_job(row: Row, worker: WorkerId, at: Instant, slots: int) -> Job:
 
 def new_row(job: NewJob, position: int) -> str:
     """A new job as a row of the statement `insert`; instants are taken from what `draw` drew."""
-    status: Any = _READY if job.concurrency_key is None else IN_LINE
+    status: Any = _READY if job.concurrency_key is None else AWAITING_KEY
     parked: Any = 0 if job.concurrency_key is None else 2
     scheduled = "NULL"
     due: Any = 0

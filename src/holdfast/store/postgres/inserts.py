@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.model import change_log
 from holdfast.model.job import NewJob
 from holdfast.model.lane import Lane, LaneReady
-from holdfast.model.state import IN_LINE, Status
+from holdfast.model.state import AWAITING_KEY, Status
 from holdfast.model.time import Instant
 from holdfast.store.sql.codec import Row, is_due, retry_bytes, tags_bytes
 from holdfast.store.sql.tx import KeyOwner, KeyRequest, SqlTx
@@ -71,7 +71,7 @@ class Inserts(SqlTx):
 
         def truth(groups: Sequence[Row]) -> bytes | None:
             """Those with a time of their own may have been due already: the database's clock decided."""
-            if sum(later) == 0 or not any(group[3] in (_READY, IN_LINE) for group in groups):
+            if sum(later) == 0 or not any(group[3] in (_READY, AWAITING_KEY) for group in groups):
                 return None
             at = groups[0][5]
             waiting = [each and not is_due(job, at) for job, each in zip(jobs, later, strict=True)]

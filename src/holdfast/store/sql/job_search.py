@@ -18,7 +18,7 @@ import msgspec
 from holdfast.model import change_log
 from holdfast.model.ids import JobId, first_job_id
 from holdfast.model.job import DeadGroup, Job, JobFilter, Page, SearchPage
-from holdfast.model.state import IN_LINE, TERMINAL, Status
+from holdfast.model.state import AWAITING_KEY, TERMINAL, Status
 from holdfast.model.time import Instant
 from holdfast.store.sql.codec import Row, job_of
 
@@ -201,7 +201,7 @@ class SqlJobSearch(ABC):
 
 _UNFINISHED = (
     *((each, each.code) for each in (Status.READY, Status.RUNNING, Status.SCHEDULED, Status.RETRYING, Status.BLOCKED)),
-    (Status.READY, IN_LINE),
+    (Status.READY, AWAITING_KEY),
 )
 """Each status with the codes it is stored by."""
 

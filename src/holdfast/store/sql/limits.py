@@ -23,7 +23,7 @@ from holdfast.model.limit import (
     slots_to_release,
 )
 from holdfast.model.queue import Queue
-from holdfast.model.state import IN_LINE, Status
+from holdfast.model.state import AWAITING_KEY, Status
 from holdfast.model.time import Duration, Instant
 from holdfast.model.transition import Transition
 from holdfast.store.port.limits import KeyHolder
@@ -272,7 +272,9 @@ def keys_of(jobs: Iterable[Any]) -> set[ConcurrencyKey]:
 def stored_code(transition: Transition) -> int:
     """What is stored for where a job goes: one with a concurrency key gets in line before it is ready."""
     return (
-        IN_LINE if transition.to is Status.READY and transition.job.concurrency_key is not None else transition.to.code
+        AWAITING_KEY
+        if transition.to is Status.READY and transition.job.concurrency_key is not None
+        else transition.to.code
     )
 
 

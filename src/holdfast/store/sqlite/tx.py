@@ -16,7 +16,7 @@ from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import HeldJob, Job, NewJob
 from holdfast.model.lane import Lane, LaneReady, Share
 from holdfast.model.limit import Limit, LimitKind, LimitName, slots
-from holdfast.model.state import IN_LINE, Status
+from holdfast.model.state import AWAITING_KEY, Status
 from holdfast.model.step import Step
 from holdfast.model.time import Instant
 from holdfast.model.transition import Transition
@@ -73,7 +73,7 @@ class SqliteTx(SqlTx):
         rows = []
         for seq, job in enumerate(jobs, last + 1):
             due = job.scheduled_at if job.delay is None or job.scheduled_at is not None else at + job.delay
-            status = _READY if job.concurrency_key is None else IN_LINE
+            status = _READY if job.concurrency_key is None else AWAITING_KEY
             if due is not None and due > at:
                 status = _SCHEDULED
             elif status == _READY:

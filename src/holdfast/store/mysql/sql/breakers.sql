@@ -1,10 +1,10 @@
 -- name: begin_breaker
 -- IGNORE hides no other error here: every value fits its column.
 INSERT IGNORE INTO holdfast_breakers (tenant, destination, state, failures, openings, error, changed_at)
-VALUES (:tenant, :destination, 0, 0, 0, '', clock());
+VALUES (:tenant, :destination, {BREAKER_CLOSED}, 0, 0, '', clock());
 
 -- name: prune_breakers
-DELETE FROM holdfast_breakers WHERE state = 0 AND changed_at <= clock() - :keep LIMIT :limit;
+DELETE FROM holdfast_breakers WHERE state = {BREAKER_CLOSED} AND changed_at <= clock() - :keep LIMIT :limit;
 
 -- name: rotate_signing_key
 -- Assigned from left to right: what was there is kept before it is replaced.

@@ -2,7 +2,7 @@
 
 -- columns: asked
 (:queue IS NULL OR queue = :queue) AND (:type IS NULL OR type = :type)
-  AND (:status IS NULL OR CASE WHEN status = 8 THEN 0 ELSE status END = :status)
+  AND (:status IS NULL OR CASE WHEN status = {AWAITING_KEY} THEN {READY} ELSE status END = :status)
   AND (:tag IS NULL OR LOCATE(:tag, tags) > 0) AND (:after IS NULL OR created_at > :after)
   AND (:until IS NULL OR created_at < :until)
 

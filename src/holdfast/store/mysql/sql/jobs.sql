@@ -42,10 +42,10 @@ SET k.job_id = a.next_job, k.fingerprint = a.next_fingerprint, k.expires_at = cl
 -- it meets a ready job. Written with LIMIT, so that no planner turns the look into a join over all jobs.
 SELECT d.tenant, d.priority,
        (SELECT l.seq FROM holdfast_live l FORCE INDEX (PRIMARY)
-        WHERE l.parked = 0 AND l.queue = :queue AND l.tenant = d.tenant AND l.priority = d.priority AND l.status = 0
+        WHERE l.parked = {NOT_PARKED} AND l.queue = :queue AND l.tenant = d.tenant AND l.priority = d.priority AND l.status = {READY}
         ORDER BY l.seq LIMIT 1) AS first
 FROM (SELECT tenant, priority FROM holdfast_live FORCE INDEX FOR GROUP BY (PRIMARY)
-      WHERE parked = 0 AND queue = :queue GROUP BY parked, queue, tenant, priority) AS d
+      WHERE parked = {NOT_PARKED} AND queue = :queue GROUP BY parked, queue, tenant, priority) AS d
 HAVING first IS NOT NULL
 LIMIT :cap;
 
@@ -63,14 +63,14 @@ LOCK IN SHARE MODE;
 -- name: claim_lane
 -- Uses the primary key, in its order: rows are locked one by one until there are enough, and no more.
 SELECT {job} FROM holdfast_live FORCE INDEX (PRIMARY)
-WHERE parked = 0 AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq > :floor AND status = 0
+WHERE parked = {NOT_PARKED} AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq > :floor AND status = {READY}
   AND (deadline IS NULL OR deadline > clock())
 ORDER BY seq LIMIT :quota FOR UPDATE SKIP LOCKED;
 
 -- name: claim_lane_types
 -- As claim_lane, for workers that know some types only.
 SELECT {job} FROM holdfast_live FORCE INDEX (PRIMARY)
-WHERE parked = 0 AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq > :floor AND status = 0
+WHERE parked = {NOT_PARKED} AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq > :floor AND status = {READY}
   AND (deadline IS NULL OR deadline > clock())
   AND type IN :types
 ORDER BY seq LIMIT :quota FOR UPDATE SKIP LOCKED;
@@ -78,7 +78,7 @@ ORDER BY seq LIMIT :quota FOR UPDATE SKIP LOCKED;
 -- name: claim_lane_without
 -- As claim_lane, while some types rest.
 SELECT {job} FROM holdfast_live FORCE INDEX (PRIMARY)
-WHERE parked = 0 AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq > :floor AND status = 0
+WHERE parked = {NOT_PARKED} AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq > :floor AND status = {READY}
   AND (deadline IS NULL OR deadline > clock())
   AND type NOT IN :types
 ORDER BY seq LIMIT :quota FOR UPDATE SKIP LOCKED;
@@ -86,7 +86,7 @@ ORDER BY seq LIMIT :quota FOR UPDATE SKIP LOCKED;
 -- name: claimed
 -- Of rows that claim_lane locked, if lock_lease found one.
 UPDATE holdfast_live FORCE INDEX (holdfast_live_id)
-SET status = 1, attempts = attempts + 1, fence = fence + 1, worker = :worker, started_at = :at, slots = :slots
+SET status = {RUNNING}, attempts = attempts + 1, fence = fence + 1, worker = :worker, started_at = :at, slots = :slots
 WHERE id IN :ids AND @holdfast_lease IS NOT NULL;
 
 -- name: note_claim
@@ -104,7 +104,7 @@ WHERE id IN :ids FOR UPDATE;
 INSERT INTO holdfast_history ({finished})
 SELECT {finishing}
 FROM :rows AS m STRAIGHT_JOIN holdfast_live FORCE INDEX (holdfast_live_id)
-  ON id = of_id AND fence = of_fence AND (status = of_status OR status = 8 AND of_status = 0) AND worker = of_worker
+  ON id = of_id AND fence = of_fence AND (status = of_status OR status = {AWAITING_KEY} AND of_status = {READY}) AND worker = of_worker
 FOR UPDATE;
 
 -- name: finish_dead
@@ -112,7 +112,7 @@ FOR UPDATE;
 INSERT INTO holdfast_dead ({finished})
 SELECT {finishing}
 FROM :rows AS m STRAIGHT_JOIN holdfast_live FORCE INDEX (holdfast_live_id)
-  ON id = of_id AND fence = of_fence AND (status = of_status OR status = 8 AND of_status = 0) AND worker = of_worker
+  ON id = of_id AND fence = of_fence AND (status = of_status OR status = {AWAITING_KEY} AND of_status = {READY}) AND worker = of_worker
 FOR UPDATE;
 
 -- name: finishing_history
@@ -133,10 +133,10 @@ DELETE l FROM :rows AS m STRAIGHT_JOIN holdfast_live l FORCE INDEX (holdfast_liv
 -- name: requeue
 -- Of rows that lock_live locked. Changed in place: a job that waits again never leaves the table.
 UPDATE :rows AS m STRAIGHT_JOIN holdfast_live l FORCE INDEX (holdfast_live_id) ON l.id = m.of_id
-SET l.status = m.becomes, l.parked = CASE m.becomes WHEN 0 THEN 0 WHEN 8 THEN 2 ELSE 1 END, l.slots = 0,
+SET l.status = m.becomes, l.parked = CASE m.becomes WHEN {READY} THEN {NOT_PARKED} WHEN {AWAITING_KEY} THEN {PARKED_FOR_KEY} ELSE {PARKED_UNTIL_DUE} END, l.slots = 0,
     l.seq = m.next_seq, l.attempts = m.next_attempts,
     l.releases = m.next_releases, l.scheduled_at = clock() + m.delay,
-    l.due = CASE WHEN m.becomes IN (0, 8) THEN 0 ELSE clock() + m.delay END, l.worker = 0,
+    l.due = CASE WHEN m.becomes IN ({READY}, {AWAITING_KEY}) THEN 0 ELSE clock() + m.delay END, l.worker = 0,
     l.attempt_log = COALESCE(m.log, l.attempt_log);
 
 -- name: lock_dead
@@ -152,13 +152,13 @@ WHERE id IN :ids FOR UPDATE;
 -- name: revive_dead
 -- Of rows that lock_dead locked. A new generation of the same job; its fence goes on rising.
 INSERT INTO holdfast_live (parked, seq, {revived})
-SELECT IF(concurrency_key IS NULL, 0, 2), next_seq, {reviving}
+SELECT IF(concurrency_key IS NULL, {NOT_PARKED}, {PARKED_FOR_KEY}), next_seq, {reviving}
 FROM :rows AS m STRAIGHT_JOIN holdfast_dead FORCE INDEX (PRIMARY) ON id = of_id;
 
 -- name: revive_history
 -- Of rows that lock_history locked.
 INSERT INTO holdfast_live (parked, seq, {revived})
-SELECT IF(concurrency_key IS NULL, 0, 2), next_seq, {reviving}
+SELECT IF(concurrency_key IS NULL, {NOT_PARKED}, {PARKED_FOR_KEY}), next_seq, {reviving}
 FROM :rows AS m STRAIGHT_JOIN holdfast_history FORCE INDEX (holdfast_history_id) ON id = of_id;
 
 -- name: revived_dead
@@ -170,17 +170,17 @@ DELETE h FROM :rows AS m STRAIGHT_JOIN holdfast_history h FORCE INDEX (holdfast_
 -- name: lock_due
 -- Uses holdfast_live_due, in its order.
 SELECT id, queue, tenant, priority, {position}, type, attempts, fence, concurrency_key FROM holdfast_live FORCE INDEX (holdfast_live_due)
-WHERE parked = 1 AND due <= clock() ORDER BY due LIMIT :limit FOR UPDATE SKIP LOCKED;
+WHERE parked = {PARKED_UNTIL_DUE} AND due <= clock() ORDER BY due LIMIT :limit FOR UPDATE SKIP LOCKED;
 
 -- name: promote
 -- Of rows that lock_due locked. One update in place: a job is never in two states, never in none.
 UPDATE :rows AS m STRAIGHT_JOIN holdfast_live l FORCE INDEX (holdfast_live_id) ON l.id = m.of_id
-SET l.status = IF(l.concurrency_key IS NULL, 0, 8), l.parked = IF(l.concurrency_key IS NULL, 0, 2), l.due = 0,
+SET l.status = IF(l.concurrency_key IS NULL, {READY}, {AWAITING_KEY}), l.parked = IF(l.concurrency_key IS NULL, {NOT_PARKED}, {PARKED_FOR_KEY}), l.due = 0,
     l.seq = m.next_seq;
 
 -- name: next_due
 -- Uses holdfast_live_due: a look at its first entry.
-SELECT MIN(due) - clock() FROM holdfast_live WHERE parked = 1 AND due < 9223372036854775807;
+SELECT MIN(due) - clock() FROM holdfast_live WHERE parked = {PARKED_UNTIL_DUE} AND due < 9223372036854775807;
 
 -- name: get
 -- Uses the indexes of the ids. One statement, one snapshot: a job that moves meanwhile is seen once.
@@ -193,7 +193,7 @@ SELECT {past}, {ended} FROM holdfast_history FORCE INDEX (holdfast_history_id) W
 
 -- name: still_held
 -- Uses holdfast_live_id.
-SELECT id, fence, worker FROM holdfast_live FORCE INDEX (holdfast_live_id) WHERE id IN :ids AND status = 1;
+SELECT id, fence, worker FROM holdfast_live FORCE INDEX (holdfast_live_id) WHERE id IN :ids AND status = {RUNNING};
 
 -- name: watch_deadlines
 -- Of jobs that are inserted in the same message.
@@ -231,11 +231,11 @@ DELETE d FROM :rows AS m STRAIGHT_JOIN holdfast_deadlines d FORCE INDEX (PRIMARY
 SELECT count(*), coalesce(sum(c.cost), 0) FROM (
   SELECT cost FROM (
     SELECT cost FROM holdfast_live FORCE INDEX (PRIMARY)
-    WHERE parked = 0 AND status = 0 AND queue = :queue AND tenant = :tenant AND priority > :priority LIMIT :most) AS a
+    WHERE parked = {NOT_PARKED} AND status = {READY} AND queue = :queue AND tenant = :tenant AND priority > :priority LIMIT :most) AS a
   UNION ALL
   SELECT cost FROM (
     SELECT cost FROM holdfast_live FORCE INDEX (PRIMARY)
-    WHERE parked = 0 AND status = 0 AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq < :seq
+    WHERE parked = {NOT_PARKED} AND status = {READY} AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq < :seq
     LIMIT :most) AS b) AS c;
 
 -- name: contenders
@@ -243,9 +243,9 @@ SELECT count(*), coalesce(sum(c.cost), 0) FROM (
 -- looks for a ready job of each. Written with LIMIT, so that no planner turns the look into a join over all jobs.
 SELECT d.tenant,
        (SELECT 1 FROM holdfast_live l FORCE INDEX (PRIMARY)
-        WHERE l.parked = 0 AND l.queue = :queue AND l.tenant = d.tenant AND l.status = 0 LIMIT 1) AS waits
+        WHERE l.parked = {NOT_PARKED} AND l.queue = :queue AND l.tenant = d.tenant AND l.status = {READY} LIMIT 1) AS waits
 FROM (SELECT tenant FROM holdfast_live FORCE INDEX FOR GROUP BY (PRIMARY)
-      WHERE parked = 0 AND queue = :queue GROUP BY parked, queue, tenant LIMIT :most) AS d
+      WHERE parked = {NOT_PARKED} AND queue = :queue GROUP BY parked, queue, tenant LIMIT :most) AS d
 HAVING waits IS NOT NULL;
 
 -- name: prune_history

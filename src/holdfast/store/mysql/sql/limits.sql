@@ -31,44 +31,44 @@ INSERT INTO holdfast_limits (kind, tenant, name) VALUES :rows ON DUPLICATE KEY U
 -- name: uncounted_queue
 -- Uses holdfast_live_id, of what was claimed.
 SELECT COUNT(*) FROM holdfast_live FORCE INDEX (holdfast_live_id)
-WHERE id IN :ids AND status = 1 AND queue = :name AND slots & 1 = 0;
+WHERE id IN :ids AND status = {RUNNING} AND queue = :name AND slots & {QUEUE_SLOT} = 0;
 
 -- name: uncounted_tenant
 -- Uses holdfast_live_id, of what was claimed.
 SELECT COUNT(*) FROM holdfast_live FORCE INDEX (holdfast_live_id)
-WHERE id IN :ids AND status = 1 AND tenant = :name AND slots & 2 = 0;
+WHERE id IN :ids AND status = {RUNNING} AND tenant = :name AND slots & {TENANT_SLOT} = 0;
 
 -- name: turns_taken
 -- Uses holdfast_live_key.
 SELECT COUNT(*) FROM holdfast_live FORCE INDEX (holdfast_live_key)
-WHERE concurrency_key = :name AND tenant = :tenant AND parked = 0;
+WHERE concurrency_key = :name AND tenant = :tenant AND parked = {NOT_PARKED};
 
 -- name: next_urgency
 -- Uses holdfast_live_key: a look at one end of it.
 SELECT MAX(priority) FROM holdfast_live FORCE INDEX (holdfast_live_key)
-WHERE concurrency_key = :name AND tenant = :tenant AND parked = 2 AND priority < :below;
+WHERE concurrency_key = :name AND tenant = :tenant AND parked = {PARKED_FOR_KEY} AND priority < :below;
 
 -- name: lock_next
 -- Uses holdfast_live_key, in its order: rows are locked one by one until there are enough. Those whose rows others are
 -- about to change are passed by.
 SELECT id, queue, tenant, priority, seq, concurrency_key FROM holdfast_live FORCE INDEX (holdfast_live_key)
-WHERE concurrency_key = :name AND tenant = :tenant AND parked = 2 AND priority = :priority
+WHERE concurrency_key = :name AND tenant = :tenant AND parked = {PARKED_FOR_KEY} AND priority = :priority
   AND NOT (queue IN :queues AND type IN :types)
 ORDER BY seq LIMIT :room FOR UPDATE SKIP LOCKED;
 
 -- name: pass_turns
 -- Of rows that lock_next locked.
-UPDATE holdfast_live FORCE INDEX (holdfast_live_id) SET status = 0, parked = 0 WHERE id IN :ids;
+UPDATE holdfast_live FORCE INDEX (holdfast_live_id) SET status = {READY}, parked = {NOT_PARKED} WHERE id IN :ids;
 
 -- name: yield_turn
 -- Uses holdfast_live_id. Only of a job that still waits to be claimed.
-UPDATE holdfast_live FORCE INDEX (holdfast_live_id) SET status = 8, parked = 2, seq = {position}
-WHERE id = :id AND status = 0 AND seq = :seq;
+UPDATE holdfast_live FORCE INDEX (holdfast_live_id) SET status = {AWAITING_KEY}, parked = {PARKED_FOR_KEY}, seq = {position}
+WHERE id = :id AND status = {READY} AND seq = :seq;
 
 -- name: turns_of
 -- Uses holdfast_live_key, no further than asked.
 SELECT id FROM holdfast_live FORCE INDEX (holdfast_live_key)
-WHERE concurrency_key = :name AND tenant = :tenant AND parked = 0 LIMIT :most;
+WHERE concurrency_key = :name AND tenant = :tenant AND parked = {NOT_PARKED} LIMIT :most;
 
 -- name: stored_status
 -- Uses holdfast_live_id.
@@ -77,19 +77,19 @@ SELECT status FROM holdfast_live FORCE INDEX (holdfast_live_id) WHERE id = :id;
 -- name: key_holders
 -- Uses holdfast_live_key.
 SELECT id, seq, tenant, concurrency_key, queue, type FROM holdfast_live FORCE INDEX (holdfast_live_key)
-WHERE concurrency_key = :name AND tenant = :tenant AND parked = 0 AND status = 0;
+WHERE concurrency_key = :name AND tenant = :tenant AND parked = {NOT_PARKED} AND status = {READY};
 
 -- name: waiting_keys
 -- Uses holdfast_live_key from one key to the next, skipping the jobs in between.
 SELECT d.tenant, d.concurrency_key FROM (
   SELECT concurrency_key, tenant, parked FROM holdfast_live FORCE INDEX FOR GROUP BY (holdfast_live_key)
   WHERE concurrency_key > '' GROUP BY concurrency_key, tenant, parked) AS d
-WHERE d.parked = 2 AND (d.tenant > :tenant OR d.tenant = :tenant AND d.concurrency_key > :name)
+WHERE d.parked = {PARKED_FOR_KEY} AND (d.tenant > :tenant OR d.tenant = :tenant AND d.concurrency_key > :name)
 ORDER BY d.tenant, d.concurrency_key LIMIT :limit;
 
 -- name: prune_limits
 -- Reads the whole table, which is small but for the rows it removes.
 DELETE FROM holdfast_limits WHERE max_running IS NULL AND rate IS NULL AND used = 0
-  AND (kind < 2 OR NOT EXISTS (SELECT 1 FROM holdfast_live l FORCE INDEX (holdfast_live_key)
+  AND (kind < {LIMIT_KEY} OR NOT EXISTS (SELECT 1 FROM holdfast_live l FORCE INDEX (holdfast_live_key)
                                WHERE l.concurrency_key = holdfast_limits.name AND l.tenant = holdfast_limits.tenant))
 LIMIT :limit;

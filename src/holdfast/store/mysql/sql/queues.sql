@@ -6,4 +6,4 @@ ON DUPLICATE KEY UPDATE paused = VALUES(paused), reason = VALUES(reason), until 
 
 -- name: holding
 -- Uses the primary key over all that are not parked. Asked as seldom as it is slow.
-SELECT worker, tenant, COUNT(*) FROM holdfast_live WHERE parked = 0 AND status = 1 GROUP BY worker, tenant;
+SELECT worker, tenant, COUNT(*) FROM holdfast_live WHERE parked = {NOT_PARKED} AND status = {RUNNING} GROUP BY worker, tenant;

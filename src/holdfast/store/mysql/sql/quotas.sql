@@ -22,4 +22,4 @@ SELECT COUNT(*) FROM (
 -- Uses the primary key. Counts no further than :most.
 SELECT COUNT(*) FROM (
   SELECT 1 FROM holdfast_live FORCE INDEX (PRIMARY)
-  WHERE parked IN (0, 1, 2) AND queue = :queue AND tenant = :tenant LIMIT :most) AS b;
+  WHERE parked IN ({NOT_PARKED}, {PARKED_UNTIL_DUE}, {PARKED_FOR_KEY}) AND queue = :queue AND tenant = :tenant LIMIT :most) AS b;

@@ -5,24 +5,24 @@ SELECT name, state, result, fence, recorded_at FROM holdfast_steps WHERE job_id 
 -- name: lock_held
 -- Uses holdfast_live_id. Held until the end of the transaction: nobody takes the job away meanwhile.
 SELECT id FROM holdfast_live FORCE INDEX (holdfast_live_id)
-WHERE id = :id AND fence = :fence AND worker = :worker AND status = 1 FOR UPDATE;
+WHERE id = :id AND fence = :fence AND worker = :worker AND status = {RUNNING} FOR UPDATE;
 
 -- name: record_step
 -- Uses the primary key, of a job that lock_held locked. What is done stays as it is: state is set last, for it decides.
 INSERT INTO holdfast_steps (job_id, name, state, result, fence, recorded_at)
 VALUES (:id, :key, :state, :result, :fence, clock())
 ON DUPLICATE KEY UPDATE
-  result = IF(state = 1, result, :result), fence = IF(state = 1, fence, :fence),
-  recorded_at = IF(state = 1, recorded_at, clock()), state = GREATEST(state, :state);
+  result = IF(state = {STEP_DONE}, result, :result), fence = IF(state = {STEP_DONE}, fence, :fence),
+  recorded_at = IF(state = {STEP_DONE}, recorded_at, clock()), state = GREATEST(state, :state);
 
 -- name: save_progress
 -- Uses holdfast_live_id.
 UPDATE holdfast_live FORCE INDEX (holdfast_live_id) SET progress = :progress
-WHERE id = :id AND fence = :fence AND worker = :worker AND status = 1;
+WHERE id = :id AND fence = :fence AND worker = :worker AND status = {RUNNING};
 
 -- name: guard
 -- Uses the primary key.
-SELECT result FROM holdfast_steps WHERE job_id = :id AND name = :key AND state = 1;
+SELECT result FROM holdfast_steps WHERE job_id = :id AND name = :key AND state = {STEP_DONE};
 
 -- name: prune_steps
 -- Uses holdfast_steps_recorded. No job is gone sooner than :keep after its last step.

@@ -8,12 +8,12 @@ WHERE worker = :worker AND (id > :id OR id = :id AND fence > :fence) ORDER BY id
 -- name: lock_holding
 -- Uses holdfast_live_id. Locked, so that what is decided on these rows is decided once.
 SELECT {job} FROM holdfast_live FORCE INDEX (holdfast_live_id)
-WHERE id IN :ids AND worker = :worker AND status = 1 FOR UPDATE;
+WHERE id IN :ids AND worker = :worker AND status = {RUNNING} FOR UPDATE;
 
 -- name: lock_orphaned
 -- As lock_holding; what another node is at, it does.
 SELECT {job} FROM holdfast_live FORCE INDEX (holdfast_live_id)
-WHERE id IN :ids AND worker = :worker AND status = 1 FOR UPDATE SKIP LOCKED;
+WHERE id IN :ids AND worker = :worker AND status = {RUNNING} FOR UPDATE SKIP LOCKED;
 
 -- name: orphaned_claims
 -- Uses the primary key from one worker to the next. Not locked: an incarnation that is gone never comes back.

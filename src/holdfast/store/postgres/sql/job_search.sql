@@ -6,7 +6,7 @@
 
 -- columns: asked
 (:queue::text IS NULL OR queue = :queue) AND (:type::text IS NULL OR type = :type)
-  AND (:status::smallint IS NULL OR status = :status OR status = 8 AND :status = 0)
+  AND (:status::smallint IS NULL OR status = :status OR status = {AWAITING_KEY} AND :status = {READY})
   AND (:tag::bytea IS NULL OR position(:tag::bytea in tags) > 0)
   AND (:after::bigint IS NULL OR created_at > :after) AND (:until::bigint IS NULL OR created_at < :until)
 
@@ -78,18 +78,18 @@ ORDER BY tenant DESC, id DESC LIMIT :limit;
 
 -- name: ready_ids
 -- Uses holdfast_live_ready.
-SELECT id FROM holdfast_live WHERE status = 0 ORDER BY queue, tenant, priority, seq LIMIT :limit;
+SELECT id FROM holdfast_live WHERE status = {READY} ORDER BY queue, tenant, priority, seq LIMIT :limit;
 
 -- name: ready_ids_of
 -- Uses holdfast_live_ready from queue to queue, and in each to the tenant's.
 WITH RECURSIVE q AS (
-  (SELECT queue FROM holdfast_live WHERE status = 0 ORDER BY queue, tenant, priority, seq LIMIT 1)
+  (SELECT queue FROM holdfast_live WHERE status = {READY} ORDER BY queue, tenant, priority, seq LIMIT 1)
   UNION ALL
   SELECT n.queue FROM q CROSS JOIN LATERAL (
-    SELECT queue FROM holdfast_live l WHERE l.status = 0 AND l.queue > q.queue
+    SELECT queue FROM holdfast_live l WHERE l.status = {READY} AND l.queue > q.queue
     ORDER BY l.queue, l.tenant, l.priority, l.seq LIMIT 1) AS n)
 SELECT m.id FROM q CROSS JOIN LATERAL (
-  SELECT l.id FROM holdfast_live l WHERE l.status = 0 AND l.queue = q.queue AND l.tenant = :tenant
+  SELECT l.id FROM holdfast_live l WHERE l.status = {READY} AND l.queue = q.queue AND l.tenant = :tenant
   ORDER BY l.queue, l.tenant, l.priority, l.seq LIMIT :limit) AS m
 LIMIT :limit;
 
@@ -99,15 +99,15 @@ SELECT set_config('enable_seqscan', 'off', true);
 
 -- name: running_ids
 -- Uses holdfast_live_held.
-SELECT id, tenant FROM holdfast_live WHERE status = 1 ORDER BY worker LIMIT :limit;
+SELECT id, tenant FROM holdfast_live WHERE status = {RUNNING} ORDER BY worker LIMIT :limit;
 
 -- name: waiting_ids
 -- Uses holdfast_live_parked.
-SELECT id FROM holdfast_live WHERE status::int >= 5 AND status = :status ORDER BY status, tenant, id LIMIT :limit;
+SELECT id FROM holdfast_live WHERE status::int >= {SCHEDULED} AND status = :status ORDER BY status, tenant, id LIMIT :limit;
 
 -- name: waiting_ids_of
 -- Uses holdfast_live_parked.
-SELECT id FROM holdfast_live WHERE status::int >= 5 AND status = :status AND tenant = :tenant
+SELECT id FROM holdfast_live WHERE status::int >= {SCHEDULED} AND status = :status AND tenant = :tenant
 ORDER BY status, tenant, id LIMIT :limit;
 
 -- name: dead_groups
@@ -128,7 +128,7 @@ FROM g LIMIT :limit;
 -- name: remove_live
 -- Uses the primary key.
 DELETE FROM holdfast_live l USING unnest(:ids::uuid[], :fences::int[], :was::smallint[]) AS m(id, fence, was)
-WHERE l.id = ANY (ARRAY[m.id]) AND l.fence = m.fence AND (l.status = m.was OR l.status = 8 AND m.was = 0)
+WHERE l.id = ANY (ARRAY[m.id]) AND l.fence = m.fence AND (l.status = m.was OR l.status = {AWAITING_KEY} AND m.was = {READY})
 RETURNING l.id;
 
 -- name: remove_dead

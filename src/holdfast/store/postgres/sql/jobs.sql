@@ -13,7 +13,7 @@ WITH fresh AS (
                              timeout, deadline, retry, tags, concurrency_key, idempotency_key, status)
   SELECT id, tenant, queue, type, payload, priority, max_attempts, cost, at,
          coalesce(scheduled_at, at + delay), timeout, deadline, retry, tags, concurrency_key, idempotency_key,
-         CASE WHEN coalesce(scheduled_at, at + delay) > at THEN 5 WHEN concurrency_key IS NULL THEN 0 ELSE 8 END
+         CASE WHEN coalesce(scheduled_at, at + delay) > at THEN {SCHEDULED} WHEN concurrency_key IS NULL THEN {READY} ELSE {AWAITING_KEY} END
   FROM unnest(:ids::uuid[], :tenants::text[], :queues::text[], :types::text[], :payloads::bytea[], :priorities::smallint[],
               :max_attempts::smallint[], :costs::int[], :scheduled::bigint[], :delays::bigint[], :timeouts::bigint[],
               :deadlines::bigint[], :retries::bytea[], :tags::bytea[], :concurrency_keys::text[], :idempotency_keys::text[])
@@ -23,9 +23,9 @@ WITH fresh AS (
   RETURNING queue, tenant, priority, status, seq, created_at),
 logged AS (
   INSERT INTO holdfast_feed (at, body)
-  SELECT max(created_at), CASE WHEN count(*) FILTER (WHERE status = 5) = :later::bigint THEN :body::text END
+  SELECT max(created_at), CASE WHEN count(*) FILTER (WHERE status = {SCHEDULED}) = :later::bigint THEN :body::text END
   FROM fresh
-  HAVING :strict::boolean OR count(*) FILTER (WHERE status = 5) = :later)
+  HAVING :strict::boolean OR count(*) FILTER (WHERE status = {SCHEDULED}) = :later)
 SELECT queue, tenant, priority, status, min(seq), max(created_at) FROM fresh GROUP BY queue, tenant, priority, status;
 
 -- name: insert_plain
@@ -34,7 +34,7 @@ SELECT queue, tenant, priority, status, min(seq), max(created_at) FROM fresh GRO
 -- it, and if one had, the columns would not be of the same length and nothing would be inserted.
 WITH fresh AS (
   INSERT INTO holdfast_live (id, tenant, queue, type, payload, priority, max_attempts, cost, created_at, status)
-  SELECT id, tenant, queue, type, payload, priority, max_attempts, cost, at, 0
+  SELECT id, tenant, queue, type, payload, priority, max_attempts, cost, at, {READY}
   FROM unnest(string_to_array(:ids, ',')::uuid[], string_to_array(:tenants, chr(31)), string_to_array(:queues, chr(31)),
               string_to_array(:types, chr(31)), :payloads::bytea[], string_to_array(:priorities, ',')::smallint[],
               string_to_array(:max_attempts, ',')::smallint[], string_to_array(:costs, ',')::int[])
@@ -72,11 +72,11 @@ WHERE k.tenant = ANY (ARRAY[a.tenant]) AND k.kind = ANY (ARRAY[a.kind]) AND k.ke
 -- Uses holdfast_live_ready from the first job of one lane to that of the next, skipping the jobs in between.
 WITH RECURSIVE lane AS (
   (SELECT tenant, priority, seq FROM holdfast_live
-   WHERE status = 0 AND queue = :queue ORDER BY queue, tenant, priority, seq LIMIT 1)
+   WHERE status = {READY} AND queue = :queue ORDER BY queue, tenant, priority, seq LIMIT 1)
   UNION ALL
   SELECT n.tenant, n.priority, n.seq FROM lane CROSS JOIN LATERAL (
     SELECT tenant, priority, seq FROM holdfast_live l
-    WHERE l.status = 0 AND l.queue = :queue AND (l.tenant, l.priority) > (lane.tenant, lane.priority)
+    WHERE l.status = {READY} AND l.queue = :queue AND (l.tenant, l.priority) > (lane.tenant, lane.priority)
     ORDER BY l.queue, l.tenant, l.priority, l.seq LIMIT 1) AS n)
 SELECT tenant, priority, seq FROM lane LIMIT :cap;
 
@@ -87,16 +87,16 @@ WITH me AS MATERIALIZED (
   SELECT clock() AS at FROM holdfast_workers WHERE id = :worker AND expires_at + 0 > clock() FOR KEY SHARE),
 changed AS (
 UPDATE holdfast_live
-SET status = 1, attempts = attempts + 1, fence = fence + 1, worker = :worker, started_at = (SELECT at FROM me),
-    slots = CASE WHEN queue = ANY (:counted_queues::text[]) THEN 1 ELSE 0 END
-          + CASE WHEN tenant = ANY (:counted_tenants::text[]) THEN 2 ELSE 0 END
+SET status = {RUNNING}, attempts = attempts + 1, fence = fence + 1, worker = :worker, started_at = (SELECT at FROM me),
+    slots = CASE WHEN queue = ANY (:counted_queues::text[]) THEN {QUEUE_SLOT} ELSE 0 END
+          + CASE WHEN tenant = ANY (:counted_tenants::text[]) THEN {TENANT_SLOT} ELSE 0 END
 WHERE ctid = ANY (ARRAY(
   SELECT x.ctid
   FROM me, unnest(:queues::text[], :tenants::text[], string_to_array(:priorities, ',')::smallint[],
                   string_to_array(:quotas, ',')::int[], string_to_array(:floors, ',')::bigint[])
             AS a(queue, tenant, priority, quota, floor),
        LATERAL (SELECT l.ctid FROM holdfast_live l
-                WHERE l.status = 0 AND l.queue = a.queue AND l.tenant = a.tenant AND l.priority = a.priority
+                WHERE l.status = {READY} AND l.queue = a.queue AND l.tenant = a.tenant AND l.priority = a.priority
                   AND l.seq > a.floor AND (:types::text[] IS NULL OR l.type = ANY (:types::text[]))
                   AND (:without::text[] IS NULL OR l.type <> ALL (:without::text[]))
                   AND (l.deadline IS NULL OR l.deadline > me.at)
@@ -118,17 +118,17 @@ WITH moved AS (
                string_to_array(:becomes, ',')::smallint[], :results::bytea[], :logs::bytea[], :reasons::text[],
                :fingerprints::text[])
         AS m(id, fence, was, worker, becomes, result, log, reason, fingerprint)
-  WHERE l.id = ANY (ARRAY[m.id]) AND l.fence = m.fence AND (l.status = m.was OR l.status = 8 AND m.was = 0)
+  WHERE l.id = ANY (ARRAY[m.id]) AND l.fence = m.fence AND (l.status = m.was OR l.status = {AWAITING_KEY} AND m.was = {READY})
     AND l.worker IS NOT DISTINCT FROM m.worker
   RETURNING l.*, m.becomes, m.result, m.log, m.reason, m.fingerprint),
 dead AS (
   INSERT INTO holdfast_dead ({finished})
   SELECT {finishing}
-  FROM moved WHERE becomes = 3),
+  FROM moved WHERE becomes = {DEAD}),
 done AS (
   INSERT INTO holdfast_history ({finished})
   SELECT {finishing}
-  FROM moved WHERE becomes <> 3),
+  FROM moved WHERE becomes <> {DEAD}),
 freed AS (
   UPDATE holdfast_limits n
   SET used = n.used - (:freed::bigint[])[array_position(:limits::text[], concat(n.kind, n.name))]
@@ -186,11 +186,11 @@ SELECT * FROM moved;
 -- name: promote
 -- Uses holdfast_live_due. One update in place: a job is never in two states, never in none.
 WITH changed AS (
-  UPDATE holdfast_live SET status = CASE WHEN concurrency_key IS NULL THEN 0 ELSE 8 END, seq = nextval('holdfast_seq')
+  UPDATE holdfast_live SET status = CASE WHEN concurrency_key IS NULL THEN {READY} ELSE {AWAITING_KEY} END, seq = nextval('holdfast_seq')
   WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM holdfast_live WHERE status IN (5, 6) AND scheduled_at <= clock()
+    SELECT ctid FROM holdfast_live WHERE status IN ({SCHEDULED}, {RETRYING}) AND scheduled_at <= clock()
     ORDER BY scheduled_at LIMIT :limit FOR UPDATE SKIP LOCKED))
-  RETURNING queue, tenant, priority, seq, concurrency_key, id, type, 0 AS status, attempts, fence),
+  RETURNING queue, tenant, priority, seq, concurrency_key, id, type, {READY} AS status, attempts, fence),
 logged AS (INSERT INTO holdfast_feed (at, body) SELECT clock(), {changed_json} WHERE EXISTS (SELECT FROM changed))
 SELECT queue, tenant, priority, min(seq), count(*), concurrency_key FROM changed
 GROUP BY queue, tenant, priority, concurrency_key;
@@ -219,19 +219,19 @@ GROUP BY tenant, queue, type, status;
 -- name: held_by
 -- Uses holdfast_live_held. Locked, so that what is decided on these rows is decided once.
 SELECT {job}
-FROM holdfast_live WHERE worker = :worker AND status = 1 LIMIT :limit FOR UPDATE;
+FROM holdfast_live WHERE worker = :worker AND status = {RUNNING} LIMIT :limit FOR UPDATE;
 
 -- name: still_held
 -- Uses the primary key.
 SELECT l.id FROM unnest(:ids::uuid[], :fences::int[], :workers::bigint[]) AS h(id, fence, worker)
 JOIN holdfast_live l ON l.id = ANY (ARRAY[h.id]) AND l.fence = h.fence AND l.worker IS NOT DISTINCT FROM h.worker
-                    AND l.status::int = 1;
+                    AND l.status::int = {RUNNING};
 
 -- name: orphans
 -- Uses holdfast_live_held; looks only at running jobs.
 SELECT {job}
 FROM holdfast_live l
-WHERE status = 1 AND NOT EXISTS (SELECT 1 FROM holdfast_workers w WHERE w.id = l.worker)
+WHERE status = {RUNNING} AND NOT EXISTS (SELECT 1 FROM holdfast_workers w WHERE w.id = l.worker)
 LIMIT :limit FOR UPDATE OF l SKIP LOCKED;
 
 -- name: expired
@@ -240,7 +240,7 @@ SELECT id FROM holdfast_workers WHERE expires_at <= clock() ORDER BY expires_at 
 
 -- name: overdue
 -- Uses holdfast_live_deadline. What another node is at, it does.
-SELECT {job} FROM holdfast_live WHERE deadline <= clock() AND status <> 1
+SELECT {job} FROM holdfast_live WHERE deadline <= clock() AND status <> {RUNNING}
 ORDER BY deadline LIMIT :limit FOR UPDATE SKIP LOCKED;
 
 -- name: ahead
@@ -249,22 +249,22 @@ ORDER BY deadline LIMIT :limit FOR UPDATE SKIP LOCKED;
 SELECT count(*), coalesce(sum(c.cost), 0) FROM (
   SELECT cost FROM (
     SELECT cost FROM holdfast_live
-    WHERE status = 0 AND queue = :queue AND tenant = :tenant AND priority > :priority
+    WHERE status = {READY} AND queue = :queue AND tenant = :tenant AND priority > :priority
     ORDER BY queue, tenant, priority, seq LIMIT :most) AS a
   UNION ALL
   SELECT cost FROM (
     SELECT cost FROM holdfast_live
-    WHERE status = 0 AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq < :seq
+    WHERE status = {READY} AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq < :seq
     ORDER BY queue, tenant, priority, seq LIMIT :most) AS b) AS c;
 
 -- name: contenders
 -- Uses holdfast_live_ready from the first job of one tenant to that of the next, skipping the jobs in between.
 WITH RECURSIVE contender AS (
-  (SELECT tenant FROM holdfast_live WHERE status = 0 AND queue = :queue ORDER BY queue, tenant, priority, seq LIMIT 1)
+  (SELECT tenant FROM holdfast_live WHERE status = {READY} AND queue = :queue ORDER BY queue, tenant, priority, seq LIMIT 1)
   UNION ALL
   SELECT n.tenant FROM contender c CROSS JOIN LATERAL (
     SELECT tenant FROM holdfast_live l
-    WHERE l.status = 0 AND l.queue = :queue AND l.tenant > c.tenant
+    WHERE l.status = {READY} AND l.queue = :queue AND l.tenant > c.tenant
     ORDER BY l.queue, l.tenant, l.priority, l.seq LIMIT 1) AS n)
 SELECT tenant FROM contender LIMIT :most;
 

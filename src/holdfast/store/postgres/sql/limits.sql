@@ -17,16 +17,16 @@ LEFT JOIN LATERAL (
 
 -- name: begin_keys
 INSERT INTO holdfast_limits (kind, tenant, name)
-SELECT 2, tenant, name FROM unnest(:tenants::text[], :names::text[]) AS a(tenant, name) ORDER BY tenant, name
+SELECT {LIMIT_KEY}, tenant, name FROM unnest(:tenants::text[], :names::text[]) AS a(tenant, name) ORDER BY tenant, name
 ON CONFLICT (kind, tenant, name) DO NOTHING;
 
 -- name: uncounted_queue
 -- Uses holdfast_live_held; reads all that run.
-SELECT count(*) FROM holdfast_live WHERE status = 1 AND queue = :name AND slots & 1 = 0;
+SELECT count(*) FROM holdfast_live WHERE status = {RUNNING} AND queue = :name AND slots & {QUEUE_SLOT} = 0;
 
 -- name: uncounted_tenant
 -- Uses holdfast_live_held; reads all that run.
-SELECT count(*) FROM holdfast_live WHERE status = 1 AND tenant = :name AND slots & 2 = 0;
+SELECT count(*) FROM holdfast_live WHERE status = {RUNNING} AND tenant = :name AND slots & {TENANT_SLOT} = 0;
 
 -- name: pass_turns
 -- Uses holdfast_live_turns and holdfast_live_queued, once per key. Those whose rows others are about to change are passed
@@ -34,30 +34,30 @@ SELECT count(*) FROM holdfast_live WHERE status = 1 AND tenant = :name AND slots
 WITH a AS MATERIALIZED (
   SELECT k.tenant, k.name, least(k.most - (
     SELECT count(*) FROM holdfast_live l
-    WHERE l.concurrency_key IS NOT NULL AND l.status < 2 AND l.tenant = k.tenant AND l.concurrency_key = k.name), k.tokens)
+    WHERE l.concurrency_key IS NOT NULL AND l.status < {SUCCEEDED} AND l.tenant = k.tenant AND l.concurrency_key = k.name), k.tokens)
     AS room
   FROM unnest(:tenants::text[], :names::text[], :mosts::bigint[], :tokens::bigint[]) AS k(tenant, name, most, tokens))
-UPDATE holdfast_live SET status = 0
+UPDATE holdfast_live SET status = {READY}
 WHERE ctid = ANY (ARRAY(
   SELECT x.ctid FROM a, LATERAL (
-    SELECT l.ctid FROM holdfast_live l WHERE l.status = 8 AND l.tenant = a.tenant AND l.concurrency_key = a.name
+    SELECT l.ctid FROM holdfast_live l WHERE l.status = {AWAITING_KEY} AND l.tenant = a.tenant AND l.concurrency_key = a.name
       AND NOT (l.queue = ANY (:queues::text[]) AND l.type = ANY (:types::text[]))
     ORDER BY l.priority DESC, l.seq LIMIT greatest(a.room, 0) FOR UPDATE SKIP LOCKED) AS x))
 RETURNING queue, tenant, priority, seq, concurrency_key;
 
 -- name: yield_turn
 -- Uses the primary key. Only of a job that still waits to be claimed.
-UPDATE holdfast_live SET status = 8, seq = nextval('holdfast_seq') WHERE id = :id AND status = 0 AND seq = :seq;
+UPDATE holdfast_live SET status = {AWAITING_KEY}, seq = nextval('holdfast_seq') WHERE id = :id AND status = {READY} AND seq = :seq;
 
 -- name: waiting_keys
 -- Uses holdfast_live_queued from one key to the next, skipping the jobs in between.
 WITH RECURSIVE k AS (
   (SELECT tenant, concurrency_key FROM holdfast_live
-   WHERE status = 8 AND (tenant, concurrency_key) > (:tenant, :name) ORDER BY tenant, concurrency_key LIMIT 1)
+   WHERE status = {AWAITING_KEY} AND (tenant, concurrency_key) > (:tenant, :name) ORDER BY tenant, concurrency_key LIMIT 1)
   UNION ALL
   SELECT n.tenant, n.concurrency_key FROM k CROSS JOIN LATERAL (
     SELECT tenant, concurrency_key FROM holdfast_live l
-    WHERE l.status = 8 AND (l.tenant, l.concurrency_key) > (k.tenant, k.concurrency_key)
+    WHERE l.status = {AWAITING_KEY} AND (l.tenant, l.concurrency_key) > (k.tenant, k.concurrency_key)
     ORDER BY l.tenant, l.concurrency_key LIMIT 1) AS n)
 SELECT tenant, concurrency_key FROM k LIMIT :limit;
 
@@ -65,8 +65,8 @@ SELECT tenant, concurrency_key FROM k LIMIT :limit;
 -- Uses the primary key. A row that nobody set and nobody holds tells nothing.
 DELETE FROM holdfast_limits WHERE ctid = ANY (ARRAY(
   SELECT ctid FROM holdfast_limits n WHERE max_running IS NULL AND rate IS NULL AND used = 0
-    AND (kind < 2 OR NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.concurrency_key IS NOT NULL AND l.status < 2
+    AND (kind < {LIMIT_KEY} OR NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.concurrency_key IS NOT NULL AND l.status < {SUCCEEDED}
                                    AND l.tenant = n.tenant AND l.concurrency_key = n.name)
-                 AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.status = 8 AND l.tenant = n.tenant
+                 AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.status = {AWAITING_KEY} AND l.tenant = n.tenant
                                    AND l.concurrency_key = n.name))
   LIMIT :limit FOR UPDATE SKIP LOCKED));

@@ -10,32 +10,32 @@ FROM (SELECT 1) AS one LEFT JOIN l ON true LEFT JOIN holdfast_tenants t ON t.nam
 -- Uses holdfast_live_ready from queue to queue, holdfast_live_held, and holdfast_live_parked_in; one statement, so that a
 -- job that moves is counted once. Counts no further than :most in each of them.
 WITH RECURSIVE q AS (
-  (SELECT queue FROM holdfast_live WHERE status = 0 ORDER BY queue, tenant, priority, seq LIMIT 1)
+  (SELECT queue FROM holdfast_live WHERE status = {READY} ORDER BY queue, tenant, priority, seq LIMIT 1)
   UNION ALL
   SELECT n.queue FROM q CROSS JOIN LATERAL (
-    SELECT queue FROM holdfast_live l WHERE l.status = 0 AND l.queue > q.queue
+    SELECT queue FROM holdfast_live l WHERE l.status = {READY} AND l.queue > q.queue
     ORDER BY l.queue, l.tenant, l.priority, l.seq LIMIT 1) AS n)
 SELECT (SELECT count(*) FROM (
           SELECT 1 FROM q CROSS JOIN LATERAL (
-            SELECT l.seq FROM holdfast_live l WHERE l.status = 0 AND l.queue = q.queue AND l.tenant = :tenant
+            SELECT l.seq FROM holdfast_live l WHERE l.status = {READY} AND l.queue = q.queue AND l.tenant = :tenant
             ORDER BY l.queue, l.tenant, l.priority, l.seq LIMIT :most) AS m
           LIMIT :most) AS ready)
      + (SELECT count(*) FROM (
-          SELECT 1 FROM holdfast_live WHERE status = 1 AND tenant = :tenant ORDER BY worker LIMIT :most) AS running)
+          SELECT 1 FROM holdfast_live WHERE status = {RUNNING} AND tenant = :tenant ORDER BY worker LIMIT :most) AS running)
      + (SELECT count(*) FROM (
-          SELECT 1 FROM holdfast_live WHERE status::int > 4 AND tenant = :tenant
+          SELECT 1 FROM holdfast_live WHERE status::int > {CANCELLED} AND tenant = :tenant
           ORDER BY tenant, queue LIMIT :most) AS parked);
 
 -- name: queue_backlogs
 -- Uses holdfast_live_ready, holdfast_live_held (once for all queues), and holdfast_live_parked_in.
 WITH r AS MATERIALIZED (
-  SELECT queue, count(*) AS jobs FROM holdfast_live WHERE status = 1 AND tenant = :tenant GROUP BY queue)
+  SELECT queue, count(*) AS jobs FROM holdfast_live WHERE status = {RUNNING} AND tenant = :tenant GROUP BY queue)
 SELECT q.queue,
        (SELECT count(*) FROM (
-          SELECT 1 FROM holdfast_live l WHERE l.status = 0 AND l.queue = q.queue AND l.tenant = :tenant
+          SELECT 1 FROM holdfast_live l WHERE l.status = {READY} AND l.queue = q.queue AND l.tenant = :tenant
           ORDER BY l.queue, l.tenant, l.priority, l.seq LIMIT :most) AS ready)
      + coalesce((SELECT r.jobs FROM r WHERE r.queue = q.queue), 0)
      + (SELECT count(*) FROM (
-          SELECT 1 FROM holdfast_live l WHERE l.status::int > 4 AND l.tenant = :tenant AND l.queue = q.queue
+          SELECT 1 FROM holdfast_live l WHERE l.status::int > {CANCELLED} AND l.tenant = :tenant AND l.queue = q.queue
           ORDER BY l.tenant, l.queue LIMIT :most) AS parked)
 FROM unnest(:queues::text[]) AS q(queue);

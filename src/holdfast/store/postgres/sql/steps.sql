@@ -5,28 +5,28 @@
 -- comes before and is obeyed, or waits. What is done stays as it is.
 WITH mine AS MATERIALIZED (
   SELECT id FROM holdfast_live
-  WHERE id = :id AND fence = :fence AND worker IS NOT DISTINCT FROM :worker AND status::int = 1 FOR UPDATE),
+  WHERE id = :id AND fence = :fence AND worker IS NOT DISTINCT FROM :worker AND status::int = {RUNNING} FOR UPDATE),
 put AS (
   INSERT INTO holdfast_steps (job_id, key, state, result, fence, recorded_at)
   SELECT id, :key, :state, :result, :fence, clock() FROM mine
   ON CONFLICT (job_id, key) DO UPDATE
   SET state = excluded.state, result = excluded.result, fence = excluded.fence, recorded_at = excluded.recorded_at
-  WHERE holdfast_steps.state = 0)
+  WHERE holdfast_steps.state = {STEP_STARTED})
 SELECT id FROM mine;
 
 -- name: lock_held
 -- Uses the primary key. Held until the end of the transaction: nobody takes the job away meanwhile.
 SELECT id FROM holdfast_live
-WHERE id = :id AND fence = :fence AND worker IS NOT DISTINCT FROM :worker AND status::int = 1 FOR UPDATE;
+WHERE id = :id AND fence = :fence AND worker IS NOT DISTINCT FROM :worker AND status::int = {RUNNING} FOR UPDATE;
 
 -- name: save_progress
 -- Uses the primary key.
 UPDATE holdfast_live SET progress = :progress
-WHERE id = :id AND fence = :fence AND worker IS NOT DISTINCT FROM :worker AND status::int = 1;
+WHERE id = :id AND fence = :fence AND worker IS NOT DISTINCT FROM :worker AND status::int = {RUNNING};
 
 -- name: guard
 -- Uses the primary key. From here on the caller's statements run, planned as they would be elsewhere.
-SELECT (SELECT result FROM holdfast_steps WHERE job_id = :id AND key = :key AND state = 1),
+SELECT (SELECT result FROM holdfast_steps WHERE job_id = :id AND key = :key AND state = {STEP_DONE}),
        set_config('plan_cache_mode', 'auto', true), set_config('enable_seqscan', 'on', true),
        set_config('enable_hashjoin', 'on', true), set_config('enable_mergejoin', 'on', true),
        set_config('idle_in_transaction_session_timeout', :idle, true);

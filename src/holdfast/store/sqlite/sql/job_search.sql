@@ -2,7 +2,7 @@
 
 -- columns: asked
 (:queue IS NULL OR queue = :queue) AND (:type IS NULL OR type = :type)
-  AND (:status IS NULL OR CASE WHEN status = 8 THEN 0 ELSE status END = :status)
+  AND (:status IS NULL OR CASE WHEN status = {AWAITING_KEY} THEN {READY} ELSE status END = :status)
   AND (:tag IS NULL OR instr(tags, :tag) > 0) AND (:after IS NULL OR created_at > :after)
   AND (:until IS NULL OR created_at < :until)
 
@@ -72,32 +72,32 @@ ORDER BY id DESC LIMIT :limit;
 
 -- name: ready_ids
 -- Uses holdfast_live_ready.
-SELECT id FROM holdfast_live INDEXED BY holdfast_live_ready WHERE status = 0 LIMIT :limit;
+SELECT id FROM holdfast_live INDEXED BY holdfast_live_ready WHERE status = {READY} LIMIT :limit;
 
 -- name: ready_ids_of
 -- Uses holdfast_live_ready from queue to queue, and in each to the tenant's.
 WITH RECURSIVE q (queue) AS (
-  SELECT (SELECT queue FROM holdfast_live INDEXED BY holdfast_live_ready WHERE status = 0 ORDER BY queue LIMIT 1)
+  SELECT (SELECT queue FROM holdfast_live INDEXED BY holdfast_live_ready WHERE status = {READY} ORDER BY queue LIMIT 1)
   UNION ALL
   SELECT (SELECT l.queue FROM holdfast_live l INDEXED BY holdfast_live_ready
-          WHERE l.status = 0 AND l.queue > q.queue ORDER BY l.queue LIMIT 1)
+          WHERE l.status = {READY} AND l.queue > q.queue ORDER BY l.queue LIMIT 1)
   FROM q WHERE q.queue IS NOT NULL)
 SELECT l.id FROM q CROSS JOIN holdfast_live l INDEXED BY holdfast_live_ready
-ON l.status = 0 AND l.queue = q.queue AND l.tenant = :tenant
+ON l.status = {READY} AND l.queue = q.queue AND l.tenant = :tenant
 LIMIT :limit;
 
 -- name: running_ids
 -- Uses holdfast_live_held.
-SELECT id, tenant FROM holdfast_live INDEXED BY holdfast_live_held WHERE status = 1 LIMIT :limit;
+SELECT id, tenant FROM holdfast_live INDEXED BY holdfast_live_held WHERE status = {RUNNING} LIMIT :limit;
 
 -- name: waiting_ids
 -- Uses holdfast_live_parked.
-SELECT id FROM holdfast_live INDEXED BY holdfast_live_parked WHERE status >= 5 AND status = :status LIMIT :limit;
+SELECT id FROM holdfast_live INDEXED BY holdfast_live_parked WHERE status >= {SCHEDULED} AND status = :status LIMIT :limit;
 
 -- name: waiting_ids_of
 -- Uses holdfast_live_parked.
 SELECT id FROM holdfast_live INDEXED BY holdfast_live_parked
-WHERE status >= 5 AND status = :status AND tenant = :tenant LIMIT :limit;
+WHERE status >= {SCHEDULED} AND status = :status AND tenant = :tenant LIMIT :limit;
 
 -- name: dead_groups
 -- Uses holdfast_dead_alike from the first of one group to the first of the next, without reading those in between. The

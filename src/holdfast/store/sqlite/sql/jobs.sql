@@ -32,14 +32,14 @@ WHERE tenant = :tenant AND kind = :kind AND key = :key;
 -- jobs of the lane it comes from: SQLite seeks to where such a pair begins, not to where it ends.
 WITH RECURSIVE lane (first) AS (
   SELECT (SELECT seq FROM holdfast_live INDEXED BY holdfast_live_ready
-          WHERE status = 0 AND queue = :queue ORDER BY tenant, priority LIMIT 1)
+          WHERE status = {READY} AND queue = :queue ORDER BY tenant, priority LIMIT 1)
   UNION ALL
   SELECT coalesce(
     (SELECT n.seq FROM holdfast_live n INDEXED BY holdfast_live_ready
-     WHERE n.status = 0 AND n.queue = :queue AND n.tenant = l.tenant AND n.priority > l.priority
+     WHERE n.status = {READY} AND n.queue = :queue AND n.tenant = l.tenant AND n.priority > l.priority
      ORDER BY n.priority LIMIT 1),
     (SELECT n.seq FROM holdfast_live n INDEXED BY holdfast_live_ready
-     WHERE n.status = 0 AND n.queue = :queue AND n.tenant > l.tenant
+     WHERE n.status = {READY} AND n.queue = :queue AND n.tenant > l.tenant
      ORDER BY n.tenant, n.priority LIMIT 1))
   FROM lane CROSS JOIN holdfast_live l ON l.seq = lane.first
   LIMIT :cap)
@@ -52,10 +52,10 @@ SELECT 1 FROM holdfast_workers WHERE id = :worker AND expires_at > clock();
 -- name: claim
 -- Uses holdfast_live_ready; once per lane. The index is named, so that no statistics can talk the planner out of it.
 UPDATE holdfast_live
-SET status = 1, attempts = attempts + 1, fence = fence + 1, worker = :worker, started_at = clock(), slots = :slots
+SET status = {RUNNING}, attempts = attempts + 1, fence = fence + 1, worker = :worker, started_at = clock(), slots = :slots
 WHERE seq IN (
   SELECT seq FROM holdfast_live INDEXED BY holdfast_live_ready
-  WHERE status = 0 AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq > :floor
+  WHERE status = {READY} AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq > :floor
     AND (:types IS NULL OR type IN (SELECT value FROM json_each(:types)))
     AND (:without IS NULL OR type NOT IN (SELECT value FROM json_each(:without)))
     AND (deadline IS NULL OR deadline > clock())
@@ -69,7 +69,7 @@ WITH m (job, token, was, holder, becomes, result, log, reason, fingerprint) AS (
 INSERT INTO holdfast_history ({finished})
 SELECT {finishing}
 FROM m CROSS JOIN holdfast_live l
-  ON l.id = m.job AND l.fence = m.token AND (l.status = m.was OR l.status = 8 AND m.was = 0) AND l.worker IS m.holder;
+  ON l.id = m.job AND l.fence = m.token AND (l.status = m.was OR l.status = {AWAITING_KEY} AND m.was = {READY}) AND l.worker IS m.holder;
 
 -- name: finish_dead
 WITH m (job, token, was, holder, becomes, result, log, reason, fingerprint) AS (
@@ -77,7 +77,7 @@ WITH m (job, token, was, holder, becomes, result, log, reason, fingerprint) AS (
 INSERT INTO holdfast_dead ({finished})
 SELECT {finishing}
 FROM m CROSS JOIN holdfast_live l
-  ON l.id = m.job AND l.fence = m.token AND (l.status = m.was OR l.status = 8 AND m.was = 0) AND l.worker IS m.holder;
+  ON l.id = m.job AND l.fence = m.token AND (l.status = m.was OR l.status = {AWAITING_KEY} AND m.was = {READY}) AND l.worker IS m.holder;
 
 -- name: unchanged
 -- Uses the unique id. Tells which moves a finish took and which it refused, between it and `leave`.
@@ -120,17 +120,17 @@ DELETE FROM holdfast_history WHERE id = :id;
 -- name: due
 -- Uses holdfast_live_due.
 SELECT seq FROM holdfast_live INDEXED BY holdfast_live_due
-WHERE status IN (5, 6) AND scheduled_at <= clock() ORDER BY scheduled_at, seq LIMIT :limit;
+WHERE status IN ({SCHEDULED}, {RETRYING}) AND scheduled_at <= clock() ORDER BY scheduled_at, seq LIMIT :limit;
 
 -- name: promote
 -- Uses the primary key. One update in place: a job is never in two states, never in none.
-UPDATE holdfast_live SET status = CASE WHEN concurrency_key IS NULL THEN 0 ELSE 8 END, seq = :becomes WHERE seq = :seq
+UPDATE holdfast_live SET status = CASE WHEN concurrency_key IS NULL THEN {READY} ELSE {AWAITING_KEY} END, seq = :becomes WHERE seq = :seq
 RETURNING id, queue, tenant, priority, seq, type, attempts, fence, concurrency_key;
 
 -- name: next_due
 -- Uses holdfast_live_due: its first entry.
 SELECT (SELECT scheduled_at FROM holdfast_live INDEXED BY holdfast_live_due
-        WHERE status IN (5, 6) AND scheduled_at IS NOT NULL ORDER BY scheduled_at LIMIT 1) - clock();
+        WHERE status IN ({SCHEDULED}, {RETRYING}) AND scheduled_at IS NOT NULL ORDER BY scheduled_at LIMIT 1) - clock();
 
 -- name: get
 -- Uses the unique ids.
@@ -142,17 +142,17 @@ SELECT {past}, {ended} FROM holdfast_history WHERE id = :id;
 
 -- name: held_by
 -- Uses holdfast_live_held.
-SELECT {job} FROM holdfast_live WHERE worker = :worker AND status = 1 LIMIT :limit;
+SELECT {job} FROM holdfast_live WHERE worker = :worker AND status = {RUNNING} LIMIT :limit;
 
 -- name: still_held
 -- Uses the unique id.
-SELECT id FROM holdfast_live WHERE id = :id AND fence = :fence AND worker = :worker AND status = 1;
+SELECT id FROM holdfast_live WHERE id = :id AND fence = :fence AND worker = :worker AND status = {RUNNING};
 
 -- name: orphans
 -- Uses holdfast_live_held; looks only at running jobs.
 SELECT {job}
 FROM holdfast_live l INDEXED BY holdfast_live_held
-WHERE status = 1 AND NOT EXISTS (SELECT 1 FROM holdfast_workers w WHERE w.id = l.worker)
+WHERE status = {RUNNING} AND NOT EXISTS (SELECT 1 FROM holdfast_workers w WHERE w.id = l.worker)
 LIMIT :limit;
 
 -- name: expired
@@ -162,28 +162,28 @@ SELECT id FROM holdfast_workers WHERE expires_at <= clock() ORDER BY expires_at 
 -- name: overdue
 -- Uses holdfast_live_deadline.
 SELECT {job} FROM holdfast_live INDEXED BY holdfast_live_deadline
-WHERE deadline <= clock() AND status <> 1 ORDER BY deadline LIMIT :limit;
+WHERE deadline <= clock() AND status <> {RUNNING} ORDER BY deadline LIMIT :limit;
 
 -- name: ahead
 -- Uses holdfast_live_ready, twice and no further than asked.
 SELECT count(*), coalesce(sum(c.cost), 0) FROM (
   SELECT cost FROM (
     SELECT cost FROM holdfast_live INDEXED BY holdfast_live_ready
-    WHERE status = 0 AND queue = :queue AND tenant = :tenant AND priority > :priority LIMIT :most) AS a
+    WHERE status = {READY} AND queue = :queue AND tenant = :tenant AND priority > :priority LIMIT :most) AS a
   UNION ALL
   SELECT cost FROM (
     SELECT cost FROM holdfast_live INDEXED BY holdfast_live_ready
-    WHERE status = 0 AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq < :seq
+    WHERE status = {READY} AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq < :seq
     LIMIT :most) AS b) AS c;
 
 -- name: contenders
 -- Uses holdfast_live_ready from one tenant to the next, skipping the jobs in between. The last step finds none.
 WITH RECURSIVE contender (tenant) AS (
   SELECT (SELECT tenant FROM holdfast_live INDEXED BY holdfast_live_ready
-          WHERE status = 0 AND queue = :queue ORDER BY tenant LIMIT 1)
+          WHERE status = {READY} AND queue = :queue ORDER BY tenant LIMIT 1)
   UNION ALL
   SELECT (SELECT n.tenant FROM holdfast_live n INDEXED BY holdfast_live_ready
-          WHERE n.status = 0 AND n.queue = :queue AND n.tenant > c.tenant ORDER BY n.tenant LIMIT 1)
+          WHERE n.status = {READY} AND n.queue = :queue AND n.tenant > c.tenant ORDER BY n.tenant LIMIT 1)
   FROM contender c WHERE c.tenant IS NOT NULL
   LIMIT :most)
 SELECT tenant FROM contender WHERE tenant IS NOT NULL;

@@ -2,40 +2,40 @@
 
 -- name: uncounted_queue
 -- Uses holdfast_live_held; reads all that run.
-SELECT count(*) FROM holdfast_live INDEXED BY holdfast_live_held WHERE status = 1 AND queue = :name AND slots & 1 = 0;
+SELECT count(*) FROM holdfast_live INDEXED BY holdfast_live_held WHERE status = {RUNNING} AND queue = :name AND slots & {QUEUE_SLOT} = 0;
 
 -- name: uncounted_tenant
 -- Uses holdfast_live_held; reads all that run.
-SELECT count(*) FROM holdfast_live INDEXED BY holdfast_live_held WHERE status = 1 AND tenant = :name AND slots & 2 = 0;
+SELECT count(*) FROM holdfast_live INDEXED BY holdfast_live_held WHERE status = {RUNNING} AND tenant = :name AND slots & {TENANT_SLOT} = 0;
 
 -- name: pass_turns
 -- Uses holdfast_live_queued.
-UPDATE holdfast_live SET status = 0 WHERE seq IN (
+UPDATE holdfast_live SET status = {READY} WHERE seq IN (
   SELECT seq FROM holdfast_live INDEXED BY holdfast_live_queued
-  WHERE status = 8 AND tenant = :tenant AND concurrency_key = :name
+  WHERE status = {AWAITING_KEY} AND tenant = :tenant AND concurrency_key = :name
     AND NOT (queue IN (SELECT value FROM json_each(:queues)) AND type IN (SELECT value FROM json_each(:types)))
   ORDER BY priority DESC, seq LIMIT :room)
 RETURNING queue, tenant, priority, seq, concurrency_key;
 
 -- name: yield_turn
 -- Uses the unique id. Only of a job that still waits to be claimed.
-UPDATE holdfast_live SET status = 8, seq = :next WHERE id = :id AND status = 0 AND seq = :seq;
+UPDATE holdfast_live SET status = {AWAITING_KEY}, seq = :next WHERE id = :id AND status = {READY} AND seq = :seq;
 
 -- name: waiting_keys
 -- Uses holdfast_live_queued from one key to the next, skipping the jobs in between. The last step finds none.
 WITH RECURSIVE k (first) AS (
   SELECT coalesce(
     (SELECT seq FROM holdfast_live INDEXED BY holdfast_live_queued
-     WHERE status = 8 AND tenant = :tenant AND concurrency_key > :name ORDER BY concurrency_key LIMIT 1),
+     WHERE status = {AWAITING_KEY} AND tenant = :tenant AND concurrency_key > :name ORDER BY concurrency_key LIMIT 1),
     (SELECT seq FROM holdfast_live INDEXED BY holdfast_live_queued
-     WHERE status = 8 AND tenant > :tenant ORDER BY tenant, concurrency_key LIMIT 1))
+     WHERE status = {AWAITING_KEY} AND tenant > :tenant ORDER BY tenant, concurrency_key LIMIT 1))
   UNION ALL
   SELECT coalesce(
     (SELECT n.seq FROM holdfast_live n INDEXED BY holdfast_live_queued
-     WHERE n.status = 8 AND n.tenant = l.tenant AND n.concurrency_key > l.concurrency_key
+     WHERE n.status = {AWAITING_KEY} AND n.tenant = l.tenant AND n.concurrency_key > l.concurrency_key
      ORDER BY n.concurrency_key LIMIT 1),
     (SELECT n.seq FROM holdfast_live n INDEXED BY holdfast_live_queued
-     WHERE n.status = 8 AND n.tenant > l.tenant ORDER BY n.tenant, n.concurrency_key LIMIT 1))
+     WHERE n.status = {AWAITING_KEY} AND n.tenant > l.tenant ORDER BY n.tenant, n.concurrency_key LIMIT 1))
   FROM k CROSS JOIN holdfast_live l ON l.seq = k.first
   LIMIT :limit)
 SELECT l.tenant, l.concurrency_key FROM k CROSS JOIN holdfast_live l ON l.seq = k.first;

@@ -8,28 +8,28 @@ UPDATE holdfast_ledgers SET state = state WHERE tenant = :tenant RETURNING tenan
 -- Uses holdfast_live_ready from queue to queue, holdfast_live_held, and holdfast_live_parked_in. Counts no further than
 -- :most in each of them.
 WITH RECURSIVE q (queue) AS (
-  SELECT (SELECT queue FROM holdfast_live INDEXED BY holdfast_live_ready WHERE status = 0 ORDER BY queue LIMIT 1)
+  SELECT (SELECT queue FROM holdfast_live INDEXED BY holdfast_live_ready WHERE status = {READY} ORDER BY queue LIMIT 1)
   UNION ALL
   SELECT (SELECT l.queue FROM holdfast_live l INDEXED BY holdfast_live_ready
-          WHERE l.status = 0 AND l.queue > q.queue ORDER BY l.queue LIMIT 1)
+          WHERE l.status = {READY} AND l.queue > q.queue ORDER BY l.queue LIMIT 1)
   FROM q WHERE q.queue IS NOT NULL)
 SELECT (SELECT count(*) FROM (
           SELECT 1 FROM q CROSS JOIN holdfast_live l INDEXED BY holdfast_live_ready
-          ON l.status = 0 AND l.queue = q.queue AND l.tenant = :tenant LIMIT :most))
+          ON l.status = {READY} AND l.queue = q.queue AND l.tenant = :tenant LIMIT :most))
      + (SELECT count(*) FROM (
-          SELECT 1 FROM holdfast_live INDEXED BY holdfast_live_held WHERE status = 1 AND tenant = :tenant LIMIT :most))
+          SELECT 1 FROM holdfast_live INDEXED BY holdfast_live_held WHERE status = {RUNNING} AND tenant = :tenant LIMIT :most))
      + (SELECT count(*) FROM (
           SELECT 1 FROM holdfast_live INDEXED BY holdfast_live_parked_in
-          WHERE status >= 5 AND tenant = :tenant LIMIT :most));
+          WHERE status >= {SCHEDULED} AND tenant = :tenant LIMIT :most));
 
 -- name: queue_backlog
 -- Uses holdfast_live_ready, holdfast_live_held, and holdfast_live_parked_in. Counts no further than :most in each of them.
 SELECT (SELECT count(*) FROM (
           SELECT 1 FROM holdfast_live INDEXED BY holdfast_live_ready
-          WHERE status = 0 AND queue = :queue AND tenant = :tenant LIMIT :most))
+          WHERE status = {READY} AND queue = :queue AND tenant = :tenant LIMIT :most))
      + (SELECT count(*) FROM (
           SELECT 1 FROM holdfast_live INDEXED BY holdfast_live_held
-          WHERE status = 1 AND tenant = :tenant AND queue = :queue LIMIT :most))
+          WHERE status = {RUNNING} AND tenant = :tenant AND queue = :queue LIMIT :most))
      + (SELECT count(*) FROM (
           SELECT 1 FROM holdfast_live INDEXED BY holdfast_live_parked_in
-          WHERE status >= 5 AND tenant = :tenant AND queue = :queue LIMIT :most));
+          WHERE status >= {SCHEDULED} AND tenant = :tenant AND queue = :queue LIMIT :most));

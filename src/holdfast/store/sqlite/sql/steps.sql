@@ -3,14 +3,14 @@
 -- stays as it is.
 INSERT INTO holdfast_steps (job_id, key, state, result, fence, recorded_at)
 SELECT id, :key, :state, :result, :fence, clock()
-FROM holdfast_live WHERE id = :id AND fence = :fence AND worker = :worker AND status = 1
+FROM holdfast_live WHERE id = :id AND fence = :fence AND worker = :worker AND status = {RUNNING}
 ON CONFLICT (job_id, key) DO UPDATE
-SET result = iif(state = 1, result, excluded.result), fence = iif(state = 1, fence, excluded.fence),
-    recorded_at = iif(state = 1, recorded_at, excluded.recorded_at), state = max(state, excluded.state);
+SET result = iif(state = {STEP_DONE}, result, excluded.result), fence = iif(state = {STEP_DONE}, fence, excluded.fence),
+    recorded_at = iif(state = {STEP_DONE}, recorded_at, excluded.recorded_at), state = max(state, excluded.state);
 
 -- name: guard
 -- Uses the primary key.
-SELECT result FROM holdfast_steps WHERE job_id = :id AND key = :key AND state = 1;
+SELECT result FROM holdfast_steps WHERE job_id = :id AND key = :key AND state = {STEP_DONE};
 
 -- name: prune_steps
 -- Uses holdfast_steps_recorded. No job is gone sooner than :keep after its last step.
