@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reliability.md"
 TESTS = ROOT / "tests"
+QUOTES_THE_NUMBERS = TESTS / "architecture" / "test_reliability.py"
+"""Test of this program: it spells numbers without testing what they stand for."""
 REASONS = "## Numbers without a test"
 LINE_CHARS = 120
 
@@ -28,6 +30,7 @@ _CITATION = re.compile(r"(?<![\w%/.#-])([SLCWMDPFT])(\d{1,2})(?:[–-](?:\1)?(\d
 
 _ENTRY = re.compile(r"^### ([A-Z]\d+)\n", re.MULTILINE)
 _COVERED_BY = re.compile(r"\n*^Covered by: .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(\.\./(tests/[^)]+)\)")
 _ROW = re.compile(r"^\| ([A-Z]\d[^|]*) \| ([^|]+) \|$", re.MULTILINE)
 
 
@@ -55,7 +58,7 @@ def cited(source: str) -> set[str]:
 def citations(modules: Iterable[Path] | None = None) -> dict[str, list[Path]]:
     """Return the test modules that cite each number, sorted. The default is all modules below tests/."""
     found: dict[str, list[Path]] = defaultdict(list)
-    for module in sorted(modules if modules is not None else TESTS.rglob("test_*.py")):
+    for module in sorted(modules if modules is not None else set(TESTS.rglob("test_*.py")) - {QUOTES_THE_NUMBERS}):
         for number in cited(module.read_text()):
             found[number].append(module)
     return found
@@ -66,6 +69,16 @@ def read(page: str) -> Catalogue:
     entries, _, table = page.partition(REASONS)
     reasons = {number: reason for spelt, reason in _ROW.findall(table) for number in numbers_in(spelt)}
     return Catalogue(_ENTRY.findall(entries), reasons)
+
+
+def links(page: str) -> dict[str, list[Path]]:
+    """Return the test modules that each entry of a page links to."""
+    entries = page.partition(REASONS)[0]
+    _, *parts = _ENTRY.split(entries)
+    return {
+        number: [ROOT / path for path in _LINK.findall(body)]
+        for number, body in zip(parts[::2], parts[1::2], strict=True)
+    }
 
 
 def rewrite(page: str, covered: dict[str, list[Path]]) -> str:

@@ -1,6 +1,7 @@
 """Checks of the reliability catalogue: every number has tests or a reason, on every database where it matters.
 
-P… are bugs of peers, F… are faults. Here a number counts where the docstring of a test or of its module cites it.
+P… are bugs of peers, F… are faults. A number counts as tested on a database if the docstring of a test that runs there,
+or of its module, cites it.
 """
 
 import json
@@ -17,9 +18,9 @@ NUMBER = re.compile(r"\b[PF]\d\d\b")
 
 NOT_ON_SQLITE = {
     "P05": "has no connections that could be reset",
-    "F09": "has no server that could restart, nor sessions to end",
+    "F09": "has no server that could restart and no sessions to end",
 }
-"""Cases without a meaning there. Lost responses (F10) and silence (F11, P39) are tested with workers over HTTP."""
+"""Cases that do not exist on SQLite. Lost responses (F10) and silence (F11, P39) are tested with workers over HTTP."""
 
 WITHOUT_PROCESSES = {
     "P10": "a month passes on the test's own clock",
@@ -27,7 +28,7 @@ WITHOUT_PROCESSES = {
     "P25": "ten thousand leases are prepared in one statement",
     "P28": "a hundred connections in one process, half of which roll back",
 }
-"""Cases that need an order of events or a time that no signal can produce: tested on the store or the engine."""
+"""Cases that need an order of events or a time that a kill cannot produce: tested on the store or the engine."""
 
 
 def number_ranges(letter: str, *ranges: tuple[int, int]) -> set[str]:
@@ -95,6 +96,15 @@ def test_catalogue_agrees_with_the_tests() -> None:
     assert reliability.problems(reliability.PAGE.read_text(), reliability.citations()) == []
 
 
+def test_numbers_of_each_letter_have_no_gaps() -> None:
+    """Numbers are never reused or dropped: S1, S2, …; P01, P02, …."""
+    by_letter: dict[str, list[int]] = defaultdict(list)
+    for number in reliability.read(reliability.PAGE.read_text()).numbers:
+        by_letter[number[0]].append(int(number[1:]))
+    assert sorted(by_letter) == sorted("SLCWMDPFT")
+    assert {letter: list(range(1, len(found) + 1)) for letter, found in by_letter.items()} == by_letter
+
+
 PAGE = f"""# Page
 
 ## S: safety
@@ -132,6 +142,23 @@ def test_rewriting_links_each_entry_to_its_tests_wherever_they_are() -> None:
     assert "Third.\n\nCovered by: no test ([reason](#numbers-without-a-test))\n\n## Numbers without a test" in page
     assert reliability.rewrite(page, covered) == page
     assert reliability.problems(page, covered) == []
+
+
+def test_rewriting_follows_a_renamed_test_module() -> None:
+    page = reliability.rewrite(PAGE, {"S1": [module("test_a.py")], "S2": [module("test_a.py")]})
+    renamed = {"S1": [module("faults", "test_b.py")], "S2": [module("test_a.py")]}
+    assert any("out of date" in problem for problem in reliability.problems(page, renamed))
+    assert "First.\n\nCovered by: [b](../tests/faults/test_b.py)\n\n### S2" in reliability.rewrite(page, renamed)
+    assert reliability.problems(reliability.rewrite(page, renamed), renamed) == []
+
+
+def test_every_link_of_the_catalogue_leads_to_a_test_that_cites_the_number() -> None:
+    """The other direction of the links: from an entry to its tests."""
+    links = reliability.links(reliability.PAGE.read_text())
+    assert len(links) > 100
+    for number, modules in links.items():
+        for cited_by in modules:
+            assert number in reliability.cited(cited_by.read_text()), f"{number} links to {cited_by}"
 
 
 def test_problems_of_a_page_are_found() -> None:
