@@ -1,4 +1,4 @@
-"""Linter for the project's language: docstring openings, banned phrases, bound names and duplicate class names.
+"""Linter for the project's language: openings, banned phrases, bound names and duplicate class names.
 
 `python -m tests.architecture.language [path…]` lists the offences below the given paths (default: everything), then
 their number per folder. `--hints` adds words that are often, but not always, wrong. The rules are explained in
@@ -20,6 +20,9 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
 PYTHON_FOLDERS = ("src", "tests", "bench", "tools")
 SQL_FOLDERS = ("src", "tests", "bench")
+TEXT_FOLDERS = {"dashboard/src": ("*.ts", "*.tsx", "*.css"), "deploy": ("*",), ".ci": ("*",)}
+"""Folders whose files are checked as plain text, code included."""
+GENERATED = {"dashboard/src/api/types.gen.ts"}
 SKIPPED_FOLDERS = {".venv", ".git", "node_modules", "__pycache__", "dist"}
 
 QUOTES_THE_PHRASES = {
@@ -32,6 +35,13 @@ QUOTES_THE_PHRASES = {
 MAX_FIRST_LINE_CHARS = 90
 
 BAD_OPENING = re.compile(r"(What|Whether|Whoever|Of|Those|That|Somebody|Nobody|Also|One)\b")
+"""Openings of a docstring that hide its subject."""
+
+BAD_SENTENCE = re.compile(
+    r"(?:(?<=[.!?:] )|(?<=\n\n)|(?<=\n\* )|(?<=\d\. )|(?<=\*\*)|(?<=\| ))"
+    r"(What|Whether|Whoever|Of|Those|That|Somebody|Nobody|Also)\b(?![^.|\n]*\?)"
+)
+"""Openings of a sentence in Markdown that hide its subject; questions are fine."""
 
 BANNED = {
     r"at the most": "at most",
@@ -93,12 +103,37 @@ HINTS = {
 
 BAD_BOUND = re.compile(r"_*(MOST|LARGEST|LONGEST|LEAST)_\w+")
 
-SAME_NAME_ALLOWED: dict[str, str] = {}
-"""Class names that may be defined twice in src, each with the reason: the same idea in two layers."""
+CLIENT = "value of the public client (holdfast.client); the server's class has the same meaning and other types"
+DIALECT = "one implementation per database, never used together"
+
+SAME_NAME_ALLOWED: dict[str, tuple[set[str], str]] = {
+    "DeadFilter": ({"wire", "sdk"}, CLIENT),
+    "DeadGroup": ({"model", "sdk"}, CLIENT),
+    "Job": ({"model", "sdk"}, CLIENT),
+    "JobDetail": ({"engine", "wire", "sdk"}, CLIENT),
+    "JobFilter": ({"model", "sdk"}, CLIENT),
+    "JobType": ({"model", "app", "sdk"}, "record of a type; public declaration of one; " + CLIENT),
+    "LimitsTx": ({"store/mysql", "store/postgres"}, DIALECT),
+    "LogLine": ({"model", "sdk"}, CLIENT),
+    "Logs": ({"model", "sdk"}, CLIENT),
+    "NewJob": ({"model", "sdk"}, CLIENT),
+    "NewKey": ({"model", "sdk"}, CLIENT),
+    "Queue": ({"model", "sdk"}, CLIENT),
+    "Receipt": ({"engine", "sdk"}, CLIENT),
+    "Sessions": ({"store/mysql", "store/postgres", "store/sqlite"}, DIALECT),
+    "Stats": ({"wire", "sdk"}, CLIENT),
+    "Step": ({"model", "sdk"}, CLIENT),
+    "Summary": ({"wire", "sdk"}, CLIENT),
+    "Tenant": ({"model", "sdk"}, CLIENT),
+    "TransitionsTx": ({"store/mysql", "store/postgres"}, DIALECT),
+    "Unique": ({"model", "app"}, "rule as it is stored; public option that accepts durations as text"),
+    "Worker": ({"worker", "sdk"}, CLIENT),
+}
+"""Class names that may be defined once in each of these folders of the package, and why."""
 
 
 class Offence(NamedTuple):
-    """One breach of a rule, at a line of a file."""
+    """Breach of a rule at a line of a file."""
 
     path: str
     """Relative to the repository."""
@@ -107,6 +142,10 @@ class Offence(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.rule}"
+
+
+COMMENT_MARKER = re.compile(r"^\s*(//|/?\*+|#)|(?<=\s)//(?=\s)", re.MULTILINE)
+"""Start of a comment line, which may separate the words of a phrase."""
 
 
 def _pattern(phrases: Iterable[str]) -> re.Pattern[str]:
@@ -124,6 +163,13 @@ def files(paths: Iterable[Path] = ()) -> list[Path]:
     found += [file for folder in PYTHON_FOLDERS for file in _below(ROOT / folder, "*.py")]
     found += [file for folder in PYTHON_FOLDERS for file in _below(ROOT / folder, "*.md")]
     found += [file for folder in SQL_FOLDERS for file in _below(ROOT / folder, "*.sql")]
+    found += [
+        file
+        for folder, patterns in TEXT_FOLDERS.items()
+        for pattern in patterns
+        for file in _below(ROOT / folder, pattern)
+        if file.is_file() and file.relative_to(ROOT).as_posix() not in GENERATED
+    ]
     if (command := ROOT / "dev").is_file():
         found.append(command)
     chosen = [path.resolve() for path in paths]
@@ -142,19 +188,28 @@ def check(file: Path, *, hints: bool = False) -> list[Offence]:
         prose = text
     elif file.suffix == ".sql":
         prose = "\n".join(line.partition("--")[2] for line in text.split("\n"))
-    else:
+    elif is_python(file):
         prose = python_prose(text)
+    else:
+        prose = COMMENT_MARKER.sub(" ", text)
     found = []
     if path not in QUOTES_THE_PHRASES:
         found += [Offence(path, line, rule) for line, rule in banned_phrases(prose)]
         if hints:
             found += [Offence(path, line, rule) for line, rule in _phrases(prose, HINTS_PATTERN, HINTS, "hint")]
-    if file.suffix not in {".md", ".sql"}:
+        if file.suffix == ".md":
+            found += [Offence(path, line, rule) for line, rule in bad_sentences(prose)]
+    if is_python(file):
         tree = ast.parse(text)
         found += [Offence(path, line, rule) for line, rule in bad_bounds(tree)]
-        if file.is_relative_to(SOURCE):
-            found += [Offence(path, line, rule) for line, rule in bad_docstrings(tree)]
+        max_chars = MAX_FIRST_LINE_CHARS if file.is_relative_to(SOURCE) else None
+        found += [Offence(path, line, rule) for line, rule in bad_docstrings(tree, max_chars)]
     return sorted(found)
+
+
+def is_python(file: Path) -> bool:
+    """Return whether a file is Python source; `dev` is, without a suffix."""
+    return file.suffix == ".py" or file == ROOT / "dev"
 
 
 def banned_phrases(prose: str) -> Iterator[tuple[int, str]]:
@@ -167,6 +222,15 @@ def _phrases(prose: str, pattern: re.Pattern[str], meant: dict[str, str], kind: 
         phrase = " ".join(match[0].split())
         advice = next(say for one, say in meant.items() if re.fullmatch(one, phrase, re.IGNORECASE))
         yield prose.count("\n", 0, match.start()) + 1, f"{kind} phrase {phrase!r}: write {advice!r}"
+
+
+def bad_sentences(page: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the rule of each sentence in a Markdown text whose opening hides its subject."""
+    blank = re.compile(r"^```.*?^```$|^#.*?$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+    prose = blank.sub(lambda code: re.sub(r"[^\n]", "x", code[0]), page)
+    joined = re.sub(r"(?<!\n)\n(?![\n*#|]|\d+\.)", " ", prose)  # one character for one, so that positions stay
+    for match in BAD_SENTENCE.finditer(joined):
+        yield page.count("\n", 0, match.start()) + 1, f"sentence starts with {match[0]!r}: start with the subject"
 
 
 def python_prose(text: str) -> str:
@@ -198,7 +262,7 @@ def python_prose(text: str) -> str:
     return "\n".join("".join(line) for line in prose)
 
 
-def bad_docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def bad_docstrings(tree: ast.Module, max_chars: int | None = MAX_FIRST_LINE_CHARS) -> Iterator[tuple[int, str]]:
     """Yield the line and the rule of each docstring, of attributes too, whose first line breaks a rule."""
     for node in ast.walk(tree):
         for statement in getattr(node, "body", []) if not isinstance(node, ast.Lambda | ast.IfExp) else []:
@@ -207,8 +271,8 @@ def bad_docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
                     first = text.strip().partition("\n")[0]
                     if opening := BAD_OPENING.match(first):
                         yield line, f"docstring starts with {opening[0]!r}: start with a verb or a noun"
-                    if len(first) > MAX_FIRST_LINE_CHARS:
-                        yield line, f"docstring's first line has {len(first)} characters, more than 90"
+                    if max_chars is not None and len(first) > max_chars:
+                        yield line, f"docstring's first line has {len(first)} characters, more than {max_chars}"
 
 
 def bad_bounds(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -221,17 +285,29 @@ def bad_bounds(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 def duplicate_classes() -> list[Offence]:
     """Return every definition in src of a class name that is defined more than once and not allowed to be."""
+    return [
+        Offence(path, line, f"class {name!r} is defined {len(found)} times in src: give each meaning its own name")
+        for name, found in sorted(classes().items())
+        if len(found) > 1 and not _is_allowed(name, [path for path, _ in found])
+        for path, line in found
+    ]
+
+
+def classes() -> dict[str, list[tuple[str, int]]]:
+    """Return the places in src at which each class name is defined."""
     places: dict[str, list[tuple[str, int]]] = defaultdict(list)
-    for file in list(_below(SOURCE, "*.py")):
+    for file in _below(SOURCE, "*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append((file.relative_to(ROOT).as_posix(), node.lineno))
-    return [
-        Offence(path, line, f"class {name!r} is defined {len(found)} times in src: give each meaning its own name")
-        for name, found in sorted(places.items())
-        if len(found) > 1 and name not in SAME_NAME_ALLOWED
-        for path, line in found
-    ]
+    return places
+
+
+def _is_allowed(name: str, paths: list[str]) -> bool:
+    """Return whether each of these paths is in a folder of its own that may define the name."""
+    folders, _ = SAME_NAME_ALLOWED.get(name, (set(), ""))
+    inside = [folder for path in paths for folder in folders if path.startswith(f"src/holdfast/{folder}/")]
+    return len(inside) == len(set(inside)) == len(paths)
 
 
 def main() -> int:

@@ -12,7 +12,7 @@ DIALECTS = ("postgres", "mysql", "sqlite")
 
 
 class Module(NamedTuple):
-    """One source file."""
+    """Source file of the package."""
 
     path: str
     """Relative to the package."""

@@ -184,7 +184,7 @@ def test_importing_holdfast_has_no_side_effects() -> None:
 def test_worker_process_does_not_import_unneeded_clients() -> None:
     """Worker processes start often: one per core, after each crash, and for each isolated job."""
     clients = ("aiohttp", "yarl", "aiosmtplib", "asyncpg", "asyncmy", "redis", "uvicorn", "click")
-    program = f"import sys, holdfast.cli.child\nprint(sorted(set(sys.modules) & set({clients!r})))"
+    program = f"import sys, holdfast.cli.worker_process\nprint(sorted(set(sys.modules) & set({clients!r})))"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert (run.stdout, run.stderr) == ("[]\n", "")
