@@ -219,7 +219,7 @@ async def test_an_application_with_a_thread_is_not_forked_and_runs_as_well(scene
     assert scene.ledger.count("start", "poison") == 2
     await scene.submit("after")
     await scene.becomes("succeeded", "after")
-    assert "once that is loaded 1 thread of its own runs" in node.log
+    assert "it has started 1 thread" in node.log
     assert not node.nurseries()
 
 

@@ -69,7 +69,7 @@ async def test_a_node_that_is_drained_through_the_service_under_load_loses_and_d
         _, asked = await scene.engine.workers.drain(rows[1].info.id)
         assert all(row.draining for row in asked)
     assert len(asked) == 2
-    await scene.says(node, "asked through the service to drain")
+    await scene.says(node, "draining: requested through the service")
     assert len(scene.ledger.per_key("end")) < len(keys)
     after = scene.node(lease=600)
     await scene.becomes("succeeded", *keys)

@@ -87,7 +87,7 @@ def test_it_serves_and_works_and_ends_in_good_order(up, tmp_path):
     assert re.fullmatch(r"[\w-]{43}", told[0])
     tries = [re.search(r"holdfast (top|submit demo|dead groups) ", line)[1] for line in told[2:5]]
     assert tries == ["top", "submit demo", "dead groups"]
-    assert "stopping: nothing more is claimed" in said
+    assert "stopping: no more jobs are claimed" in said
 
 
 def test_its_secrets_are_made_once_and_are_readable_by_their_owner_alone(up, tmp_path):

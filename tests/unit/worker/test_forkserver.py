@@ -115,7 +115,7 @@ async def test_many_at_once_and_some_that_nobody_waits_for(forkserver):
 async def test_a_nursery_that_answers_too_late_gives_no_second_process(forkserver, monkeypatch):
     """P22: whoever asked has begun another one in its place by then."""
     made, keeper = forkserver
-    monkeypatch.setattr("holdfast.worker.processes.forkserver.ANSWER_WITHIN", 0.05)
+    monkeypatch.setattr("holdfast.worker.processes.forkserver.FORK_TIMEOUT_S", 0.05)
     before = {*children_of(os.getpid(), zombies=True)}
     ours, theirs = socket.socketpair()
     with ours, adopting():  # as if it had been forked just in time, and only the answer came late
@@ -133,7 +133,7 @@ LEFT_OPEN = {
     "nothing": ("", None),
     "log": ("kept = open(sys.argv[1] + '/log', 'a')", None),
     "null": ("kept = open('/dev/null', 'r+')", None),
-    "thread": ("threading.Thread(target=time.sleep, args=(60,), daemon=True).start()", "1 thread of its own runs"),
+    "thread": ("threading.Thread(target=time.sleep, args=(60,), daemon=True).start()", "it has started 1 thread"),
     "file": ("kept = open(sys.argv[1] + '/data', 'w')", "/data open"),
     "connection": ("kept = socket.socketpair()", "socket:"),
     "loop": ("import asyncio; kept = asyncio.new_event_loop()", " open"),
@@ -146,10 +146,10 @@ def test_what_must_not_be_forked_is_told(left, reason, tmp_path):
     text = f"""
 import socket, sys, threading, time
 sys.path[:0] = [{str(ROOT / "src")!r}]
-from holdfast.worker.processes.forkserver import open_descriptors, why_not_to_fork
+from holdfast.worker.processes.forkserver import open_descriptors, fork_hazard
 known = open_descriptors()
 {left}
-print(why_not_to_fork(known))
+print(fork_hazard(known))
 """
     found = subprocess.run([sys.executable, "-c", text, str(tmp_path)], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "None" if reason is None else reason in found.stdout

@@ -104,7 +104,7 @@ async def test_when_jobs_become_slow_nothing_more_is_claimed_ahead(at_work, scri
         jobs = script.add(*[a_job() for _ in range(2_000)])
         await script.outcomes(*jobs)
         await settled_down()  # a claim under way was made at the old pace
-        bench.slots._done, bench.slots._pace = 0, 0.0  # as if nothing had ended for a while
+        bench.slots._done, bench.slots._rate = 0, 0.0  # as if nothing had ended for a while
         script.asked.clear()
         script.add(*[a_job(payload={"slowly": True}) for _ in range(300)])
 
@@ -173,7 +173,7 @@ async def test_what_runs_here_is_not_given_back_with_what_was_lost(at_work, scri
 
 async def test_a_claim_that_takes_effect_after_its_answer_was_lost_is_found(at_work, script, gate, monkeypatch):
     """F10: the request was still under way in the database when it was first looked for."""
-    monkeypatch.setattr(slots_module, "LOOK_AGAIN", (0.0, 0.05, 0.1))
+    monkeypatch.setattr(slots_module, "RECHECK_DELAYS_S", (0.0, 0.05, 0.1))
     script.claim_faults.append(await lost_answer(applied=False))
     looks = []
     original = script.held_by
@@ -192,7 +192,7 @@ async def test_a_claim_that_takes_effect_after_its_answer_was_lost_is_found(at_w
 
 async def test_the_same_while_all_slots_are_taken(at_work, script, gate, monkeypatch):
     """F10"""
-    monkeypatch.setattr(slots_module, "LOOK_AGAIN", (0.2,))
+    monkeypatch.setattr(slots_module, "RECHECK_DELAYS_S", (0.2,))
     async with at_work(1):
         script.claim_faults.append(await lost_answer(applied=False))
         script.add(a_job())
@@ -271,7 +271,7 @@ async def test_a_thread_that_does_not_stop_costs_its_slot_and_the_process_is_to_
     at_work, script, app, monkeypatch
 ):
     """P26, F33"""
-    monkeypatch.setattr(slots_module, "GRACE", 0.05)
+    monkeypatch.setattr(slots_module, "STOP_TIMEOUT_S", 0.05)
     never = threading.Event()
 
     def work() -> None:
@@ -293,7 +293,7 @@ async def nothing_stands_on(shared_state):
     """Soon: it is cleared when the report was accepted."""
 
     async def cleared():
-        return not list(shared_state.begun())
+        return not list(shared_state.running())
 
     await eventually(cleared)
 
@@ -303,7 +303,7 @@ async def test_what_has_begun_stands_on_the_board_until_its_end_is_recorded(at_w
     async with at_work(2) as bench:
         jobs = script.add(a_job(fence=3), a_job(fence=4))
         await inside(gate, 2)
-        assert sorted(each[:2] for each in bench.shared_state.begun()) == sorted((job.id, job.fence) for job in jobs)
+        assert sorted(each[:2] for each in bench.shared_state.running()) == sorted((job.id, job.fence) for job in jobs)
         gate.open.set()
         await script.outcomes(*jobs)
         await nothing_stands_on(bench.shared_state)

@@ -28,6 +28,8 @@ from tests.support.eventually import eventually
 from tests.support.nodes import ROOT
 from tests.unit.worker.conftest import a_job
 
+pytestmark = pytest.mark.slow  # starts processes
+
 LEASE = seconds(2)
 
 # A child that says hello and does as it is told, without a database or an application.
@@ -311,7 +313,7 @@ async def test_a_child_whose_lease_is_gone_is_stopped_and_replaced(fleet, superv
     await at_work(fleet, 1)
     fleet.answer = LeaseStatus.LOST
     await at_work(fleet, 2)
-    assert any("lease is gone" in line for line in supervisor.said)
+    assert any("its lease has expired" in line for line in supervisor.said)
     fleet.answer = LeaseStatus.KEPT
 
 
@@ -406,7 +408,7 @@ async def test_what_nobody_thought_of_ends_no_node(fleet, supervise):
     supervisor = await supervise()
     await at_work(fleet, 1)
     warnings = [line for line in supervisor.said if "RuntimeError: odd" in line]
-    assert warnings == ["worker 1 could not be looked after (RuntimeError: odd); starting another"]
+    assert warnings == ["supervision of worker 1 failed (RuntimeError: odd); starting another"]
     renewed = []
     renew_as_ever = fleet.renew
 

@@ -1,8 +1,9 @@
-"""Processes that have the application loaded, and of which others are forked when they are needed, at once.
+"""Fork server: a process that has loaded the application and forks further processes from it on request.
 
-Whoever asks becomes the parent of what is forked, by having it adopted, as if it had started it itself: it waits for
-it, ends with it, and loses nothing but time when the nursery dies. A nursery has no thread, no event loop and no
-connection, and neither has the application in it, or it is none: see `fork_hazard`.
+The requester becomes the parent of a forked process, because it is a subreaper while the server double-forks. So it
+can wait for the process, the process dies with it, and a fork server that dies costs nothing but a slower next start.
+A fork server has no thread, event loop or connection, and the loaded application must have none either; see
+`fork_hazard`.
 """
 
 import asyncio
@@ -21,104 +22,113 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from holdfast import tasks
 from holdfast.worker.processes.process_control import die_with_parent, name_process
 
 FORK_TIMEOUT_S = 10.0
-"""Seconds that a nursery may take to fork: one that takes longer is given up."""
+"""Time limit for one fork request; after it the fork server is abandoned."""
 
 SOCKET_TYPE = (
     (socket.AF_UNIX, socket.SOCK_SEQPACKET) if sys.platform == "linux" else (socket.AF_UNIX, socket.SOCK_DGRAM)
 )
-"""What a nursery is asked over: each message arrives whole."""
+"""Type of the socket pair to a fork server; it preserves message boundaries."""
 
 _PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
 _MAX_DESCRIPTORS = 4
 _PID = struct.Struct("<i")
 _HARMLESS = frozenset({"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"})
-"""Devices that it does not matter to share."""
+"""Devices that several processes can safely share."""
 
 
 class Process(Protocol):
-    """What was started, here or in a nursery."""
+    """Child process that was executed here or forked by a fork server."""
 
     @property
     def pid(self) -> int: ...
     @property
     def returncode(self) -> int | None: ...
     async def wait(self) -> int:
-        """Until it has ended; its exit code, or the negative number of the signal that ended it."""
+        """Wait for its end; return its exit code, or the negative number of the signal that killed it."""
 
 
-class ForkedProcess:
-    """A process that was forked in a nursery and adopted here. It is waited for whether or not anybody cares."""
+class ForkedProcess(Process):
+    """Process that a fork server forked and this process adopted. It is reaped even if no caller waits for it."""
 
     def __init__(self, pid: int) -> None:
-        self.pid = pid
-        self.returncode: int | None = None
+        self._pid = pid
+        self._returncode: int | None = None
         self._loop = asyncio.get_running_loop()
         self._ended = asyncio.Event()
         self._descriptor = os.pidfd_open(pid)
         self._loop.add_reader(self._descriptor, self._reap)
 
+    @property
+    def pid(self) -> int:
+        return self._pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self._returncode
+
     async def wait(self) -> int:
-        """See `Process`."""
         await self._ended.wait()
-        return self.returncode or 0
+        return self._returncode or 0
 
     def _reap(self) -> None:
         self._loop.remove_reader(self._descriptor)
         os.close(self._descriptor)
         try:
-            _, status = os.waitpid(self.pid, 0)
-            self.returncode = os.waitstatus_to_exitcode(status)
-        except ChildProcessError:  # somebody waited for all children of this process
-            self.returncode = -signal.SIGKILL
+            _, status = os.waitpid(self._pid, 0)
+            self._returncode = os.waitstatus_to_exitcode(status)
+        except ChildProcessError:  # other code in this process has waited for any child
+            self._returncode = -signal.SIGKILL
         self._ended.set()
 
 
 class ForkServer:
-    """A nursery as its parent sees it."""
+    """Client of a fork server, in its parent process."""
 
-    def __init__(self, line: socket.socket) -> None:
-        line.setblocking(False)  # noqa: FBT003 - the only signature there is
-        self._line: socket.socket | None = line
+    def __init__(self, channel: socket.socket) -> None:
+        channel.setblocking(False)  # noqa: FBT003 - the only signature there is
+        self._channel: socket.socket | None = channel
         self._lock = asyncio.Lock()
-        self._requests: set[asyncio.Task[ForkedProcess | None]] = set()
 
     @property
     def gone(self) -> bool:
-        """Whether it can be asked no more."""
-        return self._line is None
+        """True if the fork server is dead or was closed."""
+        return self._channel is None
 
     async def start(self, descriptors: Sequence[int]) -> ForkedProcess | None:
-        """A new process with copies of these; None if it must be had in another way."""
-        request = asyncio.create_task(self._request([os.dup(each) for each in descriptors]))
-        self._requests.add(request)
-        request.add_done_callback(self._requests.discard)
+        """Fork a process that inherits these descriptors; return None if the caller must execute one instead.
+
+        If the caller is cancelled, the process may be forked all the same; it is killed then.
+        """
+        copies = [os.dup(descriptor) for descriptor in descriptors]
+        request = tasks.start(self._request(copies), name="holdfast fork request", awaited=True)
         try:
             return await asyncio.shield(request)
-        except asyncio.CancelledError:  # it comes all the same, and nobody wants it
+        except asyncio.CancelledError:
             request.add_done_callback(_kill_unused)
             raise
 
     def close(self) -> None:
-        """Ask it no more: it ends."""
-        if self._line is not None:
-            self._line.close()
-            self._line = None
+        """Close the channel, which ends the fork server; processes that it forked continue."""
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
 
     async def _request(self, descriptors: list[int]) -> ForkedProcess | None:
-        leave, grant = os.pipe()
+        permission, grant = os.pipe()
         try:
             async with self._lock:
-                if self._line is None:
+                if self._channel is None:
                     return None
                 try:
                     with adopting():
-                        socket.send_fds(self._line, [b"fork"], [leave, *descriptors])
+                        socket.send_fds(self._channel, [b"fork"], [permission, *descriptors])
                         async with asyncio.timeout(FORK_TIMEOUT_S):
-                            answer = await asyncio.get_running_loop().sock_recv(self._line, _PID.size)
-                    (pid,) = _PID.unpack(answer)
+                            response = await asyncio.get_running_loop().sock_recv(self._channel, _PID.size)
+                    (pid,) = _PID.unpack(response)
                     forked = ForkedProcess(pid) if pid else None
                     os.write(grant, b"y")
                 except (OSError, TimeoutError, struct.error):
@@ -126,63 +136,63 @@ class ForkServer:
                     return None
                 return forked
         finally:
-            for each in (leave, grant, *descriptors):
-                os.close(each)
+            for descriptor in (permission, grant, *descriptors):
+                os.close(descriptor)
 
 
 def _kill_unused(request: "asyncio.Task[ForkedProcess | None]") -> None:
-    if not request.cancelled() and request.exception() is None and (pid := request.result()) is not None:
+    if not request.cancelled() and request.exception() is None and (process := request.result()) is not None:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid.pid, signal.SIGKILL)
+            os.kill(process.pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager
 def adopting() -> Iterator[None]:
-    """Be the parent of processes below this one whose own parent ends meanwhile.
+    """Make this process a subreaper: it becomes the parent of descendants whose own parent exits.
 
-    No longer than it takes: what handlers leave behind is the init process's, which waits for it.
+    Keep the block short, so that processes which handlers leave behind are adopted and reaped by init instead.
     """
     control = ctypes.CDLL(None, use_errno=True).prctl
     before = ctypes.c_int()
     control(_PR_GET_CHILD_SUBREAPER, ctypes.byref(before), 0, 0, 0)
     if control(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
-        raise OSError(ctypes.get_errno(), "this process cannot adopt others")
+        raise OSError(ctypes.get_errno(), "this process cannot become a subreaper")
     try:
         yield
     finally:
         control(_PR_SET_CHILD_SUBREAPER, before.value, 0, 0, 0)
 
 
-def serve(line: socket.socket) -> list[int]:
-    """Fork a process whenever one is asked for. Returns in each of those, with the descriptors meant for it.
+def serve(channel: socket.socket) -> list[int]:
+    """Serve fork requests; return, in each forked process only, the descriptors that the request passed.
 
-    In the nursery itself it never returns: it ends with the one who asks.
+    In the fork server itself this never returns: the process exits when the other end of the channel is closed.
     """
     parent = os.getppid()
     name_process("hf-forkserver")
     gc.collect()
-    gc.freeze()  # a collector that goes through all of it would have each process keep a copy
+    gc.freeze()  # a collection writes to every object and would make each process copy all shared pages
     while True:
         try:
-            asked, descriptors, _, _ = socket.recv_fds(line, 64, _MAX_DESCRIPTORS)
+            request, descriptors, _, _ = socket.recv_fds(channel, 64, _MAX_DESCRIPTORS)
         except InterruptedError:
             continue
-        if not asked:
+        if not request:
             os._exit(0)
         pid = 0
-        with contextlib.suppress(OSError):  # too many processes: it is tried in another way, and told
+        with contextlib.suppress(OSError):  # process limit reached: respond with 0, so that the requester executes one
             if not (pid := _double_fork(parent)):
-                line.close()
+                channel.close()
                 return _await_permission(*descriptors)
-        for each in descriptors:
-            os.close(each)
+        for descriptor in descriptors:
+            os.close(descriptor)
         with contextlib.suppress(OSError):
-            line.send(_PID.pack(pid))
+            channel.send(_PID.pack(pid))
 
 
 def _double_fork(parent: int) -> int:
-    """The id of a new process, whose parent is the asker by now; 0 in that process."""
-    told, tell = os.pipe()
+    """Fork twice, so that the requester adopts the new process; return its id, or 0 in that process."""
+    source, sink = os.pipe()
     middle = os.fork()
     if not middle:
         middle = os.getpid()
@@ -191,83 +201,88 @@ def _double_fork(parent: int) -> int:
         except OSError:
             os._exit(1)
         if pid:
-            os.write(tell, _PID.pack(pid))
+            os.write(sink, _PID.pack(pid))
             os._exit(0)
-        os.close(told)
-        os.close(tell)
+        os.close(source)
+        os.close(sink)
         _reparent(middle, parent)
         return 0
-    os.close(tell)
+    os.close(sink)
     try:
-        answer = os.read(told, _PID.size)
+        packed = os.read(source, _PID.size)
     finally:
-        os.close(told)
+        os.close(source)
         os.waitpid(middle, 0)
-    if not answer:
+    if not packed:
         raise OSError("no process could be forked")
-    child: int = _PID.unpack(answer)[0]
+    child: int = _PID.unpack(packed)[0]
     return child
 
 
 def _reparent(middle: int, parent: int) -> None:
-    """In the new process: belong to the asker, and to nobody else."""
+    """In the new process: wait for adoption by the requester, start a session, and die with the requester."""
     while os.getppid() == middle:
         time.sleep(0.0005)
     os.setsid()
     die_with_parent()
-    if os.getppid() != parent:  # it died first
+    if os.getppid() != parent:  # the requester died first
         os._exit(0)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _await_permission(leave: int, *descriptors: int) -> list[int]:
-    """In the new process: wait until the asker knows of it. One that gave up may have begun another in its place."""
-    if not os.read(leave, 1):
+def _await_permission(permission: int, *descriptors: int) -> list[int]:
+    """In the new process: wait until the requester knows of it, and exit if the requester has given up.
+
+    A requester that gave up may have started another process instead.
+    """
+    if not os.read(permission, 1):
         os._exit(0)
-    os.close(leave)
-    for each in descriptors:
-        os.set_inheritable(each, False)  # noqa: FBT003 - the only signature there is
+    os.close(permission)
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)  # noqa: FBT003 - the only signature there is
     return list(descriptors)
 
 
-def fork_hazard(ours: Collection[int]) -> str | None:
-    """What the application has that no two processes can have; None if it may be forked as it is.
+def fork_hazard(inherited: Collection[int]) -> str | None:
+    """Return the reason why the loaded application must not be forked, or None if forking is safe.
 
-    A thread is not copied, but the locks it holds are. A connection would be used by both ends of a fork at once.
-    `ours`: descriptors that are not the application's.
+    Forking does not copy threads, but it copies the locks they hold. Both processes would use a copied connection.
+
+    Args:
+        inherited: Descriptors that were open before the application was loaded.
     """
     if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
-        return "this system cannot fork it safely"
+        return "this system does not support safe forking"
     with contextlib.suppress(OSError):
         os.close(os.pidfd_open(os.getpid()))
         threads = len(list(Path("/proc/self/task").iterdir()))
         if threads > 1:
-            return f"{threads - 1} thread{'s' if threads > 2 else ''} of its own run{'' if threads > 2 else 's'}"
-        for each in open_descriptors() - set(ours):
-            if what := _shared(each):
-                return f"it has {what} open"
+            return f"it has started {threads - 1} thread{'s' if threads > 2 else ''}"
+        for descriptor in open_descriptors() - set(inherited):
+            if target := _unshareable_target(descriptor):
+                return f"it has {target} open"
         return None
-    return "this system does not tell whether it may be forked"
+    return "this system does not show whether forking is safe"
 
 
 def open_descriptors() -> set[int]:
-    """What this process has open, where the system tells."""
+    """Return the open descriptors of this process; empty if the system has no /proc."""
     found: set[int] = set()
     with contextlib.suppress(OSError):
-        for each in [int(name) for name in os.listdir("/proc/self/fd")]:  # noqa: PTH208 - read to its end at once
-            with contextlib.suppress(OSError):  # it was that of the list itself, and may be another's next
-                os.fstat(each)
-                found.add(each)
+        for descriptor in [int(name) for name in os.listdir("/proc/self/fd")]:  # noqa: PTH208 - closes the directory first
+            with contextlib.suppress(OSError):  # the descriptor of the directory itself
+                os.fstat(descriptor)
+                found.add(descriptor)
     return found
 
 
-def _shared(descriptor: int) -> str | None:
-    """What an open descriptor leads to, if two processes must not both use it."""
+def _unshareable_target(descriptor: int) -> str | None:
+    """Return the target of an open descriptor if two processes must not share it."""
     try:
         kind = os.fstat(descriptor).st_mode
         target = str(Path(f"/proc/self/fd/{descriptor}").readlink())
         appending = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_APPEND
-    except OSError:  # it was that of the list itself
+    except OSError:  # closed since the list was made
         return None
     if target in _HARMLESS or (stat.S_ISREG(kind) and appending):
         return None

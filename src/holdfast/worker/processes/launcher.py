@@ -1,4 +1,4 @@
-"""The application, loaded once on a node: what its worker processes are forked of, if it can be."""
+"""Launcher of worker processes: forks them from one loaded application if that is safe."""
 
 import asyncio
 import contextlib
@@ -25,35 +25,42 @@ _MAX_MESSAGE_BYTES = 1 << 16
 
 
 class CannotRun(Misconfigured):
-    """The application cannot be loaded or run: starting it again would not help."""
+    """The application cannot be loaded or run, and another attempt would fail in the same way."""
 
     code = "cannot_run"
 
 
 class WorkerLauncher:
-    """Starts worker processes. Has a nursery started when the first of them is, and another one if that has died."""
+    """Starts worker processes; starts a fork server with the first of them and replaces it if it dies.
+
+    Args:
+        command: Arguments of Python that start a worker process without a fork server.
+        forkserver: Arguments of Python that start a fork server; empty to execute every worker process.
+        say: Prints a message for the operator.
+    """
 
     def __init__(self, command: Sequence[str], forkserver: Sequence[str], say: Callable[[str], None]) -> None:
         self._command = command
         self._forkserver_command = forkserver
         self._say = say
-        self._beginning = asyncio.Lock()
+        self._start_lock = asyncio.Lock()
         self._process: asyncio.subprocess.Process | None = None
         self._forkserver: ForkServer | None = None
-        self._unfit = not forkserver
+        self._cannot_fork = not forkserver
 
     async def start(self, descriptors: Sequence[int]) -> Process:
-        """A new process with these, forked where the application is loaded, if it can be; or it is loaded anew.
+        """Start a worker process that inherits these descriptors: forked if possible, otherwise executed.
 
-        Raises `CannotRun` if that would not help.
+        Raises:
+            CannotRun: The application cannot be loaded.
         """
-        return await self._fork(descriptors) or await _run(self._command, descriptors)
+        return await self._fork(descriptors) or await _execute(self._command, descriptors)
 
     async def _fork(self, descriptors: Sequence[int]) -> ForkedProcess | None:
-        for _ in range(2):  # that it died is seen by asking it
-            async with self._beginning:
-                if self._forkserver is None and not self._unfit:
-                    await self._begin()
+        for _ in range(2):  # the death of a fork server shows only in a request, so replace it once and repeat
+            async with self._start_lock:
+                if self._forkserver is None and not self._cannot_fork:
+                    await self._start_forkserver()
                 forkserver = self._forkserver
             if forkserver is None:
                 return None
@@ -66,17 +73,17 @@ class WorkerLauncher:
         return None
 
     async def aclose(self) -> None:
-        """End it; what was forked of it goes on."""
+        """End the fork server; processes that it forked continue."""
         if self._forkserver is not None:
             self._forkserver.close()
-        self._unfit = True
-        await self._end()
+        self._cannot_fork = True
+        await self._end_forkserver()
 
-    async def _begin(self) -> None:
-        await self._end()
+    async def _start_forkserver(self) -> None:
+        await self._end_forkserver()
         ours, theirs = socket.socketpair(*SOCKET_TYPE)
         try:
-            self._process = await _run(self._forkserver_command, [theirs.fileno()])
+            self._process = await _execute(self._forkserver_command, [theirs.fileno()])
         finally:
             theirs.close()
         ours.setblocking(False)  # noqa: FBT003 - the only signature there is
@@ -92,10 +99,10 @@ class WorkerLauncher:
         if isinstance(message, StartFailed):
             raise CannotRun(message.message)
         if isinstance(message, CannotFork):
-            self._unfit = True
-            self._say(f"each process loads the application anew, since once that is loaded {message.reason}")
+            self._cannot_fork = True
+            self._say(f"each process loads the application itself, because forking it is unsafe: {message.reason}")
 
-    async def _end(self) -> None:
+    async def _end_forkserver(self) -> None:
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -103,16 +110,16 @@ class WorkerLauncher:
             self._process = None
 
 
-async def _run(command: Sequence[str], descriptors: Sequence[int]) -> asyncio.subprocess.Process:
+async def _execute(command: Sequence[str], descriptors: Sequence[int]) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
-        sys.executable, *command, *(str(each) for each in descriptors),
+        sys.executable, *command, *(str(descriptor) for descriptor in descriptors),
         pass_fds=descriptors, start_new_session=True, preexec_fn=die_with_parent,
     )  # fmt: skip
 
 
-async def _read(line: socket.socket) -> FromForkServer | None:
-    """What it says of the application; nothing if it died over it, as a worker would."""
+async def _read(channel: socket.socket) -> FromForkServer | None:
+    """Return the fork server's message about the application, or None if it died while loading."""
     with contextlib.suppress(OSError, msgspec.DecodeError):
-        if text := await asyncio.get_running_loop().sock_recv(line, _MAX_MESSAGE_BYTES):
+        if text := await asyncio.get_running_loop().sock_recv(channel, _MAX_MESSAGE_BYTES):
             return read_from_forkserver(text)
     return None

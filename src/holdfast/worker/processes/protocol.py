@@ -1,4 +1,7 @@
-"""Messages between supervisor, worker and job processes: one JSON value per line over a socket pair."""
+"""Protocol between supervisor, worker and job processes: messages, exit codes and timing.
+
+Messages are JSON values, one per line, over a socket pair.
+"""
 
 import msgspec
 from msgspec import Struct
@@ -6,6 +9,20 @@ from msgspec import Struct
 from holdfast.model.job import Job
 from holdfast.model.job_type import JobType
 from holdfast.model.outcome import LogLine, Outcome
+
+EXIT_LEASE_LOST = 75
+"""Exit code of a worker process that stopped because it lost its lease."""
+
+EXIT_NO_DATABASE = 69
+"""Exit code of a worker process that could not connect to the database."""
+
+LEASE_MARGIN = 1 / 6
+"""Share of a lease, at its end, in which the worker no longer relies on it."""
+
+
+def stop_timeout(lease: float) -> float:
+    """Return the seconds that handlers have to stop after the lease is lost: less than the margin allows."""
+    return min(1.0, lease * LEASE_MARGIN / 2)
 
 
 class Hello(Struct, frozen=True, tag="hello"):
@@ -97,7 +114,6 @@ _FROM_CHILD: msgspec.json.Decoder[FromChild] = msgspec.json.Decoder(FromChild)
 _TO_CHILD: msgspec.json.Decoder[ToChild] = msgspec.json.Decoder(ToChild)
 _TO_JOB: msgspec.json.Decoder[RunJob] = msgspec.json.Decoder(RunJob)
 _FROM_JOB: msgspec.json.Decoder[FromJob] = msgspec.json.Decoder(FromJob)
-
 _FROM_FORKSERVER: msgspec.json.Decoder[FromForkServer] = msgspec.json.Decoder(FromForkServer)
 
 

@@ -35,9 +35,8 @@ def set_up(shared_state: SharedState) -> None:
 
 def _wait_for_exit(worker: int) -> None:
     """Wait in the kernel, so that a blocked interpreter or event loop of the worker does not matter."""
-    os.closerange(
-        3, _MAX_DESCRIPTORS
-    )  # a peer that waits for the worker's sockets to close must not wait for this process
+    # Peers that wait for the worker's sockets to close must not wait for this process.
+    os.closerange(3, _MAX_DESCRIPTORS)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
     signal_when_parent_dies(signal.SIGUSR1)
     while os.getppid() == worker:

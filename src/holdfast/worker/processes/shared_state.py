@@ -71,7 +71,7 @@ class SharedState:
         return entry
 
     def reserve(self) -> int | None:
-        """Reserve an entry for a handler in another process, which fills it with `note`."""
+        """Reserve an entry for a handler in another process, which fills it with `record_start`."""
         return self._free.pop() if self._free else None
 
     def end(self, entry: int) -> None:
@@ -80,7 +80,7 @@ class SharedState:
         self._free.append(entry)
 
     def clear(self, entries: Iterable[int | None]) -> None:
-        """Free several entries; None stands for a job without one."""
+        """Free several entries; None means a job without an entry."""
         for entry in entries:
             if entry is not None:
                 self.end(entry)
@@ -90,33 +90,33 @@ class SharedState:
         job, fence, since, _ = _ENTRY.unpack_from(self._memory, _entry_offset(entry))
         _ENTRY.pack_into(self._memory, _entry_offset(entry), job, fence, since, 0)
 
-    def begun(self) -> Iterator[RunningEntry]:
+    def running(self) -> Iterator[RunningEntry]:
         """Iterate over the entries in use."""
         for entry in range(self.entries):
             job, fence, since, timeout = _ENTRY.unpack_from(self._memory, _entry_offset(entry))
             if fence:
                 yield RunningEntry(JobId(UUID(bytes=job)), fence, since, Duration(timeout) if timeout else None)
 
-    def started(self, group: int) -> int:
+    def add_group(self, group: int) -> int:
         """Record a process group that was started; return its entry."""
         entry = self._free_groups.pop()
         self._write_group(entry, group)
         return entry
 
-    def ended(self, entry: int) -> None:
+    def remove_group(self, entry: int) -> None:
         """Free the entry of a process group that has ended."""
         self._write_group(entry, 0)
         self._free_groups.append(entry)
 
     def groups(self) -> list[int]:
         """Return the recorded process groups."""
-        each = (_GROUP.unpack_from(self._memory, self._group_at(entry))[0] for entry in range(self.entries))
-        return [group for group in each if group]
+        recorded = (_GROUP.unpack_from(self._memory, self._group_offset(entry))[0] for entry in range(self.entries))
+        return [group for group in recorded if group]
 
     def _write_group(self, entry: int, group: int) -> None:
-        _GROUP.pack_into(self._memory, self._group_at(entry), group)
+        _GROUP.pack_into(self._memory, self._group_offset(entry), group)
 
-    def _group_at(self, entry: int) -> int:
+    def _group_offset(self, entry: int) -> int:
         return _entry_offset(self.entries) + entry * _GROUP.size
 
     def close(self) -> None:
@@ -125,7 +125,7 @@ class SharedState:
         os.close(self.descriptor)
 
 
-def note(descriptor: int, entry: int, job: JobId, fence: int) -> None:
+def record_start(descriptor: int, entry: int, job: JobId, fence: int) -> None:
     """Record a started handler by file write; a job process does not map the memory, to protect it."""
     os.pwrite(descriptor, _ENTRY.pack(job.bytes, fence, time.monotonic(), 0), _entry_offset(entry))
 

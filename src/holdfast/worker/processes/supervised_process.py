@@ -1,4 +1,4 @@
-"""One child as its supervisor sees it: started, its lease renewed, its death accounted for."""
+"""One worker process from its supervisor's side: start, lease renewal, and reports for its jobs after its death."""
 
 import asyncio
 import contextlib
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from holdfast import tasks
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.model.ids import JobId, WorkerId, new_worker_id, worker_name
 from holdfast.model.job import Job
@@ -44,29 +45,32 @@ if TYPE_CHECKING:
     from holdfast.worker.processes.forkserver import Process
 
 OVERDUE_S = STOP_TIMEOUT_S + 2.0
-"""Seconds after a timeout when the child should long have dealt with it: its loop must be blocked."""
+"""Seconds past a job's timeout after which the worker's event loop must be blocked, so the worker is killed."""
 
 _CHECK_INTERVAL_S = 0.5
 _BATCH_SIZE = 500
 
 
 class LaunchPlan(NamedTuple):
-    """How children are started and what they are told."""
+    """Commands and values with which a supervisor starts and registers its worker processes."""
 
     command: Sequence[str]
-    """Starts a worker process from nothing."""
+    """Arguments of Python that start a worker process without a fork server."""
     forkserver: Sequence[str]
-    """Starts a process of which they can be forked; empty if they are not to be."""
+    """Arguments of Python that start a fork server; empty to execute every worker process."""
     entries: int
+    """Number of entries in the shared state."""
     lease: Duration
     name: str
+    """Prefix of the workers' names."""
     host: str
     version: str
     node: str = ""
+    """Id that all workers of this supervisor have in common."""
 
 
 class SupervisedProcess:
-    """One child, from its start to the last of its jobs given back."""
+    """One worker process, from its start until all jobs that it held are reported."""
 
     def __init__(
         self,
@@ -88,39 +92,44 @@ class SupervisedProcess:
         self._writer: asyncio.StreamWriter | None = None
         self._stopping = False
         self._node_draining = False
-        """The whole node ends, which is told with the lease. One that is replaced alone does not tell of its end: the
-        answer is how it hears that somebody wants the node to."""
+        """The whole node is draining, which renewals report. A worker that is only replaced does not report it, because
+        the response to a renewal is how the node learns that an operator wants it to drain."""
         self._overdue: dict[JobId, RunningEntry] = {}
         self.pid = 0
-        """The child's process id, once there is one."""
+        """Process id of the worker; 0 until it has started."""
         self.load = Load(0, 0)
         self.on_slot_lost = asyncio.Event()
-        """Set when one of its slots is lost for good."""
+        """Set when a slot is lost because its handler does not stop."""
         self.ready = asyncio.Event()
+        """Set when the worker is registered and may claim."""
         self.crashed_at_work = False
-        """It ended with jobs begun and not recorded: one of them is to blame, not how it was started."""
+        """The worker crashed while it ran jobs, so that one of them is the likely cause and not the start."""
 
     def shut_down(self, seconds: float) -> None:
-        """The node ends: ask the child to finish within that time and end."""
+        """Drain the worker because the whole node is shutting down."""
         self._node_draining = True
         self.drain(seconds)
 
     def drain(self, seconds: float) -> None:
-        """Ask the child to finish within that time and end."""
+        """Ask the worker to finish its jobs within this many seconds and exit."""
         self._stopping = True
         self._cancel_start()
         self._send(Drain(seconds))
 
     def kill(self) -> None:
-        """End it now; what it runs is given back without an attempt being spent."""
+        """Kill the worker now; its running jobs are released and spend no attempt."""
         self._stopping = True
         self._cancel_start()
         self._signal(signal.SIGKILL)
 
     async def run(self) -> int:
-        """From start to end; the exit code. When this returns, the child holds no job any more."""
+        """Run the worker from start to end; return its exit code. Afterwards the worker holds no job."""
         ours, theirs = socket.socketpair()
-        self._starting = asyncio.create_task(self._launcher.start([theirs.fileno(), self._shared_state.descriptor]))
+        self._starting = tasks.start(
+            self._launcher.start([theirs.fileno(), self._shared_state.descriptor]),
+            name="holdfast worker start",
+            awaited=True,
+        )
         try:
             self._process = await self._starting
             self.pid = self._process.pid
@@ -147,7 +156,7 @@ class SupervisedProcess:
             self._shared_state.close()
 
     def _cancel_start(self) -> None:
-        """One that is told to end before there is a process has none, however long the application takes to load."""
+        """Cancel a start that is under way, because loading the application can take long."""
         if self._starting is not None:
             self._starting.cancel()
 
@@ -168,35 +177,38 @@ class SupervisedProcess:
             version=self._plan.version, queues=queues, slots=sum(hello.queues.values()),
             types=tuple(hello.types), node=self._plan.node,
         )  # fmt: skip
-        entered = await self._register(backend, info, hello.described)
-        if entered is None:
+        registration = await self._register(backend, info, hello.described)
+        if registration is None:
             return
-        worker, sent_at = entered
+        worker, sent_at = registration
         self._extend_deadline(sent_at)
         self._send(Start(worker, self._lease))
         self.ready.set()
-        renewing = asyncio.create_task(self._renew(backend, worker))
-        minding = asyncio.create_task(self._watch_lease())
-        hearing = asyncio.create_task(self._receive(reader))
-        looking = asyncio.create_task(self._watch_overdue())
+        renewing = tasks.start(self._renew(backend, worker), name="holdfast lease renewal")
+        watching_lease = tasks.start(self._watch_lease(), name="holdfast lease watch")
+        receiving = tasks.start(self._receive(reader), name="holdfast worker messages")
+        watching_timeouts = tasks.start(self._watch_overdue(), name="holdfast timeout watch")
         try:
             await self._process.wait()
         finally:
-            # The lease is kept until the jobs are given back: nobody else takes them meanwhile.
-            for task in (hearing, minding, looking):
+            for task in (receiving, watching_lease, watching_timeouts):
                 task.cancel()
             try:
+                # The lease is renewed until the jobs are reported, so that no other node recovers them meanwhile.
                 await self._report_abandoned(backend, worker)
-            finally:  # whatever is not given back by then is taken back when the lease has run out
-                renewing.cancel()
-                await asyncio.gather(renewing, minding, hearing, looking, return_exceptions=True)
+            finally:  # jobs that could not be reported are recovered when the lease expires
+                await tasks.stop(renewing, watching_lease, receiving, watching_timeouts)
 
     async def _register(
         self, backend: SupervisorBackend, info: WorkerInfo, described: Sequence[JobType]
     ) -> tuple[WorkerId, float] | None:
-        """Have the child registered, as soon as the database answers; when that was asked for. None if it ended."""
+        """Register the worker, retrying while the database is unavailable.
+
+        Returns:
+            The worker's id and the time of the request, or None if the process ended first.
+        """
         while self._process.returncode is None:
-            # Another id each time: one that was entered without our knowing expires and holds nothing.
+            # A new id for each try: if a failed try did register the worker, that lease expires without holding a job.
             worker = new_worker_id()
             named = msgspec.structs.replace(info, id=worker, name=f"{self._plan.name}/{worker_name(worker)[-6:]}")
             sent_at = time.monotonic()
@@ -210,7 +222,7 @@ class SupervisedProcess:
         return None
 
     async def _renew(self, backend: SupervisorBackend, worker: WorkerId) -> None:
-        """Prolong the lease at a third of it; when it fails, try again soon."""
+        """Renew the lease after each third of it; retry soon if that fails."""
         while True:
             await asyncio.sleep(self._lease / 3)
             while True:
@@ -223,32 +235,32 @@ class SupervisedProcess:
                     continue
                 if not alive:
                     self._shared_state.deadline = 0.0
-                    await self._lost("the database says that the lease is gone")
+                    await self._stop_after_loss("its lease has expired in the database")
                     return
                 self._extend_deadline(sent_at)
                 break
 
     async def _heartbeat(self, backend: SupervisorBackend, worker: WorkerId) -> bool:
-        """Renew the lease, tell how the child is, and pass on that somebody wants this node to end."""
+        """Renew the lease, report memory and draining, and pass on a request to drain this node."""
         memory = resident(self.pid) or self.load.memory
-        answer = await backend.workers.renew(worker, self._plan.lease, memory=memory, draining=self._node_draining)
-        if answer is LeaseStatus.DRAINING:
+        status = await backend.workers.renew(worker, self._plan.lease, memory=memory, draining=self._node_draining)
+        if status is LeaseStatus.DRAINING:
             self._on_drain_request()
-        return answer is not LeaseStatus.LOST
+        return status is not LeaseStatus.LOST
 
     def _extend_deadline(self, sent_at: float) -> None:
-        # Counted from when it was asked for, on a clock that all processes of a machine share.
+        # Counted from the start of the request, by the monotonic clock that all processes of a machine share.
         self._shared_state.deadline = sent_at + self._lease * (1 - LEASE_MARGIN)
 
     async def _watch_lease(self) -> None:
-        """A timer, not the answer of a renewal, tells when the handlers must stop: an answer may never come."""
-        while (left := self._shared_state.deadline - time.monotonic()) > 0:  # noqa: ASYNC110 - a renewal moves the deadline
+        """Stop the worker when the lease runs out, by a timer, because the response to a renewal may never arrive."""
+        while (left := self._shared_state.deadline - time.monotonic()) > 0:  # noqa: ASYNC110 - a renewal changes the deadline
             await asyncio.sleep(left)
-        await self._lost("the lease could not be renewed in time")
+        await self._stop_after_loss("its lease could not be renewed in time")
 
-    async def _lost(self, why: str) -> None:
+    async def _stop_after_loss(self, reason: str) -> None:
         self._stopping = True
-        self._say(f"worker {self.pid}: {why}; stopping its handlers")
+        self._say(f"worker {self.pid}: {reason}; stopping its handlers")
         self._send(Lost())
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(stop_timeout(self._lease)):
@@ -256,13 +268,14 @@ class SupervisedProcess:
         self._signal(signal.SIGKILL)
 
     async def _watch_overdue(self) -> None:
-        """A child whose loop is blocked, or that is stopped, does not notice timeouts: end it for them."""
+        """Kill a worker that misses the timeouts of its jobs because it is blocked or stopped."""
         while not self._overdue:
             await asyncio.sleep(_CHECK_INTERVAL_S)
             now = time.monotonic()
-            self._overdue = {each.job: each for each in self._shared_state.begun() if each.overdue(now) > OVERDUE_S}
+            running = self._shared_state.running()
+            self._overdue = {entry.job: entry for entry in running if entry.overdue(now) > OVERDUE_S}
         jobs = ", ".join(str(job) for job in self._overdue)
-        self._say(f"worker {self.pid}: it does not notice that {jobs} took too long; killing it")
+        self._say(f"worker {self.pid}: its event loop is blocked, and {jobs} exceeded the timeout; killing it")
         self._signal(signal.SIGKILL)
 
     async def _receive(self, reader: asyncio.StreamReader) -> None:
@@ -272,45 +285,48 @@ class SupervisedProcess:
                     self.load = message
                 case SlotLost(reason):
                     self.on_slot_lost.set()
-                    self._say(f"worker {self.pid}: {reason}; it will be replaced")
+                    self._say(f"worker {self.pid}: {reason}; the process will be replaced")
                 case StartFailed(reason):
                     self._say(f"worker {self.pid}: {reason}")
                 case Hello():
                     pass
 
     async def _report_abandoned(self, backend: SupervisorBackend, worker: WorkerId) -> None:
-        """Report what the child can no longer report: what it had begun has crashed, the rest goes back."""
+        """Report the jobs of a dead worker: those that were running crashed, the others are released."""
         code = await self._process.wait()
-        self._signal(signal.SIGKILL)  # whatever its handlers started, here and in processes of their own
+        self._signal(
+            signal.SIGKILL
+        )  # programs that its handlers started, in its own group and in those of job processes
         for group in self._shared_state.groups():
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(group, signal.SIGKILL)
-        begun = {each.job: each for each in self._shared_state.begun()}
+        running = {entry.job: entry for entry in self._shared_state.running()}
         crashed = not self._stopping and not self._overdue and code != EXIT_LEASE_LOST
-        self.crashed_at_work = crashed and bool(begun)
+        self.crashed_at_work = crashed and bool(running)
         until = time.monotonic() + self._lease
         while time.monotonic() < until:
             try:
                 async with asyncio.timeout(max(1.0, self._lease / 3)):  # a connection may have died silently
                     held = await backend.attempts.held_by(worker, _BATCH_SIZE)
                     if not held:
-                        if not self._node_draining:  # whoever asked this node to end shall not have asked the dead
+                        if not self._node_draining:  # a drain request may have been addressed to the dead worker
                             await self._heartbeat(backend, worker)
-                        # It is not struck if a claim of the dead was under way and took something after all.
+                        # The worker is not removed if a claim of it was still in flight and has taken jobs since.
                         if await backend.workers.depart(worker) or not await backend.attempts.held_by(worker, 1):
                             return
                         continue
-                    lot = [Report(job, self._outcome(job, begun, code, crashed=crashed)) for job in held]
-                    await backend.attempts.settle_many(lot)
+                    await backend.attempts.settle_many(
+                        [Report(job, self._outcome(job, running, code, crashed=crashed)) for job in held]
+                    )
             except (HoldfastError, TimeoutError):
                 await asyncio.sleep(0.1)
 
-    def _outcome(self, job: Job, begun: Mapping[JobId, RunningEntry], code: int, *, crashed: bool) -> Outcome:
-        known = begun.get(job.id)
-        if known is None or known.fence != job.fence:
+    def _outcome(self, job: Job, running: Mapping[JobId, RunningEntry], code: int, *, crashed: bool) -> Outcome:
+        entry = running.get(job.id)
+        if entry is None or entry.fence != job.fence:
             return Interrupted()
-        if job.id in self._overdue and known.timeout is not None:
-            return TimedOut(known.timeout)
+        if job.id in self._overdue and entry.timeout is not None:
+            return TimedOut(entry.timeout)
         return Crashed(describe_exit(code)) if crashed else Interrupted()
 
     def _send(self, message: ToChild) -> None:

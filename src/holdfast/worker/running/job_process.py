@@ -1,4 +1,4 @@
-"""Runs jobs in processes of their own: a crash, a leak or an endless loop harms nobody else, and can be ended."""
+"""Job processes: run a job outside the worker process, so that a crash, leak or endless loop harms only itself."""
 
 import asyncio
 import contextlib
@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from holdfast import tasks
 from holdfast.model.job import Job
 from holdfast.model.outcome import Crashed, Outcome
 from holdfast.worker.context.attempt_logs import AttemptLogs
@@ -25,19 +26,26 @@ from holdfast.worker.processes.protocol import (
     read_from_job,
 )
 from holdfast.worker.processes.shared_state import SharedState
+from holdfast.worker.running.runner import Processes
 
 TERMINATE_TIMEOUT_S = 2.0
-"""Seconds between the request to end and the end."""
+"""Seconds between SIGTERM and SIGKILL."""
 
 START_TIMEOUT_S = 120.0
-"""Seconds that the application may take to load. They count for no job's timeout."""
+"""Time limit for loading the application; it does not count towards a job's timeout."""
 
 _FLUSH_TIMEOUT_S = 0.2
 MAX_LINE_BYTES = 8 * 1024 * 1024
 
 
-class JobProcesses:
-    """Keeps processes that have the application loaded; each runs one job at a time."""
+class JobProcesses(Processes):
+    """Pool of job processes that have loaded the application; each runs one job at a time.
+
+    Args:
+        command: Arguments of Python that start a job process if it cannot be forked.
+        shared_state: Memory in which the processes are recorded.
+        forkserver: Fork server of this worker; None to execute every process.
+    """
 
     def __init__(self, command: Sequence[str], shared_state: SharedState, forkserver: ForkServer | None = None) -> None:
         self._command = command
@@ -48,10 +56,9 @@ class JobProcesses:
     async def run(
         self, job: Job, *, on_start: Callable[[], None], attempt_logs: AttemptLogs, entry: int | None
     ) -> Outcome:
-        """See `holdfast.worker.running.runner.Processes`."""
         while True:
-            kept = self._idle.pop() if self._idle else None
-            process = kept or await JobProcess.start(self._command, self._shared_state, self._forkserver)
+            idle = self._idle.pop() if self._idle else None
+            process = idle or await JobProcess.start(self._command, self._shared_state, self._forkserver)
             try:
                 outcome = await process.run(RunJob(job, entry), on_start, attempt_logs)
             except BaseException:
@@ -63,17 +70,17 @@ class JobProcesses:
                 await process.end()
             if outcome is not None:
                 return outcome
-            if kept is None:  # one that died while it was kept is no fault of this job: take another
-                return Crashed(process.why_not_begun)
+            if idle is None:  # an idle process that died is not this job's fault: use another one
+                return Crashed(process.start_failure)
 
     async def aclose(self) -> None:
-        """End all that have nothing to do."""
+        """End all idle processes."""
         idle, self._idle = self._idle, []
         await asyncio.gather(*[process.end() for process in idle])
 
 
 class JobProcess:
-    """One such process, the leader of a group: what its jobs start ends with it."""
+    """One job process. It leads a process group, so that programs which its jobs start end with it."""
 
     def __init__(
         self,
@@ -86,21 +93,21 @@ class JobProcess:
         self._reader = reader
         self._writer = writer
         self._shared_state = shared_state
-        self._entry: int | None = shared_state.started(process.pid)
+        self._entry: int | None = shared_state.add_group(process.pid)
         self._reason = ""
 
     @classmethod
     async def start(
         cls, command: Sequence[str], shared_state: SharedState, forkserver: ForkServer | None
     ) -> "JobProcess":
-        """Start one and connect to it: forked where the application is loaded already, if it can be."""
+        """Start a process and connect to it: forked if possible, otherwise executed."""
         ours, theirs = socket.socketpair()
         descriptors = [theirs.fileno(), shared_state.descriptor]
         try:
             process: Process | None = await forkserver.start(descriptors) if forkserver else None
             if process is None:
                 process = await asyncio.create_subprocess_exec(
-                    sys.executable, *command, *(str(each) for each in descriptors),
+                    sys.executable, *command, *(str(descriptor) for descriptor in descriptors),
                     pass_fds=descriptors, start_new_session=True, preexec_fn=die_with_parent,
                 )  # fmt: skip
         finally:
@@ -110,29 +117,32 @@ class JobProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether it can take another job."""
+        """True if the process can run another job."""
         return self._process.returncode is None and not self._reader.at_eof()
 
     @property
-    def why_not_begun(self) -> str:
-        """Describe how the process ended before the handler began."""
+    def start_failure(self) -> str:
+        """Describe how the process ended before the handler started."""
         reason = f": {self._reason}" if self._reason else ""
-        return f"{describe_exit(self._process.returncode)}, before the handler began{reason}"
+        return f"{describe_exit(self._process.returncode)}, before the handler started{reason}"
 
-    async def run(self, given: RunJob, on_start: Callable[[], None], attempt_logs: AttemptLogs) -> Outcome | None:
-        """Run one job there. A process that ends before it answered has crashed with it; None if it had not begun."""
+    async def run(self, request: RunJob, on_start: Callable[[], None], attempt_logs: AttemptLogs) -> Outcome | None:
+        """Run one job; return its outcome, or None if the process ended before the handler started.
+
+        If the process ends during the job, the outcome is `Crashed`.
+        """
         with contextlib.suppress(OSError):
-            self._writer.write(line(given))
+            self._writer.write(line(request))
             await self._writer.drain()
-        has_begun = False
-        ending = asyncio.ensure_future(self._process.wait())
+        started = False
+        exiting = tasks.start(self._process.wait(), name="holdfast job process exit", awaited=True)
         try:
             async with asyncio.timeout(START_TIMEOUT_S) as loading:
-                while (message := await self._receive(ending)) is not None:
+                while (message := await self._receive(exiting)) is not None:
                     match message:
                         case HandlerStarted():
                             loading.reschedule(None)
-                            has_begun = True
+                            started = True
                             on_start()
                         case HandlerLogged(logged):
                             attempt_logs.add(logged)
@@ -141,19 +151,22 @@ class JobProcess:
                         case StartFailed(reason):
                             self._reason = reason
         except TimeoutError:
-            self._reason = f"it was not loaded after {START_TIMEOUT_S:g} s"
+            self._reason = f"the application was not loaded after {START_TIMEOUT_S:g} s"
         finally:
-            ending.cancel()
+            exiting.cancel()
         await self.end()
-        return Crashed(describe_exit(self._process.returncode)) if has_begun else None
+        return Crashed(describe_exit(self._process.returncode)) if started else None
 
-    async def _receive(self, ending: "asyncio.Future[int]") -> FromJob | None:
-        """What it says; nothing when it has ended, even if something it started keeps the line open."""
-        reading = asyncio.ensure_future(self._reader.readline())
+    async def _receive(self, exiting: "asyncio.Task[int]") -> FromJob | None:
+        """Return the next message, or None after the process has exited.
+
+        A program that the process started may keep the socket open, so the end of the stream is not enough.
+        """
+        reading = tasks.start(self._reader.readline(), name="holdfast job process message", awaited=True)
         try:
-            either: list[asyncio.Future[Any]] = [reading, ending]
+            either: list[asyncio.Task[Any]] = [reading, exiting]
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            if not reading.done():  # what it said before it ended is on its way
+            if not reading.done():  # the last messages may still be in the socket
                 await asyncio.wait([reading], timeout=_FLUSH_TIMEOUT_S)
             with contextlib.suppress(OSError, ValueError):
                 if reading.done() and (text := reading.result()):
@@ -163,7 +176,7 @@ class JobProcess:
             reading.cancel()
 
     async def end(self) -> None:
-        """End it and all it started: asked first, then made to."""
+        """End the process and all programs it started: SIGTERM first, then SIGKILL."""
         if self._process.returncode is None:
             self._signal(signal.SIGTERM)
             try:
@@ -174,7 +187,7 @@ class JobProcess:
         self._signal(signal.SIGKILL)
         self._writer.close()
         if self._entry is not None:
-            self._shared_state.ended(self._entry)
+            self._shared_state.remove_group(self._entry)
             self._entry = None
 
     def _signal(self, number: int) -> None:

@@ -1,4 +1,4 @@
-"""The slots of one queue: how many of its jobs run here at once, and what waits to be run."""
+"""Runner of one queue: claims its jobs, runs them in a fixed number of slots, and reports the outcomes."""
 
 import asyncio
 import contextlib
@@ -24,53 +24,55 @@ if TYPE_CHECKING:
     from holdfast.worker.context.context import Context, SyncContext
 
 STOP_TIMEOUT_S = 5.0
-"""Seconds a handler has to end after it was told to; then its slot is given up."""
+"""Seconds that a handler has to end after it was stopped; then its slot is abandoned."""
 
 PREFETCH_S = 0.25
-"""Seconds of work that may wait here, at the pace seen: enough to never run dry, too little to hoard."""
+"""Seconds of work to claim ahead, at the measured rate: enough to never idle, too little to hoard."""
 
 CLAIM_BATCH_SIZE = 500
 _YIELD_INTERVAL_S = 0.005
 _MIN_SAMPLE_S = 0.02
 _RATE_DECAY = 0.7
-"""How much of the pace seen before still counts after a tenth of a second."""
+"""Weight that an older rate keeps after a tenth of a second."""
 _UNKNOWN_TYPE_DELAY = seconds(30)
 _FINISH_TIMEOUT_S = 1.0
-"""Seconds to write how far a handler came that was stopped."""
+"""Time limit for saving the last progress of a stopped handler."""
 
 RECHECK_DELAYS_S = (0.0, 1.0, 5.0, 40.0)
-"""Seconds after the answer to a claim was lost at which to look what it took: the claim may still be under way in the
-database, for as long as a statement may take there."""
+"""Seconds after a claim with unknown outcome at which to check which jobs it took.
+
+One check is not enough, because the claim may still be executing in the database until its statement timeout.
+"""
 
 
 class Run:
-    """A job in a slot."""
+    """One job in a slot."""
 
     __slots__ = ("attempt_logs", "call", "context", "entry", "job", "over", "since", "slot", "timeout", "timer", "why")
 
-    def __init__(self, job: Job, task: HandlerCall, slot: "asyncio.Task[None] | None") -> None:
+    def __init__(self, job: Job, call: HandlerCall, slot: "asyncio.Task[None] | None") -> None:
         self.job = job
-        self.call = task
+        self.call = call
         self.entry: int | None = None
         self.slot = slot
-        self.timeout = task.timeout if job.timeout is None else job.timeout
+        self.timeout = call.timeout if job.timeout is None else job.timeout
         self.since = time.monotonic()
         self.context: Context | SyncContext | None = None
-        self.attempt_logs = AttemptLogs() if task.place == "process" else None
+        self.attempt_logs = AttemptLogs() if call.place == "process" else None
         self.timer: asyncio.TimerHandle | None = None
         self.why: str | None = None
-        """Why it is being stopped: timeout, lost or drain."""
+        """Reason for which it is being stopped: timeout, lost or drain."""
         self.over = False
-        """Its outcome is decided; whatever the handler still does counts for nothing."""
+        """The outcome is decided; anything that the handler still does is ignored."""
 
     @property
     def deadline(self) -> float | None:
-        """When it is to be stopped, by the monotonic clock."""
+        """Time at which the handler is stopped, by the monotonic clock."""
         return None if self.timeout is None else self.since + in_seconds(self.timeout)
 
 
 class QueueRunner:
-    """Claims jobs of one queue and runs them, `size` at a time."""
+    """Claims jobs of one queue and runs at most `size` of them at a time."""
 
     def __init__(
         self,
@@ -91,7 +93,7 @@ class QueueRunner:
         self.size = size
         self.stopping = False
         self._claims = claims
-        self._held = held_here
+        self._held_jobs = held_here
         self._subscription = subscription
         self._runner = runner
         self._settler = settler
@@ -107,23 +109,23 @@ class QueueRunner:
         self._empty = asyncio.Event()
         self._lost_slots = 0
         self._rechecks: list[float] = []
-        """When to look for jobs that are held here unknown to us."""
+        """Times of the checks for jobs that this worker holds without knowing it."""
         self._rate = 0.0
         self._done = 0
         self._measured = time.monotonic()
 
     @property
     def running(self) -> int:
-        """How many handlers are at work."""
+        """Number of running handlers."""
         return len(self._runs)
 
     @property
     def waiting(self) -> int:
-        """How many jobs are claimed and not begun."""
+        """Number of jobs that are claimed and not started."""
         return len(self._waiting)
 
     def runs(self) -> Iterator[Run]:
-        """What is in the slots."""
+        """Iterate over the jobs in the slots."""
         return iter(list(self._runs.values()))
 
     async def run(self) -> None:
@@ -134,23 +136,23 @@ class QueueRunner:
                 group.create_task(self._slot(), name=f"slot {self.queue} {n + 1}")
 
     def stop_claiming(self) -> list[Job]:
-        """Claim nothing more; what was claimed and not begun."""
+        """Stop claiming; return the jobs that are claimed and not started."""
         self.stopping = True
-        self._claims.stop()  # before anything is handed back: it would come here again
-        unbegun = list(self._waiting)
+        self._claims.stop()  # before jobs are released, or a claim in flight would take them again
+        not_started = list(self._waiting)
         self._waiting.clear()
         if not self._runs:
             self._empty.set()
-        return unbegun
+        return not_started
 
     async def drained(self) -> None:
-        """Until no handler is at work."""
+        """Wait until no handler is running."""
         while self._runs:
             self._empty.clear()
             await self._empty.wait()
 
     def stop(self, run: Run, why: str) -> None:
-        """Tell a handler to end. It has a little time; then its slot is given up."""
+        """Stop a handler. If it has not ended after `STOP_TIMEOUT_S`, its slot is abandoned."""
         if run.over or run.why is not None:
             return
         run.why = why
@@ -177,19 +179,19 @@ class QueueRunner:
                         await self._room.wait()
                 continue
             try:
-                # Taken in while it is fresh: old news would have the claim search among what is long claimed.
+                # Deliver wake-ups while they are recent: an old one makes the claim search among claimed jobs.
                 self._claims.heard(await self._subscription.wait(0))
                 jobs = await self._claims.claim(want)
                 if not jobs:
-                    looks = [each - time.monotonic() for each in self._rechecks[:1]]
-                    pause = min([self._poll, self._claims.patience(), *looks])
+                    until_recheck = [check - time.monotonic() for check in self._rechecks[:1]]
+                    pause = min([self._poll, self._claims.patience(), *until_recheck])
                     self._claims.heard(await self._subscription.wait(max(0.0, pause)))
                     continue
             except OutcomeUnknown:
                 self._rechecks = [time.monotonic() + after for after in RECHECK_DELAYS_S]
                 continue
             except HoldfastError:
-                await asyncio.sleep(0.5)  # the database is away: the settler and the lease tell the rest
+                await asyncio.sleep(0.5)  # the database is unavailable: the lease decides whether this worker continues
                 continue
             self._subscription.reset()
             self._accept(jobs)
@@ -200,22 +202,22 @@ class QueueRunner:
         return asyncio.get_running_loop().time() + self._rechecks[0] - time.monotonic()
 
     async def _release_unknown(self) -> None:
-        """The answer to a claim was lost. What it took is held by this worker, which does not know it: give it back."""
+        """Release jobs that this worker holds without knowing it, because the response to a claim was lost."""
         while not self.stopping:
             try:
-                held_here = await self._held()
+                held_here = await self._held_jobs()
             except HoldfastError:
                 await asyncio.sleep(0.5)
                 continue
-            known = {job.id for job in self._waiting} | self._runs.keys() | self._settler.pending
+            known_ids = {job.id for job in self._waiting} | self._runs.keys() | self._settler.pending
             for job in held_here:
-                if job.queue == self.queue and job.id not in known:
+                if job.queue == self.queue and job.id not in known_ids:
                     self._settler.put(job, Interrupted())
             return
 
     def _accept(self, jobs: list[Job]) -> None:
         reach("after_claim")
-        if self.stopping:  # claimed while the order to stop came in
+        if self.stopping:  # stopped while the claim was in flight
             for job in jobs:
                 self._settler.put(job, Interrupted())
             return
@@ -234,7 +236,7 @@ class QueueRunner:
                     self._room.set()
                 else:
                     await self._run_job(run)
-                # A handler that never waits must not keep claims and reports from being sent.
+                # Handlers that never suspend must not block claims and reports.
                 if (now := time.monotonic()) >= yield_at:
                     await asyncio.sleep(0)
                     yield_at = now + _YIELD_INTERVAL_S
@@ -252,24 +254,24 @@ class QueueRunner:
 
     def _begin(self, job: Job, slot: "asyncio.Task[None] | None") -> Run | None:
         if not self._start_deadlines.left(job):
-            self._settler.put(job, Interrupted())  # no attempt is spent, and nobody is given it any more
+            self._settler.put(job, Interrupted())  # spends no attempt; the engine expires the job
             return None
-        known = self._runner.call(job)
-        if known is None:
+        call = self._runner.call(job)
+        if call is None:
             failure = Failure("UnknownType", f"this worker has no handler for jobs of type {job.type!r}")
             self._settler.put(job, Failed(failure, retry_in=_UNKNOWN_TYPE_DELAY))
             return None
-        # One that runs in a process of its own is not to blame if this one crashes.
-        run = Run(job, known, slot)
-        if known.place != "process":
+        run = Run(job, call, slot)
+        if call.place != "process":
             run.entry = self._shared_state.begin(job.id, job.fence, run.since, run.timeout)
             self._start_timer(run)
-        elif known.handler.isolation != "process":
-            # There because a process died over it: it stays under suspicion, so that a poison pill never starts more
-            # often than it has attempts, whatever crashes beside it. Its process notes that it begins: what this one
-            # heard of it would be too late if this one dies meanwhile.
+        elif call.handler.isolation != "process":
+            # A suspect: its last attempt ended with the death of a worker process. It stays suspect, so that a poison
+            # pill never starts more often than it has attempts, even if this worker crashes for another reason. The
+            # job process records the start itself, because this process may die before it receives the message.
+            # Jobs with isolation="process" have no entry: they cannot crash this process.
             run.entry = self._shared_state.reserve()
-        run.context = self._runner.context(job, known, run.deadline)
+        run.context = self._runner.context(job, call, run.deadline)
         if run.context is not None:
             run.attempt_logs = run.context.attempt_logs
         reach("before_start")
@@ -277,12 +279,12 @@ class QueueRunner:
         return run
 
     def _started_in_process(self, run: Run) -> None:
-        """Its handler begins, in a process of its own."""
+        """Start the timer of a handler that has started in a job process."""
         reach("begun_apart")
         self._start_timer(run)
 
     def _start_timer(self, run: Run) -> None:
-        """The handler begins: its time counts from now on."""
+        """Start the timeout of a handler."""
         if run.timeout is None or run.why is not None or run.over:
             return
         run.timer = asyncio.get_running_loop().call_later(in_seconds(run.timeout), self.stop, run, "timeout")
@@ -298,11 +300,11 @@ class QueueRunner:
                 entry=run.entry,
             )
         except asyncio.CancelledError:
-            if run.why is None:  # not the handler but this process ends: its supervisor reports the job
+            if run.why is None:  # the whole process is stopping: its supervisor reports the job
                 raise
             outcome = None
         if run.why is not None:
-            # Told to end, whether or not it cared: the slot goes on, for other jobs.
+            # The handler was stopped, whether or not it cooperated; clear the cancellation for the slot's next job.
             while run.slot is not None and run.slot.cancelling():
                 run.slot.uncancel()
             if run.why == "timeout" and run.context is not None:
@@ -313,19 +315,19 @@ class QueueRunner:
         self._end(run, outcome)
 
     def _stopped(self, run: Run) -> Outcome | None:
-        """What a handler that was told to end comes to, whatever it did about it."""
+        """Return the outcome of a stopped handler, regardless of what the handler returned or raised."""
         match run.why:
             case "timeout":
                 return TimedOut(run.timeout or Duration(0))
             case "drain":
                 return Interrupted()
-            case _:  # the job is somebody else's now: there is nothing to report
+            case _:  # lost: this worker no longer holds the job, so there is nothing to report
                 return None
 
     def _end(self, run: Run, outcome: Outcome | None) -> None:
         if run.timer is not None:
             run.timer.cancel()
-        if run.over:  # its slot was given up; the handler came back after all
+        if run.over:  # the slot was abandoned and the handler ended after all
             return
         run.over = True
         del self._runs[run.job.id]
@@ -343,15 +345,15 @@ class QueueRunner:
         self._room.set()
 
     def _abandon_slot(self, run: Run) -> None:
-        """A handler would not end: report it all the same, and have this process replaced."""
+        """Report a handler that does not end, and ask for a replacement of this process."""
         self._end(run, self._stopped(run))
         self._lost_slots += 1
         self._on_slot_lost(
-            f"a handler of {run.job.type!r} (job {run.job.id}) does not stop {STOP_TIMEOUT_S:g} s after it was told to"
+            f"a handler of {run.job.type!r} (job {run.job.id}) has not ended {STOP_TIMEOUT_S:g} s after it was stopped"
         )
 
     def _prefetch_count(self) -> int:
-        """How many jobs may wait here: by how many a second ended lately, quick to rise and slow to fall."""
+        """Return how many jobs to claim ahead: follows the completion rate, rises at once and decays slowly."""
         now = time.monotonic()
         if (passed := now - self._measured) >= _MIN_SAMPLE_S:
             rate, self._done, self._measured = self._done / passed, 0, now

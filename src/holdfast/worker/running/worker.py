@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
+from holdfast import tasks
 from holdfast.model.ids import WorkerId
 from holdfast.model.outcome import Interrupted
 from holdfast.worker.handlers.registry import Registry
@@ -46,7 +47,7 @@ class Worker:
         self._settler = Settler(source, shared_state)
         self._processes = processes
         self._threads = ThreadPoolExecutor(max_workers=sum(queues.values()), thread_name_prefix="holdfast handler")
-        self._watch = EventLoopMonitor(registry, warn)
+        self._monitor = EventLoopMonitor(registry, warn)
         runner = Runner(registry, step_store, threads=self._threads, processes=processes, fail_rate=fail_rate)
         self._queue_runners = [
             QueueRunner(
@@ -79,10 +80,14 @@ class Worker:
 
     async def run(self) -> None:
         """Work until stopped; raise the first error of an internal task."""
-        lives = [self._settler.run(), cancel_lost_jobs(self._source, self._queue_runners), self._watch.run()]
         self._tasks = [
-            asyncio.create_task(life)
-            for life in (*lives, *(queue_runner.run() for queue_runner in self._queue_runners))
+            tasks.start(self._settler.run(), name="holdfast settler", awaited=True),
+            tasks.start(cancel_lost_jobs(self._source, self._queue_runners), name="holdfast lost jobs", awaited=True),
+            tasks.start(self._monitor.run(), name="holdfast event loop monitor", awaited=True),
+        ]
+        self._tasks += [
+            tasks.start(queue_runner.run(), name=f"holdfast queue {queue_runner.queue}", awaited=True)
+            for queue_runner in self._queue_runners
         ]
         done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
@@ -99,9 +104,7 @@ class Worker:
         with contextlib.suppress(TimeoutError):  # 3. let running handlers finish
             async with asyncio.timeout(max(0.0, until - time.monotonic())):
                 await asyncio.gather(*[queue_runner.drained() for queue_runner in self._queue_runners])
-        for (
-            queue_runner
-        ) in self._queue_runners:  # 4. stop the other handlers; their jobs are released and spend no attempt
+        for queue_runner in self._queue_runners:  # 4. stop the other handlers; their jobs spend no attempt
             for run in queue_runner.runs():
                 queue_runner.stop(run, "drain")
         with contextlib.suppress(TimeoutError):
