@@ -14,10 +14,11 @@ from statistics import median
 
 from holdfast.compose import open_store
 from holdfast.engine.engine import Engine
-from holdfast.engine.submitting.receipts import check_one
 from holdfast.model.access import Quotas
+from holdfast.model.ids import new_job_id
 from holdfast.model.job import JobSpec
 from holdfast.model.time import seconds
+from holdfast.policy.submission import build_job
 
 PLENTY = 10**9
 TENANTS = {
@@ -41,8 +42,8 @@ async def main(url: str, rounds: int, jobs: int) -> None:
     await engine.submitter.limited.refresh()
 
     async def bare(tenant: str) -> object:
-        job = check_one(_spec(tenant), max_attempts=5, at_ms=time.time_ns() // 1_000_000)
-        return await engine.submitter.unlimited.put(job)
+        job = build_job(_spec(tenant), new_job_id(), max_attempts=5)
+        return await engine.submitter.unlimited.submit(job)
 
     async def submit(tenant: str) -> object:
         return await engine.jobs.submit(_spec(tenant))

@@ -5,7 +5,7 @@ from unittest.mock import ANY
 
 import pytest
 
-from holdfast.engine.submitting.receipts import submit_all, submit_each
+from holdfast.engine.submitting.insert import InsertRules, insert_batch, insert_each
 from holdfast.engine.submitting.unique import insert_replacing
 from holdfast.errors import DuplicateJob, InvalidBatch
 from holdfast.model.job import JobFilter, Page, Unique
@@ -274,7 +274,7 @@ def wanted(payload=b"{}", **changes):
 
 
 async def submit(store, *jobs):
-    return await submit_each(store, jobs, key_retention=days(7))
+    return await insert_each(store, jobs, InsertRules(days(7)))
 
 
 async def test_a_job_that_replaces_a_waiting_one_ends_it_and_has_its_key(manual_store):
@@ -313,7 +313,7 @@ async def test_a_finished_job_is_not_replaced_within_its_window_and_one_that_was
     await finish(manual_store, job)
     (refused,) = await submit(manual_store, wanted(unique=rule))
     assert isinstance(refused, DuplicateJob)
-    assert "succeeded already" in str(refused)
+    assert "already succeeded" in str(refused)
     await manual_store.run(lambda tx: remove(tx, job))
     fresh = wanted(unique=rule)
     assert (await submit(manual_store, fresh))[0].id == fresh.id
@@ -329,13 +329,13 @@ async def test_in_a_batch_each_job_replaces_its_own_and_one_that_cannot_refuses_
     old = [a_job(unique=Unique(str(number))) for number in range(3)]
     await put(store, *old)
     new = [a_job(unique=Unique(str(number), on_conflict="replace")) for number in range(4)]
-    receipts = await submit_all(store, [*new, a_job()], key_retention=days(7))
+    receipts = await insert_batch(store, [*new, a_job()], InsertRules(days(7)))
     assert [receipt.id for receipt in receipts[:4]] == [job.id for job in new]
     assert {job.id for job in await everything(store) if job.status is Status.CANCELLED} == {job.id for job in old}
     (held,) = await take(store, await enter(store), limit=1)
     again = [a_job(unique=Unique(str(number), on_conflict="replace")) for number in range(4)]
     with pytest.raises(InvalidBatch) as refused:
-        await submit_all(store, again, key_retention=days(7))
+        await insert_batch(store, again, InsertRules(days(7)))
     assert [again[index].unique.key for index in refused.value.faults] == [
         job.unique.key for job in new if job.id == held.id
     ]

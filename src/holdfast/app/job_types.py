@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from holdfast.app.handles import AsyncJobHandle, JobHandle, parse_id
 from holdfast.app.runtime import EngineProvider, SubmitReceipt
-from holdfast.engine.submitting import receipts as submitting
 from holdfast.errors import HoldfastError, Invalid, InvalidBatch
+from holdfast.model.ids import new_job_id
 from holdfast.model.job import JobSpec, OnConflict, UniqueSpec
 from holdfast.model.time import Duration, Instant
 from holdfast.policy import submission
@@ -250,7 +250,7 @@ def _arguments(call: object) -> tuple[Sequence[Any], Mapping[str, Any]]:
 def _all_faults(specs: Sequence[JobSpec], faults: dict[int, Invalid]) -> dict[int, HoldfastError]:
     """Add the faults that only the engine would find, so that one error names them all."""
     try:
-        submitting.check(specs, max_attempts=1, at_ms=0)
+        submission.build_jobs(specs, new_job_id, max_attempts=1)
     except InvalidBatch as batch:
         return dict(sorted((batch.faults | faults).items()))
     return dict(sorted(faults.items()))

@@ -11,7 +11,8 @@ from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import HeldJob, Job, RetryRule
 from holdfast.model.outcome import Outcome, Report
 from holdfast.model.step import Step
-from holdfast.store.port.store import Session, Store, Subscription
+from holdfast.store.port.store import Session, Store
+from holdfast.store.port.wakeups import Subscription
 
 _SETTLE_BATCH_SIZE = 500
 
@@ -44,7 +45,7 @@ class Attempts:
 
     async def settle(self, job: Job, outcome: Outcome) -> bool:
         """Report the outcome of an attempt; False if the caller no longer held the job."""
-        return await self._settles.put(Report(job, outcome))
+        return await self._settles.submit(Report(job, outcome))
 
     async def settle_many(self, reports: Sequence[Report]) -> set[JobId]:
         """Report many outcomes and return the ids of those that took effect."""

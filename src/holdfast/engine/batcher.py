@@ -38,7 +38,7 @@ class Batcher(Generic[In, Out]):
         self._pressing = False
         """True if the timer expired."""
 
-    async def put(self, item: In) -> Out:
+    async def submit(self, item: In) -> Out:
         """Flush this item together with others that are waiting and return its result."""
         result: asyncio.Future[Out] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, result))

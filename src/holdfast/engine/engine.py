@@ -71,7 +71,7 @@ class Engine:
             self.clock,
             max_attempts=rules.max_attempts,
             key_retention=rules.key_retention,
-            quota=rules.quota,
+            default_quota=rules.quota,
         )
         self.jobs = Jobs(store, self.submitter, self.analytics)
         """Submission, queries and operator actions."""

@@ -51,7 +51,7 @@ async def start(*calls: Coroutine[Any, Any, T]) -> list[asyncio.Task[T]]:
 
 async def test_a_lone_item_leaves_at_once(database: Database) -> None:
     batcher = Batcher(database.flush, largest=10)
-    await start(batcher.put(1))
+    await start(batcher.submit(1))
 
     assert database.batches == [[1]]
     database.finish(0)
@@ -60,9 +60,9 @@ async def test_a_lone_item_leaves_at_once(database: Database) -> None:
 
 async def test_nobody_is_answered_before_their_own_flush_ended(database: Database) -> None:
     batcher = Batcher(database.flush, largest=10, width=1)
-    (first, second) = await start(batcher.put(1), batcher.put(2))
+    (first, second) = await start(batcher.submit(1), batcher.submit(2))
     assert database.batches == [[1, 2]]
-    (third,) = await start(batcher.put(3))
+    (third,) = await start(batcher.submit(3))
 
     database.finish(0)
     await settle_down()
@@ -73,8 +73,8 @@ async def test_nobody_is_answered_before_their_own_flush_ended(database: Databas
 
 async def test_what_arrives_during_a_flush_goes_out_together(database: Database) -> None:
     batcher = Batcher(database.flush, largest=100, width=1)
-    await start(batcher.put(0))
-    await start(*(batcher.put(n) for n in range(1, 51)))
+    await start(batcher.submit(0))
+    await start(*(batcher.submit(n) for n in range(1, 51)))
     assert database.batches == [[0]]
 
     database.finish(0)
@@ -86,8 +86,8 @@ async def test_what_arrives_during_a_flush_goes_out_together(database: Database)
 
 async def test_a_batch_has_a_largest_size(database: Database) -> None:
     batcher = Batcher(database.flush, largest=10, width=1)
-    await start(batcher.put(0))
-    calls = await start(*(batcher.put(n) for n in range(1, 26)))
+    await start(batcher.submit(0))
+    calls = await start(*(batcher.submit(n) for n in range(1, 26)))
     for batch in range(4):
         database.finish(batch)
         await settle_down()
@@ -99,7 +99,7 @@ async def test_a_batch_has_a_largest_size(database: Database) -> None:
 async def test_two_flushes_at_most_are_under_way(database: Database) -> None:
     batcher = Batcher(database.flush, largest=10, width=2)
     for n in range(5):
-        await start(batcher.put(n))
+        await start(batcher.submit(n))
 
     assert database.batches == [[0], [1]]
     database.finish(0)
@@ -113,13 +113,13 @@ async def test_two_flushes_at_most_are_under_way(database: Database) -> None:
 async def test_a_further_flush_leaves_when_as_many_wait_as_are_under_way(database: Database) -> None:
     """So that of many callers one half is answered while the other half is flushed."""
     batcher = Batcher(database.flush, largest=100, width=3)
-    await start(*(batcher.put(n) for n in range(4)))
+    await start(*(batcher.submit(n) for n in range(4)))
     for n in range(4, 7):
-        await start(batcher.put(n))
+        await start(batcher.submit(n))
     assert database.batches == [[0, 1, 2, 3]]
-    await start(batcher.put(7))
+    await start(batcher.submit(7))
     assert database.batches == [[0, 1, 2, 3], [4, 5, 6, 7]]
-    await start(*(batcher.put(n) for n in range(8, 12)))
+    await start(*(batcher.submit(n) for n in range(8, 12)))
     assert len(database.batches) == 2
 
     database.finish(0)  # half of those under way are back, and the others are as many as wait
@@ -132,8 +132,8 @@ async def test_a_further_flush_leaves_when_as_many_wait_as_are_under_way(databas
 
 async def test_what_waits_for_the_only_flush_leaves_when_that_is_back(database: Database) -> None:
     batcher = Batcher(database.flush, largest=100, width=3)
-    await start(*(batcher.put(n) for n in range(4)))
-    (late,) = await start(batcher.put(4))
+    await start(*(batcher.submit(n) for n in range(4)))
+    (late,) = await start(batcher.submit(4))
     database.finish(0)
     await settle_down()
 
@@ -146,8 +146,8 @@ async def test_nobody_waits_long_for_a_flush_that_is_stuck(database: Database, m
     """Behind a lock, say: a few that wait leave by themselves, however many are under way."""
     monkeypatch.setattr(batcher_module, "MAX_FLUSH_DELAY_S", 0.001)
     batcher = Batcher(database.flush, largest=100, width=2)
-    await start(*(batcher.put(n) for n in range(4)))
-    (late,) = await start(batcher.put(4))
+    await start(*(batcher.submit(n) for n in range(4)))
+    (late,) = await start(batcher.submit(4))
 
     async def left() -> bool:
         return database.batches[1:] == [[4]]
@@ -161,7 +161,7 @@ async def test_nobody_waits_long_for_a_flush_that_is_stuck(database: Database, m
 
 async def test_a_burst_that_one_flush_cannot_take_leaves_in_several(database: Database) -> None:
     batcher = Batcher(database.flush, largest=10, width=2)
-    await start(*(batcher.put(n) for n in range(25)))
+    await start(*(batcher.submit(n) for n in range(25)))
 
     assert [len(batch) for batch in database.batches] == [10, 10]
     database.finish(0)
@@ -174,7 +174,7 @@ async def test_a_burst_that_one_flush_cannot_take_leaves_in_several(database: Da
 
 async def test_an_error_goes_to_its_own_caller_alone(database: Database) -> None:
     batcher = Batcher(database.flush, largest=10)
-    fine, bad, other = await start(batcher.put(1), batcher.put(2), batcher.put(3))
+    fine, bad, other = await start(batcher.submit(1), batcher.submit(2), batcher.submit(3))
     database.finish(0, ["done 1", ValueError("two is bad"), "done 3"])
 
     assert (await fine, await other) == ("done 1", "done 3")
@@ -184,8 +184,8 @@ async def test_an_error_goes_to_its_own_caller_alone(database: Database) -> None
 
 async def test_a_flush_that_fails_as_a_whole_fails_all_of_its_callers_and_no_others(database: Database) -> None:
     batcher = Batcher(database.flush, largest=10, width=1)
-    one, two = await start(batcher.put(1), batcher.put(2))
-    (three,) = await start(batcher.put(3))
+    one, two = await start(batcher.submit(1), batcher.submit(2))
+    (three,) = await start(batcher.submit(3))
     database.gates[0].set_exception(OSError("away"))
     await settle_down()
     database.finish(1)
@@ -198,8 +198,8 @@ async def test_a_flush_that_fails_as_a_whole_fails_all_of_its_callers_and_no_oth
 
 async def test_a_caller_that_gave_up_before_its_flush_is_not_served(database: Database) -> None:
     batcher = Batcher(database.flush, largest=10, width=1)
-    (first,) = await start(batcher.put(1))
-    waiting, other = await start(batcher.put(2), batcher.put(3))
+    (first,) = await start(batcher.submit(1))
+    waiting, other = await start(batcher.submit(2), batcher.submit(3))
     waiting.cancel()
     database.finish(0)
     await settle_down()
@@ -211,7 +211,7 @@ async def test_a_caller_that_gave_up_before_its_flush_is_not_served(database: Da
 
 async def test_a_caller_that_gave_up_during_its_flush_disturbs_nobody(database: Database) -> None:
     batcher = Batcher(database.flush, largest=10)
-    gone, other = await start(batcher.put(1), batcher.put(2))
+    gone, other = await start(batcher.submit(1), batcher.submit(2))
     gone.cancel()
     await settle_down()
     database.finish(0)
@@ -226,7 +226,7 @@ async def again_and_again(put: Callable[[int], Awaitable[str]], times: int) -> l
 @pytest.mark.parametrize("width", [1, 2, 3])
 async def test_a_caller_that_puts_again_as_soon_as_it_is_answered_is_served(database: Database, width: int) -> None:
     batcher = Batcher(database.flush, largest=10, width=width)
-    (caller,) = await start(again_and_again(batcher.put, 5))
+    (caller,) = await start(again_and_again(batcher.submit, 5))
     for batch in range(5):
         database.finish(batch)
         await settle_down()
@@ -237,8 +237,8 @@ async def test_a_caller_that_puts_again_as_soon_as_it_is_answered_is_served(data
 async def test_the_last_item_of_a_burst_is_not_forgotten_when_two_flushes_end_at_once(database: Database) -> None:
     """It arrives after both flushes ended, and nobody puts anything after it."""
     batcher = Batcher(database.flush, largest=10, width=2)
-    (eager,) = await start(again_and_again(batcher.put, 2))
-    (other,) = await start(batcher.put(9))
+    (eager,) = await start(again_and_again(batcher.submit, 2))
+    (other,) = await start(batcher.submit(9))
     database.finish(0)
     database.finish(1)
     await settle_down()
@@ -261,7 +261,7 @@ async def test_nothing_is_left_behind_by_any_mix_of_callers() -> None:
 
     async def caller(number: int) -> None:
         for n in range(number % 9 + 1):
-            assert await batcher.put(number * 100 + n) == number * 100 + n
+            assert await batcher.submit(number * 100 + n) == number * 100 + n
             for _ in range((number + n) % 4):
                 await asyncio.sleep(0)
 
@@ -273,8 +273,8 @@ async def test_nothing_is_left_behind_by_any_mix_of_callers() -> None:
 
 async def test_draining_waits_for_what_is_under_way_and_for_what_waits(database: Database) -> None:
     batcher = Batcher(database.flush, largest=10, width=1)
-    calls = await start(batcher.put(1))
-    calls += await start(batcher.put(2))
+    calls = await start(batcher.submit(1))
+    calls += await start(batcher.submit(2))
     draining = asyncio.create_task(batcher.drain())
     await settle_down()
     assert not draining.done()
@@ -289,7 +289,7 @@ async def test_draining_waits_for_what_is_under_way_and_for_what_waits(database:
 
 async def test_a_flush_that_answers_for_too_few_leaves_nobody_waiting(database: Database) -> None:
     batcher = Batcher(database.flush, largest=10)
-    calls = await start(batcher.put(1), batcher.put(2))
+    calls = await start(batcher.submit(1), batcher.submit(2))
     database.finish(0, ["done 1"])
     await settle_down()
 
@@ -310,7 +310,7 @@ async def test_no_timer_is_set_for_those_that_come_together(
     monkeypatch.setattr(loop, "call_later", refuse)
     monkeypatch.setattr(loop, "call_at", refuse)
     batcher = Batcher(database.flush, largest=10)
-    calls = await start(*(batcher.put(n) for n in range(3)))
+    calls = await start(*(batcher.submit(n) for n in range(3)))
     database.finish(0)
 
     assert [await call for call in calls] == ["done 0", "done 1", "done 2"]

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.engine.submitting import receipts as submitting
+from holdfast.engine.submitting import submitter
 from holdfast.errors import (
     DuplicateJob,
     IdempotencyMismatch,
@@ -74,7 +74,7 @@ async def test_one_bad_row_fails_alone(store, monkeypatch):
     engine = Engine(store)
     taken = (await engine.jobs.submit(mail())).id
     ids = iter([new_job_id(), new_job_id(), taken, new_job_id(), taken, new_job_id()])
-    monkeypatch.setattr(submitting, "new_job_id", lambda _at_ms=None: next(ids))
+    monkeypatch.setattr(submitter, "new_job_id", lambda _at_ms=None: next(ids))
     answers = await asyncio.gather(*(engine.jobs.submit(mail(number)) for number in range(6)), return_exceptions=True)
     assert [isinstance(answer, Rejected) for answer in answers] == [False, False, True, False, True, False]
     assert len(await everything(store)) == 5
@@ -168,6 +168,7 @@ async def test_a_batch_is_taken_whole_or_not_at_all(engine, store):
     assert len(await everything(store)) == 1
 
 
+@pytest.mark.slow
 async def test_a_batch_of_ten_thousand_is_answered_in_its_order(engine, store):
     receipts = await engine.jobs.submit_many([mail(number) for number in range(10_000)])
     jobs = {job.id: job for job in await everything(store)}
@@ -254,6 +255,7 @@ async def test_ids_carry_the_databases_time(manual_store, clock):
     assert receipt.created_at == clock.now
 
 
+@pytest.mark.slow
 def test_ids_are_never_given_twice():
     """F45"""
     assert len({new_job_id(1) for _ in range(200_000)}) == 200_000

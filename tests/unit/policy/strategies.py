@@ -20,7 +20,7 @@ from holdfast.model.outcome import (
 )
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant
-from holdfast.policy.submission import MAX_ATTEMPTS, MAX_DURATION, accept
+from holdfast.policy.submission import MAX_ATTEMPTS, MAX_DURATION, build_job
 
 NOW = Instant(1_800_000_000_000_000)
 SOME_ID = JobId(new_job_id(1_800_000_000_000))
@@ -112,4 +112,4 @@ payloads = st.recursive(
 
 def accepted(**fields: Any) -> NewJob:
     """What is inserted for such a submission."""
-    return accept(JobSpec(**{"type": "send"} | fields), SOME_ID, max_attempts=5)
+    return build_job(JobSpec(**{"type": "send"} | fields), SOME_ID, max_attempts=5)

@@ -288,7 +288,7 @@ class TestANumberField:
 
 def test_the_engine_s_own_default_of_attempts_is_checked_too() -> None:
     with pytest.raises(Invalid) as caught:
-        submission.accept(JobSpec("send"), SOME_ID, max_attempts=0)
+        submission.build_job(JobSpec("send"), SOME_ID, max_attempts=0)
     assert caught.value.pointer == "/max_attempts"
 
 
@@ -386,7 +386,7 @@ def test_only_a_submission_with_an_idempotency_key_is_fingerprinted(payload: Any
 def test_a_repeated_submission_has_the_same_fingerprint_whatever_its_id() -> None:
     """S10."""
     spec = JobSpec("send", {"a": 1}, idempotency_key="k")
-    jobs = [submission.accept(spec, SOME_ID, max_attempts=attempts) for attempts in (5, 7)]
+    jobs = [submission.build_job(spec, SOME_ID, max_attempts=attempts) for attempts in (5, 7)]
 
     assert jobs[0].fingerprint == jobs[1].fingerprint
 

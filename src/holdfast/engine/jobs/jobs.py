@@ -30,12 +30,12 @@ class Jobs:
 
         Raises `RateLimited` when the tenant's rate or backlog leaves no room now, `OverLimit` when they never will.
         """
-        return await self._submitter.submit(spec)
+        return (await self._submitter.submit(spec)).receipt
 
     async def submit_and_get(self, spec: JobSpec) -> SubmitResult:
         """Submit one job decoded from JSON and return it with its receipt.
 
-        A replayed submission returns the earlier job too.
+        A replayed submission returns the earlier job too, or raises `Conflict` if that job no longer exists.
         """
         return await self._submitter.submit_and_get(spec)
 

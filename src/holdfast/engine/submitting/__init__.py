@@ -1,1 +1,1 @@
-"""Submission: check, deduplicate, apply quotas, insert."""
+"""Submission: validate, check quotas, deduplicate, insert by group commit, acknowledge."""

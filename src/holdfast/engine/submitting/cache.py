@@ -6,7 +6,7 @@ A cached result is the one that the database would return. The cache never accep
 from collections.abc import Callable, Sequence
 
 from holdfast.coordination.port import Coordination, Known
-from holdfast.engine.submitting.receipts import Receipt, receipt
+from holdfast.engine.submitting.receipts import Receipt, receipt_for
 from holdfast.errors import HoldfastError, RateLimited
 from holdfast.model.job import InsertResult, NewJob
 from holdfast.model.time import Duration, Instant
@@ -44,17 +44,17 @@ class SubmissionCache:
         valid = [known for known in found if known is not None and known.until > now]
         if len(valid) < len(jobs):
             return None
-        return [receipt(job, _replay(job, known, now)) for job, known in zip(jobs, valid, strict=True)]
+        return [receipt_for(job, _replay(job, known, now)) for job, known in zip(jobs, valid, strict=True)]
 
-    def remember(self, job: NewJob, receipt_: Receipt) -> None:
+    def remember(self, job: NewJob, receipt: Receipt) -> None:
         """Cache the receipt of a committed submission."""
-        if job.idempotency_key is not None and not self.off and not receipt_.replayed:
-            self._keys.note(job, receipt_.id, self._key_retention, receipt_.created_at)
+        if job.idempotency_key is not None and not self.off and not receipt.replayed:
+            self._keys.note(job, receipt.id, self._key_retention, receipt.created_at)
 
     async def reject_early(self, tenant: str, jobs: Sequence[NewJob]) -> None:
         """Raise `RateLimited` if the database would certainly reject these jobs."""
-        if refusal := await self._limiter.refusal(tenant, quotas.demand_of(jobs).cost):
-            raise refusal
+        if rejection := await self._limiter.refusal(tenant, quotas.demand_of(jobs).cost):
+            raise rejection
 
     def remember_rejection(self, tenant: str, error: RateLimited) -> None:
         """Cache a rejection by the database."""

@@ -1,4 +1,4 @@
-"""Submission of checked jobs by group commit.
+"""Submit jobs: validate, check quotas, deduplicate, insert by group commit, acknowledge.
 
 Tenants without quotas share one batcher. Each limited tenant has its own batcher with one transaction in flight, so
 that waiting for its row lock delays no other tenant; a semaphore caps the total.
@@ -11,20 +11,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from holdfast.engine.batcher import Batcher
 from holdfast.engine.clock import DatabaseClock
 from holdfast.engine.submitting.cache import SubmissionCache
-from holdfast.engine.submitting.quotas import LimitedTenants
-from holdfast.engine.submitting.receipts import (
-    Receipt,
-    SubmitResult,
-    check,
-    check_one,
-    get_earlier_job,
-    submit_all,
-    submit_each,
-)
+from holdfast.engine.submitting.insert import InsertRules, insert_batch, insert_each
+from holdfast.engine.submitting.limited_tenants import LimitedTenants
+from holdfast.engine.submitting.receipts import Receipt, SubmitResult
 from holdfast.errors import Conflict, HoldfastError, Invalid, InvalidBatch, RateLimited
-from holdfast.model.job import JobSpec, NewJob
+from holdfast.model.ids import JobId, new_job_id
+from holdfast.model.job import Job, JobSpec, NewJob
 from holdfast.model.time import Duration
 from holdfast.policy.quotas import TenantQuota
+from holdfast.policy.submission import build_job, build_jobs
 from holdfast.store.port.store import Store
 
 MAX_BATCH_SIZE = 10_000
@@ -32,20 +27,19 @@ FLUSH_BATCH_SIZE = 500
 _MAX_LIMITED_TRANSACTIONS = 4
 """Cap on concurrent transactions of limited tenants, so that lock waits cannot use up the connections."""
 
-Flushed = Batcher[NewJob, Receipt]
-
 
 class _TenantQueue:
     """Batcher of one limited tenant."""
 
-    def __init__(self, batcher: Flushed) -> None:
+    def __init__(self, batcher: Batcher[NewJob, Receipt]) -> None:
         self.batcher = batcher
         self.lock = asyncio.Lock()
+        """Held by the transaction in flight."""
         self.users = 0
 
 
 class Submitter:
-    """Submits checked jobs. Belongs to one event loop."""
+    """Submits jobs. Belongs to one event loop."""
 
     def __init__(
         self,
@@ -55,94 +49,88 @@ class Submitter:
         *,
         max_attempts: int,
         key_retention: Duration,
-        quota: TenantQuota,
+        default_quota: TenantQuota,
     ) -> None:
         self._store = store
         self._cache = cache
         self._clock = clock
         self._max_attempts = max_attempts
-        self._key_retention = key_retention
-        self._limits = quota
-        self.limited = LimitedTenants(store, everybody=quota.is_limited)
+        self._unlimited_rules = InsertRules(key_retention)
+        self._limited_rules = InsertRules(key_retention, default_quota)
+        self.limited = LimitedTenants(store, everybody=default_quota.is_limited)
         """Tenants that have quotas."""
-        self.unlimited: Flushed = Batcher(self._flush_unlimited, largest=FLUSH_BATCH_SIZE, width=3)
+        self.unlimited: Batcher[NewJob, Receipt] = Batcher(self._flush_unlimited, largest=FLUSH_BATCH_SIZE, width=3)
         """Batcher shared by all tenants without quotas."""
         self._queues: dict[str, _TenantQueue] = {}
         self._slots = asyncio.Semaphore(_MAX_LIMITED_TRANSACTIONS)
 
-    async def submit(self, spec: JobSpec) -> Receipt:
-        """Submit one job; see `Jobs.submit`."""
-        job = check_one(spec, max_attempts=self._max_attempts, at_ms=self._clock.now_ms())
-        return await self._submit(job)
+    async def submit(self, spec: JobSpec, *, from_json: bool = False, bypass_cache: bool = False) -> SubmitResult:
+        """Submit one job; it shares a transaction with other jobs that are waiting.
 
-    async def submit_and_get(self, spec: JobSpec) -> SubmitResult:
-        """Submit one job decoded from JSON; see `Jobs.submit_and_get`."""
-        job = check_one(spec, max_attempts=self._max_attempts, at_ms=self._clock.now_ms(), from_json=True)
-        receipt = await self._submit(job)
-        if receipt.replayed:
-            try:
-                return SubmitResult(job, receipt, await get_earlier_job(self._store, job, receipt))
-            except Conflict:
-                if self._cache.off:
+        `from_json`: the spec was decoded from JSON. `bypass_cache`: look for its idempotency key in the database.
+        """
+        job_id = new_job_id(self._clock.now_ms())
+        job = build_job(spec, job_id, max_attempts=self._max_attempts, from_json=from_json)
+        limited = self.limited.has(job.tenant)
+        if limited is None:
+            limited = bool(await self.limited.among(frozenset((job.tenant,))))
+        if limited:
+            await self._cache.reject_early(job.tenant, [job])
+            async with self._tenant_queues([job.tenant]) as (queue,):
+                try:
+                    return SubmitResult(job, await queue.batcher.submit(job))
+                except RateLimited as error:
+                    self._cache.remember_rejection(job.tenant, error)
                     raise
-                # Cached but missing: the job was deleted, or the database was restored from a backup.
-                receipt = await self._submit(job, bypass_cache=True)
-                if receipt.replayed:
-                    return SubmitResult(job, receipt, await get_earlier_job(self._store, job, receipt))
+        if not bypass_cache and not self._cache.off and (cached := await self._cache.lookup([job])):
+            if isinstance(cached[0], HoldfastError):
+                raise cached[0]
+            return SubmitResult(job, cached[0])
+        receipt = await self.unlimited.submit(job)
+        self._cache.remember(job, receipt)
         return SubmitResult(job, receipt)
 
+    async def submit_and_get(self, spec: JobSpec) -> SubmitResult:
+        """Submit one job decoded from JSON; the result of a replayed submission has the earlier job.
+
+        Raises `Conflict` if the earlier job no longer exists.
+        """
+        result = await self.submit(spec, from_json=True)
+        if not result.receipt.replayed:
+            return result
+        earlier = await self._find(result.receipt.id)
+        if earlier is None and not self._cache.off:
+            # The cache may name a job that was deleted, or that a restored backup of the database lacks.
+            result = await self.submit(spec, from_json=True, bypass_cache=True)
+            if not result.receipt.replayed:
+                return result
+            earlier = await self._find(result.receipt.id)
+        if earlier is None:
+            raise Conflict(
+                f"an earlier submission created job {result.receipt.id}, which was deleted or is past its retention: "
+                f"{'try again' if spec.idempotency_key is None else 'use a new idempotency key'}"
+            )
+        return result._replace(earlier=earlier)
+
     async def submit_many(self, specs: Sequence[JobSpec | Invalid], *, from_json: bool = False) -> list[Receipt]:
-        """Submit a batch atomically; see `Jobs.submit_many`."""
+        """Submit all jobs in one transaction, or none; raises `InvalidBatch` with each fault by index."""
         if len(specs) > MAX_BATCH_SIZE:
             raise InvalidBatch.too_many(len(specs), MAX_BATCH_SIZE)
         if not specs:
             return []
-        return await self._submit_batch(
-            check(specs, max_attempts=self._max_attempts, at_ms=self._clock.now_ms(), from_json=from_json)
-        )
-
-    async def _submit(self, job: NewJob, *, bypass_cache: bool = False) -> Receipt:
-        """Submit one job together with others that are waiting. `bypass_cache`: always ask the database."""
-        limited = self.limited.has(job.tenant)
-        if limited is None:
-            limited = bool(await self.limited.among(frozenset((job.tenant,))))
-        if not limited:
-            if not bypass_cache and not self._cache.off and (known := await self._cache.lookup([job])):
-                return _unwrap(known[0])
-            receipt = await self.unlimited.put(job)
-            self._cache.remember(job, receipt)
-            return receipt
-        await self._cache.reject_early(job.tenant, [job])
-        async with self._tenant_queues([job.tenant]) as (queue,):
-            try:
-                return await queue.batcher.put(job)
-            except RateLimited as error:
-                self._cache.remember_rejection(job.tenant, error)
-                raise
-
-    async def _submit_batch(self, jobs: Sequence[NewJob]) -> list[Receipt]:
-        """Submit all jobs in one transaction, or none."""
-        tenants = await self.limited.among(frozenset(job.tenant for job in jobs))
-        if not tenants:
-            known = await self._cache.lookup(jobs)
-            if known is not None and not any(isinstance(each, HoldfastError) for each in known):
-                return [_unwrap(each) for each in known]
-            receipts = await submit_all(self._store, jobs, key_retention=self._key_retention)
-            for job, receipt in zip(jobs, receipts, strict=True):
-                self._cache.remember(job, receipt)
+        now_ms = self._clock.now_ms()
+        jobs = build_jobs(specs, lambda: new_job_id(now_ms), max_attempts=self._max_attempts, from_json=from_json)
+        tenants = frozenset(job.tenant for job in jobs)
+        if limited := await self.limited.among(tenants):
+            return await self._submit_limited(jobs, sorted(limited), jobs[0].tenant if len(tenants) == 1 else None)
+        cached = await self._cache.lookup(jobs) or ()
+        receipts = [receipt for receipt in cached if isinstance(receipt, Receipt)]
+        if len(receipts) == len(jobs):
             return receipts
-        if len(tenants) == 1:
-            await self._cache.reject_early(jobs[0].tenant, jobs)
-        async with self._tenant_queues(sorted(tenants)) as queues, AsyncExitStack() as stack:
-            for queue in queues:  # always in the same order, as in the database
-                await stack.enter_async_context(queue.lock)
-            async with self._slots:
-                try:
-                    return await submit_all(self._store, jobs, key_retention=self._key_retention, limits=self._limits)
-                except RateLimited as error:
-                    if len(tenants) == 1:
-                        self._cache.remember_rejection(jobs[0].tenant, error)
-                    raise
+        receipts = await insert_batch(self._store, jobs, self._unlimited_rules)
+        for job, receipt in zip(jobs, receipts, strict=True):
+            self._cache.remember(job, receipt)
+        return receipts
 
     async def drain(self) -> None:
         """Wait until no submission is in flight."""
@@ -150,10 +138,34 @@ class Submitter:
         for batcher in [self.unlimited, *[queue.batcher for queue in self._queues.values()]]:
             await batcher.drain()
 
+    async def _find(self, job_id: JobId) -> Job | None:
+        found = await self._store.single(lambda tx: tx.get([job_id]))
+        return found[0] if found else None
+
+    async def _submit_limited(
+        self, jobs: Sequence[NewJob], limited: Sequence[str], only_tenant: str | None
+    ) -> list[Receipt]:
+        """Submit a batch with jobs of limited tenants, one transaction per limited tenant at a time.
+
+        `only_tenant`: tenant of all jobs, if it is the same, because rejections are cached by tenant.
+        """
+        if only_tenant is not None:
+            await self._cache.reject_early(only_tenant, jobs)
+        async with self._tenant_queues(limited) as queues, AsyncExitStack() as stack:
+            for queue in queues:  # always in the same order, as in the database
+                await stack.enter_async_context(queue.lock)
+            async with self._slots:
+                try:
+                    return await insert_batch(self._store, jobs, self._limited_rules)
+                except RateLimited as error:
+                    if only_tenant is not None:
+                        self._cache.remember_rejection(only_tenant, error)
+                    raise
+
     @asynccontextmanager
     async def _tenant_queues(self, tenants: Iterable[str]) -> AsyncIterator[list[_TenantQueue]]:
         """Yield the queues of these tenants, which exist while callers use them."""
-        queues = {tenant: self._queues.get(tenant) or self._queue(tenant) for tenant in tenants}
+        queues = {tenant: self._queues.get(tenant) or self._add_queue(tenant) for tenant in tenants}
         for queue in queues.values():
             queue.users += 1
         try:
@@ -164,19 +176,13 @@ class Submitter:
                 if not queue.users and queue.batcher.idle:  # a cancelled caller may leave a busy batcher
                     self._queues.pop(tenant, None)
 
-    def _queue(self, tenant: str) -> _TenantQueue:
-        async def flush(jobs: Sequence[NewJob]) -> Sequence[Receipt | BaseException]:
+    def _add_queue(self, tenant: str) -> _TenantQueue:
+        async def flush(jobs: Sequence[NewJob]) -> Sequence[Receipt | HoldfastError]:
             async with queue.lock, self._slots:
-                return await submit_each(self._store, jobs, key_retention=self._key_retention, limits=self._limits)
+                return await insert_each(self._store, jobs, self._limited_rules)
 
         queue = self._queues[tenant] = _TenantQueue(Batcher(flush, largest=FLUSH_BATCH_SIZE, width=1))
         return queue
 
-    async def _flush_unlimited(self, jobs: Sequence[NewJob]) -> Sequence[Receipt | BaseException]:
-        return await submit_each(self._store, jobs, key_retention=self._key_retention)
-
-
-def _unwrap(answer: Receipt | HoldfastError) -> Receipt:
-    if isinstance(answer, HoldfastError):
-        raise answer
-    return answer
+    async def _flush_unlimited(self, jobs: Sequence[NewJob]) -> Sequence[Receipt | HoldfastError]:
+        return await insert_each(self._store, jobs, self._unlimited_rules)

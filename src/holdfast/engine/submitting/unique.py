@@ -10,7 +10,7 @@ from holdfast.model.time import Duration
 from holdfast.policy import lifecycle
 from holdfast.store.port.store import Tx
 
-_ROUNDS = 20
+_MAX_ROUNDS = 20
 
 
 async def insert_replacing(tx: Tx, jobs: Sequence[NewJob], *, key_retention: Duration) -> list[InsertResult]:
@@ -20,34 +20,34 @@ async def insert_replacing(tx: Tx, jobs: Sequence[NewJob], *, key_retention: Dur
     could be cancelled is left alone, and `holder` has its status.
     """
     rows = await tx.insert(jobs, key_retention=key_retention)
-    wanted = {
+    conflicts = {
         job.id: row.id
         for job, row in zip(jobs, rows, strict=True)
         if row.repeats == "unique" and job.unique is not None and job.unique.on_conflict == "replace"
     }
-    if not wanted:
+    if not conflicts:
         return rows
-    started = await _end(tx, wanted)
-    replacing = {new: old for new, old in wanted.items() if new not in started}
-    fresh = [job for job in jobs if job.id in replacing]
-    again = await tx.insert(fresh, key_retention=key_retention, replacing=replacing) if fresh else []
-    placed = {job.id: row for job, row in zip(fresh, again, strict=True)}
+    started = await _cancel_replaced(tx, conflicts)
+    replacing = {new: old for new, old in conflicts.items() if new not in started}
+    replacements = [job for job in jobs if job.id in replacing]
+    inserted = await tx.insert(replacements, key_retention=key_retention, replacing=replacing) if replacements else []
+    by_id = {job.id: row for job, row in zip(replacements, inserted, strict=True)}
     return [
-        placed.get(job.id) or (row._replace(holder=started[job.id]) if job.id in started else row)
+        by_id.get(job.id) or (row._replace(holder=started[job.id]) if job.id in started else row)
         for job, row in zip(jobs, rows, strict=True)
     ]
 
 
-async def _end(tx: Tx, wanted: dict[JobId, JobId]) -> dict[JobId, Status]:
-    """Cancel the jobs to replace; return the status of those that started, by replacing job."""
-    left, started = dict(wanted), dict[JobId, Status]()
-    for _ in range(_ROUNDS):
+async def _cancel_replaced(tx: Tx, conflicts: dict[JobId, JobId]) -> dict[JobId, Status]:
+    """Cancel the jobs to replace (new id: old id); return the status of those that started, by new id."""
+    left, started = dict(conflicts), dict[JobId, Status]()
+    for _ in range(_MAX_ROUNDS):
         if not left:
             return started
         found: dict[JobId, Job] = {job.id: job for job in await tx.get(left.values())}
         left = {new: old for new, old in left.items() if old in found}  # a deleted job holds no key
-        moves = {new: lifecycle.supersede(found[old], by=new) for new, old in left.items()}
-        started |= {new: found[left[new]].status for new, move in moves.items() if move is None}
-        done = await tx.apply([move for move in moves.values() if move is not None])
+        transitions = {new: lifecycle.supersede(found[old], by=new) for new, old in left.items()}
+        started |= {new: found[left[new]].status for new, transition in transitions.items() if transition is None}
+        done = await tx.apply([transition for transition in transitions.values() if transition is not None])
         left = {new: old for new, old in left.items() if old not in done and new not in started}
     raise Contention(f"job {next(iter(left.values()))} changes faster than it can be replaced; try again")
