@@ -1,7 +1,7 @@
-"""All tests share the fixtures of `tests/support/plugin.py` and `scene.py`."""
+"""Plugins that every test uses: databases and servers, `--fast`, and the fixture `scene`."""
 
 import pytest
 
 pytest.register_assert_rewrite("tests.support")
 
-pytest_plugins = ["tests.support.plugin", "tests.support.fault_env"]
+pytest_plugins = ["tests.support.plugin", "tests.support.fast", "tests.support.fault_env"]

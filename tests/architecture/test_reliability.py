@@ -11,6 +11,8 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 from tests.architecture.source import DIALECTS, ROOT
 from tools import reliability
 
@@ -80,6 +82,7 @@ def databases_by_number() -> dict[tuple[str, bool], set[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_every_case_is_tested_with_processes_on_every_database() -> None:
     databases = databases_by_number()
     tested = {number: databases[number, number not in WITHOUT_PROCESSES] for number in COVERED_EVERYWHERE}

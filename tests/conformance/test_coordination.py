@@ -17,7 +17,7 @@ from tests.support.coordinated import forget, hits, is_up, node
 from tests.support.eventually import eventually
 
 
-@pytest.fixture(params=["in the database", "in Redis"])
+@pytest.fixture(params=["in the database", pytest.param("in Redis", marks=pytest.mark.slow)])
 async def nodes(request, database_url):
     """Two nodes of one installation."""
     url = request.getfixturevalue("redis_server").url if request.param == "in Redis" else None

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from holdfast.engine.jobs.reap import BATCH_SIZE, adopt_orphans
 from holdfast.model.ids import new_worker_id
 from holdfast.model.job import JobFilter
@@ -199,6 +201,7 @@ async def test_idle_workers_do_not_hide_one_that_holds_jobs(manual_store, clock)
     assert (await read(manual_store, job)).status is Status.READY
 
 
+@pytest.mark.slow
 async def test_more_jobs_than_one_round_reaps_are_all_recovered(manual_store, clock):
     """P25"""
     jobs = some_jobs(10_001, max_attempts=1)

@@ -71,6 +71,7 @@ async def test_jobs_are_read_wherever_they_stand(store):
     assert len(await read_all(store, [*jobs, a_job().id])) == len(jobs)
 
 
+@pytest.mark.slow
 async def test_many_thousand_jobs_are_read_at_once(store):
     jobs = some_jobs(5_000)
     await put(store, *jobs)

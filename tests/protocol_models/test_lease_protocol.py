@@ -12,11 +12,11 @@ EVERYTHING = Size(workers=2, attempts=2, releases=1, replays=1, answers_get_lost
     [
         Size(workers=2, attempts=3),
         Size(workers=3, attempts=3),
-        Size(workers=4, attempts=4),
+        pytest.param(Size(workers=4, attempts=4), marks=pytest.mark.slow),
         Size(workers=2, attempts=3, answers_get_lost=True),
         Size(workers=2, attempts=3, releases=2),
         Size(workers=2, attempts=3, replays=1),
-        EVERYTHING,
+        pytest.param(EVERYTHING, marks=pytest.mark.slow),
     ],
     ids=lambda size: "-".join(map(str, size)),
 )

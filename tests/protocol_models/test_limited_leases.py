@@ -7,7 +7,7 @@ from tests.protocol_models.limited_leases import Broken, Size, check
 
 @pytest.mark.parametrize(
     "size",
-    [Size(), Size(workers=3, attempts=1), Size(jobs=3, limit=2, attempts=1)],
+    [Size(), Size(workers=3, attempts=1), pytest.param(Size(jobs=3, limit=2, attempts=1), marks=pytest.mark.slow)],
     ids=lambda size: "-".join(map(str, size)),
 )
 def test_the_limit_holds_and_an_end_with_all_slots_free_is_always_in_reach(size: Size) -> None:

@@ -2,6 +2,7 @@
 
 import os
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,6 +29,7 @@ def test_job_ids_sort_by_time_as_numbers_as_bytes_and_as_text(times: list[int]) 
     assert [str(made) for made in ids] == sorted(str(made) for made in ids)
 
 
+@pytest.mark.slow
 def test_job_ids_of_one_millisecond_are_all_different() -> None:
     assert len({new_job_id(1) for _ in range(100_000)}) == 100_000
 

@@ -7,6 +7,8 @@ import pytest
 
 from tests.support.eventually import eventually
 
+pytestmark = pytest.mark.slow  # starts processes
+
 APP = "tests.unit.worker.diary:app"
 
 
