@@ -24,7 +24,7 @@ from holdfast.telemetry.emit import Emit, log_event
 
 if TYPE_CHECKING:
     from holdfast.api.app import Api
-    from holdfast.sdk.remote import Remote
+    from holdfast.sdk.remote import RemoteEngine
 
 _SETTING = "HOLDFAST_DATABASE_URL"
 
@@ -120,15 +120,15 @@ async def open_coordination(
     return InRedis(link, prefix, settings.redis_for, twin, bus)
 
 
-async def open_jobs(settings: Settings, url: str, *, check: bool = True) -> "Engine | Remote":
+async def open_jobs(settings: Settings, url: str, *, check: bool = True) -> "Engine | RemoteEngine":
     """The way to jobs at this URL: an engine on a database, or one behind a node of the service.
 
     `check`: the node must answer, as a database must.
     """
     if is_node(url):
-        from holdfast.sdk.remote import Remote
+        from holdfast.sdk.remote import RemoteEngine
 
-        return await Remote.open(url, settings.api_key, check=check)
+        return await RemoteEngine.open(url, settings.api_key, check=check)
     return await open_engine(replace(settings, database_url=url))
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.telemetry.events import Event
     from tests.support.clock import ManualClock
 
-RULES = BreakerRules(failures=3, rest=seconds(10), longest=seconds(20))
+RULES = BreakerRules(failures=3, cooldown=seconds(10), max_cooldown=seconds(20))
 AT = "https://example.com:443"
 PROBE = seconds(40)
 
@@ -38,20 +38,20 @@ def a_worker(store: Store) -> Deliveries:
 
 async def fail(worker: Deliveries, times: int, *, tenant: str = "acme", probe: bool = False) -> None:
     for _ in range(times):
-        await worker.failed(tenant, AT, "HTTP 503", probe=probe)
+        await worker.record_failure(tenant, AT, "HTTP 503", probe=probe)
 
 
-async def ask(worker: Deliveries, tenant: str = "acme", at: str = AT) -> Permit:
-    return await worker.ask(tenant, at, probe_for=PROBE)
+async def request_permit(worker: Deliveries, tenant: str = "acme", at: str = AT) -> Permit:
+    return await worker.request_permit(tenant, at, probe_for=PROBE)
 
 
 async def test_failures_of_all_workers_together_open_it_for_all(manual_store: Store, clock: ManualClock) -> None:
     one, other = a_worker(manual_store), a_worker(manual_store)
     await fail(one, 2)
-    assert await ask(other) == Permit()
+    assert await request_permit(other) == Permit()
     await fail(other, 1)
 
-    assert await ask(one) == await ask(other) == Permit(wait=seconds(10))
+    assert await request_permit(one) == await request_permit(other) == Permit(wait=seconds(10))
     (breaker,) = await one.breakers("acme")
     until = clock.now + seconds(10)
     assert breaker == Breaker("acme", AT, BreakerState.OPEN, 3, 1, until, "HTTP 503", clock.now)
@@ -61,8 +61,8 @@ async def test_other_destinations_and_other_tenants_are_undisturbed(manual_store
     worker = a_worker(manual_store)
     await fail(worker, 3)
 
-    assert await ask(worker, tenant="globex") == Permit()
-    assert await ask(worker, at="https://example.com:8443") == Permit()
+    assert await request_permit(worker, tenant="globex") == Permit()
+    assert await request_permit(worker, at="https://example.com:8443") == Permit()
     assert await worker.breakers("globex") == []
 
 
@@ -70,9 +70,9 @@ async def test_an_answer_in_between_begins_the_count_anew(manual_store: Store) -
     worker = a_worker(manual_store)
     for _ in range(3):
         await fail(worker, 2)
-        await ask(worker)
-        await worker.succeeded("acme", AT, probe=False)
-    assert await ask(worker) == Permit()
+        await request_permit(worker)
+        await worker.record_success("acme", AT, probe=False)
+    assert await request_permit(worker) == Permit()
 
 
 async def test_one_probe_goes_out_when_its_time_has_come_whoever_asks(manual_store: Store, clock: ManualClock) -> None:
@@ -80,18 +80,18 @@ async def test_one_probe_goes_out_when_its_time_has_come_whoever_asks(manual_sto
     await fail(workers[0], 3)
     await clock.advance(seconds(10))
 
-    permits = await asyncio.gather(*map(ask, workers))
+    permits = await asyncio.gather(*map(request_permit, workers))
     assert sum(permit.probe for permit in permits) == 1
-    assert [permit.wait for permit in permits if not permit.probe] == [RULES.rest] * 5
+    assert [permit.wait for permit in permits if not permit.probe] == [RULES.cooldown] * 5
 
 
 async def test_a_probe_that_fails_lengthens_the_rest_to_its_longest(manual_store: Store, clock: ManualClock) -> None:
     worker = a_worker(manual_store)
     await fail(worker, 3)
     for rest in (10, 20, 20):
-        assert await ask(worker) == Permit(wait=seconds(rest))
+        assert await request_permit(worker) == Permit(wait=seconds(rest))
         await clock.advance(seconds(rest))
-        assert await ask(worker) == Permit(probe=True)
+        assert await request_permit(worker) == Permit(probe=True)
         await fail(worker, 1, probe=False)  # one that went out before tells nothing new
         await fail(worker, 1, probe=True)
 
@@ -100,10 +100,10 @@ async def test_a_probe_that_is_answered_closes_it_for_all(manual_store: Store, c
     one, other = a_worker(manual_store), a_worker(manual_store)
     await fail(one, 3)
     await clock.advance(seconds(10))
-    assert (await ask(one)).probe
-    await one.succeeded("acme", AT, probe=True)
+    assert (await request_permit(one)).probe
+    await one.record_success("acme", AT, probe=True)
 
-    assert await ask(other) == Permit()
+    assert await request_permit(other) == Permit()
     (breaker,) = await one.breakers(None)
     assert (breaker.state, breaker.failures, breaker.openings, breaker.until) == (BreakerState.CLOSED, 0, 0, None)
 
@@ -116,8 +116,8 @@ async def test_it_is_told_once_that_a_destination_rests_and_once_that_it_is_back
     await fail(worker, 5)
     for answered in (False, True):
         await clock.advance(seconds(20))
-        assert (await ask(worker)).probe
-        await (worker.succeeded("acme", AT, probe=True) if answered else fail(worker, 1, probe=True))
+        assert (await request_permit(worker)).probe
+        await (worker.record_success("acme", AT, probe=True) if answered else fail(worker, 1, probe=True))
 
     assert told == [BreakerChanged("acme", AT, True, "HTTP 503"), BreakerChanged("acme", AT, False, "HTTP 503")]
 
@@ -126,9 +126,9 @@ async def test_a_probe_that_nobody_hears_of_is_given_to_another(manual_store: St
     one, other = a_worker(manual_store), a_worker(manual_store)
     await fail(one, 3)
     await clock.advance(seconds(10))
-    assert (await ask(one)).probe  # and is killed
+    assert (await request_permit(one)).probe  # and is killed
     await clock.advance(PROBE)
-    assert (await ask(other)).probe
+    assert (await request_permit(other)).probe
 
 
 async def test_failures_at_the_same_instant_are_all_counted(store: Store) -> None:
@@ -142,7 +142,7 @@ async def test_they_are_listed_in_order_and_by_tenant(store: Store) -> None:
     worker = a_worker(store)
     names = [(tenant, f"https://{host}:443") for tenant in ("a", "b") for host in ("x.example", "y.example")]
     for tenant, at in reversed(names):
-        await worker.failed(tenant, at, "HTTP 500", probe=False)
+        await worker.record_failure(tenant, at, "HTTP 500", probe=False)
 
     def named(breakers: list[Breaker]) -> list[tuple[str, str]]:
         return [(each.tenant, each.destination) for each in breakers]
@@ -156,7 +156,7 @@ async def test_those_that_closed_are_forgotten_after_a_day(manual_store: Store, 
     worker = a_worker(manual_store)
     await fail(worker, 3)
     await fail(worker, 1, tenant="globex")
-    await worker.succeeded("globex", AT, probe=True)
+    await worker.record_success("globex", AT, probe=True)
     await clock.advance(days(1) - 1)
     assert await deliveries.prune(manual_store, 100) == 0
     await clock.advance(seconds(1))

@@ -20,7 +20,7 @@ from holdfast.model.time import Duration, Instant, seconds
 from holdfast.policy.lifecycle import attempt_log
 from holdfast.policy.rollups import (
     DAY,
-    EVERYBODY,
+    ALL_TENANTS,
     HOUR,
     HOURS_RETENTION,
     MINUTE,
@@ -55,11 +55,11 @@ if TYPE_CHECKING:
 MONTH = Duration(30 * DAY)
 
 
-async def window(store: Store, tenant: str = EVERYBODY, span: Duration = HOUR) -> Window:
+async def window(store: Store, tenant: str = ALL_TENANTS, span: Duration = HOUR) -> Window:
     return await store.read(lambda tx: read_window(tx, tenant, span))
 
 
-async def figures(store: Store, tenant: str = EVERYBODY, span: Duration = HOUR) -> JobStats:
+async def figures(store: Store, tenant: str = ALL_TENANTS, span: Duration = HOUR) -> JobStats:
     return total((await window(store, tenant, span)).counted.values())
 
 
@@ -85,7 +85,7 @@ async def some_work(store: Store) -> None:
 
 
 async def assert_some_work(store: Store, times: int = 1, span: Duration = HOUR) -> None:
-    for tenant, submitted in (("a", 30), (EVERYBODY, 33)):
+    for tenant, submitted in (("a", 30), (ALL_TENANTS, 33)):
         found = await figures(store, tenant, span)
         assert (found.submitted, found.started, found.succeeded, found.failed, found.dead, found.cancelled) == tuple(
             n * times for n in (submitted, 30, 20, 5, 1, 5)
@@ -219,7 +219,7 @@ class TestWhatIsOldGoes:
         end = Instant(start + 2 * HOURS_RETENTION)
 
         async def stored(span: Duration) -> int:
-            return len(await manual_store.single(lambda tx: tx.rollups(span, EVERYBODY, start, end)))
+            return len(await manual_store.single(lambda tx: tx.rollups(span, ALL_TENANTS, start, end)))
 
         assert (await stored(MINUTE), await stored(HOUR)) == (1, 0)
         await clock.advance(Duration(MINUTES_RETENTION + 2 * MINUTE))

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from holdfast.errors import Invalid, Misconfigured
 from holdfast.model.time import Duration, in_seconds, seconds
-from holdfast.policy.text import escaped, sanitize
+from holdfast.policy.text import escape_unprintable, sanitize
 from holdfast.worker.context.context import Context
 from holdfast.worker.handlers.exceptions import Discard, Retry
 
@@ -233,7 +233,7 @@ class Email:
             raise MailRefused(f"the mail server refused all of its recipients: {_first(never)}")
         if not accepted and not never:
             raise MailFailed(f"all of its recipients are to be tried later: {_first(later)}")
-        return Sent(accepted, later, never, sanitize(escaped(answer), _LONGEST_TOLD))
+        return Sent(accepted, later, never, sanitize(escape_unprintable(answer), _LONGEST_TOLD))
 
 
 def _listed(to: str | list[str]) -> list[str]:
@@ -263,7 +263,7 @@ def _recipients(addresses: Sequence[str], allowed: Sequence[str]) -> list[str]:
 
 def _told(error: BaseException) -> str:
     text = f"{error.code} {error.message}" if isinstance(error, aiosmtplib.SMTPResponseException) else str(error)
-    return sanitize(escaped(text), _LONGEST_TOLD) or type(error).__name__
+    return sanitize(escape_unprintable(text), _LONGEST_TOLD) or type(error).__name__
 
 
 def _first(told: dict[str, str]) -> str:

@@ -73,7 +73,7 @@ class Deliveries:
         self, job: Job, destination: str, *, probe_for: Duration, at: int, body: bytes
     ) -> DeliveryPermit:
         """Whether a delivery of this job may go out now, and its signature. See `holdfast.builtin.webhooks.ports`."""
-        permit = await self.ask(job.tenant, destination, probe_for=probe_for)
+        permit = await self.request_permit(job.tenant, destination, probe_for=probe_for)
         if permit.wait is not None:
             return DeliveryPermit(permit)
         keys = await self.signing_keys(job.tenant)
@@ -82,11 +82,11 @@ class Deliveries:
     async def after_delivery(self, job: Job, destination: str, *, probe: bool, error: str | None) -> None:
         """What came of it."""
         if error is None:
-            await self.succeeded(job.tenant, destination, probe=probe)
+            await self.record_success(job.tenant, destination, probe=probe)
         else:
-            await self.failed(job.tenant, destination, error, probe=probe)
+            await self.record_failure(job.tenant, destination, error, probe=probe)
 
-    async def ask(self, tenant: str, destination: str, *, probe_for: Duration) -> Permit:
+    async def request_permit(self, tenant: str, destination: str, *, probe_for: Duration) -> Permit:
         """Whether a delivery may go out now: as it is, as a probe, or not.
 
         One probe at a time, whoever asks. While the database cannot tell, nothing is held back.
@@ -100,12 +100,16 @@ class Deliveries:
                 return Permit()
             about = Instant(known.now + seconds(self._monotonic() - known.at))
             if seen.until is not None and about < seen.until:
-                return policy.ask(seen, now=about, probe_for=probe_for, rules=self._rules, dice=self._rng())[0]
+                return policy.request_permit(seen, now=about, probe_for=probe_for, rules=self._rules, rand=self._rng())[
+                    0
+                ]
             permit = Permit()
 
             def decide(breaker: Breaker, now: Instant) -> Breaker | None:
                 nonlocal permit
-                permit, change = policy.ask(breaker, now=now, probe_for=probe_for, rules=self._rules, dice=self._rng())
+                permit, change = policy.request_permit(
+                    breaker, now=now, probe_for=probe_for, rules=self._rules, rand=self._rng()
+                )
                 return change
 
             await self._change(tenant, destination, decide)
@@ -113,18 +117,18 @@ class Deliveries:
             return Permit()
         return permit
 
-    async def succeeded(self, tenant: str, destination: str, *, probe: bool) -> None:
+    async def record_success(self, tenant: str, destination: str, *, probe: bool) -> None:
         """The destination answered."""
         if probe or (self._known is not None and (tenant, destination) in self._known.troubled):
-            await self._tell(self._change(tenant, destination, lambda breaker, _: policy.succeeded(breaker)))
+            await self._tell(self._change(tenant, destination, lambda breaker, _: policy.on_success(breaker)))
 
-    async def failed(self, tenant: str, destination: str, error: str, *, probe: bool) -> None:
+    async def record_failure(self, tenant: str, destination: str, error: str, *, probe: bool) -> None:
         """The destination did not answer, or not as it should."""
         await self._tell(
             self._change(
                 tenant,
                 destination,
-                lambda breaker, now: policy.failed(breaker, error, probe=probe, now=now, rules=self._rules),
+                lambda breaker, now: policy.on_failure(breaker, error, probe=probe, now=now, rules=self._rules),
             )
         )
 

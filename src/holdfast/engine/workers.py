@@ -1,4 +1,4 @@
-"""Workers: asking them to end, and what they tell of the types they handle."""
+"""Worker registration, leases, drain requests, and the job types that workers handle."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -17,32 +17,34 @@ from holdfast.policy.nodes import node_of
 from holdfast.store.port.store import Store, Tx
 
 TYPES_SEEN_INTERVAL_S = 120.0
-"""Seconds after which it is noted again which types there are workers for."""
+"""Interval at which the last-seen times of types with live workers are updated."""
 
 
 class TypeSummary(NamedTuple):
-    """What is remembered of a type, and the workers that are there for it now."""
+    """Stored job type and the live workers that handle it."""
 
     row: TypeRow
     workers: list[WorkerRow]
 
     @property
     def last_seen(self) -> Instant:
-        """When somebody was last there for it."""
+        """Last time a worker that handles the type was seen."""
         return max(self.row.seen_at, *(worker.renewed_at for worker in self.workers), Instant(0))
 
     @property
     def queues(self) -> list[str]:
-        """Those that its workers serve; when none are there, those that they served."""
-        here = {queue for worker in self.workers for queue in parse_queues(worker.info.queues) if queue}
-        return sorted(here or self.row.about.queues)
+        """Queues served by its live workers; without live workers, the queues stored with the type."""
+        served = {queue for worker in self.workers for queue in parse_queues(worker.info.queues) if queue}
+        return sorted(served or self.row.about.queues)
 
 
 class WorkerReport(TypedDict, total=False):
-    """What a worker tells of itself with each renewal: bytes of its memory, and that it is about to end."""
+    """Status that a worker sends with each lease renewal."""
 
     memory: int | None
+    """Resident memory in bytes."""
     draining: bool
+    """The worker claims no more jobs and is about to stop."""
 
 
 class Workers:
@@ -89,7 +91,7 @@ class Workers:
 
         at, rows = await self._store.run(work)
         if not rows:
-            raise NotFound(f"there is no worker {worker_name(worker)!r}: it may have ended by itself")
+            raise NotFound(f"there is no worker {worker_name(worker)!r}: it may have stopped already")
         self._registry.changed()
         return at, rows
 
@@ -114,34 +116,35 @@ class Workers:
 
 
 async def learn(store: Store, worker: WorkerInfo, described: Sequence[JobType]) -> None:
-    """Remember what a worker that registers tells of its types; writes only what is news."""
-    names = worker.types or [each.type for each in described]
+    """Store the job types that a registering worker declares; writes only changes."""
+    names = worker.types or [job_type.type for job_type in described]
     if not names:
         return
     tenant = worker.tenant or ALL_TENANTS
-    told = job_types.of_names(names, {each.type: each for each in described}, sorted(parse_queues(worker.queues)))
+    by_name = {job_type.type: job_type for job_type in described}
+    declared = job_types.declared_types(names, by_name, sorted(parse_queues(worker.queues)))
 
-    async def known(tx: Tx) -> tuple[list[TypeMark], Instant]:
+    async def read(tx: Tx) -> tuple[list[TypeMark], Instant]:
         return await tx.type_marks(tenant, 2 * MAX_DESCRIBED_TYPES), await tx.now()
 
-    changes = job_types.changes(*await store.read(known), told=told)
+    changes = job_types.plan_changes(*await store.read(read), declared=declared)
 
     async def write(tx: Tx) -> None:
-        for each in changes.noted:
-            if each.about is None:
-                await tx.see_types(tenant, [each.type])
+        for update in changes.updates:
+            if update.about is None:
+                await tx.see_types(tenant, [update.type])
             else:
-                await tx.save_type(tenant, each.type, each.digest, each.about)
-        await tx.forget_types(tenant, changes.forgotten)
+                await tx.save_type(tenant, update.type, update.digest, update.about)
+        await tx.forget_types(tenant, changes.evicted)
 
-    if changes.noted or changes.forgotten:
+    if changes.updates or changes.evicted:
         await store.run(write)
 
 
 async def see_types(store: Store) -> float:
-    """Note which types there are workers for, and forget those for which there were none in a month.
+    """Update the last-seen times of types that live workers handle, and delete types not seen within the retention.
 
-    Seconds until it is to be done again.
+    Returns the seconds until the next run.
     """
     now, rows = await store.read(_fleet)
     handled: dict[str, set[str]] = defaultdict(set)
@@ -150,7 +153,7 @@ async def see_types(store: Store) -> float:
             handled[row.info.tenant or ALL_TENANTS].update(row.info.types or ())
     for tenant, names in handled.items():
         marks = await store.single(lambda tx, tenant=tenant: tx.type_marks(tenant, 2 * MAX_DESCRIBED_TYPES))  # type: ignore[misc]
-        if seen := job_types.overdue(marks, names, now):
+        if seen := job_types.due_marks(marks, names, now):
             await store.run(lambda tx, tenant=tenant, seen=seen: tx.see_types(tenant, seen))  # type: ignore[misc]
     await store.single(lambda tx: tx.prune_types(job_types.RETENTION))
     return TYPES_SEEN_INTERVAL_S

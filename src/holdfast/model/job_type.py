@@ -12,7 +12,7 @@ MAX_SCHEMA_BYTES = 16 * 1024
 MAX_DESCRIBED_TYPES = 1_000
 """Maximum number of stored types per tenant, and for workers that serve all tenants."""
 
-EVERYBODY = ""
+ALL_TENANTS = ""
 """Tenant of the types of workers that serve all tenants."""
 
 

@@ -1,1 +1,1 @@
-"""Pure decisions: no clock, no dice, no input or output. Whoever calls hands them the time and the chance."""
+"""Pure decisions: no clock, no randomness, no I/O; callers supply time and random numbers."""

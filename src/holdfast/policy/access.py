@@ -1,4 +1,4 @@
-"""Who may do what, and which keys are good."""
+"""Authorization: scopes, tenants, and the validity of API keys and secrets."""
 
 import re
 
@@ -8,11 +8,11 @@ from holdfast.model.time import Duration, Instant, seconds
 from holdfast.policy.submission import is_name
 
 LAST_USED_INTERVAL = seconds(300)
-"""How exact `last_used_at` is: a key in use is noted no more often."""
+"""Minimum time between two writes of a key's `last_used_at`, and so its precision."""
 
 MIN_ADMIN_KEY_BYTES = 16
 MIN_SECRET_BYTES = 32
-"""Bytes; what HS256 itself is as strong as."""
+"""Length of the HS256 digest: a shorter secret would be weaker than the algorithm."""
 
 _WORDS = frozenset({
     "change", "this", "please", "replace", "me", "it", "my", "your", "the", "is", "a", "own", "top", "super", "very",
@@ -23,68 +23,77 @@ _WORDS = frozenset({
     "letmein", "welcome", "hello", "world", "qwerty", "qwertyuiop", "asdfghjkl", "zxcvbnm", "abc", "abcdef",
     "abcdefghijklmnopqrstuvwxyz",
 })  # fmt: skip
-"""Of which well-known secrets are made."""
+"""Words that well-known secrets consist of."""
 
 
 def permit(caller: Caller, scope: Scope) -> None:
-    """Raise `Forbidden` unless the caller holds this scope."""
+    """Raise `Forbidden` unless the caller has this scope."""
     if scope not in caller.scopes and not caller.is_admin:
         held = ", ".join(sorted(caller.scopes)) or "none"
         raise Forbidden(f"this needs the scope {scope.value!r}; the key or token has: {held}")
 
 
-def visible_tenant(caller: Caller, asked: str | None) -> str | None:
-    """Whose things a caller sees who asks for those of `asked`; None is everybody's, for administrators only."""
-    if asked is not None and not is_tenant(asked):
-        raise Invalid("a tenant's name has 1 to 128 letters, digits or _ . : / @ + -", pointer="/tenant")
+def visible_tenant(caller: Caller, requested: str | None) -> str | None:
+    """Return the tenant whose data the caller may see; None means all (administrators only).
+
+    Raises:
+        Invalid: `requested` is not a valid tenant name.
+        Forbidden: `requested` is another tenant, and the caller is not an administrator.
+    """
+    if requested is not None and not is_tenant(requested):
+        raise Invalid("a tenant name has 1 to 128 letters, digits or _ . : / @ + -", pointer="/tenant")
     if caller.is_admin:
-        return asked
-    if asked is not None and asked != caller.tenant:
+        return requested
+    if requested is not None and requested != caller.tenant:
         raise Forbidden(f"this key or token belongs to the tenant {caller.tenant!r}: leave `tenant` out")
     return caller.tenant
 
 
-def acting_tenant(caller: Caller, asked: str | None) -> str:
-    """For whom a caller acts: their own tenant, or the one an administrator names."""
-    return visible_tenant(caller, asked) or caller.tenant
+def acting_tenant(caller: Caller, requested: str | None) -> str:
+    """Return the tenant the caller acts for: their own, or one chosen by an administrator."""
+    return visible_tenant(caller, requested) or caller.tenant
 
 
 def is_tenant(name: str) -> bool:
-    """Whether a tenant can be called so."""
+    """Return True if this is a valid tenant name."""
     return is_name(name)
 
 
 def is_valid(key: ApiKey, at: Instant) -> bool:
-    """Whether a key opens anything at that time."""
+    """Return True if the key is neither revoked nor expired."""
     return key.revoked_at is None and (key.expires_at is None or at < key.expires_at)
 
 
-def cacheable_for(key: ApiKey, at: Instant, most: Duration) -> Duration:
-    """For how long what was read of a good key may be relied upon: until it expires, and never longer than `most`."""
-    return most if key.expires_at is None else min(most, Duration(key.expires_at - at))
+def cacheable_for(key: ApiKey, at: Instant, max_age: Duration) -> Duration:
+    """Return how long a valid key may be cached: until it expires, and at most `max_age`."""
+    return max_age if key.expires_at is None else min(max_age, Duration(key.expires_at - at))
 
 
 def should_record_use(key: ApiKey, at: Instant) -> bool:
-    """Whether it is time to note that a key is in use."""
+    """Return True if the stored time of the key's last use is due for an update."""
     return key.last_used_at is None or key.last_used_at + LAST_USED_INTERVAL <= at
 
 
-def token_scopes(caller: Caller, asked: frozenset[Scope] | None) -> frozenset[Scope]:
-    """The scopes of a token that a caller wants: those of the key they came with, or fewer; `Forbidden` for others."""
+def token_scopes(caller: Caller, requested: frozenset[Scope] | None) -> frozenset[Scope]:
+    """Return the scopes for a new token: all of the caller's, or the requested subset of them.
+
+    Raises:
+        Forbidden: The caller lacks a requested scope, or did not authenticate with an API key or a token issued by one.
+    """
     if caller.key is None:
-        raise Forbidden("a token is made with a key, or with a token that was made with one: this has none behind it")
-    if asked is None:
+        raise Forbidden("this token was not issued by an API key, so it cannot issue tokens: use an API key")
+    if requested is None:
         return caller.scopes
-    for scope in sorted(asked):
+    for scope in sorted(requested):
         permit(caller, scope)
-    return asked
+    return requested
 
 
-def find_weakness(secret: str, *, least: int) -> str | None:
-    """What is wrong with a secret that somebody chose: too short, or easily guessed. None when nothing is seen."""
+def find_weakness(secret: str, *, min_bytes: int) -> str | None:
+    """Describe why a secret is weak: too short or easily guessed; None if it seems strong."""
     size = len(secret.encode())
-    if size < least:
-        return f"it has {size} bytes, and needs at least {least}"
+    if size < min_bytes:
+        return f"it has {size} bytes and needs at least {min_bytes}"
     letters = re.sub(r"[^a-z]", "", secret.lower())
     if _repeats(secret.lower()) or len(set(secret)) < 6 or (letters and _is_words(letters)):
         return "it is well known or easily guessed"
@@ -92,12 +101,12 @@ def find_weakness(secret: str, *, least: int) -> str | None:
 
 
 def _repeats(text: str) -> bool:
-    """Whether a text is a shorter one over and over: `abcabcab`, or a row of digits."""
+    """Return True if a text is a repetition of a shorter one, such as `abcabcab`."""
     return any(text.startswith(text[period:]) for period in range(1, len(text) // 2 + 1))
 
 
 def _is_words(letters: str) -> bool:
-    """Whether a text is made of well-known words alone."""
+    """Return True if a text consists of well-known words only."""
     ends = {0}
     for end in range(1, len(letters) + 1):
         if any(letters[start:end] in _WORDS for start in ends if end - start <= 26):

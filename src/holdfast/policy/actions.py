@@ -1,4 +1,6 @@
-"""What a person may do with a job, and why not."""
+"""Actions that a user may apply to a job, and the error if its state forbids one."""
+
+from msgspec.structs import replace
 
 from holdfast.errors import Conflict, Invalid
 from holdfast.model.access import Caller, Scope
@@ -6,16 +8,16 @@ from holdfast.model.job import Job, JobFilter
 from holdfast.model.state import Status
 from holdfast.policy.lifecycle import Action, actions
 
-_WHY: dict[Action, dict[Status, str]] = {
+_WHY_FORBIDDEN: dict[Action, dict[Status, str]] = {
     "cancel": {
-        Status.SUCCEEDED: "it has succeeded already",
-        Status.DEAD: "it is dead already: delete it if it is not wanted any more",
-        Status.CANCELLED: "it is cancelled already",
+        Status.SUCCEEDED: "it has already succeeded",
+        Status.DEAD: "it is already dead: delete it if you no longer need it",
+        Status.CANCELLED: "it is already cancelled",
     },
     "retry": {
-        Status.READY: "it is ready: it runs as soon as a worker takes it",
+        Status.READY: "it is ready: it runs as soon as a worker claims it",
         Status.RUNNING: "it is running: wait for it, or cancel it first",
-        Status.BLOCKED: "it waits for its parents: it runs when they have succeeded",
+        Status.BLOCKED: "it waits for its parents and runs when they have succeeded",
         Status.SUCCEEDED: "it has succeeded: submit a new job to do it again",
     },
     "delete": {
@@ -26,41 +28,48 @@ _WHY: dict[Action, dict[Status, str]] = {
 
 
 def allowed_actions(caller: Caller, status: Status) -> list[Action]:
-    """What this caller may do with a job in this state: nothing, without the scope for it."""
+    """Return the actions the caller may apply in this state; none without the `cancel` scope."""
     return actions(status) if Scope.CANCEL in caller.scopes or caller.is_admin else []
 
 
-def may(job: Job, action: Action) -> bool:
-    """Whether this may be done with the job as it is."""
+def is_allowed(job: Job, action: Action) -> bool:
+    """Return True if the job's state allows the action."""
     return action in actions(job.status)
 
 
-def refusal(job: Job, action: Action) -> Conflict:
-    """Why it may not."""
-    why = _WHY[action].get(job.status, f"it is {job.status.value}")
-    return Conflict(f"job {job.id} cannot be {_DONE[action]}: {why}")
+def forbidden_action(job: Job, action: Action) -> Conflict:
+    """Return the error that says why the job's state forbids the action."""
+    why = _WHY_FORBIDDEN[action].get(job.status, f"it is {job.status.value}")
+    return Conflict(f"job {job.id} cannot be {_PARTICIPLE[action]}: {why}")
 
 
-_DONE: dict[Action, str] = {"cancel": "cancelled", "retry": "retried", "delete": "deleted"}
+_PARTICIPLE: dict[Action, str] = {"cancel": "cancelled", "retry": "retried", "delete": "deleted"}
 
 
-def reach(
-    where: JobFilter, action: Action, *, everything: bool, given: frozenset[str] = frozenset({"tenant"})
+def bulk_filter(
+    where: JobFilter, action: Action, *, everything: bool, implied: frozenset[str] = frozenset({"tenant"})
 ) -> JobFilter:
-    """Which jobs an action in bulk looks at: nobody reaches all of them by leaving the filter out.
+    """Return the effective filter of a bulk action.
 
-    `given`: fields that say nothing about what the caller wants, because they are always there.
+    Cancel applies to unfinished jobs; retry and delete apply to dead ones unless the filter names a status.
+
+    Args:
+        where: The caller's filter.
+        action: The action to apply.
+        everything: The caller explicitly asked for all jobs. Without it an empty filter is an error, so that
+            a forgotten filter does not select everything.
+        implied: Fields that the server sets and that do not make a filter non-empty.
+
+    Raises:
+        Invalid: The filter is empty and `everything` is false.
     """
-    asked = any(getattr(where, name) is not None for name in where.__struct_fields__ if name not in given)
-    if not asked and not everything:
-        raise Invalid("an empty filter means every one there is: give a filter, or say `all`: true", pointer="/filter")
+    selective = any(getattr(where, name) is not None for name in where.__struct_fields__ if name not in implied)
+    if not selective and not everything:
+        raise Invalid(
+            "the filter is empty and would match every job: add a filter, or set `all`: true", pointer="/filter"
+        )
     if action == "cancel":
-        return _changed(where, finished=False)
+        return replace(where, finished=False)
     if where.status is None:
-        return _changed(where, status=Status.DEAD)
+        return replace(where, status=Status.DEAD)
     return where
-
-
-def _changed(where: JobFilter, **fields: object) -> JobFilter:
-    given = {name: getattr(where, name) for name in where.__struct_fields__}
-    return JobFilter(**(given | fields))

@@ -1,28 +1,28 @@
-"""When a destination is given a rest, and when it is tried again."""
+"""Circuit breaker of a delivery destination: when it opens, and when a probe is due."""
 
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from holdfast.model.breaker import Breaker, BreakerState, Permit
 from holdfast.model.time import Duration, Instant, after, seconds
-from holdfast.policy.text import escaped, sanitize
+from holdfast.policy.text import escape_unprintable, sanitize
 
 MAX_ERROR_LENGTH = 300
 _PORTS = {"http": 80, "https": 443}
 
 
 class BreakerRules(NamedTuple):
-    """What opens a breaker, and how long it stays so."""
+    """Thresholds and cooldowns of a circuit breaker."""
 
     failures: int = 5
-    """In a row, from any worker."""
-    rest: Duration = seconds(15)
-    """Until the first probe; each probe that fails doubles it."""
-    longest: Duration = seconds(60)
+    """Consecutive failures, across all workers, that open the breaker."""
+    cooldown: Duration = seconds(15)
+    """Time until the first probe; each failed probe doubles it, up to `max_cooldown`."""
+    max_cooldown: Duration = seconds(60)
 
 
 def destination(url: str) -> str | None:
-    """Scheme, host and port of a URL, as breakers are named; None for what has none of them."""
+    """Return the scheme, host and port of a URL, which identify its breaker; None if incomplete."""
     try:
         parts = urlsplit(url)
         port = parts.port or _PORTS.get(parts.scheme)
@@ -34,43 +34,54 @@ def destination(url: str) -> str | None:
     return f"{parts.scheme}://{f'[{host}]' if ':' in host else host.rstrip('.')}:{port}"
 
 
-def ask(
-    breaker: Breaker | None, *, now: Instant, probe_for: Duration, rules: BreakerRules, dice: float
+def request_permit(
+    breaker: Breaker | None, *, now: Instant, probe_for: Duration, rules: BreakerRules, rand: float
 ) -> tuple[Permit, Breaker | None]:
-    """Whether a delivery may go out now, and what changes by that. A probe is given up after `probe_for`.
+    """Decide whether a delivery may be sent now.
 
-    Those who are turned away come back spread over the time that follows, lest all come at the same instant.
+    Returns the permit, and the changed breaker or None if it does not change.
+
+    A rejected delivery gets a wait with jitter, so that waiting deliveries do not all return at the same instant.
+
+    Args:
+        breaker: State of the destination's breaker; None means closed.
+        now: Current time.
+        probe_for: Time after which a probe without a result is considered lost.
+        rules: Thresholds and cooldowns.
+        rand: Uniform random number in [0, 1).
     """
     if breaker is None or breaker.state is BreakerState.CLOSED:
         return Permit(), None
     due = breaker.until or now
     if now < due:
-        # A probe is back long before it is given up, as a rule: nobody waits for that longer than for the first one.
-        left = due - now if breaker.state is BreakerState.OPEN else min(due - now, rules.rest)
-        return Permit(wait=Duration(left + round(dice * max(left, seconds(1)) / 2))), None
+        # A probe usually ends long before it times out, so its wait is capped at the first cooldown.
+        left = due - now if breaker.state is BreakerState.OPEN else min(due - now, rules.cooldown)
+        return Permit(wait=Duration(left + round(rand * max(left, seconds(1)) / 2))), None
     probing = breaker._replace(state=BreakerState.HALF_OPEN, until=after(now, probe_for))
     return Permit(probe=True), probing
 
 
-def succeeded(breaker: Breaker | None) -> Breaker | None:
-    """What changes when the destination answered; None when nothing does."""
+def on_success(breaker: Breaker | None) -> Breaker | None:
+    """Return the breaker after a successful delivery; None if it does not change."""
     if breaker is None or (breaker.state is BreakerState.CLOSED and not breaker.failures):
         return None
     return breaker._replace(state=BreakerState.CLOSED, failures=0, openings=0, until=None)
 
 
-def failed(breaker: Breaker, error: str, *, probe: bool, now: Instant, rules: BreakerRules) -> Breaker | None:
-    """What changes when the destination did not answer as it should; None when nothing does.
+def on_failure(breaker: Breaker, error: str, *, probe: bool, now: Instant, rules: BreakerRules) -> Breaker | None:
+    """Return the breaker after a failed delivery; None if it does not change.
 
-    While it is open, only a probe tells something new: all others went out before.
+    While the breaker is not closed, only the probe's result counts: other deliveries were sent before it opened.
     """
-    told = breaker._replace(failures=breaker.failures + 1, error=sanitize(escaped(error), MAX_ERROR_LENGTH))
+    counted = breaker._replace(
+        failures=breaker.failures + 1, error=sanitize(escape_unprintable(error), MAX_ERROR_LENGTH)
+    )
     if breaker.state is BreakerState.CLOSED:
-        return _opened(told, now, rules) if told.failures >= rules.failures else told
-    return _opened(told, now, rules) if probe and breaker.state is BreakerState.HALF_OPEN else None
+        return _open(counted, now, rules) if counted.failures >= rules.failures else counted
+    return _open(counted, now, rules) if probe and breaker.state is BreakerState.HALF_OPEN else None
 
 
-def _opened(breaker: Breaker, now: Instant, rules: BreakerRules) -> Breaker:
-    rest = min(rules.longest, rules.rest << min(breaker.openings, 30))
+def _open(breaker: Breaker, now: Instant, rules: BreakerRules) -> Breaker:
+    cooldown = min(rules.max_cooldown, rules.cooldown << min(breaker.openings, 30))
     openings = breaker.openings + 1
-    return breaker._replace(state=BreakerState.OPEN, openings=openings, until=after(now, Duration(rest)))
+    return breaker._replace(state=BreakerState.OPEN, openings=openings, until=after(now, Duration(cooldown)))

@@ -1,4 +1,4 @@
-"""Keys that tell a repetition from something new."""
+"""Fingerprints for idempotency, and unique keys."""
 
 import hashlib
 from collections.abc import Sequence
@@ -13,15 +13,18 @@ MAX_PARTS = 20
 _CANONICAL = msgspec.json.Encoder(order="deterministic")
 
 
-def body_fingerprint(asked: object) -> bytes:
-    """Equal for two submissions that ask for the same, whatever the order of their keys."""
-    return hashlib.sha256(_CANONICAL.encode(asked)).digest()[:16]
+def body_fingerprint(submission: object) -> bytes:
+    """Return a hash of a submission that does not depend on the order of its JSON keys."""
+    return hashlib.sha256(_CANONICAL.encode(submission)).digest()[:16]
 
 
 def unique_key(job_type: str, queue: str, payload: bytes, by: Sequence[str]) -> str:
-    """The key under which a unique job is one: its type, and of what it was asked the parts named in `by`.
+    """Return the unique key of a job: a hash of its type and of the parts named in `by`.
 
     `by` may name `type`, `queue`, `payload`, or `payload.<field>` for one field of an object payload.
+
+    Raises:
+        Invalid: `by` has too many entries, names an unknown part, or a field that the payload does not have.
     """
     if len(by) > MAX_PARTS:
         raise Invalid(f"unique.by has {len(by)} entries; at most {MAX_PARTS} are allowed", pointer="/unique/by")
@@ -30,7 +33,7 @@ def unique_key(job_type: str, queue: str, payload: bytes, by: Sequence[str]) -> 
     for name in by:
         match str(name).split(".", 1):
             case ["type"]:
-                pass
+                pass  # always part of the key
             case ["queue"]:
                 parts["queue"] = queue
             case ["payload"]:

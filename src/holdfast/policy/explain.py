@@ -1,7 +1,7 @@
-"""The predicates of a claim, by name and in order, asked of one job: why it runs, or why not, and when it may.
+"""Explanation of why a job is (not) running, and an estimate of when it starts.
 
-What a claim tests in its statement, or decides before it, stands here as a question to facts that were read at one
-instant. Each gives its reasons; a job that none of them blocks is claimed by the next worker whose turn comes to it.
+Each condition that a claim tests, in its SQL or before it, has a predicate here that evaluates it on facts read on one
+snapshot and returns reasons. If none of them blocks the job, the next worker with a free slot claims it in order.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +18,7 @@ Predicate = Callable[[Facts], Iterable[Reason]]
 
 
 def explain(facts: Facts) -> Explanation:
-    """Ask all predicates; a job that is finished or runs has that one reason."""
+    """Evaluate all predicates; a finished or running job has only that reason."""
     job = facts.job
     reasons = [reason for predicate in PREDICATES for reason in predicate(facts)]
     if job.status in TERMINAL or job.status is Status.RUNNING:
@@ -37,24 +37,21 @@ def explain(facts: Facts) -> Explanation:
 
 
 def handles(worker: WorkerInfo, job: Job) -> bool:
-    """Whether a worker would claim jobs like this one, as far as it told when it registered."""
+    """Return True if a worker with this registration claims jobs like this one."""
     return (
         worker.tenant in (None, job.tenant)
         and (worker.types is None or job.type in worker.types)
-        and (not worker.queues or job.queue in queues_of(worker.queues))
+        and (not worker.queues or job.queue in parse_queues(worker.queues))
     )
 
 
-def queues_of(told: str) -> set[str]:
-    """The queues of a worker that wrote `mail:10,default`: a number behind the last colon is of slots."""
+def parse_queues(text: str) -> set[str]:
+    """Parse a worker's queues, such as `mail:10,default`; a number after the colon means slots."""
     names = set()
-    for each in told.split(","):
-        name, colon, slots = each.strip().rpartition(":")
-        names.add(name if colon and slots.isdecimal() else each.strip())
+    for item in text.split(","):
+        name, colon, slots = item.strip().rpartition(":")
+        names.add(name if colon and slots.isdecimal() else item.strip())
     return names
-
-
-# One after the other, in the order in which they are named to people
 
 
 def _finished(facts: Facts) -> Iterable[Reason]:
@@ -74,12 +71,12 @@ def _running(facts: Facts) -> Iterable[Reason]:
         return
     worker = None if job.worker is None else worker_name(job.worker)
     started = "" if job.started_at is None else f" since {rfc3339(job.started_at)}"
-    lease = "its worker is not registered any more, and it is about to be given to another"
+    lease = "its worker is no longer registered, so another worker gets the job shortly"
     if facts.lease_until is not None:
         past = facts.lease_until <= facts.now
         until = rfc3339(facts.lease_until)
         lease = (
-            f"its lease ran out at {until}, and it is about to be given to another" if past else f"lease until {until}"
+            f"its lease expired at {until}, so another worker gets the job shortly" if past else f"lease until {until}"
         )
     yield Reason(
         code="running",
@@ -102,13 +99,13 @@ def _due(facts: Facts) -> Iterable[Reason]:
         return
     due = job.scheduled_at
     if due is not None and due > facts.now:
-        wait = _span(Duration(due - facts.now))
-        why = f"attempt {job.attempts} failed, and it is tried again" if job.status is Status.RETRYING else "it is due"
+        wait = _format_duration(Duration(due - facts.now))
+        why = f"attempt {job.attempts} failed, and the next starts" if job.status is Status.RETRYING else "it is due"
         yield Reason(code="not_due", detail=f"{why} at {rfc3339(due)}, {wait} from now", blocks=True, until=moment(due))
     else:
         yield Reason(
             code="not_due",
-            detail="it is due, and made ready within a second where a node runs housekeeping",
+            detail="it is due and becomes ready within a second if a node runs maintenance",
             blocks=True,
             until=moment(facts.now),
         )
@@ -119,7 +116,7 @@ def _deadline(facts: Facts) -> Iterable[Reason]:
     if deadline is not None and deadline <= facts.now:
         yield Reason(
             code="deadline_passed",
-            detail=f"its deadline, {rfc3339(deadline)}, has passed: it never starts and is about to be cancelled",
+            detail=f"its deadline, {rfc3339(deadline)}, has passed: it never starts and is cancelled shortly",
             blocks=True,
             since=moment(deadline),
         )
@@ -150,35 +147,36 @@ def _limits(facts: Facts) -> Iterable[Reason]:
         if limit.frees_at is not None:
             yield Reason(
                 code="rate_spent",
-                detail=f"the rate of {limit.name} is spent; its next start is free at {rfc3339(limit.frees_at)}",
+                detail=f"the rate limit of {limit.name} is used up; the next start is possible at "
+                f"{rfc3339(limit.frees_at)}",
                 blocks=True,
                 name=limit.name,
                 until=moment(limit.frees_at),
             )
             continue
-        some = "among others " if limit.used > len(limit.holders) else ""
-        held = f", held {some}by {', '.join(limit.holders)}" if limit.holders else ""
+        some = "including " if limit.used > len(limit.holders) else ""
+        held = f": {some}{', '.join(limit.holders)}" if limit.holders else ""
         yield Reason(
             code="limit_full",
-            detail=f"the limit of {limit.name} is full: {limit.used} of {limit.most} run{held}",
+            detail=f"the concurrency limit of {limit.name} is reached, {limit.used} of {limit.max_running} run{held}",
             blocks=True,
             name=limit.name,
             used=limit.used,
-            most=limit.most,
+            most=limit.max_running,
             holders=list(limit.holders),
         )
 
 
 def _held_back(facts: Facts) -> Iterable[Reason]:
-    for held in facts.held_back:
-        until = "" if held.until is None else f" until {rfc3339(held.until)}"
+    for hold in facts.held_back:
+        until = "" if hold.until is None else f" until {rfc3339(hold.until)}"
         yield Reason(
             code="held_back",
-            detail=f"what goes to {held.name} is held back{until}: {held.why}",
+            detail=f"deliveries to {hold.name} are held back{until}: {hold.why}",
             blocks=False,
-            name=held.name,
-            why=held.why,
-            until=None if held.until is None else moment(held.until),
+            name=hold.name,
+            why=hold.why,
+            until=None if hold.until is None else moment(hold.until),
         )
 
 
@@ -186,7 +184,7 @@ def _handled(facts: Facts) -> Iterable[Reason]:
     if facts.workers:
         return
     job = facts.job
-    seen = "none was here in the last day" if facts.last_seen is None else f"last seen at {rfc3339(facts.last_seen)}"
+    seen = "none was seen in the last day" if facts.last_seen is None else f"last seen at {rfc3339(facts.last_seen)}"
     yield Reason(
         code="no_worker",
         detail=f"no live worker handles jobs of type {job.type!r} in the queue {job.queue!r}; {seen}",
@@ -200,10 +198,11 @@ def _in_line(facts: Facts) -> Iterable[Reason]:
     ahead = facts.ahead
     if facts.job.status is not Status.READY or not ahead.jobs:
         return
-    many = "1 job is" if ahead.jobs == 1 else f"{'at least' if ahead.at_least else 'about'} {ahead.jobs:,} jobs are"
+    count = "1 job is" if ahead.jobs == 1 else f"{'at least' if ahead.at_least else 'about'} {ahead.jobs:,} jobs are"
+    share = _format_share(ahead.share)
     yield Reason(
         code="in_line",
-        detail=f"{many} ahead of it in its lane (cost {ahead.cost:,}), which gets {_part(ahead.share)} of its queue",
+        detail=f"{count} ahead of it in its lane (cost {ahead.cost:,}), which gets {share} of its queue",
         blocks=False,
         jobs=ahead.jobs,
         cost=ahead.cost,
@@ -224,22 +223,22 @@ PREDICATES: tuple[Predicate, ...] = (
     _handled,
     _in_line,
 )
-"""In the order in which their reasons are told."""
+"""Predicates, in the order of their reasons."""
 
 
 def _runnable(facts: Facts) -> Reason:
-    turn = ", when its turn comes" if facts.ahead.jobs else ""
-    many = "1 worker handles" if facts.workers == 1 else f"{facts.workers} workers handle"
+    order = " after the jobs ahead of it" if facts.ahead.jobs else ""
+    count = "1 worker handles" if facts.workers == 1 else f"{facts.workers} workers handle"
     return Reason(
         code="runnable",
-        detail=f"it is runnable now: {many} it, and the next with a free slot takes it{turn}",
+        detail=f"it is runnable now: {count} it, and the next one with a free slot claims it{order}",
         blocks=False,
         workers=facts.workers,
     )
 
 
 def _estimate(facts: Facts, reasons: Sequence[Reason], *, runnable: bool) -> Estimate:
-    """When it may start: not before what blocks it ends, and after what is ahead of it, at the pace of late."""
+    """Estimate the start: when the last blocking condition ends, plus the time for jobs ahead."""
     job = facts.job
     if job.status in TERMINAL:
         return Estimate(at=None, basis="it is finished")
@@ -247,41 +246,39 @@ def _estimate(facts: Facts, reasons: Sequence[Reason], *, runnable: bool) -> Est
         return Estimate(at=None, basis="it has started")
     if job.deadline is not None and job.deadline <= facts.now:
         return Estimate(at=None, basis="it never starts")
-    endless = [reason.code for reason in reasons if reason.blocks and reason.until is None]
-    if endless:
-        return Estimate(at=None, basis=f"nobody can tell when this ends: {', '.join(endless)}")
+    open_ended = [reason.code for reason in reasons if reason.blocks and reason.until is None]
+    if open_ended:
+        return Estimate(at=None, basis=f"it is unknown when this ends: {', '.join(open_ended)}")
     delays = [reason for reason in reasons if reason.blocks or reason.code == "held_back"]
     ends = [reason.until for reason in delays if reason.until is not None]
     earliest = max([moment(facts.now), *ends])
-    said = "nothing blocks it" if runnable else "when the last of what blocks it ends"
+    basis = "nothing blocks it" if runnable else "when the last blocking condition ends"
     if not facts.ahead.jobs:
-        return Estimate(at=earliest, basis=f"{said}, and nothing is ahead of it")
+        return Estimate(at=earliest, basis=f"{basis}, and no jobs are ahead of it")
     rate = 0.0 if facts.service_rate is None else facts.service_rate.per_second
     if rate <= 0:
-        return Estimate(at=None, basis="nothing of its lane was served in the last minutes: no rate to estimate from")
+        return Estimate(
+            at=None, basis="no job of its lane ran in the last minutes, so there is no rate to estimate from"
+        )
     wait = Duration(round(facts.ahead.cost / rate * 1_000_000))
     if in_seconds(wait) > _MAX_ESTIMATE_S:
         return Estimate(at=None, basis="not within a year at the rate of the last minutes")
-    least = "at the earliest, for there is more ahead than was counted; " if facts.ahead.at_least else ""
+    partial = "at the earliest, because only part of the jobs ahead were counted; " if facts.ahead.at_least else ""
     return Estimate(
         at=moment(Instant(facts.now + wait)) + (earliest - moment(facts.now)),
-        basis=f"{said}; {least}{facts.ahead.cost:,} cost ahead at {rate:.3g} per second, the recent rate of its lane",
+        basis=f"{basis}; {partial}{facts.ahead.cost:,} cost ahead at its lane's recent rate of {rate:.3g} per second",
     )
 
 
 _MAX_ESTIMATE_S = 366 * 86_400.0
 
 
-def _part(share: float) -> str:
-    """A share in hundredths, in two digits however small it is."""
-    return f"{share * 100:.0f}%" if share >= _WHOLE else f"{share * 100:.2g}%"
+def _format_share(share: float) -> str:
+    """Format a share as a percentage with two significant digits."""
+    return f"{share * 100:.0f}%" if share >= 0.1 else f"{share * 100:.2g}%"
 
 
-_WHOLE = 0.1
-"""From here on whole hundredths are fine enough."""
-
-
-def _span(span: Duration) -> str:
+def _format_duration(span: Duration) -> str:
     whole = round(in_seconds(span))
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if whole >= 2 * size:

@@ -1,4 +1,4 @@
-"""What a claim of one job would meet, read at one instant: what explanations are made of."""
+"""Facts that decide whether a claim takes a job, all read on one snapshot."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -8,7 +8,7 @@ from holdfast.model.time import Duration, Instant, in_seconds
 
 
 class ActivePause(NamedTuple):
-    """A pause that holds now."""
+    """Pause that is in effect and applies to the job."""
 
     kind: Literal["queue", "type", "tenant"]
     name: str
@@ -19,23 +19,25 @@ class ActivePause(NamedTuple):
 
 
 class LimitFact(NamedTuple):
-    """How a limit stands that the job is under, reckoned without the job itself."""
+    """Usage of a limit that applies to the job; the job itself is not counted."""
 
     name: str
-    """As people say it: queue mail, tenant acme, key report:7."""
+    """Display name, such as "queue 'mail'", "tenant 'acme'" or "key 'report:7'"."""
     room: int
-    """How many jobs may start now."""
+    """Number of jobs that may start now."""
     used: int
-    most: int | None
+    max_running: int | None
     holders: Sequence[str] = ()
+    """Ids of some jobs that the limit counts."""
     frees_at: Instant | None = None
-    """When its next token comes, where the rate is what leaves no room."""
+    """Time of the next token, if the rate is what blocks the job."""
 
 
-class HeldBack(NamedTuple):
-    """Something outside holds a job back for a while: a destination that fails, say.
+class ExternalHold(NamedTuple):
+    """External condition that delays a job, such as the open breaker of its destination.
 
-    No predicate of the claim: a worker takes the job, finds it so, and lets it wait without spending an attempt.
+    It does not prevent a claim: a worker claims the job, sees the condition and snoozes the job without consuming an
+    attempt.
     """
 
     name: str
@@ -44,38 +46,39 @@ class HeldBack(NamedTuple):
 
 
 class QueuePosition(NamedTuple):
-    """What is before a job in its lane, and how much of its queue the lane gets."""
+    """Number and cost of the jobs ahead in the lane, and the tenant's share of the queue."""
 
     jobs: int = 0
     cost: int = 0
     at_least: bool = False
+    """The count stopped at its maximum."""
     share: float = 1.0
 
 
 class ServiceRate(NamedTuple):
-    """What of the job's lane was served lately."""
+    """Recent service of the job's tenant in its queue: cost of attempts that ended in `span`."""
 
     cost: int
     span: Duration
 
     @property
     def per_second(self) -> float:
-        """Cost."""
+        """Cost per second."""
         return self.cost / in_seconds(self.span) if self.span > 0 else 0.0
 
 
 class Facts(NamedTuple):
-    """All that a claim of this job would meet, read at one instant."""
+    """Facts about one job, as of `now`."""
 
     job: Job
     now: Instant
     lease_until: Instant | None = None
     pauses: Sequence[ActivePause] = ()
     limits: Sequence[LimitFact] = ()
-    held_back: Sequence[HeldBack] = ()
+    held_back: Sequence[ExternalHold] = ()
     workers: int = 0
-    """Whose lease lives and who handle it."""
+    """Number of live workers that handle the job."""
     last_seen: Instant | None = None
-    """When there was last one, if there is none."""
+    """If there are none: the last time such a worker was seen."""
     ahead: QueuePosition = QueuePosition()
     service_rate: ServiceRate | None = None

@@ -1,4 +1,4 @@
-"""What to write down of the types that workers tell of: little, and not at every start of a process."""
+"""Storage of the job types that workers declare, with a write only when something changed."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
@@ -10,10 +10,10 @@ from holdfast.model.job_type import MAX_DESCRIBED_TYPES, MAX_SCHEMA_BYTES, JobTy
 from holdfast.model.time import Instant, days, seconds
 
 SEEN_INTERVAL = seconds(600)
-"""How exact it is when a type was last seen whose workers are gone."""
+"""Minimum time between two writes of a type's last-seen time, and so its precision."""
 
 RETENTION = days(30)
-"""For how long a type is remembered that nobody handles any more."""
+"""Time for which a type is kept after the last worker that handled it is gone."""
 
 MAX_QUEUES = 50
 
@@ -21,62 +21,65 @@ _ENCODE = msgspec.json.Encoder().encode
 
 
 class TypeUpdate(NamedTuple):
-    """A type as it is written down; `about` None: only that it was seen."""
+    """Write of one type; if `about` is None, only its last-seen time changes."""
 
     type: str
     digest: str
     about: bytes | None
 
 
-class Changes(NamedTuple):
-    """What to write, in the order of the names, and what to forget for it."""
+class TypeChanges(NamedTuple):
+    """Writes that a registration causes, both sorted by type."""
 
-    noted: list[TypeUpdate]
-    forgotten: list[str]
+    updates: list[TypeUpdate]
+    evicted: list[str]
+    """Types to delete so that the number of stored types stays within `MAX_DESCRIBED_TYPES`."""
 
 
-def changes(known: Collection[TypeMark], at: Instant, told: Iterable[JobType]) -> Changes:
-    """What a worker that registers tells that is not known yet, or not known lately.
+def plan_changes(stored: Collection[TypeMark], at: Instant, declared: Iterable[JobType]) -> TypeChanges:
+    """Return the writes for declared types: new, changed, or not marked as seen recently.
 
-    Never more than `MAX_DESCRIBED_TYPES` are remembered: those that were seen longest ago make room.
+    Types that were seen longest ago are evicted first.
     """
-    marks = {mark.type: mark for mark in known}
-    named = {each.type: each for each in told}
-    wanted = dict(sorted(named.items())[:MAX_DESCRIBED_TYPES])
-    noted = [news for each in wanted.values() if (news := _news(marks.get(each.type), each, at)) is not None]
-    spare = len(marks.keys() | wanted.keys()) - MAX_DESCRIBED_TYPES
-    idle = sorted((mark.seen_at, mark.type) for mark in known if mark.type not in wanted)
-    return Changes(noted, sorted(name for _, name in idle[: max(0, spare)]))
+    marks = {mark.type: mark for mark in stored}
+    by_name = {job_type.type: job_type for job_type in declared}
+    kept = dict(sorted(by_name.items())[:MAX_DESCRIBED_TYPES])
+    updates = [
+        update for name, job_type in kept.items() if (update := _update(marks.get(name), job_type, at)) is not None
+    ]
+    excess = len(marks.keys() | kept.keys()) - MAX_DESCRIBED_TYPES
+    idle = sorted((mark.seen_at, mark.type) for mark in stored if mark.type not in kept)
+    return TypeChanges(updates, sorted(name for _, name in idle[: max(0, excess)]))
 
 
-def overdue(known: Iterable[TypeMark], handled: Collection[str], at: Instant) -> list[str]:
-    """Which of the types that workers handle now are to be noted as seen."""
-    return sorted(mark.type for mark in known if mark.type in handled and mark.seen_at + SEEN_INTERVAL <= at)
+def due_marks(stored: Iterable[TypeMark], handled: Collection[str], at: Instant) -> list[str]:
+    """Return the types handled by live workers whose last-seen time is due for an update."""
+    return sorted(mark.type for mark in stored if mark.type in handled and mark.seen_at + SEEN_INTERVAL <= at)
 
 
-def bounded(told: JobType) -> JobType:
-    """The same without what is too large to be kept."""
-    schema = told.schema
+def bounded(job_type: JobType) -> JobType:
+    """Return the type without a schema that is too large and with a bounded list of queues."""
+    schema = job_type.schema
     if schema is not None and len(schema.encode()) > MAX_SCHEMA_BYTES:
         schema = None
-    return msgspec.structs.replace(told, schema=schema, queues=told.queues[:MAX_QUEUES])
+    return msgspec.structs.replace(job_type, schema=schema, queues=job_type.queues[:MAX_QUEUES])
 
 
-def written(told: JobType) -> bytes:
-    """What is kept of a type."""
-    return _ENCODE(bounded(told))
+def encode(job_type: JobType) -> bytes:
+    """Encode a type for storage, within the bounds."""
+    return _ENCODE(bounded(job_type))
 
 
-def _news(mark: TypeMark | None, told: JobType, at: Instant) -> TypeUpdate | None:
-    about = written(told)
-    digest = blake2b(about, digest_size=16).hexdigest() if told.described else ""
-    if mark is None or (told.described and mark.digest != digest):
-        return TypeUpdate(told.type, digest, about)
-    return TypeUpdate(told.type, mark.digest, None) if mark.seen_at + SEEN_INTERVAL <= at else None
+def _update(mark: TypeMark | None, job_type: JobType, at: Instant) -> TypeUpdate | None:
+    about = encode(job_type)
+    digest = blake2b(about, digest_size=16).hexdigest() if job_type.described else ""
+    if mark is None or (job_type.described and mark.digest != digest):
+        return TypeUpdate(job_type.type, digest, about)
+    return TypeUpdate(job_type.type, mark.digest, None) if mark.seen_at + SEEN_INTERVAL <= at else None
 
 
-def of_names(names: Iterable[str], described: Mapping[str, JobType], queues: Sequence[str]) -> list[JobType]:
-    """All types of a worker: as it described them, or their names alone."""
+def declared_types(names: Iterable[str], described: Mapping[str, JobType], queues: Sequence[str]) -> list[JobType]:
+    """Return all types of a worker: described ones, and just the names of the rest."""
     return [
         msgspec.structs.replace(described.get(name) or JobType(name, described=False), queues=tuple(queues))
         for name in names

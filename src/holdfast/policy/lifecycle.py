@@ -1,4 +1,4 @@
-"""What becomes of a job: each function looks at a job and gives the one transition that follows."""
+"""Job lifecycle: pure functions that map a job and an event to the transition that follows."""
 
 from typing import Literal, assert_never
 
@@ -25,20 +25,20 @@ from holdfast.model.time import Duration, Instant, in_seconds, rfc3339
 from holdfast.model.transition import Transition
 from holdfast.policy.fingerprint import fingerprint
 from holdfast.policy.logs import bound_logs, drop_lines
-from holdfast.policy.retry import MAX_WAIT, backoff, honour
+from holdfast.policy.retry import MAX_WAIT, backoff, clamp_wait
 from holdfast.policy.text import sanitize
 
 MAX_RELEASES = 100
-"""How often a job may be handed back or snoozed without spending an attempt."""
+"""Times a job may be released or snoozed without consuming an attempt."""
 
 MAX_LOG_ENTRIES = 50
-"""How many entries the attempt log holds: the first, and the newest."""
+"""Entries kept in the attempt log: the first and the newest ones."""
 
 MAX_ATTEMPTS_WITH_LOGS = 10
-"""Of how many attempts the lines they logged are kept: the newest."""
+"""Attempts, counted from the newest, whose log lines are kept."""
 
 CRASHED = "crashed"
-"""How the end of an attempt is told whose process died."""
+"""Recorded outcome of an attempt whose process died."""
 
 MAX_MESSAGE_LENGTH = 2_000
 MAX_TRACEBACK_LENGTH = 8_000
@@ -60,7 +60,7 @@ _ACTIONS: dict[Status, list[Action]] = {
 
 
 class AttemptRecord(Struct, frozen=True, omit_defaults=True):
-    """One entry of a job's attempt log: an attempt that did not succeed, or that logged something."""
+    """Entry of a job's attempt log: an attempt that did not succeed, or that wrote log lines."""
 
     attempt: int
     generation: int
@@ -78,47 +78,57 @@ _ENCODE = msgspec.json.Encoder().encode
 
 
 def settle(
-    job: Job, outcome: Outcome, *, logs: Logs | None = None, now: Instant, default: RetryRule, dice: float
+    job: Job, outcome: Outcome, *, logs: Logs | None = None, now: Instant, default: RetryRule, rand: float
 ) -> Transition:
-    """What follows from the outcome of an attempt, reported by the worker that holds the job.
+    """Return the transition for the outcome of an attempt.
 
-    What it logged is kept with it, unless it was handed back or snoozed: then there was no attempt.
+    The attempt's log lines are kept unless the job was released or snoozed, because then no attempt is consumed.
+
+    Args:
+        job: The job as it was claimed.
+        outcome: Outcome reported by the worker that holds the job.
+        logs: Log lines of the attempt.
+        now: Current time.
+        default: Retry rule for jobs without their own.
+        rand: Uniform random number in [0, 1), for the jitter of the retry delay.
     """
     match outcome:
         case Succeeded(result):
-            log = None if logs is None else _logged(job, "succeeded", now, None, logs)
+            log = None if logs is None else _append_record(job, "succeeded", now, None, logs)
             return _transition(job, Status.SUCCEEDED, result=result, attempt_log=log)
         case Failed(failure, retryable, retry_in):
-            wait = None if retry_in is None else honour(retry_in, longest=MAX_WAIT)
+            wait = None if retry_in is None else clamp_wait(retry_in, maximum=MAX_WAIT)
             return _fail(
-                job, failure, "failed", now, logs=logs, retryable=retryable, wait=wait, default=default, dice=dice
+                job, failure, "failed", now, logs=logs, retryable=retryable, wait=wait, default=default, rand=rand
             )
         case TimedOut(after):
-            failure = _failure("TimedOut", f"took longer than its timeout of {in_seconds(after):g} s")
-            return _fail(job, failure, "timed_out", now, logs=logs, default=default, dice=dice)
+            failure = _failure("TimedOut", f"exceeded its timeout of {in_seconds(after):g} s")
+            return _fail(job, failure, "timed_out", now, logs=logs, default=default, rand=rand)
         case Crashed(how):
             failure = _failure("Crashed", f"the process that ran it ended: {how}")
-            return _fail(job, failure, CRASHED, now, logs=logs, wait=Duration(0), default=default, dice=dice)
+            return _fail(job, failure, CRASHED, now, logs=logs, wait=Duration(0), default=default, rand=rand)
         case Snoozed(delay, held):
-            return _release(job, Status.SCHEDULED, now, delay=honour(delay, longest=MAX_WAIT), counted=not held)
+            return _release(job, Status.SCHEDULED, now, delay=clamp_wait(delay, maximum=MAX_WAIT), counted=not held)
         case Interrupted():
             return _release(job, Status.READY, now)
         case CancelledByHandler(reason):
-            log = None if logs is None else _logged(job, "cancelled", now, None, logs)
+            log = None if logs is None else _append_record(job, "cancelled", now, None, logs)
             return _transition(job, Status.CANCELLED, reason=sanitize(reason, MAX_REASON_LENGTH), attempt_log=log)
         case _:
             assert_never(outcome)
 
 
-def expire(job: Job, *, now: Instant, default: RetryRule, dice: float) -> Transition:
-    """The lease of its holder ran out: run it again at once, or give it up when its attempts are spent."""
-    failure = _failure("LeaseExpired", "its worker stopped renewing its lease: crashed, cut off or too busy")
-    move = _fail(job, failure, "lease_expired", now, wait=Duration(0), default=default, dice=dice)
-    return replace(move, reaped=True)
+def expire_lease(job: Job, *, now: Instant, default: RetryRule, rand: float) -> Transition:
+    """Make a running job whose lease expired ready again, or dead after its last attempt."""
+    failure = _failure(
+        "LeaseExpired", "its worker stopped renewing its lease: it crashed, was cut off or was overloaded"
+    )
+    transition = _fail(job, failure, "lease_expired", now, wait=Duration(0), default=default, rand=rand)
+    return replace(transition, reaped=True)
 
 
 def cancel(job: Job, reason: str) -> Transition | None:
-    """Cancel a waiting or running job; None when it is finished already."""
+    """Cancel a waiting or running job; None if it has finished."""
     return (
         None
         if job.status in TERMINAL
@@ -127,12 +137,12 @@ def cancel(job: Job, reason: str) -> Transition | None:
 
 
 def supersede(job: Job, by: JobId) -> Transition | None:
-    """Another unique job takes the place of this one; None unless it waits still."""
+    """Cancel a waiting job that another with its unique key replaces; None if it has started."""
     return cancel(job, f"replaced by job {by}") if job.status in WAITING else None
 
 
-def miss(job: Job, now: Instant) -> Transition | None:
-    """Its deadline passed before it could start, or start again; None while it runs, and while there is time."""
+def miss_deadline(job: Job, now: Instant) -> Transition | None:
+    """Cancel a waiting job whose start deadline has passed; None if it is not overdue."""
     if job.status not in WAITING or job.deadline is None or job.deadline > now:
         return None
     again = " again" if job.attempts else ""
@@ -140,9 +150,11 @@ def miss(job: Job, now: Instant) -> Transition | None:
 
 
 def retry(job: Job) -> Transition | None:
-    """Make it ready now: a dead or cancelled job as a new generation, a waiting one ahead of its time.
+    """Make a job ready now.
 
-    None when there is nothing to do: it is ready, running, succeeded, or waits for its parents.
+    A dead or cancelled job starts a new generation; a scheduled or retrying one becomes due at once.
+
+    Returns None for a job that is ready, running, succeeded or blocked.
     """
     match job.status:
         case Status.DEAD | Status.CANCELLED:
@@ -154,24 +166,25 @@ def retry(job: Job) -> Transition | None:
 
 
 def actions(status: Status) -> list[Action]:
-    """What a person may do with a job in this state."""
+    """Return the actions that a user may apply to a job in this state."""
     return _ACTIONS[status]
 
 
 def attempt_log(job: Job) -> list[AttemptRecord]:
-    """The attempts that did not succeed, and those that logged something, oldest first."""
+    """Decode the attempt log, oldest entry first."""
     return _LOG.decode(job.attempt_log) if job.attempt_log else []
 
 
-def suspect(job: Job) -> bool:
-    """Whether a process died while it ran this job: through it, or through one beside it.
+def is_crash_suspect(job: Job) -> bool:
+    """Return True if a worker process died while it ran this job in its current generation.
 
-    Nobody can tell which. So it runs alone from now on, until it is replayed: then it can take no other job with it.
+    Either this job or another one in the same process caused the crash. Suspects run in a process of their own until
+    they are replayed, so that they cannot kill other jobs.
     """
     log = job.attempt_log
     if log is None or CRASHED.encode() not in log:
         return False
-    return any(each.outcome == CRASHED and each.generation == job.generation for each in attempt_log(job))
+    return any(record.outcome == CRASHED and record.generation == job.generation for record in attempt_log(job))
 
 
 def _fail(
@@ -181,32 +194,37 @@ def _fail(
     now: Instant,
     *,
     default: RetryRule,
-    dice: float,
+    rand: float,
     logs: Logs | None = None,
     retryable: bool = True,
     wait: Duration | None = None,
 ) -> Transition:
-    failure = _stored(failure)
-    log = _logged(job, how, now, failure, logs)
-    mark = failure.fingerprint
+    failure = _sanitized(failure)
+    log = _append_record(job, how, now, failure, logs)
     if not retryable or job.attempts >= job.max_attempts:
-        return _transition(job, Status.DEAD, attempt_log=log, fingerprint=mark)
+        return _transition(job, Status.DEAD, attempt_log=log, fingerprint=failure.fingerprint)
     if wait is None:
-        wait = backoff(_RULE.decode(job.retry) if job.retry else default, job.attempts, dice)
-    # One that waits for nothing skips the waiting state: it can be claimed from this very commit on.
+        wait = backoff(_RULE.decode(job.retry) if job.retry else default, job.attempts, rand)
+    # Without a delay the job skips the retrying state, so that it can be claimed as soon as this commits.
     return _transition(job, Status.RETRYING if wait else Status.READY, delay=wait, attempt_log=log)
 
 
 def _release(job: Job, to: Status, now: Instant, *, delay: Duration = Duration(0), counted: bool = True) -> Transition:
     if counted and job.releases >= MAX_RELEASES:
-        failure = _failure("ReleasedTooOften", f"was handed back or snoozed {MAX_RELEASES} times without finishing")
-        log = _logged(job, "released", now, failure)
+        failure = _failure("ReleasedTooOften", f"was released or snoozed {MAX_RELEASES} times without finishing")
+        log = _append_record(job, "released", now, failure)
         return _transition(job, Status.DEAD, attempt_log=log, fingerprint=fingerprint(failure.kind, failure.message))
-    return _transition(job, to if delay or to is Status.READY else Status.READY, delay=delay,
-                 attempts=max(0, job.attempts - 1), releases=job.releases + counted)  # fmt: skip
+    return _transition(
+        job,
+        to if delay else Status.READY,
+        delay=delay,
+        attempts=max(0, job.attempts - 1),
+        releases=job.releases + counted,
+    )
 
 
-def _logged(job: Job, how: str, now: Instant, failure: Failure | None, logs: Logs | None = None) -> bytes:
+def _append_record(job: Job, how: str, now: Instant, failure: Failure | None, logs: Logs | None = None) -> bytes:
+    """Return the encoded attempt log with one more record, within the bounds of the log."""
     record = AttemptRecord(
         attempt=job.attempts,
         generation=job.generation,
@@ -226,8 +244,8 @@ def _logged(job: Job, how: str, now: Instant, failure: Failure | None, logs: Log
     return _ENCODE(entries)
 
 
-def _stored(failure: Failure) -> Failure:
-    """Fit to be stored, whatever the handler put into its exception."""
+def _sanitized(failure: Failure) -> Failure:
+    """Return the failure with storable texts; handlers can put anything into an exception."""
     return Failure(
         kind=sanitize(failure.kind, MAX_REASON_LENGTH),
         message=sanitize(failure.message, MAX_MESSAGE_LENGTH),
@@ -254,7 +272,7 @@ def _transition(
     fingerprint: str | None = None,
 ) -> Transition:
     if not can_transition(job.status, to):
-        raise ValueError(f"a {job.status} job cannot become {to}: see TRANSITIONS")
+        raise ValueError(f"job {job.id} cannot change from {job.status} to {to}: see holdfast.model.state.TRANSITIONS")
     return Transition(
         id=job.id,
         fence=job.fence,

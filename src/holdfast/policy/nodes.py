@@ -1,4 +1,4 @@
-"""Which workers end together, and what may be asked of one."""
+"""Worker nodes: which processes stop together, and the actions an administrator may apply."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,9 +8,9 @@ from holdfast.model.worker import WorkerAction, WorkerRow
 
 
 def node_of(worker: WorkerId, fleet: Iterable[WorkerRow]) -> list[WorkerRow]:
-    """A worker and, behind it, the other processes of its node; none when it is not in the fleet.
+    """Return a worker and then the other processes of its node; empty if it is not registered.
 
-    A node is taken for the same only among workers of the same tenant: what they call it is their own word.
+    Node names are chosen by the workers, so two workers share a node only if they also have the same tenant.
     """
     rows = list(fleet)
     named = next((row for row in rows if row.info.id == worker), None)
@@ -25,6 +25,6 @@ def node_of(worker: WorkerId, fleet: Iterable[WorkerRow]) -> list[WorkerRow]:
     return [named, *others]
 
 
-def actions(row: WorkerRow, at: Instant) -> Sequence[WorkerAction]:
-    """What an administrator may ask of a worker now."""
+def worker_actions(row: WorkerRow, at: Instant) -> Sequence[WorkerAction]:
+    """Return the actions that an administrator may apply to a worker now."""
     return ["drain"] if row.expires_at > at and not row.draining else []

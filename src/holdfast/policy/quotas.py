@@ -1,8 +1,10 @@
-"""How much a tenant may submit: cost in any window, and unfinished jobs. Pure: the time and the counts are handed in.
+"""Submission quotas of a tenant: cost per sliding window, and number of unfinished jobs.
 
-What is known of a tenant is its ledger. Of the window it keeps what was accepted in slices of a sixtieth: the slice of
-now and the sixty before it all count, so that whatever was accepted within one window is counted, and nothing that is
-older than a window and a slice. Of the backlog it keeps an upper bound: the last exact count, and all that came since.
+Pure functions over a `UsageWindow`, the stored usage of one tenant; the caller supplies the time and exact counts.
+
+The window is divided into 60 slices. The current slice and the 60 before it count, so the sum covers everything
+accepted within one window and nothing older than a window and one slice. The backlog is an upper bound: the last exact
+count plus everything accepted since.
 """
 
 from collections import Counter
@@ -20,92 +22,96 @@ from holdfast.policy.rate_limit import WindowSnapshot, format_window, rate_limit
 
 SLICES = 60
 WINDOW = seconds(60)
-"""Unless somebody says otherwise."""
+"""Default window of the rate quota."""
 
 MIN_RECOUNT_INTERVAL = Duration(10_000)
 MAX_RECOUNT_INTERVAL = seconds(1)
 MIN_COUNT_LIFETIME = seconds(10)
 MAX_QUEUES = 128
-"""Of how many queues a ledger keeps a bound. What is not kept is counted anew."""
+"""Queues with a stored backlog estimate; other queues are counted again when needed."""
 
 _COUNT_LIFETIME_PER_JOB = 100
-"""Microseconds that a count is relied upon for each job that was counted."""
+"""Lifetime of a count in microseconds per counted job: large counts are expensive to repeat."""
 
 
 class TenantQuota(NamedTuple):
-    """What a tenant may submit; None is no limit."""
+    """Effective quota of a tenant; None means unlimited."""
 
     rate: int | None = None
+    """Maximum cost submitted per `window`."""
     window: Duration = WINDOW
     backlog: int | None = None
+    """Maximum number of unfinished jobs."""
     queue_backlog: int | None = None
+    """Maximum number of unfinished jobs per queue."""
 
     @property
-    def exist(self) -> bool:
-        """Whether there is any."""
+    def is_limited(self) -> bool:
+        """True if any quota is set."""
         return self.rate is not None or self.backlog is not None or self.queue_backlog is not None
 
 
 class Demand(NamedTuple):
-    """What is to be accepted as a whole or not at all."""
+    """Cost and number of jobs of one submission, which is accepted or rejected as a whole."""
 
     cost: int
     queues: Mapping[str, int]
-    """How many jobs for each."""
+    """Number of jobs per queue."""
 
     @property
     def jobs(self) -> int:
-        """How many they are together."""
+        """Total number of jobs."""
         return sum(self.queues.values())
 
 
 class BacklogEstimate(Struct, frozen=True, array_like=True):
-    """No more unfinished jobs than `most`, as far as submitting goes."""
+    """Upper bound of the number of unfinished jobs: the last count plus the jobs accepted since."""
 
-    most: int
+    upper_bound: int
     counted: int
+    """Result of the last count."""
     at: Instant
-    """When they were counted."""
+    """Time of the last count."""
     refusals: int = 0
-    """How many counts in a row left too little room."""
+    """Consecutive counts that left too little room for the demand."""
 
 
 class UsageWindow(Struct, frozen=True, array_like=True):
-    """What is known of a tenant that has limits."""
+    """Stored usage of a tenant with a quota."""
 
     window: int = 0
-    """What the slices were cut from."""
+    """Window that the slices divide."""
     newest: int = 0
-    """The number of the latest slice, counted from 1970."""
+    """Number of the latest slice, counted from 1970."""
     costs: tuple[int, ...] = ()
-    """What was accepted in it and in those before it, latest first."""
+    """Accepted cost per slice, latest first."""
     total: BacklogEstimate | None = None
     queues: dict[str, BacklogEstimate] = {}
 
 
 class CountRequest(NamedTuple):
-    """What must be counted before it can be decided."""
+    """Counts of unfinished jobs that are needed before the demands can be admitted or rejected."""
 
     total: bool
     queues: tuple[str, ...]
 
 
-_READ = msgspec.msgpack.Decoder(UsageWindow).decode
-_WRITE = msgspec.msgpack.Encoder().encode
+_DECODE = msgspec.msgpack.Decoder(UsageWindow).decode
+_ENCODE = msgspec.msgpack.Encoder().encode
 
 
-def read(state: bytes) -> UsageWindow:
-    """A ledger as it is kept; nothing at all is an empty one."""
-    return _READ(state) if state else UsageWindow()
+def decode(state: bytes) -> UsageWindow:
+    """Decode stored usage; no bytes mean no usage."""
+    return _DECODE(state) if state else UsageWindow()
 
 
-def write(usage: UsageWindow) -> bytes:
-    """A ledger as it is kept."""
-    return _WRITE(usage)
+def encode(usage: UsageWindow) -> bytes:
+    """Encode usage for storage."""
+    return _ENCODE(usage)
 
 
 def quota_of(quotas: Quotas | None, defaults: TenantQuota) -> TenantQuota:
-    """A tenant's limits: its own, and the installation's where it has none."""
+    """Return a tenant's effective quota: its own settings, else the installation's defaults."""
     if quotas is None:
         return defaults
     return TenantQuota(
@@ -117,7 +123,7 @@ def quota_of(quotas: Quotas | None, defaults: TenantQuota) -> TenantQuota:
 
 
 def demand_of(jobs: Iterable[NewJob]) -> Demand:
-    """What these jobs ask for together."""
+    """Return the total demand of the jobs of one submission."""
     cost = 0
     queues: Counter[str] = Counter()
     for job in jobs:
@@ -127,10 +133,12 @@ def demand_of(jobs: Iterable[NewJob]) -> Demand:
 
 
 def after_clock_step(usage: UsageWindow, now: Instant) -> UsageWindow:
-    """The ledger after the clock was set back by more than a window: what was accepted last is as good as new.
+    """Adjust the usage if the clock stepped back by more than a window.
 
-    The same one if it was not. Set back by less, the latest slice stays open until the clock is there again. Both
-    forget nothing too early.
+    The latest slice then becomes the current one.
+
+    After a smaller step, the usage is unchanged and the latest slice stays open until the clock reaches it again.
+    Neither case forgets usage too early.
     """
     if not usage.costs or usage.newest - now // _slice_width(usage.window) <= SLICES:
         return usage
@@ -138,15 +146,18 @@ def after_clock_step(usage: UsageWindow, now: Instant) -> UsageWindow:
 
 
 def to_count(usage: UsageWindow, quota: TenantQuota, demands: Iterable[Demand], now: Instant) -> CountRequest:
-    """What to count: where the bound does not leave room for all, or is old, and it was not counted just now."""
-    together = _total_demand(demands, quota)
-    if not together:
+    """Return the counts needed to decide on the demands.
+
+    An estimate is counted again if it is too old, or too high to admit all demands, and was not counted a moment ago.
+    """
+    demand = _total_demand(demands, quota)
+    if not demand:
         return CountRequest(total=False, queues=())
-    total = quota.backlog is not None and _needs_count(usage.total, quota.backlog, together.total(), now)
+    total = quota.backlog is not None and _needs_count(usage.total, quota.backlog, demand.total(), now)
     if quota.queue_backlog is None:
         return CountRequest(total, ())
-    most = quota.queue_backlog
-    queues = [queue for queue, jobs in together.items() if _needs_count(usage.queues.get(queue), most, jobs, now)]
+    limit = quota.queue_backlog
+    queues = [queue for queue, jobs in demand.items() if _needs_count(usage.queues.get(queue), limit, jobs, now)]
     return CountRequest(total, tuple(sorted(queues)))
 
 
@@ -159,151 +170,158 @@ def with_counts(
     queues: Mapping[str, int],
     now: Instant,
 ) -> UsageWindow:
-    """The ledger after these counts of unfinished jobs."""
-    together = _total_demand(demands, quota)
-    bounds = dict(usage.queues)
+    """Return the usage after these counts of unfinished jobs were made for the demands."""
+    demand = _total_demand(demands, quota)
+    estimates = dict(usage.queues)
     for queue, jobs in queues.items():
-        bounds[queue] = _updated_estimate(bounds.get(queue), jobs, together[queue], quota.queue_backlog or 0, now)
-    bound = usage.total
+        estimates[queue] = _updated_estimate(estimates.get(queue), jobs, demand[queue], quota.queue_backlog or 0, now)
+    estimate = usage.total
     if total is not None:
-        bound = _updated_estimate(bound, total, together.total(), quota.backlog or 0, now)
-    return msgspec.structs.replace(usage, total=bound, queues=_newest_estimates(bounds))
+        estimate = _updated_estimate(estimate, total, demand.total(), quota.backlog or 0, now)
+    return msgspec.structs.replace(usage, total=estimate, queues=_newest_estimates(estimates))
 
 
 def admit(
     usage: UsageWindow, quota: TenantQuota, demands: Sequence[Demand], now: Instant
 ) -> list[HoldfastError | None]:
-    """For each in its turn: None where there is room for it after those before it, or why there is not."""
+    """Decide on the demands in order; return None for each admitted one, or its rejection."""
     usage = _advance_to(usage, quota.window, now)
     before = sum(usage.costs)
     spent, queues = before, Counter[str]()
-    answers: list[HoldfastError | None] = []
-    for each in demands:
-        refusal: HoldfastError | None = _exceeds_quota(each, quota)
-        if refusal is None and quota.rate is not None and spent + each.cost > quota.rate:
+    rejections: list[HoldfastError | None] = []
+    for demand in demands:
+        rejection: HoldfastError | None = _exceeds_quota(demand, quota)
+        if rejection is None and quota.rate is not None and spent + demand.cost > quota.rate:
             wait = _time_until_freed(
-                usage, quota.window, now, new=spent - before, must_leave=spent + each.cost - quota.rate
+                usage, quota.window, now, new=spent - before, must_leave=spent + demand.cost - quota.rate
             )
-            refusal = rate_limited(quota.rate, quota.window, spent, wait, _snapshot(usage, quota, spent - before, now))
-        refusal = refusal or _backlog_full(usage, quota, each, before=queues, now=now)
-        if refusal is None:
-            spent += each.cost
-            queues.update(each.queues)
-        answers.append(refusal)
-    return answers
+            snapshot = _snapshot(usage, quota, spent - before, now)
+            rejection = rate_limited(quota.rate, quota.window, spent, wait, snapshot)
+        rejection = rejection or _backlog_full(usage, quota, demand, before=queues, now=now)
+        if rejection is None:
+            spent += demand.cost
+            queues.update(demand.queues)
+        rejections.append(rejection)
+    return rejections
 
 
 def record(usage: UsageWindow, quota: TenantQuota, cost: int, queues: Mapping[str, int], at: Instant) -> UsageWindow:
-    """The ledger after this was accepted: its cost, and how many jobs were new in each queue."""
+    """Add accepted jobs to the usage: their total cost, and the number of new jobs per queue."""
     usage = _advance_to(usage, quota.window, at)
     costs = usage.costs
     if quota.rate is not None and cost:
         costs = (costs[0] + cost, *costs[1:]) if costs else (cost,)
-    bounds = {
-        queue: msgspec.structs.replace(bound, most=bound.most + queues[queue]) if queues.get(queue) else bound
-        for queue, bound in usage.queues.items()
+    estimates = {
+        queue: _raised(estimate, queues[queue]) if queues.get(queue) else estimate
+        for queue, estimate in usage.queues.items()
     }
-    total = usage.total
-    if total is not None:
-        total = msgspec.structs.replace(total, most=total.most + sum(queues.values()))
-    return msgspec.structs.replace(usage, costs=costs, total=total, queues=bounds)
+    total = None if usage.total is None else _raised(usage.total, sum(queues.values()))
+    return msgspec.structs.replace(usage, costs=costs, total=total, queues=estimates)
 
 
-def _exceeds_quota(demands: Demand, quota: TenantQuota) -> OverLimit | None:
-    """Why it can never be accepted, however long one waits."""
-    if quota.rate is not None and demands.cost > quota.rate:
+def _raised(estimate: BacklogEstimate, jobs: int) -> BacklogEstimate:
+    return msgspec.structs.replace(estimate, upper_bound=estimate.upper_bound + jobs)
+
+
+def _exceeds_quota(demand: Demand, quota: TenantQuota) -> OverLimit | None:
+    """Return the rejection of a demand larger than the whole quota: waiting cannot help."""
+    if quota.rate is not None and demand.cost > quota.rate:
         return OverLimit(
-            f"this costs {demands.cost:,}, and the tenant may submit {quota.rate:,} in {format_window(quota.window)}: "
-            "it can never pass; send less at once, or have the limit raised",
-            pointer="/cost" if demands.jobs == 1 else "",
+            f"this costs {demand.cost:,}, and the tenant may submit {quota.rate:,} in {format_window(quota.window)}: "
+            f"{_HOW_TO_FIT}",
+            pointer="/cost" if demand.jobs == 1 else "",
         )
-    if quota.backlog is not None and demands.jobs > quota.backlog:
+    if quota.backlog is not None and demand.jobs > quota.backlog:
         return OverLimit(
-            f"these are {demands.jobs:,} jobs, and the tenant may have {quota.backlog:,} unfinished ones: "
-            "it can never pass; send less at once, or have the limit raised"
+            f"these are {demand.jobs:,} jobs, and the tenant may have {quota.backlog:,} unfinished ones: {_HOW_TO_FIT}"
         )
     if quota.queue_backlog is not None:
-        for queue, jobs in demands.queues.items():
+        for queue, jobs in demand.queues.items():
             if jobs > quota.queue_backlog:
                 return OverLimit(
                     f"these are {jobs:,} jobs for the queue {queue!r}, and the tenant may have "
-                    f"{quota.queue_backlog:,} unfinished ones in a queue: it can never pass; send less at once, or "
-                    "have the limit raised"
+                    f"{quota.queue_backlog:,} unfinished ones in a queue: {_HOW_TO_FIT}"
                 )
     return None
 
 
+_HOW_TO_FIT = "it can never be accepted; submit less at once, or ask an administrator to raise the quota"
+
+
 def _backlog_full(
-    usage: UsageWindow, quota: TenantQuota, demands: Demand, *, before: Counter[str], now: Instant
+    usage: UsageWindow, quota: TenantQuota, demand: Demand, *, before: Counter[str], now: Instant
 ) -> BacklogFull | None:
     if (
         quota.backlog is not None
-        and _upper_bound(usage.total, quota.backlog) + before.total() + demands.jobs > quota.backlog
+        and _upper_bound(usage.total, quota.backlog) + before.total() + demand.jobs > quota.backlog
     ):
         wait = _until_recount(usage.total, now)
         return BacklogFull(
-            f"the tenant has about as many unfinished jobs as it may have ({quota.backlog:,}): "
+            f"the tenant has reached its quota of about {quota.backlog:,} unfinished jobs: "
             f"try again in {in_seconds(wait):.1f} s",
             retry_after=in_seconds(wait),
         )
     if quota.queue_backlog is None:
         return None
-    for queue, more in demands.queues.items():
-        bound = usage.queues.get(queue)
-        if _upper_bound(bound, quota.queue_backlog) + before[queue] + more > quota.queue_backlog:
-            wait = _until_recount(bound, now)
+    for queue, jobs in demand.queues.items():
+        estimate = usage.queues.get(queue)
+        if _upper_bound(estimate, quota.queue_backlog) + before[queue] + jobs > quota.queue_backlog:
+            wait = _until_recount(estimate, now)
             return BacklogFull(
-                f"the tenant has about as many unfinished jobs in the queue {queue!r} as it may have "
-                f"({quota.queue_backlog:,}): try again in {in_seconds(wait):.1f} s",
+                f"the tenant has reached its quota of about {quota.queue_backlog:,} unfinished jobs in the queue "
+                f"{queue!r}: try again in {in_seconds(wait):.1f} s",
                 retry_after=in_seconds(wait),
             )
     return None
 
 
 def _total_demand(demands: Iterable[Demand], quota: TenantQuota) -> Counter[str]:
-    """How many jobs may come into each queue, but for what can never pass: nothing is to be counted for that."""
-    together: Counter[str] = Counter()
-    for each in demands:
-        if _exceeds_quota(each, quota) is None:
-            together.update(each.queues)
-    return together
+    """Return the jobs per queue, without demands larger than the quota, which need no count."""
+    total: Counter[str] = Counter()
+    for demand in demands:
+        if _exceeds_quota(demand, quota) is None:
+            total.update(demand.queues)
+    return total
 
 
-def _upper_bound(bound: BacklogEstimate | None, limit: int) -> int:
-    """What is not known may be anything."""
-    return limit if bound is None else bound.most
+def _upper_bound(estimate: BacklogEstimate | None, limit: int) -> int:
+    """Return the estimated backlog; without an estimate assume that it is full."""
+    return limit if estimate is None else estimate.upper_bound
 
 
-def _needs_count(bound: BacklogEstimate | None, limit: int, jobs: int, now: Instant) -> bool:
-    if bound is None or bound.at > now:  # the clock was set back: nothing is known of how old it is
+def _needs_count(estimate: BacklogEstimate | None, limit: int, jobs: int, now: Instant) -> bool:
+    if estimate is None or estimate.at > now:  # the clock stepped back, so the age of the count is unknown
         return True
-    if bound.most + jobs <= limit:
-        return now - bound.at > max(MIN_COUNT_LIFETIME, bound.counted * _COUNT_LIFETIME_PER_JOB)
-    return now - bound.at >= _recount_interval(bound)
+    if estimate.upper_bound + jobs <= limit:
+        return now - estimate.at > max(MIN_COUNT_LIFETIME, estimate.counted * _COUNT_LIFETIME_PER_JOB)
+    return now - estimate.at >= _recount_interval(estimate)
 
 
 def _updated_estimate(
-    before: BacklogEstimate | None, jobs: int, more: int, limit: int, now: Instant
+    before: BacklogEstimate | None, jobs: int, demand: int, limit: int, now: Instant
 ) -> BacklogEstimate:
-    crowded = jobs + more > limit
-    refusals = (0 if before is None else before.refusals) + 1 if crowded else 0
+    refused = jobs + demand > limit
+    refusals = (0 if before is None else before.refusals) + 1 if refused else 0
     return BacklogEstimate(jobs, jobs, now, min(refusals, 16))
 
 
-def _recount_interval(bound: BacklogEstimate) -> int:
-    """How long it is not counted again: as many microseconds as there were jobs, and longer if that was in vain."""
-    once = max(MIN_RECOUNT_INTERVAL, bound.counted)
-    return min(once << bound.refusals, max(MAX_RECOUNT_INTERVAL, once))
+def _recount_interval(estimate: BacklogEstimate) -> int:
+    """Return the minimum time between two counts.
+
+    It is a microsecond per counted job, doubled by each consecutive refusal.
+    """
+    base = max(MIN_RECOUNT_INTERVAL, estimate.counted)
+    return min(base << estimate.refusals, max(MAX_RECOUNT_INTERVAL, base))
 
 
-def _until_recount(bound: BacklogEstimate | None, now: Instant) -> Duration:
-    return Duration(0 if bound is None else max(0, bound.at + _recount_interval(bound) - now))
+def _until_recount(estimate: BacklogEstimate | None, now: Instant) -> Duration:
+    return Duration(0 if estimate is None else max(0, estimate.at + _recount_interval(estimate) - now))
 
 
-def _newest_estimates(bounds: dict[str, BacklogEstimate]) -> dict[str, BacklogEstimate]:
-    if len(bounds) <= MAX_QUEUES:
-        return bounds
-    return dict(sorted(bounds.items(), key=lambda item: item[1].at, reverse=True)[:MAX_QUEUES])
+def _newest_estimates(estimates: dict[str, BacklogEstimate]) -> dict[str, BacklogEstimate]:
+    if len(estimates) <= MAX_QUEUES:
+        return estimates
+    return dict(sorted(estimates.items(), key=lambda item: item[1].at, reverse=True)[:MAX_QUEUES])
 
 
 def _slice_width(window: int) -> int:
@@ -311,7 +329,7 @@ def _slice_width(window: int) -> int:
 
 
 def _advance_to(usage: UsageWindow, window: int, now: Instant) -> UsageWindow:
-    """The ledger with its latest slice at `now`, and without those that count no more."""
+    """Return the usage with its latest slice at `now` and without slices that no longer count."""
     usage = after_clock_step(usage, now)
     if usage.window != window:
         usage = _rescale(usage, window, now)
@@ -326,19 +344,22 @@ def _advance_to(usage: UsageWindow, window: int, now: Instant) -> UsageWindow:
 
 
 def _rescale(usage: UsageWindow, window: int, now: Instant) -> UsageWindow:
-    """The same costs in slices of another window, each as late as it may have been accepted."""
+    """Convert the costs to slices of another window, each as late as it may have been accepted."""
     old, new = _slice_width(usage.window), _slice_width(window)
     newest = now // new
     costs = [0] * (SLICES + 1)
     for age, cost in enumerate(usage.costs):
-        place = newest - min(now, (usage.newest - age + 1) * old - 1) // new
-        if place <= SLICES:
-            costs[place] += cost
+        new_age = newest - min(now, (usage.newest - age + 1) * old - 1) // new
+        if new_age <= SLICES:
+            costs[new_age] += cost
     return msgspec.structs.replace(usage, window=window, newest=newest, costs=tuple(costs))
 
 
 def _time_until_freed(usage: UsageWindow, window: int, now: Instant, *, new: int, must_leave: int) -> Duration:
-    """How long until slices with so much cost have left, `new` being in the latest."""
+    """Return the time until slices with a total cost of `must_leave` have left the window.
+
+    `new` is cost in the latest slice that `usage` does not include.
+    """
     costs = list(usage.costs) or [0]
     costs[0] += new
     for age in reversed(range(len(costs))):

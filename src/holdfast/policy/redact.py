@@ -1,4 +1,4 @@
-"""Keeps secrets out of what is stored and shown."""
+"""Redaction of secrets from text that is stored or displayed."""
 
 import re
 
@@ -13,10 +13,10 @@ _BEARER = re.compile(r"\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE
 
 
 def redact(text: str) -> str:
-    """The text with what looks like a password, key or token replaced."""
+    """Replace parts of a text that look like passwords, keys or tokens."""
     return _ASSIGNED.sub(r"\1***", _BEARER.sub(r"\1 ***", _IN_URL.sub(r"\1:***@", text)))
 
 
 def redact_field(name: str, text: str) -> str:
-    """The value of a field: nothing of it when the name says that it is a secret."""
+    """Redact the value of a named field; all of it if the name suggests a secret."""
     return "***" if _SECRET.search(name) else redact(text)

@@ -1,4 +1,4 @@
-"""From rows of the feed to figures: counted by minute and hour, added up, and read as rates and percentiles."""
+"""Statistics from the change log: counts per minute, hour and day, and percentiles."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -12,20 +12,20 @@ from holdfast.model.time import Duration, Instant, seconds
 MINUTE, HOUR, DAY = seconds(60), seconds(3_600), seconds(86_400)
 MINUTES_RETENTION = Duration(3 * HOUR)
 HOURS_RETENTION = Duration(90 * DAY)
-"""Of days as well."""
+"""Retention of hourly and daily rollups."""
 
 MAX_HOURLY_WINDOW = Duration(7 * DAY)
-"""The longest window that is told by hours: longer ones are told by days."""
+"""Longest window reported in hours; longer ones are reported in days."""
 
 SETTLED_AFTER = Duration(10 * MINUTE)
-"""How long after its end a minute is added to its hour and its day: nothing of it appears any more by then."""
+"""Age at which a minute is final, so that it is added to its hour and day."""
 
-EVERYBODY = ""
-"""The tenant of figures for all tenants together."""
+ALL_TENANTS = ""
+"""Tenant of the statistics of all tenants together."""
 
 
 class SeriesKey(NamedTuple):
-    """What figures are of: one tenant's jobs of one type in one queue, in the minute or hour that begins at `at`."""
+    """Key of one data point: tenant, queue, type, and the start of its minute, hour or day."""
 
     tenant: str
     at: Instant
@@ -34,26 +34,26 @@ class SeriesKey(NamedTuple):
 
 
 class JobStats(Struct, gc=False):
-    """What happened, and how long attempts that ended had waited and run."""
+    """Counts of job events, and histograms of the wait and run times of finished attempts."""
 
     submitted: int = 0
     started: int = 0
     succeeded: int = 0
     failed: int = 0
-    """Attempts that failed, the last ones of jobs that are dead now included."""
+    """Failed attempts, including the last attempts of dead jobs."""
     dead: int = 0
     cancelled: int = 0
     wait: Histogram = {}
     run: Histogram = {}
     cost: int = 0
-    """Of attempts that ended, together."""
+    """Total cost of finished attempts."""
     waited: int = 0
-    """The longest wait of an attempt that ended, in microseconds."""
+    """Longest wait of a finished attempt, in microseconds."""
     reaped: int = 0
-    """Jobs that were taken back from a worker whose lease ran out."""
+    """Jobs reclaimed from workers whose lease expired."""
 
     def add(self, other: "JobStats") -> None:
-        """Add these."""
+        """Add the stats of `other` to these."""
         self.submitted += other.submitted
         self.started += other.started
         self.succeeded += other.succeeded
@@ -68,130 +68,133 @@ class JobStats(Struct, gc=False):
 
     @property
     def finished(self) -> int:
-        """Jobs that reached an end."""
+        """Number of jobs that finished."""
         return self.succeeded + self.dead + self.cancelled
 
     @property
     def failure_ratio(self) -> float | None:
-        """The part of attempts that failed, of those that succeeded or failed; None if there were none."""
-        tries = self.succeeded + self.failed
-        return self.failed / tries if tries else None
+        """Failed attempts divided by attempts that succeeded or failed; None if there were none."""
+        attempts = self.succeeded + self.failed
+        return self.failed / attempts if attempts else None
 
 
 StatsByKey = dict[SeriesKey, JobStats]
 
 
 def floor(at: Instant, span: Duration) -> Instant:
-    """The beginning of the minute or hour."""
+    """Return the start of the minute, hour or day that contains `at`."""
     return Instant(at - at % span)
 
 
 class RollupBuilder:
-    """Rows of the feed counted by minute: for each tenant and for all of them together, or for `only` one of these."""
+    """Counter of change log entries per minute.
+
+    It counts each tenant and all tenants together, or `only` one of these.
+    """
 
     def __init__(self, only: str | None = None) -> None:
         self._only = only
-        self._figures: dict[tuple[str, Instant, str, str], JobStats] = {}
+        self._stats: dict[tuple[str, Instant, str, str], JobStats] = {}
 
     def add_entries(self, entries: Iterable[ChangeEntry]) -> None:
-        """Count these as well."""
-        only, known = self._only, self._figures
+        """Count these entries."""
+        only, known = self._only, self._stats
         for entry in entries:
             at, new = floor(entry.at, MINUTE), entry.body.new
-            for group in entry.body.groups():  # as many as there are tenants in a row: little is made here
+            for group in entry.body.groups():  # hot loop: an entry can have a group for each of thousands of tenants
                 if only and group.tenant != only:
                     continue
-                place = (group.tenant if only is None else only, at, group.queue, group.type)
-                figures = known.get(place)
-                if figures is None:
-                    figures = known[place] = JobStats()
-                _take_in(figures, group, new=new)
+                key = (group.tenant if only is None else only, at, group.queue, group.type)
+                stats = known.get(key)
+                if stats is None:
+                    stats = known[key] = JobStats()
+                _add_group(stats, group, new=new)
 
-    def counted(self) -> StatsByKey:
-        """All of it."""
-        counted = {SeriesKey(*place): figures for place, figures in self._figures.items()}
-        everybody: StatsByKey = {}
+    def stats(self) -> StatsByKey:
+        """Return the stats of all entries counted so far."""
+        by_tenant = {SeriesKey(*key): stats for key, stats in self._stats.items()}
+        of_all: StatsByKey = {}
         if self._only is None:
-            for place, figures in counted.items():
-                _at(everybody, SeriesKey(EVERYBODY, *place[1:])).add(figures)
-        return counted | everybody
+            for key, stats in by_tenant.items():
+                _stats_at(of_all, key._replace(tenant=ALL_TENANTS)).add(stats)
+        return by_tenant | of_all
 
 
 def count(entries: Iterable[ChangeEntry], only: str | None = None) -> StatsByKey:
-    """Rows of the feed, as a `RollupBuilder` counts them."""
-    tally = RollupBuilder(only)
-    tally.add_entries(entries)
-    return tally.counted()
+    """Count entries with a `RollupBuilder`."""
+    builder = RollupBuilder(only)
+    builder.add_entries(entries)
+    return builder.stats()
 
 
 def downsample(minutes: StatsByKey, span: Duration) -> StatsByKey:
-    """Minutes as hours or days."""
-    counted: StatsByKey = {}
-    for place, figures in minutes.items():
-        _at(counted, place._replace(at=floor(place.at, span))).add(figures)
-    return counted
+    """Sum stats per minute into stats per hour or day."""
+    coarse: StatsByKey = {}
+    for key, stats in minutes.items():
+        _stats_at(coarse, key._replace(at=floor(key.at, span))).add(stats)
+    return coarse
 
 
 def step_of(window: Duration) -> Duration:
-    """In which steps a window is told."""
+    """Return the time step in which a window of this length is reported."""
     return MINUTE if window <= MINUTES_RETENTION else HOUR if window <= MAX_HOURLY_WINDOW else DAY
 
 
 def add(into: StatsByKey, more: StatsByKey) -> StatsByKey:
-    """Both together: `into`, with `more` added."""
-    for place, figures in more.items():
-        _at(into, place).add(figures)
+    """Add `more` to `into` and return it."""
+    for key, stats in more.items():
+        _stats_at(into, key).add(stats)
     return into
 
 
-def total(counted: Iterable[JobStats]) -> JobStats:
-    """All of them as one."""
-    whole = JobStats()
-    for figures in counted:
-        whole.add(figures)
-    return whole
+def total(parts: Iterable[JobStats]) -> JobStats:
+    """Return the sum of stats."""
+    result = JobStats()
+    for stats in parts:
+        result.add(stats)
+    return result
 
 
-def quantile(histogram: Histogram, part: float) -> Duration | None:
-    """The span below which this part of all lies, off by a tenth at the most; None of nothing."""
-    wanted = part * sum(histogram.values())
+def quantile(histogram: Histogram, fraction: float) -> Duration | None:
+    """Return a quantile with an error of at most 10 %; None for an empty histogram."""
+    rank = fraction * sum(histogram.values())
     reached = 0
     for bucket in sorted(histogram):
         reached += histogram[bucket]
-        if reached >= wanted and reached:
-            # The middle that is off by the same ratio from both ends of the bucket.
+        if reached >= rank and reached:
+            # Harmonic mean of the bucket's bounds: the relative error is the same at both ends.
             return Duration(round(GROWTH**bucket * 2 * GROWTH / (GROWTH + 1)) if bucket else 1)
     return None
 
 
-def _at(counted: StatsByKey, place: SeriesKey) -> JobStats:
-    found = counted.get(place)
-    if found is None:
-        found = counted[place] = JobStats()
-    return found
+def _stats_at(series: StatsByKey, key: SeriesKey) -> JobStats:
+    stats = series.get(key)
+    if stats is None:
+        stats = series[key] = JobStats()
+    return stats
 
 
 _STARTED, _SUCCEEDED = Status.RUNNING.code, Status.SUCCEEDED.code
 _DEAD, _CANCELLED = Status.DEAD.code, Status.CANCELLED.code
 
 
-def _take_in(figures: JobStats, group: ChangeGroup, *, new: bool) -> None:
-    """Add what a row of the feed tells of one kind of job."""
+def _add_group(stats: JobStats, group: ChangeGroup, *, new: bool) -> None:
+    """Add one group of a change log entry."""
     status = group.status
     if new:
-        figures.submitted += group.jobs
+        stats.submitted += group.jobs
     elif status == _STARTED:
-        figures.started += group.jobs
+        stats.started += group.jobs
     elif status == _SUCCEEDED:
-        figures.succeeded += group.jobs
+        stats.succeeded += group.jobs
     elif status == _DEAD:
-        figures.dead += group.jobs
+        stats.dead += group.jobs
     elif status == _CANCELLED:
-        figures.cancelled += group.jobs
+        stats.cancelled += group.jobs
     if group.wait or group.cost or group.failed or group.reaped:  # attempts ended
-        figures.failed += group.failed
-        merged(figures.wait, group.wait)
-        merged(figures.run, group.run)
-        figures.cost += group.cost
-        figures.waited = max(figures.waited, group.waited)
-        figures.reaped += group.reaped
+        stats.failed += group.failed
+        merged(stats.wait, group.wait)
+        merged(stats.run, group.run)
+        stats.cost += group.cost
+        stats.waited = max(stats.waited, group.waited)
+        stats.reaped += group.reaped

@@ -1,27 +1,28 @@
-"""What a step's record means to the attempt that finds it."""
+"""Decision on whether an attempt runs a step, given the record of an earlier attempt."""
 
 import enum
 
 from holdfast.model.step import Step, StepState
 
 
-class Verdict(enum.Enum):
-    """What to do about a step."""
+class StepDecision(enum.Enum):
+    """Handling of a step."""
 
     RUN = enum.auto()
     REUSE = enum.auto()
+    """Return the recorded result."""
     UNKNOWN = enum.auto()
-    """It may have been done, and must not be done twice."""
+    """The step may have taken effect and must not run twice: the handler has to decide."""
 
 
-def verdict(found: Step | None, *, at_most_once: bool) -> Verdict:
-    """Whether a step is to be run, given what an earlier attempt left of it.
+def decide_step(found: Step | None, *, at_most_once: bool) -> StepDecision:
+    """Decide whether to run a step.
 
-    One that was only started may or may not have had its effect. It is run again, with the same idempotency key,
-    unless it asked never to be: skipping it would lose the effect, so then a person or the handler has to decide.
+    A step that was only started may or may not have taken effect. It runs again with the same idempotency key unless
+    it is at-most-once. Such a step is not skipped either, because that could lose the effect: its outcome is unknown.
     """
     if found is None:
-        return Verdict.RUN
+        return StepDecision.RUN
     if found.state is StepState.DONE:
-        return Verdict.REUSE
-    return Verdict.UNKNOWN if at_most_once else Verdict.RUN
+        return StepDecision.REUSE
+    return StepDecision.UNKNOWN if at_most_once else StepDecision.RUN

@@ -79,7 +79,9 @@ def build_job(spec: JobSpec, job_id: JobId, *, max_attempts: int, from_json: boo
 def build_jobs(
     specs: Sequence[JobSpec | Invalid], new_id: Callable[[], JobId], *, max_attempts: int, from_json: bool = False
 ) -> list[NewJob]:
-    """Validate a batch and return the jobs to insert; raises `InvalidBatch` naming every fault by index.
+    """Validate a batch and return the jobs to insert.
+
+    Raises `InvalidBatch`, which names every fault by index.
 
     A submission that could not be decoded is passed as its error. See `build_job` for the arguments.
     """
@@ -136,7 +138,7 @@ def _check_deadline(deadline: int, scheduled_at: int | None) -> None:
 
 
 def encode_payload(payload: Any, *, from_json: bool = False) -> bytes:
-    """Encode a payload as JSON; raises `Invalid` rather than change values that JSON cannot represent."""
+    """Encode a payload as JSON; raises `Invalid` for values that JSON cannot represent exactly."""
     if from_json and (encoded_small := _encode_if_small(payload)) is not None:
         return encoded_small
     try:
@@ -153,7 +155,10 @@ def encode_payload(payload: Any, *, from_json: bool = False) -> bytes:
 
 
 def _encode_if_small(payload: Any) -> bytes | None:
-    """Encode a payload that was decoded from JSON, if counting characters proves it within all limits; else None."""
+    """Encode a payload decoded from JSON if it is clearly within all limits; else None.
+
+    Counts characters of the encoded text instead of walking the payload.
+    """
     try:
         encoded = _ENCODE(payload)
     except (RecursionError, OverflowError, ValueError):
@@ -273,7 +278,10 @@ def _unique(spec: JobSpec, payload: bytes) -> Unique | None:
 
 
 class _NotJson(Exception):
-    """Invalid value in a payload; its path is collected while unwinding, so that valid payloads do not pay for it."""
+    """Invalid value in a payload.
+
+    Its path is collected while the stack unwinds, so that valid payloads do not pay for it.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -286,7 +294,10 @@ class _NotJson(Exception):
 
 
 def _check_json(value: Any, depth: int, keys: list[int]) -> None:
-    """Raise `_NotJson` for values that JSON would lose or change. `keys[0]` counts the object keys seen so far."""
+    """Raise `_NotJson` for values that JSON would lose or change.
+
+    `keys[0]` counts the object keys seen so far.
+    """
     kind = type(value)
     if kind is str:
         _check_text(value)

@@ -1,14 +1,14 @@
-"""Texts from outside, made fit to be stored and shown."""
+"""Make untrusted text safe to store and display."""
 
 
-def sanitize(text: str, longest: int) -> str:
-    """At most `longest` characters, none of which a database or JSON refuses; what is cut is said."""
-    fit = text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")
-    if len(fit) <= longest:
-        return fit
-    return f"{fit[: max(0, longest - 40)]} … [{len(fit):,} characters in all]"[:longest]
+def sanitize(text: str, max_length: int) -> str:
+    """Escape characters that databases or JSON reject, and truncate to `max_length`."""
+    safe = text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")
+    if len(safe) <= max_length:
+        return safe
+    return f"{safe[: max(0, max_length - 40)]} … [{len(safe):,} characters in total]"[:max_length]
 
 
-def escaped(text: str) -> str:
-    """On one line, whatever it contains: what would end a line or move a cursor is written as an escape."""
+def escape_unprintable(text: str) -> str:
+    """Replace unprintable characters, such as line breaks, by escape sequences."""
     return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

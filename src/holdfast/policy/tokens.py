@@ -1,4 +1,4 @@
-"""What a token must say of itself to be believed, its signature having been checked."""
+"""Validation of the header and claims of a JSON Web Token (the signature is checked before)."""
 
 import math
 import re
@@ -10,32 +10,35 @@ from holdfast.model.time import Duration, Instant, seconds
 from holdfast.policy.access import is_tenant
 
 LEEWAY = seconds(10)
-"""How far the issuer's clock may be from the database's."""
+"""Allowed difference between the clocks of the issuer and the database."""
 
 MAX_TOKEN_LENGTH = 8_192
 MAX_LIFETIME = seconds(3_600)
 DEFAULT_LIFETIME = seconds(900)
-"""Of the tokens that are made here."""
+"""Lifetimes of the tokens that holdfast issues."""
 
 _HEADER = frozenset({"alg", "typ", "kid", "x5t", "x5t#S256"})
-"""What a header may say. Whatever else it says, where to find a key above all, is not for the sender to say."""
+"""Allowed header fields.
+
+Others are rejected, above all those that say where to find a key (`jku`, `jwk`, `x5u`).
+"""
 _TYPES = frozenset({"jwt", "at+jwt"})
 _MAX_NAME_LENGTH = 255
 _LAST = 253_402_300_800
-"""The end of the year 9999, in seconds."""
+"""End of the year 9999, in seconds since 1970."""
 _SCOPES = frozenset(Scope)
 _KEY_ID = re.compile(r"[0-9a-z-]{1,32}", re.ASCII)
 
 
 class Audience(NamedTuple):
-    """Whose tokens are believed, and for whom they must be meant."""
+    """Expected issuer and audience of a token."""
 
     issuer: str = "holdfast"
     audience: str = "holdfast"
 
 
-def signer(header: Any) -> tuple[str | None, str] | None:
-    """The name and algorithm of the key that a header claims; None when it claims anything odd."""
+def parse_header(header: Any) -> tuple[str | None, str] | None:
+    """Return the key id and algorithm that a token header names; None if it is not acceptable."""
     if not isinstance(header, dict) or not header.keys() <= _HEADER:
         return None
     algorithm, kid, kind = header.get("alg"), header.get("kid"), header.get("typ", "JWT")
@@ -49,11 +52,13 @@ def signer(header: Any) -> tuple[str | None, str] | None:
 def caller_of(
     claims: Any, expected: Audience, at: Instant, *, signed_by: tuple[str | None, str] | None = None
 ) -> Caller | None:
-    """Whom a token stands for at that time; None when it is not good."""
-    if not isinstance(claims, dict) or claims.get("iss") != expected.issuer or not _meant(claims, expected.audience):
+    """Return the caller that a token authenticates; None if its claims are not valid."""
+    if not isinstance(claims, dict) or claims.get("iss") != expected.issuer:
+        return None
+    if not _has_audience(claims, expected.audience):
         return None
     until = _instant(claims.get("exp"))
-    if until is None or at >= until + LEEWAY or not _begun(claims, at):
+    if until is None or at >= until + LEEWAY or not _is_active(claims, at):
         return None
     subject, tenant, scope, key = (claims.get(name) for name in ("sub", "tenant", "scope", "key"))
     if not isinstance(subject, str) or not 0 < len(subject) <= _MAX_NAME_LENGTH or not subject.isprintable():
@@ -64,13 +69,13 @@ def caller_of(
         return None
     if "key" in claims and not (isinstance(key, str) and _KEY_ID.fullmatch(key)):
         return None
-    # A scope that is not known permits nothing, and spoils nothing.
+    # Unknown scopes are ignored: they permit nothing, and do not invalidate the token.
     scopes = frozenset(Scope(word) for word in (scope or "").split(" ") if word in _SCOPES)
     return Caller(tenant, scopes, f"token:{subject}", key, until, signed_by)
 
 
 def restrict_to_key(caller: Caller, key: ApiKey) -> Caller | None:
-    """A caller by a token that was made with this key: never more than the key itself."""
+    """Restrict the caller of a token to the scopes of its issuing key; None if not allowed."""
     if caller.tenant != key.tenant and Scope.ADMIN not in key.scopes:
         return None
     scopes = caller.scopes if Scope.ADMIN in key.scopes else caller.scopes & key.scopes
@@ -78,7 +83,7 @@ def restrict_to_key(caller: Caller, key: ApiKey) -> Caller | None:
 
 
 def claims_of(caller: Caller, expected: Audience, at: Instant, life: Duration, token_id: str) -> dict[str, Any]:
-    """What a token says that is made for a caller. It ends no later than what the caller came with."""
+    """Return the claims of a new token, which expires no later than the caller's own."""
     until = at + min(life, MAX_LIFETIME)
     if caller.until is not None:
         until = min(until, caller.until)
@@ -95,14 +100,14 @@ def claims_of(caller: Caller, expected: Audience, at: Instant, life: Duration, t
     return claims if caller.key is None else claims | {"key": caller.key}
 
 
-def _meant(claims: Mapping[str, Any], audience: str) -> bool:
+def _has_audience(claims: Mapping[str, Any], audience: str) -> bool:
     found = claims.get("aud")
     if isinstance(found, list):
-        return all(isinstance(each, str) for each in found) and audience in found
+        return all(isinstance(item, str) for item in found) and audience in found
     return isinstance(found, str) and found == audience
 
 
-def _begun(claims: Mapping[str, Any], at: Instant) -> bool:
+def _is_active(claims: Mapping[str, Any], at: Instant) -> bool:
     for name in ("nbf", "iat"):
         if name in claims:
             since = _instant(claims[name])
@@ -112,7 +117,7 @@ def _begun(claims: Mapping[str, Any], at: Instant) -> bool:
 
 
 def _instant(value: Any) -> Instant | None:
-    """A NumericDate; None for what is none."""
+    """Convert a NumericDate (RFC 7519); None if the value is not one."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if not math.isfinite(value) or not 0 <= value < _LAST:

@@ -47,7 +47,7 @@ class TestTheRate:
         found = problem(await client.post("/v1/jobs", json={**JOB, "cost": 4}), 422, "over_limit")
         assert found["pointer"] == "/cost"
         answer = await client.post("/v1/jobs/batch", json={"jobs": [JOB] * 4})
-        assert "can never pass" in problem(answer, 422, "over_limit")["detail"]
+        assert "can never be accepted" in problem(answer, 422, "over_limit")["detail"]
         assert "retry-after" not in answer.headers
 
     async def test_a_refused_request_can_be_repeated_with_its_key(self, served):

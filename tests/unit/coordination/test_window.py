@@ -36,7 +36,7 @@ def refusal_of(ledger, limits, cost, now):
 
 async def test_it_says_what_the_policy_says(limiter):
     """S15: the same sum over the same slices, by cost, and the same time to wait less what has passed."""
-    dice = random.Random(15)
+    rand = random.Random(15)
     refused = 0
     for number in range(60):
         window = seconds(dice.choice([3_600, 7_200, 86_400]))

@@ -99,18 +99,18 @@ def test_a_scope_permits_itself_and_admin_permits_all(held: Scope, wanted: Scope
 )  # fmt: skip
 def test_a_secret_that_everybody_knows_is_weak(secret: str) -> None:
     """T05."""
-    assert find_weakness(secret, least=32) == "it is well known or easily guessed"
+    assert find_weakness(secret, min_bytes=32) == "it is well known or easily guessed"
 
 
 @given(st.binary(min_size=32, max_size=64))
 def test_length_is_counted_in_bytes(noise: bytes) -> None:
-    assert find_weakness(noise.hex()[:31], least=32) == "it has 31 bytes, and needs at least 32"
-    assert find_weakness("é" * 10, least=32) == "it has 20 bytes, and needs at least 32"
+    assert find_weakness(noise.hex()[:31], min_bytes=32) == "it has 31 bytes and needs at least 32"
+    assert find_weakness("é" * 10, min_bytes=32) == "it has 20 bytes and needs at least 32"
 
 
 @given(st.integers())
 def test_a_random_secret_is_not_weak(seed: int) -> None:
     """Whatever the alphabet: hexadecimal, base64, or letters alone."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     for alphabet in ("0123456789abcdef", string.ascii_letters + string.digits + "-_", string.ascii_lowercase):
-        assert find_weakness("".join(dice.choices(alphabet, k=32)), least=32) is None
+        assert find_weakness("".join(rng.choices(alphabet, k=32)), min_bytes=32) is None

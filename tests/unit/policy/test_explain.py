@@ -11,8 +11,8 @@ from holdfast.model.explanation import Explanation
 from holdfast.model.state import Status
 from holdfast.model.time import Instant, seconds
 from holdfast.model.worker import WorkerInfo
-from holdfast.policy.explain import explain, handles, queues_of
-from holdfast.policy.explain_facts import ActivePause, Facts, HeldBack, LimitFact, QueuePosition, ServiceRate
+from holdfast.policy.explain import explain, handles, parse_queues
+from holdfast.policy.explain_facts import ActivePause, ExternalHold, Facts, LimitFact, QueuePosition, ServiceRate
 from tests.unit.policy.strategies import a_job
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def test_all_that_blocks_is_named_in_order() -> None:
         NOW,
         pauses=[ActivePause("queue", "q", NOW), ActivePause("type", "t", NOW), ActivePause("tenant", "x", NOW)],
         limits=[LimitFact("key k", 0, 3, 3, ["a", "b"]), LimitFact("queue q", 0, 0, None, frees_at=LATER)],
-        held_back=[HeldBack("https://x", "503", LATER)],
+        held_back=[ExternalHold("https://x", "503", LATER)],
         ahead=QueuePosition(5, 9),
     )
     assert said(facts) == [
@@ -96,7 +96,7 @@ def test_a_worker_handles_what_it_said_when_it_registered() -> None:
     assert not handles(info, replace(ours, queue="default"))
     assert not handles(replace(info, tenant="umbrella"), ours)
     assert handles(replace(info, queues="", types=None, tenant="acme"), replace(ours, queue="x", type="y"))
-    assert queues_of("mail:10, a:b,x:y:3") == {"mail", "a:b", "x:y"}
+    assert parse_queues("mail:10, a:b,x:y:3") == {"mail", "a:b", "x:y"}
 
 
 def test_it_is_written_as_json_without_what_is_not_known() -> None:

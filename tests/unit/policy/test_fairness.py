@@ -298,25 +298,25 @@ class TestSeveralClaimsAtOnce:
 
     @pytest.mark.parametrize("seed", range(50))
     def test_drain_everything_in_whatever_order_they_end_or_fail(self, seed: int) -> None:
-        dice, rotation, backlog = Random(seed), DeficitRoundRobin(), Backlog()
-        for n in range(dice.randint(1, 6)):
-            rotation.on_ready([backlog.add(Lane("q", f"{n}", n % 2), dice.randint(1, 30))])
+        rng, rotation, backlog = Random(seed), DeficitRoundRobin(), Backlog()
+        for n in range(rng.randint(1, 6)):
+            rotation.on_ready([backlog.add(Lane("q", f"{n}", n % 2), rng.randint(1, 30))])
 
         under_way: list[tuple[Allocation, int]] = []
         for _ in range(10_000):
             if not len(backlog) and not under_way:
                 break
-            slots = dice.randint(1, 25)
-            shares = rotation.allot(slots) if len(under_way) < 4 and dice.random() < 0.5 else Allocation()
+            slots = rng.randint(1, 25)
+            shares = rotation.allot(slots) if len(under_way) < 4 and rng.random() < 0.5 else Allocation()
             if shares:
                 under_way.append((shares, slots))
             elif under_way:
-                shares, slots = under_way.pop(dice.randrange(len(under_way)))
-                if dice.random() < 0.1:
+                shares, slots = under_way.pop(rng.randrange(len(under_way)))
+                if rng.random() < 0.1:
                     rotation.on_failed(shares)  # the database was away, nothing was claimed
                 else:
                     rotation.on_claimed(shares, backlog.claim(shares, slots), slots, 0.0)
-            elif dice.random() < 0.1:
+            elif rng.random() < 0.1:
                 rotation.on_scan(backlog.look(), 0.0, 0.0)
         assert not len(backlog)
 
@@ -441,21 +441,21 @@ class TestFloors:
 class Database:
     """Ready jobs of some lanes; claims and looks see what was committed when they began, and no more."""
 
-    def __init__(self, dice: Random) -> None:
-        self.dice = dice
+    def __init__(self, rng: Random) -> None:
+        self.rng = rng
         self.ready: dict[Lane, set[int]] = {lane: set() for lane in (A, B, A._replace(priority=5))}
         self.uncommitted: list[tuple[Lane, range]] = []
         self.seq = 0
 
     def insert(self) -> None:
         """Positions are drawn now, in any transaction."""
-        jobs = self.dice.randint(1, 40)
-        self.uncommitted.append((self.dice.choice(list(self.ready)), range(self.seq + 1, self.seq + 1 + jobs)))
+        jobs = self.rng.randint(1, 40)
+        self.uncommitted.append((self.rng.choice(list(self.ready)), range(self.seq + 1, self.seq + 1 + jobs)))
         self.seq += jobs
 
     def commit(self) -> LaneReady:
         """One of the transactions, not the oldest first."""
-        lane, jobs = self.uncommitted.pop(self.dice.randrange(len(self.uncommitted)))
+        lane, jobs = self.uncommitted.pop(self.rng.randrange(len(self.uncommitted)))
         self.ready[lane] |= set(jobs)
         return LaneReady(lane, jobs[0])
 
@@ -482,8 +482,8 @@ class Overlap:
 
     def __init__(self, seed: int, lost: float, looking: float, lag: float) -> None:
         self.lag = lag
-        self.dice = Random(seed)
-        self.database = Database(self.dice)
+        self.rng = Random(seed)
+        self.database = Database(self.rng)
         self.rotation = DeficitRoundRobin()
         self.lost, self.looking = lost, looking
         self.claims: list[tuple[Allocation, int, dict[Lane, set[int]]]] = []
@@ -493,17 +493,17 @@ class Overlap:
 
     def step(self) -> None:
         self.now += FLOOR_LAG_S
-        match self.dice.randrange(8):
+        match self.rng.randrange(8):
             case 0:
                 self.database.insert()
             case 1 if self.database.uncommitted:
                 self.told.append(self.database.commit())
             case 2 if self.told:
                 news = self.told.popleft()
-                self.rotation.on_ready([news] if self.dice.random() >= self.lost else [])
+                self.rotation.on_ready([news] if self.rng.random() >= self.lost else [])
             case 3 if self.looks:
                 self.rotation.on_scan(self.looks.pop(), self.now, 0.0)
-            case 4 if not self.looks and self.dice.random() < self.looking:
+            case 4 if not self.looks and self.rng.random() < self.looking:
                 self.looks.append(self.database.look())
             case 5 | 6 if len(self.claims) < 3:
                 self.begin_claim()
@@ -511,13 +511,13 @@ class Overlap:
                 self.end_claim()
 
     def begin_claim(self) -> bool:
-        slots = self.dice.randint(1, 30)
+        slots = self.rng.randint(1, 30)
         if shares := self.rotation.allot(slots):
             self.claims.append((shares, slots, self.database.snapshot()))
         return bool(shares)
 
     def end_claim(self) -> None:
-        shares, slots, seen = self.claims.pop(self.dice.randrange(len(self.claims)))
+        shares, slots, seen = self.claims.pop(self.rng.randrange(len(self.claims)))
         self.rotation.on_claimed(shares, self.database.claim(shares, slots, seen), slots, self.now, lag=self.lag)
 
     def come_to_rest(self) -> None:
@@ -591,12 +591,12 @@ class TestSweeps:
 @pytest.mark.parametrize("seed", range(40))
 def test_any_mix_of_lanes_is_drained_and_no_lane_starves(seed: int) -> None:
     """A simulation with a clock of its own: random backlogs, arrivals, lost news, late commits and sweeps."""
-    dice = Random(seed)
+    rng = Random(seed)
     rotation, backlog = DeficitRoundRobin(), Backlog()
-    lanes = [Lane(f"q{n % 3}", f"t{n}", dice.choice([0, 0, 0, 5])) for n in range(dice.randint(1, 60))]
+    lanes = [Lane(f"q{n % 3}", f"t{n}", rng.choice([0, 0, 0, 5])) for n in range(rng.randint(1, 60))]
     for lane in lanes:
-        backlog.add(lane, min(1_000, int(dice.paretovariate(0.7))) if dice.random() < 0.9 else 1_000)
-    slots = dice.choice([1, 8, 10, 50, 200])
+        backlog.add(lane, min(1_000, int(rng.paretovariate(0.7))) if rng.random() < 0.9 else 1_000)
+    slots = rng.choice([1, 8, 10, 50, 200])
     arrivals, now = 60, 0.0
     waiting_since: dict[Lane, int] = {}
     for claims in range(60_000):
@@ -605,10 +605,10 @@ def test_any_mix_of_lanes_is_drained_and_no_lane_starves(seed: int) -> None:
         now += 0.01
         if rotation.scan_due(now):
             rotation.on_scan(backlog.look(), now, 0.0)
-        if arrivals and dice.random() < 0.3:
+        if arrivals and rng.random() < 0.3:
             arrivals -= 1
-            news = backlog.add(dice.choice(lanes), dice.randint(1, 30))
-            if dice.random() < 0.7:
+            news = backlog.add(rng.choice(lanes), rng.randint(1, 30))
+            if rng.random() < 0.7:
                 rotation.on_ready([news])  # else it is lost: the sweep finds it
         taken = claim(rotation, backlog, slots, now)
         for lane in backlog.lanes():

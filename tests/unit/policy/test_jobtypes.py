@@ -1,4 +1,4 @@
-"""What is written down of the types that workers tell of, and which workers end together."""
+"""Storage of declared job types, and worker nodes."""
 
 import msgspec
 
@@ -6,62 +6,59 @@ from holdfast.model.ids import WorkerId
 from holdfast.model.job_type import MAX_DESCRIBED_TYPES, MAX_SCHEMA_BYTES, JobType, TypeMark
 from holdfast.model.time import Instant, seconds
 from holdfast.model.worker import WorkerInfo, WorkerRow
-from holdfast.policy import job_types as policy
-from holdfast.policy import nodes
+from holdfast.policy import job_types, nodes
 
 NOW = Instant(10_000_000_000)
 SEND = JobType("send", schema='{"type":"object"}', queue="mail", max_attempts=3)
 
 
-def marked(noted, seen_at=NOW):
-    return [TypeMark(each.type, each.digest, seen_at) for each in noted]
+def marks_of(updates, seen_at=NOW):
+    return [TypeMark(update.type, update.digest, seen_at) for update in updates]
 
 
-def told(*types, known=(), at=NOW):
-    return policy.changes(known, at, types)
+def plan(*types, stored=(), at=NOW):
+    return job_types.plan_changes(stored, at, types)
 
 
-def test_what_is_known_is_not_written_again_until_it_was_not_seen_for_a_while():
-    noted, forgotten = told(SEND)
-    assert ([(each.type, msgspec.json.decode(each.about, type=JobType)) for each in noted], forgotten) == (
-        [("send", SEND)],
-        [],
-    )
-    known = marked(noted)
-    assert told(SEND, known=known, at=Instant(NOW + policy.SEEN_INTERVAL - 1)) == ([], [])
-    ((name, digest, about),), _ = told(SEND, known=known, at=Instant(NOW + policy.SEEN_INTERVAL))
-    assert (name, digest, about) == ("send", known[0].digest, None)
+def test_a_stored_type_is_written_again_only_after_the_seen_interval():
+    updates, evicted = plan(SEND)
+    assert [(update.type, msgspec.json.decode(update.about, type=JobType)) for update in updates] == [("send", SEND)]
+    assert evicted == []
+    stored = marks_of(updates)
+    assert plan(SEND, stored=stored, at=Instant(NOW + job_types.SEEN_INTERVAL - 1)) == ([], [])
+    ((name, digest, about),), _ = plan(SEND, stored=stored, at=Instant(NOW + job_types.SEEN_INTERVAL))
+    assert (name, digest, about) == ("send", stored[0].digest, None)
 
 
-def test_what_is_told_otherwise_is_written_and_a_mere_name_changes_nothing():
-    known = marked(told(SEND).noted)
-    ((_, _, about),), _ = told(msgspec.structs.replace(SEND, schema=None), known=known)
+def test_a_changed_description_is_written_and_a_bare_name_changes_nothing():
+    stored = marks_of(plan(SEND).updates)
+    ((_, _, about),), _ = plan(msgspec.structs.replace(SEND, schema=None), stored=stored)
     assert msgspec.json.decode(about, type=JobType).schema is None
-    assert told(JobType("send", described=False), known=known) == ([], [])
-    named = told(JobType("send", described=False)).noted
-    assert len(told(SEND, known=marked(named)).noted) == 1, "what was named alone is told by whoever knows more"
+    assert plan(JobType("send", described=False), stored=stored) == ([], [])
+    named = plan(JobType("send", described=False)).updates
+    assert len(plan(SEND, stored=marks_of(named)).updates) == 1, "a description is added to a type stored by name only"
 
 
-def test_never_more_are_remembered_than_may_be_and_the_longest_unseen_make_room():
-    known = [TypeMark(f"old-{n:04}", "", Instant(n)) for n in range(MAX_DESCRIBED_TYPES)]
-    noted, forgotten = told(SEND, JobType("old-0000"), known=known)
-    assert ({each.type for each in noted}, forgotten) == ({"send", "old-0000"}, ["old-0001"])
+def test_the_number_of_stored_types_is_bounded_and_the_longest_unseen_are_evicted():
+    stored = [TypeMark(f"old-{n:04}", "", Instant(n)) for n in range(MAX_DESCRIBED_TYPES)]
+    updates, evicted = plan(SEND, JobType("old-0000"), stored=stored)
+    assert ({update.type for update in updates}, evicted) == ({"send", "old-0000"}, ["old-0001"])
     many = [JobType(f"new-{n:04}") for n in range(2 * MAX_DESCRIBED_TYPES)]
-    noted, forgotten = told(*many, known=known)
-    assert (len(noted), len(forgotten)) == (MAX_DESCRIBED_TYPES, MAX_DESCRIBED_TYPES)
+    updates, evicted = plan(*many, stored=stored)
+    assert (len(updates), len(evicted)) == (MAX_DESCRIBED_TYPES, MAX_DESCRIBED_TYPES)
 
 
-def test_a_schema_that_is_too_large_is_none():
+def test_a_schema_that_is_too_large_is_dropped():
     fits = JobType("a", schema='"' + "x" * (MAX_SCHEMA_BYTES - 2) + '"', queues=tuple(f"q{n}" for n in range(99)))
-    assert policy.bounded(fits).schema == fits.schema
-    assert len(policy.bounded(fits).queues) == policy.MAX_QUEUES
-    assert policy.bounded(msgspec.structs.replace(fits, schema=fits.schema + " ")).schema is None
+    assert job_types.bounded(fits).schema == fits.schema
+    assert len(job_types.bounded(fits).queues) == job_types.MAX_QUEUES
+    assert job_types.bounded(msgspec.structs.replace(fits, schema=fits.schema + " ")).schema is None
 
 
-def test_types_that_have_workers_are_seen_now_and_then():
-    known = [TypeMark("a", "", NOW), TypeMark("b", "", NOW), TypeMark("idle", "", NOW)]
-    assert policy.overdue(known, {"a", "b", "unknown"}, Instant(NOW + policy.SEEN_INTERVAL)) == ["a", "b"]
-    assert policy.overdue(known, {"a", "b"}, NOW) == []
+def test_types_with_live_workers_are_marked_as_seen_once_per_interval():
+    stored = [TypeMark("a", "", NOW), TypeMark("b", "", NOW), TypeMark("idle", "", NOW)]
+    assert job_types.due_marks(stored, {"a", "b", "unknown"}, Instant(NOW + job_types.SEEN_INTERVAL)) == ["a", "b"]
+    assert job_types.due_marks(stored, {"a", "b"}, NOW) == []
 
 
 def a_row(n, node="", tenant=None, *, draining=False, left=1):
@@ -69,16 +66,16 @@ def a_row(n, node="", tenant=None, *, draining=False, left=1):
     return WorkerRow(info, NOW, Instant(NOW + seconds(left)), NOW, draining=draining)
 
 
-def test_the_processes_of_a_node_end_together_and_nobody_else():
-    """T: a tenant's worker that calls its node as another's is called takes nobody with it."""
+def test_a_node_consists_of_the_processes_with_its_name_and_tenant():
+    """T: a tenant's worker that names its node like another tenant's node does not drain that one."""
     rows = [a_row(1, "n"), a_row(2, "n"), a_row(3, "n", tenant="evil"), a_row(4, "other"), a_row(5), a_row(6)]
 
-    def end(n):
+    def node(n):
         return [row.info.id for row in nodes.node_of(WorkerId(n), rows)]
 
-    assert [end(n) for n in range(1, 8)] == [[1, 2], [2, 1], [3], [4], [5], [6], []]
+    assert [node(n) for n in range(1, 8)] == [[1, 2], [2, 1], [3], [4], [5], [6], []]
 
 
-def test_who_lives_and_does_not_end_yet_can_be_drained():
-    assert nodes.actions(a_row(1), NOW) == ["drain"]
-    assert nodes.actions(a_row(1, draining=True), NOW) == nodes.actions(a_row(1, left=0), NOW) == []
+def test_only_a_live_worker_that_is_not_draining_can_be_drained():
+    assert nodes.worker_actions(a_row(1), NOW) == ["drain"]
+    assert nodes.worker_actions(a_row(1, draining=True), NOW) == nodes.worker_actions(a_row(1, left=0), NOW) == []

@@ -41,12 +41,12 @@ DEFAULT = RetryRule()
 ANY_FAILURE = Failure("ValueError", "no such user 7")
 
 
-def settle(job: Job, outcome: Outcome, dice: float = 0.5, now: Instant = NOW) -> Transition:
-    return lifecycle.settle(job, outcome, now=now, default=DEFAULT, dice=dice)
+def settle(job: Job, outcome: Outcome, rand: float = 0.5, now: Instant = NOW) -> Transition:
+    return lifecycle.settle(job, outcome, now=now, default=DEFAULT, rand=rand)
 
 
-def expire(job: Job, dice: float = 0.5) -> Transition:
-    return lifecycle.expire(job, now=NOW, default=DEFAULT, dice=dice)
+def expire_lease(job: Job, rand: float = 0.5) -> Transition:
+    return lifecycle.expire_lease(job, now=NOW, default=DEFAULT, rand=rand)
 
 
 def applied(job: Job, move: Transition) -> Job:
@@ -71,37 +71,37 @@ def claimed(job: Job) -> Job:
 
 class TestEveryOutcome:
     @given(running_jobs(), outcomes, chances)
-    def test_is_a_move_that_the_table_allows(self, job: Job, outcome: Outcome, dice: float) -> None:
+    def test_is_a_move_that_the_table_allows(self, job: Job, outcome: Outcome, rand: float) -> None:
         """S4."""
-        assert settle(job, outcome, dice).to in TRANSITIONS[Status.RUNNING]
+        assert settle(job, outcome, rand).to in TRANSITIONS[Status.RUNNING]
 
     @given(running_jobs(), outcomes, chances)
-    def test_names_the_row_it_was_decided_on(self, job: Job, outcome: Outcome, dice: float) -> None:
+    def test_names_the_row_it_was_decided_on(self, job: Job, outcome: Outcome, rand: float) -> None:
         """S7: state, fence and holder are those of the job as it was claimed."""
-        for move in (settle(job, outcome, dice), expire(job, dice)):
+        for move in (settle(job, outcome, rand), expire_lease(job, rand)):
             assert (move.id, move.was, move.fence, move.worker) == (job.id, job.status, job.fence, job.worker)
 
     @given(running_jobs(), outcomes, chances)
-    def test_leaves_room_for_another_attempt_or_ends_the_job(self, job: Job, outcome: Outcome, dice: float) -> None:
+    def test_leaves_room_for_another_attempt_or_ends_the_job(self, job: Job, outcome: Outcome, rand: float) -> None:
         """S8: attempts never exceed the most; a job that waits again has at least one left."""
-        for move in (settle(job, outcome, dice), expire(job, dice)):
+        for move in (settle(job, outcome, rand), expire_lease(job, rand)):
             assert 0 <= move.attempts <= job.max_attempts
             assert move.to in TERMINAL or move.attempts < job.max_attempts
 
     @given(running_jobs(), outcomes, chances)
-    def test_waits_only_where_waiting_is_what_it_does(self, job: Job, outcome: Outcome, dice: float) -> None:
-        move = settle(job, outcome, dice)
+    def test_waits_only_where_waiting_is_what_it_does(self, job: Job, outcome: Outcome, rand: float) -> None:
+        move = settle(job, outcome, rand)
 
         assert 0 <= move.delay <= MAX_WAIT
         assert (move.delay > 0) is (move.to in {Status.RETRYING, Status.SCHEDULED})
 
     @given(running_jobs(), outcomes, chances)
-    def test_carries_its_generation_on(self, job: Job, outcome: Outcome, dice: float) -> None:
-        assert settle(job, outcome, dice).generation == job.generation
+    def test_carries_its_generation_on(self, job: Job, outcome: Outcome, rand: float) -> None:
+        assert settle(job, outcome, rand).generation == job.generation
 
     @pytest.mark.parametrize("status", sorted(set(Status) - {Status.RUNNING}))
     def test_is_refused_for_a_job_that_is_not_running(self, status: Status) -> None:
-        with pytest.raises(ValueError, match="cannot become"):
+        with pytest.raises(ValueError, match="cannot change"):
             settle(a_job(status=status), Succeeded())
 
 
@@ -121,8 +121,8 @@ def test_a_handler_may_cancel_its_own_job_and_say_why(job: Job, reason: str) -> 
 
 class TestAFailure:
     @given(running_jobs(), failures, chances)
-    def test_is_tried_again_until_attempts_are_spent(self, job: Job, failure: Failure, dice: float) -> None:
-        move = settle(job, Failed(failure), dice)
+    def test_is_tried_again_until_attempts_are_spent(self, job: Job, failure: Failure, rand: float) -> None:
+        move = settle(job, Failed(failure), rand)
 
         assert (move.to is Status.DEAD) is (job.attempts >= job.max_attempts)
         assert move.attempts == job.attempts
@@ -133,13 +133,13 @@ class TestAFailure:
 
     @given(attempts, st.none() | rules(), chances)
     def test_waits_as_the_job_s_own_rule_says_or_else_the_default(
-        self, attempt: int, rule: RetryRule | None, dice: float
+        self, attempt: int, rule: RetryRule | None, rand: float
     ) -> None:
         """S9."""
         own = None if rule is None else json.encode(rule)
         job = a_job(attempts=attempt, max_attempts=attempt + 1, retry=own)
 
-        assert settle(job, Failed(ANY_FAILURE), dice).delay == backoff(rule or DEFAULT, attempt, dice)
+        assert settle(job, Failed(ANY_FAILURE), rand).delay == backoff(rule or DEFAULT, attempt, rand)
 
     @given(spans)
     def test_may_name_its_own_wait(self, wait: Duration) -> None:
@@ -186,15 +186,15 @@ class TestAFailure:
 
 class TestAnExpiredLease:
     @given(running_jobs(), chances)
-    def test_runs_the_job_again_at_once_or_gives_it_up(self, job: Job, dice: float) -> None:
+    def test_runs_the_job_again_at_once_or_gives_it_up(self, job: Job, rand: float) -> None:
         """S8: a crash counts as an attempt."""
-        move = expire(job, dice)
+        move = expire_lease(job, rand)
 
         assert move.to is (Status.DEAD if job.attempts >= job.max_attempts else Status.READY)
         assert (move.delay, move.attempts, move.releases) == (0, job.attempts, job.releases)
 
     def test_is_told_apart_from_a_failure_in_the_log(self) -> None:
-        (entry,) = attempt_log(a_job(attempt_log=expire(a_job()).attempt_log))
+        (entry,) = attempt_log(a_job(attempt_log=expire_lease(a_job()).attempt_log))
 
         assert entry.outcome == "lease_expired"
         assert entry.error is not None
@@ -282,7 +282,7 @@ def test_no_life_has_more_starts_than_attempts_and_releases(most: int, story: li
             break
         job = claimed(job)
         starts += 1
-        move = expire(job) if outcome is None else settle(job, outcome)
+        move = expire_lease(job) if outcome is None else settle(job, outcome)
         released += move.releases - job.releases
         job = applied(job, move)
 
@@ -296,7 +296,7 @@ def test_the_log_keeps_the_first_attempt_and_the_newest() -> None:
     job = a_job(attempts=0, max_attempts=1_000, status=Status.READY)
     for _ in range(200):
         job = claimed(job)
-        job = applied(job, expire(job))
+        job = applied(job, expire_lease(job))
 
     kept = [entry.attempt for entry in attempt_log(job)]
     assert kept == [1, *range(152, 201)]
@@ -346,7 +346,7 @@ def test_a_retry_makes_ready_what_waits_or_ended_badly(status: Status, moves: bo
 @pytest.mark.parametrize("status", [Status.DEAD, Status.CANCELLED])
 def test_a_replay_is_a_new_generation_with_attempts_counted_anew(status: Status) -> None:
     """S20: and the old errors are kept."""
-    dead = a_job(status=status, attempts=5, releases=7, generation=2, attempt_log=expire(a_job()).attempt_log)
+    dead = a_job(status=status, attempts=5, releases=7, generation=2, attempt_log=expire_lease(a_job()).attempt_log)
     move = lifecycle.retry(dead)
 
     assert move is not None

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from holdfast.model.lane import Lane, Share
 from holdfast.model.limit import TOKEN, Limit, Rate, queue_limit, slots, slots_to_release, tenant_limit
 from holdfast.model.time import Duration, Instant, seconds
-from holdfast.policy.limits import admit, counting, names_of, reserve
+from holdfast.policy.limits import admit, counting_limits, lane_limits, reserve
 from tests.unit.policy.strategies import a_job
 
 NOW = Instant(1_000_000_000)
@@ -47,19 +47,19 @@ def test_what_is_admitted_fits_all_limits_together_and_nothing_is_kept_back_for_
 
     offered = {limit.of: 0 for limit in limits}
     for share in admitted.shares:
-        for name in names_of(share.lane):
+        for name in lane_limits(share.lane):
             offered[name] += share.quota
     assert all(offered[limit.of] <= limit.room(NOW) for limit in limits)
     full = {limit.of for limit in limits if offered[limit.of] >= limit.room(NOW)}
     for share in shares:
         if share not in admitted.shares:
-            assert full & set(names_of(share.lane)), share
-    assert set(admitted.shut) <= {limit.of for limit in limits if limit.room(NOW) <= 0}
+            assert full & set(lane_limits(share.lane)), share
+    assert set(admitted.full) <= {limit.of for limit in limits if limit.room(NOW) <= 0}
 
 
 @given(LIMITS, st.integers(0, 40))
 def test_what_is_reserved_is_given_back_by_the_marks_on_the_jobs(limits, jobs):
-    marked = counting(limits)
+    marked = counting_limits(limits)
     claimed = [
         a_job(queue=QUEUES[n % 2], tenant=TENANTS[n % 3 % 2], slots=slots(QUEUES[n % 2], TENANTS[n % 3 % 2], marked))
         for n in range(jobs)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from holdfast.model.job import RetryRule
 from holdfast.model.time import Duration, seconds
-from holdfast.policy.retry import MAX_WAIT, backoff, honour
+from holdfast.policy.retry import MAX_WAIT, backoff, clamp_wait
 from tests.unit.policy.strategies import any_spans, attempts, chances, rules, spans
 
 
@@ -19,10 +19,10 @@ def wanted(rule: RetryRule, attempt: int) -> int:
 
 @given(rules(), attempts, chances)
 def test_the_wait_stays_within_the_jitter_around_the_doubled_base_up_to_the_cap(
-    rule: RetryRule, attempt: int, dice: float
+    rule: RetryRule, attempt: int, rand: float
 ) -> None:
     """S9: within [w·(1−j), w·(1+j)], w = min(cap, base·2^(n−1)); rounding may move it by a microsecond."""
-    wait, plain = backoff(rule, attempt, dice), wanted(rule, attempt)
+    wait, plain = backoff(rule, attempt, rand), wanted(rule, attempt)
 
     assert min(plain * (1 - rule.jitter) - 1, MAX_WAIT) <= wait <= plain * (1 + rule.jitter) + 1
     assert 0 <= wait <= MAX_WAIT
@@ -33,7 +33,7 @@ def test_the_wait_stays_within_the_jitter_around_the_doubled_base_up_to_the_cap(
 def test_without_jitter_the_dice_decide_nothing(rule: RetryRule, attempt: int) -> None:
     calm = RetryRule(rule.base, rule.cap, 0.0, rule.delays)
 
-    assert {backoff(calm, attempt, dice) for dice in (0.0, 0.25, 0.5, 0.999)} == {wanted(calm, attempt)}
+    assert {backoff(calm, attempt, rand) for rand in (0.0, 0.25, 0.5, 0.999)} == {wanted(calm, attempt)}
 
 
 def test_full_jitter_reaches_from_nothing_to_twice_the_wait() -> None:
@@ -45,11 +45,11 @@ def test_full_jitter_reaches_from_nothing_to_twice_the_wait() -> None:
 
 
 @given(spans, st.floats(0, 1), chances, st.integers(1, 10**9))
-def test_no_number_of_attempts_overflows(base: Duration, jitter: float, dice: float, attempt: int) -> None:
+def test_no_number_of_attempts_overflows(base: Duration, jitter: float, rand: float, attempt: int) -> None:
     """S9: nothing overflows at attempt 1,000, nor at any other."""
     rule = RetryRule(base=base, cap=MAX_WAIT, jitter=jitter)
 
-    assert 0 <= backoff(rule, max(attempt, 1_000), dice) <= MAX_WAIT
+    assert 0 <= backoff(rule, max(attempt, 1_000), rand) <= MAX_WAIT
 
 
 @given(st.lists(spans, min_size=1, max_size=100).map(tuple), attempts)
@@ -60,10 +60,10 @@ def test_an_explicit_list_is_followed_and_its_last_entry_repeats(delays: tuple[D
 
 
 @given(rules(), attempts, chances)
-def test_without_jitter_a_later_attempt_never_waits_less(rule: RetryRule, attempt: int, dice: float) -> None:
+def test_without_jitter_a_later_attempt_never_waits_less(rule: RetryRule, attempt: int, rand: float) -> None:
     calm = RetryRule(rule.base, rule.cap, 0.0)
 
-    assert backoff(calm, attempt, dice) <= backoff(calm, attempt + 1, dice)
+    assert backoff(calm, attempt, rand) <= backoff(calm, attempt + 1, rand)
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def test_the_default_rule_doubles_from_one_second_to_five_minutes(attempt: int, 
 
 
 @given(any_spans, spans)
-def test_a_wait_somebody_asked_for_is_honoured_within_bounds(asked: Duration, longest: Duration) -> None:
-    wait = honour(asked, longest=longest)
+def test_a_wait_somebody_asked_for_is_honoured_within_bounds(asked: Duration, maximum: Duration) -> None:
+    wait = clamp_wait(asked, maximum=maximum)
 
-    assert 0 <= wait <= longest
-    assert wait == asked or not 0 <= asked <= longest
+    assert 0 <= wait <= maximum
+    assert wait == asked or not 0 <= asked <= maximum

@@ -12,7 +12,7 @@ from holdfast.model.ids import new_job_id
 from holdfast.model.state import Status
 from holdfast.model.time import Instant, seconds
 from holdfast.policy import rollups
-from holdfast.policy.rollups import EVERYBODY, HOUR, MINUTE, JobStats, SeriesKey, quantile
+from holdfast.policy.rollups import ALL_TENANTS, HOUR, MINUTE, JobStats, SeriesKey, quantile
 
 SPANS = st.lists(st.integers(0, 10**13), min_size=1, max_size=200)
 
@@ -81,13 +81,13 @@ def test_what_is_counted_in_parts_adds_up_to_the_whole(entries: list[ChangeEntry
 @given(ENTRIES)
 def test_all_tenants_together_are_the_sum_of_each(entries: list[ChangeEntry]) -> None:
     counted = rollups.count(entries)
-    everybody = rollups.total(figures for place, figures in counted.items() if place.tenant == EVERYBODY)
-    each = rollups.total(figures for place, figures in counted.items() if place.tenant != EVERYBODY)
+    everybody = rollups.total(figures for place, figures in counted.items() if place.tenant == ALL_TENANTS)
+    each = rollups.total(figures for place, figures in counted.items() if place.tenant != ALL_TENANTS)
 
     assert everybody == each
 
 
-@given(ENTRIES, st.sampled_from(["a", "b", EVERYBODY]))
+@given(ENTRIES, st.sampled_from(["a", "b", ALL_TENANTS]))
 def test_one_tenant_counted_alone_is_as_among_all(entries: list[ChangeEntry], tenant: str) -> None:
     among_all = {place: figures for place, figures in rollups.count(entries).items() if place.tenant == tenant}
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.model.time import Instant, seconds
-from holdfast.policy.fairness.report import Fairness, Step, divide, fairness, jain
+from holdfast.policy.fairness.report import Fairness, ServiceSample, divide, fairness, jain
 from holdfast.policy.rollups import MINUTE
 
 T0 = Instant(1_000 * MINUTE)
@@ -21,7 +21,7 @@ WEIGHTS = st.dictionaries(TENANTS, st.integers(1, 100))
 def told(*steps: tuple[str, int, int, float], waiting: dict[str, float] | None = None, **weights: int) -> Fairness:
     """Over three minutes: (tenant, minute, cost, seconds waited)."""
     return fairness(
-        [Step(name, Instant(T0 + at * MINUTE), cost, seconds(waited)) for name, at, cost, waited in steps],
+        [ServiceSample(name, Instant(T0 + at * MINUTE), cost, seconds(waited)) for name, at, cost, waited in steps],
         {name: Instant(T0 + round(at * MINUTE)) for name, at in (waiting or {}).items()},
         weights,
         since=T0,

@@ -32,4 +32,4 @@ def test_what_was_not_fit_can_still_be_recognised(text: str, fit: str) -> None:
 
 
 def test_what_is_cut_is_said() -> None:
-    assert sanitize("x" * 5_000, 100).endswith("… [5,000 characters in all]")
+    assert sanitize("x" * 5_000, 100).endswith("… [5,000 characters in total]")

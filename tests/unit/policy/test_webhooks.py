@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from holdfast.errors import Invalid
 from holdfast.model.time import seconds
-from holdfast.policy.webhooks import MAX_EXCERPT_BYTES, check_headers, excerpt, judge, read_retry_after, signature
+from holdfast.policy.webhooks import (
+    MAX_EXCERPT_BYTES,
+    check_headers,
+    classify_response,
+    excerpt,
+    parse_retry_after,
+    signature,
+)
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -45,7 +52,7 @@ def test_no_header_that_is_taken_can_end_a_line(name, value):
 @given(st.text(max_size=40) | st.integers(-(10**30), 10**30).map(str))
 def test_whatever_retry_after_says_it_is_at_most_an_hour(text):
     """T35."""
-    wait = read_retry_after(text, NOW)
+    wait = parse_retry_after(text, NOW)
     assert wait is None or 0 <= wait <= seconds(3_600)
 
 
@@ -59,16 +66,16 @@ def test_whatever_retry_after_says_it_is_at_most_an_hour(text):
     ],
 )  # fmt: skip
 def test_retry_after_is_seconds_or_a_date(text, wait):
-    assert read_retry_after(text, NOW) == (None if wait is None else seconds(wait))
+    assert parse_retry_after(text, NOW) == (None if wait is None else seconds(wait))
 
 
 @given(st.integers(100, 599))
 def test_a_status_is_delivered_sick_or_neither(status):
-    verdict = judge(status, None, expected=[], again=[], now=NOW)
+    verdict = classify_response(status, None, expected=[], again=[], now=NOW)
     assert verdict.delivered is (200 <= status <= 299)
-    assert verdict.sick is (status == 429 or status >= 500)
-    assert verdict.again is (verdict.sick or status in (408, 425))
-    assert not (verdict.delivered and (verdict.sick or verdict.again))
+    assert verdict.destination_failed is (status == 429 or status >= 500)
+    assert verdict.retryable is (verdict.destination_failed or status in (408, 425))
+    assert not (verdict.delivered and (verdict.destination_failed or verdict.retryable))
 
 
 @given(st.binary(max_size=8_000))

@@ -122,7 +122,7 @@ def test_what_was_dropped_before_stays_counted():
 
 
 def settle(job, outcome, logs=None):
-    return lifecycle.settle(job, outcome, logs=logs, now=Instant(0), default=RetryRule(), dice=0.5).attempt_log
+    return lifecycle.settle(job, outcome, logs=logs, now=Instant(0), default=RetryRule(), rand=0.5).attempt_log
 
 
 @pytest.mark.parametrize(

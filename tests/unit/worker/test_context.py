@@ -20,7 +20,7 @@ from hypothesis import given
 
 from holdfast.errors import Conflict, Invalid, LeaseLost, NonDeterministic, StepOutcomeUnknown, Unavailable
 from holdfast.model.step import Step, StepState
-from holdfast.policy.steps import Verdict, verdict
+from holdfast.policy.steps import StepDecision, decide_step
 from holdfast.worker.context import statement_log
 from holdfast.worker.context.context import Context, SyncContext
 from holdfast.worker.context.progress import WRITE_INTERVAL_S, ProgressReporter
@@ -213,17 +213,17 @@ async def test_a_step_at_most_once_that_cannot_be_marked_is_not_called(records):
 @pytest.mark.parametrize(
     "found, at_most_once, expected",
     [
-        (None, False, Verdict.RUN),
-        (None, True, Verdict.RUN),
-        (StepState.STARTED, False, Verdict.RUN),
-        (StepState.STARTED, True, Verdict.UNKNOWN),
-        (StepState.DONE, False, Verdict.REUSE),
-        (StepState.DONE, True, Verdict.REUSE),
+        (None, False, StepDecision.RUN),
+        (None, True, StepDecision.RUN),
+        (StepState.STARTED, False, StepDecision.RUN),
+        (StepState.STARTED, True, StepDecision.UNKNOWN),
+        (StepState.DONE, False, StepDecision.REUSE),
+        (StepState.DONE, True, StepDecision.REUSE),
     ],
 )
 def test_what_a_record_means(found, at_most_once, expected):
     step = None if found is None else Step("k", found)
-    assert verdict(step, at_most_once=at_most_once) is expected
+    assert decide_step(step, at_most_once=at_most_once) is expected
 
 
 async def test_what_was_begun_at_most_once_is_unknown_to_the_next_attempt(records):

@@ -99,7 +99,7 @@ def _jwk(member: dict[str, Any]) -> tuple[str, Any]:
 def _checked(key: Any, algorithm: str, kid: str = "") -> Any:
     """The key, if it is strong enough and of the kind its algorithm takes."""
     named = f"the key {kid!r}" if kid else "the key"
-    if algorithm == "HS256" and (weak := find_weakness(key.decode("latin-1"), least=MIN_SECRET_BYTES)):
+    if algorithm == "HS256" and (weak := find_weakness(key.decode("latin-1"), min_bytes=MIN_SECRET_BYTES)):
         raise UnusableKey(f"{named}: {weak}")
     if algorithm == "RS256" and key.key_size < _MIN_RSA_BITS:
         raise UnusableKey(f"{named} has {key.key_size} bits, and RS256 needs at least {_MIN_RSA_BITS}")

@@ -18,7 +18,7 @@ from holdfast.errors import Invalid, Misconfigured
 from holdfast.model.access import Caller
 from holdfast.model.time import Duration, Instant
 from holdfast.policy.access import MIN_SECRET_BYTES, find_weakness
-from holdfast.policy.tokens import MAX_TOKEN_LENGTH, Audience, caller_of, claims_of, signer
+from holdfast.policy.tokens import MAX_TOKEN_LENGTH, Audience, caller_of, claims_of, parse_header
 from holdfast.wire import json
 
 _LOG = logging.getLogger("holdfast.api")
@@ -77,7 +77,7 @@ class TokenKeys:
         self._fixed: dict[KeyName, Any] = {}
         for name, each in (("HOLDFAST_JWT_PREVIOUS_SECRET", previous), ("HOLDFAST_JWT_SECRET", secret)):
             if each is not None:
-                if weak := find_weakness(each, least=MIN_SECRET_BYTES):
+                if weak := find_weakness(each, min_bytes=MIN_SECRET_BYTES):
                     raise Misconfigured(f"{name}: {weak}: make one with 'openssl rand -hex 32'")
                 if "-----BEGIN" in each:
                     raise Misconfigured(
@@ -137,7 +137,7 @@ class Tokens:
             return None
         try:
             header, claims, _ = [_bytes(part) for part in parts]
-            name = signer(json.parse(header))
+            name = parse_header(json.parse(header))
             key = None if name is None else self.keys.find(name)
             if name is None or key is None or not self._signatures.is_signed(token, key, name[1]):
                 return None

@@ -16,7 +16,7 @@ from holdfast.builtin.webhooks.ports import Shared
 from holdfast.errors import Invalid, Unavailable
 from holdfast.model.time import Duration, in_seconds, seconds
 from holdfast.policy import webhooks
-from holdfast.policy.webhooks import Verdict
+from holdfast.policy.webhooks import DeliveryVerdict
 from holdfast.worker.context.context import Context
 from holdfast.worker.handlers.exceptions import Discard, Hold, Retry, duration
 
@@ -127,8 +127,8 @@ class Webhook:
             raise DeliveryFailed(f"{destination}: {error}") from error
         took = time.monotonic() - began
         now = datetime.now(UTC)
-        verdict = webhooks.judge(answer.status, answer.retry_after, expected=expected, again=again, now=now)
-        await tell(f"HTTP {answer.status}" if verdict.sick else None)
+        verdict = webhooks.classify_response(answer.status, answer.retry_after, expected=expected, again=again, now=now)
+        await tell(f"HTTP {answer.status}" if verdict.destination_failed else None)
         if not verdict.delivered:
             raise _not_delivered(f"{method} {destination}", answer, verdict, took, ctx)
         return Delivery(
@@ -155,14 +155,14 @@ class Webhook:
         return self._client
 
 
-def _not_delivered(what: str, answer: Answer, verdict: Verdict, took: float, ctx: Context) -> Exception:
+def _not_delivered(what: str, answer: Answer, verdict: DeliveryVerdict, took: float, ctx: Context) -> Exception:
     seen: dict[str, Any] = {"seconds": round(took, 3), "answer": webhooks.excerpt(answer.beginning)}
     if answer.retry_after is not None:
         seen["retry_after"] = answer.retry_after[:100]
     ctx.log(f"{what}: HTTP {answer.status}", **seen)
     why = "; redirects are not followed" if 300 <= answer.status <= 399 else ""
     told = f"{what}: HTTP {answer.status}{why}"
-    if not verdict.again:
+    if not verdict.retryable:
         return DeliveryRefused(told)
     return DeliveryFailed(told, in_=None if verdict.wait is None else in_seconds(verdict.wait))
 

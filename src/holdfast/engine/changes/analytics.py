@@ -10,9 +10,9 @@ from holdfast.engine.claiming.dispatch_settings import view
 from holdfast.model.change_log import ChangeEntry
 from holdfast.model.time import Duration, Instant, in_seconds
 from holdfast.policy import rollups
-from holdfast.policy.fairness.report import Fairness, Step, fairness
+from holdfast.policy.fairness.report import Fairness, ServiceSample, fairness
 from holdfast.policy.gaps import GapTracker
-from holdfast.policy.rollups import EVERYBODY, HOURS_RETENTION, MINUTE, StatsByKey
+from holdfast.policy.rollups import ALL_TENANTS, HOURS_RETENTION, MINUTE, StatsByKey
 from holdfast.store.port.change_log import Holding, RollupCursor, Standing
 from holdfast.store.port.store import Store, Tx
 
@@ -84,7 +84,7 @@ class Analytics:
 
     async def window(self, tenant: str | None, span: Duration) -> Window:
         """What happened in the last `span` to one tenant's jobs; None is everybody's."""
-        return await self._windows.get((EVERYBODY if tenant is None else tenant, span))
+        return await self._windows.get((ALL_TENANTS if tenant is None else tenant, span))
 
     async def fairness(self, span: Duration) -> "Shares":
         """What tenants received in the last `span` against what they were entitled to."""
@@ -144,13 +144,15 @@ async def read_shares(tx: Tx, span: Duration, census: Census) -> Shares:
     step = rollups.step_of(span)
     since = rollups.floor(Instant(now - span), step)
     cursor = await tx.rollup_cursor()
-    served = [Step(*each) for each in await tx.served(step, since, MAX_SERVED_ROWS)]
+    served = [ServiceSample(*each) for each in await tx.served(step, since, MAX_SERVED_ROWS)]
     if step != MINUTE:
         later = await tx.served(MINUTE, Instant(max(since, cursor.hours)), MAX_SERVED_ROWS)
-        served += [Step(tenant, rollups.floor(at, step), cost, waited) for tenant, at, cost, waited in later]
+        served += [ServiceSample(tenant, rollups.floor(at, step), cost, waited) for tenant, at, cost, waited in later]
     for place, figures in rollups.count(await _unfolded(tx, cursor)).items():
-        if place.tenant != EVERYBODY and place.at >= since:
-            served.append(Step(place.tenant, rollups.floor(place.at, step), figures.cost, Duration(figures.waited)))
+        if place.tenant != ALL_TENANTS and place.at >= since:
+            served.append(
+                ServiceSample(place.tenant, rollups.floor(place.at, step), figures.cost, Duration(figures.waited))
+            )
     terms = await tx.dispatch_settings()
     effective = view(terms, now)
     waiting: dict[str, Instant] = {}

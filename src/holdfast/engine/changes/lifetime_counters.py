@@ -9,7 +9,7 @@ from holdfast.model.change_log import ChangeEntry, Histogram
 from holdfast.model.time import Duration, Instant
 from holdfast.policy import rollups
 from holdfast.policy.gaps import GapTracker
-from holdfast.policy.rollups import EVERYBODY, JobStats, SeriesKey, StatsByKey
+from holdfast.policy.rollups import ALL_TENANTS, JobStats, SeriesKey, StatsByKey
 from holdfast.store.port.change_log import Rollup
 from holdfast.store.port.store import Tx
 
@@ -28,7 +28,7 @@ _HISTOGRAM = msgspec.json.Decoder(Histogram).decode
 
 async def add(tx: Tx, counted: StatsByKey) -> None:
     """Add what is folded now. Under the lock of the fold, so that all is added once."""
-    mine = {place: figures for place, figures in counted.items() if place.tenant == EVERYBODY}
+    mine = {place: figures for place, figures in counted.items() if place.tenant == ALL_TENANTS}
     if not mine:
         return
     stored = await _stored(tx)
@@ -51,7 +51,7 @@ async def read(tx: Tx) -> LifetimeCounters:
     unfolded = await tx.changes_at(seen.missing()) if seen.gaps else []
     unfolded += await tx.changes_after(seen.upto, _MAX_UNPROCESSED_ROWS)
     stored = await _stored(tx)
-    _added(stored, rollups.count(unfolded, only=EVERYBODY))
+    _added(stored, rollups.count(unfolded, only=ALL_TENANTS))
     return LifetimeCounters(stored, cursor.lost + lost(unfolded))
 
 
@@ -65,7 +65,7 @@ def _added(into: StatsByKey, more: StatsByKey) -> set[SeriesKey]:
     for place, figures in more.items():
         ever = place._replace(at=_BEGINNING)
         if ever not in into and len(into) >= MAX_SERIES:
-            ever = SeriesKey(EVERYBODY, _BEGINNING, "", "")
+            ever = SeriesKey(ALL_TENANTS, _BEGINNING, "", "")
         into.setdefault(ever, JobStats()).add(figures)
         changed.add(ever)
     return changed

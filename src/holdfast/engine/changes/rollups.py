@@ -68,7 +68,7 @@ async def update_rollups(store: Store) -> RollupResult:
         fresh = _Fresh()
         await fresh.read(tx, seen, now)
         seen.expire(now)
-        figures = fresh.tally.counted()
+        figures = fresh.tally.stats()
         await _add(tx, MINUTE, figures)
         await lifetime_counters.add(tx, figures)
         begun = cursor.hours or (rollups.floor(fresh.first, HOUR) - HOUR if fresh.first else 0)

@@ -6,7 +6,8 @@ import time
 from holdfast.model.change_log import ChangeEntry
 from holdfast.model.time import Instant
 from holdfast.policy.gaps import MAX_GAP, GapTracker
-from holdfast.store.port.store import Store, Subscription
+from holdfast.store.port.store import Store
+from holdfast.store.port.wakeups import Subscription
 
 READ_BATCH_SIZE = 500
 

@@ -12,7 +12,7 @@ from holdfast.model.lane import FREED, Lane, LaneReady, Share
 from holdfast.model.limit import LimitKind, LimitName
 from holdfast.model.time import Duration, in_seconds
 from holdfast.policy.fairness.drr import FLOOR_LAG_S, Allocation, Blocked, DeficitRoundRobin, LaneResult
-from holdfast.policy.limits import LimitedShares, names_of
+from holdfast.policy.limits import LimitedShares, lane_limits
 from holdfast.store.port.store import Store, Tx
 
 MAX_LANES = 20_000
@@ -104,7 +104,7 @@ class Claims:
 
     async def _claim(self, rotation: DeficitRoundRobin, shares: Allocation, slots: int) -> list[Job]:
         limited = self._settings.view.limited
-        names = {name for share in shares for name in names_of(share.lane)} & limited if limited else ()
+        names = {name for share in shares for name in lane_limits(share.lane)} & limited if limited else ()
         try:
             if names:
                 jobs, admitted = await self._limited.claim(
@@ -124,7 +124,7 @@ class Claims:
         if asked is not shares:
             lanes = {share.lane for share in asked}
             rotation.on_failed(Allocation((share for share in shares if share.lane not in lanes), shares.allotted_at))
-            self._close(admitted.shut)
+            self._close(admitted.full)
         return jobs
 
     async def _take(

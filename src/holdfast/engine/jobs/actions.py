@@ -54,7 +54,7 @@ async def delete(store: Store, ids: Collection[JobId]) -> set[JobId]:
     """
 
     async def work(tx: Tx) -> tuple[set[JobId], list[JobId]]:
-        wanted = [job for job in await tx.get(left) if actions.may(job, "delete")]
+        wanted = [job for job in await tx.get(left) if actions.is_allowed(job, "delete")]
         gone = await tx.remove(wanted) if wanted else set()
         return gone, [job.id for job in wanted if job.id not in gone]
 
@@ -72,7 +72,7 @@ async def apply_to_job(store: Store, action: Action, job_id: JobId, *, tenant: s
     """Apply an action to one job; raises `NotFound`, or `Conflict` if its state forbids it."""
     await get_job(store, job_id, tenant=tenant)
     if job_id not in await _action_function(action, reason)(store, [job_id]):
-        raise actions.refusal(await get_job(store, job_id, tenant=tenant), action)
+        raise actions.forbidden_action(await get_job(store, job_id, tenant=tenant), action)
 
 
 async def apply_to_matching(
@@ -86,7 +86,7 @@ async def apply_to_matching(
     matched = changed = 0
     for _ in range(MAX_SCANS):
         found = await store.read(lambda tx, before=before: tx.seek(where, Page(BATCH_SIZE, before), most=WALK))  # type: ignore[misc]
-        ids = [job.id for job in found.jobs if actions.may(job, action)]
+        ids = [job.id for job in found.jobs if actions.is_allowed(job, action)]
         matched += len(ids)
         if ids and not dry_run:
             changed += len(await act(store, ids))
@@ -104,7 +104,7 @@ async def apply_to_ids(
     allowed = [
         job.id
         for job in found
-        if where.tenant in (None, job.tenant) and where.status in (None, job.status) and actions.may(job, action)
+        if where.tenant in (None, job.tenant) and where.status in (None, job.status) and actions.is_allowed(job, action)
     ]
     changed = 0 if dry_run or not allowed else len(await _action_function(action, reason)(store, allowed))
     return BulkResult(len(allowed), changed, None)

@@ -15,7 +15,7 @@ async def cancel_overdue(store: Store) -> int:
         if not late:
             return 0
         now = await tx.now()
-        moves = [move for job in late if (move := lifecycle.miss(job, now)) is not None]
+        moves = [move for job in late if (move := lifecycle.miss_deadline(job, now)) is not None]
         await tx.apply(moves)
         return len(late)
 

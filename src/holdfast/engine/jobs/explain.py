@@ -16,7 +16,7 @@ from holdfast.model.state import TERMINAL, Status
 from holdfast.model.time import Duration, Instant, seconds
 from holdfast.policy import breaker
 from holdfast.policy import explain as policy
-from holdfast.policy.explain_facts import ActivePause, Facts, HeldBack, LimitFact, QueuePosition, ServiceRate
+from holdfast.policy.explain_facts import ActivePause, ExternalHold, Facts, LimitFact, QueuePosition, ServiceRate
 from holdfast.policy.limits import limits_for
 from holdfast.store.port.store import Store, Tx
 
@@ -34,7 +34,7 @@ HOLDERS_LOOKED_AT, HOLDERS_NAMED = 1_000, 5
 
 PACE_OVER = seconds(300)
 
-Look = Callable[[Tx, Job, Instant], Awaitable[HeldBack | None]]
+Look = Callable[[Tx, Job, Instant], Awaitable[ExternalHold | None]]
 """Reads what outside the engine holds a job back, by the type of the job."""
 
 
@@ -96,7 +96,7 @@ async def _limits(tx: Tx, job: Job, now: Instant, tenant: str | None) -> list[Li
         of = {LimitKind.QUEUE: "queue", LimitKind.TENANT: "tenant", LimitKind.KEY: "key"}[limit.of.kind]
         if limit.of.kind is LimitKind.KEY and job.status is Status.READY:
             # A ready job with a key has a turn of it, or waits in line for one: no claim sees it before.
-            room = int(await tx.has_turn(job.id))
+            room = int(await tx.holds_key_slot(job.id))
         frees_at = None if room > 0 or frees_in is None else Instant(now + frees_in)
         most = (
             limit.max_running
@@ -111,7 +111,7 @@ async def _limits(tx: Tx, job: Job, now: Instant, tenant: str | None) -> list[Li
 async def _holders(tx: Tx, of: LimitName, tenant: str | None) -> list[str]:
     """Some jobs that a limit counts: those that run, and of a key those that have a turn."""
     if of.kind is LimitKind.KEY:
-        return [str(each) for each in await tx.turns_of((of.tenant, of.name), HOLDERS_NAMED)]
+        return [str(each) for each in await tx.key_holder_ids((of.tenant, of.name), HOLDERS_NAMED)]
     whose = of.name if of.kind is LimitKind.TENANT else tenant
     queue = of.name if of.kind is LimitKind.QUEUE else None
     where = JobFilter(tenant=whose, queue=queue, status=Status.RUNNING)
@@ -139,7 +139,7 @@ async def _ahead(tx: Tx, job: Job) -> QueuePosition:
     return QueuePosition(jobs, cost, at_least=jobs >= COUNTED, share=share)
 
 
-async def _breaker(tx: Tx, job: Job, now: Instant) -> HeldBack | None:
+async def _breaker(tx: Tx, job: Job, now: Instant) -> ExternalHold | None:
     """The breaker of the destination of a webhook, where it is open."""
     try:
         destination = breaker.destination(msgspec.json.decode(job.payload, type=_Destination).url)
@@ -148,7 +148,7 @@ async def _breaker(tx: Tx, job: Job, now: Instant) -> HeldBack | None:
     found = None if destination is None else await tx.breaker(job.tenant, destination)
     if found is None or found.state is BreakerState.CLOSED or found.until is None or found.until <= now:
         return None
-    return HeldBack(found.destination, found.error or "it failed too often", found.until)
+    return ExternalHold(found.destination, found.error or "it failed too often", found.until)
 
 
 class _Destination(msgspec.Struct):

@@ -46,5 +46,5 @@ async def _expire(tx: Tx, lost: Sequence[Job], default: RetryRule, rng: Callable
     if not lost:
         return 0
     now = await tx.now()
-    moves = [lifecycle.expire(job, now=now, default=default, dice=rng()) for job in lost]
+    moves = [lifecycle.expire_lease(job, now=now, default=default, rand=rng()) for job in lost]
     return len(await tx.apply(moves, ended_at=now))

@@ -29,7 +29,7 @@ async def settle(
     plain = all(type(report.outcome) is Succeeded and report.logs is None for report in reports)
     now = about if plain else await store.single(lambda tx: tx.now())
     moves = [
-        lifecycle.settle(job, outcome, logs=logs, now=now, default=default, dice=0.5 if plain else rng())
+        lifecycle.settle(job, outcome, logs=logs, now=now, default=default, rand=0.5 if plain else rng())
         for job, outcome, logs in reports
     ]
     try:

@@ -1,15 +1,16 @@
-"""Turn by turn over the lanes: which lanes the next claim visits, and how much it may take from each.
+"""Deficit round robin: lanes that the next claim visits, and how many jobs it may take.
 
-Deficit round robin over whoever takes turns, a tenant in a queue: each has received so much cost for each unit of its
-weight, and whoever received least is next. A claim lifts those it visits to one level; how far one is below the level
-is its deficit, and that is what it may take. What it did take is charged by its cost. Whoever took more than its
-deficit is left out until the others have caught up; whoever had less to give than it might saves nothing up, and
-whoever comes, or comes back, begins at the level of who is served next. So for any two that have work all the time,
-cost started by weight differs by no more than a quantum and what one claim may take, whatever they have waiting.
+A flow is a tenant in a queue. `received` is the cost of the jobs it has started, divided by its weight; the flow that
+has received least is served next. A claim raises the flows it visits to one common level. The distance of a flow from
+that level is its deficit, and bounds how many jobs the claim takes from it. The jobs actually taken are charged by
+their cost. A flow that took more than its deficit is skipped until the rest have caught up. A flow that had fewer jobs
+than its deficit saves no credit, and a flow that joins starts at the level of the flow served next. So for any two
+flows that always have work, the cost started per weight differs by at most a quantum plus the size of one claim,
+regardless of their backlogs.
 
-Within one turn the most urgent jobs go first; every `AGING_INTERVAL`th visit serves the less urgent ones in rotation.
+Within a flow the most urgent lane goes first; every `AGING_INTERVAL`th visit serves the less urgent lanes in turn.
 
-Deterministic: no clock of its own, no database. A worker keeps one `DeficitRoundRobin` and tells it what it saw.
+Deterministic, without a clock or a database: a worker owns one `DeficitRoundRobin` and reports events to it.
 """
 
 import math
@@ -22,32 +23,41 @@ from holdfast.model.lane import Lane, LaneReady, Share
 from holdfast.policy.fairness.state import Flow, FlowHeap, FlowKey, LaneState
 
 QUANTUM = 10
-"""How many jobs a lane gives on one visit when many lanes compete."""
+"""Jobs taken from a lane per visit when many lanes compete."""
 
 MAX_SHARES = 500
-"""How many lanes one claim visits at most."""
+"""Lanes visited by one claim."""
 
 FLOOR_LAG_S = 0.05
-"""Seconds a floor stays behind what was claimed where no news tell of a late commit: longer than most commits take."""
+"""Delay before a floor is raised if the store does not notify of late commits.
+
+Longer than most commits take.
+"""
 
 MIN_SCAN_INTERVAL_S = 1.0
-"""Seconds between looks at all lanes, at the least."""
+"""Minimum time between two scans for lanes."""
 
 SCAN_COST_FACTOR = 50
-"""Looks are further apart than that if they are dear, by this many times what one costs, up to `SCAN_BACKOFF_CAP_S`."""
+"""Minimum interval of expensive scans, as a multiple of their duration.
+
+Capped at `SCAN_BACKOFF_CAP_S`.
+"""
 
 SCAN_BACKOFF_CAP_S = 5.0
-"""Seconds between dear looks: for about so long a late commit may be hidden whose news are lost."""
+"""Cap of that interval.
+
+It is about the time for which a late commit stays hidden if its notification is lost.
+"""
 
 MIN_SCAN_COST_FACTOR = 20
-"""Whatever the above says, looks are further apart than this many times what one costs."""
+"""Scans are always at least this many times their own duration apart, even beyond the cap."""
 
 CHEAP_SCAN_S = 0.05
-"""Seconds: a look that took no longer may be repeated at once, when something is known to have become ready."""
+"""Longest scan that may be repeated at once when jobs are known to have become ready."""
 
 
 class LaneResult(NamedTuple):
-    """What a claim took from one lane: how many jobs, the furthest position, and what they cost together."""
+    """Jobs that a claim took from one lane: their number, furthest position and total cost."""
 
     jobs: int
     furthest: int
@@ -55,7 +65,10 @@ class LaneResult(NamedTuple):
 
 
 class Allocation(list[Share]):
-    """The shares of one claim, and the moment they were allotted: what was heard later, the claim may have missed."""
+    """Shares of one claim, and the logical time at which they were allotted.
+
+    The claim may have missed jobs whose notification arrived later.
+    """
 
     __slots__ = ("allotted_at",)
 
@@ -65,30 +78,33 @@ class Allocation(list[Share]):
 
 
 Blocked = tuple[Literal["queue", "tenant"], str]
-"""A queue or a tenant that a limit leaves no room for."""
+"""Queue or tenant whose limit has no capacity."""
 
 
 class DeficitRoundRobin:
-    """The lanes a worker knows of, and what each has received. Times are monotonic seconds of the caller."""
+    """Scheduler over the lanes that a worker knows.
+
+    All times are monotonic seconds supplied by the caller.
+    """
 
     def __init__(self, weights: Mapping[str, int] | None = None) -> None:
         self._weights: Mapping[str, int] = weights or {}
-        """Of tenants; others have 1."""
+        """Weights of tenants; the default is 1."""
         self._flows: dict[FlowKey, Flow] = {}
-        """Of everybody who takes part, or is being visited still."""
+        """Flows with active lanes or claims in flight."""
         self._lanes: dict[Lane, LaneState] = {}
-        """All that take part."""
+        """Active lanes."""
         self._ready = FlowHeap()
-        """Everybody who takes part, is not being visited and does not sleep."""
+        """Active flows that are neither blocked nor visited by a claim in flight."""
         self._visiting: dict[Flow, None] = {}
-        """Whom claims under way visit."""
+        """Flows visited by claims in flight."""
         self._blocked: defaultdict[Blocked, list[Flow]] = defaultdict(list)
-        """Who is left out while a limit of a queue or tenant leaves no room, by that."""
+        """Flows skipped because a queue or tenant limit has no capacity, by that queue or tenant."""
         self._level = 0.0
-        """What the one had received who was first in the latest claim: where newcomers begin."""
+        """Service received by the first flow of the latest claim; new flows start here."""
         self._next_tiebreak = 0
         self._clock = 0
-        """Counts what was heard and seen: tells of two things which came first."""
+        """Logical clock: counts notifications and scans, and so orders them relative to claims."""
         self._jobs_per_visit = float(QUANTUM)
         self._next_scan = -math.inf
         self._earliest_scan = -math.inf
@@ -97,19 +113,23 @@ class DeficitRoundRobin:
         return len(self._lanes)
 
     def scan_due(self, now: float) -> bool:
-        """Whether to look for lanes in the database before the next claim."""
+        """Return True if the database must be scanned for lanes before the next claim."""
         return now >= self._next_scan
 
     def on_scan(self, found: Iterable[LaneReady], now: float, cost: float, *, complete: bool = True) -> None:
-        """Take in the lanes that a look at the database found, each with its first ready job.
+        """Record the result of a scan: the lanes with ready jobs, each with its first position.
 
-        `complete`: there were no more than it could name.
+        Args:
+            found: Lanes with ready jobs.
+            now: Current time.
+            cost: Duration of the scan in seconds.
+            complete: The scan found all lanes, not just as many as it may return.
         """
-        # A floor must not hide a late commit for longer than until the next look. One that this look saw is not before
-        # the position named for its lane, and the floor falls to there, whatever was claimed beyond. One that it did
-        # not see was committed after it: the next look will. The floor of a lane that takes part is only ever lowered
-        # here, since news of an earlier position may have come while the look was under way. A lane without one is
-        # new, or was found empty by a claim that began after all its news: nothing lies before what the look saw.
+        # A floor must not hide a late commit beyond the next scan. A commit that this scan saw is at or after the
+        # position it returned for the lane, so lowering the floor to there reveals it. A commit that it did not see
+        # happened later, and the next scan finds it. The floor of an active lane is only ever lowered here, because
+        # a notification of an earlier position may have arrived during the scan. A lane without a floor is new, or a
+        # claim that began after all its notifications found it empty: nothing lies before the position of the scan.
         if not complete:
             for lane in self._lanes.values():
                 lane.lower(1)
@@ -119,38 +139,45 @@ class DeficitRoundRobin:
         )
         self._earliest_scan = self._next_scan if cost > CHEAP_SCAN_S else now
 
-    def on_ready(self, news: Iterable[LaneReady]) -> None:
-        """Jobs became ready: the lane takes part from now on, from that position at the latest."""
+    def on_ready(self, notifications: Iterable[LaneReady]) -> None:
+        """Activate lanes that have ready jobs, and lower their floors below these jobs."""
         self._clock += 1
-        for lane, seq in news:
-            known = self._lanes.get(lane)
-            if known is None:
-                # It was empty as far as is known: what lies before can only be what was claimed, until a sweep tells.
-                known = self._join(lane, seq - 1)
+        for lane, seq in notifications:
+            state = self._lanes.get(lane)
+            if state is None:
+                # The lane was empty, so everything before `seq` was claimed, unless a scan finds otherwise.
+                state = self._join(lane, seq - 1)
             else:
-                known.lower(seq)
-            if known.flow.claims_in_flight:
-                known.record_arrival(seq, self._clock, known.flow.claims_in_flight[0])
+                state.lower(seq)
+            if state.flow.claims_in_flight:
+                state.record_arrival(seq, self._clock, state.flow.claims_in_flight[0])
 
     def request_scan(self) -> None:
-        """Something became ready, it is not known where: look for it, at once unless the last look was costly."""
+        """Request a scan, at once unless the last one was expensive.
+
+        Called when jobs became ready in unknown lanes.
+        """
         self._next_scan = min(self._next_scan, self._earliest_scan)
 
     def set_weights(self, weights: Mapping[str, int]) -> None:
-        """Weights of tenants, from now on; what was received stays as it was counted."""
+        """Set the weights of tenants; service already received is not recalculated."""
         self._weights = weights
         for (_, tenant), flow in self._flows.items():
             flow.weight = weights.get(tenant, 1)
 
     def unblock(self, blocked: Blocked) -> None:
-        """There may be room again for this queue or tenant: who was left out for it takes part again."""
+        """Serve the flows of a blocked queue or tenant again, because its limit may have capacity."""
         for flow in self._blocked.pop(blocked, ()):
             self._ready.push(flow)
 
     def allot(self, slots: int, blocked: Collection[Blocked] = ()) -> Allocation:
-        """The next lanes in turn. Together they may offer more than `slots`; the claim stops there.
+        """Return the shares of the next claim.
 
-        `blocked`: whom limits leave no room for. Their lanes sleep until `unblock`.
+        They may add up to more than `slots`; the claim stops there.
+
+        Args:
+            slots: Free slots of the worker.
+            blocked: Queues and tenants whose limits have no capacity; their flows are skipped until `unblock`.
         """
         shares = Allocation(allotted_at=self._clock)
         if slots <= 0 or not self._lanes:
@@ -165,20 +192,27 @@ class DeficitRoundRobin:
     def on_claimed(
         self, shares: Allocation, taken: dict[Lane, LaneResult], slots: int, now: float, *, lag: float = FLOOR_LAG_S
     ) -> None:
-        """Take in what a claim over `shares` brought. `lag`: how long floors stay behind; 0 where news tell all.
+        """Record the result of a claim over `shares`.
 
-        A lane that gave nothing though it was asked is dropped, unless there were news of it meanwhile: the claim may
-        have begun before them. Who was not reached, or was cut short, has received less and so is first next time.
+        A visited lane without jobs is dropped, unless a notification for it arrived after the claim was allotted. A
+        flow that the claim did not reach, or cut short, has received less service and so comes first next time.
+
+        Args:
+            shares: Shares that the claim was allotted.
+            taken: Jobs taken, by lane.
+            slots: Slots that the claim could fill.
+            now: Current time.
+            lag: Delay before floors are raised; 0 if every commit is notified.
         """
-        jobs = sum(took.jobs for took in taken.values())
+        jobs = sum(result.jobs for result in taken.values())
         last = len(shares) - 1
-        if full := jobs >= slots:  # whoever comes after the last that gave something was not reached
+        if full := jobs >= slots:  # the claim did not reach the lanes after the last one that it took jobs from
             last = next((i for i in range(last, -1, -1) if shares[i].lane in taken), -1)
         for index, share in enumerate(shares):
-            took = taken.get(share.lane)
-            if took is not None:
-                all_it_had = took.jobs < share.quota and not (full and index == last)
-                flow = self._charge(share, took, shares.allotted_at, now, lag, idle=all_it_had)
+            result = taken.get(share.lane)
+            if result is not None:
+                emptied = result.jobs < share.quota and not (full and index == last)
+                flow = self._charge(share, result, shares.allotted_at, now, lag, emptied=emptied)
             else:
                 flow = self._flows[share.lane[:2]]
                 if index <= last:
@@ -188,17 +222,17 @@ class DeficitRoundRobin:
             self._jobs_per_visit = min(float(QUANTUM), max(1.0, 0.5 * self._jobs_per_visit + 0.5 * jobs / (last + 1)))
 
     def on_failed(self, shares: Allocation) -> None:
-        """A claim over `shares` failed, or was not made: they keep their turn."""
+        """Return the flows of a claim that failed or was not made, without charging them."""
         for share in shares:
             self._return_to_heap(self._flows[share.lane[:2]], shares.allotted_at)
 
     def _select_flows(self, slots: int, blocked: Collection[Blocked]) -> tuple[list[Flow], float]:
-        """Who is next, and the level to which all of them together are lifted by so many jobs, at what theirs cost."""
+        """Return the next flows, and the level to which `slots` jobs of mean cost raise them all."""
         width = min(MAX_SHARES, math.ceil(slots / self._jobs_per_visit))
         flows: list[Flow] = []
-        pace = lifted = 0.0
+        jobs_per_level = jobs_below = 0.0
         level = math.inf
-        # Who is not below the level of those before stays out: it is theirs, whatever they are given.
+        # A flow at or above the level of those before it has no deficit, so the selection ends there.
         while len(flows) < width and (flow := self._ready.pop(below=level)):
             if blocked and (why := _blocked_by(flow.key, blocked)) is not None:
                 self._blocked[why].append(flow)
@@ -206,13 +240,13 @@ class DeficitRoundRobin:
             if not flows:
                 self._level = max(self._level, flow.received)
             flows.append(flow)
-            each = flow.weight / flow.mean_cost
-            pace += each
-            lifted += each * flow.received
-            level = (slots + lifted) / pace
-        if not flows:  # every lane is being visited by another claim: visit the same, locked rows are skipped
-            again = (each for each in self._visiting if each.lanes and _blocked_by(each.key, blocked) is None)
-            flows = list(islice(again, width))
+            jobs = flow.weight / flow.mean_cost
+            jobs_per_level += jobs
+            jobs_below += jobs * flow.received
+            level = (slots + jobs_below) / jobs_per_level
+        if not flows:  # other claims visit every flow: visit the same ones, because claims skip locked rows
+            visited = (flow for flow in self._visiting if flow.lanes and _blocked_by(flow.key, blocked) is None)
+            flows = list(islice(visited, width))
             level = _common_level(flows, slots)
         for flow in flows:
             flow.claims_in_flight.append(self._clock)
@@ -229,26 +263,28 @@ class DeficitRoundRobin:
         else:
             del self._flows[flow.key]
 
-    def _charge(self, share: Share, took: LaneResult, allotted_at: int, now: float, lag: float, *, idle: bool) -> Flow:
-        """Take in what a lane gave; `idle`: it was all that it had."""
-        known = self._lanes.get(share.lane)
-        if known is None:  # another claim found it empty, since this one had locked what there was
-            known = self._join(share.lane, share.floor)
-        missed = known.missed(allotted_at)
-        # What was committed while the claim was under way may lie before what it took.
-        known.advance(took.furthest if missed is None else min(took.furthest, missed - 1), now, lag)
-        flow = known.flow
-        flow.received += took.cost / flow.weight
-        if idle and flow.received < self._level:
-            flow.received = self._level  # it was idle for a moment, and what it did not use is not saved up
-        flow.mean_cost = took.cost / took.jobs
+    def _charge(
+        self, share: Share, result: LaneResult, allotted_at: int, now: float, lag: float, *, emptied: bool
+    ) -> Flow:
+        """Charge a flow for the jobs taken from a lane; `emptied`: the lane had no more."""
+        state = self._lanes.get(share.lane)
+        if state is None:  # another claim found the lane empty because this one had locked its jobs
+            state = self._join(share.lane, share.floor)
+        missed = state.missed(allotted_at)
+        # Jobs committed during the claim may lie before the ones it took.
+        state.advance(result.furthest if missed is None else min(result.furthest, missed - 1), now, lag)
+        flow = state.flow
+        flow.received += result.cost / flow.weight
+        if emptied and flow.received < self._level:
+            flow.received = self._level  # the flow was idle for a moment, and idle flows save no credit
+        flow.mean_cost = result.cost / result.jobs
         flow.visits += 1
         self._next_tiebreak += 1
         flow.tiebreak = self._next_tiebreak
         return flow
 
     def _join(self, lane: Lane, floor: int) -> LaneState:
-        """Have a lane take part that did not."""
+        """Make a lane active."""
         key = (lane.queue, lane.tenant)
         flow = self._flows.get(key)
         if flow is None:
@@ -256,26 +292,26 @@ class DeficitRoundRobin:
             flow = Flow(key, self._level, self._weights.get(lane.tenant, 1), self._next_tiebreak)
             self._flows[key] = flow
             self._ready.push(flow)
-        elif not flow.lanes:  # it comes back while it is being visited still
+        elif not flow.lanes:  # it becomes active again while a claim still visits it
             flow.received = max(flow.received, self._level)
-        known = self._lanes[lane] = LaneState(lane, floor, flow)
-        return known
+        state = self._lanes[lane] = LaneState(lane, floor, flow)
+        return state
 
     def _drop_if_empty(self, lane: Lane, allotted_at: int) -> None:
-        known = self._lanes.get(lane)
-        if known is not None and known.missed(allotted_at) is None:
+        state = self._lanes.get(lane)
+        if state is not None and state.missed(allotted_at) is None:
             del self._lanes[lane]
-            known.flow.lanes.remove(known)
+            state.flow.lanes.remove(state)
 
 
 def _blocked_by(key: FlowKey, blocked: Collection[Blocked]) -> Blocked | None:
-    """Why this one cannot take its turn."""
+    """Return the blocked queue or tenant that a flow belongs to."""
     names: tuple[Blocked, Blocked] = (("queue", key[0]), ("tenant", key[1]))
     return next((name for name in names if name in blocked), None)
 
 
 def _common_level(flows: Sequence[Flow], slots: int) -> float:
-    """To which so many jobs lift these, at what theirs cost."""
-    pace = sum(each.weight / each.mean_cost for each in flows)
-    lifted = sum(each.weight / each.mean_cost * each.received for each in flows)
-    return (slots + lifted) / pace if flows else math.inf
+    """Return the level to which `slots` jobs of mean cost raise these flows."""
+    jobs_per_level = sum(flow.weight / flow.mean_cost for flow in flows)
+    jobs_below = sum(flow.weight / flow.mean_cost * flow.received for flow in flows)
+    return (slots + jobs_below) / jobs_per_level if flows else math.inf

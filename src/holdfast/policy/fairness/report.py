@@ -1,8 +1,8 @@
-"""What tenants received against what they were entitled to, seen afterwards: from figures, step by step.
+"""Fairness report: service received by tenants compared with their fair share.
 
-In each step what was served is divided anew, as deficit round robin divides it: whoever had jobs waiting may have as
-much as its weight among all who had, and whoever had none gets what it asked for, as long as that is no more than its
-weight's part.
+For each time step, the service of all tenants is divided again by weighted max-min fairness, the division that deficit
+round robin approximates: a tenant without a backlog is entitled to what it received, up to its weighted share, and
+tenants with a backlog divide the remainder by weight.
 """
 
 from collections import Counter, defaultdict
@@ -12,11 +12,11 @@ from typing import NamedTuple
 from holdfast.model.time import Duration, Instant, seconds
 
 WAITED = seconds(1)
-"""A job that was due for longer than this before it started had to wait for its turn: its tenant had a backlog."""
+"""A tenant had a backlog if one of its jobs was due for longer than this before it started."""
 
 
-class Step(NamedTuple):
-    """What a tenant's attempts that ended in the step from `at` on cost, and the longest that one had waited."""
+class ServiceSample(NamedTuple):
+    """Cost and longest wait of a tenant's attempts that ended in the time step at `at`."""
 
     tenant: str
     at: Instant
@@ -25,36 +25,36 @@ class Step(NamedTuple):
 
 
 class TenantShare(NamedTuple):
-    """One tenant's part of all that was served."""
+    """Service of one tenant over a window."""
 
     tenant: str
     weight: int
     received: int
-    """Cost."""
+    """Cost of the attempts that ended."""
     entitled: float
-    """Cost."""
+    """Cost that a fair division would have given it."""
     backlogged: int
-    """In how many steps it had jobs that waited."""
+    """Number of steps in which it had a backlog."""
 
     @property
     def ratio(self) -> float | None:
-        """What it received for each unit that it was entitled to; None if it was entitled to nothing."""
+        """Received divided by entitled; None if it was entitled to nothing."""
         return self.received / self.entitled if self.entitled else None
 
 
 class Fairness(NamedTuple):
-    """All tenants of a window."""
+    """Fairness over a window."""
 
     served: int
-    """Cost, of all."""
+    """Total cost of all tenants."""
     jain: float | None
-    """1 if all who had jobs waiting received the same part of what they were entitled to; None if there were none."""
+    """Jain's index over the ratios of tenants that had a backlog; None if there were none."""
     tenants: list[TenantShare]
-    """Those first that are furthest below what they were entitled to."""
+    """Shares, sorted by received minus entitled: the most disadvantaged tenant first."""
 
 
 def fairness(
-    steps: Iterable[Step],
+    samples: Iterable[ServiceSample],
     waiting: Mapping[str, Instant],
     weights: Mapping[str, int],
     *,
@@ -62,17 +62,26 @@ def fairness(
     until: Instant,
     step: Duration,
 ) -> Fairness:
-    """Shares over a window. `waiting`: tenants whose jobs wait at its end, and since when; weights not named are 1."""
+    """Compute the fairness report of a window.
+
+    Args:
+        samples: Service per tenant and time step.
+        waiting: Tenants whose jobs still wait at the end of the window, with the time since when.
+        weights: Weights of tenants; the default is 1.
+        since: Start of the window.
+        until: End of the window.
+        step: Length of a time step.
+    """
     served: dict[Instant, Counter[str]] = defaultdict(Counter)
-    found = list(steps)
-    for each in found:
-        served[each.at][each.tenant] += each.cost
-    backlogged = _backlogged(found, waiting, since, until, step)
+    samples = list(samples)
+    for sample in samples:
+        served[sample.at][sample.tenant] += sample.cost
+    backlogged = _backlogged(samples, waiting, since, until, step)
     received: Counter[str] = Counter()
     entitled: dict[str, float] = defaultdict(float)
-    for at, here in served.items():
-        received.update(here)
-        for tenant, part in divide(+here, backlogged[at], weights).items():
+    for at, costs in served.items():
+        received.update(costs)
+        for tenant, part in divide(+costs, backlogged[at], weights).items():
             entitled[tenant] += part
     times = Counter(tenant for names in backlogged.values() for tenant in names)
     shares = [
@@ -85,15 +94,15 @@ def fairness(
 
 
 def _backlogged(
-    found: Iterable[Step], waiting: Mapping[str, Instant], since: Instant, until: Instant, step: Duration
+    samples: Iterable[ServiceSample], waiting: Mapping[str, Instant], since: Instant, until: Instant, step: Duration
 ) -> dict[Instant, set[str]]:
-    """Who had jobs waiting in which step."""
+    """Return the tenants with a backlog in each time step."""
     backlogged: dict[Instant, set[str]] = defaultdict(set)
-    for each in found:
-        if each.waited > WAITED:
-            # It ended in this step at the latest, and began to wait so much earlier.
-            for at in _steps(max(since, Instant(each.at - each.waited)), each.at, step):
-                backlogged[at].add(each.tenant)
+    for sample in samples:
+        if sample.waited > WAITED:
+            # The attempt ended in this step, so it waited in the steps before it.
+            for at in _steps(max(since, Instant(sample.at - sample.waited)), sample.at, step):
+                backlogged[at].add(sample.tenant)
     for tenant, began in waiting.items():
         if began < until - WAITED:
             for at in _steps(max(since, began), until, step):
@@ -102,35 +111,39 @@ def _backlogged(
 
 
 def divide(served: Mapping[str, int], backlogged: Iterable[str], weights: Mapping[str, int]) -> dict[str, float]:
-    """What was served in one step, as it should have been divided: to each by weight, to nobody more than it asked for.
+    """Divide the service of one time step by weight, at most its demand to each tenant.
 
-    Whoever had a backlog asked for any amount, the others for what they received.
+    The demand of a tenant with a backlog is unlimited; that of the rest is what they received.
     """
-    hungry = set(backlogged)
+    unsatisfied = set(backlogged)
     left = float(sum(served.values()))
     entitled: dict[str, float] = {}
-    # Those who ask for least for their weight come first: what they leave is the others'.
-    modest = sorted(
-        (each for each in served if each not in hungry), key=lambda each: served[each] / weights.get(each, 1)
+    # Water-filling: the smallest demand per weight first, so that its remainder goes to the larger ones.
+    satisfied = sorted(
+        (tenant for tenant in served if tenant not in unsatisfied),
+        key=lambda tenant: served[tenant] / weights.get(tenant, 1),
     )
-    weight = sum(weights.get(each, 1) for each in {*served, *hungry})
-    for tenant in modest:
-        own = weights.get(tenant, 1)
-        entitled[tenant] = min(float(served[tenant]), left * own / weight)
+    total_weight = sum(weights.get(tenant, 1) for tenant in {*served, *unsatisfied})
+    for tenant in satisfied:
+        weight = weights.get(tenant, 1)
+        entitled[tenant] = min(float(served[tenant]), left * weight / total_weight)
         left -= entitled[tenant]
-        weight -= own
-    for tenant in hungry:
-        entitled[tenant] = left * weights.get(tenant, 1) / weight
-    if not hungry and left > 0:  # nobody waited: all had what they asked for
+        total_weight -= weight
+    for tenant in unsatisfied:
+        entitled[tenant] = left * weights.get(tenant, 1) / total_weight
+    if not unsatisfied and left > 0:  # without a backlog every tenant received its demand
         return {tenant: float(cost) for tenant, cost in served.items()}
     return entitled
 
 
 def jain(ratios: Iterable[float]) -> float | None:
-    """Jain's index: 1 if all are the same, 1/n if one of n has everything; None of nothing."""
-    found = list(ratios)
-    squares = sum(each * each for each in found)
-    return sum(found) ** 2 / (len(found) * squares) if squares else None
+    """Return Jain's fairness index; None for no ratios.
+
+    It is 1 if all ratios are equal, and 1/n if one of n has everything.
+    """
+    values = list(ratios)
+    squares = sum(value * value for value in values)
+    return sum(values) ** 2 / (len(values) * squares) if squares else None
 
 
 def _steps(first: Instant, last: Instant, step: Duration) -> Iterable[Instant]:

@@ -1,4 +1,7 @@
-"""What is known of each that takes turns, and the line in which they wait. Touched once for each lane of a claim."""
+"""Flows of deficit round robin, and the heap that orders them by service received.
+
+A hot path: every claim touches each lane that it visits once.
+"""
 
 from bisect import insort
 from collections import deque
@@ -8,14 +11,14 @@ from holdfast.model.lane import Lane
 from holdfast.policy.fairness.floors import Floor
 
 AGING_INTERVAL = 8
-"""Every so many visits of a tenant's turn go to jobs that are not its most urgent ones."""
+"""Interval, in visits to a flow, at which a lane other than its most urgent one is served."""
 
 FlowKey = tuple[str, str]
-"""Queue and tenant: whoever takes turns."""
+"""Queue and tenant."""
 
 
 class LaneState(Floor):
-    """A lane that takes part, its floor, and whose it is."""
+    """Active lane with its floor and its flow."""
 
     __slots__ = ("flow", "lane")
 
@@ -27,38 +30,38 @@ class LaneState(Floor):
 
 
 class Flow:
-    """What is known of whoever takes turns."""
+    """Active lanes of a tenant in a queue, and the service received so far."""
 
     __slots__ = ("claims_in_flight", "key", "lanes", "mean_cost", "received", "tiebreak", "visits", "weight")
 
     def __init__(self, key: FlowKey, received: float, weight: int, tiebreak: int) -> None:
         self.key = key
         self.received = received
-        """Cost started, for each unit of weight."""
+        """Cost of the jobs started, per unit of weight."""
         self.weight = weight
         self.tiebreak = tiebreak
-        """Of two that received the same, who came first. No two have the same."""
+        """Unique number that orders flows with equal service; the smaller one is served first."""
         self.lanes: list[LaneState] = []
-        """The most urgent first."""
+        """Active lanes, most urgent first."""
         self.claims_in_flight: list[int] = []
-        """When claims that are under way were asked to visit it, the oldest first."""
+        """Logical times at which the claims in flight were allotted, oldest first."""
         self.visits = 0
         self.mean_cost = 1.0
-        """What one of its jobs costs, as far as the last visit told."""
+        """Mean cost of the jobs claimed by the last visit."""
 
     def join(self, lane: LaneState) -> None:
-        """Have one more lane."""
+        """Add a lane."""
         if self.lanes:
             insort(self.lanes, lane, key=_urgency)
         else:
             self.lanes.append(lane)
 
     def next_lane(self) -> LaneState:
-        """Which of its lanes is visited next."""
-        others = len(self.lanes) - 1
-        if not others or self.visits % AGING_INTERVAL != AGING_INTERVAL - 1:
+        """Return the lane to visit: the most urgent one, or every `AGING_INTERVAL`th time another."""
+        less_urgent = len(self.lanes) - 1
+        if not less_urgent or self.visits % AGING_INTERVAL != AGING_INTERVAL - 1:
             return self.lanes[0]
-        return self.lanes[1 + self.visits // AGING_INTERVAL % others]
+        return self.lanes[1 + self.visits // AGING_INTERVAL % less_urgent]
 
 
 def _urgency(lane: LaneState) -> int:
@@ -66,29 +69,29 @@ def _urgency(lane: LaneState) -> int:
 
 
 class FlowHeap:
-    """Accounts in the order of what they received, the least first.
+    """Priority queue of flows, least service received first.
 
-    Whoever comes, or was served, has as a rule received no less than all who wait, and goes to the end of a queue. The
-    others are a heap beside it, so that many equal lanes cost no search.
+    A flow that joins or was just served has usually received at least as much as all that wait, so it is appended to a
+    sorted deque in constant time. Only the exceptions go to a heap.
     """
 
-    __slots__ = ("_others", "_queue")
+    __slots__ = ("_heap", "_sorted")
 
     def __init__(self) -> None:
-        self._queue: deque[tuple[float, int, Flow]] = deque()
-        self._others: list[tuple[float, int, Flow]] = []
+        self._sorted: deque[tuple[float, int, Flow]] = deque()
+        self._heap: list[tuple[float, int, Flow]] = []
 
     def push(self, flow: Flow) -> None:
-        """Get in line. What an account has received changes only while it is not."""
+        """Add a flow; its `received` must not change until it is popped."""
         entry = (flow.received, flow.tiebreak, flow)
-        if not self._queue or self._queue[-1] < entry:
-            self._queue.append(entry)
+        if not self._sorted or self._sorted[-1] < entry:
+            self._sorted.append(entry)
         else:
-            heappush(self._others, entry)
+            heappush(self._heap, entry)
 
     def pop(self, below: float) -> Flow | None:
-        """Take out who is first, if it received less than that."""
-        queue, others = self._queue, self._others
-        if others and (not queue or others[0] < queue[0]):
-            return heappop(others)[2] if others[0][0] < below else None
-        return queue.popleft()[2] if queue and queue[0][0] < below else None
+        """Remove and return the first flow if it has received less than `below`; otherwise None."""
+        ordered, heap = self._sorted, self._heap
+        if heap and (not ordered or heap[0] < ordered[0]):
+            return heappop(heap)[2] if heap[0][0] < below else None
+        return ordered.popleft()[2] if ordered and ordered[0][0] < below else None

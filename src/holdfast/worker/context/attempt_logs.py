@@ -9,7 +9,7 @@ from collections.abc import Callable
 from holdfast.model.outcome import LogLine, Logs
 from holdfast.policy.logs import MAX_LINE_LENGTH, MAX_LINES
 from holdfast.policy.redact import redact, redact_field
-from holdfast.policy.text import escaped, sanitize
+from holdfast.policy.text import escape_unprintable, sanitize
 
 Plain = bool | int | float | str | None
 _NUMBERS = (bool, int, float)
@@ -40,7 +40,7 @@ class AttemptLogs:
 
 def render_fields(fields: dict[str, object]) -> dict[str, Plain]:
     """Fields as they are logged: on one line, secrets redacted."""
-    return {escaped(name): _shown(name, value) for name, value in fields.items()}
+    return {escape_unprintable(name): _shown(name, value) for name, value in fields.items()}
 
 
 def format_line(level: int, message: str, fields: dict[str, Plain]) -> LogLine:
@@ -54,9 +54,9 @@ def format_line(level: int, message: str, fields: dict[str, Plain]) -> LogLine:
 def _shown(name: str, value: object) -> Plain:
     if value is None or type(value) in _NUMBERS:
         return value  # type: ignore[return-value] # it is one of these
-    return redact_field(name, escaped(str(value)))
+    return redact_field(name, escape_unprintable(str(value)))
 
 
 def format_message(text: str) -> str:
     """A message as it is logged: on one line, secrets redacted."""
-    return redact(escaped(text))
+    return redact(escape_unprintable(text))

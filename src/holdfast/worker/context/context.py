@@ -13,7 +13,7 @@ from holdfast.failpoints import reach
 from holdfast.model.ids import WorkerId
 from holdfast.model.job import HeldJob, Job
 from holdfast.model.step import Step, StepState
-from holdfast.policy.steps import Verdict, verdict
+from holdfast.policy.steps import StepDecision, decide_step
 from holdfast.worker.context.attempt_logs import AttemptLogs, format_line, format_message, render_fields
 from holdfast.worker.context.progress import ProgressReporter
 from holdfast.worker.context.transaction import SyncTransaction, Transaction
@@ -157,15 +157,15 @@ class Context:
         self._may_write(f"run step {key!r}")
         self._use(key)
         found = (await self._recorded()).get(key)
-        match verdict(found, at_most_once=at_most_once):
-            case Verdict.REUSE:
+        match decide_step(found, at_most_once=at_most_once):
+            case StepDecision.REUSE:
                 return found
-            case Verdict.UNKNOWN:
+            case StepDecision.UNKNOWN:
                 raise StepOutcomeUnknown(
                     f"step {key!r} was begun by an earlier attempt and may have been done; since it is to be done at "
                     "most once it is not repeated: find out, and go on without it"
                 )
-            case Verdict.RUN:
+            case StepDecision.RUN:
                 self._running.add(key)
         if at_most_once:
             try:
