@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holdfast.engine.claiming import dispatch_settings
+from holdfast.engine.claiming import dispatch_settings, limited
 from holdfast.engine.claiming.claims import Claims
-from holdfast.engine.claiming.limited import SETTLES_AFTER, LimitedClaim
+from holdfast.engine.claiming.limited import SETTLES_AFTER
 from holdfast.engine.jobs import actions
 from holdfast.engine.jobs.explain import read_facts
 from holdfast.engine.jobs.reap import reap
@@ -37,7 +37,7 @@ HOUR = seconds(3_600)
 @pytest.fixture(autouse=True)
 def always_look(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatch_settings, "REFRESH_INTERVAL_S", 0)
-    monkeypatch.setattr("holdfast.engine.claiming.claims.LIMIT_RECHECK_INTERVAL_S", 0.0)
+    monkeypatch.setattr("holdfast.engine.claiming.limited.RECHECK_INTERVAL_S", 0.0)
 
 
 async def claims_on(store: Store, *queues: str, lease: Any = HOUR) -> Claims:
@@ -212,20 +212,20 @@ class TestConcurrency:
         """S16: jobs are claimed first and counted last; what does not fit any more is undone, and claimed anew."""
         store = manual_store
         ways: list[str] = []
-        for way in ("_optimistic", "_pessimistic"):
-            monkeypatch.setattr(LimitedClaim, way, spied(getattr(LimitedClaim, way), ways))
+        for way in ("_claim_optimistically", "_claim_pessimistically"):
+            monkeypatch.setattr(limited, way, spied(getattr(limited, way), ways))
         await put(store, *some_jobs(60))
         await limit(store, MAIL, 50)
         await clock.advance(2 * SETTLES_AFTER)
         claims, other = await claims_on(store), await claims_on(store)
 
         held = [job for _ in range(2) for job in await claims.claim(2)]
-        assert (len(held), ways) == (4, ["_pessimistic", "_optimistic"])
+        assert (len(held), ways) == (4, ["_claim_pessimistically", "_claim_optimistically"])
         assert await used(store, MAIL) == [4]
         assert len(await other.claim(45)) == 45
 
         assert [len(await claims.claim(2)) for _ in range(2)] == [1, 0]
-        assert ways[3:] == ["_optimistic", "_pessimistic", "_pessimistic"]
+        assert ways[3:] == ["_claim_optimistically", "_claim_pessimistically", "_claim_pessimistically"]
         assert await used(store, MAIL) == [50]
         for job in held:
             await report(store, job, DONE)
@@ -286,11 +286,11 @@ class TestRates:
 
         assert len(await ids(claims)) == 1
         await turns.round()
-        claims.heard([])
+        claims.on_ready([])
         assert await ids(claims) == []
         await clock.advance(seconds(10))
         await turns.round()
-        claims.heard([])
+        claims.on_ready([])
         assert len(await ids(claims)) == 1
 
 
@@ -311,7 +311,7 @@ class TestKeys:
         while True:
             served.append(turn.id)
             await report(store, turn, DONE)
-            claims.heard([])
+            claims.on_ready([])
             found = [job for _ in range(3) for job in await claims.claim(10)]
             if not found:
                 break
@@ -337,17 +337,17 @@ class TestKeys:
         claims = await claims_on(store)
         jobs = await claims.claim(10)
         await limit(store, KEY, 3)
-        claims.heard([])
+        claims.on_ready([])
         jobs += await claims.claim(10)
         assert len(jobs) == 3
         assert await used(store, KEY) == [3]
         await limit(store, KEY, 1)
         for job in jobs[:2]:
             await report(store, job, DONE)
-        claims.heard([])
+        claims.on_ready([])
         assert await ids(claims) == []
         await report(store, jobs[2], DONE)
-        claims.heard([])
+        claims.on_ready([])
         assert len(await ids(claims)) == 1
 
     @pytest.mark.parametrize("how", ["cancel", "delete"])
@@ -376,7 +376,7 @@ class TestKeys:
         ]
         done = 0
         for step in range(60):
-            claims.heard([])
+            claims.on_ready([])
             jobs = await claims.claim(10)
             assert len(jobs) <= 1
             assert (await used(store, KEY))[0] <= 1
@@ -403,7 +403,7 @@ class TestKeys:
         await turns.round()
         now = UNCLAIMED_SLOT_TIMEOUT_S
         await turns.round()
-        claims.heard([])
+        claims.on_ready([])
 
         assert await ids(claims) == [other.id]
         await report(store, (await store.read(lambda tx: tx.get([other.id])))[0], DONE)
@@ -431,7 +431,7 @@ class TestKeys:
             claims = await claims_on(store)
             idle = 0
             while idle < 40:
-                claims.heard([])
+                claims.on_ready([])
                 jobs = await claims.claim(5)
                 idle = 0 if jobs else idle + 1
                 for job in jobs:
@@ -508,7 +508,7 @@ async def test_what_a_job_is_under_is_told(store: Store) -> None:
     (waiting,) = [each for each in await store.read(lambda tx: tx.find(JobFilter(), _PAGE)) if each.id != job.id]
 
     facts = await store.read(lambda tx: read_facts(tx, waiting.id, None))
-    assert [(each.used, each.room, each.most) for each in facts.limits] == [(1, 0, 1), (1, 0, 1)]
+    assert [(fact.used, fact.room, fact.max_running) for fact in facts.limits] == [(1, 0, 1), (1, 0, 1)]
     assert [list(each.holders) for each in facts.limits] == [[str(job.id)], [str(job.id)]]
     _, all_set = await limits.all()
     assert [(each.of, each.max_running, each.rate) for each in all_set] == [(MAIL, 1, Rate(5, seconds(60), 5))]

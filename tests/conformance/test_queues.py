@@ -35,11 +35,11 @@ async def test_nothing_of_a_paused_queue_is_claimed(store: Store) -> None:
     assert [job.id for job in await claims.claim(10)] == [first.id]
     await rest(store, "mail")
     await put(store, paused, other)
-    claims.heard([LaneReady(lane_of(paused), 1), LaneReady(lane_of(other), 1)])
+    claims.on_ready([LaneReady(lane_of(paused), 1), LaneReady(lane_of(other), 1)])
 
     assert [job.id for job in await claims.claim(10)] == [other.id]
-    claims.heard([LaneReady(lane_of(paused), 1)])
-    claims.heard([])
+    claims.on_ready([LaneReady(lane_of(paused), 1)])
+    claims.on_ready([])
     assert await claims.claim(10) == []
     await Queues(store).resume("mail", by="key:ops")
     assert [job.id for job in await claims.claim(10)] == [paused.id]

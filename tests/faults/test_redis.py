@@ -159,7 +159,7 @@ async def all_is_right(trial, name):
     subscription, claims = other.attempts.listen([name]), other.attempts.claims(worker.id, [name])
     made = await one.jobs.submit(JobSpec(type="send", payload=1, queue=name))
     while not (held := await claims.claim(1)):
-        claims.heard(await subscription.wait(1.0))
+        claims.on_ready(await subscription.wait(1.0))
     assert await other.attempts.settle(held[0], Succeeded(b"1"))
     subscription.close()
     assert (await one.jobs.get(made.id)).status is Status.SUCCEEDED

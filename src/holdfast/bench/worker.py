@@ -83,13 +83,13 @@ class NoopWorker:
             self._claimed += slots  # before the answer is there, so that the other task does not count on them too
             try:
                 # Taken in while it is fresh: old news would have the claim search among what is long claimed.
-                self._claims.heard(await self._subscription.wait(0))
+                self._claims.on_ready(await self._subscription.wait(0))
                 jobs = await self._claims.claim(slots)
             finally:
                 self._claimed -= slots
             self._claimed += len(jobs)
             if not jobs:
-                self._claims.heard(await self._subscription.wait(min(_POLL, self._claims.patience())))
+                self._claims.on_ready(await self._subscription.wait(min(_POLL, self._claims.recheck_delay())))
                 continue
             self._subscription.reset()
             for job in jobs:

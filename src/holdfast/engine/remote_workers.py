@@ -31,9 +31,10 @@ from holdfast.model.state import Status
 from holdfast.model.step import Step
 from holdfast.model.time import Duration
 from holdfast.model.worker import LeaseState, WorkerInfo
-from holdfast.store.port.store import Store, Subscription
+from holdfast.store.port.store import Store
+from holdfast.store.port.wakeups import Subscription
 
-LOOK_EVERY = 1.0
+POLL_INTERVAL_S = 1.0
 """Seconds after which a poll looks by itself: so much a lost wake-up costs."""
 
 MAX_POLL_STATES = 2_000
@@ -129,7 +130,7 @@ class RemoteWorkers:
         """
         state = await self._live(worker, by)
         if state.draining:
-            await _first(asyncio.sleep(min(wait, LOOK_EVERY), None), ends)
+            await _first(asyncio.sleep(min(wait, POLL_INTERVAL_S), None), ends)
             return ClaimResponse([], draining=True)
         if not (request.limit and request.queues):
             return ClaimResponse([])
@@ -150,7 +151,7 @@ class RemoteWorkers:
             # Taken in while it is fresh: old news would have the claim search among what is long claimed.
             news = await poll.subscription.wait(0)
             while not any(end.done() for end in ends):
-                poll.claims.heard(news)
+                poll.claims.on_ready(news)
                 jobs = await poll.claims.claim(request.limit)
                 if jobs and gone is not None and gone.done():
                     await self._settle([Report(job, Interrupted()) for job in jobs])
@@ -159,7 +160,8 @@ class RemoteWorkers:
                 if jobs or left <= 0:
                     poll.subscription.reset()
                     return jobs
-                news = await _first(poll.subscription.wait(min(left, LOOK_EVERY, poll.claims.patience())), ends)
+                timeout = min(left, POLL_INTERVAL_S, poll.claims.recheck_delay())
+                news = await _first(poll.subscription.wait(timeout), ends)
         return []
 
     async def renew(self, worker: WorkerId, lease: Duration, *, by: str | None, **report: Unpack[WorkerReport]) -> bool:

@@ -1,4 +1,4 @@
-"""An engine that is somewhere else: what applications and workers ask of one, over HTTP."""
+"""HTTP client of a node with the interfaces that applications and workers expect from an engine."""
 
 import asyncio
 import time
@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any
 
+from holdfast import tasks
 from holdfast.errors import (
     Conflict,
     HoldfastError,
@@ -30,25 +31,26 @@ from holdfast.model.step import Step
 from holdfast.model.time import Duration
 from holdfast.model.worker import LeaseStatus, WorkerInfo
 from holdfast.sdk import calls, deliveries, worker_requests
-from holdfast.sdk.async_client import Sender
 from holdfast.sdk.responses import Response, check
-from holdfast.sdk.worker_requests import Receipt, Request
+from holdfast.sdk.sender import Sender
+from holdfast.sdk.worker_requests import Request, SubmitReceipt
 
-POLL = 20.0
-"""Seconds that a claim waits at the node for a job."""
+POLL_TIMEOUT_S = 20.0
+"""Time that a claim waits at the node for a job (long poll)."""
 
-UNSURE_FOR = 60.0
-"""Seconds after a claim's answer was lost in which claims wait but shortly: the worker looks for what it took."""
-SHORT_POLL = 0.5
+SHORT_POLL_TIMEOUT_S = 0.5
+SHORT_POLL_DURATION_S = 60.0
+"""After the response to a claim was lost, claims wait only shortly for this long, so that the worker soon looks for
+jobs that it holds without knowing."""
 
-STEP_PATIENCE = 60.0
-"""Seconds that a step is tried to be recorded for while the node is away: its effect has happened. A lease that is
-lost ends the handler before."""
+STEP_RETRY_TIMEOUT_S = 60.0
+"""Recording a step is retried this long while the node is unavailable, because the step has already taken effect. A
+lost lease ends the handler earlier."""
 
 MAX_BATCH_SIZE = 10_000
 
 
-class Remote:
+class RemoteEngine:
     """Client with the same sub-objects as `Engine`, over one connection pool. Belongs to one event loop."""
 
     def __init__(self, client: Sender) -> None:
@@ -63,19 +65,19 @@ class Remote:
         """Interface of webhook handlers."""
 
     @classmethod
-    async def open(cls, url: str, key: str | None = None, *, check: bool = True) -> "Remote":
-        """The node at this URL; `check`: raises `Unavailable` unless it answers."""
+    async def open(cls, url: str, key: str | None = None, *, check: bool = True) -> "RemoteEngine":
+        """Connect to the node at this URL; with `check`, raise `Unavailable` unless it responds."""
         client = Sender(url, key)
         try:
             if check:
-                await client.send(Request("GET", "/healthz"), patience=0)
+                await client.send(Request("GET", "/healthz"), retry_timeout=0)
         except BaseException:
             await client.aclose()
             raise
         return cls(client)
 
     async def run_maintenance(self, stop: asyncio.Event) -> None:
-        """The nodes of the service do that."""
+        """Wait until `stop` is set: the nodes of the service run the maintenance."""
         await stop.wait()
 
     async def aclose(self) -> None:
@@ -89,34 +91,36 @@ class HttpJobs:
     def __init__(self, client: Sender) -> None:
         self._client = client
 
-    async def submit(self, spec: JobSpec) -> Receipt:
-        """Submit one job; durable when this returns."""
-        return worker_requests.receipt(await self._client.send(worker_requests.submit(spec)))
+    async def submit(self, spec: JobSpec) -> SubmitReceipt:
+        """Submit one job; it is durable when this returns."""
+        return worker_requests.read_receipt(await self._client.send(worker_requests.submit(spec)))
 
-    async def submit_many(self, specs: Sequence[JobSpec]) -> list[Receipt]:
-        """Submit many: all, or none and `InvalidBatch`."""
+    async def submit_many(self, specs: Sequence[JobSpec]) -> list[SubmitReceipt]:
+        """Submit many jobs atomically; raises `InvalidBatch` if one of them is invalid."""
         if len(specs) > MAX_BATCH_SIZE:
             raise InvalidBatch.too_many(len(specs), MAX_BATCH_SIZE)
-        return worker_requests.receipts(await self._client.send(worker_requests.submit_many(specs))) if specs else []
+        if not specs:
+            return []
+        return worker_requests.read_receipts(await self._client.send(worker_requests.submit_many(specs)))
 
     async def get(self, job_id: JobId) -> Job:
-        """One job; raises `NotFound`."""
-        return worker_requests.job(await self._client.send(worker_requests.get(job_id)))
+        """Return one job; raises `NotFound`."""
+        return worker_requests.read_job(await self._client.send(worker_requests.get(job_id)))
 
     async def explain(self, job_id: JobId) -> Explanation:
-        """Why a job is (not) running; raises `NotFound`."""
+        """Explain why a job is (not) running; raises `NotFound`."""
         call = calls.explain(job_id)
         return call.read(await self._client.send(call.request))
 
     async def cancel(self, ids: Collection[JobId], *, reason: str) -> set[JobId]:
-        """Cancel what is not finished; which were."""
-        return {each for each in ids if await self._did(worker_requests.cancel(each, reason))}
+        """Cancel unfinished jobs; return the ids of those that were cancelled."""
+        return {job_id for job_id in ids if await self._changed(worker_requests.cancel(job_id, reason))}
 
     async def retry(self, ids: Collection[JobId]) -> set[JobId]:
-        """Run dead, cancelled or waiting jobs now; which were moved."""
-        return {each for each in ids if await self._did(worker_requests.retry(each))}
+        """Make dead, cancelled or waiting jobs ready now; return the ids of those that changed."""
+        return {job_id for job_id in ids if await self._changed(worker_requests.retry(job_id))}
 
-    async def _did(self, request: Request) -> bool:
+    async def _changed(self, request: Request) -> bool:
         try:
             check(await self._client.send(request))
         except (Conflict, NotFound):
@@ -130,22 +134,22 @@ class HttpAttempts:
     def __init__(self, client: Sender) -> None:
         self._client = client
 
-    def claims(self, worker: WorkerId, queues: Sequence[str], types: Sequence[str] | None = None) -> "Polls":
-        """A way to jobs of these queues and types."""
-        return Polls(self._client, worker, queues, types)
+    def claims(self, worker: WorkerId, queues: Sequence[str], types: Sequence[str] | None = None) -> "LongPollClaims":
+        """Return the claims of a worker on these queues and job types."""
+        return LongPollClaims(self._client, worker, queues, types)
 
-    def listen(self, queues: Sequence[str]) -> "Silence":
-        """Wake-ups: there are none, for claims wait at the node."""
+    def listen(self, queues: Sequence[str]) -> "NoWakeups":
+        """Return an empty subscription, because claims wait at the node."""
         del queues
-        return Silence()
+        return NoWakeups()
 
     async def settle_many(self, reports: Sequence[Report]) -> set[JobId]:
-        """Report what came of attempts; which reports took effect."""
+        """Report outcomes of attempts; return the ids of the jobs whose report took effect."""
         done: set[JobId] = set()
-        for worker, lot in _by_worker(reports).items():
-            for request in worker_requests.settle(worker, lot):
+        for worker, its_reports in _by_worker(reports).items():
+            for request in worker_requests.settle(worker, its_reports):
                 try:
-                    done |= worker_requests.settled(await _ask(self._client, request))
+                    done |= worker_requests.read_settled_jobs(await _send(self._client, request))
                 except LeaseLost:
                     continue
                 except Invalid as error:
@@ -153,47 +157,50 @@ class HttpAttempts:
         return done
 
     async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:
-        """What the worker holds; none when it is not registered any more."""
+        """Return the jobs that the worker holds; none if it is no longer registered."""
         try:
-            return worker_requests.holdings(await _ask(self._client, worker_requests.held(worker, limit)), worker)
+            response = await _send(self._client, worker_requests.held(worker, limit))
+            return worker_requests.read_held_jobs(response, worker)
         except LeaseLost:
             return []
 
     async def lost(self, held: Collection[HeldJob]) -> set[JobId]:
-        """Those of `held` that were taken away meanwhile."""
+        """Return the ids of those jobs in `held` that the worker no longer holds."""
         gone: set[JobId] = set()
-        for worker in {each.worker for each in held}:
-            its = [each for each in held if each.worker == worker]
+        for worker in {job.worker for job in held}:
+            its_jobs = [job for job in held if job.worker == worker]
             try:
-                gone |= worker_requests.taken_away(await _ask(self._client, worker_requests.lost(worker, its)))
+                response = await _send(self._client, worker_requests.lost(worker, its_jobs))
+                gone |= worker_requests.read_lost_jobs(response)
             except LeaseLost:
-                gone |= {each.id for each in its}
+                gone |= {job.id for job in its_jobs}
         return gone
 
     async def steps_of(self, held: HeldJob) -> Sequence[Step]:
-        """What earlier attempts recorded."""
-        return worker_requests.recorded(await _ask(self._client, worker_requests.steps(held), patience=STEP_PATIENCE))
+        """Return the steps that earlier attempts of a job recorded."""
+        request = worker_requests.steps(held)
+        return worker_requests.read_steps(await _send(self._client, request, retry_timeout=STEP_RETRY_TIMEOUT_S))
 
     async def record_step(self, held: HeldJob, step: Step) -> bool:
-        """Record a step; False when the job is not this holder's any more. Tries again while the node is away."""
-        return await self._kept(worker_requests.record_step(held, step), patience=STEP_PATIENCE)
+        """Record a step; return False if the job is no longer held. Retries while the node is unavailable."""
+        return await self._while_held(worker_requests.record_step(held, step), retry_timeout=STEP_RETRY_TIMEOUT_S)
 
     async def save_progress(self, held: HeldJob, progress: bytes) -> bool:
-        """Keep how far the job is; False when it is not this holder's any more."""
-        return await self._kept(worker_requests.save_progress(held, progress))
+        """Store the job's progress; return False if the job is no longer held."""
+        return await self._while_held(worker_requests.save_progress(held, progress))
 
     def session(self, held: HeldJob, key: str) -> AbstractAsyncContextManager[Any]:
-        """Refused: there is no database here that a transaction could be in."""
+        """Raise `Invalid`, because a remote worker has no database connection for a transaction."""
         del held
         raise Invalid(
-            f"transaction {key!r}: this worker reaches its jobs over HTTP and has no database at hand: use ctx.step() "
+            f"transaction {key!r}: this worker uses HTTP and has no database connection: use ctx.step() "
             "with ctx.idempotency_key(), or run it with HOLDFAST_DATABASE_URL",
             pointer="/step",
         )
 
-    async def _kept(self, request: Request, *, patience: float = 0.0) -> bool:
+    async def _while_held(self, request: Request, *, retry_timeout: float = 0.0) -> bool:
         try:
-            check(await _ask(self._client, request, patience=patience))
+            check(await _send(self._client, request, retry_timeout=retry_timeout))
         except LeaseLost:
             return False
         return True
@@ -206,24 +213,24 @@ class HttpWorkers:
         self._client = client
 
     async def register(self, worker: WorkerInfo, lease: Duration, described: Sequence[JobType] = ()) -> None:
-        """Enter a worker, with a lease from now on, and what it tells of the types it handles."""
-        check(await _ask(self._client, worker_requests.register(worker, lease, described)))
+        """Register a worker, its job types and a lease that starts now."""
+        check(await _send(self._client, worker_requests.register(worker, lease, described)))
 
     async def renew(
         self, worker: WorkerId, lease: Duration, *, memory: int | None = None, draining: bool = False
     ) -> LeaseStatus:
-        """Prolong a lease that lives, and hear whether its worker is to end."""
+        """Renew a lease unless it has expired; return its status, including a request to drain."""
         try:
-            return worker_requests.renewed(
-                await _ask(self._client, worker_requests.renew(worker, lease, memory=memory, draining=draining))
+            return worker_requests.read_lease_status(
+                await _send(self._client, worker_requests.renew(worker, lease, memory=memory, draining=draining))
             )
         except LeaseLost:
             return LeaseStatus.LOST
 
     async def depart(self, worker: WorkerId) -> bool:
-        """Strike a worker that holds nothing any more."""
+        """Remove a worker that holds no job; return False if it holds one."""
         try:
-            return worker_requests.departed(await _ask(self._client, worker_requests.depart(worker)))
+            return worker_requests.read_departed(await _send(self._client, worker_requests.depart(worker)))
         except LeaseLost:
             return True
 
@@ -237,92 +244,96 @@ class HttpDeliveries:
     async def before_delivery(
         self, job: Job, destination: str, *, probe_for: Duration, at: int, body: bytes
     ) -> DeliveryPermit:
-        """Whether a webhook may go out now, and its signature."""
-        asked = deliveries.begin(job, destination, probe_for=probe_for, at=at, body=body)
-        return deliveries.cleared(await _ask(self._client, asked))
+        """Return whether a webhook may be sent now, and its signature."""
+        request = deliveries.begin(job, destination, probe_for=probe_for, at=at, body=body)
+        return deliveries.read_permit(await _send(self._client, request))
 
     async def after_delivery(self, job: Job, destination: str, *, probe: bool, error: str | None) -> None:
-        """What came of it; not told when the node is away, or the job another's."""
+        """Report the outcome of a delivery; ignores a failure, such as an unavailable node or a lost lease."""
         with suppress(HoldfastError):
-            check(await _ask(self._client, deliveries.end(job, destination, probe=probe, error=error)))
+            check(await _send(self._client, deliveries.end(job, destination, probe=probe, error=error)))
 
 
-class Polls:
-    """One worker's claims: each waits at the node until there is something, or for a while."""
+class LongPollClaims:
+    """Claims of one worker. Each waits at the node until a job is ready or the poll times out."""
 
     def __init__(self, client: Sender, worker: WorkerId, queues: Sequence[str], types: Sequence[str] | None) -> None:
         self._client = client
         self._worker = worker
         self._queues = queues
         self._types = types
-        self._unsure_until = 0.0
+        self._short_until = 0.0
         self._stopped = False
-        self._asking: set[asyncio.Task[Response]] = set()
+        self._requests: set[asyncio.Task[Response]] = set()
 
     async def claim(self, slots: int) -> list[Job]:
-        """At most `slots` jobs, now held by the worker; none if none became ready for a while."""
+        """Claim and return at most `slots` jobs; none if the poll timed out."""
         if self._stopped:
             return []
         began = time.monotonic()
-        wait = SHORT_POLL if began < self._unsure_until else POLL
+        wait = SHORT_POLL_TIMEOUT_S if began < self._short_until else POLL_TIMEOUT_S
         request = worker_requests.claim(self._worker, self._queues, self._types, min(slots, 500), wait)
-        asking = asyncio.ensure_future(_ask(self._client, request))
-        self._asking.add(asking)
+        # A task, so that `stop` can end the request without cancelling the caller.
+        sending = tasks.start(_send(self._client, request), name="holdfast claim", awaited=True)
+        self._requests.add(sending)
         try:
-            jobs = worker_requests.leased(await asking)
+            jobs = worker_requests.read_claimed_jobs(await sending)
         except OutcomeUnknown:
-            self._unsure_until = time.monotonic() + UNSURE_FOR
+            self._short_until = time.monotonic() + SHORT_POLL_DURATION_S
             raise
         except asyncio.CancelledError:
             current = asyncio.current_task()
             if current is not None and current.cancelling():
                 raise
-            return []  # it was us who hung up
+            return []  # `stop` cancelled the request
         finally:
-            self._asking.discard(asking)
-        if not jobs and (early := SHORT_POLL - (time.monotonic() - began)) > 0:
-            await asyncio.sleep(early)  # a node that stops answers at once, and would be asked at once again
+            self._requests.discard(sending)
+        if not jobs and (left := SHORT_POLL_TIMEOUT_S - (time.monotonic() - began)) > 0:
+            await asyncio.sleep(left)  # a node that is shutting down responds at once; do not claim in a busy loop
         return jobs
 
-    def patience(self) -> float:
-        """See `Claims`: the service waits, as long as it may."""
+    def recheck_delay(self) -> float:
+        """Return infinity: the node waits, so no polling is needed."""
         return float("inf")
 
-    def heard(self, news: Iterable[LaneReady] | None) -> None:
-        """There are no wake-ups."""
+    def on_ready(self, notifications: Iterable[LaneReady] | None) -> None:
+        """Ignore wake-ups; there are none."""
 
     def stop(self) -> None:
-        """Hang up: the node claims nothing for whoever is gone. What it claimed before is held, and accounted for."""
+        """Close the connection of a waiting claim, after which the node claims nothing for it.
+
+        The worker holds jobs that the node claimed earlier; `held_by` lists them.
+        """
         self._stopped = True
-        for asking in self._asking:
-            asking.cancel()
+        for request in self._requests:
+            request.cancel()
 
 
-class Silence:
-    """No wake-ups: there is nothing to wait for that a claim does not wait for."""
+class NoWakeups:
+    """Subscription without wake-ups, because a claim itself waits for jobs."""
 
     async def wait(self, timeout: float) -> list[LaneReady] | None:
-        """At once."""
+        """Return at once."""
         del timeout
         return None
 
     def reset(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
-async def _ask(client: Sender, request: Request, *, patience: float = 0.0) -> Response:
-    """Send this for a worker, which knows itself how often to ask again; to be told to wait is to find nobody."""
+async def _send(client: Sender, request: Request, *, retry_timeout: float = 0.0) -> Response:
+    """Send a request of a worker, which retries by itself; a rate limit counts as an unavailable node."""
     try:
-        return await client.send(request, patience=patience)
+        return await client.send(request, retry_timeout=retry_timeout)
     except RateLimited as error:
         raise Unavailable(str(error)) from error
 
 
 def _by_worker(reports: Sequence[Report]) -> dict[WorkerId, list[Report]]:
-    lots: dict[WorkerId, list[Report]] = defaultdict(list)
+    by_worker: dict[WorkerId, list[Report]] = defaultdict(list)
     for report in reports:
-        lots[report.job.worker or WorkerId(0)].append(report)
-    return lots
+        by_worker[report.job.worker or WorkerId(0)].append(report)
+    return by_worker

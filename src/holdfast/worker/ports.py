@@ -21,10 +21,10 @@ class JobClaims(Protocol):
     async def claim(self, slots: int) -> list[Job]:
         """Claim and return at most `slots` jobs."""
 
-    def patience(self) -> float:
+    def recheck_delay(self) -> float:
         """Return the seconds after which to claim again even without a wake-up."""
 
-    def heard(self, news: Iterable[LaneReady] | None) -> None:
+    def on_ready(self, notifications: Iterable[LaneReady] | None) -> None:
         """Record a wake-up."""
 
     def stop(self) -> None:

@@ -221,7 +221,7 @@ async def at_the_desk(served, polls):
     """Wait until so many polls wait."""
 
     async def waiting():
-        return sum(desk.polls for desk in served.engine.remote_workers._desks.values()) == polls
+        return sum(state.polls for state in served.engine.remote_workers._poll_states.values()) == polls
 
     await eventually(waiting)
 
@@ -307,10 +307,10 @@ async def test_turns_are_kept_from_one_claim_to_the_next_and_forgotten_with_time
     for _ in range(6):
         seen += [job["tenant"] for job in await everybody.claim(limit=10)]
     assert {tenant: seen.count(tenant) for tenant in "abc"} == {"a": 20, "b": 20, "c": 20}
-    assert len(served.engine.remote_workers._desks) == 1
+    assert len(served.engine.remote_workers._poll_states) == 1
     monkeypatch.setattr("holdfast.engine.remote_workers.POLL_STATE_RETENTION_S", 0.0)
     await everybody.claim(queues=["elsewhere"])
-    assert not served.engine.remote_workers._desks
+    assert not served.engine.remote_workers._poll_states
 
 
 # Whose worker it is

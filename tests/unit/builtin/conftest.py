@@ -68,7 +68,7 @@ class Bench:
     async def _next(self):
         if self._claims is None:
             self._claims = self.engine.attempts.claims(await enter(self.engine.store, lease=seconds(600)), ["default"])
-        self._claims.heard([])
+        self._claims.on_ready([])
         (job,) = await self._claims.claim(1)
         return job
 

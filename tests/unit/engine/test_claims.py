@@ -113,7 +113,7 @@ async def test_a_slow_look_holds_up_no_claim_from_lanes_that_are_known() -> None
     store = ScriptedStore(A)
     claims = claims_on(store)
     await claims.claim(5)
-    claims.heard([])
+    claims.on_ready([])
     store.slow_look = asyncio.Event()
     looking = asyncio.create_task(claims.claim(5))
     while store.looks < 2:
@@ -151,7 +151,7 @@ async def test_news_bring_a_lane_in_without_a_look() -> None:
     claims = claims_on(store)
     assert await claims.claim(5) == []
     store.ready = {A}
-    claims.heard([LaneReady(A, 1)])
+    claims.on_ready([LaneReady(A, 1)])
 
     assert [job.tenant for job in await claims.claim(5)] == ["a"] * 5
     assert store.looks == 1
@@ -162,7 +162,7 @@ async def test_news_of_nobody_knows_where_make_it_look() -> None:
     claims = claims_on(store)
     assert await claims.claim(5) == []
     store.ready = {A}
-    claims.heard([])
+    claims.on_ready([])
 
     assert await claims.claim(5)
     assert store.looks == 2
@@ -172,7 +172,7 @@ async def test_a_wait_that_timed_out_is_no_news() -> None:
     store = ScriptedStore()
     claims = claims_on(store)
     await claims.claim(5)
-    claims.heard(None)
+    claims.on_ready(None)
     await claims.claim(5)
 
     assert store.looks == 1

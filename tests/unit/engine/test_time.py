@@ -35,7 +35,7 @@ async def test_a_month_of_retries_loses_nothing_and_starts_no_more_than_allowed(
     receipt = await engine.jobs.submit(spec)
     starts = 0
     for quarter in range(4 * 31):
-        claims.heard([])
+        claims.on_ready([])
         for job in await claims.claim(10):
             starts += 1
             assert await engine.attempts.settle(job, error())

@@ -93,10 +93,10 @@ class Script:
             raise fault
         return jobs
 
-    def patience(self):
+    def recheck_delay(self):
         return float("inf")
 
-    def heard(self, news):
+    def on_ready(self, notifications):
         pass
 
     def stop(self):

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Generic, NamedTuple, TypeVar
 
 from holdfast.engine.changes.rollups import counted
-from holdfast.engine.claiming.dispatch_settings import view
+from holdfast.engine.claiming.dispatch_settings import effective_at
 from holdfast.model.change_log import ChangeEntry
 from holdfast.model.time import Duration, Instant, in_seconds
 from holdfast.policy import rollups
@@ -154,7 +154,7 @@ async def read_shares(tx: Tx, span: Duration, census: Census) -> Shares:
                 ServiceSample(place.tenant, rollups.floor(place.at, step), figures.cost, Duration(figures.waited))
             )
     terms = await tx.dispatch_settings()
-    effective = view(terms, now)
+    effective = effective_at(terms, now)
     waiting: dict[str, Instant] = {}
     for each in census.standings:
         if (

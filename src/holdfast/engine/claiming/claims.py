@@ -5,21 +5,17 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 
 from holdfast.engine.claiming.dispatch_settings import DispatchSettingsCache, EffectiveSettings
-from holdfast.engine.claiming.limited import LimitedClaim
+from holdfast.engine.claiming.limited import ClaimQuery, LimitedClaim, LimitTracker, claim_within_limits
 from holdfast.model.ids import WorkerId
 from holdfast.model.job import Job
-from holdfast.model.lane import FREED, Lane, LaneReady, Share
-from holdfast.model.limit import LimitKind, LimitName
-from holdfast.model.time import Duration, in_seconds
+from holdfast.model.lane import FREED, Lane, LaneReady
+from holdfast.model.limit import LimitKind, LimitName, queue_limit
 from holdfast.policy.fairness.drr import FLOOR_LAG_S, Allocation, Blocked, DeficitRoundRobin, LaneResult
-from holdfast.policy.limits import LimitedShares, lane_limits
-from holdfast.store.port.store import Store, Tx
+from holdfast.policy.limits import lane_limits
+from holdfast.store.port.store import Store
 
 MAX_LANES = 20_000
 """Lanes read by one scan; later scans find the rest."""
-
-LIMIT_RECHECK_INTERVAL_S = 0.25
-"""Re-check a full limit after this long without a notification; bounds the cost of a lost one."""
 
 
 class Claims:
@@ -41,148 +37,128 @@ class Claims:
         self._queues = list(queues)
         self._types = None if types is None else list(types)
         self._settings = DispatchSettingsCache(store)
-        self._limited = LimitedClaim(store, worker)
+        self._limits = LimitTracker()
         self._rotation = DeficitRoundRobin()
         self._paused = EffectiveSettings().paused
         """Pauses that were in effect when the lanes were chosen."""
-        self._looking = asyncio.Lock()
-        self._shut: dict[LimitName, float] = {}
-        """Full limits, and when to check them again."""
+        self._scanning = asyncio.Lock()
 
     async def claim(self, slots: int) -> list[Job]:
         """Claim at most `slots` jobs; none if nothing may run or the lease is gone."""
         if await self._settings.refresh():
-            self._go_by(self._settings.view)
-        self._reopen()
+            self._apply_settings(self._settings.view)
+        self._unblock()
         rotation = self._rotation
-        await self._look(rotation)
-        if all(_limit(queue) in self._shut for queue in self._queues):
+        await self._scan_lanes(rotation)
+        if all(queue_limit(queue) in self._limits.full for queue in self._queues):
             return []
-        while shares := rotation.allot(slots, self._shut_lanes()):
-            if jobs := await self._claim(rotation, shares, slots):
-                return jobs
+        while shares := rotation.allot(slots, self._blocked_lanes()):
+            try:
+                claim = await self._claim_shares(shares, slots)
+            except BaseException:
+                rotation.on_failed(shares)
+                raise
+            self._record(rotation, shares, slots, claim)
+            if claim.jobs:
+                return claim.jobs
         return []
 
-    def patience(self) -> float:
-        """Return the seconds until a full limit is checked again without a notification."""
-        return max(0.0, min(self._shut.values(), default=float("inf")) - time.monotonic())
+    def recheck_delay(self) -> float:
+        """Return the seconds after which to claim again without a wake-up, because a limit may have room."""
+        return self._limits.recheck_delay()
 
     def stop(self) -> None:
         """Do nothing: a claim in flight completes."""
 
-    def heard(self, news: Iterable[LaneReady] | None) -> None:
-        """Process the notifications of a subscription."""
-        if news is None:
+    def on_ready(self, notifications: Iterable[LaneReady] | None) -> None:
+        """Process a wake-up: lanes with ready jobs; none if they are unknown; None after a timeout."""
+        if notifications is None:
             return
-        named = list(news)
-        freed = {each.lane.queue for each in named if each.lane.tenant == FREED}
-        if freed:
-            self._reopen(freed)
-        self._rotation.on_ready(self._open([each for each in named if each.lane.tenant != FREED]))
-        if not named:
+        lanes = list(notifications)
+        if freed_queues := {ready.lane.queue for ready in lanes if ready.lane.tenant == FREED}:
+            self._unblock(freed_queues)
+        self._rotation.on_ready(self._claimable([ready for ready in lanes if ready.lane.tenant != FREED]))
+        if not lanes:
             self._rotation.request_scan()
 
-    def _go_by(self, view: EffectiveSettings) -> None:
+    async def _claim_shares(self, shares: Allocation, slots: int) -> LimitedClaim:
+        """Claim from these shares, within the limits that apply to them."""
+        paused_types = self._settings.view.types
+        types = self._types
+        if types is not None and paused_types:
+            types = [name for name in types if name not in paused_types]
+        without = sorted(paused_types) if types is None else ()
+        if limited := self._settings.view.limited:
+            names = limited.intersection(name for share in shares for name in lane_limits(share.lane))
+            if names:
+                query = ClaimQuery(self.worker, shares, slots, types, without)
+                return await claim_within_limits(self._store, query, names, self._limits)
+        jobs = await self._store.single(lambda tx: tx.claim(self.worker, shares, slots, types, without=without))
+        return LimitedClaim(jobs, shares, {})
+
+    def _record(self, rotation: DeficitRoundRobin, shares: Allocation, slots: int, claim: LimitedClaim) -> None:
+        """Charge the flows for the claimed jobs and return the shares that limits did not allow."""
+        allowed = shares if claim.shares is shares else Allocation(claim.shares, shares.allotted_at)
+        # A late commit lowers the floor by its notification if the store pushes those of other nodes; a lost one
+        # delays its job until the next scan.
+        lag = 0.0 if self._store.has_push else FLOOR_LAG_S
+        rotation.on_claimed(allowed, _by_lane(claim.jobs), slots, time.monotonic(), lag=lag)
+        if allowed is not shares:
+            lanes = {share.lane for share in allowed}
+            rotation.on_failed(Allocation((share for share in shares if share.lane not in lanes), shares.allotted_at))
+
+    def _apply_settings(self, view: EffectiveSettings) -> None:
         if view.paused == self._paused:
             self._rotation.set_weights(view.weights)
         else:  # drop paused lanes and scan for resumed ones
             self._rotation = DeficitRoundRobin(view.weights)
             self._paused = view.paused
-        for name in list(self._shut):
-            self._shut[name] = float("-inf")  # the limit may have changed
+        self._limits.recheck_all()
 
-    def _reopen(self, freed: Collection[str] = ()) -> None:
-        """Unblock limits that are due for a check or whose queue released capacity."""
-        now = time.monotonic()
-        for name, until in list(self._shut.items()):
-            if until <= now or (freed and (name.kind is LimitKind.TENANT or name.name in freed)):
-                del self._shut[name]
-                self._rotation.unblock(_lanes_of(name))
+    def _unblock(self, freed_queues: Collection[str] = ()) -> None:
+        """Serve limits again that are due for a check or whose queue released capacity."""
+        for name in self._limits.pop_unblocked(freed_queues):
+            self._rotation.unblock(_blocked_lanes(name))
 
-    def _shut_lanes(self) -> Collection[Blocked]:
-        return {_lanes_of(name) for name in self._shut} if self._shut else ()
+    def _blocked_lanes(self) -> Collection[Blocked]:
+        return {_blocked_lanes(name) for name in self._limits.full} if self._limits.full else ()
 
-    async def _claim(self, rotation: DeficitRoundRobin, shares: Allocation, slots: int) -> list[Job]:
-        limited = self._settings.view.limited
-        names = {name for share in shares for name in lane_limits(share.lane)} & limited if limited else ()
-        try:
-            if names:
-                jobs, admitted = await self._limited.claim(
-                    names, shares, slots, lambda tx, shares, counting: self._take(tx, shares, slots, counting)
-                )
-            else:
-                jobs = await self._store.single(lambda tx: self._take(tx, shares, slots))
-                admitted = LimitedShares(shares, {})
-        except BaseException:
-            rotation.on_failed(shares)
-            raise
-        # A late commit lowers the floor by its news, where those of other nodes come by themselves. Lost news cost as
-        # much as ever: until the next look.
-        lag = 0.0 if self._store.has_push else FLOOR_LAG_S
-        asked = shares if admitted.shares is shares else Allocation(admitted.shares, shares.allotted_at)
-        rotation.on_claimed(asked, _by_lane(jobs), slots, time.monotonic(), lag=lag)
-        if asked is not shares:
-            lanes = {share.lane for share in asked}
-            rotation.on_failed(Allocation((share for share in shares if share.lane not in lanes), shares.allotted_at))
-            self._close(admitted.full)
-        return jobs
-
-    async def _take(
-        self, tx: Tx, shares: Sequence[Share], slots: int, counting: Collection[LimitName] = ()
-    ) -> list[Job]:
-        resting = self._settings.view.types
-        types = self._types
-        if types is not None and resting:
-            types = [each for each in types if each not in resting]
-        without = sorted(resting) if types is None else ()
-        return await tx.claim(self.worker, shares, slots, types, without=without, counting=counting)
-
-    def _close(self, shut: dict[LimitName, Duration | None]) -> None:
-        now = time.monotonic()
-        for name, wait in shut.items():
-            self._shut[name] = now + (
-                LIMIT_RECHECK_INTERVAL_S if wait is None else min(LIMIT_RECHECK_INTERVAL_S, in_seconds(wait) + 0.001)
-            )
-
-    async def _look(self, rotation: DeficitRoundRobin) -> None:
+    async def _scan_lanes(self, rotation: DeficitRoundRobin) -> None:
         if not rotation.scan_due(time.monotonic()):
             return
-        if self._looking.locked() and len(rotation):
+        if self._scanning.locked() and len(rotation):
             return  # a scan may be slow; concurrent claims use the known lanes
-        async with self._looking:
+        async with self._scanning:
             began = time.monotonic()
             if not rotation.scan_due(began):
                 return
             queues = self._settings.open(self._queues)
             found = await self._store.single(lambda tx: tx.lanes(queues, MAX_LANES)) if queues else []
             ended = time.monotonic()
-            rotation.on_scan(self._open(found), ended, ended - began, complete=len(found) < MAX_LANES)
+            rotation.on_scan(self._claimable(found), ended, ended - began, complete=len(found) < MAX_LANES)
 
-    def _open(self, news: list[LaneReady]) -> list[LaneReady]:
-        """Return the notifications of lanes that this worker may claim from."""
+    def _claimable(self, lanes: list[LaneReady]) -> list[LaneReady]:
+        """Return the lanes that this worker may claim from."""
         view = self._settings.view
         if view.queues or view.tenants:
-            news = [each for each in news if not view.is_paused(each.lane.queue, each.lane.tenant)]
-        return news if self._tenant is None else [each for each in news if each.lane.tenant == self._tenant]
+            lanes = [ready for ready in lanes if not view.is_paused(ready.lane.queue, ready.lane.tenant)]
+        return lanes if self._tenant is None else [ready for ready in lanes if ready.lane.tenant == self._tenant]
 
 
-def _limit(queue: str) -> LimitName:
-    return LimitName(LimitKind.QUEUE, "", queue)
-
-
-def _lanes_of(name: LimitName) -> Blocked:
+def _blocked_lanes(name: LimitName) -> Blocked:
     return ("queue" if name.kind is LimitKind.QUEUE else "tenant", name.name)
 
 
 def _by_lane(jobs: Sequence[Job]) -> dict[Lane, LaneResult]:
-    seen: dict[tuple[str, str, int], list[int]] = {}
+    """Return the number, furthest position and total cost of the jobs of each lane."""
+    totals: dict[tuple[str, str, int], list[int]] = {}
     for job in jobs:  # hot path: allocate little
         key = (job.queue, job.tenant, job.priority)
-        here = seen.get(key)
-        if here is None:
-            seen[key] = [1, job.seq, job.cost]
+        total = totals.get(key)
+        if total is None:
+            totals[key] = [1, job.seq, job.cost]
         else:
-            here[0] += 1
-            here[1] = max(here[1], job.seq)
-            here[2] += job.cost
-    return {Lane(*key): LaneResult(*here) for key, here in seen.items()}
+            total[0] += 1
+            total[1] = max(total[1], job.seq)
+            total[2] += job.cost
+    return {Lane(*key): LaneResult(*total) for key, total in totals.items()}

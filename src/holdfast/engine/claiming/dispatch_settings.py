@@ -16,10 +16,13 @@ class EffectiveSettings(NamedTuple):
     """Dispatch settings that are in effect at one moment."""
 
     queues: frozenset[str] = frozenset()
-    """Paused queues; the types and tenants below are paused too."""
+    """Paused queues."""
     types: frozenset[str] = frozenset()
+    """Paused job types."""
     tenants: frozenset[str] = frozenset()
+    """Paused tenants."""
     limited: frozenset[LimitName] = frozenset()
+    """Queues and tenants that have limits."""
     weights: dict[str, int] = {}  # noqa: RUF012 - a value, never changed
 
     @property
@@ -32,15 +35,15 @@ class EffectiveSettings(NamedTuple):
         return queue in self.queues or tenant in self.tenants
 
 
-def view(terms: DispatchSettings, now: Instant) -> EffectiveSettings:
+def effective_at(settings: DispatchSettings, now: Instant) -> EffectiveSettings:
     """Return the settings that are in effect at `now`."""
-    resting = [pause for pause in terms.pauses if pause.holds_at(now)]
+    pauses = [pause for pause in settings.pauses if pause.holds_at(now)]
     return EffectiveSettings(
-        frozenset(queue.name for queue in terms.queues if not queue.open_at(now)),
-        frozenset(pause.name for pause in resting if pause.kind is PauseKind.TYPE),
-        frozenset(pause.name for pause in resting if pause.kind is PauseKind.TENANT),
-        terms.limited,
-        terms.weights,
+        frozenset(queue.name for queue in settings.queues if not queue.open_at(now)),
+        frozenset(pause.name for pause in pauses if pause.kind is PauseKind.TYPE),
+        frozenset(pause.name for pause in pauses if pause.kind is PauseKind.TENANT),
+        settings.limited,
+        settings.weights,
     )
 
 
@@ -50,24 +53,25 @@ class DispatchSettingsCache:
     def __init__(self, store: Store, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._store = store
         self._monotonic = monotonic
-        self._asked = float("-inf")
-        self._terms = DispatchSettings(-1)
+        self._read_at = float("-inf")
+        self._settings = DispatchSettings(-1)
         self.view = EffectiveSettings()
+        """Settings in effect at the last refresh."""
 
     async def refresh(self) -> bool:
         """Read the settings again unless they are recent; return True if they changed."""
         now = self._monotonic()
-        if now - self._asked < REFRESH_INTERVAL_S:
+        if now - self._read_at < REFRESH_INTERVAL_S:
             return False
-        self._asked = now  # concurrent claims use the cached settings
+        self._read_at = now  # concurrent claims use the cached settings
         try:
             version, at = await self._store.single(lambda tx: tx.dispatch_settings_version())
-            if version != self._terms.version:
-                self._terms = await self._store.read(lambda tx: tx.dispatch_settings())
+            if version != self._settings.version:
+                self._settings = await self._store.read(lambda tx: tx.dispatch_settings())
         except BaseException:
-            self._asked = float("-inf")
+            self._read_at = float("-inf")
             raise
-        before, self.view = self.view, view(self._terms, at)
+        before, self.view = self.view, effective_at(self._settings, at)
         return before != self.view
 
     def open(self, queues: Sequence[str]) -> list[str]:

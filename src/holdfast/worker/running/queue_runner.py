@@ -180,12 +180,12 @@ class QueueRunner:
                 continue
             try:
                 # Deliver wake-ups while they are recent: an old one makes the claim search among claimed jobs.
-                self._claims.heard(await self._subscription.wait(0))
+                self._claims.on_ready(await self._subscription.wait(0))
                 jobs = await self._claims.claim(want)
                 if not jobs:
                     until_recheck = [check - time.monotonic() for check in self._rechecks[:1]]
-                    pause = min([self._poll, self._claims.patience(), *until_recheck])
-                    self._claims.heard(await self._subscription.wait(max(0.0, pause)))
+                    pause = min([self._poll, self._claims.recheck_delay(), *until_recheck])
+                    self._claims.on_ready(await self._subscription.wait(max(0.0, pause)))
                     continue
             except OutcomeUnknown:
                 self._rechecks = [time.monotonic() + after for after in RECHECK_DELAYS_S]
