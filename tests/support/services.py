@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.support.nodes import ROOT
 
-_SAID = re.compile(r"the API answers on (http://\S+:(\d+));")
+_SAID = re.compile(r"listening on (https?://\S+:(\d+));")
 
 
 class Service:

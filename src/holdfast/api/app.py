@@ -28,14 +28,15 @@ ANONYMOUS = Caller("", frozenset(), "nobody")
 
 
 class EncodedResponse(NamedTuple):
-    """A response with its encoded body."""
+    """Response whose body is encoded."""
 
-    answer: HttpResponse
+    head: HttpResponse
+    """Status, headers and media type."""
     body: bytes
 
 
 class Api:
-    """ASGI application; `holdfast serve` runs it on our own HTTP server."""
+    """ASGI application; `holdfast serve` runs it on its own HTTP server."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -52,23 +53,23 @@ class Api:
         if scope["type"] != "http":  # websockets are not supported
             await send({"type": "websocket.close", "code": 1000})
             return
-        request, out = asgi.request_from_scope(scope, receive), asgi.AsgiWriter(send)
-        reply = await self.respond(request)
-        if isinstance(reply, Stream):
-            self.note(request, 200)
-            await send_stream(reply, self.headers(reply, request), request, out)
-        elif reply is not None:
-            (answer, body), headers = reply, self.headers(reply.answer, request)
-            if body or answer.status not in (204, 304):
+        request, writer = asgi.request_from_scope(scope, receive), asgi.AsgiWriter(send)
+        response = await self.respond(request)
+        if isinstance(response, Stream):
+            self.record(request, 200)
+            await send_stream(response, self.headers(response, request), request, writer)
+        elif response is not None:
+            (head, body), headers = response, self.headers(response.head, request)
+            if body or head.status not in (204, 304):
                 headers.append((b"content-length", b"%d" % len(body)))
-            await out.whole(answer.status, headers, b"" if request.method == "HEAD" else body)
-            self.note(request, answer.status)
+            await writer.send_response(head.status, headers, b"" if request.method == "HEAD" else body)
+            self.record(request, head.status)
 
     async def respond(self, request: HttpRequest) -> EncodedResponse | Stream | None:
         """Return the response, an error response included; None if the client has disconnected."""
         try:
-            answer = await self._handle(request)
-            return answer if isinstance(answer, Stream) else encode_response(answer)
+            response = await self._handle(request)
+            return response if isinstance(response, Stream) else encode_response(response)
         except HoldfastError as error:
             problem, headers = problem_of(error)
             if problem.status >= 500:
@@ -83,8 +84,8 @@ class Api:
             return unavailable_response(503, "stopping", detail + "check it, or retry with the same Idempotency-Key")
         except Exception as error:  # noqa: BLE001 - last resort for every request
             log_fault(logging.ERROR, " failed:", request, error, where=True)
-            told = request.id.decode()
-            detail = f"internal error, logged with request id {told}: retry, or ask the operator to look it up"
+            request_id = request.id.decode()
+            detail = f"internal error, logged with request id {request_id}: retry, or ask the operator to look it up"
             return encode_response(HttpResponse(Problem(TITLES[500], 500, "internal", detail), 500, {}, MEDIA_TYPE))
 
     async def _handle(self, request: HttpRequest) -> HttpResponse | Stream:
@@ -109,18 +110,18 @@ class Api:
             body = json.read(await request.json_body(route.body_limit), route.body)
         return await route.handler(Call(service, caller, path, body, query, request))
 
-    def headers(self, answer: HttpResponse | Stream, request: HttpRequest) -> Headers:
+    def headers(self, response: HttpResponse | Stream, request: HttpRequest) -> Headers:
         """Return all headers of a response except its length."""
         return [
-            *headers_of(answer.media_type, answer.headers),
+            *headers_of(response.media_type, response.headers),
             (REQUEST_ID, request.id),
             *self.cors.headers(request.method, request.headers.get(b"origin")),
         ]
 
-    def note(self, request: HttpRequest, status: int) -> None:
+    def record(self, request: HttpRequest, status: int) -> None:
         """Record a finished request in the metrics and the access log."""
-        took = time.perf_counter() - request.began
-        self.requests.note(request.method, request.route, status, took)
+        seconds = time.perf_counter() - request.started_at
+        self.requests.note(request.method, request.route, status, seconds)
         level = logging.INFO if status >= 500 else self._access_level
         if LOG.isEnabledFor(level):
             path = loggable_path(request)
@@ -129,15 +130,15 @@ class Api:
                 "method": request.method,
                 "path": path,
                 "status": status,
-                "ms": round(took * 1_000, 1),
+                "ms": round(seconds * 1_000, 1),
             }
-            LOG.log(level, "%s %s %d in %.1f ms", request.method, path, status, took * 1_000, extra=fields)
+            LOG.log(level, "%s %s %d in %.1f ms", request.method, path, status, seconds * 1_000, extra=fields)
 
 
-def encode_response(answer: HttpResponse) -> EncodedResponse:
+def encode_response(response: HttpResponse) -> EncodedResponse:
     """Encode the body of a response."""
-    value = answer.value
-    return EncodedResponse(answer, value if isinstance(value, bytes) else b"" if value is None else _ENCODE(value))
+    value = response.value
+    return EncodedResponse(response, value if isinstance(value, bytes) else b"" if value is None else _ENCODE(value))
 
 
 def unavailable_response(status: int, code: str, detail: str) -> EncodedResponse:
@@ -150,21 +151,21 @@ def unavailable_response(status: int, code: str, detail: str) -> EncodedResponse
 def _query(request: HttpRequest, route: Route) -> Any:
     if route.query is None:
         return json.convert(request.query(), _NoQuery) if request.query_string else None
-    found = request.query()
-    asked = json.convert(found, route.query, strict=False)
+    parameters = request.query()
+    query = json.convert(parameters, route.query, strict=False)
     # Lenient because numbers arrive as text; values that lenient parsing would reinterpret are rejected below.
-    for name, text in found.items():
-        value = getattr(asked, name)
+    for name, text in parameters.items():
+        value = getattr(query, name)
         if value is None:
-            raise Invalid(f"{name}: a query parameter cannot be null: leave it out", pointer=f"/{name}")
+            raise Invalid(f"{name}: a query parameter cannot be null; omit it", pointer=f"/{name}")
         if isinstance(value, datetime) and not _YEAR.match(str(text)):  # a bare number has no unit
             detail = f"{name}: give a time as RFC 3339, with offset, such as 2030-01-31T12:00:00Z"
             raise Invalid(detail, pointer=f"/{name}")
-    return asked
+    return query
 
 
 _YEAR = re.compile(r"\d{4}-", re.ASCII)
 
 
 class _NoQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """Rejects every parameter on routes that take none."""
+    """Query without parameters: any parameter is rejected."""

@@ -5,7 +5,8 @@ from typing import Any
 from urllib.parse import quote
 
 from holdfast.api.headers import Headers
-from holdfast.api.http import ClientGone, HttpRequest
+from holdfast.api.http import BodySource, ClientGone, HttpRequest
+from holdfast.api.server.streaming import StreamWriter
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -17,7 +18,7 @@ def request_from_scope(scope: Scope, receive: Receive) -> HttpRequest:
     raw: str = (scope.get("raw_path") or quote(scope["path"]).encode()).decode("latin-1")
     headers: dict[bytes, bytes] = {}
     for name, value in scope["headers"]:
-        # Join repeated headers so that no value is ignored.
+        # Repeated headers are joined so that no value is ignored.
         headers[name] = headers[name] + b", " + value if name in headers else value
     client = scope.get("client")
     return HttpRequest(
@@ -26,19 +27,18 @@ def request_from_scope(scope: Scope, receive: Receive) -> HttpRequest:
         scope.get("query_string", b""),
         headers,
         client[0] if client else "",
-        _Client(receive),
+        _AsgiBody(receive),
     )
 
 
-class _Client:
-    """Request body read from ASGI messages."""
+class _AsgiBody(BodySource):
+    """Body and disconnect of a request, read from ASGI messages."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
         self._ended = False
 
     async def more(self) -> bytes:
-        """See `Source`."""
         while not self._ended:
             message = await self._receive()
             if message["type"] == "http.disconnect":
@@ -49,33 +49,29 @@ class _Client:
                 return part
         return b""
 
-    async def gone(self) -> None:
-        """See `Source`."""
+    async def wait_disconnected(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
 
-class AsgiWriter:
-    """Sends a response as ASGI messages."""
+class AsgiWriter(StreamWriter):
+    """Writer that sends a response as ASGI messages."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
 
-    async def whole(self, status: int, headers: Headers, body: bytes) -> None:
+    async def send_response(self, status: int, headers: Headers, body: bytes) -> None:
         """Send a complete response."""
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body", "body": body})
 
     async def begin(self, headers: Headers) -> None:
-        """See `Outlet`."""
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
 
     async def chunk(self, part: bytes) -> None:
-        """See `Outlet`."""
         await self._send({"type": "http.response.body", "body": part, "more_body": True})
 
     async def end(self) -> None:
-        """See `Outlet`."""
         await self._send({"type": "http.response.body", "body": b""})
 
 

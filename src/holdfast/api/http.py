@@ -15,7 +15,7 @@ _JSON_TYPE = re.compile(rb"\s*application/json\s*(;\s*charset\s*=\s*\"?utf-8\"?\
 
 
 class HttpResponse(NamedTuple):
-    """A complete response. `value` is a struct to encode as JSON, or raw bytes."""
+    """Complete response; `value` is a struct to encode as JSON, or raw bytes."""
 
     value: Any
     status: int = 200
@@ -24,7 +24,7 @@ class HttpResponse(NamedTuple):
 
 
 class Chunks(Protocol):
-    """Chunks of a streamed response. Always closed, even if never iterated."""
+    """Chunks of a streamed response; always closed, even if never iterated."""
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         """Iterate over the chunks."""
@@ -34,29 +34,31 @@ class Chunks(Protocol):
 
 
 class Stream(NamedTuple):
-    """A streamed response: chunks are sent until the iterator ends or the client disconnects."""
+    """Streamed response: chunks are sent until the iterator ends or the client disconnects."""
 
     chunks: Chunks
     media_type: str
     headers: Mapping[str, str] = {}
     cut: asyncio.Future[None] | None = None
-    """Done when the stream must end soon, even if the client does not read its end."""
+    """Future that is done when the stream must end soon, even if the client does not read its end."""
 
 
 class BodySource(Protocol):
     """Source of a request's body and of the client's disconnect."""
 
+    __slots__ = ()
+
     async def more(self) -> bytes:
         """Return the next part of the body; empty at its end. Raises `ClientGone`."""
 
-    async def gone(self) -> None:
+    async def wait_disconnected(self) -> None:
         """Wait until the client has disconnected."""
 
 
 class HttpRequest:
-    """A request: its head is parsed, its body is read on demand."""
+    """Request whose head is parsed and whose body is read on demand."""
 
-    __slots__ = ("_source", "address", "began", "headers", "id", "method", "path", "query_string", "route", "whole")
+    __slots__ = ("_source", "address", "body", "headers", "id", "method", "path", "query_string", "route", "started_at")
 
     def __init__(  # noqa: PLR0917 - the fields of a request head, in order
         self,
@@ -67,18 +69,18 @@ class HttpRequest:
         address: str,
         source: BodySource,
     ) -> None:
-        self.began = time.perf_counter()
+        self.started_at = time.perf_counter()
         self.method = method
         self.path = path
         """Percent-encoded, so that a name that contains a slash stays one segment."""
         self.query_string = query_string
         self.headers = headers
-        """By lower-case name. Repeated headers are joined with a comma."""
+        """Values by lower-case name; repeated headers are joined with a comma."""
         self.address = address
         """Peer address; empty if unknown."""
         self._source = source
-        self.whole: bytes | None = None
-        """The complete body, if it has already arrived."""
+        self.body: bytes | None = None
+        """Complete body, if it has already arrived."""
         self.id: bytes = request_id(headers.get(b"x-request-id"))
         self.route: str = ""
         """Path template of the matched route; empty if none matched."""
@@ -95,60 +97,64 @@ class HttpRequest:
             return {}
         if len(raw) > MAX_QUERY_BYTES:
             raise HttpError(
-                414, "query_too_long", f"the query string has {len(raw):,} bytes, more than {MAX_QUERY_BYTES:,}"
+                414,
+                "query_too_long",
+                f"the query string has {len(raw):,} bytes, and {MAX_QUERY_BYTES:,} are allowed: use fewer parameters",
             )
-        found: dict[str, str | list[str]] = {}
+        parameters: dict[str, str | list[str]] = {}
         try:
             pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100)
         except ValueError as error:
-            raise HttpError(400, "malformed_query", f"cannot parse the query string: {error}") from None
+            raise HttpError(
+                400, "malformed_query", f"cannot parse the query string ({error}): percent-encode it as UTF-8"
+            ) from None
         for name, value in pairs:
-            before = found.get(name)
+            before = parameters.get(name)
             if before is None:
-                found[name] = value
+                parameters[name] = value
             elif isinstance(before, list):
                 before.append(value)
             else:
-                found[name] = [before, value]
-        return found
+                parameters[name] = [before, value]
+        return parameters
 
-    async def json_body(self, most: int) -> bytes:
-        """Read the body. Rejects wrong media types and oversized bodies before reading them whole."""
+    async def json_body(self, max_bytes: int) -> bytes:
+        """Read the body; reject wrong media types and oversized bodies before reading them completely."""
         headers = self.headers
-        kind = headers.get(b"content-type", b"")
-        if kind != b"application/json" and not _JSON_TYPE.fullmatch(kind):
-            if not kind and self._is_empty():
+        media_type = headers.get(b"content-type", b"")
+        if media_type != b"application/json" and not _JSON_TYPE.fullmatch(media_type):
+            if not media_type and self._is_empty():
                 return b"{}"  # the route's type decides whether an empty body is valid
-            raise HttpError(415, "not_json", "send JSON, with the header Content-Type: application/json")
+            raise HttpError(415, "not_json", "the body is not JSON: send JSON with Content-Type: application/json")
         if headers.get(b"content-encoding", b"identity") != b"identity":
             raise HttpError(
                 415, "encoded_body", "compressed bodies are not supported: remove the Content-Encoding header"
             )
-        if self.whole is not None:
-            if len(self.whole) > most:
-                raise _too_large(most)
-            return self.whole
+        if self.body is not None:
+            if len(self.body) > max_bytes:
+                raise _too_large(max_bytes)
+            return self.body
         announced = headers.get(b"content-length", b"0")
-        if announced.isdigit() and int(announced[:20]) > most:
-            raise _too_large(most)
+        if announced.isdigit() and int(announced[:20]) > max_bytes:
+            raise _too_large(max_bytes)
         body = bytearray()
         while part := await self._source.more():
             body += part
-            if len(body) > most:
-                raise _too_large(most)
+            if len(body) > max_bytes:
+                raise _too_large(max_bytes)
         return bytes(body)
 
     def _is_empty(self) -> bool:
         return self.headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in self.headers
 
-    async def disconnected(self) -> None:
+    async def wait_disconnected(self) -> None:
         """Wait until the client has disconnected."""
-        await self._source.gone()
+        await self._source.wait_disconnected()
 
 
 class ClientGone(Exception):
     """The client disconnected before its request was complete."""
 
 
-def _too_large(most: int) -> HttpError:
-    return HttpError(413, "too_large", f"the body is larger than {most:,} bytes: split it into several requests")
+def _too_large(max_bytes: int) -> HttpError:
+    return HttpError(413, "too_large", f"the body is larger than {max_bytes:,} bytes: split it into several requests")

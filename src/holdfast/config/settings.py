@@ -48,6 +48,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     redis_for: tuple[str, ...] = ("wakeups", "limits")
     host: str = "127.0.0.1"
     port: int = 8080
+    tls_cert: str | None = None
+    tls_key: str | None = None
     admin_key: str | None = None
     jwt_secret: str | None = None
     jwt_previous_secret: str | None = None
@@ -115,7 +117,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         """Without secrets: settings end up in logs."""
-        shown = [f"{each.field}={each.shown(getattr(self, each.field))}" for each in KNOWN]
+        shown = [f"{each.field}={each.shown(getattr(self, each.field))}" for each in SETTINGS]
         return f"Settings({', '.join(shown)})"
 
 
@@ -149,7 +151,7 @@ class Setting(NamedTuple):
         return repr(shown_url(value) if isinstance(value, str) else value)
 
 
-KNOWN: tuple[Setting, ...] = (
+SETTINGS: tuple[Setting, ...] = (
     Setting(
         "database_url", "database_url", Url(DATABASES, "postgresql://…, mysql://… or sqlite:///path/to/file.db"),
         "where the jobs are kept", ("DATABASE_URL", "DB_DSN"),
@@ -172,6 +174,11 @@ KNOWN: tuple[Setting, ...] = (
     ),
     Setting("host", "host", Text("an address or a host name"), "the address the API listens on"),
     Setting("port", "port", Whole(0, 65_535), "the port the API listens on; 0 takes a free one", ("PORT",)),
+    Setting(
+        "tls_cert", "tls_cert", Text("the path of a file"),
+        "certificate chain (PEM) of the API, which then speaks HTTPS; needs `tls_key`",
+    ),
+    Setting("tls_key", "tls_key", Text("the path of a file"), "private key (PEM, not encrypted) of `tls_cert`"),
     Setting(
         "admin_key", "admin_key", Text("a text in one line"),
         "the key of the first administrator, 16 characters or more", secret=True,

@@ -1,4 +1,4 @@
-"""What arrives on a socket before it is a request: slow, large, ambiguous, or too much of it. T18, T37, F35."""
+"""The HTTP server against slow, large, ambiguous and numerous requests, and its shutdown. T18, T37, F35."""
 
 import asyncio
 import contextlib
@@ -9,104 +9,28 @@ import pytest_asyncio
 
 from holdfast.api.http import HttpResponse
 from holdfast.api.routing import PUBLIC, Route, Routes
-from holdfast.api.server.server import bind, serve
 from holdfast.api.server.timeouts import DEFAULT_LIMITS, ServerLimits
 from holdfast.compose import build_api
 from holdfast.model.job import JobFilter, Page
 from tests.e2e.api.conftest import ADMIN, Served
+from tests.e2e.api.raw_http import AUTHORIZATION, GET, JOB, post, running_server
 from tests.support.eventually import PATIENCE
 
 pytestmark = pytest.mark.databases("sqlite")
 
-AUTH = f"Authorization: Bearer {ADMIN}\r\n".encode()
-GET = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
-JOB = b'{"type": "send"}'
-
-
-def post(body, *headers, length=True, path=b"/v1/jobs"):
-    head = [b"POST " + path + b" HTTP/1.1", b"Host: x", b"Content-Type: application/json", AUTH.strip(), *headers]
-    if length:
-        head.append(b"Content-Length: %d" % len(body))
-    return b"\r\n".join(head) + b"\r\n\r\n" + body
-
-
-class Wire:
-    """A connection to a node, byte by byte."""
-
-    def __init__(self, reader, writer):
-        self.reader = reader
-        self.writer = writer
-
-    async def send(self, *parts):
-        for part in parts:
-            self.writer.write(part)
-            await self.writer.drain()
-
-    async def answer(self):
-        """The next answer: status, headers, body; None when the connection was closed instead."""
-        async with asyncio.timeout(PATIENCE):
-            try:
-                head = await self.reader.readuntil(b"\r\n\r\n")
-            except (asyncio.IncompleteReadError, ConnectionError):
-                return None
-            first, *lines = head.decode("latin-1").split("\r\n")
-            headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines if line)}
-            length = int(headers.get("content-length", 0))
-            return int(first.split()[1]), headers, await self.reader.readexactly(length)
-
-    async def rest(self):
-        """Everything until the connection is closed."""
-        async with asyncio.timeout(PATIENCE):
-            try:
-                return await self.reader.read()
-            except ConnectionError:
-                return b""
-
-    async def statuses(self):
-        """All answers until the connection is closed."""
-        found = []
-        while (answer := await self.answer()) is not None:
-            found.append(answer[0])
-        return found
-
 
 @contextlib.asynccontextmanager
-async def node(served, limits=DEFAULT_LIMITS):
-    """The service behind a socket, with these limits; a way to connect, and a way to stop it."""
-    listening = bind("127.0.0.1", 0)
-    port = listening.getsockname()[1]
-    up, stop = asyncio.Event(), asyncio.Event()
-    answering = asyncio.create_task(serve(served.api, listening, stop=stop, ready=up.set, limits=limits))
-    await up.wait()
-    wires = []
-
-    async def connect():
-        wires.append(Wire(*await asyncio.open_connection("127.0.0.1", port)))
-        return wires[-1]
-
-    connect.stop = stop.set
-    connect.ended = answering
-    try:
-        yield connect
-    finally:
-        for wire in wires:
-            wire.writer.close()
-        stop.set()
-        await answering
-
-
-@contextlib.asynccontextmanager
-async def dripping(connect, wire, *parts):
-    """Send the last part over and over on this wire, others being answered in between: nobody waits for who is slow."""
-    other = await connect()
+async def dripping(server, connection, *parts):
+    """Send the last part repeatedly, and check that another connection gets responses in between."""
+    other = await server.connect()
 
     async def drip():
         with contextlib.suppress(ConnectionError):
-            await wire.send(*parts[:-1])
+            await connection.send(*parts[:-1])
             while True:
-                await wire.send(parts[-1])
+                await connection.send(parts[-1])
                 await other.send(GET)
-                assert (await other.answer())[0] == 200
+                assert (await other.response())[0] == 200
 
     task = asyncio.create_task(drip())
     try:
@@ -118,81 +42,81 @@ async def dripping(connect, wire, *parts):
 
 
 @pytest_asyncio.fixture
-async def connect(served):
-    async with node(served) as made:
-        yield made
+async def server(served):
+    async with running_server(served) as server:
+        yield server
 
 
 QUICK = ServerLimits(head_timeout_s=0.2, body_timeout_s=0.2, stalled_read_timeout_s=0.5, idle_timeout_s=0.2)
-"""So that a test of patience takes none. All else is as it is."""
+"""Short timeouts, so that tests of timeouts are quick; the other limits are the defaults."""
 
 
 class TestSlow:
-    """T18: whoever is slow is let go, and nobody waits for them."""
+    """T18: the server closes slow connections, and they do not delay other clients."""
 
-    async def test_who_says_nothing_is_closed(self, served):
-        async with node(served, QUICK) as connect:
-            assert await (await connect()).rest() == b""
+    async def test_a_connection_that_sends_nothing_is_closed(self, served):
+        async with running_server(served, QUICK) as server:
+            assert await (await server.connect()).rest() == b""
 
-    async def test_a_head_has_its_time_however_steadily_it_drips(self, served):
-        async with node(served, QUICK) as connect:
-            wire = await connect()
-            async with dripping(connect, wire, b"GET /healthz HTTP/1.1\r\nX-A: ", b"b"):
-                status, headers, body = await wire.answer()
+    async def test_a_head_that_arrives_byte_by_byte_times_out(self, served):
+        async with running_server(served, QUICK) as server:
+            connection = await server.connect()
+            async with dripping(server, connection, b"GET /healthz HTTP/1.1\r\nX-A: ", b"b"):
+                status, headers, body = await connection.response()
                 assert (status, json.loads(body)["code"], headers["connection"]) == (408, "too_slow", "close")
-                assert await wire.rest() == b""
+                assert await connection.rest() == b""
 
-    async def test_blank_lines_are_no_request(self, served):
-        async with node(served, QUICK) as connect:
-            wire = await connect()
-            async with dripping(connect, wire, b"\r\n"):
-                assert await wire.rest() == b""
+    async def test_blank_lines_do_not_extend_the_head_timeout(self, served):
+        async with running_server(served, QUICK) as server:
+            connection = await server.connect()
+            async with dripping(server, connection, b"\r\n"):
+                assert await connection.rest() == b""
 
     @pytest.mark.parametrize("chunked", [False, True])
-    async def test_a_body_has_its_time(self, served, chunked):
-        async with node(served, QUICK) as connect:
-            wire = await connect()
+    async def test_a_body_that_arrives_byte_by_byte_times_out(self, served, chunked):
+        async with running_server(served, QUICK) as server:
+            connection = await server.connect()
             length = b"Transfer-Encoding: chunked" if chunked else b"Content-Length: 100000"
             drop = b"1\r\n \r\n" if chunked else b" "
-            async with dripping(connect, wire, post(b"", length, length=False), drop):
-                status, _, body = await wire.answer()
+            async with dripping(server, connection, post(b"", length, length=False), drop):
+                status, _, body = await connection.response()
                 assert (status, json.loads(body)["code"]) == (408, "too_slow")
-                assert await wire.rest() == b""
+                assert await connection.rest() == b""
 
-    async def test_a_connection_is_not_kept_for_ever(self, served):
-        async with node(served, QUICK) as connect:
-            wire = await connect()
-            await wire.send(GET)
-            assert (await wire.answer())[0] == 200
-            assert await wire.rest() == b""
+    async def test_an_idle_keep_alive_connection_is_closed(self, served):
+        async with running_server(served, QUICK) as server:
+            connection = await server.connect()
+            await connection.send(GET)
+            assert (await connection.response())[0] == 200
+            assert await connection.rest() == b""
 
-    async def test_who_does_not_read_its_answer_is_cut(self, served):
+    async def test_a_client_that_does_not_read_its_response_is_disconnected(self, served):
         large = Route("GET", "/large", PUBLIC, _large, "x", {200: "text/plain"})
         served.api.service = served.api.service._replace(routes=Routes([large]))
-        async with node(served, QUICK) as connect:
-            wire = await connect()
-            wire.writer.transport.pause_reading()
-            await wire.send(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
-            other = await connect()
+        async with running_server(served, QUICK) as server:
+            connection = await server.connect()
+            connection.writer.transport.pause_reading()
+            await connection.send(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+            other = await server.connect()
             await other.send(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert len((await other.answer())[2]) == 50_000_000
-            # More than the kernel holds for a reader that does not read.
-            connect.stop()
+            assert len((await other.response())[2]) == 50_000_000
+            # The response is larger than the socket buffers, so part of it is still pending in the server.
+            server.stop()
             async with asyncio.timeout(PATIENCE):
-                await connect.ended
+                await server.ended
 
-    async def test_others_are_served_meanwhile(self, served):
-        """500 connections that send a byte now and then, and one that works."""
-        async with node(served) as connect:
-            slow = [await connect() for _ in range(500)]
-            for wire in slow:
-                await wire.send(b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nX-")
-            wire = await connect()
+    async def test_slow_connections_do_not_delay_other_clients(self, served):
+        """500 connections have sent half a head, and another one submits jobs."""
+        async with running_server(served) as server:
+            slow = [await server.connect() for _ in range(500)]
+            for connection in slow:
+                await connection.send(b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nX-")
+            connection = await server.connect()
             for _ in range(50):
-                await wire.send(post(JOB))
-                assert (await wire.answer())[0] == 201
+                await connection.send(post(JOB))
+                assert (await connection.response())[0] == 201
 
-    async def test_the_limits_are_those_that_are_promised(self):
+    async def test_the_default_limits_are_the_documented_ones(self):
         assert DEFAULT_LIMITS[:5] == (10, 30, 30, 75, 16_384)
 
 
@@ -200,69 +124,71 @@ async def _large(_call):
     return HttpResponse(b"x" * 50_000_000, 200, {}, "text/plain")
 
 
-class TestTooMuch:
-    async def test_a_head_is_bounded_in_size(self, connect):
+class TestTooLarge:
+    async def test_a_large_head_is_rejected(self, server):
         for request in (
             b"GET /healthz?" + b"a" * 17_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
             b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-A: " + b"a" * 17_000 + b"\r\n\r\n",
             b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-A: " + b"a" * 300_000,
             b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + b"".join(b"X-%d: a\r\n" % n for n in range(101)) + b"\r\n",
         ):
-            wire = await connect()
+            connection = await server.connect()
             with contextlib.suppress(ConnectionError):
-                await wire.send(request)
-            status, headers, body = await wire.answer()
+                await connection.send(request)
+            status, headers, body = await connection.response()
             assert (status, json.loads(body)["code"], headers["connection"]) == (431, "head_too_large", "close")
 
-    async def test_a_query_that_fits_into_a_head_is_bounded_too(self, connect):
-        wire = await connect()
-        await wire.send(b"GET /v1/jobs?tag=" + b"a" * 9_000 + b" HTTP/1.1\r\nHost: x\r\n" + AUTH + b"\r\n")
-        assert (await wire.answer())[0] == 414
+    async def test_a_long_query_string_is_rejected(self, server):
+        connection = await server.connect()
+        await connection.send(
+            b"GET /v1/jobs?tag=" + b"a" * 9_000 + b" HTTP/1.1\r\nHost: x\r\n" + AUTHORIZATION + b"\r\n"
+        )
+        assert (await connection.response())[0] == 414
 
-    async def test_a_gigabyte_is_refused_when_it_is_announced_and_when_it_is_not(self, connect):
-        """F35: an answer comes before the body has, and it arrives."""
-        wire = await connect()
-        await wire.send(post(b"", b"Content-Length: 1073741824", length=False))
-        status, headers, body = await wire.answer()
+    async def test_a_gigabyte_body_is_rejected_with_and_without_a_content_length(self, server):
+        """F35: the client gets the response although it has not sent the whole body."""
+        connection = await server.connect()
+        await connection.send(post(b"", b"Content-Length: 1073741824", length=False))
+        status, headers, body = await connection.response()
         assert (status, json.loads(body)["code"], headers["connection"]) == (413, "too_large", "close")
 
-        wire = await connect()
-        await wire.send(post(b"", b"Transfer-Encoding: chunked", length=False))
+        connection = await server.connect()
+        await connection.send(post(b"", b"Transfer-Encoding: chunked", length=False))
 
-        async def pour():
+        async def send_body():
             with contextlib.suppress(ConnectionError):
                 for _ in range(1_024):
-                    await wire.send(b"100000\r\n" + b" " * 0x100000 + b"\r\n")
+                    await connection.send(b"100000\r\n" + b" " * 0x100000 + b"\r\n")
 
-        pouring = asyncio.create_task(pour())
-        assert (await wire.answer())[0] == 413
-        await wire.rest()
-        pouring.cancel()
+        sending = asyncio.create_task(send_body())
+        assert (await connection.response())[0] == 413
+        await connection.rest()
+        sending.cancel()
 
-    async def test_more_connections_than_there_may_be_are_told_to_come_back(self, served):
-        """T18. Whether the node lives can be asked all the same."""
-        async with node(served, DEFAULT_LIMITS._replace(max_connections=3)) as connect:
-            wires = [await connect() for _ in range(3)]
-            for wire in wires:
-                await wire.send(GET)
-                assert (await wire.answer())[0] == 200
-            more = await connect()
+    async def test_connections_above_the_limit_get_503(self, served):
+        """T18. `/healthz` works above the limit too, and above twice the limit connections are dropped."""
+        async with running_server(served, DEFAULT_LIMITS._replace(max_connections=3)) as server:
+            connections = [await server.connect() for _ in range(3)]
+            for connection in connections:
+                await connection.send(GET)
+                assert (await connection.response())[0] == 200
+            more = await server.connect()
             await more.send(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
-            status, headers, body = await more.answer()
+            status, headers, body = await more.response()
             assert (status, json.loads(body)["code"]) == (503, "crowded")
             assert (headers["retry-after"], headers["connection"]) == ("1", "close")
             assert headers["x-request-id"]
             assert headers["x-content-type-options"] == "nosniff"
-            health = await connect()
+            health = await server.connect()
             await health.send(GET)
-            assert (await health.answer())[0] == 200
-            many = [await connect() for _ in range(10)]
+            assert (await health.response())[0] == 200
+            many = [await server.connect() for _ in range(10)]
             await many[-1].send(GET)
-            assert await many[-1].answer() is None
+            assert await many[-1].response() is None
 
 
-HEAD = b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + AUTH
-HIDDEN = b"GET /v1/keys HTTP/1.1\r\nHost: x\r\n" + AUTH + b"\r\n"
+HEAD = b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + AUTHORIZATION
+HIDDEN = b"GET /v1/keys HTTP/1.1\r\nHost: x\r\n" + AUTHORIZATION + b"\r\n"
 CORPUS = {
     "both lengths": HEAD + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + HIDDEN,
     "both lengths, the other way": HEAD + b"Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n" + HIDDEN,
@@ -314,135 +240,133 @@ CORPUS = {
     "a chunk size with a prefix": HEAD + b"Transfer-Encoding: chunked\r\n\r\n0x10\r\n" + JOB + b"\r\n0\r\n\r\n",
     "a chunk size beyond 64 bits": HEAD + b"Transfer-Encoding: chunked\r\n\r\n10000000000000010\r\n" + JOB,
     "a chunk that is longer than it says": HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\n" + JOB + b"\r\n0\r\n\r\n",
-    "a chunk that ends by half": HEAD + b"Transfer-Encoding: chunked\r\n\r\n10\n" + JOB + b"\n0\n\n" + HIDDEN,
+    "a chunk with bare line feeds": HEAD + b"Transfer-Encoding: chunked\r\n\r\n10\n" + JOB + b"\n0\n\n" + HIDDEN,
     "a negative chunk": HEAD + b"Transfer-Encoding: chunked\r\n\r\n-1\r\n\r\n" + HIDDEN,
 }
-"""Requests that others may read differently. None of them is one request to us."""
+"""Requests that another parser may read differently; the server must not handle any of them."""
 
 SECOND = {
-    "right behind": post(JOB) + HIDDEN,
-    "behind one that says it is the last": post(JOB, b"Connection: close") + HIDDEN,
-    "behind a body in chunks": post(b"10\r\n" + JOB + b"\r\n0\r\n\r\n", b"Transfer-Encoding: chunked", length=False)
+    "after a body with a length": post(JOB) + HIDDEN,
+    "after a request with Connection: close": post(JOB, b"Connection: close") + HIDDEN,
+    "after a chunked body": post(b"10\r\n" + JOB + b"\r\n0\r\n\r\n", b"Transfer-Encoding: chunked", length=False)
     + HIDDEN,
-    "behind a wish for something else": GET[:-2] + b"Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n" + HIDDEN,
-    "behind a wish for a websocket": GET[:-2] + b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
+    "after an upgrade to h2c": GET[:-2] + b"Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n" + HIDDEN,
+    "after an upgrade to websocket": GET[:-2] + b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
     b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n" + HIDDEN,
-    "after what follows the body": post(
-        b"10\r\n" + JOB + b"\r\n0\r\nX-A: b\r\n\r\n", b"Transfer-Encoding: chunked", length=False
-    )
+    "after trailers": post(b"10\r\n" + JOB + b"\r\n0\r\nX-A: b\r\n\r\n", b"Transfer-Encoding: chunked", length=False)
     + HIDDEN,
 }
-"""A request behind another one, in the same breath."""
+"""Two pipelined requests, sent at once."""
 
 
-class TestOneAtATime:
-    """T37: one answer or none, never two; whatever is behind it is not looked at."""
+class TestSmuggling:
+    """T37: the server handles at most one request of an ambiguous or pipelined input."""
 
     @pytest.mark.parametrize("pieces", [1, 2, 5])
-    async def test_what_can_be_read_in_two_ways_is_refused(self, connect, served, pieces):
-        answers = {}
+    async def test_ambiguous_requests_are_rejected(self, server, served, pieces):
+        statuses = {}
         for name, request in CORPUS.items():
-            wire = await connect()
+            connection = await server.connect()
             size = len(request) // pieces + 1
             with contextlib.suppress(ConnectionError):
                 for at in range(0, len(request), size):
-                    await wire.send(request[at : at + size])
-            answers[name] = await wire.statuses()
+                    await connection.send(request[at : at + size])
+            statuses[name] = await connection.statuses()
 
-        assert {name: found for name, found in answers.items() if found not in ([400], [])} == {}
+        assert {name: found for name, found in statuses.items() if found not in ([400], [])} == {}
         assert (await (await served.client()).get("/v1/jobs")).json()["items"] == []
 
-    async def test_a_second_request_is_not_answered(self, connect):
+    async def test_a_pipelined_request_gets_no_response(self, server):
         for name, requests in SECOND.items():
-            wire = await connect()
-            await wire.send(requests)
-            first = await wire.answer()
+            connection = await server.connect()
+            await connection.send(requests)
+            first = await connection.response()
             assert first[0] in (200, 201), name
             assert first[1]["connection"] == "close", name
-            assert await wire.rest() == b"", name
+            assert await connection.rest() == b"", name
 
-    async def test_a_request_in_the_body_of_another_is_a_body(self, connect):
-        wire = await connect()
-        await wire.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(HIDDEN) + HIDDEN)
-        assert (await wire.answer())[2] == b'{"status":"ok"}'
-        await wire.send(GET)
-        assert (await wire.answer())[2] == b'{"status":"ok"}'
+    async def test_a_request_inside_a_body_is_part_of_the_body(self, server):
+        connection = await server.connect()
+        await connection.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(HIDDEN) + HIDDEN)
+        assert (await connection.response())[2] == b'{"status":"ok"}'
+        await connection.send(GET)
+        assert (await connection.response())[2] == b'{"status":"ok"}'
 
-    async def test_requests_after_one_another_are(self, connect):
-        wire = await connect()
+    async def test_a_keep_alive_connection_serves_several_requests(self, server):
+        connection = await server.connect()
         for _ in range(3):
-            await wire.send(post(JOB))
-            status, headers, _ = await wire.answer()
+            await connection.send(post(JOB))
+            status, headers, _ = await connection.response()
             assert (status, headers.get("connection")) == (201, None)
-            await wire.send(b"\r\n", GET[:10], GET[10:])  # some clients send an empty line behind a body
-            assert (await wire.answer())[0] == 200
+            await connection.send(b"\r\n", GET[:10], GET[10:])  # some clients send an empty line after a body
+            assert (await connection.response())[0] == 200
 
-    async def test_a_head_that_came_before_means_what_it_meant(self, connect):
-        """Heads are remembered; bodies, and where a request ends, are not."""
-        wire = await connect()
+    async def test_a_cached_head_is_handled_like_a_parsed_one(self, server):
+        """The cache holds the head only: bodies, authentication and the end of the request are checked every time."""
+        connection = await server.connect()
         other = post(JOB.replace(b"send", b"call"))
         for request in (post(JOB), other, post(JOB)):
-            await wire.send(request)
-            status, _, body = await wire.answer()
+            await connection.send(request)
+            status, _, body = await connection.response()
             assert (status, json.loads(body)["type"]) == (201, "send" if request == post(JOB) else "call")
-        await wire.send(other[:-5], other[-5:])
-        assert (await wire.answer())[0] == 201
-        await wire.send(post(JOB).replace(ADMIN.encode(), b"x" * len(ADMIN)))
-        assert (await wire.answer())[0] == 401
-        wire = await connect()
-        await wire.send(post(JOB) + HIDDEN)
-        status, headers, _ = await wire.answer()
+        await connection.send(other[:-5], other[-5:])
+        assert (await connection.response())[0] == 201
+        await connection.send(post(JOB).replace(ADMIN.encode(), b"x" * len(ADMIN)))
+        assert (await connection.response())[0] == 401
+        connection = await server.connect()
+        await connection.send(post(JOB) + HIDDEN)
+        status, headers, _ = await connection.response()
         assert (status, headers["connection"]) == (201, "close")
-        assert await wire.rest() == b""
+        assert await connection.rest() == b""
 
-    async def test_what_follows_the_body_is_no_header(self, connect):
-        """A key that comes when the request was judged already is none."""
-        wire = await connect()
-        await wire.send(
+    async def test_trailers_are_not_headers(self, server):
+        """An Authorization trailer does not authenticate the request."""
+        connection = await server.connect()
+        await connection.send(
             b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
-            b"10\r\n" + JOB + b"\r\n0\r\n" + AUTH + b"\r\n"
+            b"10\r\n" + JOB + b"\r\n0\r\n" + AUTHORIZATION + b"\r\n"
         )
-        assert (await wire.answer())[0] == 401
+        assert (await connection.response())[0] == 401
 
-    async def test_a_body_in_chunks_is_a_body(self, connect):
-        wire = await connect()
-        await wire.send(post(b"", b"Transfer-Encoding: chunked", length=False))
+    async def test_a_chunked_body_is_decoded(self, server):
+        connection = await server.connect()
+        await connection.send(post(b"", b"Transfer-Encoding: chunked", length=False))
         for byte in JOB:
-            await wire.send(b"1;name=value\r\n%c\r\n" % byte)
-        await wire.send(b"0\r\n\r\n")
-        assert (await wire.answer())[0] == 201
+            await connection.send(b"1;name=value\r\n%c\r\n" % byte)
+        await connection.send(b"0\r\n\r\n")
+        assert (await connection.response())[0] == 201
 
 
-class TestManners:
-    async def test_who_asks_before_it_sends_is_told_to_go_on(self, connect):
-        wire = await connect()
-        await wire.send(post(b"", b"Expect: 100-continue", b"Content-Length: 16", length=False))
-        assert await wire.reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
-        await wire.send(JOB)
-        assert (await wire.answer())[0] == 201
+class TestProtocol:
+    async def test_a_client_that_expects_100_continue_gets_it(self, server):
+        connection = await server.connect()
+        await connection.send(post(b"", b"Expect: 100-continue", b"Content-Length: 16", length=False))
+        assert await connection.reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        await connection.send(JOB)
+        assert (await connection.response())[0] == 201
 
-    async def test_or_that_it_need_not(self, connect):
-        wire = await connect()
-        await wire.send(post(b"", b"Expect: 100-continue", b"Content-Length: 99999999", length=False))
-        status, headers, _ = await wire.answer()
+    async def test_an_oversized_body_is_rejected_instead_of_100_continue(self, server):
+        connection = await server.connect()
+        await connection.send(post(b"", b"Expect: 100-continue", b"Content-Length: 99999999", length=False))
+        status, headers, _ = await connection.response()
         assert (status, headers["connection"]) == (413, "close")
 
-    async def test_an_answer_before_the_body_is_read_by_who_goes_on_sending(self, connect):
-        wire = await connect()
-        await wire.send(b"POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 500000\r\n\r\n")
-        await wire.send(b"x" * 100_000)
-        status, headers, _ = await wire.answer()
+    async def test_a_client_that_is_still_sending_can_read_an_early_response(self, server):
+        connection = await server.connect()
+        await connection.send(b"POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 500000\r\n\r\n")
+        await connection.send(b"x" * 100_000)
+        status, headers, _ = await connection.response()
         assert (status, headers["connection"]) == (404, "close")
 
-    async def test_head_is_get_without_its_body(self, connect):
-        wire = await connect()
-        await wire.send(GET.replace(b"GET", b"HEAD"))
-        head = await wire.reader.readuntil(b"\r\n\r\n")
+    async def test_head_returns_the_headers_of_get(self, server):
+        connection = await server.connect()
+        await connection.send(GET.replace(b"GET", b"HEAD"))
+        head = await connection.reader.readuntil(b"\r\n\r\n")
         assert b"content-length: 15\r\n" in head
-        await wire.send(GET)
-        assert (await wire.answer())[2] == b'{"status":"ok"}'
+        await connection.send(GET)
+        assert (await connection.response())[2] == b'{"status":"ok"}'
 
-    async def test_options_tells_what_is_possible(self, served):
+    async def test_options_lists_the_allowed_methods(self, served):
         client = await served.client(None)
         answer = await client.options("/v1/jobs")
         assert (answer.status_code, answer.headers["allow"]) == (204, "GET, HEAD, OPTIONS, POST")
@@ -450,145 +374,145 @@ class TestManners:
         refused = await client.put("/v1/jobs")
         assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD, OPTIONS, POST")
 
-    async def test_one_who_leaves_in_the_middle_leaves_nothing_behind(self, connect, served):
+    async def test_a_client_that_disconnects_in_the_middle_submits_nothing(self, server, served):
         for request in (post(JOB)[:-4], HEAD + b"Transfer-Encoding: chunked\r\n\r\n10\r\n{"):
-            wire = await connect()
-            await wire.send(request)
-            wire.writer.close()
-        wire = await connect()
-        await wire.send(post(JOB))
-        assert (await wire.answer())[0] == 201
+            connection = await server.connect()
+            await connection.send(request)
+            connection.writer.close()
+        connection = await server.connect()
+        await connection.send(post(JOB))
+        assert (await connection.response())[0] == 201
         assert len((await (await served.client()).get("/v1/jobs")).json()["items"]) == 1
 
-    async def test_who_was_refused_and_stays_is_closed(self, connect, monkeypatch):
-        """Whoever goes on sending is listened to for a moment, so that the refusal is read, and no longer."""
+    async def test_a_rejected_client_that_keeps_sending_is_disconnected(self, server, monkeypatch):
+        """The server discards input for the linger timeout, so that the client can read the response, then closes."""
         monkeypatch.setattr("holdfast.api.server.connection._LINGER_TIMEOUT_S", 0.05)
-        wire = await connect()
-        await wire.send(CORPUS["no host"])
-        assert (await wire.answer())[0] == 400
+        connection = await server.connect()
+        await connection.send(CORPUS["no host"])
+        assert (await connection.response())[0] == 400
 
-        async with dripping(connect, wire, b"x") as going_on:
-            await asyncio.wait_for(going_on, PATIENCE)  # until it can not
+        async with dripping(server, connection, b"x") as sending:
+            await asyncio.wait_for(sending, PATIENCE)  # ends when the connection is closed
 
-    async def test_who_speaks_an_older_version_gets_an_answer_without_chunks(self, connect):
-        wire = await connect()
-        await wire.send(b"GET /v1/events HTTP/1.0\r\n" + AUTH + b"\r\n")
-        head = await wire.reader.readuntil(b"\r\n\r\n")
+    async def test_an_http_1_0_client_gets_a_stream_without_chunked_encoding(self, server):
+        connection = await server.connect()
+        await connection.send(b"GET /v1/events HTTP/1.0\r\n" + AUTHORIZATION + b"\r\n")
+        head = await connection.reader.readuntil(b"\r\n\r\n")
         assert b"connection: close\r\n" in head
         assert b"transfer-encoding" not in head
-        assert (await wire.reader.readuntil(b"\n")).startswith((b":", b"event:", b"id:", b"retry:"))
+        assert (await connection.reader.readuntil(b"\n")).startswith((b":", b"event:", b"id:", b"retry:"))
 
-    async def test_a_large_body_arrives_whole_however_it_is_cut(self, connect, served):
-        """More than is read ahead: what nobody asked for yet waits outside."""
+    async def test_a_large_body_arrives_complete(self, server, served):
+        """The body is larger than the read buffer, so that reading pauses and resumes."""
         jobs = [{"type": "send", "payload": f"{number:04d}" * 250} for number in range(1_000)]
-        wire = await connect()
+        connection = await server.connect()
         request = post(json.dumps({"jobs": jobs}).encode(), path=b"/v1/jobs/batch")
-        await wire.send(request[:500], request[500:70_000], request[70_000:])
-        assert (await wire.answer())[0] == 201
+        await connection.send(request[:500], request[500:70_000], request[70_000:])
+        assert (await connection.response())[0] == 201
         found = await served.engine.jobs.find(JobFilter(), Page(1_000))
         assert sorted(job.payload for job in found) == sorted(json.dumps(job["payload"]).encode() for job in jobs)
 
     @pytest.mark.parametrize("path", ["/healthz", "/v1/jobs", "/nowhere", "/docs.css"])
-    async def test_an_answer_has_the_same_headers_below_another_application(self, connect, served, path):
-        wire = await connect()
-        await wire.send(b"GET %b HTTP/1.1\r\nHost: x\r\nX-Request-ID: 7\r\n\r\n" % path.encode())
-        status, headers, body = await wire.answer()
+    async def test_the_asgi_application_sends_the_same_response(self, server, served, path):
+        connection = await server.connect()
+        await connection.send(b"GET %b HTTP/1.1\r\nHost: x\r\nX-Request-ID: 7\r\n\r\n" % path.encode())
+        status, headers, body = await connection.response()
         mounted = await (await served.client(None)).get(path, headers={"x-request-id": "7"})
         assert headers.pop("date").endswith(" GMT")
         assert (status, headers, body) == (mounted.status_code, dict(mounted.headers), mounted.content)
 
 
-class TestStopping:
-    """F05: what is under way is answered, and every open connection learns that this was its last answer."""
+class TestShutdown:
+    """F05: requests in progress get their responses, and the last response of a connection says `close`."""
 
     async def test_requests_in_progress_are_finished(self, served):
-        begun, go_on = asyncio.Event(), asyncio.Event()
+        started, proceed = asyncio.Event(), asyncio.Event()
 
         async def slow(_call):
-            begun.set()
-            await go_on.wait()
+            started.set()
+            await proceed.wait()
             return HttpResponse({"done": True})
 
         served.api.service = served.api.service._replace(
             routes=Routes([Route("GET", "/slow", PUBLIC, slow, "x", {200: dict})])
         )
-        async with node(served) as connect:
-            wire, idle = await connect(), await connect()
-            await wire.send(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
-            await begun.wait()
-            connect.stop()
-            assert await idle.rest() == b""  # one that never asked is closed
-            go_on.set()
-            status, headers, body = await wire.answer()
+        async with running_server(served) as server:
+            connection, idle = await server.connect(), await server.connect()
+            await connection.send(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
+            await started.wait()
+            server.stop()
+            assert await idle.rest() == b""  # a connection without a request is closed
+            proceed.set()
+            status, headers, body = await connection.response()
             assert (status, headers["connection"], body) == (200, "close", b'{"done":true}')
-            await connect.ended
+            await server.ended
 
-    async def test_also_those_that_nobody_waits_for(self, served):
-        begun, go_on, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    async def test_requests_of_disconnected_clients_are_finished(self, served):
+        started, proceed, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
         async def slow(_call):
-            begun.set()
-            await go_on.wait()
+            started.set()
+            await proceed.wait()
             ended.set()
             return HttpResponse({"done": True})
 
         served.api.service = served.api.service._replace(
             routes=Routes([Route("GET", "/slow", PUBLIC, slow, "x", {200: dict})])
         )
-        async with node(served) as connect:
-            wire = await connect()
-            await wire.send(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
-            await begun.wait()
-            wire.writer.close()
-            await wire.writer.wait_closed()
-            connect.stop()
+        async with running_server(served) as server:
+            connection = await server.connect()
+            await connection.send(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
+            await started.wait()
+            connection.writer.close()
+            await connection.writer.wait_closed()
+            server.stop()
             await served.api.service.stopping.wait()
-            go_on.set()
-            await connect.ended
+            proceed.set()
+            await server.ended
             assert ended.is_set()
 
-    async def test_a_connection_that_is_kept_open_gets_one_more_answer(self, served):
-        async with node(served) as connect:
-            wire = await connect()
+    async def test_a_keep_alive_connection_gets_one_more_response(self, served):
+        async with running_server(served) as server:
+            connection = await server.connect()
             ready = b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n"
-            await wire.send(ready)
-            assert "connection" not in (await wire.answer())[1]
-            connect.stop()
+            await connection.send(ready)
+            assert "connection" not in (await connection.response())[1]
+            server.stop()
             await served.api.service.stopping.wait()
-            await wire.send(ready)
-            status, headers, body = await wire.answer()
+            await connection.send(ready)
+            status, headers, body = await connection.response()
             assert (status, headers["connection"], json.loads(body)["ready"]) == (503, "close", False)
-            assert await wire.rest() == b""
-            await connect.ended
+            assert await connection.rest() == b""
+            await server.ended
 
-    async def test_streams_do_not_hold_it_up(self, served: Served):
-        async with node(served) as connect:
-            wire = await connect()
-            await wire.send(b"GET /v1/events HTTP/1.1\r\nHost: x\r\n" + AUTH + b"\r\n")
-            assert (await wire.reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
-            connect.stop()
-            assert (await wire.rest()).endswith(b"0\r\n\r\n")
-            await connect.ended
+    async def test_event_streams_end(self, served: Served):
+        async with running_server(served) as server:
+            connection = await server.connect()
+            await connection.send(b"GET /v1/events HTTP/1.1\r\nHost: x\r\n" + AUTHORIZATION + b"\r\n")
+            assert (await connection.reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+            server.stop()
+            assert (await connection.rest()).endswith(b"0\r\n\r\n")
+            await server.ended
 
-    async def test_what_takes_too_long_is_told_so(self, served, monkeypatch):
+    async def test_a_request_that_takes_too_long_gets_503(self, served, monkeypatch):
         monkeypatch.setattr("holdfast.api.server.server.GRACE_TIMEOUT_S", 0.1)
-        begun = asyncio.Event()
+        started = asyncio.Event()
 
         async def stuck(_call):
-            begun.set()
+            started.set()
             await asyncio.Event().wait()
 
         route = Route("GET", "/stuck", PUBLIC, stuck, "x", {200: dict})
         served.api.service = served.api.service._replace(routes=Routes([route]))
-        async with node(served) as connect:
-            wire = await connect()
-            await wire.send(b"GET /stuck HTTP/1.1\r\nHost: x\r\n\r\n")
-            await begun.wait()
-            connect.stop()
-            status, headers, body = await wire.answer()
+        async with running_server(served) as server:
+            connection = await server.connect()
+            await connection.send(b"GET /stuck HTTP/1.1\r\nHost: x\r\n\r\n")
+            await started.wait()
+            server.stop()
+            status, headers, body = await connection.response()
             assert (status, json.loads(body)["code"], headers["retry-after"]) == (503, "stopping", "1")
 
 
-async def test_a_node_is_built_with_the_limit_of_its_settings(settings, engine):
+async def test_the_default_connection_limit_is_that_of_the_settings(settings, engine):
     assert build_api(settings, engine).service.rules.access_log is False
     assert settings.max_connections == DEFAULT_LIMITS.max_connections

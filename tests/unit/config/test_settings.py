@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.compose import engine_rules
-from holdfast.config import KNOWN, Settings, load, shown_url
+from holdfast.config import SETTINGS, Settings, load, shown_url
 from holdfast.errors import Misconfigured
 from holdfast.model.time import days, parse_duration, seconds
 
@@ -15,6 +15,8 @@ GOOD = {
     "redis_for": ("workers, wakeups", ("wakeups", "workers")),
     "host": ("0.0.0.0", "0.0.0.0"),
     "port": ("9000", 9000),
+    "tls_cert": ("chain.pem", "chain.pem"),
+    "tls_key": ("key.pem", "key.pem"),
     "admin_key": ("hunter2", "hunter2"),
     "jwt_secret": ("hunter3", "hunter3"),
     "jwt_previous_secret": ("hunter4", "hunter4"),
@@ -156,7 +158,7 @@ def read(tmp_path):
 
 
 def _setting(key):
-    return next(setting for setting in KNOWN if setting.key == key)
+    return next(setting for setting in SETTINGS if setting.key == key)
 
 
 def _value(settings, key):
@@ -171,8 +173,8 @@ def test_the_defaults_need_nothing(read):
 
 
 def test_every_setting_has_a_case_here():
-    assert list(GOOD) == [setting.key for setting in KNOWN]
-    assert {alias: s.key for s in KNOWN for alias in s.bare} == ALIASES
+    assert list(GOOD) == [setting.key for setting in SETTINGS]
+    assert {alias: s.key for s in SETTINGS for alias in s.bare} == ALIASES
 
 
 @pytest.mark.parametrize("key", GOOD)

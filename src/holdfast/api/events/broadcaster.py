@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection
 from typing import Literal, Protocol
 
+from holdfast import tasks
 from holdfast.api.events.event_stream import EventFilter, EventReader, Reason, change_of
 from holdfast.engine.changes.tail import Tail
 from holdfast.engine.periodic import pause_after
@@ -84,7 +85,7 @@ class EventBroadcaster:
         self._by_tenant[caller.tenant] += 1
         if self._running is None:
             self._begun = asyncio.get_running_loop().create_future()
-            self._running = asyncio.create_task(self._run(self._begun))
+            self._running = tasks.start(self._run(self._begun), name="holdfast event streams")
         return reader
 
     def leave(self, reader: EventReader) -> None:
@@ -191,8 +192,8 @@ class EventBroadcaster:
                     begun.set_result(tail)
                 for entry in await tail.more():
                     self.publish(entry, tail.low_water)
-                    tail.note(entry)
-                tail.give_up()
+                    tail.mark_seen(entry)
+                tail.expire_gaps()
                 await self.look_up(tail.low_water)
                 await tail.wait()
                 failures = 0

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from holdfast import tasks
 from holdfast.api.http import ClientGone, HttpResponse, Stream
 from holdfast.api.routes.jobs import TENANT
 from holdfast.api.routing import MAX_BATCH_BODY_BYTES, Call, Route
@@ -61,7 +62,7 @@ async def lease_jobs(call: Call[LeaseRequest, None]) -> HttpResponse | Stream:
             await remote_workers.renew(worker, lease, by=by)
             wait = min(wait, in_seconds(lease) / 2)
     wanted = ClaimRequest(tuple(asked.queues), None if asked.types is None else frozenset(asked.types), asked.limit)
-    async with _ends(call) as ends:
+    async with _poll_ends(call) as ends:
         jobs, draining = await remote_workers.claim(worker, wanted, wait=wait, by=by, ends=ends)
         if ends[0].done():
             raise ClientGone
@@ -142,18 +143,16 @@ def _held(worker: WorkerId, named: list[HeldShape]) -> list[HeldJob]:
 
 
 @asynccontextmanager
-async def _ends(call: Call[Any, Any]) -> AsyncIterator[list[asyncio.Future[Any]]]:
-    """What ends a poll: that the client is gone, or that the node stops."""
-    ends: list[asyncio.Future[Any]] = [
-        asyncio.ensure_future(call.request.disconnected()),
-        asyncio.ensure_future(call.service.stopping.wait()),
+async def _poll_ends(call: Call[Any, Any]) -> AsyncIterator[list[asyncio.Task[Any]]]:
+    """Tasks that end a long poll when done: the client disconnects, or the node shuts down."""
+    ends: list[asyncio.Task[Any]] = [
+        tasks.start(call.request.wait_disconnected(), name="holdfast long poll disconnect", awaited=True),
+        tasks.start(call.service.stopping.wait(), name="holdfast long poll shutdown", awaited=True),
     ]
     try:
         yield ends
     finally:
-        for end in ends:
-            end.cancel()
-        await asyncio.gather(*ends, return_exceptions=True)
+        await tasks.stop(*ends)
 
 
 ROUTES = (

@@ -1,7 +1,8 @@
-"""One HTTP/1.1 connection: time limits, size limits, and rejection of malformed requests.
+"""One HTTP/1.1 connection: timeouts, size limits, and rejection of malformed requests.
 
-Head, body and the reading of the response each have a timeout. Pipelining is not supported: if a second request arrives
-before the first response is complete, the connection closes after that response. This prevents request smuggling.
+Receiving the head, receiving the body and sending the response each have a timeout. Pipelining is not supported: if a
+second request arrives before the first response is complete, the connection closes after that response. This prevents
+request smuggling.
 """
 
 import asyncio
@@ -15,16 +16,19 @@ from holdfast.api.server.exchange import Exchange
 from holdfast.api.server.request_head import (
     END,
     HeadCache,
-    fault,
+    framing_error,
     has_bare_line_feed,
     is_ambiguous,
     render_problem,
-    target,
+    split_target,
 )
 from holdfast.api.server.timeouts import Deadline, ReadWatchdog, ServerLimits
 
 _LINGER_TIMEOUT_S = 2.0
-"""Seconds to discard further input before closing, so that the client can read the response."""
+"""Time to discard further input before closing, so that the client can read the response."""
+
+_TLS_WRITE_BUFFER_BYTES = 65_536
+"""Unread output above which writers wait; the default of connections without TLS."""
 
 
 class ConnectionSet:
@@ -35,7 +39,7 @@ class ConnectionSet:
         self.limits = limits
         self.open: set[Connection] = set()
         self.heads = HeadCache()
-        self.none = asyncio.Event()
+        self.all_closed = asyncio.Event()
         """Set when the last connection has closed."""
         self.abandoned: set[asyncio.Task[None]] = set()
         """Request tasks whose client disconnected."""
@@ -48,131 +52,133 @@ class ConnectionSet:
 class _State(Enum):
     HEAD = 0
     BODY = 1
-    WHOLE = 2
+    RESPONDING = 2
     """The request is complete, its response is not."""
-    DEAF = 3
+    DISCARDING = 3
     """Further input is discarded."""
 
 
 class Connection(asyncio.Protocol):
     """asyncio protocol of one HTTP/1.1 connection."""
 
-    def __init__(self, all_of_them: ConnectionSet) -> None:
-        self._all = all_of_them
-        self._limits = all_of_them.limits
+    def __init__(self, connections: ConnectionSet) -> None:
+        self._connections = connections
+        self._limits = connections.limits
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
         # Respond to the first of two pipelined requests even if it says `Connection: close`.
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self.transport: asyncio.Transport
         self.exchange: Exchange | None = None
-        """The latest request, whether or not its response is complete."""
+        """Latest request, whether or not its response is complete."""
         self.task: asyncio.Task[None] | None = None
-        """Task that handles it."""
+        """Task that handles the latest request."""
         self._address = ""
         self._state = _State.HEAD
         self._head = b""
-        self._heard = True
-        """Whether the head timeout is running."""
+        self._head_timeout_set = True
+        """False on an idle keep-alive connection, where the idle timeout runs instead."""
         self._url = b""
         self._headers: dict[bytes, bytes] = {}
-        self._count = 0
+        self._header_count = 0
         self._request: HttpRequest | None = None
-        """A parsed request whose handling has not started."""
-        self._deadline = Deadline(self._loop, self._time_is_up)
-        self._reading: ReadWatchdog
+        """Parsed request whose handling has not started."""
+        self._deadline = Deadline(self._loop, self._on_timeout)
+        self._watchdog: ReadWatchdog
         self._paused = False
         self._writable: asyncio.Event | None = None
-        self._last = False
-        self._left = False
+        self._last_response = False
+        self._closing = False
 
     # Transport callbacks
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # of a stream's socket
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # always a stream
         """Register the connection and start the head timeout."""
         self.transport = transport
-        self._reading = ReadWatchdog(self._loop, transport, self._limits.answer)
-        self._all.open.add(self)
+        if transport.get_extra_info("sslcontext") is not None:  # asyncio buffers eight times as much under TLS
+            transport.set_write_buffer_limits(_TLS_WRITE_BUFFER_BYTES)
+        self._watchdog = ReadWatchdog(self._loop, transport, self._limits.stalled_read_timeout_s)
+        self._connections.open.add(self)
         peer = transport.get_extra_info("peername")
         self._address = str(peer[0]) if isinstance(peer, tuple) else ""
-        if len(self._all.open) > 2 * self._limits.connections:
+        if len(self._connections.open) > 2 * self._limits.max_connections:
             transport.abort()
             return
-        self._deadline.set(self._limits.head)
+        self._deadline.set(self._limits.head_timeout_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Clean up after the client disconnected."""
+        """Release the connection; a request in progress continues without its client."""
         del exc
-        self._all.open.discard(self)
-        if not self._all.open:
-            self._all.none.set()
+        self._connections.open.discard(self)
+        if not self._connections.open:
+            self._connections.all_closed.set()
         self._deadline.close()
         if self.exchange is not None:
-            self.exchange.leave()
+            self.exchange.abandon()
         if self.task is not None and not self.task.done():
-            self._all.abandoned.add(self.task)
-            self.task.add_done_callback(self._all.abandoned.discard)
+            self._connections.abandoned.add(self.task)
+            self.task.add_done_callback(self._connections.abandoned.discard)
         self.resume_writing()
 
     def data_received(self, data: bytes) -> None:
-        """Process input. The parser gets a head only when it is complete and unambiguous."""
+        """Handle input; pass a head to the parser only when it is complete and unambiguous."""
         state = self._state
-        if state is _State.DEAF or self.transport.is_closing():
+        if state is _State.DISCARDING or self.transport.is_closing():
             return
-        if state is _State.WHOLE:
-            self._hear_no_more()
+        if state is _State.RESPONDING:
+            self._discard_input()
             return
         if state is _State.HEAD:
-            if not self._head and self._took(data):
+            if not self._head and self._start_cached(data):
                 return
-            whole = self._whole_head(data)
-            if whole is None:
+            complete = self._complete_head(data)
+            if complete is None:
                 return
-            data = whole
-            self._deadline.lift()
+            data = complete
+            self._deadline.cancel()
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:  # upgrades are not supported: respond as if none was requested
-            self._hear_no_more()
+            self._discard_input()
         except httptools.HttpParserError:
-            self._refuse(
+            self._reject(
                 400,
                 "malformed_request",
                 "this is not a valid, unambiguous HTTP/1.1 request: check the request line, headers and body framing",
             )
             return
-        if self._state is _State.WHOLE:
-            self._deadline.lift()
+        if self._state is _State.RESPONDING:
+            self._deadline.cancel()
         elif self._state is _State.BODY and state is _State.HEAD:
-            self._deadline.set(self._limits.body)
+            self._deadline.set(self._limits.body_timeout_s)
         if self._request is not None and self.exchange is not None:
             request, self._request = self._request, None
-            if state is _State.HEAD and self._state is _State.WHOLE and self.exchange.may_repeat:
-                self._all.heads.remember(data, request)
-            self._begin(request, self.exchange)
+            if state is _State.HEAD and self._state is _State.RESPONDING and self.exchange.is_cacheable:
+                self._connections.heads.remember(data, request)
+            self._start(request, self.exchange)
 
     def pause_writing(self) -> None:
-        """Pause writing: the client does not read the response."""
+        """Make writers wait, because the client does not read the response."""
         self._paused = True
-        self._reading.watch()
+        self._watchdog.watch()
 
     def resume_writing(self) -> None:
-        """Resume writing, or wake writers after a disconnect."""
+        """Wake writers: the client reads again, or has disconnected."""
         self._paused = False
         if self._writable is not None:
             self._writable.set()
-        self._reading.stop()
+        self._watchdog.stop()
 
     # Parser callbacks
 
     def on_message_begin(self) -> None:
         """Start a request; ignore a pipelined second one."""
         if self._state is not _State.HEAD:
-            self._hear_no_more()
+            self._discard_input()
             return
         self._url = b""
         self._headers = {}
-        self._count = 0
+        self._header_count = 0
 
     def on_url(self, url: bytes) -> None:
         """Collect the request target."""
@@ -180,13 +186,13 @@ class Connection(asyncio.Protocol):
             self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Collect a header. Trailers are ignored because they were not there at authorisation."""
+        """Collect a header; ignore trailers, because they arrive after authorisation."""
         if self._state is _State.HEAD:
             name = name.lower()
             headers = self._headers
-            # Join repeated headers so that no value is ignored.
+            # Repeated headers are joined so that no value is ignored.
             headers[name] = headers[name] + b", " + value if name in headers else value
-            self._count += 1
+            self._header_count += 1
 
     def on_headers_complete(self) -> None:
         """Create the request, unless its head is ambiguous."""
@@ -195,16 +201,18 @@ class Connection(asyncio.Protocol):
         self._state = _State.BODY
         parser, headers = self._parser, self._headers
         version = parser.get_http_version()
-        if self._count > self._limits.headers:
-            self._refuse(431, "head_too_large", f"more than {self._limits.headers} headers: send fewer")
+        if self._header_count > self._limits.max_headers:
+            self._reject(431, "head_too_large", f"more than {self._limits.max_headers} headers: send fewer")
             return
-        if found := fault(headers, version):
-            self._refuse(*found)
+        if error := framing_error(headers, version):
+            self._reject(*error)
             return
-        path, query = target(self._url)
-        keep = version == "1.1" and not self._last and parser.should_keep_alive()
+        path, query = split_target(self._url)
+        keep_alive = version == "1.1" and not self._last_response and parser.should_keep_alive()
         expects = headers.get(b"expect", b"").lower() == b"100-continue"
-        self.exchange = exchange = Exchange(self, keep=keep, bare=version == "1.0", expects=expects)
+        self.exchange = exchange = Exchange(
+            self, keep_alive=keep_alive, http_1_0=version == "1.0", expects_continue=expects
+        )
         method = parser.get_method().decode("ascii")
         self._request = HttpRequest(method, path, query, headers, self._address, exchange)
 
@@ -216,24 +224,24 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         """Mark the request as complete."""
         if self._state is _State.BODY and self.exchange is not None:
-            self._state = _State.WHOLE
+            self._state = _State.RESPONDING
             self.exchange.finish()
 
     # Calls from the exchange and the server
 
-    def answered(self, *, keep: bool) -> None:
+    def response_sent(self, *, keep_alive: bool) -> None:
         """Handle the end of a response: wait for the next request, or close."""
-        if not keep:
-            self.leave()
+        if not keep_alive:
+            self.close_gracefully()
         elif not self.transport.is_closing():
             self._state = _State.HEAD
-            self._heard = False
+            self._head_timeout_set = False
             self.transport.resume_reading()
-            self._deadline.set(self._limits.idle)
+            self._deadline.set(self._limits.idle_timeout_s)
 
-    def read_on(self, *, go: bool) -> None:
+    def set_reading(self, *, enabled: bool) -> None:
         """Resume or pause reading from the client."""
-        if not go:
+        if not enabled:
             self.transport.pause_reading()
         elif not self.transport.is_closing():
             self.transport.resume_reading()
@@ -246,63 +254,67 @@ class Connection(asyncio.Protocol):
             self._writable.clear()
             await self._writable.wait()
 
-    def last(self) -> None:
-        """Mark the current or next response as the last one."""
-        self._last = True
-        if self._unanswered is not None:
-            self._unanswered.keep = False
+    def announce_close(self) -> None:
+        """Mark the current or next response as the last one, so that it says `Connection: close`."""
+        self._last_response = True
+        if self._pending is not None:
+            self._pending.keep_alive = False
 
     def shutdown(self) -> None:
         """Close an idle connection; one whose head is arriving stays open for its response."""
-        self.last()
+        self.announce_close()
         if self._state is _State.HEAD and not self._head:
-            self._end()
+            self._close()
+            if self.transport.get_extra_info("sslcontext") is not None:
+                # A pooled client does not read while idle, so it never answers the TLS close notification.
+                self._loop.call_later(_LINGER_TIMEOUT_S, self.transport.abort)
 
-    def leave(self) -> None:
-        """Close after a linger period, because unread input would reset the connection."""
-        if self._left:
+    def close_gracefully(self) -> None:
+        """Close; if input is unread, discard it first, because closing would reset the connection."""
+        if self._closing:
             return
-        self._left = True
-        if self._state in (_State.HEAD, _State.WHOLE) or not self.transport.can_write_eof():
-            self._end()
+        self._closing = True
+        if self._state in (_State.HEAD, _State.RESPONDING):
+            self._close()
             return
-        self._state = _State.DEAF
+        self._state = _State.DISCARDING
         if not self.transport.is_closing():
-            self.transport.write_eof()
+            if self.transport.can_write_eof():  # not under TLS
+                self.transport.write_eof()
             self.transport.resume_reading()
         self._deadline.set(_LINGER_TIMEOUT_S)
 
     # Internals
 
     @property
-    def _unanswered(self) -> Exchange | None:
-        """The request whose response is incomplete, if any."""
+    def _pending(self) -> Exchange | None:
+        """Request whose response is incomplete, if any."""
         return None if self.exchange is None or self.exchange.done else self.exchange
 
-    def _whole_head(self, data: bytes) -> bytes | None:
-        """Return the input for the parser; None while the head is incomplete, or if it is invalid."""
+    def _complete_head(self, data: bytes) -> bytes | None:
+        """Return the input for the parser; None while the head is incomplete, and if it was rejected."""
         data = self._head + data if self._head else data
         if data.startswith(b"\r\n"):  # tolerated before a request
             data = data.lstrip(b"\r\n")
         end = data.find(b"\r\n\r\n")
-        if end > self._limits.head_size or (end < 0 and len(data) > self._limits.head_size):
-            self._refuse(
+        if end > self._limits.max_head_bytes or (end < 0 and len(data) > self._limits.max_head_bytes):
+            self._reject(
                 431,
                 "head_too_large",
-                f"the request head is larger than {self._limits.head_size:,} bytes: shorten the path or the headers",
+                f"the request head is larger than {self._limits.max_head_bytes:,} bytes: shorten its path or headers",
             )
             return None
         if end < 0:
             if has_bare_line_feed(data):
-                self._refuse(400, "malformed_request", "a line does not end with CR LF: use CR LF line endings")
+                self._reject(400, "malformed_request", "a line does not end with CR LF: use CR LF line endings")
                 return None
-            if not self._heard:  # empty lines do not start a request, but start the timeout
-                self._heard = True
-                self._deadline.set(self._limits.head)
+            if not self._head_timeout_set:  # the first bytes of a request, even blank lines, end the idle period
+                self._head_timeout_set = True
+                self._deadline.set(self._limits.head_timeout_s)
             self._head = data
             return None
         if is_ambiguous(data, end):
-            self._refuse(
+            self._reject(
                 400,
                 "malformed_request",
                 "a header is folded or a line does not end with CR LF: send one header per line",
@@ -311,55 +323,61 @@ class Connection(asyncio.Protocol):
         self._head = b""
         return data
 
-    def _took(self, data: bytes) -> bool:
-        """Start a complete request whose head is cached; return whether it was one."""
+    def _start_cached(self, data: bytes) -> bool:
+        """Start handling a complete request whose head is cached; return False for any other input."""
         size = data.find(END) + len(END)
-        head = self._all.heads.get(data[:size])
-        if head is None or len(data) - size != head.length:
+        head = self._connections.heads.get(data[:size])
+        if head is None or len(data) - size != head.body_length:
             return False
-        self._deadline.lift()
-        self._state = _State.WHOLE
-        self.exchange = exchange = Exchange(self, keep=not self._last, bare=False, expects=False)
+        self._deadline.cancel()
+        self._state = _State.RESPONDING
+        self.exchange = exchange = Exchange(
+            self, keep_alive=not self._last_response, http_1_0=False, expects_continue=False
+        )
         exchange.complete = True
         request = HttpRequest(head.method, head.path, head.query, head.headers, self._address, exchange)
-        request.whole = data[size:]
-        self._begin(request, exchange)
+        request.body = data[size:]
+        self._start(request, exchange)
         return True
 
-    def _begin(self, request: HttpRequest, exchange: Exchange) -> None:
-        crowded = len(self._all.open) > self._limits.connections and request.path != "/healthz"
-        self.task = self._loop.create_task(exchange.run(request, self._all.api, crowded=crowded))
+    def _start(self, request: HttpRequest, exchange: Exchange) -> None:
+        overloaded = len(self._connections.open) > self._limits.max_connections and request.path != "/healthz"
+        # A bare task: `tasks.start` would add two callbacks and a set entry to each request. The connection holds the
+        # reference, and `connection_lost` hands it to `abandoned`.
+        self.task = self._loop.create_task(exchange.run(request, self._connections.api, overloaded=overloaded))
 
-    def _hear_no_more(self) -> None:
-        """Discard further input; the current response is the last one."""
-        self._state = _State.DEAF
-        if self._unanswered is not None:
-            self._unanswered.keep = False
-            self._deadline.lift()
+    def _discard_input(self) -> None:
+        """Discard further input and make the current response the last one."""
+        self._state = _State.DISCARDING
+        if self._pending is not None:
+            self._pending.keep_alive = False
+            self._deadline.cancel()
         else:
-            self.leave()
+            self.close_gracefully()
 
-    def _refuse(self, status: int, code: str, detail: str) -> None:
-        """Send a problem response unless one has started, then close."""
-        if (unanswered := self._unanswered) is not None:
-            if unanswered.started:
+    def _reject(self, status: int, code: str, detail: str) -> None:
+        """Send a problem response and close; abort if another response has started."""
+        if self._closing:  # a head that was rejected in a parser callback may make the parser fail too
+            return
+        if (pending := self._pending) is not None:
+            if pending.started:
                 self.transport.abort()
                 return
-            unanswered.leave()
+            pending.abandon()
         self._request = None
-        self._state = _State.DEAF
+        self._state = _State.DISCARDING
         self._head = b""
         if not self.transport.is_closing():
             self.transport.write(render_problem(status, code, detail))
-            self.leave()
+            self.close_gracefully()
 
-    def _time_is_up(self) -> None:
-        if self._state is _State.DEAF or (not self._head and self._unanswered is None):
-            self._end()
+    def _on_timeout(self) -> None:
+        if self._state is _State.DISCARDING or (not self._head and self._pending is None):
+            self._close()
         else:
-            self._refuse(408, "too_slow", "the request did not arrive within the time limit: send it again")
+            self._reject(408, "too_slow", "the request did not arrive within the time limit: send it again")
 
-    def _end(self) -> None:
+    def _close(self) -> None:
         """Close; abort if the client does not read the remaining output."""
-        self._reading.watch()
+        self._watchdog.watch()
         self.transport.close()

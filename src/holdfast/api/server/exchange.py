@@ -1,15 +1,15 @@
-"""One request on a connection and its response, written at once or in chunks."""
+"""One request on a connection and its response, sent whole or in chunks."""
 
 import asyncio
 from typing import Protocol
 
 from holdfast.api.app import Api, EncodedResponse, unavailable_response
 from holdfast.api.headers import STATUS_LINES, Headers, date_line, lines, opening
-from holdfast.api.http import ClientGone, HttpRequest, Stream
-from holdfast.api.server.streaming import send_stream
+from holdfast.api.http import BodySource, ClientGone, HttpRequest, Stream
+from holdfast.api.server.streaming import StreamWriter, send_stream
 
 _MAX_BUFFERED_BYTES = 65_536
-"""Unread body bytes above which reading from the client pauses."""
+"""Body bytes buffered for the handler above which reading from the client pauses."""
 
 _MAX_JOINED_BYTES = 65_536
 """Body size up to which head and body are joined into one write."""
@@ -22,46 +22,47 @@ class ConnectionPort(Protocol):
 
     transport: asyncio.Transport
 
-    def answered(self, *, keep: bool) -> None:
-        """Report the end of the response; `keep`: another request may follow."""
+    def response_sent(self, *, keep_alive: bool) -> None:
+        """Handle the end of the response."""
 
-    def read_on(self, *, go: bool) -> None:
+    def set_reading(self, *, enabled: bool) -> None:
         """Resume or pause reading from the client."""
 
     async def drain(self) -> None:
         """Wait until the write buffer has room."""
 
 
-class Exchange:
-    """Request body source and response writer of one request."""
+class Exchange(BodySource, StreamWriter):
+    """Request body and response of one request."""
 
     __slots__ = (
-        "_changed", "_connection", "_expects", "_parts", "_size", "bare", "complete", "done", "keep", "left", "started",
+        "_changed", "_connection", "_expects_continue", "_parts", "_size",
+        "abandoned", "complete", "done", "http_1_0", "keep_alive", "started",
     )  # fmt: skip
 
-    def __init__(self, line: ConnectionPort, *, keep: bool, bare: bool, expects: bool) -> None:
-        self._connection = line
-        self.keep = keep
+    def __init__(self, connection: ConnectionPort, *, keep_alive: bool, http_1_0: bool, expects_continue: bool) -> None:
+        self._connection = connection
+        self.keep_alive = keep_alive
         """Whether the connection stays open for another request."""
-        self.bare = bare
-        """Whether the client is HTTP/1.0 and does not support chunked encoding."""
-        self._expects = expects
+        self.http_1_0 = http_1_0
+        """Whether the client speaks HTTP/1.0, which has no chunked encoding."""
+        self._expects_continue = expects_continue
         self.complete = False
         """Whether the request is complete."""
         self.started = False
         """Whether part of the response was sent."""
         self.done = False
         """Whether the whole response was sent."""
-        self.left = False
-        """Whether the client disconnected or was already refused."""
+        self.abandoned = False
+        """Whether the client disconnected, or the connection already rejected the request."""
         self._parts: list[bytes] = []
         self._size = 0
         self._changed: asyncio.Event | None = None
 
     @property
-    def may_repeat(self) -> bool:
-        """Whether a later request with the same head may be served from the cache."""
-        return self.keep and not self._expects
+    def is_cacheable(self) -> bool:
+        """Whether the head of this request may be cached."""
+        return self.keep_alive and not self._expects_continue
 
     # Calls from the connection
 
@@ -72,7 +73,7 @@ class Exchange:
         self._parts.append(part)
         self._size += len(part)
         if self._size > _MAX_BUFFERED_BYTES:
-            self._connection.read_on(go=False)
+            self._connection.set_reading(enabled=False)
         self._notify()
 
     def finish(self) -> None:
@@ -80,111 +81,106 @@ class Exchange:
         self.complete = True
         self._notify()
 
-    def leave(self) -> None:
-        """Stop: the client disconnected or was already refused."""
-        self.left = True
+    def abandon(self) -> None:
+        """Stop waiting for the body and send no response."""
+        self.abandoned = True
         self._notify()
 
     # Request body
 
     async def more(self) -> bytes:
-        """See `Source`."""
         while not self._parts:
-            if self.left:
+            if self.abandoned:
                 raise ClientGone
             if self.complete:
                 return b""
-            if self._expects:
-                self._expects = False
+            if self._expects_continue:
+                self._expects_continue = False
                 self._connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            await self._change()
+            await self._wait_for_change()
         body = b"".join(self._parts)
         self._parts.clear()
         self._size = 0
-        self._connection.read_on(go=True)
+        self._connection.set_reading(enabled=True)
         return body
 
-    async def gone(self) -> None:
-        """See `Source`."""
-        while not (self.left or self.done):
-            await self._change()
+    async def wait_disconnected(self) -> None:
+        while not (self.abandoned or self.done):
+            await self._wait_for_change()
 
     # Response
 
-    async def run(self, request: HttpRequest, api: Api, *, crowded: bool) -> None:
+    async def run(self, request: HttpRequest, api: Api, *, overloaded: bool) -> None:
         """Handle the request and send its response."""
         try:
-            if self.complete and request.whole is None:
-                request.whole = b"".join(self._parts)
-            if crowded:
-                self.keep = False
-                reply: EncodedResponse | Stream | None = unavailable_response(
+            if self.complete and request.body is None:
+                request.body = b"".join(self._parts)
+            if overloaded:
+                self.keep_alive = False
+                response: EncodedResponse | Stream | None = unavailable_response(
                     503, "crowded", "this node has too many open connections: retry in a second"
                 )
             else:
-                reply = await api.respond(request)
-            if isinstance(reply, EncodedResponse):
-                self._write(reply, request, api)
-                api.note(request, reply.answer.status)
-            elif reply is not None:
-                api.note(request, 200)
-                await send_stream(reply, api.headers(reply, request), request, self)
+                response = await api.respond(request)
+            if isinstance(response, EncodedResponse):
+                self._write(response, request, api)
+                api.record(request, response.head.status)
+            elif response is not None:
+                api.record(request, 200)
+                await send_stream(response, api.headers(response, request), request, self)
         finally:
-            if not self.done and not self.left:
+            if not self.done and not self.abandoned:
                 self._connection.transport.abort()
 
-    def _write(self, reply: EncodedResponse, request: HttpRequest, api: Api) -> None:
-        if self.left:
+    def _write(self, response: EncodedResponse, request: HttpRequest, api: Api) -> None:
+        if self.abandoned:
             return
-        answer, body = reply
+        head, body = response
         if not self.complete:
-            self.keep = False  # the rest of the request is not read
-        more = api.cors.headers(request.method, request.headers.get(b"origin"))
-        head = b"%bx-request-id: %b\r\n%b%b%b" % (
-            opening(answer.status, answer.media_type, answer.headers),
+            self.keep_alive = False  # the rest of the request is not read
+        cors = api.cors.headers(request.method, request.headers.get(b"origin"))
+        head_bytes = b"%bx-request-id: %b\r\n%b%b%b" % (
+            opening(head.status, head.media_type, head.headers),
             request.id,
-            lines(more) if more else b"",
-            b"" if self.keep else b"connection: close\r\n",
-            b"\r\n" if answer.status in _NO_BODY else b"content-length: %d\r\n\r\n" % len(body),
+            lines(cors) if cors else b"",
+            b"" if self.keep_alive else b"connection: close\r\n",
+            b"\r\n" if head.status in _NO_BODY else b"content-length: %d\r\n\r\n" % len(body),
         )
         self.started = True
         if request.method == "HEAD":
             body = b""
         if len(body) <= _MAX_JOINED_BYTES:
-            self._connection.transport.write(head + body)
+            self._connection.transport.write(head_bytes + body)
         else:
-            self._connection.transport.writelines((head, body))
+            self._connection.transport.writelines((head_bytes, body))
         self._finish()
 
     async def begin(self, headers: Headers) -> None:
-        """See `Outlet`."""
-        self.keep = self.keep and self.complete and not self.bare
-        coding = b"" if self.bare else b"transfer-encoding: chunked\r\n"
-        ending = b"" if self.keep else b"connection: close\r\n"
+        self.keep_alive = self.keep_alive and self.complete and not self.http_1_0
+        coding = b"" if self.http_1_0 else b"transfer-encoding: chunked\r\n"
+        ending = b"" if self.keep_alive else b"connection: close\r\n"
         self.started = True
         await self._send(b"".join([STATUS_LINES[200], date_line(), lines(headers), coding, ending, b"\r\n"]))
 
     async def chunk(self, part: bytes) -> None:
-        """See `Outlet`."""
         if part:
-            await self._send(part if self.bare else b"%x\r\n%b\r\n" % (len(part), part))
+            await self._send(part if self.http_1_0 else b"%x\r\n%b\r\n" % (len(part), part))
 
     async def end(self) -> None:
-        """See `Outlet`."""
-        if not self.bare:
+        if not self.http_1_0:
             await self._send(b"0\r\n\r\n")
-        if not self.left:
+        if not self.abandoned:
             self._finish()
 
     async def _send(self, data: bytes) -> None:
         await self._connection.drain()
-        if not self.left:
+        if not self.abandoned:
             self._connection.transport.write(data)
 
     def _finish(self) -> None:
         self.done = True
         self._notify()
-        self._connection.answered(keep=self.keep)
+        self._connection.response_sent(keep_alive=self.keep_alive)
 
     # Waiting
 
@@ -192,7 +188,7 @@ class Exchange:
         if self._changed is not None:
             self._changed.set()
 
-    async def _change(self) -> None:
+    async def _wait_for_change(self) -> None:
         """Wait for the next change."""
         if self._changed is None:
             self._changed = asyncio.Event()

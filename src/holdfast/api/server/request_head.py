@@ -1,4 +1,4 @@
-"""Request heads: detection of ambiguous ones, a cache of parsed ones, error responses."""
+"""Request heads: rejection of ambiguous ones, a cache of parsed ones, error responses."""
 
 import re
 from collections.abc import Mapping
@@ -22,6 +22,8 @@ END = b"\r\n\r\n"
 
 _MAX_CACHED_HEADS = 512
 _MAX_CACHED_HEAD_BYTES = 2_048
+_NEVER_CACHED = frozenset({b"transfer-encoding", b"idempotency-key", b"traceparent", b"x-request-id"})
+"""Headers of heads that are not cached: the length of the body is unknown, or the next request has another value."""
 
 
 class RequestHead(NamedTuple):
@@ -31,37 +33,37 @@ class RequestHead(NamedTuple):
     path: str
     query: bytes
     headers: Mapping[bytes, bytes]
-    length: int
-    """Length of the body."""
+    body_length: int
 
 
 class HeadCache:
-    """Cache of parsed heads by their bytes, because keep-alive clients repeat the same heads.
+    """Cache of parsed heads by their bytes, because clients on persistent connections repeat them.
 
-    Holds only heads that were parsed, are unambiguous and keep the connection open.
+    Holds only heads that were parsed, are unambiguous, keep the connection open and have no header that differs from
+    request to request. A hit saves about 7 µs; `bench/request_heads.py` measures it.
     """
 
     def __init__(self) -> None:
-        self._known: dict[bytes, RequestHead] = {}
-        self.get = self._known.get
-        """Return the parsed head of these bytes; None if not cached."""
+        self._heads: dict[bytes, RequestHead] = {}
+        self.get = self._heads.get
+        """Return the parsed form of these bytes; None if they are not cached."""
 
     def remember(self, data: bytes, request: HttpRequest) -> None:
         """Cache the head of a complete keep-alive request."""
         size = data.find(END) + len(END)
         length = len(data) - size
         headers = request.headers
-        told = headers.get(b"content-length", b"0")
-        if size <= _MAX_CACHED_HEAD_BYTES and b"transfer-encoding" not in headers and told == b"%d" % length:
-            if len(self._known) >= _MAX_CACHED_HEADS:
-                self._known.clear()
-            self._known[data[:size]] = RequestHead(request.method, request.path, request.query_string, headers, length)
+        announced = headers.get(b"content-length", b"0")
+        if size <= _MAX_CACHED_HEAD_BYTES and headers.keys().isdisjoint(_NEVER_CACHED) and announced == b"%d" % length:
+            if len(self._heads) >= _MAX_CACHED_HEADS:
+                self._heads.clear()
+            self._heads[data[:size]] = RequestHead(request.method, request.path, request.query_string, headers, length)
 
 
 def is_ambiguous(data: bytes, end: int) -> bool:
     """Return whether another parser might read the head that ends at `end` differently.
 
-    Causes: a folded line, a bare CR or LF, a NUL, or repeated spaces.
+    Such heads contain a folded line, a bare CR or LF, a NUL, or repeated spaces.
     """
     return _CLEAR.fullmatch(data, 0, end + 4) is None
 
@@ -71,10 +73,10 @@ def has_bare_line_feed(data: bytes) -> bool:
     return _BARE_LF.search(data) is not None
 
 
-def fault(headers: Mapping[bytes, bytes], version: str) -> tuple[int, str, str] | None:
-    """Return status, code and detail of the error if the head is ambiguous.
+def framing_error(headers: Mapping[bytes, bytes], version: str) -> tuple[int, str, str] | None:
+    """Return status, code and detail of the error if version, host or body length are not exactly defined.
 
-    Repeated headers arrive joined with a comma.
+    Repeated headers are joined with a comma.
     """
     host, length, coding = headers.get(b"host"), headers.get(b"content-length"), headers.get(b"transfer-encoding")
     if version not in ("1.1", "1.0"):
@@ -95,7 +97,7 @@ def fault(headers: Mapping[bytes, bytes], version: str) -> tuple[int, str, str] 
 
 
 @lru_cache(256)
-def target(url: bytes) -> tuple[str, bytes]:
+def split_target(url: bytes) -> tuple[str, bytes]:
     """Return the raw path and query of a request target. Raises `HttpParserError`."""
     parsed = httptools.parse_url(url)
     return parsed.path.decode("ascii"), parsed.query or b""

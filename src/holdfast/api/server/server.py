@@ -1,9 +1,10 @@
-"""HTTP server: listen, serve until stopped, shut down within a bounded time."""
+"""HTTP server: listen, serve until stopped, shut down within a bounded time. See README.md in this folder."""
 
 import asyncio
 import contextlib
 import resource
 import socket
+import ssl
 from collections.abc import Callable
 
 from holdfast.api.app import Api
@@ -12,10 +13,10 @@ from holdfast.api.server.timeouts import DEFAULT_LIMITS, ServerLimits
 from holdfast.errors import Misconfigured
 
 GRACE_TIMEOUT_S = 10
-"""Seconds that requests in progress have to finish at shutdown."""
+"""Time that requests in progress have to finish at shutdown."""
 
 LAST_RESPONSE_TIMEOUT_S = 1.0
-"""Seconds at shutdown in which keep-alive connections get one more response (`Connection: close`)."""
+"""Time at shutdown in which keep-alive connections get one more response (`Connection: close`)."""
 
 _BACKLOG = 2_048
 _RESERVED_FILES = 256
@@ -50,41 +51,58 @@ async def serve(
     stop: asyncio.Event,
     ready: Callable[[], None],
     limits: ServerLimits = DEFAULT_LIMITS,
+    tls: ssl.SSLContext | None = None,
 ) -> None:
-    """Serve requests until `stop`, then end streams, finish open requests and return."""
-    _allow_files(limits.connections + _RESERVED_FILES)
+    """Serve requests until `stop`, then end streams, finish open requests and return.
+
+    Args:
+        api: Application that handles the requests.
+        listening: Bound, listening socket; closed at the end.
+        stop: Starts the shutdown when set.
+        ready: Called once connections are accepted.
+        limits: Timeouts and size limits.
+        tls: Serve HTTPS with this context instead of HTTP.
+    """
+    _allow_files(limits.max_connections + _RESERVED_FILES)
     connections = ConnectionSet(api, limits)
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(connections.connect, sock=listening, backlog=_BACKLOG)
+    server = await loop.create_server(
+        connections.connect,
+        sock=listening,
+        backlog=_BACKLOG,
+        ssl=tls,
+        ssl_handshake_timeout=None if tls is None else limits.head_timeout_s,
+        ssl_shutdown_timeout=None if tls is None else limits.stalled_read_timeout_s,
+    )
     ready()
     try:
         await stop.wait()
     finally:
         api.service.stopping.set()
         server.close()
-        await _end(connections)
+        await _close_all(connections)
         await _finish(connections.abandoned)
 
 
-async def _end(connections: ConnectionSet) -> None:
+async def _close_all(connections: ConnectionSet) -> None:
     """Close all connections in stages: last responses, grace period, cancellation, abort.
 
     A client that is just sending on an idle connection gets a response instead of a reset.
     """
-    for each in connections.open:
-        each.last()
-    if await _all_gone(connections, LAST_RESPONSE_TIMEOUT_S):
+    for connection in connections.open:
+        connection.announce_close()
+    if await _all_closed(connections, LAST_RESPONSE_TIMEOUT_S):
         return
-    for each in list(connections.open):
-        each.shutdown()
-    if await _all_gone(connections, GRACE_TIMEOUT_S):
+    for connection in list(connections.open):
+        connection.shutdown()
+    if await _all_closed(connections, GRACE_TIMEOUT_S):
         return
-    for each in connections.open:  # each still sends a 503
-        if each.task is not None:
-            each.task.cancel()
-    if not await _all_gone(connections, LAST_RESPONSE_TIMEOUT_S):
-        for each in list(connections.open):
-            each.transport.abort()
+    for connection in connections.open:  # a cancelled request still sends a 503
+        if connection.task is not None:
+            connection.task.cancel()
+    if not await _all_closed(connections, LAST_RESPONSE_TIMEOUT_S):
+        for connection in list(connections.open):
+            connection.transport.abort()
 
 
 async def _finish(tasks: set[asyncio.Task[None]]) -> None:
@@ -96,18 +114,19 @@ async def _finish(tasks: set[asyncio.Task[None]]) -> None:
         await asyncio.gather(*late, return_exceptions=True)
 
 
-async def _all_gone(connections: ConnectionSet, seconds: float) -> bool:
-    connections.none.clear()
+async def _all_closed(connections: ConnectionSet, seconds: float) -> bool:
+    """Wait up to `seconds`; return whether all connections have closed."""
+    connections.all_closed.clear()
     if connections.open:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(connections.none.wait(), seconds)
+            await asyncio.wait_for(connections.all_closed.wait(), seconds)
     return not connections.open
 
 
-def _allow_files(wanted: int) -> None:
+def _allow_files(count: int) -> None:
     """Raise the soft limit on open files as far as the hard limit allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < count:
+        allowed = count if hard == resource.RLIM_INFINITY else min(count, hard)
         with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, allowed), hard))

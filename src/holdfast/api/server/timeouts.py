@@ -1,4 +1,4 @@
-"""Time and size limits of a connection, and the timers that enforce them."""
+"""Timeouts and size limits of a connection, and the timers that enforce them."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,30 +6,33 @@ from typing import NamedTuple
 
 
 class ServerLimits(NamedTuple):
-    """Time limits (seconds) and size limits for clients."""
+    """Timeouts and size limits for clients."""
 
-    head: float = 10
-    body: float = 30
-    answer: float = 30
-    """Maximum time without the client reading any of its response."""
-    idle: float = 75
-    head_size: int = 16_384
-    headers: int = 100
-    connections: int = 2_000
-    """Above this, requests get 503; above twice this, connections are dropped."""
+    head_timeout_s: float = 10
+    """Time for the complete head to arrive, and for a TLS handshake."""
+    body_timeout_s: float = 30
+    """Time for the complete body to arrive."""
+    stalled_read_timeout_s: float = 30
+    """Time in which the client must read at least part of the pending output."""
+    idle_timeout_s: float = 75
+    """Time that a connection may be idle between two requests."""
+    max_head_bytes: int = 16_384
+    max_headers: int = 100
+    max_connections: int = 2_000
+    """Above this number, requests get 503; above twice this number, connections are dropped."""
 
 
 DEFAULT_LIMITS = ServerLimits()
 
 
 class Deadline:
-    """One-shot timer that is cheap to reset: it moves the event-loop timer only when necessary."""
+    """One-shot timer that is cheap to reset: it reschedules the event-loop timer only when necessary."""
 
-    __slots__ = ("_due", "_loop", "_ring", "_timer")
+    __slots__ = ("_callback", "_due", "_loop", "_timer")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, ring: Callable[[], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
         self._loop = loop
-        self._ring = ring
+        self._callback = callback
         self._due: float | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -40,10 +43,10 @@ class Deadline:
             if self._timer.when() <= due:
                 return
             self._timer.cancel()
-        self._timer = self._loop.call_at(due, self._look)
+        self._timer = self._loop.call_at(due, self._fire)
 
-    def lift(self) -> None:
-        """Cancel the deadline."""
+    def cancel(self) -> None:
+        """Cancel the deadline; the event-loop timer may still fire, and does nothing then."""
         self._due = None
 
     def close(self) -> None:
@@ -53,19 +56,19 @@ class Deadline:
             self._timer.cancel()
             self._timer = None
 
-    def _look(self) -> None:
+    def _fire(self) -> None:
         self._timer = None
         if self._due is None:
             return
         if self._loop.time() < self._due:
-            self._timer = self._loop.call_at(self._due, self._look)
+            self._timer = self._loop.call_at(self._due, self._fire)
         else:
             self._due = None
-            self._ring()
+            self._callback()
 
 
 class ReadWatchdog:
-    """Aborts a client that reads nothing for a whole interval; slow readers are allowed."""
+    """Abort the connection of a client that reads nothing for a whole interval; slow readers may stay."""
 
     __slots__ = ("_loop", "_seconds", "_timer", "_transport")
 
@@ -77,8 +80,8 @@ class ReadWatchdog:
 
     def watch(self) -> None:
         """Check periodically while output is buffered."""
-        if self._timer is None and (left := self._transport.get_write_buffer_size()):
-            self._timer = self._loop.call_later(self._seconds, self._look, left)
+        if self._timer is None and (pending := self._transport.get_write_buffer_size()):
+            self._timer = self._loop.call_later(self._seconds, self._check, pending)
 
     def stop(self) -> None:
         """Stop checking."""
@@ -86,7 +89,7 @@ class ReadWatchdog:
             self._timer.cancel()
             self._timer = None
 
-    def _look(self, before: int) -> None:
+    def _check(self, before: int) -> None:
         self._timer = None
         if self._transport.get_write_buffer_size() >= before:
             self._transport.abort()

@@ -1,20 +1,22 @@
-"""`holdfast serve`: a node of the HTTP service."""
+"""`holdfast serve`: one node of the HTTP service."""
 
 import asyncio
 import contextlib
 import signal
+import ssl
 from collections.abc import AsyncIterator
 
 import click
 
+from holdfast import tasks
 from holdfast.api.app import Api
-from holdfast.api.server.server import bind
-from holdfast.api.server.server import serve as answer
+from holdfast.api.server import server
 from holdfast.api.server.timeouts import ServerLimits
-from holdfast.cli.checks.database import warn_of_loss
+from holdfast.api.server.tls import TlsFile, load_tls
+from holdfast.cli.checks.database import warn_if_unsafe
 from holdfast.cli.commands.work import say
-from holdfast.cli.event_loop import collect_seldom, run
-from holdfast.cli.exit_codes import starting
+from holdfast.cli.event_loop import reduce_gc, run
+from holdfast.cli.exit_codes import startup_errors
 from holdfast.cli.options import settings_options
 from holdfast.compose import build_api, open_engine, require_access
 from holdfast.config import Settings, shown_url
@@ -22,58 +24,95 @@ from holdfast.errors import Misconfigured
 
 
 @click.command()
-@settings_options("host", "port")
+@settings_options("host", "port", "tls_cert", "tls_key")
 def serve(settings: Settings) -> None:
-    r"""Answer HTTP requests, on any number of nodes beside each other.
+    r"""Serve the HTTP API, on as many nodes as you like.
 
     \b
       holdfast serve
       holdfast serve --port 8081 --database-url postgresql://localhost/jobs
+      holdfast serve --host 0.0.0.0 --port 8443 --tls-cert chain.pem --tls-key key.pem
     """
     run(_serve(settings))
 
 
 async def _serve(settings: Settings) -> None:
-    with starting(settings):
-        engine = await open_engine(settings)
+    tls = tls_of(settings)
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    try:
-        await require_access(settings, engine)
-        await warn_of_loss(settings, settings.database_url, say)
-        api = build_api(settings, engine)
-        async with serving(settings, api):
-            housekeeping = asyncio.create_task(engine.run_maintenance(stop))
+    async with open_node(settings, stop) as api:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        async with listen(settings, api, tls):
             await stop.wait()
-            say("stopping: requests in progress are finished, streams are ended")
-            await asyncio.gather(housekeeping, return_exceptions=True)
-    finally:
-        await engine.aclose()
+            say("stopping: finishing requests in progress, ending streams")
     say("stopped")
 
 
 @contextlib.asynccontextmanager
-async def serving(settings: Settings, api: Api, *, choose: bool = False) -> AsyncIterator[str]:
-    """The API answers within this block; its address. `choose`: another port will do if this one is taken."""
+async def open_node(settings: Settings, stop: asyncio.Event) -> AsyncIterator[Api]:
+    """Open the engine, build the API, and run maintenance until `stop` is set or the block ends."""
+    with startup_errors(settings):
+        engine = await open_engine(settings)
     try:
-        listening = bind(settings.host, settings.port)
+        await require_access(settings, engine)
+        await warn_if_unsafe(settings, settings.database_url, say)
+        api = build_api(settings, engine)
+        maintenance = tasks.start(engine.run_maintenance(stop), name="holdfast maintenance")
+        try:
+            yield api
+        finally:
+            stop.set()
+            await asyncio.gather(maintenance, return_exceptions=True)
+    finally:
+        await engine.aclose()
+
+
+def tls_of(settings: Settings) -> ssl.SSLContext | None:
+    """Return the TLS context that the settings define; None for plain HTTP. Raises `Misconfigured`."""
+    names = {key: settings.sources.get(key, f"HOLDFAST_{key.upper()}") for key in ("tls_cert", "tls_key")}
+    if settings.tls_cert is None and settings.tls_key is None:
+        return None
+    if settings.tls_key is None:
+        raise Misconfigured(f"{names['tls_cert']} is set without HOLDFAST_TLS_KEY: set both, or neither for plain HTTP")
+    if settings.tls_cert is None:
+        raise Misconfigured(f"{names['tls_key']} is set without HOLDFAST_TLS_CERT: set both, or neither for plain HTTP")
+    return load_tls(TlsFile(settings.tls_cert, names["tls_cert"]), TlsFile(settings.tls_key, names["tls_key"]))
+
+
+@contextlib.asynccontextmanager
+async def listen(
+    settings: Settings, api: Api, tls: ssl.SSLContext | None, *, any_port: bool = False
+) -> AsyncIterator[str]:
+    """Serve the API within this block; yield its URL.
+
+    Args:
+        settings: Host, port and limits.
+        api: Application to serve.
+        tls: Context for HTTPS; None for plain HTTP.
+        any_port: Use a free port if the configured one is taken.
+    """
+    try:
+        listening = server.bind(settings.host, settings.port)
     except Misconfigured:
-        if not choose:
+        if not any_port:
             raise
-        listening = bind(settings.host, 0)
-        say(f"port {settings.port} is taken; this one takes a free port")
+        listening = server.bind(settings.host, 0)
+        say(f"port {settings.port} is taken: using a free port instead")
     host, port = listening.getsockname()[:2]
-    url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    collect_seldom(20_000)
-    up, stop = asyncio.Event(), asyncio.Event()
-    limits = ServerLimits(connections=settings.max_connections)
-    answering = asyncio.create_task(answer(api, listening, stop=stop, ready=up.set, limits=limits))
+    url = f"{'http' if tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}"
+    reduce_gc(20_000)
+    ready, stop = asyncio.Event(), asyncio.Event()
+    limits = ServerLimits(max_connections=settings.max_connections)
+    serving = tasks.start(
+        server.serve(api, listening, stop=stop, ready=ready.set, limits=limits, tls=tls),
+        name="holdfast HTTP server",
+        awaited=True,
+    )
     try:
-        await up.wait()
-        say(f"the API answers on {url}; its jobs are kept in {shown_url(settings.database_url)}")
+        await ready.wait()
+        say(f"listening on {url}; jobs are stored in {shown_url(settings.database_url)}")
         yield url
     finally:
         stop.set()
-        await answering
+        await serving
