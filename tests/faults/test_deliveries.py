@@ -92,7 +92,7 @@ async def test_each_delivery_is_applied_once_though_workers_are_killed_in_the_mi
             await eventually(further, within=PATIENCE)
             children = [pid for node in fleet.nodes for pid in node.children()]
             with suppress(ProcessLookupError):
-                os.kill(dice.choice(children), SIGKILL)
+                os.kill(rand.choice(children), SIGKILL)
         jobs = await all_of(engine, ids, Status.SUCCEEDED, fleet)
 
     applied, deliveries = {}, Counter()

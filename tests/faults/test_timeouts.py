@@ -55,7 +55,7 @@ async def _loses_its_slot_and_has_its_process_replaced(scene, kind):
     await scene.submit(beside, kind, queue=queue, sleep=600, held=True)
     await scene.becomes("dead", stubborn)
     assert [each.outcome for each in await scene.attempts(stubborn)] == ["timed_out"]
-    await scene.says(node, "does not stop")
+    await scene.says(node, "after it was stopped")
     await scene.submit(after, queue=queue)
     assert (await scene.job(beside)).status == "running"
     scene.let_go(beside)
@@ -80,7 +80,7 @@ async def _has_its_process_ended_by_the_supervisor(scene, kind, action):
     scene.let_go(beside)
     (job,) = await scene.becomes("succeeded", beside)
     assert (job.attempts, job.releases, scene.ledger.count("start", beside)) == (1, 1, 2)
-    assert "took too long" in node.log
+    assert "exceeded the timeout" in node.log
 
 
 async def test_a_process_that_does_not_stop_is_killed(scene):

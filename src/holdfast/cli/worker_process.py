@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from holdfast.builtin.register import fill
 from holdfast.builtin.webhooks.ports import Shared
 from holdfast.cli import event_loop
-from holdfast.cli.loader import MOST_SLOTS, application, slots_of
+from holdfast.cli.loader import MAX_SLOTS, application, parse_slots
 from holdfast.compose import open_jobs, preload
 from holdfast.config import load
 from holdfast.model.breaker import DeliveryPermit
@@ -30,7 +30,7 @@ from holdfast.worker.processes.worker_process import WorkerOptions
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
-    from holdfast.sdk.remote import Remote
+    from holdfast.sdk.remote import RemoteEngine
 
 MODULE = "holdfast.cli.worker_process"
 
@@ -60,7 +60,7 @@ def main() -> None:
 class AppRuntime(Runtime):
     """Parts for the application that the command line names, built from the settings."""
 
-    max_slots = MOST_SLOTS
+    max_slots = MAX_SLOTS
 
     def __init__(self, app: str, queues: str) -> None:
         self._app = app
@@ -82,7 +82,7 @@ class AppRuntime(Runtime):
     def worker_options(self, app: Application) -> WorkerOptions:
         settings = load()
         return WorkerOptions(
-            queues=slots_of(self._queues, app.registry),
+            queues=parse_slots(self._queues, app.registry),
             max_prefetch=settings.job_queue_size,
             poll=in_seconds(settings.poll_interval),
             fail_rate=settings.fail_rate,
@@ -93,7 +93,7 @@ class AppRuntime(Runtime):
         return event_loop.new_loop()
 
     def tune_garbage_collector(self) -> None:
-        event_loop.collect_seldom()
+        event_loop.reduce_gc()
 
 
 class LazyEngine(StepStore, Shared):
@@ -102,12 +102,12 @@ class LazyEngine(StepStore, Shared):
     A job process needs a connection only if its handler uses steps, transactions or progress, or delivers a webhook.
     """
 
-    def __init__(self, connect: Callable[[], Awaitable["Engine | Remote"]]) -> None:
+    def __init__(self, connect: Callable[[], Awaitable["Engine | RemoteEngine"]]) -> None:
         self._connect = connect
         self._opening = asyncio.Lock()
-        self._engine: Engine | Remote | None = None
+        self._engine: Engine | RemoteEngine | None = None
 
-    async def open(self) -> "Engine | Remote":
+    async def open(self) -> "Engine | RemoteEngine":
         """Return the engine; connect if there is no connection yet."""
         async with self._opening:
             if self._engine is None:

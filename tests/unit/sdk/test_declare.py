@@ -34,7 +34,7 @@ def test_a_context_that_is_not_there_says_so(nowhere):
     def work(*, ctx: SyncContext = CONTEXT) -> int:
         return ctx.attempt
 
-    with pytest.raises(AttributeError, match="there is no context here"):
+    with pytest.raises(AttributeError, match="only a worker passes a context"):
         work()
 
 
@@ -164,7 +164,7 @@ def not_annotated(ctx=CONTEXT): ...
         (foreign, "'connection' is a Session, which JSON cannot carry"),
         (foreign_inside, "'connections' is a Session, which JSON cannot carry"),
         (mixed, "'which' cannot be read from JSON"),
-        (two_contexts, "both 'a' and 'b' ask for the context"),
+        (two_contexts, "both 'a' and 'b' are annotated as the context"),
         (wrong_context, "a plain function takes a SyncContext, not a Context"),
         (wrong_async_context, "an async function takes a Context, not a SyncContext"),
         (not_annotated, "annotate 'ctx' as Context or SyncContext"),

@@ -165,7 +165,7 @@ async def test_a_step_that_fails_records_nothing_and_says_why(records):
 
 
 async def test_a_result_that_cannot_be_kept_is_refused_with_the_way_out(records):
-    with pytest.raises(Invalid, match="return what JSON can hold"):
+    with pytest.raises(Invalid, match="return a value that JSON can represent"):
         await attempt(records).step("object", object)
     with pytest.raises(Invalid, match="store it elsewhere"):
         await attempt(records).step("large", lambda: "x" * 2_000_000)
@@ -269,7 +269,7 @@ async def test_a_step_that_ends_after_the_order_to_stop_is_recorded_if_it_still_
 async def test_the_first_refusal_stops_the_handler(records):
     context = attempt(records)
     records.holds = False
-    with pytest.raises(LeaseLost, match="taken away"):
+    with pytest.raises(LeaseLost, match="no longer holds the job"):
         await context.step("k", lambda: 1)
     assert context.cancelled
 

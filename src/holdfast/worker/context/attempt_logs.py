@@ -1,4 +1,4 @@
-"""What a handler logs, kept for the record of its attempt: the newest lines, however many there are."""
+"""Log lines of one attempt, stored with the attempt: the newest lines up to a limit."""
 
 import logging
 import threading
@@ -16,47 +16,51 @@ _NUMBERS = (bool, int, float)
 
 
 class AttemptLogs:
-    """The lines of one attempt. Any thread may write."""
+    """Newest log lines of one attempt. Thread-safe.
 
-    def __init__(self, tell: Callable[[LogLine], None] | None = None) -> None:
-        self._tell = tell
+    Args:
+        forward: Called with each line, for a job process that sends its lines to the worker.
+    """
+
+    def __init__(self, forward: Callable[[LogLine], None] | None = None) -> None:
+        self._forward = forward
         self._lines: deque[LogLine] = deque(maxlen=MAX_LINES)
         self._written = 0
         self._lock = threading.Lock()
 
     def add(self, line: LogLine) -> None:
-        """Keep this line, and tell it on at once if somebody else keeps them as well."""
+        """Keep a line, drop the oldest one if there are too many, and forward the line."""
         with self._lock:
             self._lines.append(line)
             self._written += 1
-        if self._tell is not None:
-            self._tell(line)
+        if self._forward is not None:
+            self._forward(line)
 
     def logs(self) -> Logs | None:
-        """What is kept; None when nothing was written."""
+        """Return the kept lines and the number of dropped ones, or None if nothing was logged."""
         with self._lock:
             return Logs(tuple(self._lines), self._written - len(self._lines)) if self._written else None
 
 
 def render_fields(fields: dict[str, object]) -> dict[str, Plain]:
-    """Fields as they are logged: on one line, secrets redacted."""
-    return {escape_unprintable(name): _shown(name, value) for name, value in fields.items()}
+    """Convert the fields of a log call to single-line values with secrets redacted."""
+    return {escape_unprintable(name): _render_value(name, value) for name, value in fields.items()}
 
 
 def format_line(level: int, message: str, fields: dict[str, Plain]) -> LogLine:
-    """A line as it is kept."""
+    """Build the stored line of a log call from its rendered message and fields."""
     text = " ".join([message, *(f"{name}={value}" for name, value in fields.items())])
     now = time.time()
     at = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now))}.{int(now % 1 * 1000):03d}Z"
     return LogLine(at, logging.getLevelName(level).lower(), sanitize(text, MAX_LINE_LENGTH))
 
 
-def _shown(name: str, value: object) -> Plain:
+def _render_value(name: str, value: object) -> Plain:
     if value is None or type(value) in _NUMBERS:
-        return value  # type: ignore[return-value] # it is one of these
+        return value  # type: ignore[return-value] # narrowed by the check above
     return redact_field(name, escape_unprintable(str(value)))
 
 
 def format_message(text: str) -> str:
-    """A message as it is logged: on one line, secrets redacted."""
+    """Return a log message as a single line with secrets redacted."""
     return redact(escape_unprintable(text))

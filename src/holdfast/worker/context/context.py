@@ -1,4 +1,4 @@
-"""The running job, as its handler sees it: steps, transactions, progress, and whether to go on."""
+"""Context: the handler's access to its running job (steps, transactions, progress, cancellation)."""
 
 import asyncio
 import inspect
@@ -27,16 +27,32 @@ _LOG = logging.getLogger("holdfast.job")
 
 
 class Context:
-    """For handlers that are coroutines. Steps may run beside each other; a transaction runs alone."""
+    """The running job, passed to an `async def` handler that has a parameter annotated with `Context`.
+
+    Steps may run concurrently; a transaction must not overlap with a step or another transaction.
+
+    Attributes:
+        job: The job, as it was claimed.
+        deadline: Time at which the attempt times out, by `time.monotonic()`; None if it never does.
+
+    Example:
+        ```python
+        @app.job
+        async def charge(order_id: int, ctx: Context = CONTEXT) -> None:
+            receipt = await ctx.step("charge", pay, order_id, key=ctx.idempotency_key("charge"))
+            async with ctx.transaction() as tx:
+                await tx.execute("UPDATE orders SET receipt = $1 WHERE id = $2", receipt, order_id)
+            await ctx.progress(1.0, "paid")
+        ```
+    """
 
     def __init__(
         self, job: Job, step_store: StepStore, *, deadline: float | None = None, attempt_logs: AttemptLogs | None = None
     ) -> None:
         self.job = job
         self.deadline = deadline
-        """When the attempt times out, by `time.monotonic()`."""
         self.attempt_logs = AttemptLogs() if attempt_logs is None else attempt_logs
-        """What the handler logged, for the record of the attempt."""
+        """Log lines of the handler, for the worker."""
         self._step_store = step_store
         self._held = HeldJob(job.id, job.fence, job.worker or WorkerId(0))
         self._stopped: str | None = None
@@ -45,47 +61,64 @@ class Context:
         self._numbered = 0
         self._open: str | None = None
         self._loading = asyncio.Lock()
-        # Nobody held the job before its first claim, so there is nothing to look for.
-        self._found: dict[str, Step] | None = {} if job.fence == 1 else None
+        # Before its first claim a job has no steps, so there is nothing to read.
+        self._steps: dict[str, Step] | None = {} if job.fence == 1 else None
         self._progress = ProgressReporter(self._save_progress)
 
     @property
     def attempt(self) -> int:
-        """Which attempt this is, from 1."""
+        """Number of this attempt, starting at 1."""
         return self.job.attempts
 
     @property
     def cancelled(self) -> bool:
-        """Whether the handler is to stop: the job was cancelled, timed out, or is another's now."""
+        """True if the handler must stop: the job was cancelled, timed out, or is held by another worker."""
         return self._stopped is not None
 
     def raise_if_cancelled(self) -> None:
-        """Raise `LeaseLost` if the handler is to stop."""
+        """Check whether the handler must stop; call it between steps of a long computation.
+
+        Raises:
+            LeaseLost: The job was cancelled, timed out, or is held by another worker.
+        """
         if self._stopped is not None:
-            raise LeaseLost(f"job {self.job.id}: {self._stopped}; nothing it does counts any more")
+            raise LeaseLost(f"job {self.job.id}: {self._stopped}; this attempt can no longer record anything")
 
     def cancel(self, reason: str) -> None:
-        """For the worker: the handler is to stop. From now on it can record nothing."""
+        """For the worker: mark the handler as stopped, so that it can record nothing from now on."""
         if self._stopped is None:
             self._stopped = reason
 
     def time_left(self) -> float | None:
-        """Seconds until the attempt times out; None if it never does."""
+        """Return the seconds until the attempt times out, or None if it never does."""
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
     def idempotency_key(self, step: str) -> str:
-        """The same at every attempt: for services that do a thing once per key."""
+        """Return a key for an external service that deduplicates requests; it is the same in every attempt.
+
+        Args:
+            step: Name of the operation, usually the key of the step.
+        """
         return f"{self.job.id}:{step}"
 
     def log(self, message: str, *, level: int = logging.INFO, **fields: object) -> None:
-        """Write to the log `holdfast.job`, with the job's id and attempt and these fields.
+        """Log a message to the logger `holdfast.job` and store it with the attempt.
 
-        The newest lines are kept with the attempt as well. What looks like a secret is in neither.
+        The log record has the job's id, type and attempt. Values that look like secrets are redacted. The attempt keeps
+        its newest lines.
+
+        Args:
+            message: Text of the message.
+            level: Level of the `logging` module.
+            **fields: Structured values to log with the message.
+
+        Example:
+            `ctx.log("invoice sent", invoice=invoice.id)`
         """
         about = {"job_id": str(self.job.id), "job_type": self.job.type, "attempt": self.attempt}
-        told, text = render_fields(fields), format_message(message)
-        _LOG.log(level, "%s", text, extra={**about, "fields": told})
-        self.attempt_logs.add(format_line(level, text, told))
+        rendered, text = render_fields(fields), format_message(message)
+        _LOG.log(level, "%s", text, extra={**about, "fields": rendered})
+        self.attempt_logs.add(format_line(level, text, rendered))
 
     @overload
     async def step(
@@ -98,36 +131,68 @@ class Context:
     async def step(
         self, key: str, fn: Callable[..., Any], *args: Any, at_most_once: bool = False, **kwargs: Any
     ) -> Any:
-        """Call `fn` and record what it returns; a later attempt is given the record and does not call it.
+        """Call `fn` and record its result; later attempts return the recorded result without calling it.
 
-        Interrupted between the call and the record, it is called again: pass `idempotency_key(key)` on. With
-        `at_most_once` it is never called again; the next attempt then gets `StepOutcomeUnknown`. What is returned went
-        through JSON, at the first attempt too. A plain function is called in a thread.
+        If the worker dies between the call and the record, the next attempt calls `fn` again, so pass
+        `idempotency_key(key)` to external services. A plain function is called in a thread. The result is always
+        decoded from JSON, in the first attempt too, so that all attempts get the same value.
+
+        Args:
+            key: Name of the step, unique within the job.
+            fn: Function to call, plain or `async`.
+            *args: Positional arguments of `fn`.
+            at_most_once: Never call `fn` again after an attempt that died during the call.
+            **kwargs: Keyword arguments of `fn`.
+
+        Raises:
+            StepOutcomeUnknown: With `at_most_once`: an earlier attempt called `fn` and recorded no result.
+            NonDeterministic: An earlier attempt used the key for a transaction.
+            Invalid: The key is not valid or was used in this attempt, or JSON cannot represent the result.
+            Conflict: A transaction of this context is open.
+            LeaseLost: The worker no longer holds the job.
+
+        Example:
+            `receipt = await ctx.step("charge", pay, order_id, key=ctx.idempotency_key("charge"))`
         """
-        found = await self.begin_step(key, at_most_once=at_most_once)
+        recorded = await self.begin_step(key, at_most_once=at_most_once)
         try:
-            if found is None:
-                result = fn(*args, **kwargs) if _is_async(fn) else await asyncio.to_thread(_called, fn, args, kwargs)
-                found = await self.end_step(key, await result if inspect.isawaitable(result) else result)
+            if recorded is None:
+                result = fn(*args, **kwargs) if _is_async(fn) else await asyncio.to_thread(_call, fn, args, kwargs)
+                recorded = await self.end_step(key, await result if inspect.isawaitable(result) else result)
         finally:
             self._running.discard(key)
-        return results.decode(key, found.result, fn)
+        return results.decode(key, recorded.result, fn)
 
     @asynccontextmanager
     async def transaction(self, key: str | None = None) -> AsyncIterator[Transaction]:
-        """A transaction in the engine's own database: its writes happen once, however many attempts there are.
+        """Open a transaction in the database of the job queue; its writes take effect exactly once.
 
-        Its statements, the record of them and the check that the job is still ours commit together. When an earlier
-        attempt committed it, its statements are not run; they give what they gave then. Without a key it is known
-        by its number, in order of use.
+        The statements, a record of their results and the check that the worker still holds the job commit together. If
+        an earlier attempt committed the transaction, its statements are not executed and return their recorded results.
+
+        Args:
+            key: Name of the transaction, unique within the job; by default `transaction-1`, `transaction-2`, … in order
+                of use. Give a key to each transaction that an attempt may skip.
+
+        Raises:
+            NonDeterministic: An earlier attempt committed other statements under this key.
+            Conflict: A step or another transaction of this context is running.
+            Invalid: The key is not valid or was used in this attempt.
+            LeaseLost: The worker no longer holds the job; nothing was written.
+
+        Example:
+            ```python
+            async with ctx.transaction() as tx:
+                await tx.execute("UPDATE accounts SET balance = balance - $1 WHERE id = $2", amount, account)
+            ```
         """
-        self._may_write("open a transaction")
+        self._require_no_transaction("open a transaction")
         if self._running:
-            raise Conflict(f"a transaction cannot be opened while step {min(self._running)!r} runs: open it after it")
+            raise Conflict(f"cannot open a transaction while step {min(self._running)!r} runs: wait for the step first")
         if key is None:
             self._numbered += 1
             key = f"transaction-{self._numbered}"
-        self._use(key)
+        self._claim_key(key)
         self._open = key
         try:
             async with self._step_store.session(self._held, key) as session:
@@ -143,27 +208,36 @@ class Context:
             self._open = None
 
     async def progress(self, fraction: float, note: str = "") -> None:
-        """Show how far the job is, from 0 to 1. Written at most about once a second; the last one always is."""
-        self._may_write("report progress")
+        """Report the progress of the job; it is stored at most once a second, and the last value always.
+
+        Args:
+            fraction: Part of the work that is done, from 0 to 1.
+            note: Short text for the dashboard.
+
+        Raises:
+            Invalid: The fraction is not between 0 and 1.
+            LeaseLost: The worker no longer holds the job.
+        """
+        self._require_no_transaction("report progress")
         await self._progress.report(fraction, note)
 
     async def finish(self) -> None:
-        """For the worker, before the attempt is settled: write the progress that is not written yet, if it can be."""
+        """For the worker: write unwritten progress before the attempt is settled; ignore errors."""
         with suppress(HoldfastError):
             await self._progress.flush()
 
     async def begin_step(self, key: str, *, at_most_once: bool) -> Step | None:
-        """The first half of a step: its record, or None when it is to be done now and `end_step` is to follow."""
-        self._may_write(f"run step {key!r}")
-        self._use(key)
-        found = (await self._recorded()).get(key)
-        match decide_step(found, at_most_once=at_most_once):
+        """Start a step: return its record, or None if the caller must run it and call `end_step`."""
+        self._require_no_transaction(f"run step {key!r}")
+        self._claim_key(key)
+        recorded = (await self._recorded()).get(key)
+        match decide_step(recorded, at_most_once=at_most_once):
             case StepDecision.REUSE:
-                return found
+                return recorded
             case StepDecision.UNKNOWN:
                 raise StepOutcomeUnknown(
-                    f"step {key!r} was begun by an earlier attempt and may have been done; since it is to be done at "
-                    "most once it is not repeated: find out, and go on without it"
+                    f"an earlier attempt started step {key!r}, which may or may not have taken effect; it runs at most "
+                    "once, so it is not repeated: catch StepOutcomeUnknown, find out, and continue without the step"
                 )
             case StepDecision.RUN:
                 self._running.add(key)
@@ -176,40 +250,40 @@ class Context:
         return None
 
     async def end_step(self, key: str, value: Any) -> Step:
-        """The second half of a step: record its result."""
+        """Finish a step: record its result."""
         done = Step(key, StepState.DONE, results.encode(key, value))
         await self._record(done)
         return done
 
     async def _recorded(self) -> dict[str, Step]:
         async with self._loading:
-            if self._found is None:
-                self._found = {step.key: step for step in await self._step_store.steps_of(self._held)}
-            return self._found
+            if self._steps is None:
+                self._steps = {step.key: step for step in await self._step_store.steps_of(self._held)}
+            return self._steps
 
     async def _record(self, step: Step) -> None:
         reach("before_step_commit")
         held = await self._step_store.record_step(self._held, step)
         reach("after_step_commit")
-        self._held_still(held)
+        self._require_held(held)
 
     async def _save_progress(self, progress: bytes) -> None:
-        self._held_still(await self._step_store.save_progress(self._held, progress))
+        self._require_held(await self._step_store.save_progress(self._held, progress))
 
-    def _held_still(self, held: bool) -> None:  # noqa: FBT001 - the answer of a store
+    def _require_held(self, held: bool) -> None:  # noqa: FBT001 - the result of a store method
         if not held:
-            self.cancel("it was taken away from this worker")
+            self.cancel("this worker no longer holds the job")
         self.raise_if_cancelled()
 
-    def _may_write(self, what: str) -> None:
+    def _require_no_transaction(self, action: str) -> None:
         self.raise_if_cancelled()
         if self._open is not None:
             raise Conflict(
-                f"cannot {what} inside transaction {self._open!r}: do it before or after. It would not be part of "
-                "the transaction, and could wait for it forever"
+                f"cannot {action} inside transaction {self._open!r}: do it before or after the transaction; it would "
+                "not be part of it and could deadlock with it"
             )
 
-    def _use(self, key: str) -> None:
+    def _claim_key(self, key: str) -> None:
         if type(key) is not str or not 0 < len(key) <= MAX_KEY_LENGTH or not key.isprintable():
             raise Invalid(
                 f"{key!r} is not a valid step key: use 1 to {MAX_KEY_LENGTH} printable characters", pointer="/step"
@@ -223,7 +297,19 @@ class Context:
 
 
 class SyncContext:
-    """The same for handlers that are plain functions, which run in threads."""
+    """The running job, passed to a plain `def` handler that has a parameter annotated with `SyncContext`.
+
+    Such a handler runs in a thread; its methods behave like those of `Context` and block.
+
+    Example:
+        ```python
+        @app.job
+        def resize(path: str, ctx: SyncContext = CONTEXT) -> None:
+            for number, tile in enumerate(tiles(path)):
+                ctx.raise_if_cancelled()
+                ctx.step(f"tile-{number}", resize_tile, tile)
+        ```
+    """
 
     def __init__(self, context: Context, loop: asyncio.AbstractEventLoop) -> None:
         self._context = context
@@ -241,23 +327,23 @@ class SyncContext:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the handler is to stop: the job was cancelled, timed out, or is another's now."""
+        """True if the handler must stop: the job was cancelled, timed out, or is held by another worker."""
         return self._context.cancelled
 
     def step(self, key: str, fn: Callable[..., T], *args: Any, at_most_once: bool = False, **kwargs: Any) -> T:
-        """Call `fn`, in this thread, and record what it returns; see `Context.step`."""
-        found = self._wait(self._context.begin_step(key, at_most_once=at_most_once))
+        """Call `fn` in this thread and record its result; see `Context.step`."""
+        recorded = self._wait(self._context.begin_step(key, at_most_once=at_most_once))
         try:
-            if found is None:
-                found = self._wait(self._context.end_step(key, fn(*args, **kwargs)))
+            if recorded is None:
+                recorded = self._wait(self._context.end_step(key, fn(*args, **kwargs)))
         finally:
-            self._loop.call_soon_threadsafe(self._context._running.discard, key)  # noqa: SLF001 - its own other half
-        value: T = results.decode(key, found.result, fn)
+            self._loop.call_soon_threadsafe(self._context._running.discard, key)  # noqa: SLF001 - the two classes belong together
+        value: T = results.decode(key, recorded.result, fn)
         return value
 
     @contextmanager
     def transaction(self, key: str | None = None) -> Iterator[SyncTransaction]:
-        """A transaction in the engine's own database; see `Context.transaction`."""
+        """Open a transaction in the database of the job queue; see `Context.transaction`."""
         block = self._context.transaction(key)
         transaction = self._wait(block.__aenter__())
         try:
@@ -269,7 +355,7 @@ class SyncContext:
             self._wait(block.__aexit__(None, None, None))
 
     def progress(self, fraction: float, note: str = "") -> None:
-        """Show how far the job is, from 0 to 1."""
+        """Report the progress of the job; see `Context.progress`."""
         self._wait(self._context.progress(fraction, note))
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
@@ -280,8 +366,8 @@ def _is_async(fn: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(inspect.unwrap(fn)) or inspect.iscoroutinefunction(type(fn).__call__)
 
 
-def _called(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     try:
         return fn(*args, **kwargs)
-    except StopIteration as error:  # no future can carry it: whoever waits would wait forever
+    except StopIteration as error:  # a future cannot hold it, so the caller would wait forever
         raise RuntimeError("the step raised StopIteration") from error

@@ -1,4 +1,4 @@
-"""How far a job is: written at most about once a second, and the last word before the job is settled."""
+"""Progress of a running job: written at most once a second, and once more before the job is settled."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -9,21 +9,21 @@ from holdfast.errors import Invalid, LeaseLost, Unavailable
 from holdfast.policy.text import sanitize
 
 WRITE_INTERVAL_S = 1.0
-"""Seconds between two writes."""
+"""Shortest time between two writes."""
 
 MAX_NOTE_LENGTH = 500
 
 Save = Callable[[bytes], Awaitable[None]]
-"""Writes it; raises `LeaseLost` when the job is not ours any more."""
+"""Write encoded progress; raise `LeaseLost` if the worker no longer holds the job."""
 
 
-class _Shown(msgspec.Struct, frozen=True, omit_defaults=True):
+class _Progress(msgspec.Struct, frozen=True, omit_defaults=True):
     fraction: float
     note: str = ""
 
 
 class ProgressReporter:
-    """Keeps the latest, and writes it when its time has come."""
+    """Keeps the latest progress of a job and writes it at a limited rate."""
 
     def __init__(self, save: Save, clock: Callable[[], float] = time.monotonic) -> None:
         self._save = save
@@ -32,15 +32,15 @@ class ProgressReporter:
         self._next = float("-inf")
 
     async def report(self, fraction: float, note: str) -> None:
-        """This is how far it is; written now, or with a later report, or at the end."""
-        if not 0 <= fraction <= 1:  # also true for NaN
-            raise Invalid(f"a progress of {fraction!r} makes no sense: give a fraction from 0 to 1")
-        self._unsaved = msgspec.json.encode(_Shown(float(fraction), sanitize(note, MAX_NOTE_LENGTH)))
+        """Set the progress; write it now, or with a later call or `flush` if the last write was too recent."""
+        if not 0 <= fraction <= 1:  # rejects NaN too
+            raise Invalid(f"progress must be a fraction from 0 to 1, not {fraction!r}")
+        self._unsaved = msgspec.json.encode(_Progress(float(fraction), sanitize(note, MAX_NOTE_LENGTH)))
         if self._clock() >= self._next:
             await self.flush()
 
     async def flush(self) -> None:
-        """Write what is not written. A database that is away is not worth failing the job for: it stays unwritten."""
+        """Write the unwritten progress; keep it for later if the database is unavailable, so that the job goes on."""
         if self._unsaved is None:
             return
         unsaved, self._unsaved = self._unsaved, None

@@ -1,4 +1,4 @@
-"""Results of statements, kept without loss, so that the next attempt is given the same."""
+"""Log of a transaction's statement results, encoded without loss so that a later attempt can replay them."""
 
 import base64
 import hashlib
@@ -14,71 +14,75 @@ from holdfast.errors import Invalid, NonDeterministic
 from holdfast.model.step import TRANSACTION_MARK
 
 MAX_RESULTS_BYTES = 1024 * 1024
-"""Bytes that the results of one transaction may take."""
+"""Largest total size of the results of one transaction."""
 
 _ENCODE = msgspec.json.Encoder().encode
 _SMALL = range(-(2**53), 2**53)
 
 
 class StatementRecord(NamedTuple):
-    """A statement, by a digest of its text, and what it gave."""
+    """Digest of a statement's text, and its result."""
 
     digest: str
     result: Any
 
 
 class StatementLog:
-    """What the statements of one transaction gave, in order."""
+    """Results of the statements of one transaction, in order."""
 
     def __init__(self) -> None:
         self._entries: list[bytes] = []
         self._size = 0
 
     def add(self, sql: str, result: Any) -> None:
-        """Keep this result; raises `Invalid` when it cannot be kept, or is too much."""
+        """Append the result of a statement.
+
+        Raises:
+            Invalid: The result cannot be encoded, or all results together are too large.
+        """
         entry = _ENCODE([digest(sql), pack(result)])
         self._size += len(entry)
         if self._size > MAX_RESULTS_BYTES:
             raise Invalid(
-                f"the results of this transaction exceed {MAX_RESULTS_BYTES:,} bytes, the limit for "
-                "one attempt: select fewer rows or columns, or read what only this attempt needs outside of it",
+                f"the results of this transaction exceed the limit of {MAX_RESULTS_BYTES:,} bytes: select fewer rows "
+                "or columns, or read rows that only this attempt needs outside of the transaction",
                 pointer="/step",
             )
         self._entries.append(entry)
 
     def to_bytes(self) -> bytes:
-        """All of it."""
+        """Encode the whole log."""
         return TRANSACTION_MARK + b"[" + b",".join(self._entries) + b"]"
 
 
 def read(stored: bytes) -> list[StatementRecord]:
-    """The entries of a journal; raises `NonDeterministic` when it is none."""
+    """Decode a log; raise `NonDeterministic` if the record is not a transaction's."""
     if not stored.startswith(TRANSACTION_MARK):
-        raise NonDeterministic("an earlier attempt recorded something else than a transaction under this key")
+        raise NonDeterministic("an earlier attempt used this key for a step, not for a transaction")
     return [StatementRecord(text, unpack(result)) for text, result in msgspec.json.decode(stored[1:])]
 
 
 def digest(sql: str) -> str:
-    """Tells statements apart, however they are spaced."""
+    """Return a digest of a statement that ignores white space."""
     return hashlib.sha256(" ".join(sql.split()).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def pack(value: Any) -> Any:
-    """A value as JSON that says its type."""
+    """Convert a value to JSON that preserves its type."""
     writer = _WRITERS.get(type(value))
     if writer is None:
-        if isinstance(value, UUID):  # drivers have their own kinds
+        if isinstance(value, UUID):  # drivers have subclasses of their own
             return ["u", value.hex]
         raise Invalid(
-            f"a {type(value).__name__} among the results of a transaction cannot be kept for the next attempt: "
-            "turn it into text or a number in the statement",
+            f"a transaction returned a {type(value).__name__}, which cannot be stored for the next attempt: "
+            "convert it to text or a number in the statement",
             pointer="/step",
         )
     return writer(value)
 
 
 def unpack(packed: Any) -> Any:
-    """The value again, of the same type."""
+    """Convert the JSON of `pack` back to the value."""
     if not isinstance(packed, list):
         return packed
     tag, *rest = packed
@@ -106,7 +110,7 @@ _WRITERS: dict[type, Callable[[Any], Any]] = {
     bytes: lambda value: ["b", base64.b64encode(value).decode()],
     Decimal: lambda value: ["n", str(value)],
     UUID: lambda value: ["u", value.hex],
-    # A zone is kept as its offset at that moment.
+    # A time zone is reduced to its UTC offset.
     datetime: lambda value: ["a", value.isoformat(), value.fold],
     date: lambda value: ["d", value.isoformat()],
     time: lambda value: ["c", value.isoformat(), value.fold],

@@ -1,4 +1,4 @@
-"""A handler's transaction: run once, and from then on given from memory."""
+"""Transaction of a handler: executed once, replayed from its statement log by later attempts."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
@@ -12,20 +12,21 @@ T = TypeVar("T")
 
 Row = tuple[Any, ...]
 
-_SHOWN = 80
+_MAX_SHOWN_SQL_LENGTH = 80
 
 
 class Wait(Protocol):
-    """From a thread: have the event loop do this, and wait for it."""
+    """Function that runs a coroutine on the event loop from a thread and waits for its result."""
 
     def __call__(self, work: Coroutine[Any, Any, T], /) -> T: ...
 
 
 class Transaction:
-    """Statements in the engine's own database, with the placeholders of its driver: `$1`, `%s` or `?`.
+    """Statements in the database of the job queue; see `Context.transaction`.
 
-    All of them, the record that they were done, and the check that the job is still ours commit together. When an
-    earlier attempt committed them, nothing is run: each statement gives what it gave then.
+    Use the placeholders of the database's driver: `$1` (PostgreSQL), `%s` (MySQL, MariaDB) or `?` (SQLite). The
+    statements, a record of their results and the check that the worker still holds the job commit together. If an
+    earlier attempt committed them, nothing is executed, and each statement returns its recorded result.
     """
 
     def __init__(self, key: str, session: TransactionSession, check: Callable[[], None]) -> None:
@@ -38,19 +39,38 @@ class Transaction:
 
     @property
     def replayed(self) -> bool:
-        """Whether an earlier attempt has committed this, so that nothing is run."""
+        """True if an earlier attempt committed this transaction, so that no statement is executed."""
         return self._recorded is not None
 
     async def execute(self, sql: str, *args: Any) -> int:
-        """Run a statement; how many rows it touched."""
+        """Run a statement and return the number of rows it affected.
+
+        Args:
+            sql: Statement with the placeholders of the database's driver.
+            *args: Values of the placeholders.
+
+        Raises:
+            NonDeterministic: An earlier attempt committed other statements under this key.
+            LeaseLost: The worker no longer holds the job.
+        """
         return await self._once(sql, self._session.execute, args)
 
     async def fetch(self, sql: str, *args: Any) -> list[Row]:
-        """Run a statement; its rows."""
+        """Run a statement and return its rows as tuples.
+
+        Args:
+            sql: Statement with the placeholders of the database's driver.
+            *args: Values of the placeholders.
+
+        Raises:
+            Invalid: The rows cannot be recorded: too large, or of a type that cannot be stored.
+            NonDeterministic: An earlier attempt committed other statements under this key.
+            LeaseLost: The worker no longer holds the job.
+        """
         return await self._once(sql, self._session.fetch, args)
 
     def complete(self) -> None:
-        """All statements were given: hand over what is to be remembered of them."""
+        """Finish the transaction: pass the log to the session, or check that a replay ran all statements."""
         self._check()
         if self._recorded is None:
             self._session.record(self._log.to_bytes())
@@ -63,30 +83,29 @@ class Transaction:
         self._check()
         self._ran += 1
         if self._recorded is not None:
-            remembered: T = self._remembered(sql)
-            return remembered
+            recorded: T = self._replay(sql)
+            return recorded
         result = await run(sql, *args)
         self._log.add(sql, result)
         return result
 
-    def _remembered(self, sql: str) -> Any:
+    def _replay(self, sql: str) -> Any:
         if self._recorded is None or self._ran > len(self._recorded):
-            raise self._differs(f"there was no statement {self._ran} then: {_short(sql)}")
+            raise self._differs(f"it had no statement {self._ran}: {_short(sql)}")
         entry = self._recorded[self._ran - 1]
         if entry.digest != statement_log.digest(sql):
-            raise self._differs(f"statement {self._ran} was another then, not {_short(sql)}")
+            raise self._differs(f"its statement {self._ran} was not {_short(sql)}")
         return entry.result
 
     def _differs(self, how: str) -> NonDeterministic:
         return NonDeterministic(
-            f"transaction {self.key!r} was committed by an earlier attempt with other statements ({how}): a handler "
-            "must run the same statements in the same order at every attempt; give transactions that may be left "
-            "out a key of their own"
+            f"an earlier attempt committed transaction {self.key!r} with other statements ({how}): a handler must run "
+            "the same statements in the same order in every attempt; give a key to each transaction that may be skipped"
         )
 
 
 class SyncTransaction:
-    """The same for a function that runs in a thread."""
+    """`Transaction` for handlers that are plain functions; see there."""
 
     def __init__(self, transaction: Transaction, wait: Wait) -> None:
         self.key = transaction.key
@@ -95,11 +114,11 @@ class SyncTransaction:
         self._wait = wait
 
     def execute(self, sql: str, *args: Any) -> int:
-        """Run a statement; how many rows it touched."""
+        """Run a statement and return the number of rows it affected; see `Transaction.execute`."""
         return self._wait(self._transaction.execute(sql, *args))
 
     def fetch(self, sql: str, *args: Any) -> list[Row]:
-        """Run a statement; its rows."""
+        """Run a statement and return its rows as tuples; see `Transaction.fetch`."""
         return self._wait(self._transaction.fetch(sql, *args))
 
 
@@ -112,4 +131,4 @@ def _read(key: str, recorded: bytes | None) -> list[StatementRecord] | None:
 
 def _short(sql: str) -> str:
     text = " ".join(sql.split())
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
+    return repr(text if len(text) <= _MAX_SHOWN_SQL_LENGTH else f"{text[:_MAX_SHOWN_SQL_LENGTH]}…")

@@ -1,4 +1,4 @@
-"""What a function's annotations mean for JSON, and which of them ask for the running job's context."""
+"""Annotations of handlers: their types for JSON, and the parameters that receive the context."""
 
 import inspect
 import types
@@ -14,7 +14,7 @@ _CONTEXT_MODULE = "holdfast.worker.context.context"
 
 
 class Unresolved(Exception):
-    """An annotation names something that is not there, or not there yet."""
+    """Raised if an annotation names something that is not defined, or not defined yet."""
 
     def __init__(self, parameter: str, missing: str) -> None:
         super().__init__(parameter, missing)
@@ -23,7 +23,7 @@ class Unresolved(Exception):
 
 
 class _StandIn:
-    """Of a context class that the module imports for type checking only."""
+    """Stand-in for a context class that the module imports only for type checking."""
 
 
 class _AsyncStandIn(_StandIn):
@@ -38,10 +38,10 @@ _STAND_INS = {"Context": _AsyncStandIn, "SyncContext": _SyncStandIn}
 
 
 def read(function: Callable[..., Any], parameter: str, annotation: Any) -> Any:
-    """The type an annotation stands for, also when it is written as text; raises `Unresolved`."""
+    """Return the type of an annotation, even if it is a string; raise `Unresolved` for an undefined name."""
     if annotation is inspect.Parameter.empty:
         return Any
-    # Known without an import, which linters like to move to where only type checkers see it.
+    # Linters move the import of a context class below `if TYPE_CHECKING`, where it does not exist at run time.
     names = {**_STAND_INS, **getattr(inspect.unwrap(function), "__globals__", {})}
     holder = types.SimpleNamespace(__annotations__={parameter: annotation})
     try:
@@ -51,9 +51,9 @@ def read(function: Callable[..., Any], parameter: str, annotation: Any) -> Any:
 
 
 def context_flavour(kind: Any) -> Flavour | None:
-    """Whether an annotation asks for the context, and which; `Context | None` does as well."""
+    """Return the kind of context that a type asks for (`Context | None` does too), or None."""
     if get_origin(kind) in (Union, types.UnionType):
-        inner = [each for each in get_args(kind) if each is not types.NoneType]
+        inner = [member for member in get_args(kind) if member is not types.NoneType]
         return context_flavour(inner[0]) if len(inner) == 1 else None
     if kind is _AsyncStandIn:
         return "async"
@@ -64,14 +64,18 @@ def context_flavour(kind: Any) -> Flavour | None:
     return CONTEXTS.get(kind.__name__)
 
 
-def foreign(kind: Any) -> type | None:
-    """A class within a type that JSON cannot carry; TypeError for a union whose parts JSON cannot tell apart."""
+def unsupported_class(kind: Any) -> type | None:
+    """Return a class inside a type that JSON cannot represent, or None.
+
+    Raises:
+        TypeError: The type has a union whose members JSON cannot distinguish.
+    """
     msgspec.json.Decoder(kind, dec_hook=read_model)
-    return _foreign(msgspec.inspect.type_info(kind))
+    return _unsupported(msgspec.inspect.type_info(kind))
 
 
 def write_model(value: Any) -> Any:
-    """For encoders: a model as the JSON values it consists of."""
+    """Encode a model that has `model_dump`; hook for msgspec encoders."""
     dump = getattr(value, "model_dump", None)
     if dump is None or isinstance(value, type):
         raise TypeError(f"a {type(value).__name__} is not JSON")
@@ -79,7 +83,7 @@ def write_model(value: Any) -> Any:
 
 
 def read_model(kind: type, value: Any) -> Any:
-    """For decoders: a model from the JSON values it consists of."""
+    """Decode a model that has `model_validate`; hook for msgspec decoders."""
     if isinstance(value, kind):
         return value
     validate = getattr(kind, "model_validate", None)
@@ -88,8 +92,7 @@ def read_model(kind: type, value: Any) -> Any:
     return validate(value)
 
 
-def _foreign(info: msgspec.inspect.Type) -> type | None:
-    """A class within a type that can be neither written to nor read from JSON."""
+def _unsupported(info: msgspec.inspect.Type) -> type | None:
     match info:
         case msgspec.inspect.CustomType(cls):
             return None if hasattr(cls, "model_validate") and hasattr(cls, "model_dump") else cls
@@ -108,4 +111,4 @@ def _foreign(info: msgspec.inspect.Type) -> type | None:
             inner = (info.type,)
         case _:
             return None
-    return next((found for each in inner if (found := _foreign(each)) is not None), None)
+    return next((found for part in inner if (found := _unsupported(part)) is not None), None)

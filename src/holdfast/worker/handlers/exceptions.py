@@ -1,4 +1,4 @@
-"""What a handler raises to say how its job goes on, and the rule of retries that a decorator takes."""
+"""Exceptions with which a handler decides how its job continues, and the retry rule of `@app.job`."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -9,11 +9,11 @@ from holdfast.model.time import Duration, parse_duration
 from holdfast.policy.submission import check_retry
 
 Span = float | str | timedelta
-"""A length of time as people give it: seconds, a text such as '5m' or '1h30m', or a timedelta."""
+"""Length of time: seconds, a string such as '5m' or '1h30m', or a timedelta."""
 
 
 def duration(value: Span, field: str) -> Duration:
-    """Read a length of time; `Invalid` names the field."""
+    """Convert a length of time; raise `Invalid` with the name of the field."""
     try:
         return parse_duration(value.total_seconds() if isinstance(value, timedelta) else value)
     except (ValueError, TypeError, AttributeError) as error:
@@ -22,13 +22,33 @@ def duration(value: Span, field: str) -> Duration:
 
 
 class Retry(Exception):
-    """Two things, by its arguments.
+    """Retry rule for `@app.job(retry=…)`, or an exception that fails the attempt and schedules the next one.
 
-    A rule, for `@app.job(retry=…)`: `Retry(max_attempts=5, base=1, cap=300, jitter=0.2)` waits longer after each failed
-    attempt, `Retry(delays=["1m", "5m", "15m"])` as long as listed. What is left out is as the installation has it.
+    As a rule it sets the delay before each attempt: exponential (`base`, `cap`, `jitter`) or listed (`delays`). Omitted
+    arguments have the installation's defaults.
 
-    And an exception: `raise Retry(in_="30s")` fails this attempt and has the next one after that time; without `in_`
-    the rule decides. It spends an attempt: when it was the last one, the job is dead.
+    As an exception it spends an attempt like any other failure, so that the job is dead after its last one. Without
+    `in_` the retry rule sets the delay.
+
+    Args:
+        reason: Text for the attempt's record; for raising.
+        in_: Delay before the next attempt; for raising.
+        max_attempts: Number of attempts; for the decorator, like all following arguments.
+        base: Delay after the first failed attempt; doubles with each further one.
+        cap: Longest delay.
+        jitter: Largest random deviation as a share of the delay, from 0 to 1.
+        delays: Delay after each failed attempt; the last one repeats.
+
+    Raises:
+        Invalid: An argument is out of range, or arguments for raising and for the decorator are mixed.
+
+    Example:
+        ```python
+        @app.job(retry=Retry(max_attempts=5, base="1s", cap="5m"))
+        async def sync(account: int) -> None:
+            if await is_rate_limited():
+                raise Retry("rate limited", in_="30s")
+        ```
     """
 
     def __init__(
@@ -42,7 +62,7 @@ class Retry(Exception):
         jitter: float | None = None,
         delays: Sequence[Span] = (),
     ) -> None:
-        super().__init__(reason or "the handler asked for another attempt")
+        super().__init__(reason or "the handler requested another attempt")
         self.reason = reason
         self.in_ = None if in_ is None else duration(in_, "retry/in_")
         self.max_attempts = max_attempts
@@ -51,12 +71,22 @@ class Retry(Exception):
             raise Invalid("Retry(in_=…) is for raising, the other arguments are for the decorator", pointer="/retry")
 
     def rule(self) -> RetryRule | None:
-        """The rule it stands for; None when it says nothing of waits, so that the installation's rule holds."""
+        """Return the retry rule, or None if no delay was given, so that the installation's rule applies."""
         return self._rule
 
 
 class Snooze(Exception):
-    """Run this job again after that time: `raise Snooze("5m")`. Spends no attempt."""
+    """Run this job again later without spending an attempt; a job may snooze at most a hundred times.
+
+    Args:
+        delay: Time until the job runs again.
+
+    Raises:
+        Invalid: The delay is not a length of time.
+
+    Example:
+        `raise Snooze("5m")`
+    """
 
     def __init__(self, delay: Span) -> None:
         super().__init__(delay)
@@ -67,24 +97,39 @@ class Snooze(Exception):
 
 
 class Hold(Snooze):
-    """As `Snooze`, for a reason outside of the job, such as a destination that is down: as often as it takes.
+    """Like `Snooze` but without a limit, for a cause outside of the job such as an unavailable destination.
 
-    A job may snooze a hundred times before it is dead. It may be held any number of times.
+    Example:
+        `raise Hold("30s")`
     """
 
 
 class Cancel(Exception):
-    """The job is pointless: it ends as cancelled, with this reason."""
+    """End the job as cancelled because it is no longer needed.
 
-    def __init__(self, reason: str = "the handler cancelled it") -> None:
+    Args:
+        reason: Text for the job's record.
+
+    Example:
+        `raise Cancel("the order was deleted")`
+    """
+
+    def __init__(self, reason: str = "cancelled by the handler") -> None:
         super().__init__(reason)
         self.reason = reason
 
 
 class Discard(Exception):
-    """No further attempt can help: the job is dead at once, with this reason."""
+    """Move the job to the dead letters at once because no further attempt can succeed.
 
-    def __init__(self, reason: str = "the handler gave it up") -> None:
+    Args:
+        reason: Text for the job's record.
+
+    Example:
+        `raise Discard("the mailbox does not exist")`
+    """
+
+    def __init__(self, reason: str = "discarded by the handler") -> None:
         super().__init__(reason)
         self.reason = reason
 
@@ -93,17 +138,17 @@ def _rule(base: Span | None, cap: Span | None, jitter: float | None, delays: Seq
     if base is None and cap is None and jitter is None and not delays:
         return None
     if isinstance(delays, str):
-        raise Invalid("retry.delays is a text: give a list, such as ['1m', '5m']", pointer="/retry/delays")
+        raise Invalid("retry.delays is a string: give a list, such as ['1m', '5m']", pointer="/retry/delays")
     if delays and (base is not None or cap is not None):
-        raise Invalid("retry.delays stands alone: leave out base and cap", pointer="/retry/delays")
+        raise Invalid("retry.delays cannot be combined with base or cap: leave those out", pointer="/retry/delays")
     plain = RetryRule()
     first = plain.base if base is None else duration(base, "retry/base")
     rule = RetryRule(
         base=first,
-        # A base alone may be longer than the usual cap: it is then the only wait there is.
+        # A base that is longer than the default cap raises the cap, so that every delay equals the base.
         cap=Duration(max(plain.cap, first)) if cap is None else duration(cap, "retry/cap"),
         jitter=plain.jitter if jitter is None else jitter,
-        delays=tuple(duration(each, f"retry/delays/{index}") for index, each in enumerate(delays)),
+        delays=tuple(duration(delay, f"retry/delays/{index}") for index, delay in enumerate(delays)),
     )
     check_retry(rule)
     return rule

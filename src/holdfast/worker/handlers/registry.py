@@ -1,4 +1,4 @@
-"""The handlers of an application, by the name of the job type."""
+"""Registry of an application's handlers by job type."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -15,11 +15,11 @@ from holdfast.worker.handlers.signature import Arguments
 Isolation = Literal["async", "thread", "process"]
 
 MAX_SCHEMAS_LENGTH = 256 * 1024
-"""Characters of schemas that a worker tells in all; types beyond that are told without theirs."""
+"""Largest total length of the schemas that a worker registers; further types are registered without one."""
 
 
 class Handler(Struct, frozen=True):
-    """One job type, as the worker sees it."""
+    """Handler function of a job type and the defaults of its jobs."""
 
     type: str
     function: Callable[..., Any]
@@ -34,40 +34,40 @@ class Handler(Struct, frozen=True):
 
     @property
     def context(self) -> str | None:
-        """The parameter that wants the running job's context."""
+        """Name of the parameter that receives the context, or None."""
         return self.arguments.context
 
 
 class Registry:
-    """A type name means one handler."""
+    """Handlers by job type; each type has one handler."""
 
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
 
     def add(self, handler: Handler) -> None:
-        """Enter a handler; a name that is taken is an error that names both places."""
-        known = self._handlers.setdefault(handler.type, handler)
-        if known is not handler:
+        """Add a handler; raise `Misconfigured` if its job type already has one."""
+        first = self._handlers.setdefault(handler.type, handler)
+        if first is not handler:
             raise Misconfigured(
-                f"two jobs are called {handler.type!r}: {place(known.function)} and {place(handler.function)}; "
-                f"give one of them another name: @app.job(name=…)"
+                f"two jobs are named {handler.type!r}: {place(first.function)} and {place(handler.function)}; "
+                "give one of them another name with @app.job(name=…)"
             )
 
     def get(self, job_type: str) -> Handler | None:
-        """Who handles jobs of this type."""
+        """Return the handler of a job type, or None."""
         return self._handlers.get(job_type)
 
     def types(self) -> list[str]:
-        """All names, sorted."""
+        """Return all job types, sorted."""
         return sorted(self._handlers)
 
     def described(self) -> list[JobType]:
-        """What there is to tell of each type, for whoever makes such jobs; little enough to be sent at once."""
-        told, left = [], MAX_SCHEMAS_LENGTH
-        for handler in sorted(self, key=lambda each: each.type)[:MAX_DESCRIBED_TYPES]:
+        """Return descriptions of the job types, for forms and clients; bounded so that one message carries them."""
+        descriptions, left = [], MAX_SCHEMAS_LENGTH
+        for handler in sorted(self, key=lambda handler: handler.type)[:MAX_DESCRIBED_TYPES]:
             schema = handler.arguments.schema()
             left -= len(schema or "")
-            told.append(
+            descriptions.append(
                 JobType(
                     type=handler.type,
                     schema=schema if left > 0 else None,
@@ -78,14 +78,14 @@ class Registry:
                     cost=handler.cost,
                 )
             )
-        return told
+        return descriptions
 
     def queues(self) -> list[str]:
-        """The queues that the types go to unless a submission says otherwise, sorted."""
+        """Return the default queues of the job types, sorted."""
         return sorted({handler.queue for handler in self._handlers.values()})
 
     def resolve(self) -> None:
-        """Look at every signature now; raises `Misconfigured` for one that cannot be used."""
+        """Resolve every signature; raise `Misconfigured` for one that cannot be used."""
         for handler in self:
             handler.arguments.resolve()
 
@@ -94,7 +94,7 @@ class Registry:
 
 
 def place(function: Callable[..., Any]) -> str:
-    """Where a function stands, for people."""
+    """Return the name and source location of a function, for messages."""
     plain = inspect.unwrap(function)
     code = getattr(plain, "__code__", None)
     name = f"{plain.__module__}.{plain.__qualname__}"

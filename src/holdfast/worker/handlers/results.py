@@ -1,4 +1,4 @@
-"""Results of steps, as JSON: a step gives the same at its first attempt as at those that reuse it."""
+"""JSON encoding of step results; the first attempt decodes its result too, so that all attempts get the same."""
 
 import inspect
 import typing
@@ -10,41 +10,45 @@ import msgspec
 from holdfast.errors import Invalid, NonDeterministic
 
 MAX_RESULT_BYTES = 1024 * 1024
-"""Bytes that the result of one step may take."""
+"""Largest encoded size of the result of a step."""
 
 
 def encode(key: str, value: Any) -> bytes:
-    """A result as it is recorded; `Invalid` when JSON cannot hold it."""
+    """Encode a result; raise `Invalid` if JSON cannot represent it or it is too large."""
     try:
         stored = msgspec.json.encode(value)
     except (TypeError, ValueError, UnicodeEncodeError, OverflowError, RecursionError) as error:
         raise Invalid(
-            f"step {key!r} was done, but its result cannot be recorded ({error}): return what JSON can hold "
-            "(text, numbers, lists, dicts, dataclasses, msgspec structs)",
+            f"step {key!r} ran, but its result cannot be recorded ({error}): return a value that JSON can "
+            "represent (text, numbers, lists, dicts, dataclasses, msgspec structs)",
             pointer="/step",
         ) from error
     if len(stored) > MAX_RESULT_BYTES:
         raise Invalid(
-            f"step {key!r} was done, but its result takes {len(stored):,} bytes, and at most {MAX_RESULT_BYTES:,} are "
-            "recorded: store it elsewhere and return where",
+            f"step {key!r} ran, but its result of {len(stored):,} bytes exceeds the limit of {MAX_RESULT_BYTES:,}: "
+            "store it elsewhere and return its location",
             pointer="/step",
         )
     return stored
 
 
 def decode(key: str, stored: bytes | None, function: Callable[..., Any]) -> Any:
-    """A recorded result, of the type that the function says it returns, where JSON can be read as that."""
+    """Decode a result to the return annotation of the function, or to plain JSON values if it does not match."""
     try:
         if (kind := _returns(function)) is not Any:
             try:
                 return msgspec.json.decode(stored or b"null", type=kind)
-            except (msgspec.ValidationError, TypeError, NotImplementedError):  # it returned something else than it says
+            except (
+                msgspec.ValidationError,
+                TypeError,
+                NotImplementedError,
+            ):  # the function returned another type than annotated
                 pass
         return msgspec.json.decode(stored or b"null")
     except msgspec.DecodeError as error:
         raise NonDeterministic(
-            f"step {key!r}: an earlier attempt recorded something else than a step under this key: give each step "
-            "and transaction its own"
+            f"step {key!r}: an earlier attempt used this key for a transaction: give each step and transaction its "
+            "own key"
         ) from error
 
 

@@ -1,7 +1,7 @@
-"""The arguments of a function as JSON Schema, for forms and for people who write to it from elsewhere.
+"""JSON Schema of a handler's arguments, for forms and clients in other languages.
 
-It is told, and decides nothing: what a payload must be is decided where it is decoded. So whatever cannot be said of an
-argument is left out, and a function of which nothing can be said has no schema.
+The schema is documentation: payloads are validated when they are decoded. So details that JSON Schema cannot express
+are omitted, and a function without any expressible argument type has no schema.
 """
 
 import inspect
@@ -26,10 +26,10 @@ _REFERENCE = "#/$defs/"
 def render_schema(
     name: str, function: Callable[..., Any], struct: type[Struct], defaults: Mapping[str, Any]
 ) -> str | None:
-    """The schema of the payload of jobs of this name, as JSON."""
+    """Return the schema of a job type's payload as JSON, or None if it cannot be built or is too large."""
     try:
         text = _ENCODE(_schema(name, function, struct, defaults)).decode()
-    except Exception:  # noqa: BLE001 - models are the user's code, and no worker fails for want of a form
+    except Exception:  # noqa: BLE001 - models are user code, and a missing schema must not stop a worker
         return None
     return text if len(text.encode()) <= MAX_SCHEMA_BYTES else None
 
@@ -40,20 +40,20 @@ def _schema(
     definitions: dict[str, Any] = {}
 
     def model(kind: type) -> dict[str, Any]:
-        """For models of others: as they tell it themselves, their parts among ours; anything, if they do not tell."""
-        tell: Callable[[], dict[str, Any]] | None = getattr(kind, "model_json_schema", None)
-        told: dict[str, Any] = {"title": kind.__name__} if tell is None else dict(tell())
-        for part, shape in told.pop("$defs", {}).items():
+        """Return the schema of a model class, or an unconstrained one, and move its definitions to the shared ones."""
+        own: Callable[[], dict[str, Any]] | None = getattr(kind, "model_json_schema", None)
+        schema: dict[str, Any] = {"title": kind.__name__} if own is None else dict(own())
+        for part, shape in schema.pop("$defs", {}).items():
             if definitions.setdefault(part, shape) != shape:
-                raise ValueError(f"two shapes are called {part!r}")
-        return told
+                raise ValueError(f"two definitions are named {part!r}")
+        return schema
 
     (reference,), components = msgspec.json.schema_components(
         [struct], schema_hook=model, ref_template=f"{_REFERENCE}{{name}}"
     )
     payload: dict[str, Any] = components.pop(reference["$ref"].removeprefix(_REFERENCE))
     if components.keys() & definitions.keys():
-        raise ValueError("two shapes have the same name")
+        raise ValueError("two definitions have the same name")
     for argument, shape in payload["properties"].items():
         if argument in defaults and (default := _default(argument, defaults[argument])) is not None:
             shape["default"] = msgspec.Raw(default)
@@ -64,7 +64,7 @@ def _schema(
 
 
 def _default(argument: str, value: Any) -> bytes | None:
-    """As JSON; not where JSON has no word for it, where it is long, or where it looks like a secret."""
+    """Return a default value as JSON; None if it is not JSON, too long or looks like a secret."""
     try:
         text = msgspec.json.encode(value, enc_hook=write_model)
     except (TypeError, ValueError, OverflowError, RecursionError):

@@ -1,8 +1,8 @@
-"""From a function's signature to its arguments as JSON and back: checked when enqueued, decoded when run.
+"""Arguments of a handler: checked against its signature on submission, decoded from JSON when it runs.
 
-An argument goes by its annotation: whatever msgspec can write and read (numbers, texts, UUID, datetime, Decimal, enums,
-dataclasses, Structs, TypedDicts, lists and dictionaries of them, …), and models with `model_dump` and `model_validate`.
-A parameter without annotation takes any JSON.
+A parameter's annotation sets its type: any type that msgspec supports (numbers, strings, UUID, datetime, Decimal,
+enums, dataclasses, Structs, TypedDicts, lists and dictionaries of them, …), and models with `model_dump` and
+`model_validate`. A parameter without annotation takes any JSON.
 """
 
 import contextlib
@@ -25,11 +25,11 @@ _NAMED = re.compile(r"Object (?:missing required|contains unknown) field `([^`]+
 
 
 class _NoContext:
-    """Stands in for the context of a function that is called by hand: any use of it says so."""
+    """Default of a context parameter; raises an explanation if a directly called function uses it."""
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(
-            f"there is no context here: the worker gives one; call the function with ctx=… (for {name!r})"
+            f"no context for {name!r}: only a worker passes a context; pass one with ctx=… if you call the function"
         )
 
     def __repr__(self) -> str:
@@ -37,7 +37,7 @@ class _NoContext:
 
 
 CONTEXT: Final[Any] = _NoContext()
-"""The default of a context parameter, `ctx: Context = CONTEXT`: tells type checkers that no caller need give it."""
+"""Default of a context parameter, as in `ctx: Context = CONTEXT`, so that type checkers let callers omit it."""
 
 
 class _Field(NamedTuple):
@@ -47,7 +47,7 @@ class _Field(NamedTuple):
 
 
 class _Shape(NamedTuple):
-    """What is known once the annotations were looked at."""
+    """Resolved signature."""
 
     context: str | None
     fields: tuple[_Field, ...]
@@ -58,7 +58,7 @@ class _Shape(NamedTuple):
 
 
 class Arguments:
-    """The arguments of one function. Annotations that name something defined further down are read at first use."""
+    """Arguments of one function. Annotations with names that are defined later are resolved on first use."""
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         self.name = name
@@ -70,25 +70,26 @@ class Arguments:
 
     @property
     def context(self) -> str | None:
-        """The parameter that wants the running job's context."""
+        """Name of the parameter that receives the context, or None."""
         return self.resolve().context
 
     @property
     def returns(self) -> Any:
-        """What the function returns by its annotation; `Any` when it does not say, or JSON cannot tell."""
+        """Annotated return type; `Any` without an annotation or if JSON cannot represent the type."""
         return self.resolve().returns
 
     def check(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """The payload for a call with these arguments: only those given, as JSON values.
+        """Return the payload of a call with these arguments: JSON values of the passed ones, without defaults.
 
-        `Invalid` for arguments that the function would not take, with a pointer to the one at fault.
+        Raises:
+            Invalid: The function does not take these arguments; `pointer` names the wrong one.
         """
         shape = self.resolve()
-        given = self._bind(shape, args, kwargs)
+        passed = self._bind(shape, args, kwargs)
         try:
-            values = msgspec.convert(given, shape.struct, dec_hook=read_model)
-            payload = {name: _builtins(getattr(values, name), kind) for name, kind, _ in shape.fields if name in given}
-            # An instance is taken as it is above; whether its fields are what they claim shows on the way back.
+            values = msgspec.convert(passed, shape.struct, dec_hook=read_model)
+            payload = {name: _builtins(getattr(values, name), kind) for name, kind, _ in shape.fields if name in passed}
+            # The first conversion does not look inside instances; decoding the payload validates their fields.
             msgspec.convert(payload, shape.struct, dec_hook=read_model)
         except msgspec.ValidationError as error:
             raise _invalid(self.name, error) from None
@@ -99,7 +100,7 @@ class Arguments:
         return payload
 
     def decode(self, payload: bytes) -> dict[str, Any]:
-        """The arguments to call the function with; `Invalid` when the payload does not fit it."""
+        """Return the arguments for a call; raise `Invalid` if the payload does not match the signature."""
         shape = self.resolve()
         try:
             values = shape.decoder.decode(b"{}" if payload == b"null" else payload)
@@ -110,25 +111,25 @@ class Arguments:
         return {name: value for name, _, _ in shape.fields if (value := getattr(values, name)) is not UNSET}
 
     def decode_result(self, result: bytes | None) -> Any:
-        """What the function returned, as its annotation says."""
+        """Decode a result to the annotated return type."""
         if result is None:
             return None
         return msgspec.json.decode(result, type=self.returns, dec_hook=read_model)
 
     def schema(self) -> str | None:
-        """JSON Schema of the payload, for forms; None where it cannot be told, or would be too large."""
-        defaults = {each.name: each.default for each in self._parameters if each.default is not each.empty}
+        """Return the JSON Schema of the payload, or None if it cannot be built or is too large."""
+        defaults = {param.name: param.default for param in self._parameters if param.default is not param.empty}
         return schemas.render_schema(self.name, self._function, self.resolve().struct, defaults)
 
     def resolve(self) -> _Shape:
-        """Look at the annotations now, if not done yet; raises `Misconfigured` for those that cannot be used."""
+        """Resolve the annotations unless done; raise `Misconfigured` if one cannot be used."""
         if self._shape is None:
             try:
                 self._shape = self._read()
             except Unresolved as error:
                 raise Misconfigured(
                     f"job {self.name!r}: the annotation of {error.parameter!r} names {error.missing!r}, which is not "
-                    "there at run time: import or define it in the module, and not only for type checking"
+                    "defined at run time: import or define it in the module, not only for type checking"
                 ) from None
         return self._shape
 
@@ -140,7 +141,7 @@ class Arguments:
             if flavour := annotations.context_flavour(kind):
                 if context is not None:
                     raise Misconfigured(
-                        f"job {self.name!r}: both {context!r} and {parameter.name!r} ask for the context"
+                        f"job {self.name!r}: both {context!r} and {parameter.name!r} are annotated as the context"
                     )
                 self._check_flavour(flavour)
                 context = parameter.name
@@ -150,7 +151,7 @@ class Arguments:
             self._check_kind(parameter.name, kind)
             fields.append(_Field(parameter.name, kind, parameter.default is parameter.empty))
         struct = self._struct(fields)
-        positional = [each.name for each in self._parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+        positional = [param.name for param in self._parameters if param.kind is param.POSITIONAL_OR_KEYWORD]
         return _Shape(
             context=context,
             fields=tuple(fields),
@@ -162,7 +163,7 @@ class Arguments:
 
     def _struct(self, fields: Sequence[_Field]) -> type[Struct]:
         whole: list[tuple[str, Any] | tuple[str, Any, Any]] = [
-            (name, kind) if required else (name, Union[kind, UnsetType], UNSET)  # noqa: UP007 - of values
+            (name, kind) if required else (name, Union[kind, UnsetType], UNSET)  # noqa: UP007 - the members are run-time values
             for name, kind, required in fields
         ]
         try:
@@ -175,99 +176,99 @@ class Arguments:
             return annotations.read(self._function, parameter, annotation)
         except Unresolved:
             raise
-        except Exception as error:  # an annotation is the user's code
+        except Exception as error:  # annotations are user code
             raise Misconfigured(
                 f"job {self.name!r}: the annotation of {parameter!r} cannot be read: {error}"
             ) from error
 
     def _check_kind(self, parameter: str, kind: Any) -> None:
         try:
-            stranger = annotations.foreign(kind)
+            unsupported = annotations.unsupported_class(kind)
         except (TypeError, ValueError, NameError) as error:
             raise Misconfigured(f"job {self.name!r}: {parameter!r} cannot be read from JSON: {error}") from error
-        if stranger is not None:
+        if unsupported is not None:
             raise Misconfigured(
-                f"job {self.name!r}: {parameter!r} is a {stranger.__name__}, which JSON cannot carry: "
+                f"job {self.name!r}: {parameter!r} is a {unsupported.__name__}, which JSON cannot carry: "
                 "pass plain values, a dataclass or a msgspec Struct, or an id to look it up by"
             )
 
     def _check_flavour(self, flavour: Flavour) -> None:
-        wanted: Flavour = "async" if inspect.iscoroutinefunction(self._function) else "sync"
-        if flavour != wanted:
+        expected: Flavour = "async" if inspect.iscoroutinefunction(self._function) else "sync"
+        if flavour != expected:
             names = {flavour: name for name, flavour in CONTEXTS.items()}
-            what = "an async function takes a" if wanted == "async" else "a plain function takes a"
-            raise Misconfigured(f"job {self.name!r}: {what} {names[wanted]}, not a {names[flavour]}")
+            kind = "an async function takes a" if expected == "async" else "a plain function takes a"
+            raise Misconfigured(f"job {self.name!r}: {kind} {names[expected]}, not a {names[flavour]}")
 
     def _returns(self) -> Any:
         annotation = getattr(inspect.unwrap(self._function), "__annotations__", {}).get("return", Any)
         try:
             kind = annotations.read(self._function, "return", annotation)
-            return kind if annotations.foreign(kind) is None else Any
-        except Exception:  # noqa: BLE001 - an annotation is the user's code; results are then given as JSON has them
+            return kind if annotations.unsupported_class(kind) is None else Any
+        except Exception:  # noqa: BLE001 - annotations are user code; results then stay plain JSON values
             return Any
 
     def _bind(self, shape: _Shape, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         if len(args) > len(shape.positional):
             raise Invalid(
-                f"{self.name} takes {len(shape.positional)} positional arguments and was given {len(args)}",
+                f"{self.name} takes {len(shape.positional)} positional arguments and got {len(args)}",
                 pointer="/payload",
             )
-        given = dict(zip(shape.positional, args, strict=False))
+        passed = dict(zip(shape.positional, args, strict=False))
         known = {field.name for field in shape.fields}
         for name, value in kwargs.items():
-            if name in given:
-                raise Invalid(f"{self.name} was given {name!r} twice", pointer=_pointer(name))
+            if name in passed:
+                raise Invalid(f"{self.name} got {name!r} twice", pointer=_pointer(name))
             if name == shape.context:
-                raise Invalid(f"{self.name}: {name!r} is given by the worker, leave it out", pointer=_pointer(name))
+                raise Invalid(f"{self.name}: {name!r} is passed by the worker: leave it out", pointer=_pointer(name))
             if name not in known:
                 takes = f"it takes {', '.join(field.name for field in shape.fields)}" if known else "it takes none"
                 raise Invalid(f"{self.name} has no argument {name!r}: {takes}", pointer=_pointer(name))
-            given[name] = value
+            passed[name] = value
         for field in shape.fields:
-            if field.required and field.name not in given:
+            if field.required and field.name not in passed:
                 raise Invalid(f"{self.name}: the argument {field.name!r} is missing", pointer=_pointer(field.name))
-        return given
+        return passed
 
 
 def _builtins(value: Any, kind: Any) -> Any:
-    # What is not annotated comes back as JSON has it, so nothing is turned into something else on the way.
+    # Without an annotation the decoder returns plain JSON values, so nothing else may be passed.
     return value if kind is Any else msgspec.to_builtins(value, str_keys=True, enc_hook=write_model)
 
 
 def _parameters(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
-    """The parameters, if each can be given by name."""
+    """Return the parameters; raise `Misconfigured` if one cannot be passed by name."""
     parameters = list(inspect.signature(function).parameters.values())
-    for index, each in enumerate(parameters):
-        if each.kind is each.POSITIONAL_ONLY:
+    for index, param in enumerate(parameters):
+        if param.kind is param.POSITIONAL_ONLY:
             raise Misconfigured(
-                f"job {name!r}: {each.name!r} is positional-only; arguments travel by name: remove the '/'"
+                f"job {name!r}: {param.name!r} is positional-only, but arguments are passed by name: remove the '/'"
             )
-        if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD):
-            star = "*" if each.kind is each.VAR_POSITIONAL else "**"
+        if param.kind in (param.VAR_POSITIONAL, param.VAR_KEYWORD):
+            star = "*" if param.kind is param.VAR_POSITIONAL else "**"
             raise Misconfigured(
-                f"job {name!r}: {star}{each.name} cannot be checked: name the arguments, or take a list or dict"
+                f"job {name!r}: {star}{param.name} cannot be checked: name the arguments, or take a list or dict"
             )
-        if index == 0 and each.name in ("self", "cls") and each.annotation is each.empty:
+        if index == 0 and param.name in ("self", "cls") and param.annotation is param.empty:
             raise Misconfigured(
-                f"job {name!r}: a method cannot be a job, there is no {each.name!r} to call it on: use a function"
+                f"job {name!r}: a method cannot be a job, there is no {param.name!r} to call it on: use a function"
             )
     return parameters
 
 
 def _invalid(name: str, error: msgspec.ValidationError) -> Invalid:
-    """What msgspec says, such as "Expected `int`, got `str` - at `$.user_id`", with a pointer."""
+    """Convert a msgspec error such as "Expected `int`, got `str` - at `$.user_id`" to one with a pointer."""
     found = _FAULT.fullmatch(str(error))
-    what, path = (found["what"], found["path"] or "") if found else (str(error), "")
+    text, path = (found["what"], found["path"] or "") if found else (str(error), "")
     steps: list[str] = []
-    for field, index, some in _STEP.findall(path):
-        if some:  # one of a dictionary's values: its key is not told
+    for field, index, unknown in _STEP.findall(path):
+        if unknown:  # a value of a dictionary: msgspec does not report its key
             break
         steps.append(field or index)
-    if named := _NAMED.match(what):
+    if named := _NAMED.match(text):
         steps.append(named[1])
-        what = "is missing" if "missing" in what else "is not an argument of it"
-    what = re.sub(r"`([^`]*)`", lambda each: " | ".join(_KINDS.get(kind, kind) for kind in each[1].split(" | ")), what)
-    words = what[:1].lower() + what[1:] if not named else what
+        text = "is missing" if "missing" in text else "is not one of its arguments"
+    text = re.sub(r"`([^`]*)`", lambda name: " | ".join(_KINDS.get(kind, kind) for kind in name[1].split(" | ")), text)
+    words = text if named else text[:1].lower() + text[1:]
     return Invalid(
         f"{name}: {'.'.join(steps) or 'the payload'}{'' if named else ':'} {words}", pointer=_pointer(*steps)
     )

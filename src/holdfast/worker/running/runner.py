@@ -1,4 +1,4 @@
-"""Runs one job and says what came of it. The one home of `except Exception` around the user's code."""
+"""Runner of handlers: calls the handler of one job and turns its result or exception into an outcome."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ from holdfast.errors import Invalid, LeaseLost, NonDeterministic, StepOutcomeUnk
 from holdfast.model.job import Job
 from holdfast.model.outcome import CancelledByHandler, Failed, Failure, Outcome, Snoozed, Succeeded
 from holdfast.model.time import Duration
-from holdfast.policy.lifecycle import suspect
+from holdfast.policy.lifecycle import is_crash_suspect
 from holdfast.policy.redact import redact
 from holdfast.worker.context.attempt_logs import AttemptLogs
 from holdfast.worker.context.context import Context, SyncContext
@@ -27,28 +27,30 @@ from holdfast.worker.ports import StepStore
 
 MAX_RESULT_BYTES = 256 * 1024
 MAX_SUSPECTS = 8
-"""How many jobs run alone at a time because their process died: it may have had hundreds, and too little memory."""
+"""Largest number of suspects that run at a time: a dead worker may leave hundreds, and memory may be the cause."""
 _RESULT = msgspec.json.Encoder(enc_hook=write_model).encode
 _NULL = Succeeded(b"null")
 _MAX_FRAMES = 40
 
 
 class Processes(Protocol):
-    """Runs jobs in processes of their own."""
+    """Pool of job processes."""
 
     async def run(
         self, job: Job, *, on_start: Callable[[], None], attempt_logs: AttemptLogs, entry: int | None
     ) -> Outcome:
-        """What came of it; what it logs is in the book at once. `on_start` is called when the handler begins.
+        """Run a job in its own process and return the outcome. Cancelling the call ends the process.
 
-        By then that stands in this cell of the board, whether or not anybody lives to hear of it.
-
-        The process is ended when the caller is cancelled.
+        Args:
+            job: The job to run.
+            on_start: Called when the handler has started.
+            attempt_logs: Receives the handler's log lines as they are written.
+            entry: Shared-state entry in which the process records the start, before `on_start` is called.
         """
 
 
 class HandlerCall(NamedTuple):
-    """A handler, and what is worth knowing before each of its jobs."""
+    """How to call a handler: where, with which context parameter and which default timeout."""
 
     handler: Handler
     place: Literal["loop", "thread", "process"]
@@ -57,7 +59,7 @@ class HandlerCall(NamedTuple):
 
 
 class Runner:
-    """Knows the handlers and where each kind of them runs."""
+    """Runs the handlers of a registry on the event loop, in threads or in job processes."""
 
     def __init__(
         self,
@@ -67,95 +69,105 @@ class Runner:
         threads: Executor,
         processes: Processes | None = None,
         fail_rate: float = 0.0,
-        dice: Callable[[], float] = random.random,
+        rng: Callable[[], float] = random.random,
     ) -> None:
-        self._calls = {handler.type: _handler_call(handler, apart=processes is not None) for handler in registry}
-        self._alone = {name: task._replace(place="process", context=None) for name, task in self._calls.items()}
+        self._calls = {
+            handler.type: _handler_call(handler, has_processes=processes is not None) for handler in registry
+        }
+        self._isolated = {name: call._replace(place="process", context=None) for name, call in self._calls.items()}
         self._suspects = asyncio.Semaphore(MAX_SUSPECTS)
         self._step_store = step_store
         self._threads = threads
         self._processes = processes
         self._fail_rate = fail_rate
-        self._rng = dice
+        self._rng = rng
 
     def call(self, job: Job) -> HandlerCall | None:
-        """Who handles this job, and where: one that may have crashed a process runs in one of its own."""
-        alone = self._processes is not None and suspect(job)
-        return (self._alone if alone else self._calls).get(job.type)
+        """Return the call for a job, in a job process if the job is a crash suspect; None without a handler."""
+        isolated = self._processes is not None and is_crash_suspect(job)
+        return (self._isolated if isolated else self._calls).get(job.type)
 
     def context(
-        self, job: Job, task: HandlerCall, deadline: float | None, attempt_logs: AttemptLogs | None = None
+        self, job: Job, call: HandlerCall, deadline: float | None, attempt_logs: AttemptLogs | None = None
     ) -> Context | SyncContext | None:
-        """What the handler is told about its job, if it wants to know."""
-        if task.context is None:
+        """Return a context for the handler, or None if it takes none."""
+        if call.context is None:
             return None
         context = Context(job, self._step_store, deadline=deadline, attempt_logs=attempt_logs)
-        return SyncContext(context, asyncio.get_running_loop()) if task.place == "thread" else context
+        return SyncContext(context, asyncio.get_running_loop()) if call.place == "thread" else context
 
     async def run(
         self,
         job: Job,
-        task: HandlerCall,
+        call: HandlerCall,
         context: Context | SyncContext | None,
         *,
         on_start: Callable[[], None] = lambda: None,
         attempt_logs: AttemptLogs | None = None,
         entry: int | None = None,
     ) -> Outcome:
-        """Call the handler. Only being cancelled gets out of here; everything else is an outcome.
+        """Call the handler and return its outcome. Raises only `CancelledError`, if the caller is cancelled.
 
-        Of one in a process of its own, `on_start` tells when the handler begins, and the book has what it logs.
+        Args:
+            job: The job to run.
+            call: Result of `call`.
+            context: Result of `context`.
+            on_start: For job processes: called when the handler has started.
+            attempt_logs: For job processes: receives the handler's log lines.
+            entry: For job processes: shared-state entry in which the start is recorded.
         """
         try:
             if self._fail_rate and self._rng() < self._fail_rate:
-                return Failed(Failure("FailedOnPurpose", "HOLDFAST_FAIL_RATE had this attempt fail"))
-            if task.place == "process" and self._processes is not None:
-                async with contextlib.nullcontext() if task.handler.isolation == "process" else self._suspects:
+                return Failed(Failure("FailedOnPurpose", "this attempt failed because HOLDFAST_FAIL_RATE is set"))
+            if call.place == "process" and self._processes is not None:
+                async with contextlib.nullcontext() if call.handler.isolation == "process" else self._suspects:
                     return await self._processes.run(
                         job, on_start=on_start, attempt_logs=attempt_logs or AttemptLogs(), entry=entry
                     )
-            arguments = task.handler.arguments.decode(job.payload)
-            if task.context is not None:
-                arguments[task.context] = context
-            if task.place == "loop":
-                result = await task.handler.function(**arguments)
+            arguments = call.handler.arguments.decode(job.payload)
+            if call.context is not None:
+                arguments[call.context] = context
+            if call.place == "loop":
+                result = await call.handler.function(**arguments)
             else:
-                call = functools.partial(task.handler.function, **arguments)
-                result = await asyncio.get_running_loop().run_in_executor(self._threads, _contained, call)
+                function = functools.partial(call.handler.function, **arguments)
+                result = await asyncio.get_running_loop().run_in_executor(self._threads, _contained, function)
             outcome = succeeded(result)
         except asyncio.CancelledError:
             if _is_cancelled():
                 raise
-            outcome = outcome_of(HandlerExit("the handler raised CancelledError, though nobody cancelled it"))
-        except BaseException as error:  # noqa: BLE001 - this is the user's code
+            outcome = outcome_of(HandlerExit("the handler raised CancelledError although it was not cancelled"))
+        except BaseException as error:  # noqa: BLE001 - user code
             outcome = outcome_of(error)
         if context is not None:
-            with contextlib.suppress(Exception):  # how far it came is worth no attempt
+            with contextlib.suppress(Exception):  # progress that cannot be saved must not fail the attempt
                 await context.finish()
         return outcome
 
 
 def _is_cancelled() -> bool:
-    """Whether it is us who are to stop, and not something that the handler had waited for."""
+    """Return True if this task is being cancelled, and not only something that the handler awaited."""
     current = asyncio.current_task()
     return current is not None and current.cancelling() > 0
 
 
-def _handler_call(handler: Handler, *, apart: bool) -> HandlerCall:
-    if handler.isolation == "process" and apart:
+def _handler_call(handler: Handler, *, has_processes: bool) -> HandlerCall:
+    if handler.isolation == "process" and has_processes:
         return HandlerCall(handler, "process", None, handler.timeout)
     place: Literal["loop", "thread"] = "loop" if inspect.iscoroutinefunction(handler.function) else "thread"
     return HandlerCall(handler, place, handler.context, handler.timeout)
 
 
 def succeeded(result: Any) -> Outcome:
-    """A handler's return value as an outcome: JSON, within bounds."""
+    """Convert a handler's return value to an outcome: JSON of bounded size."""
     if result is None:
         return _NULL
     try:
         encoded = _RESULT(result)
     except (TypeError, ValueError, RecursionError, OverflowError, UnicodeEncodeError) as error:
-        message = f"it returned a {type(result).__name__} that cannot be written as JSON ({error}): return plain values"
+        message = (
+            f"the handler returned a {type(result).__name__} that JSON cannot represent ({error}): return plain values"
+        )
         return Failed(Failure("ResultNotJson", message), retryable=False)
     if len(encoded) > MAX_RESULT_BYTES:
         head = encoded[:1_000].decode(errors="replace")
@@ -164,7 +176,7 @@ def succeeded(result: Any) -> Outcome:
 
 
 def outcome_of(error: BaseException) -> Outcome:
-    """What an exception that left a handler means."""
+    """Convert an exception that a handler raised to an outcome."""
     match error:
         case Snooze():
             return Snoozed(error.delay, held=isinstance(error, Hold))
@@ -174,9 +186,11 @@ def outcome_of(error: BaseException) -> Outcome:
             return Failed(failure_of(error), retryable=False)
         case Retry():
             return Failed(failure_of(error), retry_in=error.in_)
-        case StepOutcomeUnknown() | NonDeterministic():  # the records stay as they are, and so does what they mean
+        case StepOutcomeUnknown() | NonDeterministic():  # the step records do not change, so a retry would fail too
             return Failed(failure_of(error), retryable=False)
-        case Invalid() if error.pointer.startswith("/step"):  # its effect may have happened; it would happen again
+        case Invalid() if error.pointer.startswith(
+            "/step"
+        ):  # the step's effect may have happened; a retry would repeat it
             return Failed(failure_of(error), retryable=False)
         case Invalid() if error.pointer.startswith("/payload"):
             return Failed(Failure("InvalidPayload", redact(str(error))), retryable=False)
@@ -187,7 +201,7 @@ def outcome_of(error: BaseException) -> Outcome:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """An exception as it is stored: its chain, without any local variables, secrets redacted."""
+    """Convert an exception to its stored form: chained traceback without local variables, secrets redacted."""
     kind = (
         type(error).__qualname__
         if type(error).__module__ == "builtins"
@@ -198,13 +212,13 @@ def failure_of(error: BaseException) -> Failure:
         text = "".join(
             traceback.TracebackException.from_exception(error, limit=-_MAX_FRAMES, capture_locals=False).format()
         )
-    except Exception as broken:  # noqa: BLE001 - an exception whose own text fails
-        message, text = f"(its text cannot be had: {type(broken).__name__})", ""
+    except Exception as broken:  # noqa: BLE001 - user code: __str__ of the exception may fail
+        message, text = f"(str() of the exception raised {type(broken).__name__})", ""
     return Failure(kind=kind, message=redact(message), traceback=redact(text))
 
 
 def _contained(call: Callable[[], Any]) -> Any:
-    """Runs on a thread: what would end the thread or the program becomes an ordinary failure."""
+    """Call a handler in a thread; turn exceptions that would end the thread or program into a failure."""
     try:
         return call()
     except (SystemExit, KeyboardInterrupt, StopIteration, asyncio.CancelledError, GeneratorExit) as error:
@@ -212,4 +226,4 @@ def _contained(call: Callable[[], Any]) -> Any:
 
 
 class HandlerExit(Exception):
-    """A handler tried to end the program."""
+    """Raised in place of an exception with which a handler tried to end the program."""
