@@ -1,7 +1,8 @@
-"""A real system and a real browser: a node of the service and a worker as processes of their own, and Chromium.
+"""Fixtures with a real system and a real browser: a service node, a worker and Chromium, each in its own process.
 
-There is one of each for a test process (the browser is the run's), and a fresh context of the browser for each test.
-A page fails its test if it violates its policy, writes an error to the console, opens a dialog or asks a foreign host.
+Each test process has its own node and worker, the whole run shares one browser, and each test gets a new browser
+context. A test fails if its page violates the content security policy, logs a console error, opens a dialog or sends
+a request to another host.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import async_playwright, expect
 
-from tests.e2e.browser.looking import ADMIN, Looking, System
+from tests.e2e.browser.driver import ADMIN, Driver, System
 from tests.support import nodes
 from tests.support.eventually import eventually
 from tests.support.ledger import Ledger
@@ -46,7 +47,7 @@ async def browser(chromium) -> AsyncIterator[Browser]:
 
 @pytest.fixture(scope="session")
 def processes(chromium, databases, tmp_path_factory) -> Iterator[tuple[Service, Node, Ledger]]:
-    """Asked for after the browser: nothing is started where there is none."""
+    """Start the node and the worker, unless Chromium is missing and the tests are skipped."""
     del chromium
     folder = tmp_path_factory.mktemp("browser")
     url = databases.clean("sqlite", folder)
@@ -65,25 +66,25 @@ async def system(processes) -> AsyncIterator[System]:
     service, worker, ledger = processes
     headers = {"authorization": f"Bearer {ADMIN}"}
     async with httpx2.AsyncClient(base_url=service.url, headers=headers, trust_env=False, timeout=60) as http:
-        made = System(service.url, http, ledger)
+        system = System(service.url, http, ledger)
 
-        async def is_at_work() -> bool:
+        async def worker_is_registered() -> bool:
             assert worker.alive(), worker.log
-            return bool((await made.ask("GET", "/v1/workers"))["items"])
+            return bool((await system.request("GET", "/v1/workers"))["items"])
 
-        await eventually(is_at_work, within=90)
-        yield made
+        await eventually(worker_is_registered, within=90)
+        yield system
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def looking(browser, system) -> AsyncIterator[Looking]:
-    """Somebody in front of a browser, signed in as administrator unless told otherwise."""
-    async with Looking(browser, system) as somebody:
-        yield somebody
-    assert somebody.troubles == []
+async def driver(browser, system) -> AsyncIterator[Driver]:
+    """Return a driver of a new browser context; `open` signs in as administrator by default."""
+    async with Driver(browser, system) as driver:
+        yield driver
+    assert driver.problems == []
 
 
 @pytest.fixture
 def queue(request) -> str:
-    """A queue of the test's own, that no worker looks at."""
+    """Return a queue name that is unique to the test and that no worker serves."""
     return request.node.name.split("[")[0][:100]

@@ -1,4 +1,4 @@
-"""Texts that want to be more than texts."""
+"""Strings that would run scripts or load resources if a page rendered them as markup."""
 
 HOSTILE = (
     "<script>alert(1)</script>",
