@@ -62,12 +62,12 @@ def engine_rules(settings: Settings) -> EngineRules:
     return EngineRules(
         retry=RetryRule(settings.backoff_base, settings.backoff_max, settings.backoff_jitter),
         max_attempts=settings.max_attempts,
-        key_retention=settings.keys_kept,
-        retention=Retention(history=settings.history_kept, dead=settings.dead_kept),
+        key_retention=settings.idempotency_key_retention,
+        retention=Retention(history=settings.history_retention, dead=settings.dead_retention),
         quota=TenantQuota(
             settings.tenant_rate, settings.tenant_rate_window, settings.tenant_backlog, settings.queue_backlog
         ),
-        breakers=BreakerRules(settings.breaker_failures, settings.breaker_rest, settings.breaker_longest_rest),
+        breakers=BreakerRules(settings.breaker_failures, settings.breaker_pause, settings.breaker_max_pause),
     )
 
 

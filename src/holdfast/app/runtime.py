@@ -4,15 +4,13 @@ An engine belongs to one event loop and one process. It is opened on first use.
 """
 
 import asyncio
-import atexit
-import concurrent.futures.thread  # import before registering: exit hooks run in reverse order
 import os
 import threading
-import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from typing import Protocol, TypeVar
 
-from holdfast.errors import Unavailable
+from holdfast import tasks
+from holdfast.loop_thread import LoopThread
 from holdfast.model.explanation import Explanation
 from holdfast.model.ids import JobId
 from holdfast.model.job import Job, JobSpec
@@ -68,9 +66,6 @@ class Engine(Protocol):
 Open = Callable[[], Awaitable[Engine]]
 Work = Callable[[Engine], Awaitable[T]]
 
-_CLOSE_TIMEOUT_S = 10.0
-"""`close` waits this long for the thread, so that a hanging database cannot block program exit."""
-
 
 class EngineProvider:
     """Provider of engines, opened on first use and closed by `close`, `aclose`, loop shutdown or program exit.
@@ -89,7 +84,7 @@ class EngineProvider:
 
     def run(self, work: Work[T]) -> T:
         """Run `work` with the engine on the background thread and block until it returns. Thread-safe."""
-        return self._process().thread().run(work)
+        return self._process().run(work)
 
     def close(self) -> None:
         """Close the engine on the background thread."""
@@ -112,43 +107,41 @@ class _Process:
 
     def __init__(self, opener: Open) -> None:
         self._opener = opener
-        self._pid = os.getpid()
-        self._lives: dict[asyncio.AbstractEventLoop, _EngineLifetime] = {}
+        self._lifetimes: dict[asyncio.AbstractEventLoop, _EngineLifetime] = {}
         self._lock = threading.Lock()
-        self._thread: _Thread | None = None
-        self._awaits_end = False
+        self._thread: LoopThread | None = None
 
     async def here(self) -> Engine:
         loop = asyncio.get_running_loop()
-        life = self._lives.get(loop)
-        if life is None:
-            for other in [each for each in list(self._lives) if each.is_closed()]:
-                self._lives.pop(other, None)
-            life = self._lives[loop] = _EngineLifetime(self._opener, lambda: self._lives.pop(loop, None))
+        lifetime = self._lifetimes.get(loop)
+        if lifetime is None:
+            for other in [other for other in list(self._lifetimes) if other.is_closed()]:
+                self._lifetimes.pop(other, None)
+            lifetime = _EngineLifetime(self._opener, lambda: self._lifetimes.pop(loop, None))
+            self._lifetimes[loop] = lifetime
         # Shielded: a cancelled caller must not cancel the opening that other callers await.
-        return await asyncio.shield(life.engine)
+        return await asyncio.shield(lifetime.engine)
 
     async def aclose(self) -> None:
-        life = self._lives.pop(asyncio.get_running_loop(), None)
-        if life is not None:
-            await life.aclose()
+        lifetime = self._lifetimes.pop(asyncio.get_running_loop(), None)
+        if lifetime is not None:
+            await lifetime.aclose()
 
-    def thread(self) -> "_Thread":
+    def run(self, work: Work[T]) -> T:
         with self._lock:
             if self._thread is None:
-                self._thread = _Thread(self)
-                if not self._awaits_end:
-                    self._awaits_end = True
-                    _at_end(self)
-            return self._thread
+                self._thread = LoopThread(self.aclose)
+            thread = self._thread
+        return thread.run(self._run(work))
 
     def stop_thread(self) -> None:
-        if self._pid != os.getpid():  # in a forked child that exits: the thread exists only in the parent
-            return
         with self._lock:
             thread, self._thread = self._thread, None
         if thread is not None:
             thread.stop()
+
+    async def _run(self, work: Work[T]) -> T:
+        return await work(await self.here())
 
 
 class _EngineLifetime:
@@ -161,7 +154,7 @@ class _EngineLifetime:
         self._opener = opener
         self._ended = ended
         self._generator = self._run()
-        self.engine: asyncio.Task[Engine] = asyncio.get_running_loop().create_task(self._begin())
+        self.engine = tasks.start(self._begin(), name="holdfast engine opening", awaited=True)
         self.engine.add_done_callback(self._forget_if_failed)
 
     async def aclose(self) -> None:
@@ -182,72 +175,3 @@ class _EngineLifetime:
     def _forget_if_failed(self, opening: asyncio.Task[Engine]) -> None:
         if opening.cancelled() or opening.exception() is not None:
             self._ended()  # the next caller tries again
-
-
-class _Thread:
-    """Event loop on a background thread that runs the work of synchronous callers."""
-
-    def __init__(self, process: _Process) -> None:
-        self._process = process
-        self._started: concurrent.futures.Future[asyncio.AbstractEventLoop] = concurrent.futures.Future()
-        self._thread = threading.Thread(target=self._serve, name="holdfast", daemon=True)
-        self._thread.start()
-        self._loop = self._started.result()
-
-    def run(self, work: Work[T]) -> T:
-        task = self._do(work)
-        try:
-            future = asyncio.run_coroutine_threadsafe(task, self._loop)
-        except RuntimeError:
-            task.close()
-            raise _closed() from None
-        try:
-            return future.result()
-        except concurrent.futures.CancelledError:
-            raise _closed() from None
-        except BaseException:  # for example KeyboardInterrupt: no caller waits for the result
-            future.cancel()
-            raise
-
-    def stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._stopped.set)
-        self._thread.join(_CLOSE_TIMEOUT_S)
-
-    async def _do(self, work: Work[T]) -> T:
-        return await work(await self._process.here())
-
-    def _serve(self) -> None:
-        # Not asyncio.Runner: it starts a thread to shut down the executor, which fails during program exit.
-        loop = asyncio.new_event_loop()
-        try:
-            loop.run_until_complete(self._until_stopped())
-        finally:
-            loop.close()
-
-    async def _until_stopped(self) -> None:
-        self._stopped = asyncio.Event()
-        self._started.set_result(asyncio.get_running_loop())
-        await self._stopped.wait()
-        try:
-            await self._process.aclose()
-        finally:
-            others = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in others:
-                task.cancel()
-            await asyncio.gather(*others, return_exceptions=True)
-            await asyncio.get_running_loop().shutdown_asyncgens()
-
-
-def _at_end(process: _Process) -> None:
-    """Close the engine at program exit while threads and executors still work; `atexit` runs too late."""
-    reference = weakref.ref(process)
-
-    def end() -> None:
-        if (alive := reference()) is not None:
-            alive.stop_thread()
-
-    getattr(threading, "_register_atexit", atexit.register)(end)
-
-
-def _closed() -> Unavailable:
-    return Unavailable("the application was closed during the call: it may or may not have taken effect")

@@ -13,7 +13,7 @@ from holdfast.cli.target import asked
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.sdk.calls import Call
 from holdfast.sdk.models import Bulk
-from holdfast.sdk.waiting import Total
+from holdfast.sdk.waiting import BulkTotal
 
 if TYPE_CHECKING:
     from holdfast.sdk.async_client import AsyncClient
@@ -50,7 +50,7 @@ def on_each(action: str, ids: Sequence[str], one: Callable[[str], Call[Any]], *,
         with bar(action, len(ids)) as advance:
             for job_id in dict.fromkeys(ids):
                 try:
-                    await client.ask(one(job_id))
+                    await client.execute(one(job_id))
                     done.append(job_id)
                 except (Conflict, NotFound, Invalid) as error:
                     refused.append(_Refused(job_id, error.code, one_line(error), code_of(error)))
@@ -120,9 +120,9 @@ def _sure(action: str, number: int, *, yes: bool) -> None:
 async def _walk(
     client: "AsyncClient", part: Callable[[str | None], Call[Bulk]], advance: Callable[[int], None] = lambda _: None
 ) -> Bulk:
-    total = Total()
-    while total.goes_on:
+    total = BulkTotal()
+    while total.incomplete:
         before = total.bulk.matched
-        total.add(await client.ask(part(total.cursor)))
+        total.add(await client.execute(part(total.cursor)))
         advance(total.bulk.matched - before)
     return total.bulk

@@ -100,7 +100,7 @@ async def connected(settings: Settings) -> AsyncIterator[AsyncClient]:
         async with _at_home(settings) as client:
             yield client
     elif way.is_service:
-        async with AsyncClient(way.url, way.key, patience=PATIENCE) as client:
+        async with AsyncClient(way.url, way.key, retry_timeout=PATIENCE) as client:
             yield client
     else:
         async with _direct(settings) as client:
@@ -128,9 +128,9 @@ async def _at_home(settings: Settings) -> AsyncIterator[AsyncClient]:
     up = neighbour()
     if up is not None:
         key = settings.api_key or settings.admin_key or up.key
-        async with AsyncClient(up.url, key, patience=PATIENCE) as client:
+        async with AsyncClient(up.url, key, retry_timeout=PATIENCE) as client:
             try:
-                await client.alive()
+                await client.ping()
             except Unavailable:
                 pass
             else:
@@ -147,7 +147,7 @@ async def _at_home(settings: Settings) -> AsyncIterator[AsyncClient]:
 @asynccontextmanager
 async def _direct(settings: Settings) -> AsyncIterator[AsyncClient]:
     """A node in this process, on the database of the settings. Whoever has the database is its administrator."""
-    from holdfast.cli.in_process_transport import Inside
+    from holdfast.cli.in_process_transport import InProcessTransport
     from holdfast.compose import build_api, open_engine
     from holdfast.store.console import dialect_of, is_new_file
 
@@ -160,7 +160,7 @@ async def _direct(settings: Settings) -> AsyncIterator[AsyncClient]:
         engine = await open_engine(small)
     try:
         api = build_api(small, engine)
-        async with AsyncClient("http://database", key, patience=PATIENCE, transport=Inside(api)) as client:
+        async with AsyncClient("http://database", key, retry_timeout=PATIENCE, transport=InProcessTransport(api)) as client:
             yield client
     finally:
         await engine.aclose()

@@ -1,17 +1,15 @@
-"""The client for code on an event loop: thin, over what is asked (`calls`) and when it is asked again (`sending`)."""
+"""HTTP client for asynchronous code. `tools/sync_client.py` generates `client.py` from this module."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from datetime import datetime
 from functools import partial
 from typing import Any, Self, TypeVar, Unpack
 from uuid import UUID
 
-import httpx2
-
 from holdfast.model.explanation import Explanation
-from holdfast.sdk import calls, retry, waiting
+from holdfast.sdk import calls, waiting
 from holdfast.sdk.calls import Call, PageCall
 from holdfast.sdk.models import (
     Bulk,
@@ -30,101 +28,46 @@ from holdfast.sdk.models import (
     Worker,
 )
 from holdfast.sdk.options import DeadFilter, JobFilter, JobOptions, NewJob, Span
-from holdfast.sdk.responses import Response
-from holdfast.sdk.sse import Events
-from holdfast.sdk.worker_requests import Request
+from holdfast.sdk.retry import RETRY_TIMEOUT_S
+from holdfast.sdk.sender import Sender
+from holdfast.sdk.sse import EventParser
+from holdfast.sdk.transport import Transport
 
 T = TypeVar("T")
 
-BROKEN = (httpx2.TransportError, RuntimeError, AttributeError)
-"""How a connection ends that is no good.
-
-The last two are what comes through for one that is reset as soon as it stands, on uvloop: its transport refuses to be
-used, or has no socket any more. They must end no worker.
-"""
-
-
-class Sender:
-    """Sends requests to one node, or several behind one address. Belongs to one event loop."""
-
-    def __init__(self, url: str, key: str | None = None, *, transport: Any = None) -> None:
-        self._address = retry.Address(url, key)
-        self.url = self._address.url
-        self._http = httpx2.AsyncClient(
-            base_url=self.url,
-            headers=self._address.headers,
-            limits=retry.LIMITS,
-            transport=transport,
-            verify=self._address.encrypted,
-        )
-
-    async def send(self, request: Request, *, patience: float = retry.PATIENCE) -> Response:
-        """The answer, whatever its status but those that mean that the node or its database is away.
-
-        Those raise `Unavailable` when nothing was done, `OutcomeUnknown` when nobody knows: at once, or after
-        `patience` seconds if the request may be repeated.
-        """
-        waits = retry.Patience(patience)
-        while True:
-            found = await self._once(request)
-            if isinstance(found, Response):
-                return found
-            await asyncio.sleep(waits.pause(request, found))
-
-    async def stream(self, request: Request, events: Events, *, patience: float) -> AsyncGenerator[Event]:
-        """Events as they come; when the stream breaks, it is resumed after the last one that came."""
-        waits = retry.Patience(patience)
-        timeout = httpx2.Timeout(retry.SILENT_FOR, connect=retry.CONNECT_WITHIN)
-        while True:
-            headers = {"accept": "text/event-stream", **({"last-event-id": events.last_id} if events.last_id else {})}
-            try:
-                async with self._http.stream(request.method, request.path, headers=headers, timeout=timeout) as answer:
-                    if answer.status_code != 200:
-                        body = await answer.aread()
-                        found = waiting.refused(self._address, Response(answer.status_code, body, answer.headers))
-                    else:
-                        waits = retry.Patience(patience)
-                        async for chunk in answer.aiter_bytes():
-                            for event in events.feed(chunk):
-                                yield event
-                                if waiting.is_last(event):
-                                    return
-                        found = waiting.ENDED
-            except BROKEN as error:
-                found = self._address.silent(error)
-            events.broke()
-            await asyncio.sleep(waits.pause(request, found))
-
-    async def aclose(self) -> None:
-        """Close all connections."""
-        await self._http.aclose()
-
-    async def _once(self, request: Request) -> Response | retry.Away:
-        try:
-            answer = await self._http.request(
-                request.method,
-                request.path,
-                content=request.body,
-                headers=retry.headers_of(request),
-                timeout=retry.timeout_of(request),
-            )
-        except BROKEN as error:
-            return self._address.silent(error)
-        return self._address.judged(Response(answer.status_code, answer.content, answer.headers))
-
 
 class AsyncClient:
-    """Talks to a holdfast service over HTTP, from an event loop.
+    """HTTP client of a holdfast service, for asynchronous code. Belongs to one event loop.
 
-    What can be repeated without harm is asked again while the service is away, for up to `patience` seconds, with
-    the same idempotency key and no sooner than the service asks for. `async with` closes it.
+    The client retries requests that are safe to repeat while the service is unavailable, with the same idempotency key
+    and no sooner than the service asks for. Every method may raise `Unauthorized`, `Forbidden`, `RateLimited`,
+    `Unavailable` (nothing was done) or `OutcomeUnknown` (the client cannot know).
+
+    Args:
+        url: URL of the service, such as `https://jobs.example.org`; may contain the key as its password.
+        key: API key. Create one with `holdfast keys create`.
+        retry_timeout: Seconds for which an unavailable service is retried.
+        transport: Carrier of the requests, instead of HTTP connections.
+
+    Raises:
+        Misconfigured: The URL or the key is missing or malformed.
+
+    Example:
+        async with AsyncClient("https://jobs.example.org", "hf_…") as client:
+            job = await client.submit("welcome", {"user_id": 42}, queue="mail")
+            print(await client.wait(job.id, timeout="10m"))
     """
 
     def __init__(
-        self, url: str, key: str | None = None, *, patience: float = retry.PATIENCE, transport: Any = None
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        retry_timeout: float = RETRY_TIMEOUT_S,
+        transport: Transport | None = None,
     ) -> None:
         self._sender = Sender(url, key, transport=transport)
-        self._patience = patience
+        self._retry_timeout = retry_timeout
 
     async def __aenter__(self) -> Self:
         return self
@@ -136,19 +79,19 @@ class AsyncClient:
         """Close all connections."""
         await self._sender.aclose()
 
-    async def ask(self, call: Call[T]) -> T:
-        """What a call of `holdfast.sdk.calls` is answered with."""
-        return call.read(await self._sender.send(call.request, patience=self._patience))
+    async def execute(self, call: Call[T]) -> T:
+        """Execute an operation of `holdfast.sdk.calls` and return its decoded response."""
+        return call.read(await self._sender.send(call.request, retry_timeout=self._retry_timeout))
 
-    async def alive(self) -> None:
-        """Raise `Unavailable` at once unless the service answers."""
-        await self._sender.send(calls.ALIVE, patience=0)
+    async def ping(self) -> None:
+        """Raise `Unavailable` or `OutcomeUnknown` at once, without retrying, unless the service responds."""
+        await self._sender.send(calls.PING, retry_timeout=0)
 
     async def pages(self, pages: PageCall[T]) -> AsyncIterator[T]:
-        """All items of a list, page by page."""
+        """Yield all items of a list operation, page by page."""
         cursor: str | None = None
         while True:
-            page = await self.ask(pages.at(cursor))
+            page = await self.execute(pages.at(cursor))
             for item in page.items:
                 yield item
             if page.next_cursor is None:
@@ -157,70 +100,114 @@ class AsyncClient:
 
     async def submit(
         self,
-        type: str,  # noqa: A002 - a job's own word
+        type: str,  # noqa: A002 - the API's name
         payload: Any = None,
         *,
         tenant: str | None = None,
         **options: Unpack[JobOptions],
     ) -> Job:
-        """Submit one job; durable when this returns. `tenant`: for administrators, whose job it is."""
-        return await self.ask(calls.submit(type, payload, options, tenant))
+        """Submit one job and return it. The job is durable when this returns.
+
+        Args:
+            type: Name of the job type.
+            payload: Any JSON value.
+            tenant: Tenant of the job; only administrators may choose it.
+            options: Fields of `POST /v1/jobs`, such as `queue`, `delay`, `priority` or `idempotency_key`. Without an
+                idempotency key the client generates one, so that its retries never create a second job.
+
+        Raises:
+            Invalid: A field is invalid; `pointer` names it.
+            DuplicateJob: A unique job exists.
+            IdempotencyMismatch: The key was used for a different job.
+            BacklogFull: The tenant has too many unfinished jobs.
+
+        Example:
+            job = await client.submit("welcome", {"user_id": 42}, queue="mail", delay="5m")
+        """
+        return await self.execute(calls.submit(type, payload, options, tenant))
 
     async def submit_many(self, jobs: Iterable[NewJob], *, tenant: str | None = None) -> Sequence[Receipt]:
-        """Submit up to 10,000 jobs: all, or none and `InvalidBatch` naming every one at fault."""
-        return await self.ask(calls.submit_many(jobs, tenant))
+        """Submit up to 10,000 jobs atomically and return their receipts, in order.
+
+        Raises:
+            InvalidBatch: Nothing was submitted; `faults` has the error of every invalid job by index.
+
+        Example:
+            await client.submit_many([{"type": "welcome", "payload": {"user_id": n}} for n in range(1_000)])
+        """
+        return await self.execute(calls.submit_many(jobs, tenant))
 
     async def get(self, job_id: str | UUID) -> JobDetail:
-        """One job and all that is known of it; raises `NotFound`."""
-        return await self.ask(calls.get(job_id))
+        """Return one job with its attempts, steps and lineage; raises `NotFound`."""
+        return await self.execute(calls.get(job_id))
 
     async def wait(self, job_id: str | UUID, timeout: Span | None = None) -> Any:
-        """The result, when there is one.
+        """Wait until the job has finished and return its result.
 
-        Raises `JobFailed` when the job is dead, `JobCancelled` when it was cancelled, and `WaitTimeout` when it is not
-        finished in time.
+        Args:
+            job_id: Id of the job.
+            timeout: Seconds, a text such as `"5m"` or a `timedelta`; None waits without a limit.
+
+        Raises:
+            JobFailed: The job is dead.
+            JobCancelled: The job was cancelled.
+            WaitTimeout: The job did not finish within `timeout`; it continues to run.
+            NotFound: The job does not exist.
         """
-        waits = waiting.Waiting(timeout)
+        poller = waiting.JobPoller(timeout)
         while True:
             job = await self.get(job_id)
             if job.status.terminal:
-                return waiting.verdict(job)
-            await asyncio.sleep(waits.pause(job))
+                return waiting.result_of(job)
+            await asyncio.sleep(poller.next_interval(job))
 
     async def explain(self, job_id: str | UUID) -> Explanation:
-        """Why a job is (not) running."""
-        return await self.ask(calls.explain(job_id))
+        """Explain why a job is (not) running; raises `NotFound`."""
+        return await self.execute(calls.explain(job_id))
 
     async def cancel(self, job_id: str | UUID, reason: str = "") -> JobDetail:
-        """Cancel a job, also one that runs; raises `Conflict` when it is finished."""
-        return await self.ask(calls.cancel(job_id, reason))
+        """Cancel a job, even if it is running; raises `Conflict` if it has finished."""
+        return await self.execute(calls.cancel(job_id, reason))
 
     async def retry(self, job_id: str | UUID) -> JobDetail:
-        """Have a job run now; raises `Conflict` when it runs, or has succeeded."""
-        return await self.ask(calls.retry(job_id))
+        """Make a job ready now; raises `Conflict` if it is running or has succeeded."""
+        return await self.execute(calls.retry(job_id))
 
     async def delete(self, job_id: str | UUID) -> None:
-        """Delete a job that does not run, and what it recorded."""
-        await self.ask(calls.delete(job_id))
+        """Delete a job and its history; raises `Conflict` if it is running."""
+        await self.execute(calls.delete(job_id))
 
     async def cancel_all(
         self, *, everything: bool = False, dry_run: bool = False, reason: str = "", **where: Unpack[JobFilter]
     ) -> Bulk:
-        """Cancel all that match and are not finished. `everything` must be said when nothing else is."""
-        return await self._to_the_end(
+        """Cancel the unfinished jobs that match and return how many.
+
+        Args:
+            everything: Required if the filter is empty.
+            dry_run: Count the jobs without cancelling them.
+            reason: Reason shown on the jobs.
+            where: Fields of the filter, such as `queue`, `type` or `status`.
+        """
+        return await self._complete(
             partial(calls.cancel_all, where, everything=everything, dry_run=dry_run, reason=reason)
         )
 
     async def retry_all(self, *, everything: bool = False, dry_run: bool = False, **where: Unpack[JobFilter]) -> Bulk:
-        """Run all that match; without a status, the dead ones. `everything` must be said when nothing else is."""
-        return await self._to_the_end(partial(calls.retry_all, where, everything=everything, dry_run=dry_run))
+        """Make the jobs that match ready now; without a `status`, dead ones only.
+
+        Args:
+            everything: Required if the filter is empty.
+            dry_run: Count the jobs without changing them.
+            where: Fields of the filter, such as `queue`, `type` or `status`.
+        """
+        return await self._complete(partial(calls.retry_all, where, everything=everything, dry_run=dry_run))
 
     def dead(self, **where: Unpack[DeadFilter]) -> AsyncIterator[Job]:
-        """Dead letters, newest first; pages are fetched as they are wanted."""
+        """Iterate over dead letters, newest first, fetching pages on demand."""
         return self.pages(calls.dead(where))
 
     def dead_groups(self, *, tenant: str | None = None) -> AsyncIterator[DeadGroup]:
-        """Dead letters by error."""
+        """Iterate over dead letters grouped by error."""
         return self.pages(calls.dead_groups(tenant))
 
     async def replay(
@@ -231,10 +218,17 @@ class AsyncClient:
         dry_run: bool = False,
         **where: Unpack[DeadFilter],
     ) -> Bulk:
-        """Run dead letters again: these, or all that match."""
+        """Replay dead letters, by id or by filter.
+
+        Args:
+            ids: Ids of dead letters; None uses the filter.
+            everything: Required if the filter is empty.
+            dry_run: Count the jobs without replaying them.
+            where: Fields of the filter, such as `queue`, `type` or `error`.
+        """
         if ids is not None:
-            return await self.ask(calls.replay_these(ids, dry_run=dry_run))
-        return await self._to_the_end(partial(calls.replay, where, everything=everything, dry_run=dry_run))
+            return await self.execute(calls.replay_ids(ids, dry_run=dry_run))
+        return await self._complete(partial(calls.replay, where, everything=everything, dry_run=dry_run))
 
     async def purge(
         self,
@@ -244,87 +238,115 @@ class AsyncClient:
         dry_run: bool = False,
         **where: Unpack[DeadFilter],
     ) -> Bulk:
-        """Delete dead letters for good: these, or all that match."""
-        if ids is not None:
-            return await self.ask(calls.purge_these(ids, dry_run=dry_run))
-        return await self._to_the_end(partial(calls.purge, where, everything=everything, dry_run=dry_run))
+        """Delete dead letters permanently, by id or by filter.
 
-    async def _to_the_end(self, call: Callable[..., Call[Bulk]]) -> Bulk:
-        """The sum of what comes of a call that goes on from a cursor."""
-        total = waiting.Total()
-        while total.goes_on:
-            total.add(await self.ask(call(cursor=total.cursor)))
+        Args:
+            ids: Ids of dead letters; None uses the filter.
+            everything: Required if the filter is empty.
+            dry_run: Count the jobs without deleting them.
+            where: Fields of the filter, such as `queue`, `type` or `error`.
+        """
+        if ids is not None:
+            return await self.execute(calls.purge_ids(ids, dry_run=dry_run))
+        return await self._complete(partial(calls.purge, where, everything=everything, dry_run=dry_run))
+
+    async def _complete(self, call: Callable[..., Call[Bulk]]) -> Bulk:
+        """Repeat a bulk action from its cursor until it is complete, and return the sum of the results."""
+        total = waiting.BulkTotal()
+        while total.incomplete:
+            total.add(await self.execute(call(cursor=total.cursor)))
         return total.bulk
 
     async def queues(self, *, tenant: str | None = None) -> Sequence[Queue]:
-        """Queues: depth, oldest wait, rates."""
-        return await self.ask(calls.queues(tenant))
+        """List queues with their depth, oldest wait and rates."""
+        return await self.execute(calls.queues(tenant))
 
     async def pause(self, queue: str, *, reason: str = "", until: datetime | None = None) -> Queue:
-        """Have nothing of a queue run until it is resumed, or `until`."""
-        return await self.ask(calls.change_queue(queue, {"paused": True, "reason": reason, "until": until}))
+        """Pause a queue until `until`, or until it is resumed. Running jobs continue."""
+        return await self.execute(calls.change_queue(queue, {"paused": True, "reason": reason, "until": until}))
 
     async def resume(self, queue: str) -> Queue:
-        """Have the jobs of a queue run again."""
-        return await self.ask(calls.change_queue(queue, {"paused": False}))
+        """Resume a paused queue."""
+        return await self.execute(calls.change_queue(queue, {"paused": False}))
 
     async def change_queue(self, queue: str, **limits: Any) -> Queue:
-        """Set limits of a queue; None takes one away."""
-        return await self.ask(calls.change_queue(queue, limits))
+        """Set limits of a queue (`max_running`, `rate`); None removes a limit."""
+        return await self.execute(calls.change_queue(queue, limits))
 
     async def stats(self, *, tenant: str | None = None) -> Stats:
-        """How many jobs there are, by state, queue and type."""
-        return await self.ask(calls.stats(tenant))
+        """Count jobs by status, queue and type."""
+        return await self.execute(calls.stats(tenant))
 
-    async def analytics(self, window: str = "1h", **of: str) -> Summary:
-        """What happened in a window, and how long it took; `queue`, `type` and `tenant` narrow it."""
-        return await self.ask(calls.analytics({"window": window, **of}))
+    async def analytics(self, window: str = "1h", **where: str) -> Summary:
+        """Summarise a window: totals, rates and durations; `queue`, `type` and `tenant` narrow it."""
+        return await self.execute(calls.analytics({"window": window, **where}))
 
     async def workers(self) -> Sequence[Worker]:
-        """Who runs jobs."""
-        return await self.ask(calls.workers())
+        """List workers, oldest first."""
+        return await self.execute(calls.workers())
 
     async def drain_worker(self, worker: str) -> Sequence[Worker]:
-        """Have a worker, and the other processes of its node, finish what they run and end: who was asked."""
-        return await self.ask(calls.drain_worker(worker))
+        """Drain a worker and the other processes of its node; return them. Raises `NotFound`."""
+        return await self.execute(calls.drain_worker(worker))
 
     def types(self, *, tenant: str | None = None) -> AsyncIterator[JobType]:
-        """Types of jobs that workers handle, by name, with the schema of their payload."""
+        """Iterate over the job types that workers handle, by name, with the schemas of their payloads."""
         return self.pages(calls.job_types(tenant))
 
     def tenants(self) -> AsyncIterator[Tenant]:
-        """Tenants, by name."""
+        """Iterate over tenants, by name."""
         return self.pages(calls.tenants())
 
     async def create_tenant(self, name: str, **quotas: Any) -> Tenant:
-        """Enter a tenant; `Conflict` when it is there already."""
-        return await self.ask(calls.create_tenant(name, quotas))
+        """Create a tenant; raises `Conflict` if it exists."""
+        return await self.execute(calls.create_tenant(name, quotas))
 
     async def change_tenant(self, name: str, **changes: Any) -> Tenant:
-        """Change what a tenant may have; None goes back to the default."""
-        return await self.ask(calls.change_tenant(name, changes))
+        """Change the quotas of a tenant; None restores the default."""
+        return await self.execute(calls.change_tenant(name, changes))
 
     def keys(self, *, tenant: str | None = None) -> AsyncIterator[Key]:
-        """Keys, newest first, also those that are good no more."""
+        """Iterate over API keys, newest first, including expired and revoked ones."""
         return self.pages(calls.keys(tenant))
 
     async def create_key(
         self, name: str, scopes: Sequence[str], *, tenant: str | None = None, expires: datetime | Span | None = None
     ) -> NewKey:
-        """Make a key; its token is shown this once."""
-        return await self.ask(calls.create_key(name, scopes, tenant, expires))
+        """Create an API key. Its token is returned only here.
+
+        Args:
+            name: Name shown in lists and in the audit log.
+            scopes: Any of `submit`, `read`, `cancel`, `worker` and `admin`.
+            tenant: Tenant that the key acts for.
+            expires: Time of expiry, or the time until then.
+        """
+        return await self.execute(calls.create_key(name, scopes, tenant, expires))
 
     async def revoke_key(self, key_id: str) -> Key:
-        """End a key, and all tokens that were made with it."""
-        return await self.ask(calls.revoke_key(key_id))
+        """Revoke an API key and all tokens created with it."""
+        return await self.execute(calls.revoke_key(key_id))
 
-    async def events(self, *, last_id: str = "", **of: str) -> AsyncIterator[Event]:
-        """What changes from now on, or after `last_id`, without end; `queue`, `type`, `job`, `tenant` narrow it."""
-        found = self._sender.stream(calls.events(of), Events(last_id), patience=self._patience)
-        async with aclosing(found) as stream:
-            async for event in stream:
+    async def events(self, *, last_id: str = "", **where: str) -> AsyncIterator[Event]:
+        """Yield changes as they happen, without end; reconnects and resumes after a failure.
+
+        Args:
+            last_id: `id` of the last event received, to resume after it; by default, the stream starts now.
+            where: `queue`, `type`, `job` or `tenant`, to narrow the stream.
+
+        Example:
+            async for event in client.events(queue="mail"):
+                print(event.kind, event.data)
+        """
+        stream = self._sender.stream(calls.events(where), EventParser(last_id), retry_timeout=self._retry_timeout)
+        async with aclosing(stream) as events:
+            async for event in events:
                 yield event
 
     def list(self, **where: Unpack[JobFilter]) -> AsyncIterator[Job]:
-        """Jobs, newest first; pages are fetched as they are wanted."""
+        """Iterate over jobs, newest first, fetching pages on demand.
+
+        Example:
+            async for job in client.list(status="dead", queue="mail"):
+                print(job.id, job.error)
+        """
         return self.pages(calls.jobs(where))

@@ -1,4 +1,4 @@
-"""What a worker asks its node about webhooks, and what it tells it: requests and answers, no I/O."""
+"""Requests of a remote worker before and after a webhook delivery, and their responses. No I/O."""
 
 from base64 import b64encode
 
@@ -12,12 +12,12 @@ from holdfast.sdk.responses import Response, read
 from holdfast.sdk.worker_requests import Request
 from holdfast.wire.deliveries import DeliveryDone, DeliveryOut, DeliveryRequest, permit_of_response
 
-_LONGEST_ERROR = 1_000
+_MAX_ERROR_LENGTH = 1_000
 
 
 def begin(job: Job, destination: str, *, probe_for: Duration, at: int, body: bytes) -> Request:
-    """Ask whether a webhook may go out, and for its signature."""
-    asked = DeliveryRequest(
+    """Request permission and a signature for a delivery."""
+    fields = DeliveryRequest(
         worker=worker_name(job.worker or WorkerId(0)),
         id=str(job.id),
         fence=job.fence,
@@ -26,22 +26,22 @@ def begin(job: Job, destination: str, *, probe_for: Duration, at: int, body: byt
         at=at,
         body=b64encode(body).decode(),
     )
-    return Request("POST", "/v1/leases/deliveries", msgspec.json.encode(asked), repeatable=True)
+    return Request("POST", "/v1/leases/deliveries", msgspec.json.encode(fields), repeatable=True)
 
 
-def cleared(response: Response) -> DeliveryPermit:
-    """Whether it may."""
+def read_permit(response: Response) -> DeliveryPermit:
+    """Return the permission."""
     return permit_of_response(read(response, DeliveryOut))
 
 
 def end(job: Job, destination: str, *, probe: bool, error: str | None) -> Request:
-    """Tell what came of it."""
-    asked = DeliveryDone(
+    """Report the outcome of a delivery."""
+    fields = DeliveryDone(
         worker=worker_name(job.worker or WorkerId(0)),
         id=str(job.id),
         fence=job.fence,
         destination=destination,
         probe=probe,
-        error=None if error is None else error[:_LONGEST_ERROR],
+        error=None if error is None else error[:_MAX_ERROR_LENGTH],
     )
-    return Request("POST", "/v1/leases/deliveries/done", msgspec.json.encode(asked), repeatable=True)
+    return Request("POST", "/v1/leases/deliveries/done", msgspec.json.encode(fields), repeatable=True)

@@ -1,4 +1,4 @@
-"""What a submission or a filter may say, and how it is written: as a query, a header, or JSON. No I/O."""
+"""Options of submissions and filters, and their encoding as query, header or JSON. No I/O."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -7,14 +7,14 @@ from typing import Any, NotRequired, Required, TypedDict
 import msgspec
 
 from holdfast.errors import Invalid
-from holdfast.sdk.worker_requests import refuse_infinite
+from holdfast.sdk.worker_requests import reject_non_finite
 
 Span = float | str | timedelta
-"""A length of time: seconds, a text such as `"5m"`, or a timedelta."""
+"""Length of time: seconds, a text such as `"5m"`, or a timedelta."""
 
 
 class RetryOptions(TypedDict, total=False):
-    """How long to wait before the next attempt."""
+    """Delays between attempts: exponential, or the list `delays`, whose last entry repeats."""
 
     base: Span
     cap: Span
@@ -23,7 +23,7 @@ class RetryOptions(TypedDict, total=False):
 
 
 class UniqueOptions(TypedDict, total=False):
-    """One such job at a time: the same as far as `by` tells."""
+    """Uniqueness of a job: at most one unfinished job with the same values of `by`."""
 
     by: Sequence[str]
     within: Span
@@ -31,7 +31,7 @@ class UniqueOptions(TypedDict, total=False):
 
 
 class JobOptions(TypedDict, total=False):
-    """What a submission may say beside type and payload."""
+    """Options of a submission. See `POST /v1/jobs` in the HTTP reference."""
 
     queue: str
     priority: int
@@ -49,14 +49,14 @@ class JobOptions(TypedDict, total=False):
 
 
 class NewJob(JobOptions, total=False):
-    """A job of a batch."""
+    """Job of a batch for `submit_many`."""
 
     type: Required[str]
     payload: NotRequired[Any]
 
 
 class DeadFilter(TypedDict, total=False):
-    """Which dead letters; what is left out matches all."""
+    """Filter of dead letters; a field that is left out matches all."""
 
     type: str
     queue: str
@@ -68,30 +68,30 @@ class DeadFilter(TypedDict, total=False):
 
 
 class JobFilter(DeadFilter, total=False):
-    """Which jobs; what is left out matches all."""
+    """Filter of jobs; a field that is left out matches all."""
 
     status: str
 
 
 def header(text: str, pointer: str) -> str:
-    """A text that can stand in a header; `Invalid` otherwise."""
+    """Return the text if an HTTP header can carry it; raises `Invalid` otherwise."""
     if not text.isascii() or not text.isprintable():
         raise Invalid(f"{pointer[1:]}: {text[:40]!r} cannot be sent: use printable ASCII characters", pointer=pointer)
     return text
 
 
-def text(value: Any) -> str:
-    """A value in a query."""
+def query_text(value: Any) -> str:
+    """Return a value as text of a query string."""
     match value:
         case bool():
             return "true" if value else "false"
         case datetime():
-            return _moment(value).isoformat()
+            return _with_zone(value).isoformat()
         case _:
             return str(value)
 
 
-def _moment(at: datetime) -> datetime:
+def _with_zone(at: datetime) -> datetime:
     if at.tzinfo is None:
         raise Invalid(f"{at} has no time zone: give one, such as datetime.now(UTC)")
     return at
@@ -102,20 +102,20 @@ def _plain(value: Any) -> Any:
         case timedelta():
             return value.total_seconds()
         case datetime():
-            return _moment(value)
+            return _with_zone(value)
         case dict():
-            return {name: _plain(each) for name, each in value.items()}
+            return {name: _plain(item) for name, item in value.items()}
         case list() | tuple():
-            return [_plain(each) for each in value]
+            return [_plain(item) for item in value]
         case _:
             return value
 
 
-def encoded(given: Mapping[str, Any]) -> bytes:
-    """A body; `Invalid` for what JSON cannot carry."""
-    plain = _plain(dict(given))
-    refuse_infinite(plain)
+def encode_body(fields: Mapping[str, Any]) -> bytes:
+    """Return a body as JSON; raises `Invalid` for a value that JSON cannot represent."""
+    plain = _plain(dict(fields))
+    reject_non_finite(plain)
     try:
         return msgspec.json.encode(plain)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise Invalid(f"the payload cannot be written as JSON: {error}", pointer="/payload") from error
+        raise Invalid(f"the payload cannot be encoded as JSON: {error}", pointer="/payload") from error

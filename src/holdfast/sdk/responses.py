@@ -1,4 +1,4 @@
-"""What answers of a node mean: values, or the errors that an engine in process would have raised."""
+"""Decoding of responses: values, or the errors that an engine in this process would raise."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, TypeVar
@@ -29,11 +29,11 @@ from holdfast.wire.problems import Fault, Problem
 T = TypeVar("T")
 
 _STATUS_UNKNOWN = frozenset({500, 502, 504})
-"""From whoever answered so: whether it was done, nobody knows."""
+"""Statuses after which the client cannot know whether the request took effect."""
 
 
 class Response(NamedTuple):
-    """What came back."""
+    """HTTP response."""
 
     status: int
     body: bytes
@@ -41,59 +41,61 @@ class Response(NamedTuple):
 
 
 def read(response: Response, kind: type[T]) -> T:
-    """An answer of success as this type; otherwise raises what went wrong."""
+    """Return the body of a successful response as this type; raises the error of any other response."""
     check(response)
     try:
         return msgspec.json.decode(response.body, type=kind)
     except msgspec.DecodeError as error:
-        raise OutcomeUnknown(f"the node's answer cannot be read ({error}): is it a holdfast of this version?") from None
+        raise OutcomeUnknown(
+            f"the node's response cannot be read ({error}): does it run the same version of holdfast?"
+        ) from None
 
 
 def check(response: Response) -> None:
-    """Raise what went wrong, unless nothing did."""
+    """Raise the error of a response that is not a success."""
     if response.status >= 300:
         raise error_of(response)
 
 
 def error_of(response: Response) -> HoldfastError:
-    """What an answer other than success means."""
+    """Return the error that a response reports."""
     try:
         problem = msgspec.json.decode(response.body, type=Problem)
     except msgspec.DecodeError:
-        return _unexplained(response.status)
+        return _foreign_error(response.status)
     text, pointer = problem.detail, "" if problem.pointer is UNSET else problem.pointer
     match problem.code:
         case "invalid_batch":
             faults = [] if problem.errors is UNSET else problem.errors
-            return InvalidBatch({each.index: _fault(each) for each in faults})
+            return InvalidBatch({fault.index: _item_error(fault) for fault in faults})
         case "duplicate_job":
             return DuplicateJob(text, job_id="" if problem.job_id is UNSET else problem.job_id)
         case "rate_limited" | "backlog_full":
             kind = BacklogFull if problem.code == "backlog_full" else RateLimited
             return kind(text, retry_after=retry_after(response) or 1.0)
-        case _ if problem.code in _REFUSED:
-            return _REFUSED[problem.code](text, pointer=pointer)
-        case _ if problem.code in _PLAIN:
-            return _PLAIN[problem.code](text)
+        case _ if problem.code in _INVALID:
+            return _INVALID[problem.code](text, pointer=pointer)
+        case _ if problem.code in _WITHOUT_POINTER:
+            return _WITHOUT_POINTER[problem.code](text)
         case _:
             return _by_status(problem.status, text, pointer)
 
 
-def _fault(fault: Fault) -> HoldfastError:
-    """What is wrong with one item of a batch, as it would be alone."""
+def _item_error(fault: Fault) -> HoldfastError:
+    """Return the error of one item of a batch."""
     if fault.code == DuplicateJob.code:
         return DuplicateJob(fault.detail, job_id="" if fault.job_id is UNSET else fault.job_id)
-    return _REFUSED.get(fault.code, Invalid)(fault.detail, pointer=fault.pointer)
+    return _INVALID.get(fault.code, Invalid)(fault.detail, pointer=fault.pointer)
 
 
 def retry_after(response: Response) -> float | None:
-    """For how many seconds a node asks to be left alone."""
+    """Return the seconds that the node asks the client to wait, if any."""
     value = response.headers.get("retry-after", "")
     return float(value) if value.isdecimal() else None
 
 
-_REFUSED: dict[str, type[Invalid]] = {kind.code: kind for kind in (IdempotencyMismatch, OverLimit, PayloadTooLarge)}
-_PLAIN: dict[str, type[HoldfastError]] = {
+_INVALID: dict[str, type[Invalid]] = {kind.code: kind for kind in (IdempotencyMismatch, OverLimit, PayloadTooLarge)}
+_WITHOUT_POINTER: dict[str, type[HoldfastError]] = {
     kind.code: kind for kind in (Conflict, Forbidden, LeaseLost, NotFound, OutcomeUnknown, Unauthorized, Unavailable)
 }
 
@@ -114,5 +116,5 @@ def _by_status(status: int, text: str, pointer: str) -> HoldfastError:
             return OutcomeUnknown(text) if status in _STATUS_UNKNOWN else Unavailable(text)
 
 
-def _unexplained(status: int) -> HoldfastError:
-    return _by_status(status, f"the answer was {status}, and not from a holdfast node: is the URL right?", "")
+def _foreign_error(status: int) -> HoldfastError:
+    return _by_status(status, f"got status {status}, but not from a holdfast node: check the URL", "")

@@ -1,12 +1,12 @@
-"""Reads server-sent events from bytes as they come. No I/O."""
+"""Incremental parser of server-sent events. No I/O."""
 
 import msgspec
 
 from holdfast.sdk.models import Event
 
 
-class Events:
-    """What came of a stream so far; remembers where to go on after it breaks."""
+class EventParser:
+    """Parser of one event stream; remembers the last event id, from which a new connection resumes."""
 
     def __init__(self, last_id: str = "") -> None:
         self.last_id = last_id
@@ -15,17 +15,17 @@ class Events:
         self._data: list[bytes] = []
 
     def feed(self, chunk: bytes) -> list[Event]:
-        """The events that are complete with these bytes."""
+        """Return the events that these bytes complete."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
-        found = []
+        events = []
         for line in lines:
             event = self._line(line.rstrip(b"\r"))
             if event is not None:
-                found.append(event)
-        return found
+                events.append(event)
+        return events
 
-    def broke(self) -> None:
-        """The connection is gone: what was not complete comes again."""
+    def reset(self) -> None:
+        """Discard an incomplete event, because the next connection sends it again."""
         self._rest, self._kind, self._data = b"", "", []
 
     def _line(self, line: bytes) -> Event | None:
@@ -41,4 +41,4 @@ class Events:
             self._data.append(value)
         elif name == b"id":
             self.last_id = value.decode()
-        return None  # a comment, or a field that means nothing to us
+        return None  # a comment or an unknown field

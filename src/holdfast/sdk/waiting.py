@@ -1,4 +1,4 @@
-"""What both clients decide alike while they wait: for a job, for a stream, for the rest of many jobs. No I/O."""
+"""Decisions of both clients while they wait for a job, a stream or the rest of a bulk action. No I/O."""
 
 import time
 from datetime import timedelta
@@ -10,71 +10,71 @@ from holdfast.model.time import in_seconds, parse_duration
 from holdfast.sdk.models import Bulk, Event, Job
 from holdfast.sdk.options import Span
 from holdfast.sdk.responses import Response, check
-from holdfast.sdk.retry import Address, Away
+from holdfast.sdk.retry import NodeAddress, NodeFailure
 
-ENDED = Away(OutcomeUnknown("the stream of events ended"))
+STREAM_ENDED = NodeFailure(OutcomeUnknown("the event stream ended"))
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
+_MIN_POLL_INTERVAL_S, _MAX_POLL_INTERVAL_S = 0.02, 0.5
 
 
-class Waiting:
-    """Until when a job is waited for; it is looked at less often with time."""
+class JobPoller:
+    """Poll intervals while waiting for a job: they grow, and end at the timeout."""
 
     def __init__(self, timeout: Span | None) -> None:
         self._timeout = timeout
         self._end = None if timeout is None else time.monotonic() + _seconds(timeout)
-        self._pause = _FIRST_PAUSE
+        self._interval = _MIN_POLL_INTERVAL_S
 
-    def pause(self, job: Job) -> float:
-        """Seconds until the next look; raises `WaitTimeout` when there is none."""
-        pause = self._pause
-        self._pause = min(pause * 1.5, _LONGEST_PAUSE)
+    def next_interval(self, job: Job) -> float:
+        """Return the seconds until the next poll; raises `WaitTimeout` after the timeout."""
+        interval = self._interval
+        self._interval = min(interval * 1.5, _MAX_POLL_INTERVAL_S)
         if self._end is None:
-            return pause
+            return interval
         left = self._end - time.monotonic()
         if left <= 0:
-            told = f"job {job.id} is {job.status} and not finished after {self._timeout}; it goes on"
-            raise WaitTimeout(told)
-        return min(pause, left)
+            raise WaitTimeout(f"job {job.id} is still {job.status} after {self._timeout}; it continues to run")
+        return min(interval, left)
 
 
-def verdict(job: Job) -> Any:
-    """A finished job's result, or what stands in for it as an error."""
+def result_of(job: Job) -> Any:
+    """Return the result of a finished job, or raise `JobFailed` or `JobCancelled`."""
     if job.status is Status.SUCCEEDED:
         return job.result
     if job.status is Status.CANCELLED:
         raise JobCancelled(job.id, reason=job.reason or "no reason was given")
-    kind, message = ("Unknown", "nothing was recorded") if job.error is None else (job.error.kind, job.error.message)
+    kind, message = ("Unknown", "no error was recorded") if job.error is None else (job.error.kind, job.error.message)
     raise JobFailed(job.id, kind=kind, message=message, attempts=job.attempts)
 
 
-def refused(address: Address, response: Response) -> Away:
-    """A stream was not opened: why, unless asking again may help."""
-    found = address.judged(response)
-    if isinstance(found, Away):
-        return found
+def stream_failure(address: NodeAddress, response: Response) -> NodeFailure:
+    """Return the failure of a stream that was not opened if a retry may help; otherwise raise its error."""
+    failure = address.response_failure(response)
+    if failure is not None:
+        return failure
     check(response)
-    return ENDED
+    return STREAM_ENDED
 
 
 def is_last(event: Event) -> bool:
-    """Whether a stream is over for good: the caller would not be let in again."""
+    """Return whether the stream is over for good, because the API key was revoked."""
     return event.kind == "reset" and event.data.get("reason") == "revoked"
 
 
-class Total:
-    """An action on many jobs, added up over the requests that it takes."""
+class BulkTotal:
+    """Sum of the results of a bulk action over its requests."""
 
     def __init__(self) -> None:
-        self.bulk = Bulk(0, 0, dry_run=False)
-        self.goes_on = True
+        self.bulk = Bulk(0, 0, dry_run=False, next_cursor=None)
+        self.incomplete = True
         self.cursor: str | None = None
 
     def add(self, part: Bulk) -> None:
-        """What one request did."""
-        self.bulk = Bulk(self.bulk.matched + part.matched, self.bulk.changed + part.changed, part.dry_run)
+        """Add the result of one request."""
+        matched, changed = self.bulk.matched + part.matched, self.bulk.changed + part.changed
+        self.bulk = Bulk(matched, changed, part.dry_run, next_cursor=None)
         self.cursor = part.next_cursor
-        self.goes_on = part.next_cursor is not None
+        self.incomplete = part.next_cursor is not None
 
 
 def _seconds(span: Span) -> float:

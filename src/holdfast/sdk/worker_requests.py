@@ -1,4 +1,4 @@
-"""Requests to a node, and how what comes back is read. No I/O: whoever sends them is somebody else's business."""
+"""Requests of remote applications and workers, and the decoding of their responses. No I/O."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -42,40 +42,40 @@ from holdfast.wire.worker_protocol import (
     StepRequest,
 )
 
-LARGEST_SETTLE = 4 * 1024 * 1024
-MOST_PARTS = 50_000
-"""Bytes, and names, lists and objects, of the outcomes that go out together: what a node takes at once."""
+MAX_SETTLE_BYTES = 4 * 1024 * 1024
+MAX_SETTLE_PARTS = 50_000
+"""Maximum number of object members, lists and objects in one settle request: the limit of the node's JSON reader."""
 
 _ENCODE = msgspec.json.Encoder().encode
 
 
 class Request(NamedTuple):
-    """What to send."""
+    """HTTP request."""
 
     method: str
     path: str
     body: bytes | None = None
     headers: Mapping[str, str] = {}
     repeatable: bool = False
-    """To do it twice is to do it once."""
+    """Idempotent: safe to retry."""
     wait: float = 0.0
-    """Seconds that the answer may take, on top of what any may."""
+    """Seconds that the node may hold the request (long poll), in addition to the usual timeout."""
 
 
-class Receipt(NamedTuple):
-    """The answer to a submission: the job is durable."""
+class SubmitReceipt(NamedTuple):
+    """Receipt of a submission; the job is durable."""
 
     id: JobId
     created_at: Instant
     replayed: bool
-    """An earlier submission with the same key made this job; nothing was added."""
+    """An earlier submission with the same idempotency key created this job; nothing was inserted."""
 
 
 # Jobs
 
 
 def submit(spec: JobSpec) -> Request:
-    """Submit one job. Without a key it may not be repeated: that could make two of it."""
+    """Submit one job. Safe to retry only with an idempotency key; without one, a retry could create a second job."""
     headers = _tenant(spec.tenant)
     if spec.idempotency_key is not None:
         headers["idempotency-key"] = spec.idempotency_key
@@ -83,9 +83,9 @@ def submit(spec: JobSpec) -> Request:
 
 
 def submit_many(specs: Sequence[JobSpec]) -> Request:
-    """Submit many: all, or none. All are of one tenant."""
+    """Submit many jobs of one tenant atomically."""
     if len({spec.tenant for spec in specs}) > 1:
-        raise Invalid("the jobs of a batch are of several tenants: send a batch for each", pointer="/tenant")
+        raise Invalid("the jobs of this batch belong to several tenants: send one batch per tenant", pointer="/tenant")
     jobs = [Raw(_body(spec, idempotency_key=spec.idempotency_key)) for spec in specs]
     repeatable = all(spec.idempotency_key is not None for spec in specs)
     headers = _tenant(specs[0].tenant)
@@ -93,67 +93,67 @@ def submit_many(specs: Sequence[JobSpec]) -> Request:
 
 
 def get(job_id: JobId) -> Request:
-    """One job and all that is known of it."""
+    """Get one job."""
     return Request("GET", f"/v1/jobs/{quote(str(job_id))}", repeatable=True)
 
 
 def cancel(job_id: JobId, reason: str) -> Request:
-    """Cancel a job, also one that runs."""
+    """Cancel a job, even if it is running."""
     return Request("POST", f"/v1/jobs/{job_id}/cancel", _ENCODE({"reason": reason}), repeatable=True)
 
 
 def retry(job_id: JobId) -> Request:
-    """Have a job run now."""
+    """Make a job ready now."""
     return Request("POST", f"/v1/jobs/{job_id}/retry")
 
 
-def receipt(response: Response) -> Receipt:
-    """What a submission was answered with."""
+def read_receipt(response: Response) -> SubmitReceipt:
+    """Return the receipt of a submission."""
     job = read(response, JobOut)
-    return Receipt(wire.job_id(job.id), wire.when(job.created_at) or Instant(0), response.status == 200)
+    return SubmitReceipt(wire.job_id(job.id), wire.when(job.created_at) or Instant(0), response.status == 200)
 
 
-def receipts(response: Response) -> list[Receipt]:
-    """What a batch was answered with, in its order."""
+def read_receipts(response: Response) -> list[SubmitReceipt]:
+    """Return the receipts of a batch, in its order."""
     return [
-        Receipt(wire.job_id(each.id), wire.when(each.created_at) or Instant(0), each.replayed)
-        for each in read(response, BatchOut).items
+        SubmitReceipt(wire.job_id(item.id), wire.when(item.created_at) or Instant(0), item.replayed)
+        for item in read(response, BatchOut).items
     ]
 
 
-def job(response: Response) -> Job:
-    """A job as far as it is shown to others."""
-    found = read(response, JobDetail)
+def read_job(response: Response) -> Job:
+    """Return a job. Fields that the API does not show (`seq`, `fence`, `releases`, `retry`) have default values."""
+    detail = read(response, JobDetail)
     return Job(
-        id=wire.job_id(found.id),
+        id=wire.job_id(detail.id),
         seq=0,
-        status=Status(found.status),
+        status=Status(detail.status),
         fence=0,
-        worker=None if found.worker is None else wire.worker_id(found.worker),
-        tenant=found.tenant,
-        queue=found.queue,
-        type=found.type,
-        payload=bytes(found.payload),
-        priority=found.priority,
-        attempts=found.attempts,
-        max_attempts=found.max_attempts,
+        worker=None if detail.worker is None else wire.worker_id(detail.worker),
+        tenant=detail.tenant,
+        queue=detail.queue,
+        type=detail.type,
+        payload=bytes(detail.payload),
+        priority=detail.priority,
+        attempts=detail.attempts,
+        max_attempts=detail.max_attempts,
         releases=0,
-        generation=found.generation,
-        cost=found.cost,
-        created_at=wire.when(found.created_at) or Instant(0),
-        scheduled_at=wire.when(found.scheduled_at),
-        started_at=wire.when(found.started_at),
-        timeout=None if found.timeout is None else seconds(found.timeout),
-        deadline=wire.when(found.deadline),
+        generation=detail.generation,
+        cost=detail.cost,
+        created_at=wire.when(detail.created_at) or Instant(0),
+        scheduled_at=wire.when(detail.scheduled_at),
+        started_at=wire.when(detail.started_at),
+        timeout=None if detail.timeout is None else seconds(detail.timeout),
+        deadline=wire.when(detail.deadline),
         retry=None,
-        tags=_ENCODE(found.tags) if found.tags else None,
-        concurrency_key=found.concurrency_key,
-        idempotency_key=found.idempotency_key,
-        attempt_log=_ENCODE(found.attempt_log) if found.attempt_log else None,
-        progress=wire.unless_null(found.progress),
-        finished_at=wire.when(found.finished_at),
-        result=bytes(found.result) if found.status == "succeeded" else None,
-        reason=found.reason,
+        tags=_ENCODE(detail.tags) if detail.tags else None,
+        concurrency_key=detail.concurrency_key,
+        idempotency_key=detail.idempotency_key,
+        attempt_log=_ENCODE(detail.attempt_log) if detail.attempt_log else None,
+        progress=wire.unless_null(detail.progress),
+        finished_at=wire.when(detail.finished_at),
+        result=bytes(detail.result) if detail.status == "succeeded" else None,
+        reason=detail.reason,
     )
 
 
@@ -161,122 +161,126 @@ def job(response: Response) -> Job:
 
 
 def register(worker: WorkerInfo, lease: Duration, described: Sequence[JobType] = ()) -> Request:
-    """Enter a worker."""
+    """Register a worker and its job types."""
     about = About(worker.name, worker.host, worker.pid, worker.version, worker.queues, worker.slots, node=worker.node)
-    about.described = [wire.type_in(each) for each in described]
+    about.described = [wire.type_in(job_type) for job_type in described]
     about.types = None if worker.types is None else list(worker.types)
-    asked = LeaseRequest(worker=worker_name(worker.id), register=about, lease=in_seconds(lease), limit=0)
-    return _post("/v1/leases", asked)
+    fields = LeaseRequest(worker=worker_name(worker.id), register=about, lease=in_seconds(lease), limit=0)
+    return _post("/v1/leases", fields)
 
 
 def claim(worker: WorkerId, queues: Sequence[str], types: Sequence[str] | None, limit: int, wait: float) -> Request:
-    """Claim jobs, waiting for them."""
-    known = None if types is None else list(types)
-    asked = LeaseRequest(worker=worker_name(worker), queues=list(queues), types=known, limit=limit, wait=wait)
-    return _post("/v1/leases", asked)._replace(wait=wait)
+    """Claim jobs; the node waits up to `wait` seconds for the first (long poll)."""
+    type_names = None if types is None else list(types)
+    fields = LeaseRequest(worker=worker_name(worker), queues=list(queues), types=type_names, limit=limit, wait=wait)
+    return _post("/v1/leases", fields)._replace(wait=wait)
 
 
 def renew(worker: WorkerId, lease: Duration, *, memory: int | None = None, draining: bool = False) -> Request:
-    """Prolong a lease."""
-    asked = RenewRequest(worker_name(worker), in_seconds(lease), memory, draining)
-    return _post("/v1/leases/renew", asked, repeatable=True)
+    """Renew a lease."""
+    fields = RenewRequest(worker_name(worker), in_seconds(lease), memory, draining)
+    return _post("/v1/leases/renew", fields, repeatable=True)
 
 
-def renewed(response: Response) -> LeaseStatus:
-    """What became of a lease that lives."""
+def read_lease_status(response: Response) -> LeaseStatus:
+    """Return the status of a lease that was renewed."""
     return LeaseStatus.DRAINING if read(response, LostOut).draining else LeaseStatus.KEPT
 
 
 def lost(worker: WorkerId, held: Collection[HeldJob]) -> Request:
-    """Ask which jobs were taken away."""
-    named = [HeldShape(str(each.id), each.fence) for each in held]
-    return _post("/v1/leases/lost", LostRequest(worker_name(worker), named), repeatable=True)
+    """Ask which of these jobs the worker no longer holds."""
+    jobs = [HeldShape(str(job.id), job.fence) for job in held]
+    return _post("/v1/leases/lost", LostRequest(worker_name(worker), jobs), repeatable=True)
 
 
 def held(worker: WorkerId, limit: int) -> Request:
-    """Ask what a worker holds."""
+    """List the jobs that a worker holds."""
     return _post("/v1/leases/held", HeldRequest(worker_name(worker), min(limit, MAX_HELD_JOBS)), repeatable=True)
 
 
 def settle(worker: WorkerId, reports: Sequence[Report]) -> Iterator[Request]:
-    """Report what came of attempts, in as few requests as a node takes."""
-    lot: list[OutcomeIn] = []
+    """Report outcomes of attempts, in as few requests as the limits of a node allow."""
+    batch: list[OutcomeIn] = []
     size = parts = 0
     for report in reports:
         outcome = wire.outcome_in(report)
         text = _ENCODE(outcome)
-        its_parts = text.count(b":") + text.count(b"[") + text.count(b"{")
-        full = size + len(text) > LARGEST_SETTLE or parts + its_parts > MOST_PARTS or len(lot) >= MAX_JOBS_PER_REQUEST
-        if lot and full:
-            yield _settle(worker, lot)
-            lot, size, parts = [], 0, 0
-        lot.append(outcome)
+        added = text.count(b":") + text.count(b"[") + text.count(b"{")
+        full = (
+            size + len(text) > MAX_SETTLE_BYTES
+            or parts + added > MAX_SETTLE_PARTS
+            or len(batch) >= MAX_JOBS_PER_REQUEST
+        )
+        if batch and full:
+            yield _settle(worker, batch)
+            batch, size, parts = [], 0, 0
+        batch.append(outcome)
         size += len(text)
-        parts += its_parts
-    if lot:
-        yield _settle(worker, lot)
+        parts += added
+    if batch:
+        yield _settle(worker, batch)
 
 
 def depart(worker: WorkerId) -> Request:
-    """Strike a worker."""
+    """Remove a worker that holds no job."""
     return _post("/v1/leases/depart", DepartRequest(worker_name(worker)), repeatable=True)
 
 
 def steps(job: HeldJob) -> Request:
-    """Ask what earlier attempts recorded."""
-    asked = urlencode({"worker": worker_name(job.worker), "id": str(job.id), "fence": job.fence})
-    return Request("GET", f"/v1/leases/steps?{asked}", repeatable=True)
+    """List the steps that earlier attempts recorded."""
+    fields = urlencode({"worker": worker_name(job.worker), "id": str(job.id), "fence": job.fence})
+    return Request("GET", f"/v1/leases/steps?{fields}", repeatable=True)
 
 
 def record_step(job: HeldJob, step: Step) -> Request:
     """Record a step."""
     state = "done" if step.state is StepState.DONE else "started"
     result: Any = UNSET if step.result is None else Raw(step.result)
-    asked = StepRequest(worker_name(job.worker), str(job.id), job.fence, step.key, state, result)  # type: ignore[arg-type]
-    return _post("/v1/leases/steps", asked, repeatable=True)
+    fields = StepRequest(worker_name(job.worker), str(job.id), job.fence, step.key, state, result)  # type: ignore[arg-type]
+    return _post("/v1/leases/steps", fields, repeatable=True)
 
 
 def save_progress(job: HeldJob, progress: bytes) -> Request:
-    """Keep how far a job is."""
+    """Store the progress of a job."""
     shown = msgspec.json.decode(progress)
-    asked = {"worker": worker_name(job.worker), "id": str(job.id), "fence": job.fence, **shown}
-    return Request("POST", "/v1/leases/progress", _ENCODE(asked), repeatable=True)
+    fields = {"worker": worker_name(job.worker), "id": str(job.id), "fence": job.fence, **shown}
+    return Request("POST", "/v1/leases/progress", _ENCODE(fields), repeatable=True)
 
 
-def leased(response: Response) -> list[Job]:
-    """The jobs that a claim brought."""
-    answer = read(response, LeaseOut)
-    worker = wire.worker_id(answer.worker)
-    return [wire.job_of(each, worker) for each in answer.jobs]
+def read_claimed_jobs(response: Response) -> list[Job]:
+    """Return the claimed jobs."""
+    lease = read(response, LeaseOut)
+    worker = wire.worker_id(lease.worker)
+    return [wire.job_of(job, worker) for job in lease.jobs]
 
 
-def taken_away(response: Response) -> set[JobId]:
-    """The jobs that are the worker's no more."""
-    return {wire.job_id(each) for each in read(response, LostOut).lost}
+def read_lost_jobs(response: Response) -> set[JobId]:
+    """Return the ids of the jobs that the worker no longer holds."""
+    return {wire.job_id(job_id) for job_id in read(response, LostOut).lost}
 
 
-def holdings(response: Response, worker: WorkerId) -> list[Job]:
-    """What a worker holds; no more is told of each than what it takes to give it back."""
-    return [wire.held_job(each, worker) for each in read(response, HeldPage).jobs]
+def read_held_jobs(response: Response, worker: WorkerId) -> list[Job]:
+    """Return the jobs that a worker holds, with only the fields that releasing them requires."""
+    return [wire.held_job(job, worker) for job in read(response, HeldPage).jobs]
 
 
-def settled(response: Response) -> set[JobId]:
-    """The jobs whose outcome took effect."""
-    return {wire.job_id(each) for each in read(response, SettledOut).settled}
+def read_settled_jobs(response: Response) -> set[JobId]:
+    """Return the ids of the jobs whose outcome took effect."""
+    return {wire.job_id(job_id) for job_id in read(response, SettledOut).settled}
 
 
-def departed(response: Response) -> bool:
-    """Whether the worker is struck."""
+def read_departed(response: Response) -> bool:
+    """Return whether the worker was removed."""
     return read(response, DepartedOut).departed
 
 
-def recorded(response: Response) -> list[Step]:
-    """What earlier attempts recorded."""
+def read_steps(response: Response) -> list[Step]:
+    """Return the steps that earlier attempts recorded."""
     return wire.steps_of(read(response, StepList).steps)
 
 
-def _post(path: str, asked: Struct, *, repeatable: bool = False) -> Request:
-    return Request("POST", path, _ENCODE(asked), repeatable=repeatable)
+def _post(path: str, fields: Struct, *, repeatable: bool = False) -> Request:
+    return Request("POST", path, _ENCODE(fields), repeatable=repeatable)
 
 
 def _settle(worker: WorkerId, outcomes: list[OutcomeIn]) -> Request:
@@ -284,13 +288,13 @@ def _settle(worker: WorkerId, outcomes: list[OutcomeIn]) -> Request:
 
 
 def _tenant(tenant: str) -> dict[str, str]:
-    """Whoever names none acts for the tenant of their key."""
+    """Return the tenant header; without one, the request acts for the tenant of the API key."""
     return {} if tenant == DEFAULT_TENANT else {"holdfast-tenant": tenant}
 
 
 def _body(spec: JobSpec, *, idempotency_key: str | None = None) -> bytes:
-    """A submission, without what is as it is anyway."""
-    given: dict[str, Any] = {
+    """Return a submission as JSON, without fields that are None."""
+    fields: dict[str, Any] = {
         "type": spec.type,
         "payload": spec.payload,
         "queue": spec.queue,
@@ -307,24 +311,24 @@ def _body(spec: JobSpec, *, idempotency_key: str | None = None) -> bytes:
         "concurrency_key": spec.concurrency_key,
         "idempotency_key": idempotency_key,
     }
-    refuse_infinite(spec.payload)
+    reject_non_finite(spec.payload)
     try:
-        return _ENCODE({name: value for name, value in given.items() if value is not None})
+        return _ENCODE({name: value for name, value in fields.items() if value is not None})
     except (TypeError, ValueError, UnicodeEncodeError, OverflowError, RecursionError) as error:
-        raise Invalid(f"the payload cannot be written as JSON: {error}", pointer="/payload") from error
+        raise Invalid(f"the payload cannot be encoded as JSON: {error}", pointer="/payload") from error
 
 
-def refuse_infinite(payload: Any) -> None:
-    """JSON has no word for these, and would be given null in their place."""
+def reject_non_finite(payload: Any) -> None:
+    """Raise `Invalid` for NaN and infinities, which the JSON encoder would replace by null."""
     left = [payload]
     while left:
-        each = left.pop()
-        if isinstance(each, float) and not math.isfinite(each):
-            raise Invalid(f"the payload has {each}, which JSON cannot carry", pointer="/payload")
-        if isinstance(each, dict):
-            left += each.values()
-        elif isinstance(each, list | tuple):
-            left += each
+        value = left.pop()
+        if isinstance(value, float) and not math.isfinite(value):
+            raise Invalid(f"the payload contains {value}, which JSON cannot represent", pointer="/payload")
+        if isinstance(value, dict):
+            left += value.values()
+        elif isinstance(value, list | tuple):
+            left += value
 
 
 def _seconds(span: Duration | None) -> float | None:
@@ -334,9 +338,9 @@ def _seconds(span: Duration | None) -> float | None:
 def _retry(rule: RetryRule) -> dict[str, Any]:
     shown: dict[str, Any] = {"base": in_seconds(rule.base), "cap": in_seconds(rule.cap), "jitter": rule.jitter}
     if rule.delays:
-        shown["delays"] = [in_seconds(each) for each in rule.delays]
+        shown["delays"] = [in_seconds(delay) for delay in rule.delays]
     return shown
 
 
-def _unique(asked: UniqueSpec) -> dict[str, Any]:
-    return {"by": list(asked.by), "within": in_seconds(asked.within), "on_conflict": asked.on_conflict}
+def _unique(spec: UniqueSpec) -> dict[str, Any]:
+    return {"by": list(spec.by), "within": in_seconds(spec.within), "on_conflict": spec.on_conflict}

@@ -2,7 +2,7 @@
 
 import binascii
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -10,7 +10,7 @@ from holdfast.errors import Invalid
 from holdfast.model.access import DEFAULT_TENANT, ApiKey, KeyPosition, Quotas, Scope, Tenant
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339, seconds
 from holdfast.wire.codec import span
-from holdfast.wire.types import Name, Query, RequestBody, Seconds, When
+from holdfast.wire.types import Name, Query, RequestBody, Seconds, TimeT, When
 
 ScopeName = Literal["submit", "read", "cancel", "worker", "admin"]
 Scopes = Annotated[list[ScopeName], Meta(min_length=1, max_length=5)]
@@ -49,8 +49,8 @@ class TenantChange(RequestBody):
     queue_backlog: MaxBacklog | UnsetType | None = UNSET
 
 
-class TenantOut(Struct, frozen=True):
-    """A tenant. Null is the installation's default."""
+class TenantFields(Struct, Generic[TimeT], frozen=True):
+    """Fields of a tenant."""
 
     name: str
     weight: int | None
@@ -59,7 +59,11 @@ class TenantOut(Struct, frozen=True):
     """Seconds."""
     backlog: int | None
     queue_backlog: int | None
-    created_at: str
+    created_at: TimeT
+
+
+class TenantOut(TenantFields[str], frozen=True):
+    """A tenant. Null means the installation's default."""
 
 
 class TenantPage(Struct, frozen=True):
@@ -86,25 +90,33 @@ class NewKeyRequest(RequestBody):
     expires_in: Seconds | None = None
 
 
-class KeyOut(Struct, frozen=True):
-    """A key, without its secret."""
+class KeyFields(Struct, Generic[TimeT], frozen=True):
+    """Fields of an API key."""
 
     id: str
     tenant: str
     name: str
     scopes: list[ScopeName]
-    created_at: str
-    expires_at: str | None
-    revoked_at: str | None
-    last_used_at: str | None
+    created_at: TimeT
+    expires_at: TimeT | None
+    revoked_at: TimeT | None
+    last_used_at: TimeT | None
     """To within minutes."""
 
 
-class KeyMade(KeyOut, frozen=True):
-    """A key that was made: the only time that its token is shown."""
+class KeyOut(KeyFields[str], frozen=True):
+    """An API key, without its secret."""
+
+
+class KeyMadeFields(KeyFields[TimeT], Generic[TimeT], frozen=True):
+    """Fields of a new API key."""
 
     token: str
-    """What to send as `Authorization: Bearer …`. Keep it: nobody can tell it a second time."""
+    """Send it as `Authorization: Bearer …`. Store it: it is not shown again."""
+
+
+class KeyMade(KeyMadeFields[str], frozen=True):
+    """A new API key. Only this response contains its token."""
 
 
 class KeyPage(Struct, frozen=True):

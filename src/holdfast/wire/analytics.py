@@ -1,11 +1,11 @@
 """The shapes of figures: counts, rates, percentiles and queues."""
 
-from typing import Annotated
+from typing import Annotated, Generic
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.wire.limits import MaxRunning, RateOut, RateShape
-from holdfast.wire.types import RequestBody, When
+from holdfast.wire.types import RequestBody, TimeT, When
 
 
 class StatusCounts(Struct):
@@ -28,13 +28,17 @@ class NamedCounts(Struct, frozen=True):
     statuses: StatusCounts
 
 
-class Stats(Struct, frozen=True):
-    """How many jobs there are. With many hundred thousand unfinished ones, some seconds old: see `as_of`."""
+class StatsFields(Struct, Generic[TimeT], frozen=True):
+    """Fields of the job counts."""
 
-    as_of: str
+    as_of: TimeT
     statuses: StatusCounts
     queues: list[NamedCounts]
     types: list[NamedCounts]
+
+
+class Stats(StatsFields[str], frozen=True):
+    """Numbers of jobs. With hundreds of thousands of unfinished jobs, they are some seconds old: see `as_of`."""
 
 
 class Percentiles(Struct, frozen=True):
@@ -67,19 +71,23 @@ class Totals(Struct, frozen=True):
     cancelled: int
 
 
-class Summary(Struct, frozen=True):
-    """What happened in a window, and how long it took."""
+class SummaryFields(Struct, Generic[TimeT], frozen=True):
+    """Fields of a summary."""
 
-    since: str
-    until: str
+    since: TimeT
+    until: TimeT
     totals: Totals
     rates: Rates
     wait: Percentiles
-    """From when a job was due until it started."""
+    """Time from due to start, per job."""
     run: Percentiles
-    """Of attempts, from start to end."""
+    """Time from start to end, per attempt."""
     failure_ratio: float | None
-    """The part of attempts that failed; null if there were none."""
+    """Fraction of attempts that failed; null if there were none."""
+
+
+class Summary(SummaryFields[str], frozen=True):
+    """Totals, rates and durations of a window."""
 
 
 class Point(Struct, frozen=True):
@@ -154,24 +162,28 @@ class FairnessOut(Struct, frozen=True):
     items: list[TenantShareOut]
 
 
-class QueueOut(Struct, frozen=True):
-    """A queue, as far as the caller sees: the numbers are of their own jobs, the administrator's of all."""
+class QueueFields(Struct, Generic[TimeT], frozen=True):
+    """Fields of a queue."""
 
     name: str
     paused: bool
     reason: str
-    until: str | None
+    until: TimeT | None
     max_running: int | None
-    """How many of its jobs may run at once; null if any number may."""
+    """Maximum number of its jobs that run at the same time; null without a limit."""
     running: int | None
-    """How many run, as that limit counts them; null without one, and for who sees one tenant alone."""
+    """Running jobs that count against `max_running`; null without a limit, and for callers who see one tenant only."""
     rate: RateOut | None
-    """How many may start in a span of time."""
+    """Maximum rate of starts."""
     statuses: StatusCounts
     oldest_wait: float | None
-    """Seconds that the job has been due that is ready for longest; null if none is."""
+    """Seconds since the oldest ready job became due; null if no job is ready."""
     rates: Rates
-    """Over the last five minutes."""
+    """Per second, over the last five minutes."""
+
+
+class QueueOut(QueueFields[str], frozen=True):
+    """A queue. Numbers cover the caller's own jobs; for administrators, all jobs."""
 
 
 class QueueList(Struct, frozen=True):

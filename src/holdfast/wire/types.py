@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
@@ -36,6 +36,18 @@ Cursor = Annotated[str, Meta(min_length=1, max_length=400, description="`next_cu
 Limit = Annotated[int, Meta(ge=1, le=200)]
 StatusName = Literal["blocked", "scheduled", "ready", "running", "retrying", "succeeded", "dead", "cancelled"]
 Action = Literal["cancel", "retry", "delete"]
+
+TimeT = TypeVar("TimeT")
+JsonT = TypeVar("JsonT")
+StatusT = TypeVar("StatusT")
+ProgressT = TypeVar("ProgressT")
+LineT = TypeVar("LineT")
+LogsT = TypeVar("LogsT")
+AttemptT = TypeVar("AttemptT")
+StepT = TypeVar("StepT")
+JobT = TypeVar("JobT")
+# A response type that contains times or JSON is defined once, as generic `…Fields`. The API binds it to text and raw
+# JSON (`…Out`), which it writes without further conversion; `holdfast.sdk.models` binds it to `datetime` and values.
 
 MAX_BATCH_SIZE = 10_000
 MAX_IDS = 1_000
@@ -108,13 +120,17 @@ class SubmitBatch(RequestBody):
         return cls([read(each, SubmitBatchJob) for each in value["jobs"]])  # type: ignore[misc]
 
 
-class ReceiptOut(Struct, frozen=True):
-    """The answer to one job of a batch: it is durable."""
+class ReceiptFields(Struct, Generic[TimeT], frozen=True):
+    """Fields of a receipt."""
 
     id: str
-    created_at: str
+    created_at: TimeT
     replayed: bool
-    """An earlier submission with the same key made this job; nothing was added."""
+    """An earlier submission with the same idempotency key created this job; nothing was inserted."""
+
+
+class ReceiptOut(ReceiptFields[str], frozen=True):
+    """Receipt for one job of a batch; the job is durable."""
 
 
 class BatchOut(Struct, frozen=True):
@@ -139,82 +155,103 @@ class ProgressOut(Struct, frozen=True):
     note: str | None = None
 
 
-class JobOut(Struct, frozen=True):
-    """A job."""
+class JobFields(Struct, Generic[TimeT, JsonT, StatusT, ProgressT], frozen=True):
+    """Fields of a job."""
 
     id: str
     tenant: str
     queue: str
     type: str
-    payload: Raw
-    status: StatusName
+    payload: JsonT
+    status: StatusT
     priority: int
     attempts: int
     max_attempts: int
-    scheduled_at: str | None
-    created_at: str
-    started_at: str | None
-    finished_at: str | None
-    updated_at: str
-    result: Raw
+    scheduled_at: TimeT | None
+    created_at: TimeT
+    started_at: TimeT | None
+    finished_at: TimeT | None
+    updated_at: TimeT
+    result: JsonT
     error: ErrorOut | None
+    """Error of the last attempt."""
     reason: str | None
-    """Why it was cancelled."""
-    progress: Raw
+    """Reason for the cancellation."""
+    progress: ProgressT
     tags: list[str]
     cost: int
     timeout: float | None
     """Seconds."""
-    deadline: str | None
+    deadline: TimeT | None
     concurrency_key: str | None
     idempotency_key: str | None
     generation: int
-    """How often it was replayed."""
+    """Number of replays."""
     worker: str | None
-    lease_until: str | None
+    lease_until: TimeT | None
     workflow_id: str | None
     actions: list[Action]
-    """What may be done with it now."""
+    """Actions that the current status allows."""
 
 
-class LogLineOut(Struct, frozen=True):
-    """What a handler wrote into the log of its job."""
+class JobOut(JobFields[str, Raw, StatusName, Raw], frozen=True):
+    """A job."""
 
-    at: str
+
+class LogLineFields(Struct, Generic[TimeT], frozen=True):
+    """Fields of a log line."""
+
+    at: TimeT
     level: str
     message: str
 
 
-class LogsOut(Struct, frozen=True):
-    """The newest lines that an attempt logged, oldest first."""
+class LogLineOut(LogLineFields[str], frozen=True):
+    """Line that a handler wrote to the log of its job."""
 
-    lines: list[LogLineOut]
+
+class LogsFields(Struct, Generic[LineT], frozen=True):
+    """Fields of an attempt's log."""
+
+    lines: list[LineT]
     dropped: int = 0
-    """How many came before them."""
+    """Number of older lines that were dropped."""
 
 
-class AttemptOut(Struct, frozen=True):
-    """An attempt that did not succeed, or that logged something."""
+class LogsOut(LogsFields[LogLineOut], frozen=True):
+    """Newest log lines of an attempt, oldest first."""
+
+
+class AttemptFields(Struct, Generic[TimeT, LogsT], frozen=True):
+    """Fields of an attempt."""
 
     attempt: int
     generation: int
     worker: str
-    started_at: str
-    ended_at: str
+    started_at: TimeT
+    ended_at: TimeT
     outcome: str
     error: ErrorOut | None = None
-    logs: LogsOut | None = None
+    logs: LogsT | None = None
 
 
-class StepOut(Struct, frozen=True):
-    """What a step of the job left."""
+class AttemptOut(AttemptFields[str, LogsOut], frozen=True):
+    """Attempt that did not succeed, or that logged something."""
+
+
+class StepFields(Struct, Generic[TimeT, JsonT], frozen=True):
+    """Fields of a step."""
 
     key: str
     state: Literal["started", "done"]
-    recorded_at: str
-    result: Raw
+    recorded_at: TimeT
+    result: JsonT
     transaction: bool
-    """It guards a transaction, which was committed with it; what its statements gave is not shown."""
+    """The step guards a transaction that was committed with it; the results of its statements are not shown."""
+
+
+class StepOut(StepFields[str, Raw], frozen=True):
+    """Recorded step of a job."""
 
 
 class LineageOut(Struct, frozen=True):
@@ -227,13 +264,21 @@ class LineageOut(Struct, frozen=True):
     workflow_id: str | None = None
 
 
-class JobDetail(JobOut, frozen=True):
-    """A job and all that is known of it."""
+class JobDetailFields(
+    JobFields[TimeT, JsonT, StatusT, ProgressT],
+    Generic[TimeT, JsonT, StatusT, ProgressT, AttemptT, StepT],
+    frozen=True,
+):
+    """Fields of a job with its history."""
 
-    attempt_log: list[AttemptOut]
+    attempt_log: list[AttemptT]
     """Oldest first."""
-    steps: list[StepOut]
+    steps: list[StepT]
     lineage: LineageOut
+
+
+class JobDetail(JobDetailFields[str, Raw, StatusName, Raw, AttemptOut, StepOut], frozen=True):
+    """A job with its attempts, steps and lineage."""
 
 
 class JobPage(Struct, frozen=True):
@@ -301,19 +346,24 @@ class BulkOut(Struct, frozen=True):
     """There are more: repeat the request with this as `cursor`."""
 
 
-class GroupOut(Struct, frozen=True):
-    """Dead letters of one tenant with the same error."""
+class GroupFields(Struct, Generic[TimeT, JobT], frozen=True):
+    """Fields of a group of dead letters."""
 
     tenant: str
     fingerprint: str
     count: int
     more: bool
-    """There are more than were counted."""
-    first_at: str
-    """When the one submitted first died, and below the one submitted last."""
-    last_at: str
+    """Counting stopped; there are more."""
+    first_at: TimeT
+    """Time of death of the job submitted first."""
+    last_at: TimeT
+    """Time of death of the job submitted last."""
     error: ErrorOut | None
-    newest: JobOut
+    newest: JobT
+
+
+class GroupOut(GroupFields[str, JobOut], frozen=True):
+    """Dead letters of one tenant with the same error."""
 
 
 class DeadPage(Struct, frozen=True):

@@ -2,45 +2,49 @@
 
 import binascii
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic
 
 import msgspec
 from msgspec import Meta, Struct
 
 from holdfast.errors import Invalid
-from holdfast.model.job_type import EVERYBODY, JobType
+from holdfast.model.job_type import ALL_TENANTS, JobType
 from holdfast.model.time import Instant, in_seconds, rfc3339
 from holdfast.model.worker import WorkerAction
-from holdfast.wire.types import Cursor, Name, Query
+from holdfast.wire.types import Cursor, Name, Query, TimeT
 
 
-class WorkerOut(Struct, frozen=True):
-    """A worker: one incarnation of a process that runs jobs."""
+class WorkerFields(Struct, Generic[TimeT], frozen=True):
+    """Fields of a worker."""
 
     id: str
     name: str
     host: str | None
-    """For administrators, as `pid`, `node` and `memory`."""
+    """Null unless the caller is an administrator, like `pid`, `node` and `memory`."""
     pid: int | None
     node: str | None
-    """The same for processes that one supervisor runs: they drain together. Null if it is alone."""
+    """Shared by the processes of one supervisor, which drain together. Null for a worker without a supervisor."""
     version: str
     queues: list[str]
     slots: int
     running: int
-    """Jobs that it holds: of the caller's own, the administrator's of all."""
+    """Jobs that it holds: the caller's own, or all for administrators."""
     memory: int | None
-    """Bytes of main memory that its process has, as of its last heartbeat; null where it is not known."""
-    started_at: str
+    """Resident memory of its process in bytes at the last heartbeat; null if unknown."""
+    started_at: TimeT
     heartbeat_age: float
-    """Seconds since it was last heard of."""
-    lease_until: str
+    """Seconds since the last heartbeat."""
+    lease_until: TimeT
     alive: bool
-    """Its lease is good."""
+    """Its lease has not expired."""
     draining: bool
-    """It is to end: it claims nothing more, finishes what it runs for a while, and hands back the rest."""
+    """It claims no more jobs, finishes those it runs within the drain time, and releases the rest."""
     actions: list[WorkerAction]
-    """What the caller may ask of it now."""
+    """Actions that the caller may request now."""
+
+
+class WorkerOut(WorkerFields[str], frozen=True):
+    """A worker: one incarnation of a process that runs jobs."""
 
 
 class WorkerList(Struct, frozen=True):
@@ -64,27 +68,31 @@ class TypesQuery(Query):
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 500
 
 
-class TypeOut(Struct, frozen=True):
-    """A type of jobs, as whoever handles it tells. What is null was not told."""
+class TypeFields(Struct, Generic[TimeT], frozen=True):
+    """Fields of a job type."""
 
     type: str
     tenant: str | None
-    """Whose workers told it; null: those that serve every tenant."""
+    """Tenant whose workers described it; null for workers that serve every tenant."""
     schema: dict[str, Any] | None
     """JSON Schema of the payload."""
     queue: str | None
-    """Where its jobs go that name no other queue, when they are enqueued from Python."""
+    """Default queue of jobs that Python code enqueues."""
     queues: list[str]
-    """Those that its workers serve; when none are there, those that they served last."""
+    """Queues that its workers serve, or served last."""
     workers: int
-    """How many that are alive handle it."""
-    last_seen: str
-    """When one was last there, to within minutes."""
+    """Number of live workers that handle it."""
+    last_seen: TimeT
+    """Last time that a worker handled this type, to within minutes."""
     max_attempts: int | None
     timeout: float | None
     """Seconds."""
     priority: int | None
     cost: int | None
+
+
+class TypeOut(TypeFields[str], frozen=True):
+    """Job type as its workers describe it. Fields that they left out are null."""
 
 
 class TypePage(Struct, frozen=True):
@@ -98,7 +106,7 @@ def type_out(tenant: str, about: JobType, queues: list[str], *, workers: int, la
     """A type, as it is shown."""
     return TypeOut(
         type=about.type,
-        tenant=None if tenant == EVERYBODY else tenant,
+        tenant=None if tenant == ALL_TENANTS else tenant,
         schema=None if about.schema is None else msgspec.json.decode(about.schema),
         queue=about.queue,
         queues=queues,

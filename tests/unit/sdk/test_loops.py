@@ -29,7 +29,7 @@ def payloads(app):
 
 
 def lives(app):
-    return app._engines._by_process[os.getpid()]._lives
+    return app._engines._by_process[os.getpid()]._lifetimes
 
 
 def test_many_threads_enqueue_at_once(app, work):

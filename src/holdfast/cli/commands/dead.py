@@ -108,7 +108,7 @@ def replay(ids: tuple[str, ...], where: Any, *, everything: bool, dry_run: bool,
 
     def part(dry: bool, cursor: str | None) -> Call[Bulk]:  # noqa: FBT001 - as `Many` has it
         if ids:
-            return calls.replay_these(list(dict.fromkeys(ids)), dry_run=dry)
+            return calls.replay_ids(list(dict.fromkeys(ids)), dry_run=dry)
         return calls.replay(where, everything=everything, dry_run=dry, cursor=cursor)
 
     return on_all("replay", part, dry_run=dry_run, yes=yes, json=json, named=len(set(ids)) or None)
@@ -129,7 +129,7 @@ def purge(ids: tuple[str, ...], where: Any, *, everything: bool, dry_run: bool, 
 
     def part(dry: bool, cursor: str | None) -> Call[Bulk]:  # noqa: FBT001 - as `Many` has it
         if ids:
-            return calls.purge_these(list(dict.fromkeys(ids)), dry_run=dry)
+            return calls.purge_ids(list(dict.fromkeys(ids)), dry_run=dry)
         return calls.purge(where, everything=everything, dry_run=dry, cursor=cursor)
 
     return on_all("purge", part, dry_run=dry_run, yes=yes, json=json, named=len(set(ids)) or None)

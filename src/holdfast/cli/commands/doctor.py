@@ -111,10 +111,10 @@ async def _look(client: "AsyncClient") -> Seen:
     waiting: list[Job] = []
     kinds = product(*[[each.name for each in of if each.statuses.ready] for of in (stats.queues, stats.types)])
     for queue, kind in islice(kinds, _MOST_KINDS):
-        page = await client.ask(calls.jobs({"queue": queue, "type": kind, "status": "ready"}, 1).at(None))
+        page = await client.execute(calls.jobs({"queue": queue, "type": kind, "status": "ready"}, 1).at(None))
         waiting += page.items
-    types = await client.ask(calls.types("1h"))
-    running = await client.ask(calls.jobs({"status": "running"}).at(None))
+    types = await client.execute(calls.types("1h"))
+    running = await client.execute(calls.jobs({"status": "running"}).at(None))
     return Seen(
         await client.queues(),
         await client.workers(),

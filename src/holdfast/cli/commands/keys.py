@@ -70,7 +70,7 @@ def create(name: str, scopes: tuple[str, ...], tenant: str | None, expires: str 
       holdfast keys create "web shop" --scope submit --scope read --tenant acme --expires 90d
       HOLDFAST_API_KEY=$(holdfast keys create worker --scope worker) holdfast work myapp.jobs:app
     """
-    made = asked(lambda client: client.ask(calls.create_key(name, scopes, tenant, expires)))
+    made = asked(lambda client: client.execute(calls.create_key(name, scopes, tenant, expires)))
     if json:
         print(as_json(made))
         return
@@ -88,5 +88,5 @@ def revoke(key_id: str, *, json: bool) -> None:
     \b
       holdfast keys revoke 0c5d8f1e2a3b4c5d
     """
-    ended = asked(lambda client: client.ask(calls.revoke_key(key_id)))
+    ended = asked(lambda client: client.execute(calls.revoke_key(key_id)))
     print(as_json(ended) if json else f"revoked {ended.id} ({ended.name})")

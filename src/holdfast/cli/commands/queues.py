@@ -56,7 +56,7 @@ def list_queues(tenant: str | None, *, json: bool) -> None:
     \b
       holdfast queues list
     """
-    found = asked(lambda client: client.ask(calls.queues(tenant)))
+    found = asked(lambda client: client.execute(calls.queues(tenant)))
     if json:
         print(as_json({"items": found}))
     else:
@@ -112,7 +112,7 @@ def set_limits(name: str, max_running: Any, rate: Any, *, json: bool) -> None:
 
 
 def _change(name: str, changes: dict[str, Any], *, json: bool) -> None:
-    queue = asked(lambda client: client.ask(calls.change_queue(name, changes)))
+    queue = asked(lambda client: client.execute(calls.change_queue(name, changes)))
     if json:
         print(as_json(queue))
     else:

@@ -77,7 +77,7 @@ def _submit_one(
     type_: str, payload: Any, options: JobOptions, tenant: str | None, *, wait: bool, wait_for: str | None, json: bool
 ) -> int:
     async def act(client: AsyncClient) -> int:
-        job = await client.ask(calls.submit(type_, payload, options, tenant))
+        job = await client.execute(calls.submit(type_, payload, options, tenant))
         if not wait:
             print(as_json(job) if json else job.id)
             return OK
@@ -105,7 +105,7 @@ def _submit_lines(type_: str, file: Path, options: JobOptions, tenant: str | Non
             for start in range(0, len(jobs), AT_ONCE):
                 lot = jobs[start : start + AT_ONCE]
                 try:
-                    ids += [each.id for each in await client.ask(calls.submit_many(lot, tenant))]
+                    ids += [each.id for each in await client.execute(calls.submit_many(lot, tenant))]
                 except Exception:
                     note(
                         f"holdfast: the first {start:,} lines were submitted, line {start + 1:,} and after it were not"

@@ -98,7 +98,7 @@ def _given(quotas: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shown(call: calls.Call[Tenant], *, json: bool) -> None:
-    tenant = asked(lambda client: client.ask(call))
+    tenant = asked(lambda client: client.execute(call))
     if json:
         print(as_json(tenant))
     else:

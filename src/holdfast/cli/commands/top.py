@@ -83,7 +83,7 @@ async def look(client: "AsyncClient", tenant: str | None) -> Picture:
         client.analytics("5m", **of),
         client.queues(tenant=tenant),
         client.workers(),
-        client.ask(calls.dead_groups(tenant).at(None)),
+        client.execute(calls.dead_groups(tenant).at(None)),
     )
     latest = sorted(groups.items, key=lambda group: group.last_at, reverse=True)
     return Picture(stats.as_of, stats, recent, list(queues), list(workers), latest[:_GROUPS_SHOWN])

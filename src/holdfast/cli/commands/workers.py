@@ -44,7 +44,7 @@ def workers(context: click.Context, *, json: bool) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    found = asked(lambda client: client.ask(calls.workers()))
+    found = asked(lambda client: client.execute(calls.workers()))
     if json:
         print(as_json({"items": found}))
     else:
@@ -64,7 +64,7 @@ def drain(worker: str, *, json: bool) -> None:
     \b
       holdfast workers drain w-019a8c5e7f3b2d40
     """
-    found = asked(lambda client: client.ask(calls.drain_worker(worker)))
+    found = asked(lambda client: client.execute(calls.drain_worker(worker)))
     if json:
         print(as_json({"items": found}))
         return
