@@ -55,13 +55,13 @@ class System:
         tenant = options.pop("tenant", None)
         headers = {"holdfast-tenant": tenant} if tenant else {}
         body = {"type": kind, "payload": payload or {}, **options}
-        return str((await self.ask("POST", "/v1/jobs", body, **headers))["id"])
+        return str((await self.request("POST", "/v1/jobs", body, **headers))["id"])
 
     async def reached(self, job: str, *statuses: str) -> Any:
         """Wait until the job has one of these statuses; return the job."""
 
         async def has_status() -> Any:
-            found = await self.ask("GET", f"/v1/jobs/{job}")
+            found = await self.request("GET", f"/v1/jobs/{job}")
             return found if found["status"] in statuses else None
 
         return await eventually(has_status, within=90)
@@ -78,7 +78,7 @@ class System:
     async def key(self, *scopes: str, tenant: str = "default", name: str = "test key") -> str:
         """Create an API key; return its token."""
         body = {"name": name, "scopes": list(scopes), "tenant": tenant}
-        return str((await self.ask("POST", "/v1/keys", body))["token"])
+        return str((await self.request("POST", "/v1/keys", body))["token"])
 
     def release(self, key: str) -> None:
         """Let the handler that waits for this key finish."""
