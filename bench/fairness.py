@@ -20,7 +20,7 @@ from holdfast.bench import measures
 from holdfast.bench.dataset import Ground
 from holdfast.bench.measures import QUEUE
 from holdfast.bench.suite import opened
-from holdfast.cli.event_loop import collect_seldom, new_loop
+from holdfast.cli.event_loop import reduce_gc, new_loop
 from holdfast.config import Settings
 from holdfast.engine.claiming.claims import Claims
 from holdfast.engine.claiming.limited import SETTLES_AFTER
@@ -127,7 +127,7 @@ async def medians(rounds: int, parts: dict[str, Callable[[], Awaitable[float]]])
 
 async def run(options: argparse.Namespace) -> None:
     """Measure and print all."""
-    collect_seldom()  # as workers do
+    reduce_gc()  # as workers do
     async with opened(Settings(database_url=options.url), force=options.force) as ground:
         print(f"{await ground.server()}\n")
         jobs: int = options.jobs

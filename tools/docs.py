@@ -14,9 +14,9 @@ import click
 
 from holdfast.cli.exit_codes import MEANINGS
 from holdfast.cli.main import COMMANDS, HELP, cli
-from holdfast.config import KNOWN, Settings
+from holdfast.config import SETTINGS, Settings
 from holdfast.model.state import TERMINAL, TRANSITIONS, Status
-from holdfast.telemetry.metric_names import KNOWN as METRICS
+from holdfast.telemetry.metric_names import METRICS
 from holdfast.telemetry.metrics import MOST_NAMES, OTHERS
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -100,9 +100,9 @@ memory, CPU time and open files, with the usual Prometheus names.""",
 def _settings() -> str:
     rows = [_row("`holdfast.toml`", "variable", "description", "values", "default"), _row(*["---"] * 5)]
     defaults = Settings()
-    for setting in KNOWN:
+    for setting in SETTINGS:
         names = ", ".join(f"`{name}`" for name in (setting.variable, *setting.bare))
-        values = setting.reader.takes.replace("|", "\\|")
+        values = setting.reader.expected.replace("|", "\\|")
         default = _default(getattr(defaults, setting.field), setting.key)
         rows.append(_row(f"`{setting.key}`", names, setting.help, values, default))
     return _page(

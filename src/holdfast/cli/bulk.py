@@ -1,4 +1,4 @@
-"""One action on several jobs: by their ids, or on all that match, with a bar while it takes its time."""
+"""Actions on several jobs, by id or by filter, with a progress bar."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from holdfast.cli.exit_codes import FAILED, OK, code_of, one_line
+from holdfast.cli.exit_codes import FAILED, OK, error_line, exit_code_for
 from holdfast.cli.render import as_json, note
-from holdfast.cli.target import asked
+from holdfast.cli.target import run_with_client
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.sdk.calls import Call
 from holdfast.sdk.models import Bulk
@@ -18,34 +18,40 @@ from holdfast.sdk.waiting import BulkTotal
 if TYPE_CHECKING:
     from holdfast.sdk.async_client import AsyncClient
 
-DONE = {"cancel": "cancelled", "retry": "set to run", "delete": "deleted", "replay": "replayed", "purge": "deleted"}
-_FOR_GOOD = frozenset({"cancel", "delete", "purge"})
+PAST_TENSE = {
+    "cancel": "cancelled",
+    "retry": "set to run",
+    "delete": "deleted",
+    "replay": "replayed",
+    "purge": "deleted",
+}
+_IRREVERSIBLE = frozenset({"cancel", "delete", "purge"})
 
-Many = Callable[[bool, str | None], Call[Bulk]]
-"""The request, as a dry run or not, from this cursor on."""
+BulkCall = Callable[[bool, str | None], Call[Bulk]]
+"""Builds the request for the page at a cursor; the first argument is true for a dry run."""
 
 
-class _Refused(NamedTuple):
+class _Failure(NamedTuple):
     id: str
     code: str
     detail: str
     exit: int
 
 
-def which(action: str, ids: Sequence[str], where: Mapping[str, Any], *, everything: bool) -> None:
-    """Refuse what says too little, or twice, which jobs are meant."""
+def require_selection(action: str, ids: Sequence[str], where: Mapping[str, Any], *, everything: bool) -> None:
+    """Raise a usage error unless either ids, or a filter or --all, select the jobs."""
     if ids and (where or everything):
-        raise click.UsageError("ids say which already: leave the other flags out")
+        raise click.UsageError("ids and filters exclude each other: use one of them")
     if not ids and not where and not everything:
-        raise click.UsageError(f"say which to {action}: ids, a filter such as --queue mail, or --all")
+        raise click.UsageError(f"select the jobs to {action}: by id, by a filter such as --queue mail, or with --all")
 
 
-def on_each(action: str, ids: Sequence[str], one: Callable[[str], Call[Any]], *, yes: bool, json: bool) -> int:
-    """Do it to these jobs one by one, each with its own answer; the exit code."""
+def apply_to_ids(action: str, ids: Sequence[str], one: Callable[[str], Call[Any]], *, yes: bool, json: bool) -> int:
+    """Apply the action to each job in turn and print each result; return the exit code."""
     if action == "delete":
-        _sure(action, len(ids), yes=yes)
+        _confirm(action, len(ids), yes=yes)
 
-    async def act(client: "AsyncClient") -> tuple[list[str], list[_Refused]]:
+    async def act(client: "AsyncClient") -> tuple[list[str], list[_Failure]]:
         done, refused = [], []
         with bar(action, len(ids)) as advance:
             for job_id in dict.fromkeys(ids):
@@ -53,50 +59,56 @@ def on_each(action: str, ids: Sequence[str], one: Callable[[str], Call[Any]], *,
                     await client.execute(one(job_id))
                     done.append(job_id)
                 except (Conflict, NotFound, Invalid) as error:
-                    refused.append(_Refused(job_id, error.code, one_line(error), code_of(error)))
+                    refused.append(_Failure(job_id, error.code, error_line(error), exit_code_for(error)))
                 advance(1)
         return done, refused
 
-    done, refused = asked(act)
+    done, refused = run_with_client(act)
     if json:
-        told = [{"id": each.id, "code": each.code, "detail": each.detail} for each in refused]
-        print(as_json({"done": done, "refused": told}))
+        failures = [{"id": each.id, "code": each.code, "detail": each.detail} for each in refused]
+        print(as_json({"done": done, "refused": failures}))
     else:
         for job_id in done:
-            print(f"{DONE[action]} {job_id}")
+            print(f"{PAST_TENSE[action]} {job_id}")
         for each in refused:
             note(f"holdfast: {each.detail}")
     return max((each.exit for each in refused), default=OK)
 
 
-def on_all(action: str, many: Many, *, dry_run: bool, yes: bool, json: bool, named: int | None = None) -> int:
-    """Do it to all that match, or to the `named` ones; counted first, so that there is something to measure against."""
+def apply_to_matching(
+    action: str, call: BulkCall, *, dry_run: bool, yes: bool, json: bool, named: int | None = None
+) -> int:
+    """Apply the action to all jobs that match; return the exit code.
+
+    A dry run counts the jobs first, for the confirmation and the progress bar. `named` is the number of ids if the
+    caller selected jobs by id.
+    """
 
     async def act(client: "AsyncClient") -> Bulk:
-        found = await _walk(client, lambda cursor: many(True, cursor))  # noqa: FBT003 - a dry run
+        found = await _all_pages(client, lambda cursor: call(True, cursor))  # noqa: FBT003 - a dry run
         if dry_run or not found.matched:
             return found
-        _sure(action, found.matched, yes=yes)
+        _confirm(action, found.matched, yes=yes)
         with bar(action, found.matched) as advance:
-            return await _walk(client, lambda cursor: many(False, cursor), advance)  # noqa: FBT003 - and not
+            return await _all_pages(client, lambda cursor: call(False, cursor), advance)  # noqa: FBT003 - for real
 
-    done = asked(act)
+    done = run_with_client(act)
     missing = 0 if named is None else named - done.matched
     if json:
-        told: dict[str, Any] = {"matched": done.matched, "changed": done.changed, "dry_run": dry_run}
-        print(as_json(told if named is None else {**told, "missing": missing}))
+        counts: dict[str, Any] = {"matched": done.matched, "changed": done.changed, "dry_run": dry_run}
+        print(as_json(counts if named is None else {**counts, "missing": missing}))
     elif dry_run:
-        print(f"{done.matched:,} would be {DONE[action]}; nothing was changed")
+        print(f"{done.matched:,} would be {PAST_TENSE[action]}; nothing was changed")
     else:
-        print(f"{done.changed:,} {DONE[action]}" if done.matched else "none match")
+        print(f"{done.changed:,} {PAST_TENSE[action]}" if done.matched else "no jobs match")
     if missing and not json:
-        note(f"holdfast: {missing:,} of the ids name no dead letter")
+        note(f"holdfast: {missing:,} of the ids are not dead letters")
     return FAILED if missing or (not dry_run and done.changed < done.matched) else OK
 
 
 @contextmanager
 def bar(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A progress bar on standard error, if somebody looks at it and there is more than one thing to do."""
+    """Show a progress bar on standard error, if it is a terminal and `total` is not 1."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -108,21 +120,23 @@ def bar(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
         yield lambda done: progress.advance(task, done)
 
 
-def _sure(action: str, number: int, *, yes: bool) -> None:
-    """Ask before what cannot be undone; where nobody can answer, it must have been said."""
-    if yes or action not in _FOR_GOOD:
+def _confirm(action: str, number: int, *, yes: bool) -> None:
+    """Ask before an irreversible action; without a terminal, require --yes."""
+    if yes or action not in _IRREVERSIBLE:
         return
     if not sys.stdin.isatty():
-        raise click.UsageError(f"this would {action} {number:,} for good, and nobody is there to ask: add --yes")
-    click.confirm(f"{action} {number:,} job{'s' if number != 1 else ''} for good?", abort=True, err=True)
+        raise click.UsageError(
+            f"this would {action} {number:,} permanently, and there is no terminal to confirm it: add --yes"
+        )
+    click.confirm(f"{action} {number:,} job{'s' if number != 1 else ''} permanently?", abort=True, err=True)
 
 
-async def _walk(
-    client: "AsyncClient", part: Callable[[str | None], Call[Bulk]], advance: Callable[[int], None] = lambda _: None
+async def _all_pages(
+    client: "AsyncClient", page: Callable[[str | None], Call[Bulk]], advance: Callable[[int], None] = lambda _: None
 ) -> Bulk:
     total = BulkTotal()
     while total.incomplete:
         before = total.bulk.matched
-        total.add(await client.execute(part(total.cursor)))
+        total.add(await client.execute(page(total.cursor)))
         advance(total.bulk.matched - before)
     return total.bulk

@@ -1,4 +1,4 @@
-"""Gives an installation in demo mode something to do."""
+"""Load generator for demo mode."""
 
 import asyncio
 import contextlib
@@ -9,19 +9,19 @@ from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
 from holdfast.policy.demo import mix
 
-EVERY = 0.5
+SUBMIT_INTERVAL_S = 0.5
 _FIRST = 120
-_MOST_WAITING = 500
+_MAX_WAITING = 500
 
 
 async def keep_busy(engine: Engine) -> None:
-    """Submit jobs now and then, until cancelled; never pile them up."""
-    dice = random.Random()
-    specs = mix(dice)
+    """Submit jobs until cancelled, unless many are waiting already."""
+    rng = random.Random()
+    specs = mix(rng)
     await demo.seed(engine, _FIRST)
     while True:
-        await asyncio.sleep(EVERY)
+        await asyncio.sleep(SUBMIT_INTERVAL_S)
         with contextlib.suppress(HoldfastError):
             waiting = sum(count.jobs for count in await engine.jobs.counts() if not count.status.terminal)
-            if waiting < _MOST_WAITING:
-                await engine.jobs.submit_many([next(specs) for _ in range(dice.randint(1, 4))])
+            if waiting < _MAX_WAITING:
+                await engine.jobs.submit_many([next(specs) for _ in range(rng.randint(1, 4))])

@@ -1,4 +1,4 @@
-"""Run a command's coroutine on the quickest event loop there is, and have it interrupted little."""
+"""Event loop of the commands, and garbage collector settings for long-running processes."""
 
 import asyncio
 import gc
@@ -10,31 +10,31 @@ T = TypeVar("T")
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """As `asyncio.run`, on uvloop where it is installed."""
+    """Run a coroutine like `asyncio.run`, on uvloop if it is installed."""
     with asyncio.Runner(loop_factory=new_loop) as runner:
         return runner.run(main)
 
 
 def preload() -> None:
-    """Import what `new_loop` needs, and make no loop."""
+    """Import what `new_loop` needs without creating a loop."""
     with suppress(ImportError):
         import uvloop  # noqa: F401
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """An event loop of uvloop where it is installed."""
+    """Create an event loop, from uvloop if it is installed."""
     try:
         import uvloop
-    except ImportError:  # not on every platform
+    except ImportError:  # not available on every platform
         return asyncio.new_event_loop()
     return uvloop.new_event_loop()
 
 
-def collect_seldom(allocations: int = 10_000) -> None:
-    """Look for cycles after so many allocations, and never among what is there by now.
+def reduce_gc(allocations: int = 10_000) -> None:
+    """Collect garbage after this many allocations, and never among objects that exist now.
 
-    Requests and jobs leave few cycles behind: to look for them every 700 objects costs a tenth of the time of a
-    request, and half of what a claim over many lanes takes.
+    Requests and jobs create few reference cycles. With the default threshold of 700, collecting takes a tenth of the
+    time of a request, and half the time of a claim over many lanes.
     """
     gc.collect()
     gc.freeze()

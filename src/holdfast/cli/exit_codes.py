@@ -1,4 +1,4 @@
-"""How commands end: the exit codes, and the one line that says why."""
+"""Exit codes of the commands, and the one-line error messages."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,27 +30,28 @@ _SETTING = "HOLDFAST_DATABASE_URL"
 
 MEANINGS = {
     OK: "done",
-    FAILED: "it could not be done, or what was looked at is not as it should be",
-    MISUSED: "a flag, a setting or an input cannot be used, or the database cannot be worked with: nothing was begun",
-    UNAVAILABLE: "the database or the service is away, or too busy; trying again may help",
-    NOT_FOUND: "there is no such job, queue, tenant or key",
-    REFUSED: "the key is not a good one, or not good for this",
+    FAILED: "the command failed, or the check found a problem",
+    MISUSED: "invalid flag, setting or input, or an unusable database; nothing was started",
+    UNAVAILABLE: "the database or the service is unavailable or overloaded; a retry may help",
+    NOT_FOUND: "no such job, queue, tenant or key",
+    REFUSED: "the API key is invalid, or does not permit this",
     INTERRUPTED: "interrupted by Ctrl-C",
 }
-"""For the reference; the codes are stable."""
+"""Descriptions for the reference pages. The codes are stable."""
 
 
 class CannotStart(Misconfigured):
-    """The database did not answer when a command began."""
+    """A command could not open its database at startup."""
 
     code = "cannot_start"
 
 
 @contextmanager
-def starting(settings: Settings) -> Iterator[None]:
-    """Around whatever opens the database: one that cannot be reached at the start is as good as a wrong setting.
+def startup_errors(settings: Settings) -> Iterator[None]:
+    """Turn errors of opening the database within the block into `CannotStart`, with exit code 2.
 
-    The message names the flag, variable or key that the URL came from.
+    A database that cannot be reached at startup is treated like a wrong setting. The message names the flag, variable
+    or key that the URL came from.
     """
     try:
         yield
@@ -61,8 +62,8 @@ def starting(settings: Settings) -> Iterator[None]:
         raise CannotStart(text.replace(_SETTING, settings.sources.get("database_url", _SETTING))) from error
 
 
-def code_of(error: BaseException) -> int:
-    """The exit code for an error."""
+def exit_code_for(error: BaseException) -> int:
+    """Return the exit code for an error."""
     match error:
         case click.ClickException():
             return error.exit_code
@@ -78,8 +79,8 @@ def code_of(error: BaseException) -> int:
             return FAILED
 
 
-def one_line(error: BaseException) -> str:
-    """What is printed of an error."""
+def error_line(error: BaseException) -> str:
+    """Return the error message for the terminal, in one line."""
     match error:
         case click.UsageError():
             where = error.ctx.command_path if error.ctx else "holdfast"
@@ -90,10 +91,10 @@ def one_line(error: BaseException) -> str:
             text = str(error)
         case _:
             kind = type(error).__name__
-            text = f"{kind}: {error} (unexpected: please report it; HOLDFAST_DEBUG=1 shows where)"
-    return " ".join(_in_command_words(text).split())
+            text = f"{kind}: {error} (unexpected, please report it; HOLDFAST_DEBUG=1 shows the traceback)"
+    return " ".join(_with_cli_names(text).split())
 
 
-def _in_command_words(text: str) -> str:
-    """What the service says of a request, in the words of whoever typed a command."""
+def _with_cli_names(text: str) -> str:
+    """Replace names of the HTTP API in a message by the flags of the command line."""
     return text.replace("say `all`: true", "--all").replace("Authorization: Bearer …", "--key, or HOLDFAST_API_KEY")

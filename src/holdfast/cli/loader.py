@@ -1,4 +1,4 @@
-"""Finds the application somebody names as `module:attribute`, and reads how many slots each queue has."""
+"""Import an application by its name, and parse the slots of its queues."""
 
 import importlib
 import sys
@@ -9,19 +9,19 @@ from holdfast.errors import Misconfigured
 from holdfast.worker.handlers.registry import Registry
 
 DEFAULT_SLOTS = 10
-MOST_SLOTS = 1_000
+MAX_SLOTS = 1_000
 
 
 def application(name: str) -> Holdfast:
-    """The application of this name; without one, one that has no jobs of its own."""
+    """Import an application; for an empty name, return one with only the built-in job types."""
     return load_app(name) if name else Holdfast()
 
 
 def load_app(name: str) -> Holdfast:
-    """Import `module:attribute` from where the process was started."""
+    """Import `module:attribute`, with the current directory on the import path."""
     module_name, _, attribute = name.partition(":")
     if not module_name:
-        raise Misconfigured(f"{name!r} names no application: write module:attribute, such as myapp.jobs:app")
+        raise Misconfigured(f"{name!r} does not name an application: write module:attribute, such as myapp.jobs:app")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -30,7 +30,7 @@ def load_app(name: str) -> Holdfast:
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
             raise Misconfigured(
-                f"there is no module {error.name!r} (looked in {here} too): check the name {name!r}"
+                f"no module {error.name!r}, neither installed nor in {here}: check the name {name!r}"
             ) from error
         raise Misconfigured(
             f"{module_name} cannot be imported: it needs {error.name!r}, which is not installed"
@@ -46,17 +46,17 @@ def load_app(name: str) -> Holdfast:
     return found
 
 
-def slots_of(text: str, registry: Registry) -> dict[str, int]:
-    """Read `mail:10,default:5`; without it, every queue of the application has the default number of slots."""
+def parse_slots(text: str, registry: Registry) -> dict[str, int]:
+    """Parse `mail:10,default:5`; for an empty text, every queue gets the default slots."""
     if not text.strip():
         return dict.fromkeys(registry.queues(), DEFAULT_SLOTS)
     slots: dict[str, int] = {}
     for part in text.split(","):
         queue, _, number = part.strip().partition(":")
-        if not queue or queue in slots or not (number or "1").isdecimal() or not 1 <= int(number or 1) <= MOST_SLOTS:
+        if not queue or queue in slots or not (number or "1").isdecimal() or not 1 <= int(number or 1) <= MAX_SLOTS:
             raise Misconfigured(
-                f"--queues: {part.strip()!r} cannot be used: write queue:slots, such as mail:10,default:5, "
-                f"each queue once, 1 to {MOST_SLOTS} slots"
+                f"--queues: invalid part {part.strip()!r}: write queue:slots, such as mail:10,default:5, "
+                f"with each queue once and 1 to {MAX_SLOTS} slots"
             )
         slots[queue] = int(number) if number else DEFAULT_SLOTS
     return slots

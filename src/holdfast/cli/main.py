@@ -1,4 +1,4 @@
-"""`holdfast`: the table of commands, each imported when it is asked for, and the one way they end."""
+"""Entry point of `holdfast`: the table of commands, imported lazily, and error handling."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from holdfast import __version__
-from holdfast.cli.exit_codes import INTERRUPTED, OK, code_of, one_line
+from holdfast.cli.exit_codes import INTERRUPTED, OK, error_line, exit_code_for
 from holdfast.cli.options import setting_flags
 
 if TYPE_CHECKING:
@@ -34,40 +34,40 @@ COMMANDS = {
     "bench": "holdfast.cli.commands.bench:bench",
     "completion": "holdfast.cli.commands.completion:completion",
 }
-"""Each command by its name, as `module:function`."""
+"""Import path of each command, as `module:function`."""
 
 HELP = {
-    "up": "Run everything in one go: API, dashboard, worker, on SQLite by default.",
-    "serve": "Run a node of the HTTP service: the API and its live events.",
+    "up": "Run everything at once: API, dashboard and worker, on SQLite by default.",
+    "serve": "Run a node of the HTTP service: API, dashboard and live events.",
     "work": "Run a worker: a supervisor with worker processes.",
-    "submit": "Submit a job, or many; wait for what comes of it.",
+    "submit": "Submit one job or many, and optionally wait for the result.",
     "jobs": "List, show, follow, cancel, retry and delete jobs.",
-    "explain": "Why a job is (not) running, and when it may start.",
-    "dead": "Dead letters: list, count by error, replay, purge.",
-    "queues": "List, pause and resume queues, set their limits.",
-    "workers": "Who runs jobs; take a node out of service.",
-    "types": "Which types of jobs there are workers for.",
-    "tenants": "Who shares the engine, and what each may have.",
-    "keys": "Make, list and revoke keys of the API.",
+    "explain": "Explain why a job is (not) running, and when it may start.",
+    "dead": "List, group by error, replay and purge dead letters.",
+    "queues": "List, pause and resume queues, and set their limits.",
+    "workers": "List workers, and take a node out of service.",
+    "types": "List the job types that workers handle.",
+    "tenants": "List tenants, and set their weights and quotas.",
+    "keys": "Create, list and revoke API keys.",
     "top": "Watch queues, workers, rates and failures.",
-    "doctor": "What is wrong, and the command that mends it.",
-    "migrate": "Bring the database's schema up to date, or look at it.",
-    "bench": "Measure this machine and this database.",
-    "completion": "What makes a shell complete commands and flags.",
+    "doctor": "Find problems, and print the command that fixes each.",
+    "migrate": "Migrate the database schema, or show its state.",
+    "bench": "Benchmark this machine and its databases.",
+    "completion": "Print the shell completion script.",
 }
-"""One line each for the overview, so that it imports no command."""
+"""Summaries for `holdfast --help`, kept here so that the overview imports no command."""
 
 
 class Commands(click.Group):
-    """A group whose commands are named in a table and imported when they are used."""
+    """Click group that imports a command when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the table's order."""
+        """Return the names in the order of the table."""
         del ctx
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, its module imported now."""
+        """Import and return the command."""
         del ctx
         if cmd_name not in COMMANDS:
             return None
@@ -77,21 +77,21 @@ class Commands(click.Group):
         return command
 
     def make_context(self, *arguments: Any, **more: Any) -> click.Context:
-        """Read the arguments, which prints what `--help` and `--version` ask for; see `invoke`."""
+        """Parse the arguments; end quietly if `--help` or `--version` hits a broken pipe."""
         try:
             return super().make_context(*arguments, **more)
         except BrokenPipeError:
-            raise click.exceptions.Exit(_left()) from None
+            raise click.exceptions.Exit(_end_quietly()) from None
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; click would take it for a failure that nobody reads any more."""
+        """Run the command; end quietly on a broken pipe, which click would report as a failure."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            return _left()
+            return _end_quietly()
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
-        """Names of commands from the table; flags as they are."""
+        """Complete command names from the table without importing the commands."""
         if incomplete.startswith("-"):
             return super().shell_complete(ctx, incomplete)
         from click.shell_completion import CompletionItem
@@ -99,14 +99,14 @@ class Commands(click.Group):
         return [CompletionItem(name, help=HELP[name]) for name in COMMANDS if name.startswith(incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The overview."""
+        """Write the list of commands."""
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl([(name, HELP[name]) for name in COMMANDS])
 
 
 def _mark_examples(command: click.Command) -> None:
-    """Docstrings are raw, and click wants the character before what it must not wrap."""
+    r"""Replace `\b` in raw docstrings by the character that keeps click from wrapping."""
     if command.help:
         command.help = command.help.replace(r"\b", "\b")
     for inner in command.commands.values() if isinstance(command, click.Group) else ():
@@ -132,31 +132,31 @@ _mark_examples(cli)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run a command; whatever goes wrong ends as one line on standard error and an exit code."""
+    """Run a command and exit; errors become one line on standard error and an exit code."""
     sys.exit(run(arguments))
 
 
-def _left() -> int:
-    """Whoever read our output has seen enough."""
+def _end_quietly() -> int:
+    """Discard further output after the reader closed the pipe; return the exit code."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return OK
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """As `main`, giving the exit code."""
+    """Run a command and return its exit code."""
     try:
         code = cli.main(arguments, prog_name="holdfast", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        return _left()
+        return _end_quietly()
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
-    except click.exceptions.NoArgsIsHelpError as help_:  # a group without a command: which ones there are
+    except click.exceptions.NoArgsIsHelpError as help_:  # a group without a command prints its commands
         print(help_.format_message(), file=sys.stderr)
         return help_.exit_code
-    except Exception as error:  # the last line of every command
+    except Exception as error:  # print any error as one line
         if os.environ.get("HOLDFAST_DEBUG") == "1":
             raise
-        print(f"holdfast: {one_line(error)}", file=sys.stderr)
-        return code_of(error)
+        print(f"holdfast: {error_line(error)}", file=sys.stderr)
+        return exit_code_for(error)
     return code if isinstance(code, int) else OK

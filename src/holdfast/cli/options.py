@@ -1,4 +1,4 @@
-"""Options that are settings: made from the table of settings, and handed to a command as its `Settings`."""
+"""Command line options built from the table of settings."""
 
 import functools
 import os
@@ -8,33 +8,36 @@ from typing import Any, TypeVar
 
 import click
 
-from holdfast.config import KNOWN, Settings, load
+from holdfast.config import SETTINGS, Settings, load
 from holdfast.config.load import FILE_VARIABLE
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_BY_KEY = {setting.key: setting for setting in KNOWN}
+_BY_KEY = {setting.key: setting for setting in SETTINGS}
 
 
 def setting_flags(*keys: str) -> Callable[[F], F]:
     """Give a command `--database-url`, `--config` and the flags of these settings.
 
-    They may stand before or after the command's name; what stands after it wins. The values are kept in the
-    context, where `settings_options` finds them.
+    The flags work before and after the command's name; those after it win. The values are stored in the click context
+    for `current_settings`.
     """
-    wanted = ("database_url", *keys)
+    names = ("database_url", *keys)
 
     def decorate(command: F) -> F:
         @functools.wraps(command)
         def run(*args: Any, **kwargs: Any) -> Any:
-            given = {key: kwargs.pop(key) for key in wanted}
+            given = {key: kwargs.pop(key) for key in names}
             remember(given, kwargs.pop("config"))
             return command(*args, **kwargs)
 
         decorated: Any = click.option(
-            "--config", metavar="FILE", type=click.Path(path_type=Path), help="settings, instead of ./holdfast.toml"
+            "--config",
+            metavar="FILE",
+            type=click.Path(path_type=Path),
+            help="settings file, default ./holdfast.toml",
         )(run)
-        for key in reversed(wanted):
+        for key in reversed(names):
             setting = _BY_KEY[key]
             decorated = click.option(setting.flag, key, metavar="VALUE", help=f"{setting.help} [{setting.variable}]")(
                 decorated
@@ -46,7 +49,7 @@ def setting_flags(*keys: str) -> Callable[[F], F]:
 
 
 def settings_options(*keys: str) -> Callable[[F], F]:
-    """As `setting_flags`, and the command gets the settings of this process first; logs are written as they say."""
+    """Give a command these flags, set up logging, and pass the settings as its first argument."""
 
     def decorate(command: F) -> F:
         @functools.wraps(command)
@@ -63,25 +66,25 @@ def settings_options(*keys: str) -> Callable[[F], F]:
 
 
 def current_settings() -> Settings:
-    """The settings of this process, by the flags given so far; raises `Misconfigured`."""
-    flags, file = _given()
+    """Load the settings, with the flags of the current command. Raises `Misconfigured`."""
+    flags, file = _flags()
     return load(flags, file=file)
 
 
 def export_flags() -> None:
-    """Have the programs that this process starts go by the flags it was given: they read the environment."""
-    flags, file = _given()
+    """Copy the flags of this command into the environment, for the processes it starts."""
+    flags, file = _flags()
     os.environ |= {_BY_KEY[key].variable: str(value) for key, value in flags.items()}
     if file is not None:
         os.environ[FILE_VARIABLE] = str(file)
 
 
-def _given() -> tuple[dict[str, object], Path | None]:
+def _flags() -> tuple[dict[str, object], Path | None]:
     flags: dict[str, object] = {}
     file: Path | None = None
     context: click.Context | None = click.get_current_context()
-    while context is not None:  # from the innermost command outwards: what stands later wins
-        own = context.meta.get(_place(context), ({}, None))
+    while context is not None:  # from the innermost command outwards: later flags win
+        own = context.meta.get(_meta_key(context), ({}, None))
         flags = own[0] | flags
         file = file or own[1]
         context = context.parent
@@ -89,10 +92,10 @@ def _given() -> tuple[dict[str, object], Path | None]:
 
 
 def remember(given: dict[str, object], file: Path | None) -> None:
-    """Keep what the flags of this command say, for `current_settings`."""
+    """Store the flags of this command for `current_settings`."""
     context = click.get_current_context()
-    context.meta[_place(context)] = ({key: value for key, value in given.items() if value is not None}, file)
+    context.meta[_meta_key(context)] = ({key: value for key, value in given.items() if value is not None}, file)
 
 
-def _place(context: click.Context) -> str:
+def _meta_key(context: click.Context) -> str:
     return f"holdfast.settings {context.command_path}"

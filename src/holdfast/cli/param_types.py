@@ -1,4 +1,4 @@
-"""Kinds of values on the command line that click has no word for."""
+"""Parameter types of the command line, besides those of click."""
 
 import sys
 from datetime import UTC, datetime, timedelta
@@ -11,8 +11,8 @@ import msgspec
 from holdfast.model.time import in_seconds, parse_duration
 
 
-class Moment(click.ParamType[datetime]):
-    """A time in RFC 3339, or how long ago (in how long, for what lies ahead)."""
+class TimeType(click.ParamType[datetime]):
+    """Time in RFC 3339, or as a distance into the past (or into the future, with `ahead`)."""
 
     name = "time"
 
@@ -20,7 +20,7 @@ class Moment(click.ParamType[datetime]):
         self._ahead = ahead
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """With a time zone: the machine's own if none is written."""
+        """Return the time with a time zone, by default that of this machine."""
         if isinstance(value, datetime):
             return value
         try:
@@ -31,37 +31,37 @@ class Moment(click.ParamType[datetime]):
         try:
             return datetime.fromisoformat(str(value)).astimezone()
         except (ValueError, OverflowError):
-            self.fail(f"{value!r} is no time: write 2030-01-31T12:00:00Z, or a length such as 2h", param, ctx)
+            self.fail(f"{value!r} is not a time: write 2030-01-31T12:00:00Z, or a duration such as 2h", param, ctx)
 
 
-class Limit(click.ParamType[Any]):
-    """A number, or `none` to take a limit away."""
+class LimitType(click.ParamType[Any]):
+    """Number or rate, or `none` to remove a limit."""
 
     name = "limit"
 
-    def __init__(self, *, whole: bool) -> None:
-        self._whole = whole
+    def __init__(self, *, integer: bool) -> None:
+        self._integer = integer
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """A number, a rate such as `10/s`, or "none"."""
+        """Return a number, a rate such as `10/s` as text, or "none"."""
         text = str(value)
         if text.lower() == "none":
             return "none"
         try:
-            return int(text) if self._whole else float(text)
+            return int(text) if self._integer else float(text)
         except ValueError:
-            if self._whole:
+            if self._integer:
                 self.fail(f"{text!r} is neither a whole number nor 'none'", param, ctx)
-            return text  # the service knows which rates there are
+            return text  # the service validates rates
 
 
-class Json(click.ParamType[Any]):
-    """JSON, as text, as @FILE, or as - for standard input."""
+class JsonType(click.ParamType[Any]):
+    """JSON as text, as @FILE, or as - for standard input."""
 
     name = "json"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The value."""
+        """Return the decoded value."""
         text = str(value)
         where = "it"
         if text == "-":
@@ -71,15 +71,15 @@ class Json(click.ParamType[Any]):
                 text, where = Path(text[1:]).read_text(encoding="utf-8"), text[1:]
             except (OSError, UnicodeDecodeError) as error:
                 why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-                self.fail(f"{text[1:]} cannot be read: {why}", param, ctx)
+                self.fail(f"cannot read {text[1:]}: {why}", param, ctx)
         try:
             return msgspec.json.decode(text)
         except (msgspec.DecodeError, RecursionError) as error:
             self.fail(f"{where} is not JSON ({error}): write '{{\"name\": 1}}', @FILE or -", param, ctx)
 
 
-MOMENT = Moment()
-LATER = Moment(ahead=True)
-WHOLE = Limit(whole=True)
-RATE = Limit(whole=False)
-JSON = Json()
+PAST_TIME = TimeType()
+FUTURE_TIME = TimeType(ahead=True)
+INTEGER_LIMIT = LimitType(integer=True)
+RATE_LIMIT = LimitType(integer=False)
+JSON = JsonType()

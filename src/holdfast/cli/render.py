@@ -1,4 +1,4 @@
-"""How answers look: tables for people, JSON for programs."""
+"""Output formats: tables for people, JSON for programs."""
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,33 +23,34 @@ COLOURS = {
     "dead": "red",
     "cancelled": "bright_black",
 }
-"""Of states."""
+"""Colour of each job state."""
 
 _GAP = 3
-_LEAST = 12
-"""Characters between columns, and those of a text that are worth showing."""
+"""Characters between columns."""
+_MIN_TEXT_WIDTH = 12
+"""Width below which a text column is dropped rather than shortened further."""
 
-json_option = click.option("--json", "json", is_flag=True, help="for programs")
+json_option = click.option("--json", "json", is_flag=True, help="print JSON")
 
 
 class Column(NamedTuple, Generic[T]):
-    """A column of a list: its head, what it shows of a thing, and how soon it is left out where there is no room."""
+    """Column of a list: header, value of an item, and what happens to it on a narrow terminal."""
 
     head: str
     shows: Callable[[T], object]
     spare: int = 0
-    """The higher, the sooner it is left out; 0 is always shown."""
+    """Columns with the highest number are dropped first; 0 is never dropped."""
     text: bool = False
-    """Shortened where there is no room."""
+    """Shorten the value on a narrow terminal."""
 
 
 def as_json(value: Any) -> str:
-    """Indented, in the order given."""
+    """Return indented JSON, with fields in the given order."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 def console() -> "Console":
-    """Standard output: as wide as the terminal, or as is needed when nobody looks at it on a screen."""
+    """Return a console for standard output; without a terminal it does not wrap lines."""
     from rich.console import Console
 
     made = Console(highlight=False, emoji=False)
@@ -59,7 +60,7 @@ def console() -> "Console":
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[object]], *, title: str | None = None) -> None:
-    """Print a table; numbers to the right."""
+    """Print a table with numbers aligned right."""
     drawn = grid(heads, rows)
     out = console()
     if title:
@@ -67,12 +68,12 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[object]], *, title: str 
     out.print(drawn)
 
 
-def listing(
+def print_list(
     items: Iterable[T], columns: Sequence[Column[T]], *, none: str, title: str | None = None, out: Any = None
 ) -> None:
-    """Print things as a table that fits the terminal, or say that there are none."""
+    """Print items as a table that fits the terminal, or the text `none` if there are no items."""
     out = out or console()
-    drawn = fitted(list(items), columns, out.width)
+    drawn = fit_table(list(items), columns, out.width)
     if drawn is None:
         out.print(none, style="dim")
         return
@@ -80,36 +81,36 @@ def listing(
         out.print(title, markup=False, style="bold")
     from rich.measure import Measurement
 
-    # What somebody may want to copy stays whole: if even the least does not fit, the terminal wraps it.
+    # Ids stay whole so that they can be copied: if the narrowest table is too wide, the terminal wraps it.
     needs = Measurement.get(out, out.options.update(width=1_000), drawn).maximum
     out.width = max(out.width, needs)
     out.print(drawn)
 
 
-def fitted(items: Sequence[T], columns: Sequence[Column[T]], width: int) -> Any:
-    """The table, texts shortened and columns left out as far as there is no room; None of nothing."""
+def fit_table(items: Sequence[T], columns: Sequence[Column[T]], width: int) -> Any:
+    """Build a table that fits the width: shorten texts, drop columns. None without items."""
     if not items:
         return None
     kept = list(columns)
     values = {column.head: [column.shows(item) for item in items] for column in kept}
-    natural = {head: max(len(head), *(len(cell(each)) for each in found)) for head, found in values.items()}
+    natural = {head: max(len(head), *(len(cell(value)) for value in column)) for head, column in values.items()}
     while (widths := _widths(kept, natural, width)) is None:
         kept.remove(max(kept, key=lambda column: column.spare))
-    rows = [[_short(values[each.head][n], widths[each.head]) for each in kept] for n in range(len(items))]
+    rows = [[_short(values[column.head][n], widths[column.head]) for column in kept] for n in range(len(items))]
     return grid([column.head for column in kept], rows, whole=True)
 
 
 def _widths(columns: Sequence[Column[T]], natural: Mapping[str, int], width: int) -> Mapping[str, int] | None:
-    """How wide each column is; None if one should be left out for the sake of the others."""
+    """Return the width of each column; None if a column must be dropped first."""
     widths = {column.head: natural[column.head] for column in columns}
     room = width - _GAP * (len(columns) - 1)
     texts = [column.head for column in columns if column.text]
     can_drop = any(column.spare for column in columns)
-    least = {head: min(natural[head], _LEAST if can_drop else len(head)) for head in texts}
+    least = {head: min(natural[head], _MIN_TEXT_WIDTH if can_drop else len(head)) for head in texts}
     while sum(widths.values()) > room:
         widest = max(texts, key=lambda head: widths[head] - least[head], default=None)
         if widest is None or widths[widest] <= least[widest]:
-            return None if can_drop else widths  # as narrow as it gets: the terminal wraps
+            return None if can_drop else widths  # cannot get narrower: the terminal wraps
         widths[widest] -= 1
     return widths
 
@@ -120,7 +121,7 @@ def _short(value: object, width: int) -> object:
 
 
 def grid(heads: Sequence[str], rows: Sequence[Sequence[object]], *, whole: bool = False) -> Any:
-    """A table, to be printed or put somewhere; `whole`: nothing in it is to be wrapped or shortened."""
+    """Build a table. `whole`: neither wrap nor shorten its values."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
@@ -135,7 +136,7 @@ def grid(heads: Sequence[str], rows: Sequence[Sequence[object]], *, whole: bool 
 
 
 def cell(value: object) -> str:
-    """A value as a table shows it, in one line and without what could move the cursor."""
+    """Format a value for a table cell: one line, without control characters."""
     match value:
         case None:
             return "–"
@@ -152,12 +153,12 @@ def cell(value: object) -> str:
 
 
 def safe(text: str) -> str:
-    """A text of somebody else's in one line, without characters that a terminal would act on."""
-    return "".join(each if each.isprintable() else " " for each in text).strip()
+    """Return untrusted text in one line, without control characters."""
+    return "".join(char if char.isprintable() else " " for char in text).strip()
 
 
 def ago(at: datetime | None) -> str:
-    """When that was, or will be, in short."""
+    """Format the distance of a time from now, such as `3m ago` or `in 2h`."""
     if at is None:
         return "–"
     distance = (datetime.now(UTC) - at).total_seconds()
@@ -165,12 +166,12 @@ def ago(at: datetime | None) -> str:
 
 
 def is_past(at: datetime) -> bool:
-    """Whether a moment is over, by the reader's clock."""
+    """Tell if a time is in the past, by this machine's clock."""
     return at <= datetime.now(UTC)
 
 
 def span(seconds: float | None) -> str:
-    """A length of time in its two largest units."""
+    """Format a duration in its two largest units."""
     if seconds is None:
         return "–"
     if seconds < 10:
@@ -185,7 +186,7 @@ def span(seconds: float | None) -> str:
 
 
 def size(octets: int | None) -> str:
-    """An amount of memory."""
+    """Format a number of bytes."""
     if octets is None:
         return "–"
     mebi = octets / 2**20
@@ -193,12 +194,12 @@ def size(octets: int | None) -> str:
 
 
 def local(at: datetime | None) -> str:
-    """A moment on the reader's clock, with its distance."""
+    """Format a time in the local time zone, with its distance from now."""
     return "–" if at is None else f"{at.astimezone():%Y-%m-%d %H:%M:%S} ({ago(at)})"
 
 
 def note(text: str) -> None:
-    """Tell the person at the terminal, beside what the command prints."""
+    """Print a message to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 

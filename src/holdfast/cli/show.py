@@ -1,14 +1,14 @@
-"""One job, as people look at it."""
+"""Printed view of a job, of its outcome, and of events."""
 
 from typing import Any
 
 import msgspec
 
-from holdfast.cli.render import COLOURS, Column, console, fitted, local, safe, span
+from holdfast.cli.render import COLOURS, Column, console, fit_table, local, safe, span
 from holdfast.model.state import Status
-from holdfast.sdk.models import Attempt, Job, JobDetail, Step
+from holdfast.sdk.models import Attempt, JobDetail, Step
 
-_LONGEST = 4_000
+_MAX_JSON_CHARS = 4_000
 
 _ATTEMPTS: list[Column[Attempt]] = [
     Column("attempt", lambda each: f"{each.generation}.{each.attempt}" if each.generation else str(each.attempt)),
@@ -26,94 +26,94 @@ _STEPS: list[Column[Step]] = [
 ]
 
 
-def job(found: JobDetail) -> None:
-    """All that is known of it."""
+def print_job(job: JobDetail) -> None:
+    """Print a job with all its details."""
     from rich.text import Text
 
     out = console()
-    head = Text(f"{safe(found.type)}  ", style="bold")
-    head.append(found.status.value, style=COLOURS[found.status.value])
-    head.append(f"  {found.id}", style="dim")
+    head = Text(f"{safe(job.type)}  ", style="bold")
+    head.append(job.status.value, style=COLOURS[job.status.value])
+    head.append(f"  {job.id}", style="dim")
     out.print(head)
-    for name, value in _facts(found):
+    for name, value in _facts(job):
         line = Text(f"  {name:<12}", style="dim")
         line.append(value, style="default")
         out.print(line, soft_wrap=False)
     for title, drawn in (
-        ("attempts that failed or logged", fitted(found.attempt_log, _ATTEMPTS, out.width)),
-        ("steps", fitted(found.steps, _STEPS, out.width)),
+        ("attempts that failed or logged", fit_table(job.attempt_log, _ATTEMPTS, out.width)),
+        ("steps", fit_table(job.steps, _STEPS, out.width)),
     ):
         if drawn is not None:
             out.print()
             out.print(title, style="bold")
             out.print(drawn)
-    for attempt in found.attempt_log:
+    for attempt in job.attempt_log:
         for logged in attempt.logs.lines if attempt.logs else ():
             out.print(
                 Text(f"  {attempt.attempt} {logged.at.astimezone():%H:%M:%S} {logged.level:<7} {safe(logged.message)}")
             )
-    for title, value in (("payload", found.payload), ("result", found.result)):
+    for title, value in (("payload", job.payload), ("result", job.result)):
         if value is not None:
             out.print(title, style="bold")
             out.print(Text(_indented(value)))
-    if found.actions:
-        out.print(Text(f"may be: {', '.join(f'holdfast jobs {each} {found.id}' for each in found.actions)}", "dim"))
+    if job.actions:
+        out.print(Text(f"actions: {', '.join(f'holdfast jobs {each} {job.id}' for each in job.actions)}", "dim"))
 
 
-def outcome(found: Job) -> None:
-    """What came of a finished job, in short."""
+def print_outcome(job: JobDetail) -> None:
+    """Print the result of a finished job, or why it has none."""
     from rich.text import Text
 
     out = console()
-    match found.status:
+    match job.status:
         case Status.SUCCEEDED:
-            out.print(Text(_indented(found.result)))
+            out.print(Text(_indented(job.result)))
         case Status.CANCELLED:
-            out.print(Text(f"cancelled: {safe(found.reason or 'no reason was given')}", COLOURS["cancelled"]))
+            out.print(Text(f"cancelled: {safe(job.reason or 'no reason given')}", COLOURS["cancelled"]))
         case _:
-            error = "nothing was recorded" if found.error is None else f"{found.error.kind}: {found.error.message}"
-            out.print(Text(f"dead after {found.attempts} of {found.max_attempts} attempts: {safe(error)}", "red"))
+            error = "no error was recorded" if job.error is None else f"{job.error.kind}: {job.error.message}"
+            out.print(Text(f"dead after {job.attempts} of {job.max_attempts} attempts: {safe(error)}", "red"))
 
 
-def line(when: str, status: str, kind: str, what: str, *, of: tuple[str, str] | None = None) -> None:
-    """One line of a stream."""
+def print_event(when: str, status: str, kind: str, detail: str, *, origin: tuple[str, str] | None = None) -> None:
+    """Print one event of a stream; `origin` is its queue and tenant."""
     from rich.text import Text
 
     text = Text(f"{when:<8}  ", style="dim")
     text.append(f"{status:<9}  ", style=COLOURS.get(status, "default"))
     text.append(f"{safe(kind)}  ", style="default")
-    if of is not None:
-        text.append(f"{safe(of[0])} · {safe(of[1])}  ", style="dim")
-    text.append(what, style="default")
+    if origin is not None:
+        text.append(f"{safe(origin[0])} · {safe(origin[1])}  ", style="dim")
+    text.append(detail, style="default")
     console().print(text, soft_wrap=True)
 
 
-def _facts(found: JobDetail) -> list[tuple[str, str]]:
-    progress = found.progress
-    far = None
+def _facts(job: JobDetail) -> list[tuple[str, str]]:
+    progress = job.progress
+    reached = None
     if progress is not None:
         share = "" if progress.fraction is None else f"{progress.fraction:.0%} "
-        far = f"{share}{progress.note or ''}".strip()
+        reached = f"{share}{progress.note or ''}".strip()
     facts: list[tuple[str, Any]] = [
-        ("queue", f"{found.queue} (priority {found.priority}, cost {found.cost})"),
-        ("tenant", found.tenant),
-        ("attempts", f"{found.attempts} of {found.max_attempts}"),
-        ("replayed", f"{found.generation} times" if found.generation else None),
-        ("created", local(found.created_at)),
-        ("due", local(found.scheduled_at) if found.scheduled_at else None),
-        ("started", local(found.started_at) if found.started_at else None),
-        ("finished", local(found.finished_at) if found.finished_at else None),
-        ("deadline", local(found.deadline) if found.deadline else None),
-        ("worker", found.worker),
-        ("lease until", local(found.lease_until) if found.lease_until else None),
-        ("progress", far),
-        ("timeout", None if found.timeout is None else span(found.timeout)),
-        ("tags", ", ".join(found.tags) or None),
-        ("key", found.idempotency_key),
-        ("limited by", found.concurrency_key),
-        ("reason", found.reason),
-        ("error", None if found.error is None else f"{found.error.kind}: {found.error.message}"),
-        ("fingerprint", None if found.error is None else found.error.fingerprint),
+        ("queue", f"{job.queue} (priority {job.priority}, cost {job.cost})"),
+        ("tenant", job.tenant),
+        ("attempts", f"{job.attempts} of {job.max_attempts}"),
+        ("replayed", f"{job.generation} times" if job.generation else None),
+        ("created", local(job.created_at)),
+        ("due", local(job.scheduled_at) if job.scheduled_at else None),
+        ("started", local(job.started_at) if job.started_at else None),
+        ("finished", local(job.finished_at) if job.finished_at else None),
+        ("deadline", local(job.deadline) if job.deadline else None),
+        ("worker", job.worker),
+        ("lease until", local(job.lease_until) if job.lease_until else None),
+        ("progress", reached),
+        ("timeout", None if job.timeout is None else span(job.timeout)),
+        ("tags", ", ".join(job.tags) or None),
+        ("key", job.idempotency_key),
+        ("limited by", job.concurrency_key),
+        ("reason", job.reason),
+        ("error", None if job.error is None else f"{job.error.kind}: {job.error.message}"),
+        ("fingerprint", None if job.error is None else job.error.fingerprint),
     ]
     return [(name, safe(str(value))) for name, value in facts if value is not None]
 
@@ -124,7 +124,7 @@ def _json(value: Any) -> str:
 
 def _indented(value: Any) -> str:
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    if len(text) > _LONGEST:
-        text = f"{text[:_LONGEST]}\n… and {len(text) - _LONGEST:,} more characters: --json shows all"
-    # JSON escapes control characters; what is left to be feared are those that only look like others.
-    return "\n".join("".join(each if each.isprintable() else "\ufffd" for each in row) for row in text.split("\n"))
+    if len(text) > _MAX_JSON_CHARS:
+        text = f"{text[:_MAX_JSON_CHARS]}\n… and {len(text) - _MAX_JSON_CHARS:,} more characters; see --json"
+    # JSON escapes control characters; replace the other unprintable ones, such as direction marks.
+    return "\n".join("".join(char if char.isprintable() else "\ufffd" for char in row) for row in text.split("\n"))

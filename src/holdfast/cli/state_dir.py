@@ -1,4 +1,4 @@
-"""`.holdfast/`: what `up` keeps beside its database, for itself and for the commands that talk to it."""
+"""Folder `.holdfast/`, where `holdfast up` keeps its secrets and its URL for other commands."""
 
 import os
 import secrets
@@ -12,27 +12,27 @@ JWT_SECRET = "jwt.secret"  # noqa: S105 - the name of a file
 URL = "url"
 
 
-def kept_secret(name: str, folder: Path | None = None) -> str:
-    """A secret that is the same at every start: made at the first one, readable by its owner alone."""
+def load_or_create_secret(name: str, folder: Path | None = None) -> str:
+    """Return the secret in this file; create it on first use, readable only by its owner."""
     path = (folder or Path(FOLDER)) / name
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         try:
-            # Made where it is not, in one step: of two that start at once, both use the same.
+            # O_EXCL: two processes that start at the same time use the same secret.
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
                 file.write(secrets.token_hex(32) + "\n")
         except FileExistsError:
             pass
         if path.stat().st_mode & 0o077:
-            raise Misconfigured(f"{path} can be read by others: chmod 600 {path}, or remove it for a new one")
+            raise Misconfigured(f"other users can read {path}: run chmod 600 {path}, or remove it to get a new one")
         secret = path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise Misconfigured(f"{path} cannot be used ({error}): mend or remove it, or set HOLDFAST_ADMIN_KEY") from error
+        raise Misconfigured(f"cannot use {path} ({error}): fix or remove it, or set HOLDFAST_ADMIN_KEY") from error
     if len(secret) < 32:
-        raise Misconfigured(f"{path} does not hold what was put there: remove it for a new one")
+        raise Misconfigured(f"{path} does not contain a valid secret: remove it to get a new one")
     return secret
 
 
-def note_url(url: str, folder: Path | None = None) -> None:
-    """Where the API answers, for the commands that look for it."""
+def write_url(url: str, folder: Path | None = None) -> None:
+    """Store the URL of the API for other commands."""
     ((folder or Path(FOLDER)) / URL).write_text(url + "\n", encoding="ascii")

@@ -1,7 +1,7 @@
-"""What commands talk to: a service by its URL and key, or a database directly, with the same answers.
+"""Target of a command: a service with its URL and API key, or a database.
 
-A database is reached through the very routes of the service, answered in this process: there is one meaning of every
-question, whichever way it is asked.
+For a database, the command runs the API in its own process and sends the same requests to it, so that both targets give
+the same results.
 """
 
 import functools
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import click
 import msgspec
 
-from holdfast.cli.exit_codes import starting
+from holdfast.cli.exit_codes import startup_errors
 from holdfast.cli.options import current_settings, remember
 from holdfast.cli.state_dir import ADMIN_KEY, FOLDER, URL
 from holdfast.config import Settings
@@ -24,30 +24,30 @@ from holdfast.sdk.async_client import AsyncClient
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
-HOW = (
+HOW_TO_CONNECT = (
     "start 'holdfast up', or name a service (--api and --key, or HOLDFAST_API_URL and HOLDFAST_API_KEY) "
     "or a database (--url, or HOLDFAST_DATABASE_URL)"
 )
-PATIENCE = 3.0
-"""Seconds that a command tries to reach whatever is away: somebody waits for it."""
+RETRY_TIMEOUT_S = 3.0
+"""Time for which a command retries an unavailable service; short because a person waits."""
 
 
-class Way(NamedTuple):
-    """Whom to talk to: a service if there is a key, otherwise a database."""
+class CommandTarget(NamedTuple):
+    """Service (if there is an API key) or database that a command uses."""
 
     url: str
     key: str | None
     source: str
-    """What named it, for messages."""
+    """Flag, variable or file that named it, for messages."""
 
     @property
     def is_service(self) -> bool:
-        """Whether it is reached over HTTP."""
+        """True for a service, which is reached over HTTP."""
         return self.key is not None
 
 
-def way_options(command: F) -> F:
-    """Give a command `--api`, `--key`, `--url` and `--config`; `connected` and `asked` find them in the context."""
+def target_options(command: F) -> F:
+    """Give a command `--api`, `--key`, `--url` and `--config`, for `run_with_client`."""
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -57,10 +57,10 @@ def way_options(command: F) -> F:
 
     decorated: Any = run
     for flags, name, text in (
-        (("--config",), "config", "settings, instead of ./holdfast.toml"),
-        (("--url", "--database-url"), "database_url", "a database to talk to directly [HOLDFAST_DATABASE_URL]"),
-        (("--key", "--api-key"), "api_key", "the key for that service [HOLDFAST_API_KEY]"),
-        (("--api", "--api-url"), "api_url", "a service to talk to [HOLDFAST_API_URL]"),
+        (("--config",), "config", "settings file, default ./holdfast.toml"),
+        (("--url", "--database-url"), "database_url", "database to use directly [HOLDFAST_DATABASE_URL]"),
+        (("--key", "--api-key"), "api_key", "API key for the service [HOLDFAST_API_KEY]"),
+        (("--api", "--api-url"), "api_url", "URL of the service to use [HOLDFAST_API_URL]"),
     ):
         kind = {"type": click.Path(path_type=Path), "metavar": "FILE"} if name == "config" else {"metavar": "VALUE"}
         decorated = click.option(*flags, name, help=text, **kind)(decorated)
@@ -68,47 +68,47 @@ def way_options(command: F) -> F:
     return made
 
 
-def chosen(settings: Settings) -> Way:
-    """Whom the settings name: what a flag says first, then a database, a service, the `up` of this folder, its file."""
+def resolve_target(settings: Settings) -> CommandTarget:
+    """Choose the target: by flag, then a database, a service, or the default database."""
     sources = settings.sources
     api, database = sources.get("api_url", ""), sources.get("database_url", "")
     if api.startswith("--") and database.startswith("--"):
-        raise click.UsageError("--api and --url are two ways to the jobs: give one of them")
+        raise click.UsageError("--api and --url exclude each other: use one of them")
     if settings.api_url is not None and (api.startswith("--") or not database):
-        return Way(settings.api_url, _key(settings), api)
+        return CommandTarget(settings.api_url, _key(settings), api)
     if database:
-        return Way(settings.database_url, None, database)
-    return Way(settings.database_url, None, "the default")
+        return CommandTarget(settings.database_url, None, database)
+    return CommandTarget(settings.database_url, None, "the default")
 
 
-def neighbour(folder: Path | None = None) -> Way | None:
-    """The service that `holdfast up` started in this folder, as far as it left word."""
-    home = folder or Path(FOLDER)
+def local_up(folder: Path | None = None) -> CommandTarget | None:
+    """Return the service that `holdfast up` started in this folder, from the files it left."""
+    state_dir = folder or Path(FOLDER)
     try:
-        url = (home / URL).read_text(encoding="ascii").strip()
-        key = (home / ADMIN_KEY).read_text(encoding="ascii").strip()
+        url = (state_dir / URL).read_text(encoding="ascii").strip()
+        key = (state_dir / ADMIN_KEY).read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):
         return None
-    return Way(url, key, str(home / URL)) if url and key else None
+    return CommandTarget(url, key, str(state_dir / URL)) if url and key else None
 
 
 @asynccontextmanager
-async def connected(settings: Settings) -> AsyncIterator[AsyncClient]:
-    """A client of whatever the settings name. Raises `Misconfigured` or `Unavailable`, with what to do."""
-    way = chosen(settings)
-    if way.source == "the default":
-        async with _at_home(settings) as client:
+async def open_client(settings: Settings) -> AsyncIterator[AsyncClient]:
+    """Open a client for the target of the settings. Raises `Misconfigured` or `Unavailable`."""
+    target = resolve_target(settings)
+    if target.source == "the default":
+        async with _open_default(settings) as client:
             yield client
-    elif way.is_service:
-        async with AsyncClient(way.url, way.key, retry_timeout=PATIENCE) as client:
+    elif target.is_service:
+        async with AsyncClient(target.url, target.key, retry_timeout=RETRY_TIMEOUT_S) as client:
             yield client
     else:
-        async with _direct(settings) as client:
+        async with _open_database(settings) as client:
             yield client
 
 
-def asked(ask: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> T:
-    """Run this against whatever the flags and settings of this command name."""
+def run_with_client(action: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> T:
+    """Run an action with a client for the target of the current command."""
     from holdfast.cli.event_loop import run
     from holdfast.telemetry import logs
 
@@ -116,19 +116,19 @@ def asked(ask: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> T:
     logs.set_up(settings.log_format)
 
     async def main() -> T:
-        async with connected(settings) as client:
-            return await ask(client)
+        async with open_client(settings) as client:
+            return await action(client)
 
     return run(main())
 
 
 @asynccontextmanager
-async def _at_home(settings: Settings) -> AsyncIterator[AsyncClient]:
-    """The `up` of this folder if it runs; otherwise the file it would use, if that is there."""
-    up = neighbour()
+async def _open_default(settings: Settings) -> AsyncIterator[AsyncClient]:
+    """Open the running `holdfast up` of this folder, or else the SQLite file it would use."""
+    up = local_up()
     if up is not None:
         key = settings.api_key or settings.admin_key or up.key
-        async with AsyncClient(up.url, key, retry_timeout=PATIENCE) as client:
+        async with AsyncClient(up.url, key, retry_timeout=RETRY_TIMEOUT_S) as client:
             try:
                 await client.ping()
             except Unavailable:
@@ -139,36 +139,37 @@ async def _at_home(settings: Settings) -> AsyncIterator[AsyncClient]:
     from holdfast.store.console import is_new_file
 
     if is_new_file(settings.database_url):
-        raise Misconfigured(f"there is nothing to talk to here: {HOW}")
-    async with _direct(settings) as client:
+        raise Misconfigured(f"no service and no database found here: {HOW_TO_CONNECT}")
+    async with _open_database(settings) as client:
         yield client
 
 
 @asynccontextmanager
-async def _direct(settings: Settings) -> AsyncIterator[AsyncClient]:
-    """A node in this process, on the database of the settings. Whoever has the database is its administrator."""
+async def _open_database(settings: Settings) -> AsyncIterator[AsyncClient]:
+    """Run the API in this process, with admin rights: access to the database implies them."""
     from holdfast.cli.in_process_transport import InProcessTransport
     from holdfast.compose import build_api, open_engine
     from holdfast.store.console import dialect_of, is_new_file
 
     if dialect_of(settings.database_url) == "sqlite" and is_new_file(settings.database_url):
         source = settings.sources.get("database_url", "HOLDFAST_DATABASE_URL")
-        raise Misconfigured(f"{source}: there is no such file: to look does not make one ('holdfast migrate' does)")
+        raise Misconfigured(f"{source}: no such file; create it with 'holdfast migrate'")
     key = secrets.token_hex(32)
     small = msgspec.structs.replace(settings, pool_size=min(settings.pool_size, 4), admin_key=key)
-    with starting(settings):
+    with startup_errors(settings):
         engine = await open_engine(small)
     try:
         api = build_api(small, engine)
-        async with AsyncClient("http://database", key, retry_timeout=PATIENCE, transport=InProcessTransport(api)) as client:
+        transport = InProcessTransport(api)
+        async with AsyncClient("http://database", key, retry_timeout=RETRY_TIMEOUT_S, transport=transport) as client:
             yield client
     finally:
         await engine.aclose()
 
 
 def _key(settings: Settings) -> str:
-    """The key for the service that the settings name."""
+    """Return the API key for the service of the settings."""
     found = settings.api_key or settings.admin_key
     if found is None and "@" not in (settings.api_url or ""):
-        raise Misconfigured("HOLDFAST_API_KEY: the service wants a key: give --key, or set HOLDFAST_API_KEY")
+        raise Misconfigured("HOLDFAST_API_KEY: the service needs an API key: use --key, or set HOLDFAST_API_KEY")
     return found or ""

@@ -1,4 +1,4 @@
-"""What an installation can choose: the values, and for each its names, its kind and what it is for."""
+"""Settings of an installation: values, names, parsers and descriptions."""
 
 import os
 import re
@@ -8,21 +8,21 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from holdfast.config.values import (
+    Choice,
+    Choices,
+    DurationValue,
+    Flag,
+    Fraction,
+    Int,
+    IntList,
     Mailbox,
     Networks,
-    Numbers,
     Origins,
     PathPrefix,
-    Ratio,
     Reader,
-    Span,
-    Switch,
     Targets,
     Text,
     Url,
-    Whole,
-    Word,
-    Words,
 )
 from holdfast.model.time import Duration, days, seconds
 
@@ -34,12 +34,12 @@ _SECRET_OPTION = re.compile(r"(?i)([?&](?:password|passwd|sslpassword)=)[^&#]*")
 
 
 def shown_url(url: str) -> str:
-    """A URL as people may see it: the password masked."""
+    """Return a URL with its password masked."""
     return _SECRET_OPTION.sub(r"\1***", _PASSWORD.sub(r"\1:***", url))
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """What an installation can choose. `sources` tells where each value came from that is not a default."""
+    """Settings of a process. `sources` has the flag, variable or key of each value that is set."""
 
     database_url: str = "sqlite:///holdfast.db"
     api_url: str | None = None
@@ -75,9 +75,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     fail_rate: float = 0.0
     drain: Duration = seconds(30)
     log_format: str = "text"
-    history_kept: Duration = days(7)
-    dead_kept: Duration = days(30)
-    keys_kept: Duration = days(7)
+    history_retention: Duration = days(7)
+    dead_retention: Duration = days(30)
+    idempotency_key_retention: Duration = days(7)
     pool_size: int = 10
     tenant_rate: int | None = None
     tenant_rate_window: Duration = seconds(60)
@@ -88,8 +88,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     webhook_http: bool = False
     webhook_timeout: Duration = seconds(30)
     breaker_failures: int = 5
-    breaker_rest: Duration = seconds(15)
-    breaker_longest_rest: Duration = seconds(60)
+    breaker_pause: Duration = seconds(15)
+    breaker_max_pause: Duration = seconds(60)
     smtp_url: str | None = None
     smtp_from: str | None = None
     smtp_timeout: Duration = seconds(60)
@@ -100,50 +100,50 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     @property
     def jobs_url(self) -> str:
-        """Where applications and workers reach their jobs: a database, or a node if one is named and no database is."""
+        """URL through which applications and workers reach jobs: the database, or else the API."""
         if self.api_url is not None and "database_url" not in self.sources:
             return self.api_url
         return self.database_url
 
     @property
     def renewal(self) -> Duration:
-        """How often leases are renewed: two renewals may fail before one runs out."""
+        """Interval of lease renewals: two may fail before the lease expires."""
         return Duration(self.lease // 3)
 
     @property
     def processes(self) -> int:
-        """How many worker processes to run."""
+        """Number of worker processes to run."""
         return self.worker_pool_size or os.cpu_count() or 1
 
     def __repr__(self) -> str:
-        """Without secrets: settings end up in logs."""
+        """Return the settings without secrets, because they may be logged."""
         shown = [f"{each.field}={each.shown(getattr(self, each.field))}" for each in SETTINGS]
         return f"Settings({', '.join(shown)})"
 
 
 class Setting(NamedTuple):
-    """One setting. `key` is its name in `holdfast.toml`; flag and variable are made of it."""
+    """Description of a setting. `key` is its name in `holdfast.toml`; flag and variable derive from it."""
 
     key: str
     field: str
     reader: Reader
     help: str
     bare: tuple[str, ...] = ()
-    """Further variables it answers to; the prefixed one wins."""
+    """Other environment variables that set it; the prefixed one wins."""
     secret: bool = False
 
     @property
     def flag(self) -> str:
-        """Its name on the command line, where a command takes it."""
+        """Name on the command line, if a command accepts it."""
         return f"--{self.key.replace('_', '-')}"
 
     @property
     def variable(self) -> str:
-        """Its name in the environment."""
+        """Name in the environment."""
         return PREFIX + self.key.upper()
 
     def shown(self, value: object) -> str:
-        """The value as people may see it."""
+        """Format a value for people, with secrets masked."""
         if value is None or value == "":
             return repr(value)
         if self.secret:
@@ -154,175 +154,182 @@ class Setting(NamedTuple):
 SETTINGS: tuple[Setting, ...] = (
     Setting(
         "database_url", "database_url", Url(DATABASES, "postgresql://…, mysql://… or sqlite:///path/to/file.db"),
-        "where the jobs are kept", ("DATABASE_URL", "DB_DSN"),
+        "database that stores the jobs", ("DATABASE_URL", "DB_DSN"),
     ),
     Setting(
         "api_url", "api_url", Url(("http", "https"), "http://… or https://…"),
-        "a node to reach the jobs through, for applications and workers without a database of their own",
+        "node that applications and workers use instead of a database",
     ),
     Setting(
-        "api_key", "api_key", Text("a text in one line"),
-        "the key for that node: scope `worker` to work, `submit`, `read` and `cancel` to enqueue and look", secret=True,
+        "api_key", "api_key", Text("text in one line"),
+        "API key for that node: scope `worker` for workers, `submit`, `read` and `cancel` for applications",
+        secret=True,
     ),
     Setting(
         "redis_url", "redis_url", Url(("redis", "rediss", "unix"), "redis://host:6379/0"),
-        "a Redis that wakes, caches and counts; nothing is lost without it",
+        "Redis for wake-ups, caches and counters; optional, and safe to lose",
     ),
     Setting(
-        "redis_for", "redis_for", Words(("wakeups", "limits", "keys", "workers")),
-        "what that Redis is used for; the rest is asked of the database",
+        "redis_for", "redis_for", Choices(("wakeups", "limits", "keys", "workers")),
+        "features that use Redis; the others use the database",
     ),
-    Setting("host", "host", Text("an address or a host name"), "the address the API listens on"),
-    Setting("port", "port", Whole(0, 65_535), "the port the API listens on; 0 takes a free one", ("PORT",)),
+    Setting("host", "host", Text("an address or a host name"), "address that the API listens on"),
+    Setting("port", "port", Int(0, 65_535), "port that the API listens on; 0 chooses a free one", ("PORT",)),
     Setting(
-        "tls_cert", "tls_cert", Text("the path of a file"),
+        "tls_cert", "tls_cert", Text("path of a file"),
         "certificate chain (PEM) of the API, which then speaks HTTPS; needs `tls_key`",
     ),
-    Setting("tls_key", "tls_key", Text("the path of a file"), "private key (PEM, not encrypted) of `tls_cert`"),
+    Setting("tls_key", "tls_key", Text("path of a file"), "private key (PEM, not encrypted) of `tls_cert`"),
     Setting(
-        "admin_key", "admin_key", Text("a text in one line"),
-        "the key of the first administrator, 16 characters or more", secret=True,
+        "admin_key", "admin_key", Text("text in one line"),
+        "API key of the first administrator, at least 16 characters", secret=True,
     ),
     Setting(
-        "jwt_secret", "jwt_secret", Text("a text in one line"),
-        "signs tokens (HS256), those of POST /v1/tokens too; 32 bytes or more", secret=True,
+        "jwt_secret", "jwt_secret", Text("text in one line"),
+        "signing key of tokens (HS256), including those of POST /v1/tokens; at least 32 bytes", secret=True,
     ),
     Setting(
-        "jwt_previous_secret", "jwt_previous_secret", Text("a text in one line"),
-        "the secret before this one: tokens that name it as their key are still good", secret=True,
+        "jwt_previous_secret", "jwt_previous_secret", Text("text in one line"),
+        "previous secret; tokens signed with it remain valid", secret=True,
     ),
     Setting(
-        "jwt_public_key_file", "jwt_public_key_file", Text("the path of a file"),
-        "a public key in PEM, for tokens that name no key; read again when it changes",
+        "jwt_public_key_file", "jwt_public_key_file", Text("path of a file"),
+        "public key (PEM) for tokens without a key id; reloaded when it changes",
     ),
-    Setting("jwt_algorithm", "jwt_algorithm", Word(("RS256", "ES256", "EdDSA")), "what that key is for"),
+    Setting("jwt_algorithm", "jwt_algorithm", Choice(("RS256", "ES256", "EdDSA")), "algorithm of that public key"),
     Setting(
-        "jwt_jwks_file", "jwt_jwks_file", Text("the path of a file"),
-        "keys (JWKS) for tokens that name one of them; read again when it changes",
+        "jwt_jwks_file", "jwt_jwks_file", Text("path of a file"),
+        "public keys (JWKS) for tokens with a key id; reloaded when it changes",
     ),
-    Setting("jwt_issuer", "jwt_issuer", Text("a text in one line"), "who issues tokens: their `iss`"),
-    Setting("jwt_audience", "jwt_audience", Text("a text in one line"), "for whom tokens are meant: their `aud`"),
+    Setting("jwt_issuer", "jwt_issuer", Text("text in one line"), "issuer of tokens (`iss`)"),
+    Setting("jwt_audience", "jwt_audience", Text("text in one line"), "audience of tokens (`aud`)"),
     Setting(
         "trusted_proxies", "trusted_proxies", Networks(),
-        "proxies that are believed when they say where a request came from (X-Forwarded-For)",
+        "proxies whose X-Forwarded-For header is trusted",
     ),
     Setting(
         "cors_origins", "cors_origins", Origins(),
-        "origins whose pages may call the API from a browser; none by default",
+        "web origins that may call the API from a browser; default: none",
     ),
     Setting(
         "base_path", "base_path", PathPrefix(),
-        "the path below which a proxy shows the API and the dashboard, if it leaves it in what it asks for",
+        "path prefix of API and dashboard behind a proxy that does not remove it",
     ),
-    Setting("access_log", "access_log", Switch(), "whether each request is logged; failures of ours always are"),
+    Setting("access_log", "access_log", Flag(), "log every request; server errors are always logged"),
     Setting(
-        "max_connections", "max_connections", Whole(1, 100_000),
-        "connections to the API, for each node; more are told to come back",
-    ),
-    Setting(
-        "worker_id", "worker_id", Text("a text in one line"),
-        "what this node is called in the register of workers; by default the machine's name", ("WORKER_ID",),
+        "max_connections", "max_connections", Int(1, 100_000),
+        "connections to the API per node; further ones get 503",
     ),
     Setting(
-        "worker_pool_size", "worker_pool_size", Whole(0, 1_024),
-        "worker processes on this node; 0 is one for each core", ("WORKER_POOL_SIZE",),
+        "worker_id", "worker_id", Text("text in one line"),
+        "name of this node in the list of workers; default: the host name", ("WORKER_ID",),
     ),
     Setting(
-        "job_queue_size", "job_queue_size", Whole(1, 10_000),
-        "jobs a worker process holds at the most, waiting ones included", ("JOB_QUEUE_SIZE",),
+        "worker_pool_size", "worker_pool_size", Int(0, 1_024),
+        "worker processes on this node; 0 for one per core", ("WORKER_POOL_SIZE",),
     ),
     Setting(
-        "poll_interval_ms", "poll_interval", Span("ms", Duration(1_000), "250ms"),
-        "how long an idle worker waits for a wake-up before it looks by itself", ("POLL_INTERVAL_MS",),
+        "job_queue_size", "job_queue_size", Int(1, 10_000),
+        "maximum number of jobs that a worker process holds, including waiting ones", ("JOB_QUEUE_SIZE",),
     ),
     Setting(
-        "lease_seconds", "lease", Span("s", seconds(1), "15s"),
-        "how long a worker that says nothing keeps its jobs; renewed every third of it", ("LEASE_SECONDS",),
+        "poll_interval_ms", "poll_interval", DurationValue("ms", Duration(1_000), "250ms"),
+        "time that an idle worker waits for a wake-up before it polls", ("POLL_INTERVAL_MS",),
     ),
     Setting(
-        "backoff_base_ms", "backoff_base", Span("ms", Duration(0), "1s"),
-        "wait after the first failed attempt; each further one doubles it", ("BACKOFF_BASE_MS",),
+        "lease_seconds", "lease", DurationValue("s", seconds(1), "15s"),
+        "lease of a worker: time after the last heartbeat until its jobs are reclaimed", ("LEASE_SECONDS",),
     ),
     Setting(
-        "backoff_max_ms", "backoff_max", Span("ms", Duration(0), "5m"),
-        "longest wait between two attempts", ("BACKOFF_MAX_MS",),
+        "backoff_base_ms", "backoff_base", DurationValue("ms", Duration(0), "1s"),
+        "delay after the first failed attempt; doubles with each further one", ("BACKOFF_BASE_MS",),
     ),
     Setting(
-        "backoff_jitter", "backoff_jitter", Ratio(),
-        "by which part, at random, a wait is lengthened or shortened", ("BACKOFF_JITTER",),
-    ),
-    Setting("max_attempts", "max_attempts", Whole(1, 1_000), "attempts of a job that does not say itself how many"),
-    Setting(
-        "fail_rate", "fail_rate", Ratio(), "for tests: the part of attempts that fail on purpose", ("FAIL_RATE",)
+        "backoff_max_ms", "backoff_max", DurationValue("ms", Duration(0), "5m"),
+        "maximum delay between two attempts", ("BACKOFF_MAX_MS",),
     ),
     Setting(
-        "drain_seconds", "drain", Span("s", Duration(0), "30s"),
-        "how long running jobs may go on after a worker was told to stop",
+        "backoff_jitter", "backoff_jitter", Fraction(),
+        "fraction by which a delay is randomly lengthened or shortened", ("BACKOFF_JITTER",),
     ),
-    Setting("log_format", "log_format", Word(("text", "json")), "how log lines are written"),
+    Setting("max_attempts", "max_attempts", Int(1, 1_000), "attempts of a job that sets no number itself"),
     Setting(
-        "history_days", "history_kept", Span("d", seconds(60), "7d"), "how long succeeded and cancelled jobs are kept"
-    ),
-    Setting("dead_days", "dead_kept", Span("d", seconds(60), "30d"), "how long dead letters are kept"),
-    Setting("key_days", "keys_kept", Span("d", seconds(60), "7d"), "how long an idempotency key belongs to its job"),
-    Setting("pool_size", "pool_size", Whole(1, 1_000), "connections to the database, for each process"),
-    Setting(
-        "tenant_rate", "tenant_rate", Whole(1, 10**12),
-        "cost that a tenant may submit in each window, unless it has a rate of its own",
+        "fail_rate", "fail_rate", Fraction(), "fraction of attempts that fail on purpose, for tests", ("FAIL_RATE",)
     ),
     Setting(
-        "tenant_rate_window_seconds", "tenant_rate_window", Span("s", seconds(1), "60s"),
-        "the window of a tenant that has none of its own",
+        "drain_seconds", "drain", DurationValue("s", Duration(0), "30s"),
+        "time that running jobs get to finish when a worker stops",
+    ),
+    Setting("log_format", "log_format", Choice(("text", "json")), "format of log lines"),
+    Setting(
+        "history_days", "history_retention", DurationValue("d", seconds(60), "7d"),
+        "retention of succeeded and cancelled jobs",
+    ),
+    Setting("dead_days", "dead_retention", DurationValue("d", seconds(60), "30d"), "retention of dead letters"),
+    Setting(
+        "key_days", "idempotency_key_retention", DurationValue("d", seconds(60), "7d"), "retention of idempotency keys"
+    ),
+    Setting("pool_size", "pool_size", Int(1, 1_000), "database connections per process"),
+    Setting(
+        "tenant_rate", "tenant_rate", Int(1, 10**12),
+        "cost that a tenant may submit per window, unless it has its own rate",
     ),
     Setting(
-        "tenant_backlog", "tenant_backlog", Whole(0, 10**12),
-        "unfinished jobs that a tenant may have, unless it has a limit of its own",
+        "tenant_rate_window_seconds", "tenant_rate_window", DurationValue("s", seconds(1), "60s"),
+        "rate window of tenants without their own",
     ),
     Setting(
-        "queue_backlog", "queue_backlog", Whole(0, 10**12),
-        "unfinished jobs that a tenant may have in one queue, unless it has a limit of its own",
+        "tenant_backlog", "tenant_backlog", Int(0, 10**12),
+        "unfinished jobs that a tenant may have, unless it has its own quota",
+    ),
+    Setting(
+        "queue_backlog", "queue_backlog", Int(0, 10**12),
+        "unfinished jobs that a tenant may have in one queue, unless it has its own quota",
     ),
     Setting(
         "webhook_allow", "webhook_allow", Targets(),
-        "networks and hosts that webhooks may reach though they are not public, by http and on any port too",
+        "non-public networks and hosts that webhooks may reach, also with http and on any port",
     ),
     Setting(
-        "webhook_ports", "webhook_ports", Numbers(1, 65_535), "ports of public hosts that webhooks may reach"
+        "webhook_ports", "webhook_ports", IntList(1, 65_535), "ports of public hosts that webhooks may reach"
     ),
-    Setting("webhook_http", "webhook_http", Switch(), "whether webhooks may reach public hosts without TLS"),
+    Setting("webhook_http", "webhook_http", Flag(), "allow webhooks to public hosts without TLS"),
     Setting(
-        "webhook_timeout_seconds", "webhook_timeout", Span("s", seconds(0.1), "30s"),
-        "how long a delivery may take in all, unless it says so itself",
-    ),
-    Setting(
-        "breaker_failures", "breaker_failures", Whole(1, 1_000),
-        "failed deliveries in a row, from any worker, after which a destination is given a rest",
+        "webhook_timeout_seconds", "webhook_timeout", DurationValue("s", seconds(0.1), "30s"),
+        "total time of a webhook delivery that sets none itself",
     ),
     Setting(
-        "breaker_rest_seconds", "breaker_rest", Span("s", seconds(0.1), "15s"),
-        "how long that is before it is tried again; each further failure doubles it",
+        "breaker_failures", "breaker_failures", Int(1, 1_000),
+        "consecutive failed deliveries, from any worker, after which the breaker of a destination opens",
     ),
     Setting(
-        "breaker_longest_rest_seconds", "breaker_longest_rest", Span("s", seconds(0.1), "60s"),
-        "the longest rest of a destination",
+        "breaker_rest_seconds", "breaker_pause", DurationValue("s", seconds(0.1), "15s"),
+        "time until an open breaker lets a delivery through; doubles with each further failure",
+    ),
+    Setting(
+        "breaker_longest_rest_seconds", "breaker_max_pause", DurationValue("s", seconds(0.1), "60s"),
+        "maximum time that a breaker stays open",
     ),
     Setting(
         "smtp_url", "smtp_url",
         Url(("smtp", "smtps"), "smtps://user:password@host:465, smtp://… (STARTTLS) or smtp+plain://… (without TLS)"),
-        "the server that mail goes out by; without it a worker takes no jobs of type `email`",
+        "mail server; without it, a worker runs no jobs of type `email`",
     ),
-    Setting("smtp_from", "smtp_from", Mailbox(), "the address that all mail comes from"),
+    Setting("smtp_from", "smtp_from", Mailbox(), "sender address of all mail"),
     Setting(
-        "smtp_timeout_seconds", "smtp_timeout", Span("s", seconds(0.1), "60s"),
-        "how long sending a mail may take in all",
+        "smtp_timeout_seconds", "smtp_timeout", DurationValue("s", seconds(0.1), "60s"),
+        "total time of sending a mail",
     ),
     Setting(
         "email_allow", "email_allow", Targets(),
-        "addresses and domains that mail may go to; any by default",
+        "addresses and domains that mail may be sent to; default: any",
     ),
     Setting(
-        "strict_durability", "strict_durability", Switch(),
-        "whether nodes and workers refuse to start on a server whose settings let a commit be lost; else they warn",
+        "strict_durability", "strict_durability", Flag(),
+        "refuse to start, instead of warning, if the server's settings allow commits to be lost",
     ),
-    Setting("demo", "demo", Switch(), "demo mode: the job type `demo`, and routes that fill and clear everything"),
+    Setting(
+        "demo", "demo", Flag(),
+        "demo mode: job type `demo`, and routes that create demo jobs or delete everything",
+    ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""How each kind of value is read, as text or as TOML has it, and what to say when it cannot be."""
+"""Parsers for the values of settings, from text or from TOML."""
 
 import math
 import re
@@ -16,24 +16,24 @@ _UNIT_WORDS = {"ms": "milliseconds", "s": "seconds", "d": "days"}
 
 
 class Reader(Protocol):
-    """Reads one kind of value, as text or as TOML has it; raises ValueError for others. `takes` says what it wants."""
+    """Parser for one kind of value."""
 
     @property
-    def takes(self) -> str:
-        """What it wants, in words."""
+    def expected(self) -> str:
+        """Description of valid values, for error messages and the reference."""
 
     def read(self, value: object) -> Any:
-        """The value, or ValueError."""
+        """Parse text or a TOML value. Raises `ValueError` without a message."""
 
 
-class Whole(NamedTuple):
-    """A whole number."""
+class Int(NamedTuple):
+    """Integer within bounds."""
 
     low: int
     high: int
 
     @property
-    def takes(self) -> str:
+    def expected(self) -> str:
         return f"a whole number from {self.low} to {self.high}"
 
     def read(self, value: object) -> int:
@@ -45,35 +45,35 @@ class Whole(NamedTuple):
         return number
 
 
-class Ratio(NamedTuple):
-    """A part of a whole."""
+class Fraction(NamedTuple):
+    """Number from 0 to 1."""
 
     @property
-    def takes(self) -> str:
+    def expected(self) -> str:
         return "a number from 0 to 1"
 
     def read(self, value: object) -> float:
         if isinstance(value, bool):
             raise ValueError
         number = float(str(value))
-        if not 0 <= number <= 1:  # also for NaN
+        if not 0 <= number <= 1:  # NaN fails too
             raise ValueError
         return number
 
 
-class Span(NamedTuple):
-    """A length of time: a bare number counts in `unit`."""
+class DurationValue(NamedTuple):
+    """Duration; a bare number counts in `unit`."""
 
     unit: str
-    least: Duration
+    minimum: Duration
     example: str
 
     @property
-    def takes(self) -> str:
-        count = self.least / _UNITS[self.unit]
-        bound = f"{count:g}" if count >= 1 else f"{self.least // _UNITS['s']}s"
-        least = f", at least {bound}" if self.least else ""
-        return f"{_UNIT_WORDS[self.unit]}{least}, or a text such as {self.example!r}"
+    def expected(self) -> str:
+        count = self.minimum / _UNITS[self.unit]
+        bound = f"{count:g}" if count >= 1 else f"{self.minimum // _UNITS['s']}s"
+        minimum = f", at least {bound}" if self.minimum else ""
+        return f"{_UNIT_WORDS[self.unit]}{minimum}, or a text such as {self.example!r}"
 
     def read(self, value: object) -> Duration:
         if isinstance(value, bool):
@@ -86,19 +86,19 @@ class Span(NamedTuple):
             if not math.isfinite(number):
                 raise ValueError
             span = parse_duration(number * _UNITS[self.unit] / 1_000_000)
-        if span < self.least:
+        if span < self.minimum:
             raise ValueError
         return span
 
 
 class Text(NamedTuple):
-    """Any text in one line."""
+    """Text in one line."""
 
-    what: str
+    description: str
 
     @property
-    def takes(self) -> str:
-        return self.what
+    def expected(self) -> str:
+        return self.description
 
     def read(self, value: object) -> str:
         if not isinstance(value, str) or not value.strip() or not value.isprintable():
@@ -107,10 +107,10 @@ class Text(NamedTuple):
 
 
 class PathPrefix(NamedTuple):
-    """The beginning of a path."""
+    """Path prefix, without a trailing slash."""
 
     @property
-    def takes(self) -> str:
+    def expected(self) -> str:
         return "a path such as '/holdfast', or '/' for none"
 
     def read(self, value: object) -> str:
@@ -121,34 +121,34 @@ class PathPrefix(NamedTuple):
 
 
 class Networks(NamedTuple):
-    """Addresses and networks of addresses."""
+    """IP addresses and networks."""
 
     @property
-    def takes(self) -> str:
-        return "addresses or networks with commas between, such as '10.0.0.0/8, ::1'"
+    def expected(self) -> str:
+        return "comma-separated addresses or networks, such as '10.0.0.0/8, ::1'"
 
     def read(self, value: object) -> tuple[str, ...]:
-        given = value if isinstance(value, list) else str(value).split(",")
-        return tuple(str(ip_network(str(each).strip())) for each in given)
+        items = value if isinstance(value, list) else str(value).split(",")
+        return tuple(str(ip_network(str(each).strip())) for each in items)
 
 
 class Origins(NamedTuple):
-    """Origins as browsers write them: exact ones, for whatever matches many would let in more than was meant."""
+    """Web origins in the form that browsers send; exact ones only, because wildcards admit too much."""
 
     @property
-    def takes(self) -> str:
-        return "origins with commas between, such as 'https://app.example.com, http://localhost:5173'"
+    def expected(self) -> str:
+        return "comma-separated origins, such as 'https://app.example.com, http://localhost:5173'"
 
     def read(self, value: object) -> tuple[str, ...]:
-        given = value if isinstance(value, list) else str(value).split(",")
-        return tuple(_origin(str(each).strip()) for each in given)
+        items = value if isinstance(value, list) else str(value).split(",")
+        return tuple(_origin(str(each).strip()) for each in items)
 
 
 def _origin(text: str) -> str:
     parts = urlsplit(text)
     port = "" if parts.port is None else f":{parts.port}"
     host = f"[{parts.hostname}]" if parts.hostname and ":" in parts.hostname else parts.hostname
-    # Written as a browser would, or else it would never match: no path, no user, nothing but ASCII.
+    # An origin in any other form would never match: no path, no user, only ASCII.
     if parts.scheme not in ("http", "https") or text != f"{parts.scheme}://{host}{port}" or not text.isascii():
         raise ValueError
     if "*" in text or parts.port == {"http": 80, "https": 443}[parts.scheme]:
@@ -156,11 +156,11 @@ def _origin(text: str) -> str:
     return text
 
 
-class Switch(NamedTuple):
-    """On or off."""
+class Flag(NamedTuple):
+    """Boolean."""
 
     @property
-    def takes(self) -> str:
+    def expected(self) -> str:
         return "1 or 0"
 
     def read(self, value: object) -> bool:
@@ -170,13 +170,13 @@ class Switch(NamedTuple):
         return found
 
 
-class Word(NamedTuple):
-    """One of a few words."""
+class Choice(NamedTuple):
+    """One of several words."""
 
     words: tuple[str, ...]
 
     @property
-    def takes(self) -> str:
+    def expected(self) -> str:
         return " or ".join(self.words)
 
     def read(self, value: object) -> str:
@@ -185,31 +185,31 @@ class Word(NamedTuple):
         return str(value)
 
 
-class Words(NamedTuple):
-    """Some of a few words."""
+class Choices(NamedTuple):
+    """Any number of several words."""
 
     words: tuple[str, ...]
 
     @property
-    def takes(self) -> str:
-        return f"any of {', '.join(self.words)}, with commas between"
+    def expected(self) -> str:
+        return f"a comma-separated list of {', '.join(self.words)}"
 
     def read(self, value: object) -> tuple[str, ...]:
-        given = value if isinstance(value, list) else str(value).split(",")
-        found = {str(each).strip() for each in given} - {""}
+        items = value if isinstance(value, list) else str(value).split(",")
+        found = {str(each).strip() for each in items} - {""}
         if not found <= set(self.words):
             raise ValueError
         return tuple(word for word in self.words if word in found)
 
 
 class Url(NamedTuple):
-    """A URL of one of these schemes; a driver may follow after a plus sign."""
+    """URL with one of these schemes, optionally with a driver after a plus sign."""
 
     schemes: tuple[str, ...]
     forms: str
 
     @property
-    def takes(self) -> str:
+    def expected(self) -> str:
         return self.forms
 
     def read(self, value: object) -> str:
@@ -219,31 +219,31 @@ class Url(NamedTuple):
         return text
 
 
-class Numbers(NamedTuple):
-    """Some whole numbers."""
+class IntList(NamedTuple):
+    """List of integers within bounds."""
 
     low: int
     high: int
 
     @property
-    def takes(self) -> str:
-        return f"whole numbers from {self.low} to {self.high} with commas between"
+    def expected(self) -> str:
+        return f"comma-separated whole numbers from {self.low} to {self.high}"
 
     def read(self, value: object) -> tuple[int, ...]:
-        given = value if isinstance(value, list) else str(value).split(",")
-        return tuple(Whole(self.low, self.high).read(str(each).strip()) for each in given)
+        items = value if isinstance(value, list) else str(value).split(",")
+        return tuple(Int(self.low, self.high).read(str(each).strip()) for each in items)
 
 
 class Targets(NamedTuple):
-    """Networks, and hosts with or without a port."""
+    """List of networks, and of hosts with or without a port."""
 
     @property
-    def takes(self) -> str:
-        return "networks and hosts with commas between, such as '10.1.0.0/16, hooks.internal, localhost:9000'"
+    def expected(self) -> str:
+        return "comma-separated networks and hosts, such as '10.1.0.0/16, hooks.internal, localhost:9000'"
 
     def read(self, value: object) -> tuple[str, ...]:
-        given = value if isinstance(value, list) else str(value).split(",")
-        return tuple(_target(str(each).strip()) for each in given)
+        items = value if isinstance(value, list) else str(value).split(",")
+        return tuple(_target(str(each).strip()) for each in items)
 
 
 def _target(text: str) -> str:
@@ -255,10 +255,10 @@ def _target(text: str) -> str:
 
 
 class Mailbox(NamedTuple):
-    """An address of mail."""
+    """Email address."""
 
     @property
-    def takes(self) -> str:
+    def expected(self) -> str:
         return "an address such as jobs@example.com"
 
     def read(self, value: object) -> str:

@@ -60,7 +60,7 @@ REDIS_ASKED = Known(
 )  # fmt: skip
 INFO = Known("holdfast_node_info", "gauge", "Always 1; the version that this node runs", ("version",))
 
-KNOWN = (
+METRICS = (
     JOBS, DEPTH, OLDEST, SUBMITTED, STARTED, FAILED, FINISHED, REAPED, WAIT, RUN, WORKERS, WORKERS_LATE, WORKERS_LOST,
     BREAKERS, REQUESTS, LATENCY, STREAMS, POOL, POOL_MOST, NODE_REAPED, LOOPS, REDIS, REDIS_LOST, REDIS_ASKED, INFO,
 )  # fmt: skip

@@ -11,7 +11,7 @@ from holdfast.model.lane import Lane
 from holdfast.model.outcome import Failed, Failure, Succeeded
 from holdfast.model.time import Duration
 from holdfast.telemetry.events import JobsReaped, LoopFailed
-from holdfast.telemetry.metric_names import KNOWN
+from holdfast.telemetry.metric_names import METRICS
 from holdfast.telemetry.metrics import MOST_NAMES, OTHERS, Installation, Requests, Standing, Totals, written
 from tests.support.builders import enter, reap_all, report, take
 
@@ -149,8 +149,8 @@ async def test_every_metric_is_described_and_nothing_else_is_there(served, admin
     served.api.service.events(LoopFailed(loop="reap", error="x", failures=1))
     page = (await admin.get("/metrics")).text
     told = set(re.findall(r"^# TYPE (\S+) ", page, re.MULTILINE))
-    assert {name for name in told if not name.startswith("holdfast_node_process_")} == {each.name for each in KNOWN}
-    for each in KNOWN:
+    assert {name for name in told if not name.startswith("holdfast_node_process_")} == {each.name for each in METRICS}
+    for each in METRICS:
         assert each.name.startswith("holdfast_")
         assert each.name.endswith("_total") == (each.kind == "counter")
         assert "tenant" not in each.labels

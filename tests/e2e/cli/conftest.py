@@ -1,4 +1,4 @@
-"""The command as people run it: in a process of its own, in an empty folder, with a clean environment."""
+"""Fixtures that run `holdfast` in an empty folder with a clean environment."""
 
 import os
 import subprocess
@@ -9,8 +9,8 @@ from typing import NamedTuple
 import pytest
 
 
-class Ended(NamedTuple):
-    """How a command ended and what it said."""
+class Finished(NamedTuple):
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -18,30 +18,30 @@ class Ended(NamedTuple):
 
     @property
     def complaint(self) -> str:
-        """Its only line on standard error."""
+        """The only line on standard error, without its prefix."""
         lines = self.err.splitlines()
         assert len(lines) == 1, self.err
         assert lines[0].startswith("holdfast: ")
         return lines[0].removeprefix("holdfast: ")
 
 
-Run = Callable[..., Ended]
+Run = Callable[..., Finished]
 
 START = "from holdfast.cli.main import main; main()"
 
 
 @pytest.fixture
 def environment():
-    """The environment of commands: nothing of ours in it, and narrow terminals do not wrap."""
+    """Environment without settings of holdfast and without a terminal width."""
     ours = ("HOLDFAST_", "DATABASE_URL", "DB_DSN", "PORT", "COLUMNS")
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
 
 
 @pytest.fixture
 def holdfast(tmp_path, environment) -> Run:
-    """Run `holdfast` with these arguments; keywords are variables, `start` is the program before it."""
+    """Run `holdfast` in a process; keywords are environment variables, `start` is the Python program."""
 
-    def run(*arguments, start=START, **variables) -> Ended:
+    def run(*arguments, start=START, **variables) -> Finished:
         done = subprocess.run(
             [sys.executable, "-c", start, *map(str, arguments)],
             cwd=tmp_path,
@@ -51,27 +51,27 @@ def holdfast(tmp_path, environment) -> Run:
             timeout=100,
             check=False,
         )
-        return Ended(done.returncode, done.stdout, done.stderr)
+        return Finished(done.returncode, done.stdout, done.stderr)
 
     return run
 
 
 @pytest.fixture
 def cli(tmp_path, environment, monkeypatch, capsys) -> Run:
-    """The same in this process, which is quicker: for all but how a process starts and ends."""
+    """Run `holdfast` in this process, which is faster; for all but tests of startup and exit."""
     from holdfast.cli.main import run as run_here
 
     monkeypatch.chdir(tmp_path)
     for name in set(os.environ) - set(environment):
         monkeypatch.delenv(name)
 
-    def run(*arguments, **variables) -> Ended:
+    def run(*arguments, **variables) -> Finished:
         capsys.readouterr()
         with monkeypatch.context() as patch:
             for name, value in variables.items():
                 patch.setenv(name, value)
-            code = run_here([str(each) for each in arguments])
-        said = capsys.readouterr()
-        return Ended(code, said.out, said.err)
+            code = run_here([str(argument) for argument in arguments])
+        output = capsys.readouterr()
+        return Finished(code, output.out, output.err)
 
     return run

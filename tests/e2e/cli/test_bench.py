@@ -1,4 +1,4 @@
-"""`holdfast bench` does what it says, on each database; its figures are not judged here."""
+"""`holdfast bench` measures all parts on each database; the results themselves are not tested."""
 
 import asyncio
 import json
@@ -25,29 +25,29 @@ async def _count(url, table):
         await console.aclose()
 
 
-async def test_all_parts_are_measured_and_nothing_is_left_ready(holdfast, empty_database_url):
+async def test_bench_measures_all_parts_and_leaves_no_ready_jobs(holdfast, empty_database_url):
     ended = holdfast("bench", "--url", empty_database_url, *SMALL, "--json")
     assert ended.code == 0, ended.err
-    (figures,) = json.loads(ended.out)
+    (results,) = json.loads(ended.out)
     for part in ("enqueue_one", "enqueue_one_concurrent", "enqueue_many", "drain"):
-        assert figures[part]["per_second"] > 0
-    assert 0 <= figures["pickup_ms"]["p50"] <= figures["pickup_ms"]["p99"]
+        assert results[part]["per_second"] > 0
+    assert 0 <= results["pickup_ms"]["p50"] <= results["pickup_ms"]["p99"]
     assert await _count(empty_database_url, "holdfast_live") == 0
     assert await _count(empty_database_url, "holdfast_workers") == 0
     assert await _count(empty_database_url, "holdfast_history") == 40 * 4
 
 
-async def test_history_backlog_and_a_pinned_snapshot(holdfast, empty_database_url):
+async def test_bench_measures_with_history_backlog_and_a_pinned_snapshot(holdfast, empty_database_url):
     options = ("--only", "drain", "--history", "2500", "--backlog", "60", "--pin", "1")
     ended = holdfast("bench", "--url", empty_database_url, *SMALL, *options, "--json")
     assert ended.code == 0, ended.err
-    (figures,) = json.loads(ended.out)
-    assert set(figures) == {"server", "url", "drain", "sustained", "sustained_pinned"}
+    (results,) = json.loads(ended.out)
+    assert set(results) == {"server", "url", "drain", "sustained", "sustained_pinned"}
     assert await _count(empty_database_url, "holdfast_live") == 0
     assert await _count(empty_database_url, "holdfast_history") >= 2500 + 40 + 60
 
 
-async def test_a_database_that_holds_jobs_is_refused(holdfast, database_url):
+async def test_bench_refuses_a_database_with_jobs(holdfast, database_url):
     assert holdfast("bench", "--url", database_url, *SMALL, "--only", "drain").code == 0
     refused = holdfast("bench", "--url", database_url, *SMALL)
     assert refused.code == 2
@@ -59,7 +59,7 @@ async def test_a_database_that_holds_jobs_is_refused(holdfast, database_url):
     assert holdfast("bench", "ratios", "--url", database_url).code == 2
 
 
-async def test_a_database_that_is_refused_is_not_migrated(holdfast, tmp_path):
+async def test_a_refused_database_is_not_migrated(holdfast, tmp_path):
     db = apsw.Connection(str(tmp_path / "old.db"))
     db.execute("CREATE TABLE holdfast_history (id BLOB); INSERT INTO holdfast_history VALUES (x'00')")
     db.close()
@@ -67,7 +67,7 @@ async def test_a_database_that_is_refused_is_not_migrated(holdfast, tmp_path):
     assert await _count(f"sqlite:///{tmp_path}/old.db", "sqlite_schema") == 1
 
 
-def test_people_get_a_table(holdfast):
+def test_bench_prints_a_table(holdfast):
     ended = holdfast("bench", *SMALL)
     assert ended.code == 0
     assert "synchronous=full" in ended.out
@@ -79,7 +79,7 @@ def test_people_get_a_table(holdfast):
 BARE = "import json, sys; assert sys.argv[2] == 'drain'; print(json.dumps({'drain_per_s': 1e9}))"
 
 
-async def test_ratios_compare_and_leave_the_database_empty(holdfast, empty_database_url, tmp_path):
+async def test_ratios_leave_the_database_empty(holdfast, empty_database_url, tmp_path):
     (tmp_path / "bare.py").write_text(BARE)
     scale = (
         "--rounds",
@@ -118,7 +118,7 @@ def test_ratios_are_medians_of_pairs():
 
 
 @pytest.mark.databases("postgres")
-def test_a_bare_loop_that_fails_is_named(holdfast, tmp_path, empty_database_url):
+def test_a_failed_bare_loop_is_reported(holdfast, tmp_path, empty_database_url):
     (tmp_path / "bare.py").write_text("raise SystemExit('no luck')")
     bare = ("--bare-loop", "bare.py", "--bare-url", "postgresql://nowhere/db")
     ended = holdfast("bench", "ratios", "--url", empty_database_url, "--jobs", "20", *bare)
@@ -126,7 +126,7 @@ def test_a_bare_loop_that_fails_is_named(holdfast, tmp_path, empty_database_url)
     assert ended.complaint == "--bare-loop: bare.py ended with code 1: no luck"
 
 
-def test_ctrl_c_ends_a_benchmark_with_130(tmp_path, environment):
+def test_ctrl_c_stops_a_benchmark_with_130(tmp_path, environment):
     endless = ("bench", "--url", "sqlite:///b.db", "--jobs", "100000000", "--only", "drain")
     with subprocess.Popen(
         [sys.executable, "-c", START, *endless], env=environment, cwd=tmp_path, stderr=subprocess.PIPE, text=True
@@ -143,5 +143,5 @@ def test_ctrl_c_ends_a_benchmark_with_130(tmp_path, environment):
 async def _enqueued(file):
     try:
         return await _count(f"sqlite:///{file}", "holdfast_live") > 0
-    except (apsw.CantOpenError, apsw.SQLError):  # the file, or its tables, are still to come
+    except (apsw.CantOpenError, apsw.SQLError):  # the file or its tables do not exist yet
         return False

@@ -1,4 +1,4 @@
-"""The commands over jobs, on a database directly and over a service: the same answers, for people and for programs."""
+"""Commands give the same results on a database and over a service, as text and as JSON."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from holdfast.wire.worker_protocol_codec import worker_id
 from tests.support.eventually import awaited
 from tests.support.service_thread import ADMIN, FAILS, WORKS, living
 
-NOBODY = "01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11"
+UNKNOWN_ID = "01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11"
 START = "from holdfast.cli.main import main; main()"
 
 
@@ -30,16 +30,16 @@ def node(database_url):
 
 @pytest.fixture(params=["service", "database"])
 def ask(request, cli, database_url, node):
-    """Run a command against the same jobs, in either way."""
-    way = {"HOLDFAST_DATABASE_URL": database_url}
+    """Run a command against the database or against the service."""
+    target = {"HOLDFAST_DATABASE_URL": database_url}
     if request.param == "service":
-        way = {"HOLDFAST_API_URL": node.url, "HOLDFAST_API_KEY": node.key}
-    return lambda *arguments: cli(*arguments, **way)
+        target = {"HOLDFAST_API_URL": node.url, "HOLDFAST_API_KEY": node.key}
+    return lambda *arguments: cli(*arguments, **target)
 
 
 @pytest.fixture
-def told(ask):
-    """What a command tells programs."""
+def ask_json(ask):
+    """Run a command with --json and return the decoded output."""
 
     def run(*arguments, code=0):
         ended = ask(*arguments, "--json")
@@ -49,121 +49,125 @@ def told(ask):
     return run
 
 
-def test_jobs_from_submit_to_delete(ask, told, node):
-    job = told("submit", "send", '{"to": 1}', "--queue", "mail", "--delay", "5m", "--tag", "a", "--tenant", "acme")
+def test_a_job_can_be_submitted_listed_shown_retried_cancelled_and_deleted(ask, ask_json, node):
+    job = ask_json("submit", "send", '{"to": 1}', "--queue", "mail", "--delay", "5m", "--tag", "a", "--tenant", "acme")
     assert (job["status"], job["payload"], job["tags"], job["tenant"]) == ("scheduled", {"to": 1}, ["a"], "acme")
     again = ask("submit", "send", "1", "--idempotency-key", "k").out.strip()
     assert ask("submit", "send", "1", "--idempotency-key", "k").out.strip() == again
-    assert [each["id"] for each in told("jobs", "list", "--queue", "mail", "--after", "1h")["items"]] == [job["id"]]
-    assert told("jobs", "list", "--before", "1h")["items"] == []
+    assert [each["id"] for each in ask_json("jobs", "list", "--queue", "mail", "--after", "1h")["items"]] == [job["id"]]
+    assert ask_json("jobs", "list", "--before", "1h")["items"] == []
     assert job["id"] in ask("jobs", "list", "--status", "scheduled").out
     assert ask("jobs", "list", "--tag", "z").out == "no jobs match\n"
     shown = ask("jobs", "show", job["id"]).out
     assert all(part in shown for part in ("send  scheduled", "acme", '"to": 1', f"holdfast jobs cancel {job['id']}"))
-    assert told("jobs", "show", job["id"])["attempt_log"] == []
+    assert ask_json("jobs", "show", job["id"])["attempt_log"] == []
 
-    assert told("jobs", "retry", job["id"]) == {"done": [job["id"]], "refused": []}
+    assert ask_json("jobs", "retry", job["id"]) == {"done": [job["id"]], "refused": []}
     assert ask("jobs", "cancel", job["id"], "--reason", "wrong").out == f"cancelled {job['id']}\n"
-    assert told("jobs", "show", job["id"])["reason"] == "wrong"
-    refused = ask("jobs", "cancel", job["id"], NOBODY)
+    assert ask_json("jobs", "show", job["id"])["reason"] == "wrong"
+    refused = ask("jobs", "cancel", job["id"], UNKNOWN_ID)
     assert (refused.code, refused.out) == (4, "")
     assert "already cancelled" in refused.err
-    assert f"there is no job '{NOBODY}'" in refused.err
-    assert told("jobs", "cancel", "--queue", "default", "--dry-run") == {"matched": 1, "changed": 0, "dry_run": True}
-    assert told("jobs", "cancel", "--all", "--yes")["changed"] == 1
+    assert f"there is no job '{UNKNOWN_ID}'" in refused.err
+    assert ask_json("jobs", "cancel", "--queue", "default", "--dry-run") == {
+        "matched": 1,
+        "changed": 0,
+        "dry_run": True,
+    }
+    assert ask_json("jobs", "cancel", "--all", "--yes")["changed"] == 1
     assert ask("jobs", "retry", "--status", "cancelled", "--queue", "default").out == "1 set to run\n"
     assert ask("jobs", "delete", job["id"], "--yes").code == 0
     assert ask("jobs", "show", job["id"]).code == 4
 
 
 @pytest.mark.databases("sqlite", "postgres")
-def test_dead_letters(ask, told, node):
-    ids = [told("submit", "send", "--queue", "mail")["id"] for _ in range(3)]
+def test_dead_letters_are_listed_grouped_replayed_and_purged(ask, ask_json, node):
+    ids = [ask_json("submit", "send", "--queue", "mail")["id"] for _ in range(3)]
     node.settle(FAILS, queue="mail")
-    assert {each["id"] for each in told("dead", "list")["items"]} == set(ids)
-    (group,) = told("dead", "groups")["items"]
+    assert {each["id"] for each in ask_json("dead", "list")["items"]} == set(ids)
+    (group,) = ask_json("dead", "groups")["items"]
     assert (group["count"], group["error"]["kind"]) == (3, "SmtpError")
     assert "SmtpError: 421 try again" in ask("dead", "groups").out
     assert "SmtpError: 421 try again" in ask("jobs", "show", ids[0]).out
     assert ask("dead", "replay", "--error", group["fingerprint"], "--dry-run").out.startswith("3 would be replayed")
-    assert told("dead", "replay", ids[0]) == {"matched": 1, "changed": 1, "dry_run": False, "missing": 0}
-    assert told("dead", "replay", ids[0], NOBODY, code=1)["missing"] == 2
+    assert ask_json("dead", "replay", ids[0]) == {"matched": 1, "changed": 1, "dry_run": False, "missing": 0}
+    assert ask_json("dead", "replay", ids[0], UNKNOWN_ID, code=1)["missing"] == 2
     assert ask("dead", "purge", ids[1], "--yes").out == "1 deleted\n"
     unsure = ask("dead", "purge", "--all")
     assert (unsure.code, "--yes" in unsure.complaint) == (2, True)
     assert ask("dead", "replay", "--queue", "mail").out == "1 replayed\n"
-    assert ask("dead", "replay", "--all").out == "none match\n"
+    assert ask("dead", "replay", "--all").out == "no jobs match\n"
 
 
 @pytest.mark.databases("sqlite")
-def test_queues_workers_tenants_and_keys(ask, told, node):
+def test_queues_workers_tenants_and_keys_are_managed(ask, ask_json, node):
     ask("submit", "send", "--queue", "mail")
     assert ask("queues", "pause", "mail", "--reason", "down", "--until", "30m").out.startswith(
         "mail is paused, ends in "
     )
-    (queue,) = told("queues", "list")["items"]
+    (queue,) = ask_json("queues", "list")["items"]
     assert (queue["paused"], queue["reason"], queue["statuses"]["ready"]) == (True, "down", 1)
     assert "mail" in ask("queues", "list").out
     assert ask("queues", "resume", "mail").out == "mail is open\n"
-    assert told("workers") == {"items": []}
+    assert ask_json("workers") == {"items": []}
     assert ask("workers").out.startswith("no workers: start one")
-    assert ask("types").out.startswith("no types: ")
+    assert ask("types").out.startswith("no job types yet: ")
     worker = node.enter("n")
     node.do(lambda engine: engine.workers.renew(worker_id(worker), seconds(60), memory=300 * 2**20))
     assert all(part in ask("workers").out for part in (worker, "alive", "0/2"))
-    (job_type,) = told("types")["items"]
+    (job_type,) = ask_json("types")["items"]
     assert (job_type["type"], job_type["queues"], job_type["workers"]) == ("send", ["mail"], 1)
     assert "to, [cc]" in ask("types").out
     drained = ask("workers", "drain", worker)
-    assert (drained.code, drained.out.splitlines()[0]) == (0, "1 worker to end, with 0 jobs running:")
-    (asked,) = told("workers", "drain", worker)["items"]
-    assert (asked["draining"], asked["memory"], asked["actions"]) == (True, 300 * 2**20, [])
+    assert (drained.code, drained.out.splitlines()[0]) == (0, "draining 1 worker, with 0 jobs running:")
+    (row,) = ask_json("workers", "drain", worker)["items"]
+    assert (row["draining"], row["memory"], row["actions"]) == (True, 300 * 2**20, [])
     assert "draining" in ask("workers").out
     assert ask("workers", "drain", "w-0").code == 4
-    assert told("tenants", "create", "acme", "--weight", "3", "--backlog", "10")["weight"] == 3
-    changed = told("tenants", "set", "acme", "--weight", "none", "--rate", "5", "--rate-window", "60s")
+    assert ask_json("tenants", "create", "acme", "--weight", "3", "--backlog", "10")["weight"] == 3
+    changed = ask_json("tenants", "set", "acme", "--weight", "none", "--rate", "5", "--rate-window", "60s")
     assert (changed["weight"], changed["rate_window"], changed["backlog"]) == (None, 60, 10)
     assert ask("tenants", "create", "acme").code == 1
     assert "acme" in ask("tenants", "list").out
     made = ask("keys", "create", "shop", "--scope", "read", "--tenant", "acme", "--expires", "1d")
     assert made.out.startswith("hf_")
-    (key,) = told("keys", "list")["items"]
+    (key,) = ask_json("keys", "list")["items"]
     assert key["id"] in made.err
     assert ask("keys", "revoke", key["id"]).out == f"revoked {key['id']} (shop)\n"
     assert "revoked" in ask("keys", "list").out
     assert ask("keys", "revoke", "0" * 16).code == 4
-    picture = told("top", "--once")
-    assert picture["stats"]["statuses"]["ready"] == 1
+    snapshot = ask_json("top", "--once")
+    assert snapshot["stats"]["statuses"]["ready"] == 1
     assert "1 ready" in ask("top", "--once").out
 
 
 @pytest.mark.databases("sqlite")
-def test_payloads_come_from_files_standard_input_and_lines(ask, told, tmp_path, monkeypatch):
+def test_payloads_come_from_files_standard_input_and_lines(ask, ask_json, tmp_path, monkeypatch):
     (tmp_path / "one.json").write_text('{"n": 1}')
     (tmp_path / "many.jsonl").write_text('{"n": 2}\n\n[3]\n')
-    assert told("submit", "send", "@one.json")["payload"] == {"n": 1}
+    assert ask_json("submit", "send", "@one.json")["payload"] == {"n": 1}
     with (tmp_path / "one.json").open() as stdin:
         monkeypatch.setattr("sys.stdin", stdin)
-        assert told("submit", "send", "-")["payload"] == {"n": 1}
-    assert told("submit", "send", "--lines", "many.jsonl")["submitted"] == 2
-    assert len(told("jobs", "list")["items"]) == 4
+        assert ask_json("submit", "send", "-")["payload"] == {"n": 1}
+    assert ask_json("submit", "send", "--lines", "many.jsonl")["submitted"] == 2
+    assert len(ask_json("jobs", "list")["items"]) == 4
     (tmp_path / "bad.jsonl").write_text('1\n{"n": \n')
     refused = ask("submit", "send", "--lines", "bad.jsonl")
     assert (refused.code, "line 2 is not JSON" in refused.complaint) == (2, True)
     for bad in ("@absent.json", "{no json"):
         assert ask("submit", "send", bad).code == 2
-    assert len(told("jobs", "list")["items"]) == 4
+    assert len(ask_json("jobs", "list")["items"]) == 4
 
 
 @pytest.mark.databases("sqlite")
-def test_a_job_is_waited_for_and_followed(database_url, environment, node, tmp_path):
-    """As a process: it must end by itself, and say what came of the job."""
-    way = {"HOLDFAST_API_URL": node.url, "HOLDFAST_API_KEY": node.key}
+def test_submit_waits_for_a_job_and_tail_follows_events(database_url, environment, node, tmp_path):
+    """Runs in processes: `submit --wait` must exit by itself and print the result."""
+    target = {"HOLDFAST_API_URL": node.url, "HOLDFAST_API_KEY": node.key}
 
     def start(*arguments):
         return subprocess.Popen(
             [sys.executable, "-c", START, *arguments],
-            cwd=tmp_path, env=environment | way, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            cwd=tmp_path, env=environment | target, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 
     with start("submit", "send", "1", "--wait") as waits, start("jobs", "tail", "--json") as follows:
@@ -171,10 +175,10 @@ def test_a_job_is_waited_for_and_followed(database_url, environment, node, tmp_p
             job = awaited(lambda: node.settle(WORKS))[0]
             out, err = waits.communicate(timeout=60)
             assert (waits.returncode, json.loads(out), err) == (0, {"sent": 1}, f"submitted {job.id}\n")
-            # Whoever follows hears of what comes after: so there is something new until it has heard.
-            node.do(lambda engine: _submit_until_heard(engine, follows))
-            heard = (json.loads(line) for line in follows.stdout)
-            assert any(each["event"] == "job" and each["data"]["type"] == "again" for each in heard)
+            # `tail` shows events after it connected, so submit jobs until it has printed one.
+            node.do(lambda engine: _submit_until_output(engine, follows))
+            events = (json.loads(line) for line in follows.stdout)
+            assert any(each["event"] == "job" and each["data"]["type"] == "again" for each in events)
             follows.send_signal(signal.SIGINT)
             assert (follows.wait(60), follows.stderr.read().strip()) == (130, "")
         finally:
@@ -182,21 +186,21 @@ def test_a_job_is_waited_for_and_followed(database_url, environment, node, tmp_p
                 process.kill()
 
 
-async def _submit_until_heard(engine, process):
+async def _submit_until_output(engine, process):
     import asyncio
     import select
 
     from holdfast.model.job import JobSpec
 
-    heard = []
-    while not heard:
+    readable = []
+    while not readable:
         await engine.jobs.submit(JobSpec("again", queue="other"))
-        heard, _, _ = await asyncio.to_thread(select.select, [process.stdout], [], [], 0.1)
-    await engine.jobs.submit(JobSpec("again", queue="other"))  # what was heard first may have been something else
+        readable, _, _ = await asyncio.to_thread(select.select, [process.stdout], [], [], 0.1)
+    await engine.jobs.submit(JobSpec("again", queue="other"))  # the first output may belong to another event
 
 
 @pytest.mark.databases("sqlite")
-def test_a_job_that_is_finished_is_followed_no_longer(ask, node):
+def test_tail_exits_when_the_job_has_finished(ask, node):
     done = ask("submit", "send").out.strip()
     node.settle(WORKS)
     ended = ask("jobs", "tail", done)
@@ -205,47 +209,45 @@ def test_a_job_that_is_finished_is_followed_no_longer(ask, node):
     node.settle(FAILS)
     ended = ask("jobs", "tail", dead)
     assert (ended.code, ended.out) == (1, "dead after 1 of 5 attempts: SmtpError: 421 try again\n")
-    assert ask("jobs", "tail", NOBODY).code == 4
+    assert ask("jobs", "tail", UNKNOWN_ID).code == 4
 
 
-# How they fail
+# Errors
 
 
 @pytest.mark.parametrize(
-    "arguments, said",
+    "arguments, message",
     [
-        (["jobs", "cancel"], "say which to cancel"),
-        (["jobs", "cancel", NOBODY, "--queue", "mail"], "ids say which already"),
-        (["dead", "purge"], "say which to purge"),
+        (["jobs", "cancel"], "select the jobs to cancel"),
+        (["jobs", "cancel", UNKNOWN_ID, "--queue", "mail"], "ids and filters exclude each other"),
+        (["dead", "purge"], "select the jobs to purge"),
         (["queues", "set", "mail"], "--max-running or --rate"),
         (["queues", "set", "mail", "--max-running", "many"], "neither a whole number nor 'none'"),
-        (["tenants", "set", "acme"], "say what to set"),
-        (["jobs", "list", "--after", "yesterday"], "no time"),
+        (["tenants", "set", "acme"], "nothing to set"),
+        (["jobs", "list", "--after", "yesterday"], "is not a time"),
         (["jobs", "list", "--status", "asleep"], "'asleep' is not one of"),
-        (["submit", "send", "1", "--lines", "x"], "--lines goes with no PAYLOAD"),
+        (["submit", "send", "1", "--lines", "x"], "--lines cannot be combined with PAYLOAD"),
         (["keys", "create", "x"], "--scope"),
-        (["jobs", "list", "--api", "http://127.0.0.1:1", "--url", "sqlite:///x.db"], "two ways"),
+        (["jobs", "list", "--api", "http://127.0.0.1:1", "--url", "sqlite:///x.db"], "exclude each other"),
         (["completion", "tcsh"], "'tcsh' is not one of"),
     ],
 )
-def test_misuse_is_one_line_and_code_2(cli, arguments, said):
+def test_misuse_prints_one_line_and_exits_with_2(cli, arguments, message):
     ended = cli(*arguments)
     assert ended.code == 2
-    assert said in ended.complaint
+    assert message in ended.complaint
 
 
-def test_where_there_is_nothing_to_talk_to_the_fix_is_named_and_nothing_is_made(cli, tmp_path):
+def test_without_a_target_the_error_names_the_fix_and_no_file_is_created(cli, tmp_path):
     ended = cli("jobs", "list")
     assert ended.code == 2
     assert all(part in ended.complaint for part in ("holdfast up", "--api", "--url"))
-    assert cli("jobs", "list", "--url", "sqlite:///absent.db").complaint.startswith(
-        "--database-url: there is no such file"
-    )
+    assert cli("jobs", "list", "--url", "sqlite:///absent.db").complaint.startswith("--database-url: no such file")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_service_that_is_away_and_one_without_a_key(cli, monkeypatch):
-    monkeypatch.setattr(target, "PATIENCE", 0.0)
+def test_an_unavailable_service_exits_with_3_and_a_missing_key_with_2(cli, monkeypatch):
+    monkeypatch.setattr(target, "RETRY_TIMEOUT_S", 0.0)
     away = cli("jobs", "list", "--api", "http://127.0.0.1:1", "--key", "x")
     assert (away.code, "cannot be reached" in away.complaint) == (3, True)
     assert (keyless := cli("jobs", "list", "--api", "http://127.0.0.1:1")).code == 2
@@ -253,7 +255,7 @@ def test_a_service_that_is_away_and_one_without_a_key(cli, monkeypatch):
 
 
 @pytest.mark.databases("sqlite")
-def test_a_key_that_is_not_good_enough_is_code_5(cli, node):
+def test_an_invalid_or_insufficient_key_exits_with_5(cli, node):
     stranger = cli("jobs", "list", "--api", node.url, "--key", "hf_none")
     assert (stranger.code, "--key" in stranger.complaint) == (5, True)
     token = cli("keys", "create", "x", "--scope", "submit", "--api", node.url, "--key", ADMIN).out.strip()
@@ -262,7 +264,7 @@ def test_a_key_that_is_not_good_enough_is_code_5(cli, node):
 
 
 @pytest.mark.databases("sqlite")
-def test_the_up_of_this_folder_is_found_and_its_database_if_it_does_not_run(cli, node, database_url, tmp_path):
+def test_commands_find_the_up_of_this_folder_or_its_database(cli, node, database_url, tmp_path):
     home = tmp_path / ".holdfast"
     home.mkdir(mode=0o700)
     (home / "url").write_text(node.url)
@@ -275,13 +277,13 @@ def test_the_up_of_this_folder_is_found_and_its_database_if_it_does_not_run(cli,
     assert cli("jobs", "list", "--json", HOLDFAST_API_URL="http://127.0.0.1:1", HOLDFAST_API_KEY="x").code == 3
 
 
-# How they look
+# Output
 
 
-def drawn(width, rows, columns):
+def rendered_lines(width, rows, columns):
     out = Console(width=width, file=Path(os.devnull).open("w"), record=True, force_terminal=False)  # noqa: SIM115
     try:
-        render.listing(rows, columns, none="none", out=out)
+        render.print_list(rows, columns, none="none", out=out)
         return [line.rstrip() for line in out.export_text().splitlines()]
     finally:
         out.file.close()
@@ -293,25 +295,25 @@ COLUMNS = [
     Column("sparest", lambda row: row[2], spare=3),
     Column("text", lambda row: row[3], text=True),
 ]
-ROW = ("01981f5e", "kept", "dropped", "a long text that can do with less of itself")
+ROW = ("01981f5e", "kept", "dropped", "a long text that may be shortened if needed")
 
 
 @pytest.mark.parametrize(
     "width, last",
     [
-        (90, "01981f5e   kept    dropped   a long text that can do with less of itself"),
-        (50, "01981f5e   kept    dropped   a long text that can…"),
+        (90, "01981f5e   kept    dropped   a long text that may be shortened if needed"),
+        (50, "01981f5e   kept    dropped   a long text that may…"),
         (36, "01981f5e   kept    a long text that…"),
         (24, "01981f5e   a long text …"),
         (4, "01981f5e   a l…"),
     ],
 )
-def test_a_table_fits_and_what_can_be_copied_stays_whole(width, last):
-    assert drawn(width, [ROW], COLUMNS)[-1] == last
+def test_a_table_fits_the_terminal_and_ids_stay_whole(width, last):
+    assert rendered_lines(width, [ROW], COLUMNS)[-1] == last
 
 
-def test_what_others_wrote_cannot_move_the_cursor(capsys):
-    render.listing([("\x1b[2Jevil\nname", None, True, 1234567)], COLUMNS, none="none")
+def test_control_characters_are_removed_from_output(capsys):
+    render.print_list([("\x1b[2Jevil\nname", None, True, 1234567)], COLUMNS, none="none")
     shown = capsys.readouterr().out.splitlines()[-1].split()
     assert shown == ["[2Jevil", "name", "–", "yes", "1,234,567"]
 
@@ -319,7 +321,7 @@ def test_what_others_wrote_cannot_move_the_cursor(capsys):
 @pytest.mark.parametrize(
     "seconds, text", [(0.25, "0.2s"), (59, "59s"), (61, "1m 1s"), (3_600, "1h"), (90_061, "1d 1h"), (None, "–")]
 )
-def test_spans_are_told_in_their_two_largest_units(seconds, text):
+def test_durations_are_printed_in_their_two_largest_units(seconds, text):
     assert render.span(seconds) == text
 
 
@@ -346,7 +348,7 @@ def test_every_command_has_help_with_an_example(cli):
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_script_for_each_shell(cli, shell):
+def test_completion_prints_a_script_for_each_shell(cli, shell):
     assert "_HOLDFAST_COMPLETE" in cli("completion", shell).out
 
 

@@ -1,4 +1,4 @@
-"""`holdfast doctor` finds what was planted, and what it prints mends it."""
+"""`holdfast doctor` finds the problems that a test creates, and the commands it prints fix them."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 from holdfast.cli.checks import database
-from holdfast.cli.checks.database import _mend, _unsafe
+from holdfast.cli.checks.database import _fix, _unsafe
 from holdfast.compose import open_store
 from holdfast.config import Settings
 from holdfast.model.time import micros
@@ -24,47 +24,47 @@ from tests.support.service_thread import living
 
 
 def on_store(url, work):
-    async def done():
+    async def main():
         store = await open_store(url)
         try:
             return await work(store)
         finally:
             await store.aclose()
 
-    return asyncio.run(done())
+    return asyncio.run(main())
 
 
 def sql(url, *statements):
-    async def done():
+    async def main():
         console = await open_console(url)
         try:
             return [await console.rows(statement) for statement in statements]
         finally:
             await console.aclose()
 
-    return asyncio.run(done())
+    return asyncio.run(main())
 
 
 @pytest.fixture
 def doctor(cli):
-    """What it finds that is not as it should be, by what was looked at; and what it ended with."""
+    """Run `doctor` and return its problems by check; also checks the exit code."""
 
-    def look(*arguments, patience=0, **variables):
+    def run(*arguments, patience=0, **variables):
         ended = cli("doctor", "--json", "--patience", patience, *arguments, **variables)
         found = json.loads(ended.out)["findings"]
         bad = {each["check"]: each for each in found if each["level"] != "ok"}
         assert ended.code == (1 if any(each["level"] == "wrong" for each in bad.values()) else 0)
         return bad
 
-    return look
+    return run
 
 
 @pytest.fixture
-def mend(cli):
-    """Do what a fix says."""
+def apply_fix(cli):
+    """Run the command that a finding names as its fix."""
 
-    def do(fix, url, **filled):
-        for word, value in filled.items():
+    def run(fix, url, **placeholders):
+        for word, value in placeholders.items():
             fix = fix.replace(word, value)
         program, *arguments = shlex.split(fix)
         if program == "holdfast":
@@ -73,58 +73,58 @@ def mend(cli):
             return ended
         if program == "chmod":
             return subprocess.run([program, *arguments], check=True)
-        assert program in ("psql", "mysql")  # which need not be installed to say the same
+        assert program in ("psql", "mysql")  # they need not be installed: run the SQL directly
         return sql(url, *[each for flag, each in pairwise(arguments) if flag in ("-c", "-e")])
 
-    return do
+    return run
 
 
-def test_a_schema_that_is_behind(doctor, mend, empty_database_url):
+def test_doctor_reports_an_outdated_schema(doctor, apply_fix, empty_database_url):
     found = doctor(HOLDFAST_DATABASE_URL=empty_database_url)
-    if dialect_of(empty_database_url) == "sqlite":  # it is not even there
+    if dialect_of(empty_database_url) == "sqlite":  # the file does not exist
         assert list(found) == ["database"]
-        mend(found["database"]["fix"], empty_database_url)
+        apply_fix(found["database"]["fix"], empty_database_url)
     else:
         assert "version 0" in found["schema"]["text"]
-        mend(found["schema"]["fix"], empty_database_url)
+        apply_fix(found["schema"]["fix"], empty_database_url)
     assert not {"schema", "database"} & set(doctor(HOLDFAST_DATABASE_URL=empty_database_url))
 
 
-def test_a_missing_index_jobs_that_are_due_or_stuck_and_a_paused_queue(doctor, mend, cli, database_url):
+def test_doctor_reports_missing_indexes_overdue_and_stuck_jobs_and_paused_queues(doctor, apply_fix, cli, database_url):
     dialect = dialect_of(database_url)
     dropped = "DROP INDEX holdfast_keys_expiry" + (" ON holdfast_keys" if dialect == "mysql" else "")
 
-    async def plant(store):
+    async def create_problems(store):
         await hold(store, await enter(store))
-        await put(store, a_job("later", delay=micros(1)), a_job("rests"))
+        await put(store, a_job("later", delay=micros(1)), a_job("invoices"))
 
-    on_store(database_url, plant)
+    on_store(database_url, create_problems)
     sql(database_url, dropped, "UPDATE holdfast_workers SET expires_at = 1")
-    cli("queues", "pause", "rests", HOLDFAST_DATABASE_URL=database_url)
+    cli("queues", "pause", "invoices", HOLDFAST_DATABASE_URL=database_url)
 
     found = doctor(HOLDFAST_DATABASE_URL=database_url)
     assert "holdfast_keys_expiry" in found["indexes"]["text"]
-    assert found["stuck jobs"]["text"].startswith("1 running, held by workers that are gone (worker-1)")
-    assert found["due jobs"]["text"].startswith("1 waiting, due for up to ")
-    assert "'rests' is paused, with 1 ready" in found["paused queues"]["text"]
+    assert found["stuck jobs"]["text"].startswith("1 running jobs are held by lost workers (worker-1)")
+    assert found["due jobs"]["text"].startswith("1 jobs have been due for up to ")
+    assert "'invoices' is paused, with 1 ready" in found["paused queues"]["text"]
     assert found["paused queues"]["level"] == "wrong"
     assert "workers" not in found
 
     for check in ("indexes", "stuck jobs", "paused queues"):
-        mend(found[check]["fix"], database_url)
+        apply_fix(found[check]["fix"], database_url)
     after = doctor(HOLDFAST_DATABASE_URL=database_url)
     assert found["stuck jobs"]["fix"] == found["due jobs"]["fix"] == "holdfast doctor --sweep"
     assert set(after) == {"workers"}, after
 
 
-def test_every_index_of_the_schema_is_known_and_can_be_made_again(cli, database_url):
+def test_every_index_of_the_schema_can_be_recreated(cli, database_url):
     dialect = dialect_of(database_url)
     known = {index.name: index for index in expected(dialect)}
     (rows,) = sql(database_url, database._INDEXES[dialect])
-    there = {name for (name,) in rows if name.startswith("holdfast_") and not name.endswith("_pkey")}
-    ours = {name for name in there if not name.startswith(("holdfast_history_default", "holdfast_history_2"))}
+    present = {name for (name,) in rows if name.startswith("holdfast_") and not name.endswith("_pkey")}
+    ours = {name for name in present if not name.startswith(("holdfast_history_default", "holdfast_history_2"))}
     assert set(known) == ours
-    if dialect != "mysql":  # whose tables would be without the keys that others lean on
+    if dialect != "mysql":  # MySQL refuses to drop indexes that foreign keys need
         sql(database_url, *[f"DROP INDEX {name}" for name in known])
         ended = cli("migrate", "indexes", "--json", HOLDFAST_DATABASE_URL=database_url)
         assert set(json.loads(ended.out)["made"]) == ours
@@ -132,33 +132,33 @@ def test_every_index_of_the_schema_is_known_and_can_be_made_again(cli, database_
 
 
 @pytest.mark.databases("postgres", "mysql")
-def test_a_server_that_may_lose_what_it_committed(doctor, mend, holdfast, database_url):
-    """F18: found by doctor and at the start of what runs, which refuses to start where it is told to."""
+def test_a_server_that_may_lose_commits_is_reported_and_refused_if_strict(doctor, apply_fix, holdfast, database_url):
+    """F18: doctor and every node at startup report it; with strict durability the node refuses to start."""
     if dialect_of(database_url) == "postgres":
         (((name,),),) = sql(database_url, "SELECT current_database()")
-        plant, undo = f'ALTER DATABASE "{name}" SET synchronous_commit = off', f'ALTER DATABASE "{name}" RESET ALL'
+        weaken, restore = f'ALTER DATABASE "{name}" SET synchronous_commit = off', f'ALTER DATABASE "{name}" RESET ALL'
     else:
-        plant, undo = [f"SET GLOBAL innodb_flush_log_at_trx_commit = {value}" for value in (2, 1)]
-    sql(database_url, plant)
+        weaken, restore = [f"SET GLOBAL innodb_flush_log_at_trx_commit = {value}" for value in (2, 1)]
+    sql(database_url, weaken)
     try:
         found = doctor(HOLDFAST_DATABASE_URL=database_url)["durability"]
         assert found["level"] == "wrong"
-        (warning,) = asyncio.run(database.unsafe(database_url))  # which a node says when it starts
+        (warning,) = asyncio.run(database.unsafe_settings(database_url))  # printed by a node at startup
         assert found["fix"] in warning
-        said = []
-        asyncio.run(database.warn_of_loss(Settings(), database_url, said.append))
-        assert said == [f"WARNING: {warning}"]
+        messages = []
+        asyncio.run(database.warn_if_unsafe(Settings(), database_url, messages.append))
+        assert messages == [f"WARNING: {warning}"]
         strict = {"HOLDFAST_DATABASE_URL": database_url, "HOLDFAST_STRICT_DURABILITY": "1"}
         secret = {"HOLDFAST_ADMIN_KEY": "5VxJ2hQp8ZrT4nWc7LmK9bYd3GsF6aEu"}
         for command in (["serve", "--port", "0"], ["up", "--port", "0"], ["work"]):
             refused = holdfast(*command, **strict, **secret)
             assert (refused.code, found["fix"] in refused.err) == (2, True), refused.err
             assert "HOLDFAST_STRICT_DURABILITY is set" in refused.err
-        mend(found["fix"], database_url)
+        apply_fix(found["fix"], database_url)
         assert "durability" not in doctor(HOLDFAST_DATABASE_URL=database_url)
-        assert asyncio.run(database.unsafe(database_url)) == []
+        assert asyncio.run(database.unsafe_settings(database_url)) == []
     finally:
-        sql(database_url, undo)
+        sql(database_url, restore)
 
 
 @pytest.mark.parametrize(
@@ -175,13 +175,13 @@ def test_a_server_that_may_lose_what_it_committed(doctor, mend, holdfast, databa
         ("mysql", {"innodb_doublewrite": "off"}, ["innodb_doublewrite"]),
     ],
 )  # fmt: skip
-def test_unsafe_settings_are_told_from_safe_ones(dialect, settings, named):
+def test_unsafe_settings_are_distinguished_from_safe_ones(dialect, settings, named):
     """F18."""
     assert [name for name, _ in _unsafe(dialect, settings)] == named
 
 
 @pytest.mark.parametrize(
-    "source, said",
+    "source, command",
     [
         ("database", 'ALTER DATABASE "shop" SET'),
         ("user", 'ALTER ROLE "me" SET'),
@@ -190,17 +190,17 @@ def test_unsafe_settings_are_told_from_safe_ones(dialect, settings, named):
         ("command line", "restart -o -c synchronous_commit=on"),
     ],
 )
-def test_a_setting_is_mended_where_it_was_set(source, said):
-    fix = shlex.split(_mend("postgres", "synchronous_commit", "on", (source, "shop", "me")))
-    assert said in " ".join(fix)
+def test_a_setting_is_fixed_at_the_level_where_it_is_set(source, command):
+    fix = shlex.split(_fix("postgres", "synchronous_commit", "on", (source, "shop", "me")))
+    assert command in " ".join(fix)
 
 
 @pytest.mark.databases("sqlite")
-def test_no_worker_no_worker_for_a_queue_and_no_handler_for_a_type(doctor, cli, mend, database_url, tmp_path):
+def test_doctor_reports_queues_without_workers_and_types_without_handlers(doctor, cli, database_url, tmp_path):
     url = {"HOLDFAST_DATABASE_URL": database_url}
     (tmp_path / "later.py").write_text(
         "from holdfast import Holdfast\napp = Holdfast()\n"
-        "@app.job(name='unheard', queue='default')\ndef unheard() -> None: ...\n"
+        "@app.job(name='unknown_type', queue='default')\ndef unknown_type() -> None: ...\n"
     )
     cli("submit", "sink", '{"key": "a"}', "--idempotency-key", "a", **url)
     found = doctor(**url)["workers"]
@@ -214,18 +214,18 @@ def test_no_worker_no_worker_for_a_queue_and_no_handler_for_a_type(doctor, cli, 
     with contextlib.ExitStack() as stack:
         stack.enter_context(start(found["fix"], "tests.support.fault_app:app"))
         awaited(lambda: "workers" not in doctor(**url))
-        cli("submit", "unheard", "--queue", "default", **url)
-        cli("submit", "unheard", "--queue", "elsewhere", **url)
+        cli("submit", "unknown_type", "--queue", "default", **url)
+        cli("submit", "unknown_type", "--queue", "elsewhere", **url)
         found = awaited(lambda: (bad := doctor(**url)) and {"handlers", "workers"} <= set(bad) and bad)
-        assert "'unheard' wait in queue 'default'" in found["handlers"]["text"]
-        assert "'elsewhere', which no live worker takes from" in found["workers"]["text"]
+        assert "'unknown_type' wait in queue 'default'" in found["handlers"]["text"]
+        assert "'elsewhere', and no live worker serves it" in found["workers"]["text"]
         for fix in (found["handlers"]["fix"], found["workers"]["fix"]):
             stack.enter_context(start(fix, "later:app"))
         awaited(lambda: not {"handlers", "workers"} & set(doctor(**url)))
 
 
 @pytest.mark.databases("sqlite")
-def test_secrets_that_others_can_read(doctor, mend, database_url, tmp_path):
+def test_doctor_reports_secrets_that_other_users_can_read(doctor, apply_fix, database_url, tmp_path):
     """T45."""
     (tmp_path / ".holdfast").mkdir()
     (tmp_path / "holdfast.toml").write_text('admin_key = "a-very-long-admin-key"')
@@ -235,23 +235,23 @@ def test_secrets_that_others_can_read(doctor, mend, database_url, tmp_path):
     for _ in range(2):
         found = doctor(HOLDFAST_DATABASE_URL=database_url)["secrets"]
         assert found["level"] == "wrong"
-        mend(found["fix"], database_url)
+        apply_fix(found["fix"], database_url)
     assert "secrets" not in doctor(HOLDFAST_DATABASE_URL=database_url)
 
 
 @pytest.mark.databases("sqlite")
-def test_a_key_that_is_not_a_good_one_and_a_service_that_is_away(doctor, mend, database_url):
+def test_doctor_reports_an_invalid_key_and_an_unavailable_service(doctor, apply_fix, database_url):
     with living(database_url) as node:
         found = doctor(HOLDFAST_API_URL=node.url, HOLDFAST_API_KEY="hf_none")
         assert list(found) == ["key"]
-        token = mend(found["key"]["fix"], database_url, DATABASE=database_url).out.strip()
+        token = apply_fix(found["key"]["fix"], database_url, DATABASE=database_url).out.strip()
         assert doctor(HOLDFAST_API_URL=node.url, HOLDFAST_API_KEY=token) == {}
     found = doctor(HOLDFAST_API_URL=node.url, HOLDFAST_API_KEY=token)
     assert "cannot be reached" in found["service"]["text"]
 
 
 @pytest.mark.databases("pgbouncer")
-def test_a_pooler_in_transaction_mode_is_worth_a_word(doctor, database_url):
+def test_a_pooler_in_transaction_mode_is_doubtful(doctor, database_url):
     """F23."""
     found = doctor(HOLDFAST_DATABASE_URL=database_url)
     assert found["pooler"]["level"] == "doubtful"
@@ -259,19 +259,19 @@ def test_a_pooler_in_transaction_mode_is_worth_a_word(doctor, database_url):
 
 
 @pytest.mark.databases("sqlite")
-def test_a_clock_that_is_wrong_is_doubtful_and_strict_counts_that(doctor, cli, database_url, monkeypatch):
+def test_a_wrong_clock_is_doubtful_and_fails_strict_mode(doctor, cli, database_url, monkeypatch):
     real = time.time
     monkeypatch.setattr(database.time, "time", lambda: real() - 95)
     assert "clock is 1m 3" in doctor(HOLDFAST_DATABASE_URL=database_url)["clock"]["text"]
     assert cli("doctor", "--strict", HOLDFAST_DATABASE_URL=database_url).code == 1
 
 
-def test_a_database_that_is_not_there(doctor):
-    found = doctor("--url", "postgresql://nobody@127.0.0.1:1/none")
+def test_doctor_reports_an_unreachable_database(doctor):
+    found = doctor("--url", "postgresql://someone@127.0.0.1:1/none")
     assert list(found) == ["database"]
     assert found["database"]["text"].startswith("--database-url: the database does not respond")
 
 
-def test_a_fix_goes_where_the_flags_did(doctor, tmp_path):
+def test_a_fix_repeats_the_flags_of_the_target(doctor, tmp_path):
     found = doctor("--url", f"sqlite:///{tmp_path}/absent.db")
     assert found["database"]["fix"] == f"holdfast migrate --database-url sqlite:///{tmp_path}/absent.db"

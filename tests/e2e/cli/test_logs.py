@@ -1,4 +1,4 @@
-"""Log lines: one for each record, whatever is in it."""
+"""Logs have one line per record, as text or as JSON."""
 
 import io
 import json
@@ -10,8 +10,8 @@ from holdfast.telemetry import logs
 
 
 @pytest.fixture
-def written():
-    """Set logs up in a format; what was written by then."""
+def set_up_logs():
+    """Return a function that sets up logging in a format and returns the stream it writes to."""
     log = logging.getLogger("holdfast")
     before = (log.handlers[:], log.propagate, log.level)
     stream = io.StringIO()
@@ -25,16 +25,16 @@ def written():
     log.setLevel(before[2])
 
 
-def test_text_has_time_level_and_message_in_one_line(written):
-    stream = written("text")
-    logging.getLogger("holdfast").warning("took back\n%d jobs", 3)
+def test_text_has_time_level_and_message_in_one_line(set_up_logs):
+    stream = set_up_logs("text")
+    logging.getLogger("holdfast").warning("reclaimed\n%d jobs", 3)
     at, level, message = stream.getvalue().split(" ", 2)
     assert at.endswith("Z")
-    assert (level, message) == ("WARNING", "took back\\n3 jobs\n")
+    assert (level, message) == ("WARNING", "reclaimed\\n3 jobs\n")
 
 
-def test_json_has_the_fields_that_were_attached(written):
-    stream = written("json")
+def test_json_includes_the_extra_fields_of_a_record(set_up_logs):
+    stream = set_up_logs("json")
     logging.getLogger("holdfast.worker").warning("it failed", extra={"loop": "reap", "failures": 2, "what": object})
     (line,) = stream.getvalue().splitlines()
     entry = json.loads(line)
@@ -49,8 +49,8 @@ def test_json_has_the_fields_that_were_attached(written):
     }
 
 
-def test_an_exception_is_in_the_line(written):
-    stream = written("json")
+def test_json_includes_the_traceback_of_an_exception(set_up_logs):
+    stream = set_up_logs("json")
     try:
         raise KeyError("bug")  # noqa: TRY301
     except KeyError:
@@ -59,19 +59,19 @@ def test_an_exception_is_in_the_line(written):
     assert "KeyError: 'bug'" in json.loads(line)["traceback"]
 
 
-def test_setting_up_again_replaces_the_first(written):
-    stream = written("text")
-    written("json")
+def test_setting_up_again_replaces_the_first_handler(set_up_logs):
+    stream = set_up_logs("text")
+    set_up_logs("json")
     logging.getLogger("holdfast").info("once")
     assert stream.getvalue().count("once") == 1
 
 
-def test_nothing_is_set_up_by_importing(holdfast):
+def test_importing_does_not_set_up_logging(holdfast):
     start = "import holdfast.compose, logging; print(logging.getLogger('holdfast').handlers, logging.root.handlers)"
     assert holdfast(start=start).out == "[] []\n"
 
 
-def test_commands_write_logs_as_the_setting_says(holdfast):
+def test_commands_write_logs_in_the_configured_format(holdfast):
     start = (
         "import logging, holdfast.cli.commands.migrate as m\n"
         "async def up(settings): logging.getLogger('holdfast').warning('hello'); return []\n"

@@ -1,4 +1,4 @@
-"""`holdfast migrate`, on each database."""
+"""`holdfast migrate` on each database."""
 
 import json
 
@@ -6,7 +6,7 @@ from holdfast.store.console import dialect_of
 from holdfast.store.migrate import migrations
 
 
-def test_it_migrates_and_then_finds_nothing_to_do(holdfast, empty_database_url):
+def test_migrate_applies_all_migrations_and_then_none(holdfast, empty_database_url):
     names = [f"{step.version:04d}_{step.name}" for step in migrations(dialect_of(empty_database_url))]
     first = holdfast("migrate", HOLDFAST_DATABASE_URL=empty_database_url)
     assert (first.code, first.out.split()) == (0, [word for name in names for word in ("applied", name)])
@@ -16,7 +16,7 @@ def test_it_migrates_and_then_finds_nothing_to_do(holdfast, empty_database_url):
     assert json.loads(holdfast("migrate", "--json", HOLDFAST_DATABASE_URL=empty_database_url).out) == {"applied": []}
 
 
-def test_status_tells_what_is_pending_and_then_what_is_there(holdfast, empty_database_url):
+def test_status_lists_pending_and_applied_migrations(holdfast, empty_database_url):
     before = holdfast("migrate", "status", "--json", HOLDFAST_DATABASE_URL=empty_database_url)
     assert before.code == 1
     assert {step["state"] for step in json.loads(before.out)["steps"]} == {"pending"}
@@ -27,7 +27,7 @@ def test_status_tells_what_is_pending_and_then_what_is_there(holdfast, empty_dat
     assert "applied" in after.out
 
 
-def test_sql_prints_what_is_pending_and_changes_nothing(holdfast, empty_database_url):
+def test_sql_prints_pending_migrations_and_changes_nothing(holdfast, empty_database_url):
     url = {"HOLDFAST_DATABASE_URL": empty_database_url}
     pending = holdfast("migrate", "sql", **url).out
     assert pending == holdfast("migrate", "sql", **url).out
@@ -38,13 +38,13 @@ def test_sql_prints_what_is_pending_and_changes_nothing(holdfast, empty_database
     assert holdfast("migrate", "sql", "--all", **url).out == pending
 
 
-def test_to_look_makes_no_file(holdfast, tmp_path):
+def test_status_and_sql_create_no_file(holdfast, tmp_path):
     assert holdfast("migrate", "status").code == 1
     assert holdfast("migrate", "sql").code == 0
     assert list(tmp_path.iterdir()) == []
 
 
-def test_all_the_sql_needs_no_server(holdfast):
+def test_sql_of_all_migrations_needs_no_server(holdfast):
     assert "CREATE TABLE holdfast_live" in holdfast("migrate", "sql", "--all", DB_DSN="postgresql://absent/db").out
 
 

@@ -1,4 +1,4 @@
-"""`holdfast serve` starts only where somebody can call it, and with keys that are worth the name."""
+"""`holdfast serve` refuses to start without keys, or with weak or broken ones."""
 
 import json
 
@@ -10,7 +10,7 @@ from holdfast.errors import Misconfigured
 
 @pytest.fixture
 def serve(holdfast, tmp_path):
-    """Run it on a migrated database; each of these refuses to start."""
+    """Run `serve` on a migrated database, with options with which it refuses to start."""
     url = f"sqlite:///{tmp_path / 'jobs.db'}"
     assert holdfast("migrate", HOLDFAST_DATABASE_URL=url).code == 0
 
@@ -26,8 +26,8 @@ STRONG = "f3a9c2e17b5d4860a1c3e5f7092b4d6e8a0c2e4f"
 @pytest.mark.parametrize(
     "host, named", [("0.0.0.0", "HOLDFAST_HOST"), ("::", "HOLDFAST_HOST"), ("127.0.0.1", "HOLDFAST_ADMIN_KEY")]
 )
-def test_it_does_not_start_while_there_is_no_key(serve, host, named):
-    """T32: open to other machines or not, and the fix is named."""
+def test_serve_does_not_start_without_a_key(serve, host, named):
+    """T32: on a public or a local address; the error names the fix."""
     ended = serve("--host", host)
 
     assert ended.code == 2
@@ -36,7 +36,7 @@ def test_it_does_not_start_while_there_is_no_key(serve, host, named):
 
 
 @pytest.mark.parametrize(
-    "variables, said",
+    "variables, message",
     [
         ({"HOLDFAST_ADMIN_KEY": "hunter2"}, "HOLDFAST_ADMIN_KEY: it has 7 bytes"),
         ({"HOLDFAST_ADMIN_KEY": "changemechangeme"}, "HOLDFAST_ADMIN_KEY: it is well known"),
@@ -47,17 +47,17 @@ def test_it_does_not_start_while_there_is_no_key(serve, host, named):
         ({"HOLDFAST_JWT_PUBLIC_KEY_FILE": "jobs.db"}, "HOLDFAST_JWT_PUBLIC_KEY_FILE: jobs.db: it holds no public key"),
     ],
 )  # fmt: skip
-def test_it_does_not_start_with_a_weak_or_broken_key(serve, variables, said):
+def test_serve_does_not_start_with_a_weak_or_broken_key(serve, variables, message):
     """T05."""
     ended = serve(**variables)
 
     assert (ended.code, ended.out) == (2, "")
-    assert ended.complaint.startswith(said)
+    assert ended.complaint.startswith(message)
     assert not any(value in ended.complaint for name, value in variables.items() if "FILE" not in name)
 
 
-def test_other_algorithms_name_the_package_they_need(serve, tmp_path):
-    """HS256 needs nothing beyond the base installation."""
+def test_algorithms_other_than_hs256_name_the_package_they_need(serve, tmp_path):
+    """HS256 works without optional packages."""
     key = {"kid": "e", "kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"}
     (tmp_path / "keys.json").write_text(json.dumps({"keys": [key]}))
     start = "import sys; sys.modules['cryptography'] = None; from holdfast.cli.main import main; main()"
@@ -68,6 +68,6 @@ def test_other_algorithms_name_the_package_they_need(serve, tmp_path):
     assert weak.complaint.startswith("HOLDFAST_JWT_SECRET: it has 5 bytes")
 
 
-def test_of_two_that_start_at_once_only_one_has_the_port():
+def test_a_taken_port_is_refused():
     with bind("127.0.0.1", 0) as first, pytest.raises(Misconfigured, match="HOLDFAST_PORT"):
         bind("127.0.0.1", first.getsockname()[1])

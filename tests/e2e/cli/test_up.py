@@ -1,4 +1,4 @@
-"""`holdfast up`: everything under one command, and a way in that only its owner has."""
+"""`holdfast up` runs the API and a worker, and keeps its secrets private."""
 
 import re
 import signal
@@ -16,7 +16,7 @@ START = "from holdfast.cli.main import main; main()"
 
 @pytest.fixture
 def up(tmp_path, environment):
-    """Start it in an empty folder; it is ended by its id when the test is over."""
+    """Start `up` in an empty folder; stop it after the test."""
     started = []
 
     def start(*arguments, **variables):
@@ -35,14 +35,14 @@ def up(tmp_path, environment):
 
 
 def while_alive(fact, process):
-    """Wait until `fact` gives something, as long as the process lives."""
+    """Wait until `fact` returns a value; fail if the process exits first."""
 
-    def given():
+    def check():
         found = fact()
         assert found is not None or process.poll() is None, process.stderr.read()
         return None if found is None else (found,)
 
-    return awaited(given)[0]
+    return awaited(check)[0]
 
 
 def call(url, key, path, body=None):
@@ -52,11 +52,12 @@ def call(url, key, path, body=None):
     )
 
 
-def test_it_serves_and_works_and_ends_in_good_order(up, tmp_path):
-    process = up("--port", "0", "--database-url", f"sqlite:///{tmp_path}/jobs.db")  # a flag is its workers' too
-    note = tmp_path / ".holdfast" / "url"
+def test_up_serves_runs_jobs_and_stops_gracefully(up, tmp_path):
+    process = up("--port", "0", "--database-url", f"sqlite:///{tmp_path}/jobs.db")  # the workers get the flag too
+    url_file = tmp_path / ".holdfast" / "url"
     url = while_alive(
-        lambda: note.read_text().strip() if note.exists() and note.read_text().endswith("\n") else None, process
+        lambda: url_file.read_text().strip() if url_file.exists() and url_file.read_text().endswith("\n") else None,
+        process,
     )
     key = (tmp_path / ".holdfast" / "admin.key").read_text().strip()
 
@@ -76,44 +77,44 @@ def test_it_serves_and_works_and_ends_in_good_order(up, tmp_path):
 
     (worker,) = workers()
     assert call(url, key, f"/v1/workers/{worker['id']}/drain", {}).status_code == 200
-    while_alive(lambda: None if workers() else True, process)  # the workers end, the API goes on to answer
+    while_alive(lambda: None if workers() else True, process)  # the workers exit, the API stays up
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=100)
-    assert process.returncode == 0, said
-    assert "stopped" in said
-    assert key not in said
+    _, output = process.communicate(timeout=100)
+    assert process.returncode == 0, output
+    assert "stopped" in output
+    assert key not in output
     assert not (tmp_path / "holdfast.db").exists()
-    told = said.partition(f"{url}/#ticket=")[2].splitlines()
-    assert re.fullmatch(r"[\w-]{43}", told[0])
-    tries = [re.search(r"holdfast (top|submit demo|dead groups) ", line)[1] for line in told[2:5]]
+    lines = output.partition(f"{url}/#ticket=")[2].splitlines()
+    assert re.fullmatch(r"[\w-]{43}", lines[0])
+    tries = [re.search(r"holdfast (top|submit demo|dead groups) ", line)[1] for line in lines[2:5]]
     assert tries == ["top", "submit demo", "dead groups"]
-    assert "stopping: no more jobs are claimed" in said
+    assert "stopping: no more jobs are claimed" in output
 
 
-def test_its_secrets_are_made_once_and_are_readable_by_their_owner_alone(up, tmp_path):
+def test_up_creates_its_secrets_once_readable_only_by_their_owner(up, tmp_path):
     """T45."""
     folder = tmp_path / ".holdfast"
-    kept = []
+    secrets = []
     for _ in range(2):
         process = up("--port", "0")
         while_alive(lambda: True if (folder / "url").exists() else None, process)
-        kept.append([(folder / name).read_text() for name in ("admin.key", "jwt.secret")])
+        secrets.append([(folder / name).read_text() for name in ("admin.key", "jwt.secret")])
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=100)
         (folder / "url").unlink()
-    assert kept[0] == kept[1]
+    assert secrets[0] == secrets[1]
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE((folder / name).stat().st_mode) for name in ("admin.key", "jwt.secret")} == {0o600}
 
 
-def test_a_key_that_others_can_read_is_not_used(up, tmp_path):
+def test_up_refuses_a_key_file_that_other_users_can_read(up, tmp_path):
     """T45."""
     folder = tmp_path / ".holdfast"
     folder.mkdir(mode=0o700)
     (folder / "admin.key").write_text("a" * 64)
     (folder / "admin.key").chmod(0o644)
     process = up("--port", "0")
-    _, said = process.communicate(timeout=60)
+    _, output = process.communicate(timeout=60)
     assert process.returncode == 2
-    assert "chmod 600" in said
-    assert "a" * 64 not in said
+    assert "chmod 600" in output
+    assert "a" * 64 not in output

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from holdfast.cli.main import COMMANDS
-from holdfast.config.settings import KNOWN
+from holdfast.config.settings import SETTINGS
 from tests.support.cluster import SETTINGS, rendered
 from tests.support.nodes import ROOT
 from tests.support.servers.recipes import Nginx
@@ -17,7 +17,7 @@ from tests.support.servers.recipes import Nginx
 DEPLOY = ROOT / "deploy"
 COMPOSE = {"compose.yaml": "postgres", "compose.mysql.yaml": "mysql"}
 UNITS = ("holdfast-serve.service", "holdfast-work.service")
-VARIABLES = {setting.variable for setting in KNOWN}
+VARIABLES = {setting.variable for setting in SETTINGS}
 
 
 def composed(name):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.builtin import register
-from holdfast.cli.loader import load_app, slots_of
+from holdfast.cli.loader import load_app, parse_slots
 from holdfast.config import Settings
 from holdfast.model.outcome import Failed, Succeeded
 from holdfast.worker.handlers.registry import Handler, Registry
@@ -34,7 +34,7 @@ async def test_one_file_and_one_decorator_make_a_type(app, engine, bench):
     registry = app.registry
     assert register.fill(registry, Settings(), engine.deliveries) == ["webhook"]
     assert registry.types() == ["sms", "webhook"]
-    assert slots_of("", registry) == {"default": 10, "messages": 10}
+    assert parse_slots("", registry) == {"default": 10, "messages": 10}
     runner = Runner(registry, engine.attempts, threads=ThreadPoolExecutor(1))
 
     async def run(payload):

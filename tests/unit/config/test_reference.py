@@ -1,4 +1,4 @@
-"""The pages that are made from code say what the code says."""
+"""The generated reference pages are up to date."""
 
 import importlib.util
 from pathlib import Path
@@ -17,9 +17,9 @@ def docs():
 
 
 @pytest.mark.parametrize("page", ["cli.md", "http.md", "metrics.md", "python.md", "settings.md", "states.md"])
-def test_a_page_is_as_the_code_makes_it(docs, page):
+def test_a_reference_page_is_up_to_date(docs, page):
     assert (docs.FOLDER / page).read_text() == docs.pages()[page], "run '.venv/bin/python tools/docs.py'"
 
 
-def test_every_state_is_explained(docs):
+def test_every_job_state_has_a_description(docs):
     assert list(docs.STATES) == list(docs.Status)

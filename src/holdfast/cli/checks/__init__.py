@@ -1,1 +1,1 @@
-"""The checks behind `holdfast doctor`."""
+"""Checks of `holdfast doctor`."""

@@ -1,4 +1,4 @@
-"""What `holdfast doctor` looks at in a database itself: reach, schema, indexes, durability, clock, overdue jobs."""
+"""Database checks of `holdfast doctor`: schema, indexes, durability, clock, overdue jobs."""
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -12,16 +12,16 @@ from holdfast.store.console import Console, dialect_of, is_new_file, open_consol
 from holdfast.store.indexes import Index, expected
 from holdfast.store.port.store import ServerInfo, Store
 
-MOST_SKEW = 1.0
-LARGE_FILE = 200 * 1024 * 1024
-"""Bytes of an SQLite file up to which it is read through for damage."""
+MAX_CLOCK_SKEW_S = 1.0
+MAX_CHECKED_FILE_BYTES = 200 * 1024 * 1024
+"""Size up to which an SQLite file is checked for corruption."""
 
 
-async def of_database(settings: Settings, *, patience: float) -> AsyncIterator[Finding]:
-    """All of it; what comes after something that is broken is left out."""
+async def check_database(settings: Settings, *, patience: float) -> AsyncIterator[Finding]:
+    """Run all checks, except those that depend on one that failed."""
     url = settings.database_url
     if dialect_of(url) == "sqlite" and is_new_file(url):
-        yield Finding("database", "wrong", f"there is no file {shown_url(url)} yet", "holdfast migrate")
+        yield Finding("database", "wrong", f"the file {shown_url(url)} does not exist", "holdfast migrate")
         return
     try:
         store = await open_store(url, pool_size=2)
@@ -32,7 +32,7 @@ async def of_database(settings: Settings, *, patience: float) -> AsyncIterator[F
     try:
         console = await open_console(url)
         try:
-            async for finding in _all(settings, store, console, patience):
+            async for finding in _checks(settings, store, console, patience):
                 yield finding
         finally:
             await console.aclose()
@@ -40,18 +40,18 @@ async def of_database(settings: Settings, *, patience: float) -> AsyncIterator[F
         await store.aclose()
 
 
-async def warn_of_loss(settings: Settings, url: str, say: Callable[[str], None]) -> None:
-    """What a node or a worker does at its start: say by what its database may lose commits, or refuse to start so."""
-    found = [] if is_node(url) else await unsafe(url)
-    if found and settings.strict_durability:
+async def warn_if_unsafe(settings: Settings, url: str, say: Callable[[str], None]) -> None:
+    """Warn at startup if the database may lose commits; with strict durability, refuse to start."""
+    problems = [] if is_node(url) else await unsafe_settings(url)
+    if problems and settings.strict_durability:
         source = settings.sources.get("strict_durability", "HOLDFAST_STRICT_DURABILITY")
-        raise Misconfigured(f"{source} is set: {'; '.join(found)}")
-    for each in found:
-        say(f"WARNING: {each}")
+        raise Misconfigured(f"{source} is set: {'; '.join(problems)}")
+    for problem in problems:
+        say(f"WARNING: {problem}")
 
 
-async def unsafe(url: str) -> list[str]:
-    """By which settings a database may lose what it committed, each with the command that mends it."""
+async def unsafe_settings(url: str) -> list[str]:
+    """List server settings with which commits may be lost, each with the command that fixes it."""
     if dialect_of(url) == "sqlite":
         return []
     console = await open_console(url)
@@ -61,13 +61,13 @@ async def unsafe(url: str) -> list[str]:
         await console.aclose()
 
 
-async def missing(console: Console) -> list[Index]:
-    """Indexes of the schema that the database has not, or has in a state that nobody can use."""
-    there = {str(row[0]) for row in await console.rows(_INDEXES[console.dialect])}
-    return [index for index in expected(console.dialect) if index.name not in there]
+async def missing_indexes(console: Console) -> list[Index]:
+    """List indexes of the schema that the database lacks, or that are invalid."""
+    present = {str(row[0]) for row in await console.rows(_INDEXES[console.dialect])}
+    return [index for index in expected(console.dialect) if index.name not in present]
 
 
-async def _all(settings: Settings, store: Store, console: Console, patience: float) -> AsyncIterator[Finding]:
+async def _checks(settings: Settings, store: Store, console: Console, patience: float) -> AsyncIterator[Finding]:
     info = await store.info()
     yield Finding("database", "ok", f"{info.name} {info.version}, {shown_url(settings.database_url)}")
     for finding in _pooler(info):
@@ -80,13 +80,13 @@ async def _all(settings: Settings, store: Store, console: Console, patience: flo
     except SchemaMismatch as error:
         yield Finding("schema", "wrong", str(error), "holdfast migrate" if "holdfast migrate" in str(error) else None)
         return
-    yield Finding("schema", "ok", "is the one this version works with")
-    gone = [index.name for index in await missing(console)]
+    yield Finding("schema", "ok", "up to date")
+    gone = [index.name for index in await missing_indexes(console)]
     if gone:
-        text = f"missing: {', '.join(gone)}; claims and lists are slow without"
+        text = f"missing: {', '.join(gone)}; claims and lists are slow without them"
         yield Finding("indexes", "wrong", text, "holdfast migrate indexes")
     else:
-        yield Finding("indexes", "ok", "all there")
+        yield Finding("indexes", "ok", "complete")
     yield await _overdue(store, console, patience)
 
 
@@ -94,22 +94,22 @@ def _pooler(info: ServerInfo) -> Iterator[Finding]:
     if info.pooled:
         yield Finding(
             "pooler", "doubtful",
-            "a pooler in transaction mode stands between: all works, but idle workers learn of jobs by asking every "
-            "HOLDFAST_POLL_INTERVAL_MS instead of being told",
+            "the connection goes through a pooler in transaction mode: everything works, but idle workers poll every "
+            "HOLDFAST_POLL_INTERVAL_MS instead of being notified of jobs",
             "export HOLDFAST_DATABASE_URL=postgresql://USER:PASSWORD@SERVER:5432/DATABASE",
         )  # fmt: skip
 
 
 async def _clock(store: Store) -> Finding:
-    began = time.time()
+    before = time.time()
     theirs = await store.single(lambda tx: tx.now()) / 1e6
-    ended = time.time()
-    skew = theirs - (began + ended) / 2
-    if abs(skew) > MOST_SKEW + (ended - began):
+    after = time.time()
+    skew = theirs - (before + after) / 2
+    if abs(skew) > MAX_CLOCK_SKEW_S + (after - before):
         where = f"{span(abs(skew))} {'behind' if skew > 0 else 'ahead of'}"
-        text = f"this machine's clock is {where} the database's, which decides: logs, and times shown here, are off"
+        text = f"this machine's clock is {where} the database's, which holdfast uses: times in logs and here are off"
         return Finding("clock", "doubtful", text, "timedatectl set-ntp true")
-    return Finding("clock", "ok", f"within {max(abs(skew), ended - began):.2f} s of the database's")
+    return Finding("clock", "ok", f"within {max(abs(skew), after - before):.2f} s of the database's")
 
 
 async def _overdue(store: Store, console: Console, patience: float) -> Finding:
@@ -117,10 +117,10 @@ async def _overdue(store: Store, console: Console, patience: float) -> Finding:
     before = now - int(patience * 1e6)
     ((jobs, oldest),) = await console.rows(_OVERDUE[console.dialect].format(before))
     if not jobs:
-        return Finding("due jobs", "ok", "none is overdue")
+        return Finding("due jobs", "ok", "no job is overdue")
     return Finding(
         "due jobs", "wrong",
-        f"{jobs:,} waiting, due for up to {span((now - oldest) / 1e6)}, and no node makes them ready: "
+        f"{jobs:,} jobs have been due for up to {span((now - oldest) / 1e6)}, and no node makes them ready: "
         "a running 'holdfast serve' or 'holdfast work' would",
         "holdfast doctor --sweep",
     )  # fmt: skip
@@ -132,24 +132,24 @@ async def _durability(console: Console) -> AsyncIterator[Finding]:
         if verdict != "ok":
             yield Finding("durability", "wrong", f"the file is damaged: {verdict}", "cp BACKUP.db DATABASE.db")
         else:
-            yield Finding("durability", "ok", "WAL with synchronous=FULL, which every connection sets itself")
+            yield Finding("durability", "ok", "WAL with synchronous=FULL, set by every connection")
         return
     found = await console.rows(_SETTINGS[console.dialect])
     values = {str(row[0]): str(row[1]).lower() for row in found}
     where = {str(row[0]): tuple(str(each) for each in row[2:]) for row in found}
-    unsafe = list(_unsafe(console.dialect, values))
-    for name, good in unsafe:
+    weak = list(_unsafe(console.dialect, values))
+    for name, good in weak:
         yield Finding(
             "durability", "wrong",
-            f"{name}={values[name]}: jobs that were accepted can be lost when the server stops",
-            _mend(console.dialect, name, good, where[name]),
+            f"{name}={values[name]}: accepted jobs can be lost when the server crashes",
+            _fix(console.dialect, name, good, where[name]),
         )  # fmt: skip
-    if not unsafe:
+    if not weak:
         yield Finding("durability", "ok", ", ".join(f"{name}={value}" for name, value in sorted(values.items())))
 
 
 def _unsafe(dialect: str, values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Settings by which a commit may be lost, each with a good value."""
+    """Find settings with which a commit may be lost, each with a safe value."""
     if dialect == "postgres":
         for name in ("fsync", "full_page_writes", "synchronous_commit"):
             if values.get(name) == "off":
@@ -163,10 +163,10 @@ def _unsafe(dialect: str, values: Mapping[str, str]) -> Iterator[tuple[str, str]
         yield "innodb_doublewrite", "ON"
 
 
-def _mend(dialect: str, name: str, good: str, where: tuple[str, ...]) -> str:
-    """The command that sets it where it was set."""
+def _fix(dialect: str, name: str, good: str, where: tuple[str, ...]) -> str:
+    """Return the command that fixes a setting at the level where it is set."""
     if dialect == "mysql":
-        if name == "innodb_doublewrite":  # read at the start alone
+        if name == "innodb_doublewrite":  # read only at startup
             return "echo 'innodb_doublewrite = ON' >> MY.CNF && systemctl restart mysql"
         return f'mysql -e "SET GLOBAL {name} = {good}"'
     source, database, user = where
@@ -177,7 +177,7 @@ def _mend(dialect: str, name: str, good: str, where: tuple[str, ...]) -> str:
     }.get(source)
     if scope is not None:
         return f'psql "$HOLDFAST_DATABASE_URL" -c "ALTER {scope} SET {name} = {good}"'
-    if source == "command line":  # which nothing but another start changes
+    if source == "command line":  # only a restart changes it
         return f"pg_ctl -D DATA_DIRECTORY restart -o '-c {name}={good}'"
     reload = 'psql "$HOLDFAST_DATABASE_URL" -c "SELECT pg_reload_conf()"'
     return f'psql "$HOLDFAST_DATABASE_URL" -c "ALTER SYSTEM SET {name} = {good}" && {reload}'
@@ -185,7 +185,7 @@ def _mend(dialect: str, name: str, good: str, where: tuple[str, ...]) -> str:
 
 async def _quick_check(console: Console) -> list[tuple[str, ...]]:
     pages = int((await console.rows("PRAGMA page_count"))[0][0]) * int((await console.rows("PRAGMA page_size"))[0][0])
-    return [] if pages > LARGE_FILE else await console.rows("PRAGMA quick_check(1)")
+    return [] if pages > MAX_CHECKED_FILE_BYTES else await console.rows("PRAGMA quick_check(1)")
 
 
 _INDEXES = {

@@ -1,4 +1,4 @@
-"""What `holdfast doctor` thinks of what it sees: pure, from answers and settings to findings with their fix."""
+"""Pure checks of `holdfast doctor`: from a snapshot to findings with their fixes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
@@ -7,131 +7,137 @@ from msgspec import Struct
 
 from holdfast.cli.render import span
 
-if TYPE_CHECKING:  # every node looks at its database at the start, and needs none of these for it
+if TYPE_CHECKING:  # every node imports this module at startup and needs none of these
     from holdfast.sdk.models import Job, Queue, Worker
 
 Level = Literal["ok", "doubtful", "wrong"]
 
-LONG = 3_600.0
-"""Seconds after which a job that runs without a timeout is doubtful."""
+LONG_RUN_S = 3_600.0
+"""Run time after which a job without a timeout is reported as doubtful."""
 MANY_DEAD = 100
+"""Number of dead letters that is reported as doubtful."""
 
 
 class Finding(Struct, frozen=True):
-    """One thing that was looked at."""
+    """Result of one check."""
 
     check: str
-    """What, in a word that stays the same."""
+    """Stable name of the check."""
     level: Level
     text: str
     fix: str | None = None
-    """The command that mends it; words in capitals are for the reader to fill in."""
+    """Command that fixes the problem; replace the words in capitals."""
 
 
-class Seen(Struct, frozen=True):
-    """What a service tells of its jobs."""
+class JobsSnapshot(Struct, frozen=True):
+    """State of queues, workers and jobs that the checks need."""
 
     queues: "Sequence[Queue]"
     workers: "Sequence[Worker]"
     waiting: "Sequence[Job]"
-    """Of each queue and type with ready jobs, the one submitted last."""
+    """For each queue and type with ready jobs, the job submitted last."""
     started: Mapping[str, int]
-    """Of each type, attempts within the last hour."""
+    """Attempts started within the last hour, by job type."""
     running: "Sequence[Job]"
     now: float
-    """When this was seen, in seconds since 1970, by the service's clock as far as it is known."""
+    """Time of the snapshot in seconds since 1970, by the clock of the service."""
 
 
-def of_jobs(seen: Seen, *, patience: float) -> Iterator[Finding]:
-    """Whether work flows; `patience`: seconds after which something that waits is worth a word."""
-    yield from _lost_workers(seen, patience)
-    yield from _paused(seen)
-    unserved = list(_unserved(seen, patience))
-    yield from unserved or [Finding("workers", "ok", _working(seen))]
-    yield from _unknown_types(seen, patience)
-    for job in seen.running:
-        ran = 0.0 if job.started_at is None else seen.now - job.started_at.timestamp()
-        if job.timeout is None and ran > LONG:
+def check_jobs(snapshot: JobsSnapshot, *, patience: float) -> Iterator[Finding]:
+    """Check that jobs make progress; `patience` is how many seconds something may wait."""
+    yield from _lost_workers(snapshot, patience)
+    yield from _paused(snapshot)
+    unserved = list(_unserved(snapshot, patience))
+    yield from unserved or [Finding("workers", "ok", _describe_workers(snapshot))]
+    yield from _unknown_types(snapshot, patience)
+    for job in snapshot.running:
+        ran = 0.0 if job.started_at is None else snapshot.now - job.started_at.timestamp()
+        if job.timeout is None and ran > LONG_RUN_S:
             yield Finding(
-                "long jobs", "doubtful", f"job {job.id} ({job.type}) runs for {span(ran)} and has no timeout",
+                "long jobs", "doubtful",
+                f"job {job.id} ({job.type}) has been running for {span(ran)} and has no timeout",
                 f"holdfast jobs cancel {job.id}",
             )  # fmt: skip
-    dead = sum(queue.statuses.dead for queue in seen.queues)
+    dead = sum(queue.statuses.dead for queue in snapshot.queues)
     if dead >= MANY_DEAD:
         yield Finding("dead letters", "doubtful", f"there are {dead:,} dead letters", "holdfast dead groups")
 
 
-def _working(seen: Seen) -> str:
-    alive = [worker for worker in seen.workers if worker.alive]
+def _describe_workers(snapshot: JobsSnapshot) -> str:
+    alive = [worker for worker in snapshot.workers if worker.alive]
     slots = sum(worker.slots for worker in alive)
-    return f"{len(alive)} live, with {slots:,} slots" if alive else "none, and nothing waits for one"
+    return f"{len(alive)} live, with {slots:,} slots" if alive else "none, and no jobs are waiting"
 
 
-def _lost_workers(seen: Seen, patience: float) -> Iterator[Finding]:
-    lost = [each for each in seen.workers if not each.alive and each.running and _over(each, seen.now) > patience]
-    held = sum(worker.running for worker in lost)
+def _lost_workers(snapshot: JobsSnapshot, patience: float) -> Iterator[Finding]:
+    lost = [
+        each
+        for each in snapshot.workers
+        if not each.alive and each.running and _expired_for(each, snapshot.now) > patience
+    ]
     if lost:
+        jobs = sum(worker.running for worker in lost)
         names = ", ".join(worker.name or worker.id for worker in lost[:3])
         yield Finding(
             "stuck jobs", "wrong",
-            f"{held:,} running, held by workers that are gone ({names}), and no node puts them back: "
+            f"{jobs:,} running jobs are held by lost workers ({names}), and no node releases them: "
             "a running 'holdfast serve' or 'holdfast work' would",
             "holdfast doctor --sweep",
         )  # fmt: skip
     else:
-        yield Finding("stuck jobs", "ok", "none is held by a worker that is gone")
+        yield Finding("stuck jobs", "ok", "no job is held by a lost worker")
 
 
-def _over(worker: "Worker", now: float) -> float:
+def _expired_for(worker: "Worker", now: float) -> float:
     return now - worker.lease_until.timestamp()
 
 
-def _paused(seen: Seen) -> Iterator[Finding]:
-    for queue in seen.queues:
+def _paused(snapshot: JobsSnapshot) -> Iterator[Finding]:
+    for queue in snapshot.queues:
         if queue.paused:
             why = f" ({queue.reason})" if queue.reason else ""
-            waits = f", with {queue.statuses.ready:,} ready" if queue.statuses.ready else ""
+            backlog = f", with {queue.statuses.ready:,} ready" if queue.statuses.ready else ""
             level: Level = "wrong" if queue.statuses.ready and queue.until is None else "doubtful"
             yield Finding(
                 "paused queues",
                 level,
-                f"queue {queue.name!r} is paused{why}{waits}",
+                f"queue {queue.name!r} is paused{why}{backlog}",
                 f"holdfast queues resume {queue.name}",
             )
 
 
-def _unserved(seen: Seen, patience: float) -> Iterator[Finding]:
-    """Queues in which jobs wait that no live worker takes from."""
-    alive = [worker for worker in seen.workers if worker.alive]
-    waiting = [each for each in seen.queues if each.statuses.ready and not each.paused]
+def _unserved(snapshot: JobsSnapshot, patience: float) -> Iterator[Finding]:
+    """Find queues with waiting jobs that no live worker serves."""
+    alive = [worker for worker in snapshot.workers if worker.alive]
+    waiting = [each for each in snapshot.queues if each.statuses.ready and not each.paused]
     waiting = [each for each in waiting if (each.oldest_wait or 0.0) >= patience]
     if waiting and not alive:
         jobs = sum(queue.statuses.ready for queue in waiting)
-        yield Finding("workers", "wrong", f"{jobs:,} ready, and there is no live worker", "holdfast work APP")
+        yield Finding("workers", "wrong", f"{jobs:,} jobs are ready, and there is no live worker", "holdfast work APP")
         return
     served = {name for worker in alive for name in _queues(worker)}
     for queue in waiting:
         if queue.name not in served:
             yield Finding(
                 "workers", "wrong",
-                f"{queue.statuses.ready:,} ready in queue {queue.name!r}, which no live worker takes from",
+                f"{queue.statuses.ready:,} jobs are ready in queue {queue.name!r}, and no live worker serves it",
                 f"holdfast work APP --queues {queue.name}",
             )  # fmt: skip
 
 
-def _unknown_types(seen: Seen, patience: float) -> Iterator[Finding]:
-    """Types of which nothing starts, though workers of their queue have room."""
-    queues = {queue.name: queue for queue in seen.queues}
-    for job in seen.waiting:
+def _unknown_types(snapshot: JobsSnapshot, patience: float) -> Iterator[Finding]:
+    """Find job types of which none starts, although workers of their queue have free slots."""
+    queues = {queue.name: queue for queue in snapshot.queues}
+    for job in snapshot.waiting:
         queue = queues.get(job.queue)
-        room = [w for w in seen.workers if w.alive and job.queue in _queues(w) and w.running < w.slots]
+        free = [w for w in snapshot.workers if w.alive and job.queue in _queues(w) and w.running < w.slots]
         due = max(job.created_at, job.scheduled_at or job.created_at).timestamp()
-        if queue is None or queue.paused or not room or seen.now - due < patience or seen.started.get(job.type):
+        if queue is None or queue.paused or not free or snapshot.now - due < patience or snapshot.started.get(job.type):
             continue
         yield Finding(
             "handlers", "wrong",
-            f"jobs of type {job.type!r} wait in queue {job.queue!r}, whose workers have room, and none was started "
-            "within an hour: no live worker has a handler for it",
+            f"jobs of type {job.type!r} wait in queue {job.queue!r}, whose workers have free slots, and none started "
+            "within the last hour: no live worker has a handler for it",
             f"holdfast work APP --queues {job.queue}",
         )  # fmt: skip
 

@@ -1,1 +1,1 @@
-"""One module per command."""
+"""Commands of the CLI, a module for each."""

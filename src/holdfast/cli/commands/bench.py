@@ -1,4 +1,4 @@
-"""`holdfast bench`: figures of this machine and these databases, and ratios between figures of one run."""
+"""`holdfast bench`: measure this machine and its databases, and compare the results."""
 
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from holdfast.bench import ratios as comparing
+from holdfast.bench import ratios as bench_ratios
 from holdfast.bench import suite
 from holdfast.bench.measures import Progress, Rate
 from holdfast.bench.ratios import BareLoop, Ratio, Scale
 from holdfast.bench.suite import Figures, Plan
-from holdfast.cli.event_loop import collect_seldom, run
-from holdfast.cli.exit_codes import FAILED, OK, starting
+from holdfast.cli.event_loop import reduce_gc, run
+from holdfast.cli.exit_codes import FAILED, OK, startup_errors
 from holdfast.cli.options import settings_options
 from holdfast.cli.render import as_json, table
 from holdfast.config import Settings
@@ -20,11 +20,11 @@ from holdfast.store.console import dialect_of
 
 _COUNT = click.IntRange(min=1)
 _MAYBE = click.IntRange(min=0)
-_URLS = click.option("--url", "urls", multiple=True, help="a database to measure; may be given again")
+_URLS = click.option("--url", "urls", multiple=True, help="database to measure; may be repeated")
 
 
-class Bars:
-    """Progress on standard error, if somebody looks at it."""
+class ProgressBars:
+    """Progress bars on standard error, if it is a terminal."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -33,7 +33,7 @@ class Bars:
 
     @contextmanager
     def step(self, name: str, total: int) -> Iterator[Progress]:
-        """See `Watcher`."""
+        """Show a bar for one step; yield the function that advances it."""
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Bar
 
@@ -46,14 +46,20 @@ class Bars:
 @click.group(invoke_without_command=True)
 @settings_options()
 @_URLS
-@click.option("--jobs", type=_COUNT, default=50_000, show_default=True, help="jobs of each measure")
-@click.option("--tenants", type=_COUNT, default=100, show_default=True, help="tenants the jobs are spread over")
-@click.option("--only", metavar="PARTS", help=f"some of {', '.join(suite.PARTS)}, with commas between")
-@click.option("--history", type=_MAYBE, default=0, metavar="N", help="put N finished jobs there first")
-@click.option("--backlog", type=_MAYBE, default=0, metavar="N", help="put N more ready jobs there before the drain")
-@click.option("--pin", type=_MAYBE, default=0, metavar="SECONDS", help="sustain plain, and with a snapshot held open")
-@click.option("--force", is_flag=True, help="also on a database that holds jobs")
-@click.option("--json", "json", is_flag=True, help="for programs")
+@click.option("--jobs", type=_COUNT, default=50_000, show_default=True, help="jobs per measurement")
+@click.option("--tenants", type=_COUNT, default=100, show_default=True, help="tenants that submit the jobs")
+@click.option("--only", metavar="PARTS", help=f"comma-separated parts: {', '.join(suite.PARTS)}")
+@click.option("--history", type=_MAYBE, default=0, metavar="N", help="insert N finished jobs first")
+@click.option("--backlog", type=_MAYBE, default=0, metavar="N", help="insert N more ready jobs before the drain")
+@click.option(
+    "--pin",
+    type=_MAYBE,
+    default=0,
+    metavar="SECONDS",
+    help="length of the sustained runs",
+)
+@click.option("--force", is_flag=True, help="run even on a database that contains jobs")
+@click.option("--json", "json", is_flag=True, help="print JSON")
 @click.pass_context
 def bench(
     context: click.Context,
@@ -69,10 +75,10 @@ def bench(
     force: bool,
     json: bool,
 ) -> None:
-    r"""Measure enqueue, drain and pick-up on each database, all guarantees on.
+    r"""Measure enqueue, drain and pick-up on each database, with all guarantees enabled.
 
-    The databases should be empty ones of their own; the schema is made if it is not there. Without --url it is
-    the database of the settings.
+    Use empty databases that nothing else uses; a missing schema is created. Without --url it uses the database of the
+    settings.
 
     \b
       holdfast bench --url sqlite:///bench.db --jobs 10000
@@ -96,14 +102,14 @@ def bench(
     "--bare-loop", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="script to compare with"
 )
 @click.option("--bare-url", help="database of --bare-loop, which WIPES it")
-@click.option("--rounds", type=_COUNT, default=3, show_default=True, help="each ratio is the median of so many")
-@click.option("--jobs", type=_COUNT, default=100_000, show_default=True, help="jobs of each drain")
-@click.option("--tenants", type=_COUNT, default=100, show_default=True, help="tenants of a plain drain")
-@click.option("--many-tenants", type=_COUNT, default=10_000, show_default=True, help="tenants of a drain with many")
+@click.option("--rounds", type=_COUNT, default=3, show_default=True, help="rounds; a ratio is their median")
+@click.option("--jobs", type=_COUNT, default=100_000, show_default=True, help="jobs per drain")
+@click.option("--tenants", type=_COUNT, default=100, show_default=True, help="tenants in a normal drain")
+@click.option("--many-tenants", type=_COUNT, default=10_000, show_default=True, help="tenants in a drain with many")
 @click.option("--history", type=_COUNT, default=1_000_000, show_default=True, help="finished jobs in the database")
 @click.option("--backlog", type=_COUNT, default=1_000_000, show_default=True, help="ready jobs in the database")
 @click.option("--pin", type=_COUNT, default=60, show_default=True, help="seconds of a sustained run")
-@click.option("--json", "json", is_flag=True, help="for programs")
+@click.option("--json", "json", is_flag=True, help="print JSON")
 @click.pass_context
 def ratios(
     context: click.Context,
@@ -121,19 +127,18 @@ def ratios(
     pin: int,
     json: bool,
 ) -> int:
-    r"""Hold figures against each other, measured one right after the other, with the target of each.
+    r"""Compare measurements taken right after each other with a target ratio.
 
-    The databases must be empty; they are emptied again between the trials and at the end. Exit code 1 if a target
-    is missed.
+    The databases must be empty; they are emptied again after each trial. Exit code 1 if a target is missed.
 
     \b
       holdfast bench ratios --url sqlite:///bench.db
     """
     urls = urls or context.obj or ()
     if not urls:
-        raise click.UsageError("give at least one --url: an empty database for the benchmark alone")
+        raise click.UsageError("give at least one --url of an empty database that only the benchmark uses")
     if bool(bare_loop) != bool(bare_url):
-        raise click.UsageError("--bare-loop and --bare-url belong together")
+        raise click.UsageError("--bare-loop and --bare-url need each other: give both")
     bare = BareLoop(bare_loop, bare_url) if bare_loop and bare_url else None
     scale = Scale(jobs, tenants, many_tenants, max(history, jobs), backlog, pin)
     found = run(_compare(_targets(settings, urls), scale, bare, rounds))
@@ -158,26 +163,26 @@ def _targets(settings: Settings, urls: tuple[str, ...]) -> list[Settings]:
 
 async def _measure_all(targets: list[Settings], plan: Plan) -> list[Figures]:
     figures = []
-    collect_seldom()  # as workers do
+    reduce_gc()  # as workers do
     for target in targets:
         async with AsyncExitStack() as stack:
-            with starting(target):
+            with startup_errors(target):
                 ground = await stack.enter_async_context(suite.opened(target, force=plan.force))
             await stack.enter_async_context(ground.in_service())
-            figures.append(await suite.measure(ground, plan, Bars()))
+            figures.append(await suite.measure(ground, plan, ProgressBars()))
     return figures
 
 
 async def _compare(targets: list[Settings], scale: Scale, bare: BareLoop | None, rounds: int) -> list[Ratio]:
     async with AsyncExitStack() as stack:
         grounds = {}
-        collect_seldom()
+        reduce_gc()
         for target in targets:
-            with starting(target):
+            with startup_errors(target):
                 ground = await stack.enter_async_context(suite.opened(target))
             grounds[dialect_of(target.database_url)] = ground
-        found = [await comparing.one_round(number, grounds, scale, bare, Bars()) for number in range(rounds)]
-        return comparing.ratios(found)
+        found = [await bench_ratios.one_round(number, grounds, scale, bare, ProgressBars()) for number in range(rounds)]
+        return bench_ratios.ratios(found)
 
 
 def _show(each: Figures) -> None:
@@ -186,7 +191,7 @@ def _show(each: Figures) -> None:
         (f"enqueue one by one, {suite.CLIENTS} clients", each.enqueue_one_concurrent),
         ("enqueue many, batches of 1,000", each.enqueue_many),
         ("drain", each.drain),
-        ("enqueue and drain at once", each.sustained),
+        ("enqueue and drain concurrently", each.sustained),
         ("the same, a snapshot pinned", each.sustained_pinned),
     ]
     rows: list[tuple[object, ...]] = [(name, rate.per_second, rate.cpu_us) for name, rate in rates if rate]

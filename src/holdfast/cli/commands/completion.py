@@ -1,4 +1,4 @@
-"""`holdfast completion`: what makes a shell complete commands and flags."""
+"""`holdfast completion`: print the shell completion script."""
 
 import click
 
@@ -12,7 +12,7 @@ WHERE = {
 @click.command()
 @click.argument("shell", type=click.Choice(list(WHERE)))
 def completion(shell: str) -> None:
-    r"""Print the script that makes a shell complete holdfast's commands and flags.
+    r"""Print the script with which a shell completes the commands and flags of holdfast.
 
     \b
       eval "$(holdfast completion bash)"
@@ -25,7 +25,7 @@ def completion(shell: str) -> None:
 
     kind = get_completion_class(shell)
     if kind is None:
-        raise click.UsageError(f"there is no completion for {shell}")
-    # By the template, not by `source()`: that would run the shell to learn its version.
-    maker = kind(cli, {}, "holdfast", "_HOLDFAST_COMPLETE")
-    print(maker.source_template % maker.source_vars())
+        raise click.UsageError(f"no completion for {shell}")
+    # Use the template instead of `source()`, which would run the shell to find its version.
+    completer = kind(cli, {}, "holdfast", "_HOLDFAST_COMPLETE")
+    print(completer.source_template % completer.source_vars())

@@ -1,14 +1,14 @@
-"""`holdfast dead`: dead letters, one by one or by error; run them again, or throw them away."""
+"""`holdfast dead`: list, group, replay and purge dead letters."""
 
 from collections.abc import Callable
 from typing import Any
 
 import click
 
-from holdfast.cli.bulk import on_all, which
-from holdfast.cli.commands.jobs import error_of, filter_options, first
-from holdfast.cli.render import Column, as_json, json_option, listing, note
-from holdfast.cli.target import asked, way_options
+from holdfast.cli.bulk import apply_to_matching, require_selection
+from holdfast.cli.commands.jobs import error_text, filter_options, take
+from holdfast.cli.render import Column, as_json, json_option, note, print_list
+from holdfast.cli.target import run_with_client, target_options
 from holdfast.sdk import calls
 from holdfast.sdk.calls import Call
 from holdfast.sdk.models import Bulk, DeadGroup, Job
@@ -19,7 +19,7 @@ LETTERS: list[Column[Job]] = [
     Column("queue", lambda job: job.queue, spare=2, text=True),
     Column("tenant", lambda job: job.tenant, spare=3, text=True),
     Column("died", lambda job: job.finished_at, spare=1),
-    Column("error", lambda job: error_of(job.error), text=True),
+    Column("error", lambda job: error_text(job.error), text=True),
 ]
 GROUPS: list[Column[DeadGroup]] = [
     Column("jobs", lambda group: f"{group.count:,}{'+' if group.more else ''}"),
@@ -27,13 +27,13 @@ GROUPS: list[Column[DeadGroup]] = [
     Column("tenant", lambda group: group.tenant, spare=2, text=True),
     Column("type", lambda group: group.newest.type, spare=3, text=True),
     Column("last", lambda group: group.last_at, spare=1),
-    Column("error", lambda group: error_of(group.error), text=True),
+    Column("error", lambda group: error_text(group.error), text=True),
 ]
 
 
 @click.group()
 def dead() -> None:
-    r"""Dead letters: jobs that spent all their attempts. Look at them, run them again, throw them away.
+    r"""List, group by error, replay and purge dead letters: jobs that used up their attempts.
 
     \b
       holdfast dead groups
@@ -43,48 +43,48 @@ def dead() -> None:
 
 @dead.command("list")
 @filter_options
-@click.option("-n", "--limit", type=click.IntRange(0), default=20, show_default=True, help="so many; 0 is all")
+@click.option("-n", "--limit", type=click.IntRange(0), default=20, show_default=True, help="number of jobs; 0 for all")
 @json_option
-@way_options
+@target_options
 def list_dead(where: Any, limit: int, *, json: bool) -> None:
-    r"""Dead letters, newest first.
+    r"""List dead letters, newest first.
 
     \b
       holdfast dead list --queue mail
       holdfast dead list --error 5f0c2e9a --json
     """
-    found = asked(lambda client: first(client.pages(calls.dead(where, min(limit or 200, 200))), limit))
+    found = run_with_client(lambda client: take(client.pages(calls.dead(where, min(limit or 200, 200))), limit))
     if json:
         print(as_json({"items": found}))
         return
-    listing(found, LETTERS, none="no dead letters")
+    print_list(found, LETTERS, none="no dead letters")
     if limit and len(found) == limit:
-        note(f"the newest {limit}: --limit shows more, 'holdfast dead groups' counts them by error")
+        note(f"showing the newest {limit}; use --limit for more, or 'holdfast dead groups' to count them by error")
 
 
 @dead.command("groups")
 @click.option("--tenant", metavar="VALUE", help="of this tenant (for administrators)")
 @json_option
-@way_options
+@target_options
 def groups(tenant: str | None, *, json: bool) -> None:
-    r"""Dead letters counted by error, the latest first.
+    r"""Count dead letters by error, the most recent first.
 
     \b
       holdfast dead groups
       holdfast dead replay --error FINGERPRINT --dry-run
     """
-    found = asked(lambda client: first(client.pages(calls.dead_groups(tenant)), 0))
+    found = run_with_client(lambda client: take(client.pages(calls.dead_groups(tenant)), 0))
     if json:
         print(as_json({"items": found}))
         return
-    listing(sorted(found, key=lambda group: group.last_at, reverse=True), GROUPS, none="no dead letters")
+    print_list(sorted(found, key=lambda group: group.last_at, reverse=True), GROUPS, none="no dead letters")
 
 
-def _which(command: Callable[..., Any]) -> Callable[..., Any]:
+def _selection_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
-        click.option("--yes", is_flag=True, help="do not ask"),
-        click.option("--dry-run", is_flag=True, help="only tell how many"),
-        click.option("--all", "everything", is_flag=True, help="all there are, if nothing else says which"),
+        click.option("--yes", is_flag=True, help="do not ask for confirmation"),
+        click.option("--dry-run", is_flag=True, help="only print how many"),
+        click.option("--all", "everything", is_flag=True, help="select all dead letters, if no filter is given"),
         filter_options,
         click.argument("ids", metavar="[ID]...", nargs=-1),
     ):
@@ -93,43 +93,43 @@ def _which(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @dead.command("replay")
-@_which
+@_selection_options
 @json_option
-@way_options
+@target_options
 def replay(ids: tuple[str, ...], where: Any, *, everything: bool, dry_run: bool, yes: bool, json: bool) -> int:
-    r"""Run dead letters again, each as a new generation of the same job: by their ids, or all that match.
+    r"""Run dead letters again, by id or by filter. Each is a new generation of the same job.
 
     \b
       holdfast dead replay 01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11
       holdfast dead replay --error FINGERPRINT --dry-run
       holdfast dead replay --queue mail --after 2h
     """
-    which("replay", ids, where, everything=everything)
+    require_selection("replay", ids, where, everything=everything)
 
-    def part(dry: bool, cursor: str | None) -> Call[Bulk]:  # noqa: FBT001 - as `Many` has it
+    def call(dry: bool, cursor: str | None) -> Call[Bulk]:  # noqa: FBT001 - as in `BulkCall`
         if ids:
             return calls.replay_ids(list(dict.fromkeys(ids)), dry_run=dry)
         return calls.replay(where, everything=everything, dry_run=dry, cursor=cursor)
 
-    return on_all("replay", part, dry_run=dry_run, yes=yes, json=json, named=len(set(ids)) or None)
+    return apply_to_matching("replay", call, dry_run=dry_run, yes=yes, json=json, named=len(set(ids)) or None)
 
 
 @dead.command("purge")
-@_which
+@_selection_options
 @json_option
-@way_options
+@target_options
 def purge(ids: tuple[str, ...], where: Any, *, everything: bool, dry_run: bool, yes: bool, json: bool) -> int:
-    r"""Delete dead letters for good: by their ids, or all that match.
+    r"""Delete dead letters permanently, by id or by filter.
 
     \b
       holdfast dead purge --before 7d --dry-run
       holdfast dead purge --error FINGERPRINT --yes
     """
-    which("purge", ids, where, everything=everything)
+    require_selection("purge", ids, where, everything=everything)
 
-    def part(dry: bool, cursor: str | None) -> Call[Bulk]:  # noqa: FBT001 - as `Many` has it
+    def call(dry: bool, cursor: str | None) -> Call[Bulk]:  # noqa: FBT001 - as in `BulkCall`
         if ids:
             return calls.purge_ids(list(dict.fromkeys(ids)), dry_run=dry)
         return calls.purge(where, everything=everything, dry_run=dry, cursor=cursor)
 
-    return on_all("purge", part, dry_run=dry_run, yes=yes, json=json, named=len(set(ids)) or None)
+    return apply_to_matching("purge", call, dry_run=dry_run, yes=yes, json=json, named=len(set(ids)) or None)

@@ -1,4 +1,4 @@
-"""`holdfast doctor`: what is wrong, and the command that mends it."""
+"""`holdfast doctor`: find problems, and print the command that fixes each."""
 
 import shlex
 import stat
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from holdfast.cli.checks.findings import Finding, Seen, of_jobs
+from holdfast.cli.checks.findings import Finding, JobsSnapshot, check_jobs
 from holdfast.cli.event_loop import run
 from holdfast.cli.exit_codes import FAILED, OK
 from holdfast.cli.options import current_settings
 from holdfast.cli.render import as_json, console, json_option, note
 from holdfast.cli.state_dir import ADMIN_KEY, FOLDER, JWT_SECRET
-from holdfast.cli.target import Way, chosen, connected, neighbour, way_options
-from holdfast.config import KNOWN, Settings, shown_url
+from holdfast.cli.target import CommandTarget, local_up, open_client, resolve_target, target_options
+from holdfast.config import SETTINGS, Settings, shown_url
 from holdfast.errors import Forbidden, Misconfigured, SchemaMismatch, Unauthorized, Unavailable
 from holdfast.sdk import calls
 
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from holdfast.sdk.models import Job
 
 _MARKS = {"ok": ("ok", "green"), "doubtful": ("?", "yellow"), "wrong": ("WRONG", "red")}
-_MOST_KINDS = 50
+_MAX_KINDS = 50
+"""Pairs of queue and job type to look at."""
 
 
 @click.command()
 @click.option("--patience", default=30.0, show_default=True, type=click.FloatRange(0), metavar="SECONDS",
-              help="how long something may wait before it is worth a word")  # fmt: skip
-@click.option("--strict", is_flag=True, help="exit code 1 for what is doubtful, too")
-@click.option("--sweep", is_flag=True, help="put back what lost workers hold and make ready what is due, once, first")
+              help="how long a job may wait before it is reported")  # fmt: skip
+@click.option("--strict", is_flag=True, help="exit code 1 for doubtful findings too")
+@click.option("--sweep", is_flag=True, help="first release jobs of lost workers and make due jobs ready, once")
 @json_option
-@way_options
+@target_options
 def doctor(patience: float, *, strict: bool, sweep: bool, json: bool) -> int:
-    r"""Look for what is wrong, and print the command that mends it. Exit code 1 if something is.
+    r"""Find problems, and print the command that fixes each. Exit code 1 if there are any.
 
-    On a database directly it looks at reach, schema, indexes, durability, clock and pooler as well; over a service at
-    what that tells of jobs, queues and workers.
+    Checks jobs, queues and workers; on a database also connection, schema, indexes, durability, clock and pooler.
 
     \b
       holdfast doctor
@@ -59,23 +59,23 @@ def doctor(patience: float, *, strict: bool, sweep: bool, json: bool) -> int:
 
 
 async def _examine(settings: Settings, patience: float, *, sweep: bool) -> list[Finding]:
-    from holdfast.cli.checks.database import of_database
+    from holdfast.cli.checks.database import check_database
 
-    found = list(of_files(settings))
-    way = chosen(settings)
-    if not way.is_service and not _only_a_neighbour(settings, way):
+    found = list(check_files(settings))
+    target = resolve_target(settings)
+    if not target.is_service and not _only_local_up(settings, target):
         if sweep:
             note(await _sweep(settings))
-        found += [finding async for finding in of_database(settings, patience=patience)]
+        found += [finding async for finding in check_database(settings, patience=patience)]
         if any(finding.check in ("database", "schema") and finding.level == "wrong" for finding in found):
             return found
     elif sweep:
-        raise click.UsageError("--sweep works on a database: name it by --url")
-    return found + await _of_service(settings, patience)
+        raise click.UsageError("--sweep needs a database: name it with --url")
+    return found + await _check_service(settings, patience)
 
 
 def _runnable(finding: Finding, settings: Settings) -> Finding:
-    """Its fix with the flags that said whom to talk to; a password in them is for the reader to fill in."""
+    """Add the flags of this command's target to the fix; the reader fills in a password."""
     if finding.fix is None or not finding.fix.startswith("holdfast "):
         return finding
     flags = ""
@@ -86,36 +86,36 @@ def _runnable(finding: Finding, settings: Settings) -> Finding:
     return replace(finding, fix=finding.fix + flags)
 
 
-def _only_a_neighbour(settings: Settings, way: Way) -> bool:
-    """Whether there is no database at hand, but an `up` that might be asked."""
+def _only_local_up(settings: Settings, target: CommandTarget) -> bool:
+    """Tell if there is no database file, but a `holdfast up` in this folder."""
     from holdfast.store.console import is_new_file
 
-    return way.source == "the default" and is_new_file(settings.database_url) and neighbour() is not None
+    return target.source == "the default" and is_new_file(settings.database_url) and local_up() is not None
 
 
-async def _of_service(settings: Settings, patience: float) -> list[Finding]:
+async def _check_service(settings: Settings, patience: float) -> list[Finding]:
     try:
-        async with connected(settings) as client:
-            return list(of_jobs(await _look(client), patience=patience))
+        async with open_client(settings) as client:
+            return list(check_jobs(await _take_snapshot(client), patience=patience))
     except (Unauthorized, Forbidden) as error:
-        make = "holdfast keys create doctor --scope admin --scope read --url DATABASE"
-        return [Finding("key", "wrong", str(error), make)]
+        create_key = "holdfast keys create doctor --scope admin --scope read --url DATABASE"
+        return [Finding("key", "wrong", str(error), create_key)]
     except (Unavailable, Misconfigured) as error:
         fix = None if isinstance(error, SchemaMismatch) else "holdfast serve"
         return [Finding("service", "wrong", str(error), fix)]
 
 
-async def _look(client: "AsyncClient") -> Seen:
-    """All that the judgement takes, in few requests."""
+async def _take_snapshot(client: "AsyncClient") -> JobsSnapshot:
+    """Fetch what the checks need, in few requests."""
     stats = await client.stats()
     waiting: list[Job] = []
-    kinds = product(*[[each.name for each in of if each.statuses.ready] for of in (stats.queues, stats.types)])
-    for queue, kind in islice(kinds, _MOST_KINDS):
+    kinds = product(*([each.name for each in group if each.statuses.ready] for group in (stats.queues, stats.types)))
+    for queue, kind in islice(kinds, _MAX_KINDS):
         page = await client.execute(calls.jobs({"queue": queue, "type": kind, "status": "ready"}, 1).at(None))
         waiting += page.items
     types = await client.execute(calls.types("1h"))
     running = await client.execute(calls.jobs({"status": "running"}).at(None))
-    return Seen(
+    return JobsSnapshot(
         await client.queues(),
         await client.workers(),
         waiting,
@@ -126,20 +126,20 @@ async def _look(client: "AsyncClient") -> Seen:
 
 
 async def _sweep(settings: Settings) -> str:
-    from holdfast.cli.exit_codes import starting
+    from holdfast.cli.exit_codes import startup_errors
     from holdfast.compose import open_engine
 
-    with starting(settings):
+    with startup_errors(settings):
         engine = await open_engine(settings)
     try:
-        put_back, made_ready = await engine.run_maintenance_once()
+        released, made_ready = await engine.run_maintenance_once()
     finally:
         await engine.aclose()
-    return f"put back {put_back:,} jobs of lost workers, made {made_ready:,} due jobs ready"
+    return f"released {released:,} jobs of lost workers, made {made_ready:,} due jobs ready"
 
 
-def of_files(settings: Settings) -> Iterator[Finding]:
-    """Secrets that others on this machine can read."""
+def check_files(settings: Settings) -> Iterator[Finding]:
+    """Check that other users of this machine cannot read secrets."""
     suspects = [Path(FOLDER) / ADMIN_KEY, Path(FOLDER) / JWT_SECRET]
     config = Path("holdfast.toml")
     if _has_secret(config):
@@ -148,9 +148,9 @@ def of_files(settings: Settings) -> Iterator[Finding]:
         suspects.append(Path(settings.database_url.removeprefix("sqlite:///")))
     open_to_others = [path for path in suspects if _readable(path)]
     for path in open_to_others:
-        yield Finding("secrets", "wrong", f"{path} can be read by others on this machine", f"chmod 600 {path}")
+        yield Finding("secrets", "wrong", f"other users of this machine can read {path}", f"chmod 600 {path}")
     if not open_to_others:
-        yield Finding("secrets", "ok", "no key, password or database file is open to others")
+        yield Finding("secrets", "ok", "no other user can read keys, passwords or the database file")
 
 
 def _readable(path: Path) -> bool:
@@ -165,7 +165,7 @@ def _has_secret(config: Path) -> bool:
         table = tomllib.loads(config.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
         return False
-    secret = {setting.key for setting in KNOWN if setting.secret}
+    secret = {setting.key for setting in SETTINGS if setting.secret}
     return any(key in secret or (isinstance(value, str) and "@" in value) for key, value in table.items())
 
 
@@ -186,4 +186,4 @@ def _print(found: list[Finding]) -> None:
     out.print(drawn)
     bad = sum(finding.level == "wrong" for finding in found)
     unsure = sum(finding.level == "doubtful" for finding in found)
-    out.print(Text(f"{bad} wrong, {unsure} doubtful" if bad or unsure else "all is well", "bold"))
+    out.print(Text(f"{bad} wrong, {unsure} doubtful" if bad or unsure else "no problems found", "bold"))

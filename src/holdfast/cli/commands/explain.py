@@ -1,25 +1,25 @@
-"""`holdfast explain`: why a job is (not) running."""
+"""`holdfast explain`: explain why a job is (not) running."""
 
 import click
 
 from holdfast.cli.render import COLOURS, as_json, console, json_option, local, safe
-from holdfast.cli.target import asked, way_options
+from holdfast.cli.target import run_with_client, target_options
 
 
 @click.command()
 @click.argument("job_id", metavar="ID")
 @json_option
-@way_options
+@target_options
 def explain(job_id: str, *, json: bool) -> None:
-    r"""Why a job is (not) running, and when it may start.
+    r"""Explain why a job is (not) running, and when it may start.
 
-    The reasons come from the very rules by which workers take jobs, the first to look at first.
+    The reasons come from the rules by which workers claim jobs, the most important first.
 
     \b
       holdfast explain 01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11
       holdfast explain 01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11 --json | jq -r '.reasons[0].code'
     """
-    found = asked(lambda client: client.explain(job_id))
+    found = run_with_client(lambda client: client.explain(job_id))
     if json:
         print(as_json(found))
         return

@@ -1,4 +1,4 @@
-"""`holdfast jobs`: look at jobs, follow them, cancel them, run them again, delete them."""
+"""`holdfast jobs`: list, show, follow, cancel, retry and delete jobs."""
 
 import asyncio
 import functools
@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from holdfast import tasks
 from holdfast.cli import show
-from holdfast.cli.bulk import on_all, on_each, which
+from holdfast.cli.bulk import apply_to_ids, apply_to_matching, require_selection
 from holdfast.cli.exit_codes import FAILED, OK
-from holdfast.cli.param_types import MOMENT
-from holdfast.cli.render import Column, as_json, json_option, listing, note
-from holdfast.cli.target import asked, way_options
+from holdfast.cli.param_types import PAST_TIME
+from holdfast.cli.render import Column, as_json, json_option, note, print_list
+from holdfast.cli.target import run_with_client, target_options
 from holdfast.model.state import Status
 from holdfast.sdk import calls
 from holdfast.sdk.async_client import AsyncClient
@@ -24,8 +25,8 @@ from holdfast.sdk.models import Error, Event, Job
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def error_of(error: Error | None) -> str:
-    """What went wrong, in a line."""
+def error_text(error: Error | None) -> str:
+    """Format an error in one line."""
     return "" if error is None else f"{error.kind}: {error.message}"
 
 
@@ -37,12 +38,12 @@ COLUMNS: list[Column[Job]] = [
     Column("tenant", lambda job: job.tenant, spare=4, text=True),
     Column("tries", lambda job: f"{job.attempts}/{job.max_attempts}", spare=2),
     Column("created", lambda job: job.created_at, spare=1),
-    Column("error", lambda job: error_of(job.error), 5, text=True),
+    Column("error", lambda job: error_text(job.error), 5, text=True),
 ]
 
 
 def filter_options(command: F) -> F:
-    """Give a command the flags that say which jobs; it gets them as `where`."""
+    """Give a command the flags of a job filter, passed to it as `where`."""
     names = ("type", "queue", "tag", "tenant", "created_after", "created_before", "error")
 
     @functools.wraps(command)
@@ -52,9 +53,9 @@ def filter_options(command: F) -> F:
 
     decorated: Any = run
     for flag, name, text, kind in (
-        ("--error", "error", "whose last error has this fingerprint (see 'holdfast dead groups')", None),
-        ("--before", "created_before", "submitted before this: a time, or how long ago, such as 2h", MOMENT),
-        ("--after", "created_after", "submitted after this: a time, or how long ago, such as 2h", MOMENT),
+        ("--error", "error", "last error has this fingerprint (see 'holdfast dead groups')", None),
+        ("--before", "created_before", "submitted before this time, or this long ago, such as 2h", PAST_TIME),
+        ("--after", "created_after", "submitted after this time, or this long ago, such as 2h", PAST_TIME),
         ("--tenant", "tenant", "of this tenant (for administrators)", None),
         ("--tag", "tag", "with this tag", None),
         ("--queue", "queue", "in this queue", None),
@@ -70,7 +71,7 @@ status_option = click.option("--status", type=click.Choice([status.value for sta
 
 @click.group()
 def jobs() -> None:
-    r"""Look at jobs, follow them, cancel them, run them again, delete them.
+    r"""List, show, follow, cancel, retry and delete jobs.
 
     \b
       holdfast jobs list --status retrying
@@ -82,11 +83,11 @@ def jobs() -> None:
 @jobs.command("list")
 @status_option
 @filter_options
-@click.option("-n", "--limit", type=click.IntRange(0), default=20, show_default=True, help="so many; 0 is all")
+@click.option("-n", "--limit", type=click.IntRange(0), default=20, show_default=True, help="number of jobs; 0 for all")
 @json_option
-@way_options
+@target_options
 def list_jobs(where: Any, limit: int, *, json: bool) -> None:
-    r"""Jobs, newest first.
+    r"""List jobs, newest first.
 
     \b
       holdfast jobs list
@@ -94,33 +95,33 @@ def list_jobs(where: Any, limit: int, *, json: bool) -> None:
       holdfast jobs list --tenant acme --limit 0 --json
     """
 
-    async def look(client: AsyncClient) -> list[Job]:
-        return await first(client.pages(calls.jobs(where, min(limit or 200, 200))), limit)
+    async def fetch(client: AsyncClient) -> list[Job]:
+        return await take(client.pages(calls.jobs(where, min(limit or 200, 200))), limit)
 
-    found = asked(look)
+    found = run_with_client(fetch)
     if json:
         print(as_json({"items": found}))
         return
-    listing(found, COLUMNS, none="no jobs match")
+    print_list(found, COLUMNS, none="no jobs match")
     if limit and len(found) == limit:
-        note(f"the newest {limit}: --limit shows more")
+        note(f"showing the newest {limit}; use --limit for more")
 
 
 @jobs.command("show")
 @click.argument("job_id", metavar="ID")
 @json_option
-@way_options
+@target_options
 def show_job(job_id: str, *, json: bool) -> None:
-    r"""One job with its attempts, steps, logs, payload and result.
+    r"""Show a job with its attempts, steps, logs, payload and result.
 
     \b
       holdfast jobs show 01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11
     """
-    job = asked(lambda client: client.get(job_id))
+    job = run_with_client(lambda client: client.get(job_id))
     if json:
         print(as_json(job))
     else:
-        show.job(job)
+        show.print_job(job)
 
 
 @jobs.command("tail")
@@ -129,11 +130,11 @@ def show_job(job_id: str, *, json: bool) -> None:
 @click.option("--type", "type_", metavar="VALUE", help="of this type")
 @click.option("--tenant", metavar="VALUE", help="of this tenant (for administrators)")
 @json_option
-@way_options
+@target_options
 def tail_jobs(job_id: str | None, queue: str | None, type_: str | None, tenant: str | None, *, json: bool) -> int:
-    r"""Follow what happens to jobs, as it happens; of one job, until it is finished.
+    r"""Follow the events of jobs; with an ID, follow one job until it has finished.
 
-    With an ID it ends with exit code 0 if the job succeeded, and 1 if it did not.
+    With an ID, the exit code is 0 if the job succeeded, and 1 if it did not.
 
     \b
       holdfast jobs tail --queue mail
@@ -141,46 +142,48 @@ def tail_jobs(job_id: str | None, queue: str | None, type_: str | None, tenant: 
       holdfast jobs tail --json | jq -r .data.id
     """
     given = {"job": job_id, "queue": queue, "type": type_, "tenant": tenant}
-    of = {name: value for name, value in given.items() if value is not None}
+    filters = {name: value for name, value in given.items() if value is not None}
 
     async def follow(client: AsyncClient) -> int:
         if job_id is not None:
             return await _follow_one(client, job_id, json=json)
-        async for event in client.events(**of):
-            _tell(event, json=json)
+        async for event in client.events(**filters):
+            _print_event(event, json=json)
         return OK
 
-    return asked(follow)
+    return run_with_client(follow)
 
 
 async def _follow_one(client: AsyncClient, job_id: str, *, json: bool) -> int:
-    """Until it is finished: told by the stream, and looked at now and then, for it may end before the stream begins."""
+    """Print the events of a job until it has finished.
+
+    Also polls the job, because it may finish before the stream is connected.
+    """
     job = await client.get(job_id)
-    told: asyncio.Queue[Event] = asyncio.Queue()
+    events: asyncio.Queue[Event] = asyncio.Queue()
 
     async def listen() -> None:
         async for event in client.events(job=job_id):
-            await told.put(event)
+            await events.put(event)
 
-    listening = asyncio.create_task(listen())
+    listener = tasks.start(listen(), name="holdfast job events", awaited=True)
     try:
         while not job.status.terminal:
-            if listening.done():
-                await listening
+            if listener.done():
+                await listener
                 return FAILED
             with suppress(TimeoutError):
-                _tell(await asyncio.wait_for(told.get(), 1.0), json=json)
+                _print_event(await asyncio.wait_for(events.get(), 1.0), json=json)
             job = await client.get(job_id)
         await asyncio.sleep(0)
-        while not told.empty():
-            _tell(told.get_nowait(), json=json)
+        while not events.empty():
+            _print_event(events.get_nowait(), json=json)
     finally:
-        listening.cancel()
-        await asyncio.gather(listening, return_exceptions=True)
+        await tasks.stop(listener)
     if json:
         print(msgspec.json.encode({"event": "finished", "data": job}).decode())
     else:
-        show.outcome(job)
+        show.print_outcome(job)
     return OK if job.status is Status.SUCCEEDED else FAILED
 
 
@@ -188,25 +191,25 @@ async def _follow_one(client: AsyncClient, job_id: str, *, json: bool) -> int:
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 @status_option
 @filter_options
-@click.option("--reason", default="", help="why, for whoever looks at the jobs later")
-@click.option("--all", "everything", is_flag=True, help="all there are, if nothing else says which")
-@click.option("--dry-run", is_flag=True, help="only tell how many")
-@click.option("--yes", is_flag=True, help="do not ask")
+@click.option("--reason", default="", help="reason, shown with the jobs")
+@click.option("--all", "everything", is_flag=True, help="select all jobs, if no filter is given")
+@click.option("--dry-run", is_flag=True, help="only print how many")
+@click.option("--yes", is_flag=True, help="do not ask for confirmation")
 @json_option
-@way_options
+@target_options
 def cancel_jobs(
     ids: tuple[str, ...], where: Any, reason: str, *, everything: bool, dry_run: bool, yes: bool, json: bool
 ) -> int:
-    r"""Cancel jobs, also those that run: by their ids, or all that match.
+    r"""Cancel jobs, including running ones, by id or by filter.
 
     \b
       holdfast jobs cancel 01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11 --reason "wrong address"
       holdfast jobs cancel --queue mail --status scheduled --dry-run
     """
-    which("cancel", ids, where, everything=everything)
+    require_selection("cancel", ids, where, everything=everything)
     if ids:
-        return on_each("cancel", ids, lambda each: calls.cancel(each, reason), yes=yes, json=json)
-    return on_all(
+        return apply_to_ids("cancel", ids, lambda each: calls.cancel(each, reason), yes=yes, json=json)
+    return apply_to_matching(
         "cancel",
         lambda dry, cursor: calls.cancel_all(where, everything=everything, dry_run=dry, reason=reason, cursor=cursor),
         dry_run=dry_run,
@@ -219,22 +222,22 @@ def cancel_jobs(
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 @status_option
 @filter_options
-@click.option("--all", "everything", is_flag=True, help="all dead ones, if nothing else says which")
-@click.option("--dry-run", is_flag=True, help="only tell how many")
-@click.option("--yes", is_flag=True, help="do not ask")
+@click.option("--all", "everything", is_flag=True, help="select all dead jobs, if no filter is given")
+@click.option("--dry-run", is_flag=True, help="only print how many")
+@click.option("--yes", is_flag=True, help="do not ask for confirmation")
 @json_option
-@way_options
+@target_options
 def retry_jobs(ids: tuple[str, ...], where: Any, *, everything: bool, dry_run: bool, yes: bool, json: bool) -> int:
-    r"""Have jobs run now: dead or cancelled ones anew, waiting ones ahead of their time.
+    r"""Run jobs now: dead and cancelled ones again, waiting ones ahead of their time.
 
     \b
       holdfast jobs retry 01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11
       holdfast jobs retry --status retrying --queue mail --dry-run
     """
-    which("retry", ids, where, everything=everything)
+    require_selection("retry", ids, where, everything=everything)
     if ids:
-        return on_each("retry", ids, calls.retry, yes=yes, json=json)
-    return on_all(
+        return apply_to_ids("retry", ids, calls.retry, yes=yes, json=json)
+    return apply_to_matching(
         "retry",
         lambda dry, cursor: calls.retry_all(where, everything=everything, dry_run=dry, cursor=cursor),
         dry_run=dry_run,
@@ -245,20 +248,20 @@ def retry_jobs(ids: tuple[str, ...], where: Any, *, everything: bool, dry_run: b
 
 @jobs.command("delete")
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
-@click.option("--yes", is_flag=True, help="do not ask")
+@click.option("--yes", is_flag=True, help="do not ask for confirmation")
 @json_option
-@way_options
+@target_options
 def delete_jobs(ids: tuple[str, ...], *, yes: bool, json: bool) -> int:
-    r"""Delete jobs that do not run, with all that they recorded.
+    r"""Delete jobs that are not running, with their history.
 
     \b
       holdfast jobs delete 01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11 --yes
     """
-    return on_each("delete", ids, calls.delete, yes=yes, json=json)
+    return apply_to_ids("delete", ids, calls.delete, yes=yes, json=json)
 
 
-async def first(items: AsyncIterator[Any], limit: int) -> list[Any]:
-    """The first of a list; with 0, all of it."""
+async def take(items: AsyncIterator[Any], limit: int) -> list[Any]:
+    """Return the first `limit` items; all of them if it is 0."""
     found = []
     async for item in items:
         found.append(item)
@@ -267,23 +270,23 @@ async def first(items: AsyncIterator[Any], limit: int) -> list[Any]:
     return found
 
 
-def _tell(event: Event, *, json: bool) -> None:
+def _print_event(event: Event, *, json: bool) -> None:
     data = event.data
     if json:
         print(msgspec.json.encode({"event": event.kind, "data": data, "id": event.id}).decode(), flush=True)
         return
-    of = (data.get("queue", ""), data.get("tenant", ""))
+    origin = (data.get("queue", ""), data.get("tenant", ""))
     match event.kind:
         case "job":
-            show.line(_clock(data["at"]), data["status"], data["type"], data["id"], of=of)
+            show.print_event(_clock(data["at"]), data["status"], data["type"], data["id"], origin=origin)
         case "jobs":
             for each in data["counts"]:
-                many = (each["queue"], each["tenant"] or "several tenants")
-                show.line("", each["status"], each["type"], f"{each['jobs']:,} jobs", of=many)
+                origin = (each["queue"], each["tenant"] or "several tenants")
+                show.print_event("", each["status"], each["type"], f"{each['jobs']:,} jobs", origin=origin)
         case "worker":
-            show.line(_clock(data["at"]), "worker", f"{data['event']} {data['name']}", data["worker"])
+            show.print_event(_clock(data["at"]), "worker", f"{data['event']} {data['name']}", data["worker"])
         case _:
-            show.line("", "…", "some changes were missed", data.get("reason", ""))
+            show.print_event("", "…", "some events were missed", data.get("reason", ""))
 
 
 def _clock(at: str) -> str:

@@ -1,10 +1,10 @@
-"""`holdfast keys`: make, list and revoke the keys of the API."""
+"""`holdfast keys`: create, list and revoke API keys."""
 
 import click
 
-from holdfast.cli.commands.jobs import first
-from holdfast.cli.render import Column, as_json, is_past, json_option, listing, note
-from holdfast.cli.target import asked, way_options
+from holdfast.cli.commands.jobs import take
+from holdfast.cli.render import Column, as_json, is_past, json_option, note, print_list
+from holdfast.cli.target import run_with_client, target_options
 from holdfast.sdk import calls
 from holdfast.sdk.models import Key
 
@@ -12,7 +12,7 @@ SCOPES = ("submit", "read", "cancel", "worker", "admin")
 
 
 def state(key: Key) -> str:
-    """Whether it is good."""
+    """Return the state of an API key: good, expired or revoked."""
     if key.revoked_at is not None:
         return "revoked"
     return "expired" if key.expires_at is not None and is_past(key.expires_at) else "good"
@@ -32,7 +32,7 @@ COLUMNS: list[Column[Key]] = [
 
 @click.group()
 def keys() -> None:
-    r"""Keys of the API: make, list and revoke them. For administrators.
+    r"""Create, list and revoke API keys. For administrators.
 
     \b
       holdfast keys list --tenant acme
@@ -42,51 +42,58 @@ def keys() -> None:
 @keys.command("list")
 @click.option("--tenant", metavar="VALUE", help="of this tenant")
 @json_option
-@way_options
+@target_options
 def list_keys(tenant: str | None, *, json: bool) -> None:
-    r"""Keys, newest first, also those that are good no more.
+    r"""List API keys, newest first, including expired and revoked ones.
 
     \b
       holdfast keys list --tenant acme
     """
-    found = asked(lambda client: first(client.pages(calls.keys(tenant)), 0))
+    found = run_with_client(lambda client: take(client.pages(calls.keys(tenant)), 0))
     if json:
         print(as_json({"items": found}))
     else:
-        listing(found, COLUMNS, none="no keys: make one with 'holdfast keys create NAME --scope submit'")
+        print_list(found, COLUMNS, none="no keys: create one with 'holdfast keys create NAME --scope submit'")
 
 
 @keys.command()
 @click.argument("name", metavar="NAME")
-@click.option("--scope", "scopes", multiple=True, type=click.Choice(SCOPES), help="may be given again", required=True)
-@click.option("--tenant", metavar="VALUE", help="for whom it acts")
-@click.option("--expires", metavar="SPAN", help="for how long it is good, such as 90d")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    type=click.Choice(SCOPES),
+    help="what the key permits; may be repeated",
+    required=True,
+)
+@click.option("--tenant", metavar="VALUE", help="tenant that the key acts for")
+@click.option("--expires", metavar="SPAN", help="lifetime, such as 90d")
 @json_option
-@way_options
+@target_options
 def create(name: str, scopes: tuple[str, ...], tenant: str | None, expires: str | None, *, json: bool) -> None:
-    r"""Make a key. Its token is shown this once, and alone on standard output.
+    r"""Create an API key and print its token, which is not shown again.
 
     \b
       holdfast keys create "web shop" --scope submit --scope read --tenant acme --expires 90d
       HOLDFAST_API_KEY=$(holdfast keys create worker --scope worker) holdfast work myapp.jobs:app
     """
-    made = asked(lambda client: client.execute(calls.create_key(name, scopes, tenant, expires)))
+    key = run_with_client(lambda client: client.execute(calls.create_key(name, scopes, tenant, expires)))
     if json:
-        print(as_json(made))
+        print(as_json(key))
         return
-    note(f"key {made.id} of {made.tenant}, for {', '.join(made.scopes)}. Keep the token: it is shown this once.")
-    print(made.token)
+    note(f"key {key.id} of {key.tenant}, for {', '.join(key.scopes)}. Keep the token: it is not shown again.")
+    print(key.token)
 
 
 @keys.command()
 @click.argument("key_id", metavar="ID")
 @json_option
-@way_options
+@target_options
 def revoke(key_id: str, *, json: bool) -> None:
-    r"""End a key, and all tokens that were made with it, on all nodes within seconds.
+    r"""Revoke an API key and all tokens created with it, on all nodes within seconds.
 
     \b
       holdfast keys revoke 0c5d8f1e2a3b4c5d
     """
-    ended = asked(lambda client: client.execute(calls.revoke_key(key_id)))
-    print(as_json(ended) if json else f"revoked {ended.id} ({ended.name})")
+    key = run_with_client(lambda client: client.execute(calls.revoke_key(key_id)))
+    print(as_json(key) if json else f"revoked {key.id} ({key.name})")

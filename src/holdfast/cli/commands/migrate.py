@@ -1,9 +1,9 @@
-"""`holdfast migrate`: bring the schema up to date, show where it stands, print the SQL for review."""
+"""`holdfast migrate`: migrate the schema, show its state, or print the SQL for review."""
 
 import click
 
 from holdfast.cli.event_loop import run
-from holdfast.cli.exit_codes import FAILED, OK, starting
+from holdfast.cli.exit_codes import FAILED, OK, startup_errors
 from holdfast.cli.options import settings_options
 from holdfast.cli.render import as_json, table
 from holdfast.compose import open_store
@@ -16,12 +16,12 @@ from holdfast.store.migrate import AppliedMigration, Migration
 
 @click.group(invoke_without_command=True)
 @settings_options()
-@click.option("--json", "json", is_flag=True, help="for programs")
+@click.option("--json", "json", is_flag=True, help="print JSON")
 @click.pass_context
 def migrate(context: click.Context, settings: Settings, *, json: bool) -> None:
-    r"""Bring the database's schema up to this version of holdfast.
+    r"""Migrate the database schema to this version of holdfast.
 
-    Safe while nodes run and on many nodes at once. Without a command it migrates.
+    Safe while nodes are running, and on several nodes at the same time. Without a subcommand it migrates.
 
     \b
       holdfast migrate
@@ -40,16 +40,15 @@ def migrate(context: click.Context, settings: Settings, *, json: bool) -> None:
 
 @migrate.command()
 @settings_options()
-@click.option("--json", "json", is_flag=True, help="for programs")
+@click.option("--json", "json", is_flag=True, help="print JSON")
 def status(settings: Settings, *, json: bool) -> int:
-    r"""Show which steps the database has. Exit code 1 if some are missing.
+    r"""Show which migrations are applied. Exit code 1 if some are pending.
 
     \b
       holdfast migrate status
     """
     known = schema.migrations(dialect_of(settings.database_url))
-    had = {done.version: done for done in run(_applied(settings))}
-    missing = schema.pending(known, list(had.values()))
+    missing = schema.pending(known, run(_applied(settings)))
     names = [f"{step.version:04d}_{step.name}" for step in known]
     states = ["pending" if step in missing else "applied" for step in known]
     if json:
@@ -61,9 +60,9 @@ def status(settings: Settings, *, json: bool) -> int:
 
 @migrate.command()
 @settings_options()
-@click.option("--all", "everything", is_flag=True, help="all steps, also those the database has; does not connect")
+@click.option("--all", "everything", is_flag=True, help="all migrations, including applied ones; does not connect")
 def sql(settings: Settings, *, everything: bool) -> None:
-    r"""Print the SQL of the steps that are missing, for review. Changes nothing.
+    r"""Print the SQL of pending migrations, for review. Changes nothing.
 
     \b
       holdfast migrate sql
@@ -78,40 +77,40 @@ def sql(settings: Settings, *, everything: bool) -> None:
 
 @migrate.command()
 @settings_options()
-@click.option("--json", "json", is_flag=True, help="for programs")
+@click.option("--json", "json", is_flag=True, help="print JSON")
 def indexes(settings: Settings, *, json: bool) -> None:
-    r"""Make indexes again that somebody dropped. Jobs go on meanwhile.
+    r"""Recreate missing indexes. Jobs continue to run meanwhile.
 
     \b
       holdfast migrate indexes
     """
-    made = run(_make_indexes(settings))
+    created = run(_create_indexes(settings))
     if json:
-        print(as_json({"made": made}))
+        print(as_json({"made": created}))
     else:
-        print("\n".join(f"made {name}" for name in made) if made else "no index is missing")
+        print("\n".join(f"created {name}" for name in created) if created else "no index is missing")
 
 
-async def _make_indexes(settings: Settings) -> list[str]:
-    from holdfast.cli.checks.database import missing
+async def _create_indexes(settings: Settings) -> list[str]:
+    from holdfast.cli.checks.database import missing_indexes
 
-    with starting(settings):
+    with startup_errors(settings):
         store = await open_store(settings.database_url, pool_size=2)
         try:
             await store.check_schema()
         finally:
             await store.aclose()
-    made = []
+    created = []
     console = await open_console(settings.database_url)
     try:
-        for index in await missing(console):
-            if console.dialect == "postgres":  # what was begun and not finished is there, and of no use
+        for index in await missing_indexes(console):
+            if console.dialect == "postgres":  # an interrupted CREATE INDEX leaves an invalid index
                 await console.rows(f"DROP INDEX IF EXISTS {index.name}")
             await console.rows(index.statement)
-            made.append(index.name)
+            created.append(index.name)
     finally:
         await console.aclose()
-    return made
+    return created
 
 
 def _as_sql(step: Migration) -> str:
@@ -122,7 +121,7 @@ def _as_sql(step: Migration) -> str:
 
 
 async def _up(settings: Settings) -> list[str]:
-    with starting(settings):
+    with startup_errors(settings):
         store = await open_store(settings.database_url, pool_size=2)
         try:
             return await store.migrate()
@@ -131,15 +130,18 @@ async def _up(settings: Settings) -> list[str]:
 
 
 async def _applied(settings: Settings) -> list[AppliedMigration]:
-    """What the database says it has; the store is opened first, for its checks and its words."""
+    """Read the applied migrations.
+
+    Opens the store first, because it checks the database and reports errors well.
+    """
     if dialect_of(settings.database_url) == "sqlite" and is_new_file(settings.database_url):
-        return []  # to look must not make it
-    with starting(settings):
+        return []  # do not create the file
+    with startup_errors(settings):
         store = await open_store(settings.database_url, pool_size=2)
         try:
             await store.check_schema()
         except SchemaMismatch:
-            pass  # just what is asked
+            pass  # the caller reports it
         finally:
             await store.aclose()
     console = await open_console(settings.database_url)

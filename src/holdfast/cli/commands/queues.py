@@ -1,22 +1,27 @@
-"""`holdfast queues`: how deep they are, how fast they move; pause them, resume them, set their limits."""
+"""`holdfast queues`: list, pause and resume queues, and set their limits."""
 
 from datetime import datetime
 from typing import Any
 
 import click
 
-from holdfast.cli.param_types import LATER, RATE, WHOLE
-from holdfast.cli.render import Column, ago, as_json, json_option, listing, span
-from holdfast.cli.target import asked, way_options
+from holdfast.cli.param_types import FUTURE_TIME, INTEGER_LIMIT, RATE_LIMIT
+from holdfast.cli.render import Column, ago, as_json, json_option, print_list, span
+from holdfast.cli.target import run_with_client, target_options
 from holdfast.sdk import calls
 from holdfast.sdk.models import Queue
 
 
 def state(queue: Queue) -> str:
-    """Whether it rests, and until when."""
+    """Return whether a queue is paused, and until when."""
     if not queue.paused:
         return "open"
     return "paused" if queue.until is None else f"paused, ends {ago(queue.until)}"
+
+
+def rate_text(queue: Queue) -> str | None:
+    """Return the rate limit as text, such as "10 per 1s"."""
+    return None if queue.rate is None else f"{queue.rate.limit} per {queue.rate.per:g}s"
 
 
 COLUMNS: list[Column[Queue]] = [
@@ -30,15 +35,15 @@ COLUMNS: list[Column[Queue]] = [
     Column("in/s", lambda queue: queue.rates.submitted, spare=3),
     Column("done/s", lambda queue: queue.rates.finished, spare=3),
     Column("failed/s", lambda queue: queue.rates.failed, spare=4),
-    Column("most", lambda queue: queue.max_running, spare=5),
-    Column("rate", lambda queue: queue.rate, spare=6),
+    Column("limit", lambda queue: queue.max_running, spare=5),
+    Column("rate", rate_text, spare=6),
     Column("why", lambda queue: queue.reason, spare=7, text=True),
 ]
 
 
 @click.group()
 def queues() -> None:
-    r"""Queues: how deep they are, how fast they move; pause them, resume them, set their limits.
+    r"""List, pause and resume queues, and set their limits.
 
     \b
       holdfast queues list
@@ -47,30 +52,35 @@ def queues() -> None:
 
 
 @queues.command("list")
-@click.option("--tenant", metavar="VALUE", help="count the jobs of this tenant alone (for administrators)")
+@click.option("--tenant", metavar="VALUE", help="count only jobs of this tenant (for administrators)")
 @json_option
-@way_options
+@target_options
 def list_queues(tenant: str | None, *, json: bool) -> None:
-    r"""All queues. Rates are of the last five minutes.
+    r"""List all queues. Rates are averages of the last five minutes.
 
     \b
       holdfast queues list
     """
-    found = asked(lambda client: client.execute(calls.queues(tenant)))
+    found = run_with_client(lambda client: client.execute(calls.queues(tenant)))
     if json:
         print(as_json({"items": found}))
     else:
-        listing(found, COLUMNS, none="no queues: nothing was submitted yet")
+        print_list(found, COLUMNS, none="no queues yet: nothing has been submitted")
 
 
 @queues.command()
 @click.argument("name", metavar="QUEUE")
-@click.option("--reason", default="", help="why, for whoever wonders")
-@click.option("--until", type=LATER, metavar="TIME", help="ends by itself: a time, or a length such as 30m")
+@click.option("--reason", default="", help="reason, shown with the queue")
+@click.option(
+    "--until",
+    type=FUTURE_TIME,
+    metavar="TIME",
+    help="resume at this time, or after a duration such as 30m",
+)
 @json_option
-@way_options
+@target_options
 def pause(name: str, reason: str, until: datetime | None, *, json: bool) -> None:
-    r"""Have nothing of a queue started, on any worker; what runs goes on.
+    r"""Start no more jobs of a queue, on any worker. Running jobs continue.
 
     \b
       holdfast queues pause mail --reason "the provider is down" --until 30m
@@ -81,9 +91,9 @@ def pause(name: str, reason: str, until: datetime | None, *, json: bool) -> None
 @queues.command()
 @click.argument("name", metavar="QUEUE")
 @json_option
-@way_options
+@target_options
 def resume(name: str, *, json: bool) -> None:
-    r"""Have the jobs of a queue run again.
+    r"""Resume a paused queue.
 
     \b
       holdfast queues resume mail
@@ -93,12 +103,12 @@ def resume(name: str, *, json: bool) -> None:
 
 @queues.command("set")
 @click.argument("name", metavar="QUEUE")
-@click.option("--max-running", type=WHOLE, metavar="N|none", help="jobs that run at once, on all workers together")
-@click.option("--rate", type=RATE, metavar="RATE|none", help="jobs that start in a time, such as 10/s or 100/m")
+@click.option("--max-running", type=INTEGER_LIMIT, metavar="N|none", help="jobs that run concurrently, on all workers")
+@click.option("--rate", type=RATE_LIMIT, metavar="RATE|none", help="jobs that start per time, such as 10/s or 100/m")
 @json_option
-@way_options
+@target_options
 def set_limits(name: str, max_running: Any, rate: Any, *, json: bool) -> None:
-    r"""Set the limits of a queue; none takes one away.
+    r"""Set the limits of a queue; `none` removes one.
 
     \b
       holdfast queues set mail --max-running 20
@@ -107,15 +117,15 @@ def set_limits(name: str, max_running: Any, rate: Any, *, json: bool) -> None:
     given = {"max_running": max_running, "rate": rate}
     changes = {key: None if value == "none" else value for key, value in given.items() if value is not None}
     if not changes:
-        raise click.UsageError("say what to set: --max-running or --rate")
+        raise click.UsageError("nothing to set: use --max-running or --rate")
     _change(name, changes, json=json)
 
 
 def _change(name: str, changes: dict[str, Any], *, json: bool) -> None:
-    queue = asked(lambda client: client.execute(calls.change_queue(name, changes)))
+    queue = run_with_client(lambda client: client.execute(calls.change_queue(name, changes)))
     if json:
         print(as_json(queue))
     else:
         limits = f", at most {queue.max_running} at once" if queue.max_running is not None else ""
-        limits += f", rate {queue.rate}" if queue.rate is not None else ""
+        limits += f", rate {rate_text(queue)}" if queue.rate is not None else ""
         print(f"{queue.name} is {state(queue)}{limits}")

@@ -1,4 +1,4 @@
-"""`holdfast submit`: submit a job, or many, and wait for what comes of it."""
+"""`holdfast submit`: submit one job or many, and wait for the result."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -11,40 +11,43 @@ import msgspec
 from holdfast.cli import show
 from holdfast.cli.bulk import bar
 from holdfast.cli.exit_codes import FAILED, OK
-from holdfast.cli.param_types import JSON, LATER
+from holdfast.cli.param_types import FUTURE_TIME, JSON
 from holdfast.cli.render import as_json, json_option, note
-from holdfast.cli.target import asked, way_options
+from holdfast.cli.target import run_with_client, target_options
 from holdfast.errors import Invalid, JobCancelled, JobFailed
 from holdfast.sdk import calls
 from holdfast.sdk.async_client import AsyncClient
 from holdfast.sdk.options import JobOptions, NewJob
 
-AT_ONCE = 500
-"""Lines that go out together: small enough for a bar that moves."""
+BATCH_SIZE = 500
+"""Jobs per request; small enough for a progress bar that moves."""
 
 
 @click.command()
 @click.argument("type_", metavar="TYPE")
 @click.argument("payload", type=JSON, required=False)
-@click.option("--queue", metavar="NAME", help="the queue; 'default' if none is named")
-@click.option("--tenant", metavar="NAME", help="whose job it is (for administrators)")
-@click.option("--priority", type=int, help="higher is more urgent, within the tenant's turns")
-@click.option("--delay", metavar="SPAN", help="run after this, such as 5m")
-@click.option("--at", "scheduled_at", type=LATER, metavar="TIME", help="run at this time")
+@click.option("--queue", metavar="NAME", help="queue; default: 'default'")
+@click.option("--tenant", metavar="NAME", help="tenant of the job (for administrators)")
+@click.option("--priority", type=int, help="higher runs first, among the jobs of the tenant")
+@click.option("--delay", metavar="SPAN", help="run after this delay, such as 5m")
+@click.option("--at", "scheduled_at", type=FUTURE_TIME, metavar="TIME", help="run at this time")
 @click.option("--max-attempts", type=int, help="attempts before it is dead")
-@click.option("--timeout", metavar="SPAN", help="how long an attempt may take")
-@click.option("--deadline", type=LATER, metavar="TIME", help="not to be started later than this")
-@click.option("--cost", type=int, help="what it weighs against the tenant's limits")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="may be given again")
-@click.option("--concurrency-key", metavar="KEY", help="one limit for all jobs with this key")
-@click.option("--idempotency-key", metavar="KEY", help="the same key is the same job; one is made otherwise")
+@click.option("--timeout", metavar="SPAN", help="maximum time of an attempt")
+@click.option("--deadline", type=FUTURE_TIME, metavar="TIME", help="do not start the job after this time")
+@click.option("--cost", type=int, help="cost against the quota of the tenant")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="tag; may be repeated")
+@click.option("--concurrency-key", metavar="KEY", help="jobs with this key share a concurrency limit")
+@click.option("--idempotency-key", metavar="KEY", help="submissions with the same key create one job; default: random")
 @click.option(
-    "--lines", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE", help="a payload in each line"
+    "--lines",
+    type=click.Path(path_type=Path, allow_dash=True),
+    metavar="FILE",
+    help="file with one JSON payload per line",
 )
-@click.option("--wait", is_flag=True, help="wait until it is finished, and print its result")
-@click.option("--wait-for", metavar="SPAN", help="the same, but no longer than this")
+@click.option("--wait", is_flag=True, help="wait until the job has finished, and print its result")
+@click.option("--wait-for", metavar="SPAN", help="wait at most this long")
 @json_option
-@way_options
+@target_options
 def submit(
     type_: str,
     payload: Any,
@@ -56,9 +59,9 @@ def submit(
     json: bool,
     **options: Any,
 ) -> int:
-    r"""Submit a job of TYPE with this JSON as its payload (text, @FILE, or - for standard input); prints its id.
+    r"""Submit a job of TYPE with a JSON payload, and print its id.
 
-    With --wait the exit code is 1 if the job does not succeed.
+    PAYLOAD is JSON text, @FILE, or - for standard input. With --wait the exit code is 1 if the job does not succeed.
 
     \b
       holdfast submit welcome '{"user_id": 42}' --queue mail --delay 5m
@@ -68,7 +71,7 @@ def submit(
     given: Any = {name: value for name, value in options.items() if value not in (None, ())}
     if lines is not None:
         if payload is not None or wait or wait_for or "idempotency_key" in given:
-            raise click.UsageError("--lines goes with no PAYLOAD, no --wait and no --idempotency-key")
+            raise click.UsageError("--lines cannot be combined with PAYLOAD, --wait or --idempotency-key")
         return _submit_lines(type_, lines, given, tenant, json=json)
     return _submit_one(type_, payload, given, tenant, wait=wait or wait_for is not None, wait_for=wait_for, json=json)
 
@@ -84,14 +87,14 @@ def _submit_one(
         note(f"submitted {job.id}")
         with suppress(JobFailed, JobCancelled):
             await client.wait(job.id, wait_for)
-        ended = await client.get(job.id)
+        finished = await client.get(job.id)
         if json:
-            print(as_json(ended))
+            print(as_json(finished))
         else:
-            show.outcome(ended)
-        return OK if ended.status.value == "succeeded" else FAILED
+            show.print_outcome(finished)
+        return OK if finished.status.value == "succeeded" else FAILED
 
-    return asked(act)
+    return run_with_client(act)
 
 
 def _submit_lines(type_: str, file: Path, options: JobOptions, tenant: str | None, *, json: bool) -> int:
@@ -102,19 +105,17 @@ def _submit_lines(type_: str, file: Path, options: JobOptions, tenant: str | Non
     async def act(client: AsyncClient) -> list[str]:
         ids: list[str] = []
         with bar("submit", len(jobs)) as advance:
-            for start in range(0, len(jobs), AT_ONCE):
-                lot = jobs[start : start + AT_ONCE]
+            for start in range(0, len(jobs), BATCH_SIZE):
+                batch = jobs[start : start + BATCH_SIZE]
                 try:
-                    ids += [each.id for each in await client.execute(calls.submit_many(lot, tenant))]
+                    ids += [each.id for each in await client.execute(calls.submit_many(batch, tenant))]
                 except Exception:
-                    note(
-                        f"holdfast: the first {start:,} lines were submitted, line {start + 1:,} and after it were not"
-                    )
+                    note(f"holdfast: the first {start:,} jobs were submitted, the others were not")
                     raise
-                advance(len(lot))
+                advance(len(batch))
         return ids
 
-    ids = asked(act)
+    ids = run_with_client(act)
     if json:
         print(as_json({"submitted": len(ids), "ids": ids}))
     else:

@@ -1,14 +1,14 @@
-"""`holdfast tenants`: who shares the engine, and what each may have."""
+"""`holdfast tenants`: list tenants, and set their weights and quotas."""
 
 from collections.abc import Callable
 from typing import Any
 
 import click
 
-from holdfast.cli.commands.jobs import first
-from holdfast.cli.param_types import RATE, WHOLE
-from holdfast.cli.render import Column, as_json, json_option, listing, span
-from holdfast.cli.target import asked, way_options
+from holdfast.cli.commands.jobs import take
+from holdfast.cli.param_types import INTEGER_LIMIT, RATE_LIMIT
+from holdfast.cli.render import Column, as_json, json_option, print_list, span
+from holdfast.cli.target import run_with_client, target_options
 from holdfast.sdk import calls
 from holdfast.sdk.models import Tenant
 
@@ -18,19 +18,19 @@ COLUMNS: list[Column[Tenant]] = [
     Column("rate", lambda tenant: tenant.rate),
     Column("window", lambda tenant: span(tenant.rate_window), spare=1),
     Column("backlog", lambda tenant: tenant.backlog),
-    Column("in a queue", lambda tenant: tenant.queue_backlog, spare=2),
+    Column("per queue", lambda tenant: tenant.queue_backlog, spare=2),
     Column("since", lambda tenant: tenant.created_at, spare=3),
 ]
 
 
 def quota_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the flags of what a tenant may have."""
+    """Give a command the flags for weight and quotas of a tenant."""
     for flag, kind, text in (
-        ("--queue-backlog", WHOLE, "unfinished jobs in one queue"),
-        ("--backlog", WHOLE, "unfinished jobs in all"),
-        ("--rate-window", RATE, "the window of the rate, such as 60s"),
-        ("--rate", WHOLE, "cost that may be submitted in each window"),
-        ("--weight", WHOLE, "its share of the turns, against the weights of others"),
+        ("--queue-backlog", INTEGER_LIMIT, "unfinished jobs per queue"),
+        ("--backlog", INTEGER_LIMIT, "unfinished jobs in total"),
+        ("--rate-window", RATE_LIMIT, "window of the rate, such as 60s"),
+        ("--rate", INTEGER_LIMIT, "total cost that may be submitted per window"),
+        ("--weight", INTEGER_LIMIT, "share of the workers, relative to the weights of other tenants"),
     ):
         command = click.option(flag, type=kind, metavar="N|none", help=text)(command)
     return command
@@ -38,7 +38,7 @@ def quota_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group()
 def tenants() -> None:
-    r"""Tenants: who shares the engine, and what each may have. For administrators.
+    r"""List tenants, and set their weights and quotas. For administrators.
 
     \b
       holdfast tenants list
@@ -47,41 +47,41 @@ def tenants() -> None:
 
 @tenants.command("list")
 @json_option
-@way_options
+@target_options
 def list_tenants(*, json: bool) -> None:
-    r"""Tenants that were entered, by name; – is the installation's default.
+    r"""List tenants with their own settings, by name; – means the default of the installation.
 
     \b
       holdfast tenants list
     """
-    found = asked(lambda client: first(client.pages(calls.tenants()), 0))
+    found = run_with_client(lambda client: take(client.pages(calls.tenants()), 0))
     if json:
         print(as_json({"items": found}))
     else:
-        listing(found, COLUMNS, none="no tenants were entered: those that submit have the defaults")
+        print_list(found, COLUMNS, none="no tenants have their own settings: all use the defaults")
 
 
 @tenants.command()
 @click.argument("name", metavar="TENANT")
 @quota_options
 @json_option
-@way_options
+@target_options
 def create(name: str, *, json: bool, **quotas: Any) -> None:
-    r"""Enter a tenant.
+    r"""Create a tenant.
 
     \b
       holdfast tenants create acme --weight 3 --rate 1000 --rate-window 60s
     """
-    _shown(calls.create_tenant(name, _given(quotas)), json=json)
+    _print_tenant(calls.create_tenant(name, _given(quotas)), json=json)
 
 
 @tenants.command("set")
 @click.argument("name", metavar="TENANT")
 @quota_options
 @json_option
-@way_options
+@target_options
 def set_quotas(name: str, *, json: bool, **quotas: Any) -> None:
-    r"""Change what a tenant may have; none goes back to the default.
+    r"""Change weight or quotas of a tenant; `none` restores the default.
 
     \b
       holdfast tenants set acme --backlog 50000
@@ -89,17 +89,17 @@ def set_quotas(name: str, *, json: bool, **quotas: Any) -> None:
     """
     changes = _given(quotas)
     if not changes:
-        raise click.UsageError("say what to set, such as --weight 3")
-    _shown(calls.change_tenant(name, changes), json=json)
+        raise click.UsageError("nothing to set: use a flag such as --weight 3")
+    _print_tenant(calls.change_tenant(name, changes), json=json)
 
 
 def _given(quotas: dict[str, Any]) -> dict[str, Any]:
     return {name: None if value == "none" else value for name, value in quotas.items() if value is not None}
 
 
-def _shown(call: calls.Call[Tenant], *, json: bool) -> None:
-    tenant = asked(lambda client: client.execute(call))
+def _print_tenant(call: calls.Call[Tenant], *, json: bool) -> None:
+    tenant = run_with_client(lambda client: client.execute(call))
     if json:
         print(as_json(tenant))
     else:
-        listing([tenant], COLUMNS, none="")
+        print_list([tenant], COLUMNS, none="")

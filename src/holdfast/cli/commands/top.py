@@ -1,4 +1,4 @@
-"""`holdfast top`: queues, workers, rates and failures, as they change."""
+"""`holdfast top`: live view of queues, workers, rates and failures."""
 
 import asyncio
 from datetime import datetime
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from holdfast.cli.commands import queues as of_queues
-from holdfast.cli.commands import workers as of_workers
+from holdfast.cli.commands import queues as queue_commands
+from holdfast.cli.commands import workers as worker_commands
 from holdfast.cli.commands.dead import GROUPS
-from holdfast.cli.render import COLOURS, as_json, console, fitted, json_option
-from holdfast.cli.target import asked, way_options
+from holdfast.cli.render import COLOURS, as_json, console, fit_table, json_option
+from holdfast.cli.target import run_with_client, target_options
 from holdfast.errors import RateLimited, Unavailable
 from holdfast.sdk import calls
 from holdfast.sdk.models import DeadGroup, Queue, Stats, Summary, Worker
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _GROUPS_SHOWN = 5
 
 
-class Picture(msgspec.Struct, frozen=True):
-    """How things stand."""
+class Snapshot(msgspec.Struct, frozen=True):
+    """State of the installation at one time."""
 
     as_of: datetime
     stats: Stats
@@ -35,31 +35,31 @@ class Picture(msgspec.Struct, frozen=True):
 
 @click.command()
 @click.option("--every", type=click.FloatRange(0.2), default=2.0, show_default=True, metavar="SECONDS",
-              help="between two looks")  # fmt: skip
-@click.option("--once", is_flag=True, help="one look, then end")
-@click.option("--tenant", metavar="VALUE", help="of this tenant alone (for administrators)")
+              help="time between updates")  # fmt: skip
+@click.option("--once", is_flag=True, help="print one snapshot and exit")
+@click.option("--tenant", metavar="VALUE", help="only this tenant (for administrators)")
 @json_option
-@way_options
+@target_options
 def top(every: float, tenant: str | None, *, once: bool, json: bool) -> None:
-    r"""Watch queues, workers, rates, the oldest wait and what fails, until Ctrl-C.
+    r"""Show queues, workers, rates, the oldest wait and recent failures, until Ctrl-C.
 
     \b
       holdfast top
       holdfast top --once
-      holdfast top --every 10 --json >> figures.jsonl
+      holdfast top --every 10 --json >> stats.jsonl
     """
-    asked(lambda client: _watch(client, every, tenant, once=once, json=json))
+    run_with_client(lambda client: _watch(client, every, tenant, once=once, json=json))
 
 
 async def _watch(client: "AsyncClient", every: float, tenant: str | None, *, once: bool, json: bool) -> None:
     out = console()
     if json or once or not out.is_terminal:
         while True:
-            picture = await look(client, tenant)
+            snapshot = await take_snapshot(client, tenant)
             if json:
-                print(as_json(picture) if once else msgspec.json.encode(picture).decode(), flush=True)
+                print(as_json(snapshot) if once else msgspec.json.encode(snapshot).decode(), flush=True)
             else:
-                out.print(draw(picture, out.width))
+                out.print(render(snapshot, out.width))
             if once or not json:
                 return
             await asyncio.sleep(every)
@@ -69,35 +69,35 @@ async def _watch(client: "AsyncClient", every: float, tenant: str | None, *, onc
     with Live(console=out, screen=True, auto_refresh=False) as live:
         while True:
             try:
-                live.update(draw(await look(client, tenant), out.width), refresh=True)
-            except (Unavailable, RateLimited) as error:  # it comes back, and who watches wants to see that
+                live.update(render(await take_snapshot(client, tenant), out.width), refresh=True)
+            except (Unavailable, RateLimited) as error:  # keep watching until it is back
                 live.update(Text(f"waiting: {error}", "yellow"), refresh=True)
             await asyncio.sleep(every)
 
 
-async def look(client: "AsyncClient", tenant: str | None) -> Picture:
-    """Ask for all of it at once."""
-    of = {} if tenant is None else {"tenant": tenant}
+async def take_snapshot(client: "AsyncClient", tenant: str | None) -> Snapshot:
+    """Request all parts of a snapshot concurrently."""
+    filters = {} if tenant is None else {"tenant": tenant}
     stats, recent, queues, workers, groups = await asyncio.gather(
         client.stats(tenant=tenant),
-        client.analytics("5m", **of),
+        client.analytics("5m", **filters),
         client.queues(tenant=tenant),
         client.workers(),
         client.execute(calls.dead_groups(tenant).at(None)),
     )
     latest = sorted(groups.items, key=lambda group: group.last_at, reverse=True)
-    return Picture(stats.as_of, stats, recent, list(queues), list(workers), latest[:_GROUPS_SHOWN])
+    return Snapshot(stats.as_of, stats, recent, list(queues), list(workers), latest[:_GROUPS_SHOWN])
 
 
-def draw(picture: Picture, width: int) -> Any:
-    """What is shown of it."""
+def render(snapshot: Snapshot, width: int) -> Any:
+    """Render a snapshot for a terminal of this width."""
     from rich.console import Group
     from rich.text import Text
 
-    head = Text(f"holdfast  {picture.as_of.astimezone():%H:%M:%S}  ", "bold")
+    head = Text(f"holdfast  {snapshot.as_of.astimezone():%H:%M:%S}  ", "bold")
     for name in ("ready", "running", "scheduled", "retrying", "dead"):
-        head.append(f"{getattr(picture.stats.statuses, name):,} {name}  ", COLOURS[name])
-    recent = picture.last_5_minutes
+        head.append(f"{getattr(snapshot.stats.statuses, name):,} {name}  ", COLOURS[name])
+    recent = snapshot.last_5_minutes
     rates = recent.rates
     flow = Text("5 min  ", "dim")
     flow.append(f"{rates.submitted:,.1f}/s in  {rates.finished:,.1f}/s done  {rates.failed:,.1f}/s failed", "default")
@@ -108,9 +108,9 @@ def draw(picture: Picture, width: int) -> Any:
     if recent.run.p95 is not None:
         flow.append(f"  run p95 {recent.run.p95:.2f}s", "default")
     parts: list[Any] = [head, flow, Text("")]
-    busiest = sorted(picture.queues, key=lambda queue: (-queue.statuses.ready, -queue.rates.finished, queue.name))
-    parts.append(fitted(busiest, of_queues.COLUMNS, width) or Text("no queues", "dim"))
-    parts += [Text(""), fitted(picture.workers, of_workers.COLUMNS, width) or Text("no workers", "dim")]
-    if picture.failures:
-        parts += [Text(""), Text("dead letters by error", "bold"), fitted(picture.failures, GROUPS, width)]
+    busiest = sorted(snapshot.queues, key=lambda queue: (-queue.statuses.ready, -queue.rates.finished, queue.name))
+    parts.append(fit_table(busiest, queue_commands.COLUMNS, width) or Text("no queues", "dim"))
+    parts += [Text(""), fit_table(snapshot.workers, worker_commands.COLUMNS, width) or Text("no workers", "dim")]
+    if snapshot.failures:
+        parts += [Text(""), Text("dead letters by error", "bold"), fit_table(snapshot.failures, GROUPS, width)]
     return Group(*parts)

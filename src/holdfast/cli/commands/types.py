@@ -1,18 +1,18 @@
-"""`holdfast types`: which types of jobs there are workers for, and what their payload is."""
+"""`holdfast types`: list the job types that workers handle, and their payloads."""
 
 from typing import Any
 
 import click
 
-from holdfast.cli.commands.jobs import first
-from holdfast.cli.render import Column, ago, as_json, json_option, listing
-from holdfast.cli.target import asked, way_options
+from holdfast.cli.commands.jobs import take
+from holdfast.cli.render import Column, ago, as_json, json_option, print_list
+from holdfast.cli.target import run_with_client, target_options
 from holdfast.sdk import calls
 from holdfast.sdk.models import JobType
 
 
 def arguments(schema: dict[str, Any] | None) -> str | None:
-    """The names of the arguments, those that may be left out in brackets."""
+    """Return the names of the arguments, optional ones in brackets."""
     if schema is None:
         return None
     required = schema.get("required", [])
@@ -30,18 +30,18 @@ COLUMNS: list[Column[JobType]] = [
 
 
 @click.command()
-@click.option("--tenant", metavar="VALUE", help="as this tenant sees them (for administrators)")
+@click.option("--tenant", metavar="VALUE", help="types that this tenant can use (for administrators)")
 @json_option
-@way_options
+@target_options
 def types(tenant: str | None, *, json: bool) -> None:
-    r"""Types of jobs that workers handle; --json tells the JSON Schema of each payload.
+    r"""List the job types that workers handle; --json includes the JSON Schema of each payload.
 
     \b
       holdfast types
       holdfast types --json | jq '.items[] | select(.type == "webhook") | .schema'
     """
-    found = asked(lambda client: first(client.pages(calls.job_types(tenant)), 0))
+    found = run_with_client(lambda client: take(client.pages(calls.job_types(tenant)), 0))
     if json:
         print(as_json({"items": found}))
     else:
-        listing(found, COLUMNS, none="no types: no worker told of any yet; 'holdfast work myapp.jobs:app' starts one")
+        print_list(found, COLUMNS, none="no job types yet: start a worker with 'holdfast work myapp.jobs:app'")

@@ -11,10 +11,10 @@ import click
 import msgspec
 
 from holdfast import __version__
-from holdfast.cli.checks.database import warn_of_loss
+from holdfast.cli.checks.database import warn_if_unsafe
 from holdfast.cli.event_loop import run
-from holdfast.cli.exit_codes import starting
-from holdfast.cli.loader import MOST_SLOTS
+from holdfast.cli.exit_codes import startup_errors
+from holdfast.cli.loader import MAX_SLOTS
 from holdfast.cli.options import export_flags, settings_options
 from holdfast.compose import open_jobs
 from holdfast.config import Settings
@@ -26,15 +26,17 @@ from holdfast.worker.processes.supervisor import Supervisor
 
 @click.command()
 @click.argument("app", default="")
-@click.option("--queues", default="", metavar="Q:N,…", help="Queues and slots in each process: mail:10,default:5.")
+@click.option("--queues", default="", metavar="Q:N,…", help="Queues and slots per process, such as mail:10,default:5.")
 @click.option(
     "--processes",
     type=click.IntRange(1, 256),
-    help="Worker processes (default: HOLDFAST_WORKER_POOL_SIZE, or one a core).",
+    help="Worker processes (default: HOLDFAST_WORKER_POOL_SIZE, or one per core).",
 )
 @settings_options("lease_seconds", "drain_seconds")
 def work(settings: Settings, app: str, queues: str, processes: int | None) -> None:
-    r"""Run the jobs of APP, named as module:attribute, and the job types in the box; without APP those alone.
+    r"""Run the jobs of APP (module:attribute) and the built-in job types.
+
+    Without APP, it runs only the built-in types.
 
     \b
       holdfast work myapp.jobs:app
@@ -49,25 +51,32 @@ async def supervise(
     queues: str,
     processes: int,
     *,
-    looked_at: Iterable[str] = (),
-    then: Callable[[], None] = lambda: None,
+    checked: Iterable[str] = (),
+    on_start: Callable[[], None] = lambda: None,
 ) -> asyncio.Event | None:
-    """Run worker processes until a signal comes; or until somebody has them drained: then tells when a signal comes.
+    """Run worker processes until a signal arrives, or until an operator drains them.
 
-    `then` tells the rest of what is to be told at the start.
+    Args:
+        settings: Settings of the installation.
+        app: Name of the application; empty for the built-in job types.
+        queues: Queues and slots, as `--queues` has them.
+        processes: Number of worker processes.
+        checked: URLs of databases whose durability was checked already.
+        on_start: Called after the first message, to print more.
 
-    `looked_at`: URLs of databases that were warned of already, if there was a reason.
+    Returns:
+        None after a signal; after a drain, the event that a later signal sets.
     """
     export_flags()
-    known, looking = set(looked_at), asyncio.Lock()
+    checked_urls, checking = set(checked), asyncio.Lock()
 
     async def open_backend(url: str) -> SupervisorBackend:
         backend = await _open(settings, url)
         try:
-            async with looking:  # no other process begins to work meanwhile on what may be refused
-                if url not in known:
-                    await warn_of_loss(settings, url, say)
-                    known.add(url)
+            async with checking:  # no other process starts work on a database that may be refused
+                if url not in checked_urls:
+                    await warn_if_unsafe(settings, url, say)
+                    checked_urls.add(url)
         except BaseException:
             await backend.aclose()
             raise
@@ -82,30 +91,30 @@ async def supervise(
     )
     number = f"{processes} worker process{'es' if processes > 1 else ''}"
     supervisor.handle_signals()
-    say(f"{number} for {app or 'the job types in the box'}; Ctrl-C or SIGTERM ends in good order")
-    then()
+    say(f"{number} for {app or 'the built-in job types'}; Ctrl-C or SIGTERM stops gracefully")
+    on_start()
     await supervisor.run()
-    say("stopped; every unfinished job was handed back")
+    say("stopped; all unfinished jobs were released")
     return supervisor.signalled if supervisor.drained else None
 
 
 def launch_plan(settings: Settings, app: str, queues: str) -> LaunchPlan:
-    """How the children of this installation are started."""
+    """Return how the supervisor starts worker processes."""
     command, forkserver = (
         ["-m", "holdfast.cli.worker_process", kind, app, "--queues", queues] for kind in ("worker", "forkserver")
     )
     host = socket.gethostname()
     name, node = settings.worker_id or host, f"{host[:200]}/{os.getpid()}/{secrets.token_hex(4)}"
-    return LaunchPlan(command, forkserver, MOST_SLOTS, settings.lease, name, host, __version__, node)
+    return LaunchPlan(command, forkserver, MAX_SLOTS, settings.lease, name, host, __version__, node)
 
 
 async def _open(settings: Settings, url: str) -> SupervisorBackend:
-    with starting(settings):
+    with startup_errors(settings):
         return await open_jobs(msgspec.structs.replace(settings, pool_size=4), url)
 
 
 def say(text: str, *, passing: bool = False) -> None:
-    """Tell the person at the terminal; what is `passing` there only until the next line is told."""
+    """Print a message to standard error; the next one overwrites a `passing` one on a terminal."""
     if not sys.stderr.isatty():
         print(f"holdfast: {text}", file=sys.stderr, flush=True)
     else:

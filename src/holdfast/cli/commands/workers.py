@@ -1,15 +1,15 @@
-"""`holdfast workers`: who runs jobs, and asking them to end."""
+"""`holdfast workers`: list workers, and drain a node."""
 
 import click
 
-from holdfast.cli.render import Column, as_json, json_option, listing, size, span
-from holdfast.cli.target import asked, way_options
+from holdfast.cli.render import Column, as_json, json_option, print_list, size, span
+from holdfast.cli.target import run_with_client, target_options
 from holdfast.sdk import calls
 from holdfast.sdk.models import Worker
 
 
 def state(worker: Worker) -> str:
-    """Whether it is there, and whether it is to end."""
+    """Return the state of a worker: alive, draining or lost."""
     if not worker.alive:
         return "lost"
     return "draining" if worker.draining else "alive"
@@ -20,7 +20,7 @@ COLUMNS: list[Column[Worker]] = [
     Column("worker", lambda worker: worker.name or worker.id, text=True),
     Column("state", state),
     Column("busy", lambda worker: f"{worker.running}/{worker.slots}"),
-    Column("heard", lambda worker: f"{span(worker.heartbeat_age)} ago"),
+    Column("heartbeat", lambda worker: f"{span(worker.heartbeat_age)} ago"),
     Column("memory", lambda worker: size(worker.memory), spare=3),
     Column("queues", lambda worker: ", ".join(worker.queues), spare=2, text=True),
     Column("up since", lambda worker: worker.started_at, spare=4),
@@ -32,10 +32,10 @@ COLUMNS: list[Column[Worker]] = [
 
 @click.group(invoke_without_command=True)
 @json_option
-@way_options
+@target_options
 @click.pass_context
 def workers(context: click.Context, *, json: bool) -> None:
-    r"""Who runs jobs: their slots, what they hold, when they were last heard of.
+    r"""List workers: their slots, running jobs and last heartbeat.
 
     \b
       holdfast workers
@@ -44,30 +44,30 @@ def workers(context: click.Context, *, json: bool) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    found = asked(lambda client: client.execute(calls.workers()))
+    found = run_with_client(lambda client: client.execute(calls.workers()))
     if json:
         print(as_json({"items": found}))
     else:
-        listing(found, COLUMNS, none="no workers: start one with 'holdfast work myapp.jobs:app'")
+        print_list(found, COLUMNS, none="no workers: start one with 'holdfast work myapp.jobs:app'")
 
 
 @workers.command()
 @click.argument("worker", metavar="ID")
 @json_option
-@way_options
+@target_options
 def drain(worker: str, *, json: bool) -> None:
-    r"""Take a node out of service: the worker and the other processes of its `holdfast work` end in good order.
+    r"""Take a node out of service: drain all worker processes of its `holdfast work`.
 
-    They claim nothing more, finish what they run for up to HOLDFAST_DRAIN_SECONDS, hand back the rest, and exit with 0.
-    They hear of it with their next heartbeat. Safe to repeat.
+    They claim no more jobs, finish running ones for up to HOLDFAST_DRAIN_SECONDS, release the others, and exit with 0.
+    They start draining at their next heartbeat. Safe to repeat.
 
     \b
       holdfast workers drain w-019a8c5e7f3b2d40
     """
-    found = asked(lambda client: client.execute(calls.drain_worker(worker)))
+    found = run_with_client(lambda client: client.execute(calls.drain_worker(worker)))
     if json:
         print(as_json({"items": found}))
         return
     running = sum(each.running for each in found)
-    print(f"{len(found)} worker{'s' if len(found) > 1 else ''} to end, with {running} jobs running:")
-    listing(found, COLUMNS, none="")
+    print(f"draining {len(found)} worker{'s' if len(found) > 1 else ''}, with {running} jobs running:")
+    print_list(found, COLUMNS, none="")
