@@ -91,7 +91,7 @@ class RunningServer:
 
     def close_connections(self) -> None:
         for connection in self._connections:
-            connection.writer.close()
+            connection.writer.transport.abort()  # a TLS close would wait for the server
 
 
 @contextlib.asynccontextmanager
