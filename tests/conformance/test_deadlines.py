@@ -102,7 +102,7 @@ async def test_a_deadline_that_is_yet_to_come_holds_also_for_a_job_that_is_run_a
     await clock.advance(days(1))
     await cancel_overdue(manual_store)
     assert await retry(manual_store, [job.id]) == {job.id}
-    assert (await read(manual_store, job)).deadline == job.deadline
+    assert (await read(manual_store, job)).deadline == job.spec.deadline
     await clock.advance(Duration(days(2) - 1))
     await cancel_overdue(manual_store)
     assert (await read(manual_store, job)).status is Status.READY

@@ -13,7 +13,7 @@ from holdfast.engine.changes.analytics import Analytics
 from holdfast.engine.claiming.claims import Claims
 from holdfast.engine.jobs.actions import cancel
 from holdfast.engine.jobs.deadlines import cancel_overdue
-from holdfast.engine.jobs.explain import COUNTED, explain, read_facts
+from holdfast.engine.jobs.explain import MAX_COUNTED, explain, read_facts
 from holdfast.errors import NotFound
 from holdfast.model.access import Quotas
 from holdfast.model.breaker import Breaker, BreakerState
@@ -121,16 +121,16 @@ async def live(store, job, life):
 async def fill(store, how, other):
     """Leave no room: another job of the same queue, tenant and key runs, or has taken the last start for now."""
     limits = {
-        "queue": queue_limit(other.queue),
-        "tenant": tenant_limit(other.tenant),
-        "key": key_limit(other.tenant, other.concurrency_key or ""),
+        "queue": queue_limit(other.spec.queue),
+        "tenant": tenant_limit(other.spec.tenant),
+        "key": key_limit(other.spec.tenant, other.spec.concurrency_key or ""),
     }
     how, given_back, _ = how.partition(", given back")
     rate, most = (Rate(1, days(1), 1), None) if "rate" in how else (None, 2 if "room" in how else 1)
     for limit in [limits[name] for name in limits if name in how]:
         await store.run(lambda tx, limit=limit: tx.set_limit(limit, most, rate, "a test"))
     await put(store, other)
-    claims = Claims(store, await enter(store, lease=days(9), queues="elsewhere"), [other.queue], None)
+    claims = Claims(store, await enter(store, lease=days(9), queues="elsewhere"), [other.spec.queue], None)
     held = await claims.claim(5)
     assert [job.id for job in held] == [other.id]
     if given_back:
@@ -175,7 +175,7 @@ async def trial(store, clock, scene):
         await live(store, job, scene.life)
     if scene.rests is not None:
         until = None if scene.rests_for is None else Instant(began + scene.rests_for)
-        pause = Pause(scene.rests, job.type if scene.rests is PauseKind.TYPE else tenant, until=until)
+        pause = Pause(scene.rests, job.spec.type if scene.rests is PauseKind.TYPE else tenant, until=until)
         await store.run(lambda tx: tx.save_pause(pause))
     if scene.paused:
         until = None if scene.paused_for is None else Instant(began + scene.paused_for)
@@ -185,7 +185,7 @@ async def trial(store, clock, scene):
         of = {"own": tenant, "other": "somebody-else", None: None}[each.tenant]
         worker = a_worker(
             queues=f"{queue}:5,x" if each.queue else "another",
-            types=None if each.types is None else (job.type if each.types == "send" else "other", "more"),
+            types=None if each.types is None else (job.spec.type if each.types == "send" else "other", "more"),
             tenant=of,
         )
         await store.run(lambda tx, worker=worker, lease=each.lease: tx.register(worker, lease))
@@ -314,9 +314,9 @@ async def test_what_is_ahead_is_counted_up_to_a_bound_and_with_its_cost(manual_s
     held = await take(store, await enter(store), limit=1)
     await report(store, held)
     assert (await why(store, job)).estimate.at is not None
-    await put(store, *some_jobs(COUNTED + 1, priority=9))
+    await put(store, *some_jobs(MAX_COUNTED + 1, priority=9))
     line = (await why(store, job)).reasons[1]
-    assert (line.jobs, line.at_least) == (COUNTED, True)
+    assert (line.jobs, line.at_least) == (MAX_COUNTED, True)
     assert (await read(store, job)).priority == 0
 
 
@@ -344,7 +344,7 @@ async def test_a_limit_that_is_full_says_how_full_and_who_holds_it(manual_store,
     await enter(store)
     (reason,) = [each for each in (await why(store, job)).reasons if each.blocks]
     assert (reason.code, reason.used, reason.most, reason.holders) == ("limit_full", 1, 1, [str(other.id)])
-    names = {"queue": other.queue, "tenant": other.tenant, "key": "k"}
+    names = {"queue": other.spec.queue, "tenant": other.spec.tenant, "key": "k"}
     assert reason.name == f"{full} {names[full]!r}"
 
 

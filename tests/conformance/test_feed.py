@@ -10,6 +10,7 @@ import pytest
 from holdfast.engine.jobs.actions import cancel, delete, retry
 from holdfast.engine.maintenance import promote_due
 from holdfast.model.change_log import DELETED, MAX_LISTED_CHANGES, ChangeEntry, ChangeGroup, JobChange, bucket_of
+from holdfast.model.job import NewJob
 from holdfast.model.outcome import Interrupted, Outcome, Snoozed, Succeeded
 from holdfast.model.state import STATUS_OF_CODE, Status
 from holdfast.model.time import Duration, Instant, seconds
@@ -35,7 +36,7 @@ from tests.support.builders import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.model.job import Job, NewJob
+    from holdfast.model.job import Job
     from holdfast.model.transition import Transition
     from holdfast.store.port.store import Store
     from tests.support.clock import ManualClock
@@ -67,7 +68,8 @@ class Tail:
 
 
 def told(job: NewJob | Job, status: Status, attempt: int = 0, fence: int = 0) -> JobChange:
-    return JobChange(job.id, job.tenant, job.queue, job.type, status.code, attempt, fence)
+    spec = job.spec if isinstance(job, NewJob) else job
+    return JobChange(job.id, spec.tenant, spec.queue, spec.type, status.code, attempt, fence)
 
 
 def by_status(groups: Sequence[ChangeGroup]) -> Counter[Status]:
@@ -235,7 +237,7 @@ class TestTheFeed:
         assert await delete(store, [job.id for job in jobs]) == set()
 
         (entry,) = await tail.rows()
-        deleted = [JobChange(job.id, "a", job.queue, job.type, DELETED, 0, 0) for job in jobs]
+        deleted = [JobChange(job.id, "a", job.spec.queue, job.spec.type, DELETED, 0, 0) for job in jobs]
         if n == 1:
             assert (entry.body.listed(), entry.body.unlisted()) == (deleted, [])
         else:

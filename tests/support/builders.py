@@ -12,7 +12,7 @@ from holdfast.engine.jobs.reap import reap
 from holdfast.engine.jobs.settle import settle
 from holdfast.errors import HoldfastError
 from holdfast.model.ids import JobId, WorkerId, new_job_id, new_worker_id
-from holdfast.model.job import InsertResult, Job, NewJob, RetryRule
+from holdfast.model.job import InsertResult, Job, JobSpec, NewJob, RetryRule
 from holdfast.model.lane import Lane, Share
 from holdfast.model.outcome import Failed, Failure, Outcome, Report, Succeeded
 from holdfast.model.time import Duration, days, seconds
@@ -38,8 +38,9 @@ _latest = itertools.accumulate(iter(lambda: time.time_ns() // 1_000_000, None), 
 
 def a_job(queue: str = "mail", **changes: Any) -> NewJob:
     """A job that may run at once; each is younger than those built before it."""
-    given: dict[str, Any] = {"id": new_job_id(next(_latest)), "tenant": "acme", "type": "send", "payload": b"{}"}
-    return NewJob(queue=queue, **(given | changes))
+    given: dict[str, Any] = {"id": new_job_id(next(_latest)), "payload": b"{}", "max_attempts": 5}
+    own = given | {name: changes.pop(name) for name in NewJob.__struct_fields__ if name in changes}
+    return NewJob(spec=JobSpec(**({"type": "send", "tenant": "acme", "queue": queue} | changes)), **own)
 
 
 def some_jobs(n: int, **changes: Any) -> list[NewJob]:
@@ -68,7 +69,8 @@ def error(message: str = "SMTP 421") -> Failed:
 
 def lane_of(job: NewJob | Job) -> Lane:
     """Where a job waits for its turn."""
-    return Lane(job.queue, job.tenant, job.priority)
+    spec = job.spec if isinstance(job, NewJob) else job
+    return Lane(spec.queue, spec.tenant, spec.priority)
 
 
 def share(lane: Lane = MAIL, quota: int = 1_000_000, floor: int = 0) -> Share:

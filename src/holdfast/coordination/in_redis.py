@@ -103,7 +103,7 @@ class KeysInRedis:
         self._link.send("SET", self._name(job), _WRITE(entry), "NX", "PX", max(1, span))
 
     def _name(self, job: NewJob) -> str:
-        key = f"{len(job.tenant)}:{job.tenant}:{job.idempotency_key}".encode()
+        key = f"{len(job.spec.tenant)}:{job.spec.tenant}:{job.spec.idempotency_key}".encode()
         return f"{self._prefix}key:{hashlib.blake2b(key, digest_size=16).hexdigest()}"
 
 

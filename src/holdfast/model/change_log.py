@@ -143,18 +143,15 @@ def read(stored: bytes | str) -> ChangeBody:
 
 def of_new(jobs: Sequence[NewJob], waiting: Sequence[bool]) -> bytes:
     """Encode a submission; `waiting` marks the scheduled jobs."""
+    states = [_SCHEDULED if later else _READY for later in waiting]
     if len(jobs) <= MAX_LISTED_CHANGES:
-        return _ENCODE(
-            ChangeBody(
-                c=[
-                    JobChange(job.id, job.tenant, job.queue, job.type, _SCHEDULED if later else _READY, 0, 0)
-                    for job, later in zip(jobs, waiting, strict=True)
-                ],
-                new=True,
-            )
-        )
+        changes = [
+            JobChange(job.id, job.spec.tenant, job.spec.queue, job.spec.type, state, 0, 0)
+            for job, state in zip(jobs, states, strict=True)
+        ]
+        return _ENCODE(ChangeBody(c=changes, new=True))
     return _counted(
-        [(j.tenant, j.queue, j.type, _SCHEDULED if later else _READY) for j, later in zip(jobs, waiting, strict=True)],
+        [(job.spec.tenant, job.spec.queue, job.spec.type, state) for job, state in zip(jobs, states, strict=True)],
         new=True,
     )
 

@@ -30,28 +30,48 @@ class Unique(Struct, frozen=True):
     on_conflict: OnConflict = "return"
 
 
-class NewJob(Struct, frozen=True):
-    """Validated job, ready to insert."""
+class UniqueSpec(Struct, frozen=True, forbid_unknown_fields=True):
+    """Requested uniqueness: `by` names the parts that must differ."""
 
-    id: JobId
-    tenant: str
-    queue: str
+    by: tuple[str, ...] = ("payload",)
+    within: Duration = Duration(0)
+    on_conflict: OnConflict = "return"
+
+
+class JobSpec(Struct, frozen=True):
+    """Job as submitted, before validation."""
+
     type: str
-    payload: bytes
+    payload: Any = None
+    tenant: str = "default"
+    queue: str = "default"
     priority: int = 0
-    max_attempts: int = 5
-    cost: int = 1
     scheduled_at: Instant | None = None
     delay: Duration | None = None
+    max_attempts: int | None = None
     timeout: Duration | None = None
-    deadline: Instant | None = None
     retry: RetryRule | None = None
+    cost: int = 1
     tags: tuple[str, ...] = ()
+    unique: UniqueSpec | None = None
+    deadline: Instant | None = None
     concurrency_key: str | None = None
     idempotency_key: str | None = None
+
+
+class NewJob(Struct, frozen=True):
+    """Validated submission, ready to insert."""
+
+    id: JobId
+    spec: JobSpec
+    payload: bytes
+    """Payload of the submission, encoded as JSON."""
+    max_attempts: int
+    """Limit of the submission, or the default of the installation."""
     fingerprint: bytes = b""
     """Hash of the submission; distinguishes a replayed submission from a reused idempotency key."""
     unique: Unique | None = None
+    """Uniqueness that the submission asks for, with the key computed from it."""
 
 
 class InsertResult(NamedTuple):
@@ -141,7 +161,7 @@ class SearchPage(NamedTuple):
     """Page of search results, newest first; it may be empty even if there are more."""
 
     jobs: list[Job]
-    rest: JobId | None
+    cursor: JobId | None
     """Continue the search before this id; None if there are no more."""
 
 
@@ -165,32 +185,3 @@ class Count(NamedTuple):
     type: str
     status: Status
     jobs: int
-
-
-class UniqueSpec(Struct, frozen=True, forbid_unknown_fields=True):
-    """Requested uniqueness: `by` names the parts that must differ."""
-
-    by: tuple[str, ...] = ("payload",)
-    within: Duration = Duration(0)
-    on_conflict: OnConflict = "return"
-
-
-class JobSpec(Struct, frozen=True):
-    """Job as submitted, before validation."""
-
-    type: str
-    payload: Any = None
-    tenant: str = "default"
-    queue: str = "default"
-    priority: int = 0
-    scheduled_at: Instant | None = None
-    delay: Duration | None = None
-    max_attempts: int | None = None
-    timeout: Duration | None = None
-    retry: RetryRule | None = None
-    cost: int = 1
-    tags: tuple[str, ...] = ()
-    unique: UniqueSpec | None = None
-    deadline: Instant | None = None
-    concurrency_key: str | None = None
-    idempotency_key: str | None = None

@@ -127,8 +127,8 @@ def demand_of(jobs: Iterable[NewJob]) -> Demand:
     cost = 0
     queues: Counter[str] = Counter()
     for job in jobs:
-        cost += max(1, job.cost)
-        queues[job.queue] += 1
+        cost += max(1, job.spec.cost)
+        queues[job.spec.queue] += 1
     return Demand(cost, queues)
 
 

@@ -54,26 +54,8 @@ def build_job(spec: JobSpec, job_id: JobId, *, max_attempts: int, from_json: boo
     attempts = max_attempts if spec.max_attempts is None else spec.max_attempts
     _check_int(attempts, 1, MAX_ATTEMPTS, "max_attempts")
     payload = encode_payload(spec.payload, from_json=from_json)
-    return NewJob(
-        id=job_id,
-        tenant=spec.tenant,
-        queue=spec.queue,
-        type=spec.type,
-        payload=payload,
-        priority=spec.priority,
-        max_attempts=attempts,
-        cost=spec.cost,
-        scheduled_at=spec.scheduled_at,
-        delay=spec.delay,
-        timeout=spec.timeout,
-        deadline=spec.deadline,
-        retry=spec.retry,
-        tags=spec.tags,
-        concurrency_key=spec.concurrency_key,
-        idempotency_key=spec.idempotency_key,
-        fingerprint=body_fingerprint(spec) if spec.idempotency_key is not None else b"",
-        unique=_unique(spec, payload),
-    )
+    fingerprint = body_fingerprint(spec) if spec.idempotency_key is not None else b""
+    return NewJob(job_id, spec, payload, attempts, fingerprint, _unique(spec, payload))
 
 
 def build_jobs(

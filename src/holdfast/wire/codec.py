@@ -107,15 +107,16 @@ def job_out(job: Job, *, actions: list[Action], lease_until: Instant | None = No
 
 def job_made(job: NewJob, *, status: Status, due: Instant | None, created_at: Instant, actions: list[Action]) -> JobOut:
     """A job as it is shown right after it was inserted: as `job_out` would show it."""
+    spec = job.spec
     created = rfc3339(created_at)
     return JobOut(
         id=str(job.id),
-        tenant=job.tenant,
-        queue=job.queue,
-        type=job.type,
+        tenant=spec.tenant,
+        queue=spec.queue,
+        type=spec.type,
         payload=Raw(job.payload),
         status=status.value,
-        priority=job.priority,
+        priority=spec.priority,
         attempts=0,
         max_attempts=job.max_attempts,
         scheduled_at=_when(due),
@@ -127,12 +128,12 @@ def job_made(job: NewJob, *, status: Status, due: Instant | None, created_at: In
         error=None,
         reason=None,
         progress=NULL,
-        tags=list(job.tags),
-        cost=job.cost,
-        timeout=None if job.timeout is None else in_seconds(job.timeout),
-        deadline=_when(job.deadline),
-        concurrency_key=job.concurrency_key,
-        idempotency_key=job.idempotency_key,
+        tags=list(spec.tags),
+        cost=spec.cost,
+        timeout=None if spec.timeout is None else in_seconds(spec.timeout),
+        deadline=_when(spec.deadline),
+        concurrency_key=spec.concurrency_key,
+        idempotency_key=spec.idempotency_key,
         generation=0,
         worker=None,
         lease_until=None,

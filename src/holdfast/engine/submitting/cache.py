@@ -37,7 +37,7 @@ class SubmissionCache:
         """
         if self.off or len(jobs) > MAX_KEYS_PER_LOOKUP:
             return None
-        if any(job.idempotency_key is None or job.unique is not None for job in jobs):
+        if any(job.spec.idempotency_key is None or job.unique is not None for job in jobs):
             return None
         now = self._now()
         found = await self._keys.find(jobs)
@@ -48,7 +48,7 @@ class SubmissionCache:
 
     def remember(self, job: NewJob, receipt: Receipt) -> None:
         """Cache the receipt of a committed submission."""
-        if job.idempotency_key is not None and not self.off and not receipt.replayed:
+        if job.spec.idempotency_key is not None and not self.off and not receipt.replayed:
             self._keys.note(job, receipt.id, self._key_retention, receipt.created_at)
 
     async def reject_early(self, tenant: str, jobs: Sequence[NewJob]) -> None:

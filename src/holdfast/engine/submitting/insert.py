@@ -167,16 +167,16 @@ _POINTERS = ("/idempotency_key", "/unique")
 
 
 def _has_key(job: NewJob) -> bool:
-    return job.idempotency_key is not None or job.unique is not None
+    return job.spec.idempotency_key is not None or job.unique is not None
 
 
 def _keys(job: NewJob) -> list[tuple[str, int, str]]:
     """Return (tenant, kind, key) for each key of a job; the kind is an index of `_POINTERS`."""
     keys = []
-    if job.idempotency_key is not None:
-        keys.append((job.tenant, 0, job.idempotency_key))
+    if job.spec.idempotency_key is not None:
+        keys.append((job.spec.tenant, 0, job.spec.idempotency_key))
     if job.unique is not None:
-        keys.append((job.tenant, 1, job.unique.key))
+        keys.append((job.spec.tenant, 1, job.unique.key))
     return keys
 
 

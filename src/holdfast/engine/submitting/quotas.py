@@ -53,7 +53,7 @@ async def record_usage(
         usage = locked.usage
         if indexes := inserted.get(locked.tenant):
             cost = quotas.demand_of(jobs[index] for index in indexes).cost
-            new = Counter(jobs[index].queue for index in indexes if rows[index].repeats is None)
+            new = Counter(jobs[index].spec.queue for index in indexes if rows[index].repeats is None)
             usage = quotas.record(usage, locked.quota, cost, new, rows[indexes[0]].created_at)
         if indexes or locked.changed:
             await tx.save_usage(locked.tenant, quotas.encode(usage))
@@ -89,5 +89,5 @@ def _by_tenant(jobs: Sequence[NewJob]) -> dict[str, list[int]]:
     """Return the indexes of each tenant's jobs."""
     indexes: defaultdict[str, list[int]] = defaultdict(list)
     for index, job in enumerate(jobs):
-        indexes[job.tenant].append(index)
+        indexes[job.spec.tenant].append(index)
     return indexes

@@ -34,7 +34,7 @@ def receipt_for(job: NewJob, row: InsertResult) -> Receipt | HoldfastError:
             return Receipt(row.id, row.created_at, replayed=False)
         case "idempotency_key" if not row.same_body:
             return IdempotencyMismatch(
-                f"the idempotency key {job.idempotency_key!r} was used before for another job ({row.id}): "
+                f"the idempotency key {job.spec.idempotency_key!r} was used before for another job ({row.id}): "
                 "use a new key for a new job, or repeat the same submission",
                 pointer="/idempotency_key",
             )
@@ -52,9 +52,9 @@ def receipt_for(job: NewJob, row: InsertResult) -> Receipt | HoldfastError:
 
 def initial_state(job: NewJob, created_at: Instant) -> tuple[Status, Instant | None]:
     """Return the status and due time of a job just inserted, without a read."""
-    due = job.scheduled_at
+    due = job.spec.scheduled_at
     if due is None:
-        if job.delay is None:
+        if job.spec.delay is None:
             return Status.READY, None
-        due = after(created_at, job.delay)
+        due = after(created_at, job.spec.delay)
     return Status.SCHEDULED if due > created_at else Status.READY, due

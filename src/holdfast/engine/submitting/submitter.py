@@ -71,16 +71,16 @@ class Submitter:
         """
         job_id = new_job_id(self._clock.now_ms())
         job = build_job(spec, job_id, max_attempts=self._max_attempts, from_json=from_json)
-        limited = self.limited.has(job.tenant)
+        limited = self.limited.has(job.spec.tenant)
         if limited is None:
-            limited = bool(await self.limited.among(frozenset((job.tenant,))))
+            limited = bool(await self.limited.among(frozenset((job.spec.tenant,))))
         if limited:
-            await self._cache.reject_early(job.tenant, [job])
-            async with self._tenant_queues([job.tenant]) as (queue,):
+            await self._cache.reject_early(job.spec.tenant, [job])
+            async with self._tenant_queues([job.spec.tenant]) as (queue,):
                 try:
                     return SubmitResult(job, await queue.batcher.submit(job))
                 except RateLimited as error:
-                    self._cache.remember_rejection(job.tenant, error)
+                    self._cache.remember_rejection(job.spec.tenant, error)
                     raise
         if not bypass_cache and not self._cache.off and (cached := await self._cache.lookup([job])):
             if isinstance(cached[0], HoldfastError):
@@ -120,9 +120,9 @@ class Submitter:
             return []
         now_ms = self._clock.now_ms()
         jobs = build_jobs(specs, lambda: new_job_id(now_ms), max_attempts=self._max_attempts, from_json=from_json)
-        tenants = frozenset(job.tenant for job in jobs)
+        tenants = frozenset(job.spec.tenant for job in jobs)
         if limited := await self.limited.among(tenants):
-            return await self._submit_limited(jobs, sorted(limited), jobs[0].tenant if len(tenants) == 1 else None)
+            return await self._submit_limited(jobs, sorted(limited), jobs[0].spec.tenant if len(tenants) == 1 else None)
         cached = await self._cache.lookup(jobs) or ()
         receipts = [receipt for receipt in cached if isinstance(receipt, Receipt)]
         if len(receipts) == len(jobs):

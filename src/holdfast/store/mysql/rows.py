@@ -1,4 +1,4 @@
-"""Between this dialect's rows and the values everything else is written in."""
+"""Conversion between rows of MySQL and MariaDB and the values of the model."""
 
 from typing import Any
 from uuid import UUID
@@ -7,6 +7,7 @@ from holdfast.model.ids import WorkerId
 from holdfast.model.job import Job, NewJob
 from holdfast.model.state import AWAITING_KEY, Status
 from holdfast.model.time import Instant
+from holdfast.store.codes import Parked
 from holdfast.store.mysql.literal import literal
 from holdfast.store.sql.codec import Row, retry_bytes, tags_bytes
 
@@ -15,7 +16,7 @@ _SCHEDULED = Status.SCHEDULED.code
 
 
 def job_row(row: Row) -> Row:
-    """A row of the columns `job`, and perhaps `ended`, as the shared code expects it: ids, texts and absent values."""
+    """Convert a row of the columns `job`, with or without `ended`, to the types that the shared code expects."""
     return (
         UUID(bytes=row[0]),
         *row[1:4],
@@ -30,7 +31,7 @@ def job_row(row: Row) -> Row:
 
 
 def claimed_job(row: Row, worker: WorkerId, at: Instant, slots: int) -> Job:
-    """A job as the claim leaves it, from its row as the claim found it."""
+    """Return the job after the claim, from its row before the claim."""
     fields: Row = (
         UUID(bytes=row[0]),
         row[1],
@@ -51,26 +52,27 @@ def claimed_job(row: Row, worker: WorkerId, at: Instant, slots: int) -> Job:
 
 
 def new_row(job: NewJob, position: int) -> str:
-    """A new job as a row of the statement `insert`; instants are taken from what `draw` drew."""
-    status: Any = _READY if job.concurrency_key is None else AWAITING_KEY
-    parked: Any = 0 if job.concurrency_key is None else 2
+    """Return a new job as a row of `insert`; `next_positions` sets the variables that it uses."""
+    spec = job.spec
+    status: Any = _READY if spec.concurrency_key is None else AWAITING_KEY
+    parked: Any = int(Parked.NOT_PARKED if spec.concurrency_key is None else Parked.PARKED_FOR_KEY)
     scheduled = "NULL"
     due: Any = 0
-    if job.scheduled_at is not None:
-        scheduled = literal(job.scheduled_at)
+    if spec.scheduled_at is not None:
+        scheduled = literal(spec.scheduled_at)
         later = f"{scheduled} > @holdfast_at"
         status = f"IF({later}, {_SCHEDULED}, {status})"
-        parked = f"IF({later}, 1, {parked})"
+        parked = f"IF({later}, {Parked.PARKED_UNTIL_DUE:d}, {parked})"
         due = f"IF({later}, {scheduled}, 0)"
-    elif job.delay is not None:
-        scheduled = f"@holdfast_at + {literal(job.delay)}"
-        if job.delay > 0:
-            parked, status, due = 1, _SCHEDULED, scheduled
+    elif spec.delay is not None:
+        scheduled = f"@holdfast_at + {literal(spec.delay)}"
+        if spec.delay > 0:
+            parked, status, due = int(Parked.PARKED_UNTIL_DUE), _SCHEDULED, scheduled
     return (
-        f"({parked},{literal(job.queue)},{literal(job.tenant)},{job.priority},@holdfast_seq + {position},"
-        f"x'{job.id.hex}',@holdfast_at,{scheduled},{due},{literal(job.timeout)},{literal(job.deadline)},{job.cost},{status},"
-        f"{job.max_attempts},{literal(job.type)},{literal(_bytes(job.concurrency_key))},"
-        f"{literal(_bytes(job.idempotency_key))},x'{job.payload.hex()}',{literal(retry_bytes(job))},"
+        f"({parked},{literal(spec.queue)},{literal(spec.tenant)},{spec.priority},@holdfast_seq + {position},"
+        f"x'{job.id.hex}',@holdfast_at,{scheduled},{due},{literal(spec.timeout)},{literal(spec.deadline)},{spec.cost},{status},"
+        f"{job.max_attempts},{literal(spec.type)},{literal(_bytes(spec.concurrency_key))},"
+        f"{literal(_bytes(spec.idempotency_key))},x'{job.payload.hex()}',{literal(retry_bytes(job))},"
         f"{literal(tags_bytes(job))})"
     )
 

@@ -1,4 +1,4 @@
-"""A transaction on MySQL and MariaDB: what goes in, what is asked, who works."""
+"""Transaction on MySQL and MariaDB: inserts, reads and the rest of the port."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
@@ -12,7 +12,8 @@ from holdfast.model.lane import Lane
 from holdfast.model.state import STATUS_OF_CODE, Status
 from holdfast.model.step import Step
 from holdfast.model.time import Instant
-from holdfast.store.mysql.held_jobs import ClaimsTx
+from holdfast.store.codes import Parked
+from holdfast.store.mysql.held_jobs import HeldJobsTx
 from holdfast.store.mysql.literal import Sql, items, values
 from holdfast.store.mysql.rows import new_row
 from holdfast.store.mysql.transitions import parts
@@ -22,57 +23,60 @@ from holdfast.store.sql import job_search
 from holdfast.store.sql.access import tenant_of
 from holdfast.store.sql.change_log import entry_of
 from holdfast.store.sql.codec import is_due, job_of
-from holdfast.store.sql.steps import recording
+from holdfast.store.sql.steps import step_parameters
 from holdfast.store.sql.tx import KeyOwner, KeyRequest
 
-_MOST_TEXT = 4 * 1024 * 1024
-"""How many bytes of rows one INSERT carries, if the server takes that much at a time."""
+_MAX_INSERT_BYTES = 4 * 1024 * 1024
+"""Maximum size of the rows of one INSERT, if the server accepts messages of that size."""
 
 
-class MysqlTx(ClaimsTx):
-    """See `holdfast.store.port.store.Tx`."""
+class MysqlTx(HeldJobsTx):
+    """Transaction on MySQL or MariaDB."""
 
     async def insert_rows(self, jobs: Sequence[NewJob]) -> Instant:
         """Insert all jobs and return the insert time."""
         rows = [new_row(job, position) for position, job in enumerate(jobs)]
-        inserts = [self.text("insert", rows=Sql(",".join(part))) for part in self._loads(rows)]
+        inserts = [self.text("insert", rows=Sql(",".join(part))) for part in self._batches(rows)]
         message = [self.text("next_positions"), *inserts]
-        if watched := [(job.id, job.deadline) for job in jobs if job.deadline is not None]:
+        if watched := [(job.id, job.spec.deadline) for job in jobs if job.spec.deadline is not None]:
             columns = ("of_id", "its_deadline")
             message += [self.text("watch_deadlines", rows=self.table(columns, part)) for part in parts(watched)]
-        # Which of them are due is known only afterwards, if they have times of their own.
-        known = all(job.scheduled_at is None for job in jobs)
-        if known:
-            message.append(self.text("append_change", body=change_log.of_new(jobs, [bool(job.delay) for job in jobs])))
+        # For jobs with a scheduled time, the result of the insert says which are due.
+        statuses_known = all(job.spec.scheduled_at is None for job in jobs)
+        if statuses_known:
+            message.append(
+                self.text("append_change", body=change_log.of_new(jobs, [bool(job.spec.delay) for job in jobs]))
+            )
         message.append(self.text("read_positions"))
-        whole = known and len(inserts) == 1 and sum(map(len, message)) + len(message) <= self.largest
-        results = await (self.send_and_commit(*message) if whole and self.alone else self.send(*message))
+        fits = len(inserts) == 1 and sum(map(len, message)) + len(message) <= self.max_message_bytes
+        last = statuses_known and fits and self.alone
+        results = await (self.send_and_commit(*message) if last else self.send(*message))
         at, first = results[-1].rows[0]
-        if not known:
+        if not statuses_known:
             await self.append_change(change_log.of_new(jobs, [not is_due(job, at) for job in jobs]))
-        self.publish(
-            (Lane(job.queue, job.tenant, job.priority), first + position)
+        self.note_ready(
+            (Lane(job.spec.queue, job.spec.tenant, job.spec.priority), first + position)
             for position, job in enumerate(jobs)
-            if job.concurrency_key is None and is_due(job, at)
+            if job.spec.concurrency_key is None and is_due(job, at)
         )
         return Instant(at)
 
-    async def take_keys(self, claims: Sequence[KeyRequest]) -> None:
+    async def take_keys(self, requests: Sequence[KeyRequest]) -> None:
         """Insert the keys that do not exist."""
-        for part in parts(claims):
+        for part in parts(requests):
             self.defer("take_keys", rows=self._keys(part))
 
-    async def lock_keys(self, claims: Sequence[KeyRequest]) -> dict[tuple[str, int, str], KeyOwner]:
+    async def lock_keys(self, requests: Sequence[KeyRequest]) -> dict[tuple[str, int, str], KeyOwner]:
         """Lock these keys and return their owners."""
         return {
             (tenant, kind, name.decode()): KeyOwner(JobId(UUID(bytes=job_id)), fingerprint, bool(valid))
-            for part in parts(claims)
+            for part in parts(requests)
             for tenant, kind, name, job_id, fingerprint, valid in await self.rows("lock_keys", rows=self._keys(part))
         }
 
-    async def retake_keys(self, claims: Sequence[KeyRequest]) -> None:
+    async def retake_keys(self, requests: Sequence[KeyRequest]) -> None:
         """Reassign these locked keys to other jobs."""
-        for part in parts(claims):
+        for part in parts(requests):
             self.defer("retake_keys", rows=self._keys(part))
 
     async def get(self, ids: Collection[JobId]) -> list[Job]:
@@ -81,50 +85,54 @@ class MysqlTx(ClaimsTx):
     async def collect_if_few(self, status: Status | None, tenant: str | None) -> set[JobId] | None:
         """Return a superset of the unfinished jobs of a status or tenant; None if there are too many."""
         if status is Status.RUNNING:
-            return await self._few_claimed()
-        places = await self._shelves(status, tenant)
-        if places is None:
+            return await self._claimed_if_few()
+        ranges = await self._ranges(status, tenant)
+        if ranges is None:
             return None
         found: set[bytes] = set()
-        for name, asked in places:
-            found |= {row[0] for row in await self.rows(name, limit=job_search.MAX_COLLECTED, **asked)}
+        for name, parameters in ranges:
+            found |= {row[0] for row in await self.rows(name, limit=job_search.MAX_COLLECTED, **parameters)}
             if len(found) >= job_search.MAX_COLLECTED:
                 return None
         return _ids(found)
 
-    async def _few_claimed(self) -> set[JobId] | None:
-        """All that run, by what was claimed; None if that may not be all of it."""
+    async def _claimed_if_few(self) -> set[JobId] | None:
+        """Return a superset of the running jobs, from the claims; None if there are too many."""
         claims = await self.rows("claimed_ids", limit=job_search.MAX_COLLECTED_RUNNING)
         found = {ids[start : start + 16] for (ids,) in claims for start in range(0, len(ids), 16)}
-        # A job may be in more than one: there can be fewer jobs than claims.
+        # A job may be in several claims, so that there can be fewer jobs than claims.
         return None if max(len(claims), len(found)) >= job_search.MAX_COLLECTED_RUNNING else _ids(found)
 
-    async def _shelves(self, status: Status | None, tenant: str | None) -> list[tuple[str, dict[str, Any]]] | None:
-        """Where unfinished jobs lie: those that wait apart, each by queue and tenant. None if these are many."""
-        # Ready ones that wait for others with their key lie on a shelf of their own.
-        parked = (0, 1, 2) if status is None else (0, 2) if status is Status.READY else (1,)
+    async def _ranges(self, status: Status | None, tenant: str | None) -> list[tuple[str, dict[str, Any]]] | None:
+        """Return statements for the ranges of the clustered key that hold these jobs; None if there are too many."""
+        match status:
+            case None:
+                sections = [int(parked) for parked in Parked]
+            case Status.READY:
+                sections = [int(Parked.NOT_PARKED), int(Parked.PARKED_FOR_KEY)]
+            case _:
+                sections = [int(Parked.PARKED_UNTIL_DUE)]
         if tenant is None:
-            return [("live_ids", {"parked": each}) for each in parked]
-        places = await self.rows("live_queues", limit=job_search.MAX_COLLECTED)
-        if len(places) >= job_search.MAX_COLLECTED:
+            return [("live_ids", {"parked": parked}) for parked in sections]
+        ranges = await self.rows("live_queues", limit=job_search.MAX_COLLECTED)
+        if len(ranges) >= job_search.MAX_COLLECTED:
             return None
         return [
-            ("live_ids_of", {"parked": each, "queue": queue, "tenant": tenant})
-            for each, queue in places
-            if each in parked
+            ("live_ids_of", {"parked": parked, "queue": queue, "tenant": tenant})
+            for parked, queue in ranges
+            if parked in sections
         ]
 
-    async def remove_rows(self, place: str, jobs: Sequence[Job]) -> set[JobId]:
+    async def remove_rows(self, table: str, jobs: Sequence[Job]) -> set[JobId]:
         """Delete the rows of a table that are unchanged since they were read; return their ids."""
         removed: set[JobId] = set()
         for part in parts(sorted(jobs, key=lambda job: job.id.int)):
-            asked = {(job.id.bytes, job.fence, job.status): job.id for job in part}
-            rows = await self.rows(f"lock_{place}", ids=items([job.id for job in part]))
+            expected = {(job.id.bytes, job.fence, job.status): job.id for job in part}
+            rows = await self.rows(f"lock_{table}", ids=items([job.id for job in part]))
             found = [(row[0], row[1], STATUS_OF_CODE[row[2]]) for row in rows]
-            ids = [asked[each] for each in found if each in asked]
+            ids = [expected[state] for state in found if state in expected]
             if ids:
-                delete = "finished" if place == "live" else f"revived_{place}"
-                self.defer(delete, rows=self.table(("of_id",), [(job_id,) for job_id in ids]))
+                self.defer(f"delete_{table}", rows=self.table(("of_id",), [(job_id,) for job_id in ids]))
             removed |= set(ids)
         return removed
 
@@ -134,25 +142,25 @@ class MysqlTx(ClaimsTx):
             self.defer("remove_steps", rows=self.table(("of_id",), [(job_id,) for job_id in part]))
 
     async def lost(self, held: Collection[HeldJob]) -> set[JobId]:
-        asked = {(job.id.bytes, job.fence, job.worker): job.id for job in held}
-        for part in parts(list(asked)):
+        lost = {(job.id.bytes, job.fence, job.worker): job.id for job in held}
+        for part in parts(list(lost)):
             for row in await self.rows("still_held", ids=items([job_id for job_id, _, _ in part])):
-                asked.pop((row[0], row[1], row[2]), None)
-        return set(asked.values())
+                lost.pop((row[0], row[1], row[2]), None)
+        return set(lost.values())
 
     async def record_step(self, held: HeldJob, step: Step) -> bool:
         if not await self.rows("lock_held", **held._asdict()):
             return False
-        self.defer("record_step", key=step.key.encode(), **recording(held, step))
+        self.defer("record_step", key=step.key.encode(), **step_parameters(held, step))
         return True
 
     async def lock_usage(self, tenant: str) -> LockedUsage:
-        # One message, but one after the other: the time is that of when the lock was had.
-        found, known, at = await self.send(
+        # One message, but executed in order: the clock is read after the lock was acquired.
+        usage, row, at = await self.send(
             self.text("lock_usage", tenant=tenant), self.text("tenant", name=tenant), self.text("now")
         )
-        quotas = tenant_of(known.rows[0]).quotas if known.rows else None
-        return LockedUsage(found.rows[0][1] if found.rows else None, quotas, Instant(at.rows[0][0]))
+        quotas = tenant_of(row.rows[0]).quotas if row.rows else None
+        return LockedUsage(usage.rows[0][1] if usage.rows else None, quotas, Instant(at.rows[0][0]))
 
     async def save_usage(self, tenant: str, state: bytes) -> None:
         self.defer("save_usage", tenant=tenant, state=state)
@@ -174,28 +182,28 @@ class MysqlTx(ClaimsTx):
             entry_of(row) for part in parts(list(numbers)) for row in await self.rows("changes_at", numbers=items(part))
         ]
 
-    async def put_rollups(self, span: int, rollups: Sequence[Rollup]) -> None:
+    async def write_rollups(self, span: int, rollups: Sequence[Rollup]) -> None:
         """Insert or replace these roll-ups; the span is in seconds."""
         for part in parts(rollups):
             self.defer("save_rollups", rows=values([(span, *rollup) for rollup in part]))
 
-    def _loads(self, rows: Sequence[str]) -> Iterator[list[str]]:
-        """The rows in loads that one statement can carry."""
-        most = min(_MOST_TEXT, self.largest // 2)
-        load: list[str] = []
+    def _batches(self, rows: Sequence[str]) -> Iterator[list[str]]:
+        """Split rows into batches that fit one statement."""
+        max_bytes = min(_MAX_INSERT_BYTES, self.max_message_bytes // 2)
+        batch: list[str] = []
         size = 0
         for row in rows:
-            if load and size + len(row) > most:
-                yield load
-                load, size = [], 0
-            load.append(row)
+            if batch and size + len(row) > max_bytes:
+                yield batch
+                batch, size = [], 0
+            batch.append(row)
             size += len(row) + 1
-        yield load
+        yield batch
 
-    def _keys(self, claims: Sequence[KeyRequest]) -> Sql:
+    def _keys(self, requests: Sequence[KeyRequest]) -> Sql:
         columns = ("of_tenant", "of_kind", "of_name", "next_job", "next_fingerprint", "span")
-        return self.table(columns, [(tenant, kind, key.encode(), *rest) for tenant, kind, key, *rest in claims])
+        return self.table(columns, [(tenant, kind, key.encode(), *rest) for tenant, kind, key, *rest in requests])
 
 
 def _ids(stored: Collection[bytes]) -> set[JobId]:
-    return {JobId(UUID(bytes=each)) for each in stored}
+    return {JobId(UUID(bytes=job_id)) for job_id in stored}

@@ -1,4 +1,4 @@
-"""Between rows and values: what is the same whatever the driver."""
+"""Conversion between rows and values, for all dialects."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,58 +19,58 @@ Row = Sequence[Any]
 
 
 def job_of(row: Row) -> Job:
-    """A job from a row of the columns `job`, and of `ended` if it is finished."""
+    """Decode a row of the columns `job`, followed by `ended` if the job has finished."""
     return Job(row[0], row[1], STATUS_OF_CODE[row[2]], *row[3:])
 
 
 def count_of(row: Row) -> Count:
-    """A row of counts."""
+    """Decode a row of `counts_live` or `counts_dead`."""
     tenant, queue, job_type, status, jobs = row
     return Count(tenant, queue, job_type, STATUS_OF_CODE[status], jobs)
 
 
 def worker_of(row: Row) -> WorkerRow:
-    """A row of the register."""
+    """Decode a row of `workers`."""
     worker, name, host, pid, version, queues, slots, tenant, started_at, expires_at, renewed_at, types, *more = row
     node, memory, drain_at = more
     info = WorkerInfo(WorkerId(worker), name, host, pid, version, queues, slots, tenant, types_of(types), node)
-    heard = Instant(renewed_at or started_at)
-    return WorkerRow(info, Instant(started_at), Instant(expires_at), heard, memory, draining=drain_at is not None)
+    seen_at = Instant(renewed_at or started_at)
+    return WorkerRow(info, Instant(started_at), Instant(expires_at), seen_at, memory, draining=drain_at is not None)
 
 
 def departed_of(row: Row) -> tuple[WorkerInfo, Instant]:
-    """A row of those that are gone: who it was, and when it was last heard of."""
+    """Decode a row of `departed`: the worker, and when it was last seen."""
     worker, name, host, queues, types, tenant, seen_at = row
     info = WorkerInfo(WorkerId(worker), name, host, 0, "", queues, 0, tenant, types_of(types))
     return info, Instant(seen_at)
 
 
 def types_of(stored: str | bytes | None) -> tuple[str, ...] | None:
-    """The types of a worker."""
+    """Decode the job types of a worker; None means all types."""
     return None if stored is None else _TYPES(stored)
 
 
 def types_text(types: Sequence[str] | None) -> str | None:
-    """The same, as stored."""
+    """Encode the job types of a worker."""
     return None if types is None else _ENCODE(types).decode()
 
 
 def step_of(row: Row) -> Step:
-    """A row of records."""
+    """Decode a row of `steps`."""
     key, state, result, fence, recorded_at = row
     return Step(key if isinstance(key, str) else key.decode(), StepState(state), result, fence, Instant(recorded_at))
 
 
 def is_due(job: NewJob, at: Instant) -> bool:
-    """Whether a job inserted at that instant is ready at once."""
-    return job.scheduled_at <= at if job.scheduled_at is not None else not job.delay
+    """Return True if a job inserted at this instant is due immediately."""
+    return job.spec.scheduled_at <= at if job.spec.scheduled_at is not None else not job.spec.delay
 
 
 def retry_bytes(job: NewJob) -> bytes | None:
-    """The job's own retry rule, as stored."""
-    return None if job.retry is None else _ENCODE(job.retry)
+    """Encode the retry rule of a job."""
+    return None if job.spec.retry is None else _ENCODE(job.spec.retry)
 
 
 def tags_bytes(job: NewJob) -> bytes | None:
-    """The job's tags, as stored."""
-    return _ENCODE(job.tags) if job.tags else None
+    """Encode the tags of a job."""
+    return _ENCODE(job.spec.tags) if job.spec.tags else None

@@ -1,4 +1,4 @@
-"""A transaction on SQLite: the database is in this process, so nothing here waits but for the lock at the start."""
+"""Transaction on SQLite. The database is in this process, so that only the lock at the start can block."""
 
 import enum
 import json
@@ -25,7 +25,7 @@ from holdfast.store.port.limits import KeyHolder
 from holdfast.store.sql.change_log import entry_of
 from holdfast.store.sql.codec import Row, job_of, retry_bytes, tags_bytes
 from holdfast.store.sql.limits import ConcurrencyKey, KeyCapacity, limit_of, stored_code
-from holdfast.store.sql.steps import recording
+from holdfast.store.sql.steps import step_parameters
 from holdfast.store.sql.tx import KeyOwner, KeyRequest, SqlTx
 from holdfast.store.sqlite.batched_statements import BatchedStatements
 
@@ -33,8 +33,8 @@ _READY, _SCHEDULED = Status.READY.code, Status.SCHEDULED.code
 _by_position = itemgetter(1)
 
 
-class Access(enum.Enum):
-    """What a transaction may do. It asks for what it needs by awaiting, and is then run on from a fitting thread."""
+class AccessMode(enum.Enum):
+    """AccessMode of a transaction. A transaction requests it by awaiting, then continues on the matching thread."""
 
     NONE = enum.auto()
     READ = enum.auto()
@@ -42,16 +42,16 @@ class Access(enum.Enum):
 
 
 class SqliteTx(SqlTx):
-    """See `holdfast.store.port.store.Tx`."""
+    """Transaction on an SQLite connection."""
 
     def __init__(self, statements: BatchedStatements) -> None:
         super().__init__()
         self._statements = statements
-        self._access = Access.NONE
+        self._access = AccessMode.NONE
         self._db: apsw.Connection
 
-    def admit(self, db: apsw.Connection, access: Access) -> None:
-        """A transaction has begun on this connection."""
+    def admit(self, db: apsw.Connection, access: AccessMode) -> None:
+        """Set the connection on which the transaction has begun."""
         self._db = db
         self._access = access
 
@@ -68,41 +68,42 @@ class SqliteTx(SqlTx):
 
     async def insert_rows(self, jobs: Sequence[NewJob]) -> Instant:
         """Insert all jobs and return the insert time."""
-        last, at = await self._draw(len(jobs))
+        last, at = await self._next_positions(len(jobs))
         ready_lanes: dict[Lane, int] = {}
         rows = []
         for seq, job in enumerate(jobs, last + 1):
-            due = job.scheduled_at if job.delay is None or job.scheduled_at is not None else at + job.delay
-            status = _READY if job.concurrency_key is None else AWAITING_KEY
+            spec = job.spec
+            due = spec.scheduled_at if spec.delay is None or spec.scheduled_at is not None else at + spec.delay
+            status = _READY if spec.concurrency_key is None else AWAITING_KEY
             if due is not None and due > at:
                 status = _SCHEDULED
             elif status == _READY:
-                ready_lanes.setdefault(Lane(job.queue, job.tenant, job.priority), seq)
+                ready_lanes.setdefault(Lane(spec.queue, spec.tenant, spec.priority), seq)
             rows.append((
-                seq, job.id.bytes, job.tenant, job.queue, job.type, job.payload, job.priority, job.max_attempts,
-                job.cost, at, due, job.timeout, job.deadline, retry_bytes(job), tags_bytes(job), job.concurrency_key,
-                job.idempotency_key, status,
+                seq, job.id.bytes, spec.tenant, spec.queue, spec.type, job.payload, spec.priority, job.max_attempts,
+                spec.cost, at, due, spec.timeout, spec.deadline, retry_bytes(job), tags_bytes(job),
+                spec.concurrency_key, spec.idempotency_key, status,
             ))  # fmt: skip
         self._write("insert", rows)
         self._append_change(change_log.of_new(jobs, [row[-1] == _SCHEDULED for row in rows]))
         self.ready_lanes += [LaneReady(lane, seq) for lane, seq in ready_lanes.items()]
         return Instant(at)
 
-    async def take_keys(self, claims: Sequence[KeyRequest]) -> None:
+    async def take_keys(self, requests: Sequence[KeyRequest]) -> None:
         """Insert the keys that do not exist."""
-        await self._each("take_keys", [(*c.name, c.job_id.bytes, c.fingerprint, c.span) for c in claims])
+        await self._each("take_keys", [(*c.name, c.job_id.bytes, c.fingerprint, c.span) for c in requests])
 
-    async def lock_keys(self, claims: Sequence[KeyRequest]) -> dict[tuple[str, int, str], KeyOwner]:
-        """Tell whose these keys are; the write lock is held already."""
-        rows = await self._each("lock_keys", [c.name for c in claims])
+    async def lock_keys(self, requests: Sequence[KeyRequest]) -> dict[tuple[str, int, str], KeyOwner]:
+        """Return the owners of these keys; the write lock is already held."""
+        rows = await self._each("lock_keys", [c.name for c in requests])
         return {
             (tenant, kind, key): KeyOwner(_id_of(job_id), fingerprint, bool(valid))
             for tenant, kind, key, job_id, fingerprint, valid in rows
         }
 
-    async def retake_keys(self, claims: Sequence[KeyRequest]) -> None:
-        """Give these keys to other jobs."""
-        await self._each("retake_keys", [(c.job_id.bytes, c.fingerprint, c.span, *c.name) for c in claims])
+    async def retake_keys(self, requests: Sequence[KeyRequest]) -> None:
+        """Reassign these keys to other jobs."""
+        await self._each("retake_keys", [(c.job_id.bytes, c.fingerprint, c.span, *c.name) for c in requests])
 
     async def claim(
         self,
@@ -117,17 +118,16 @@ class SqliteTx(SqlTx):
         await self._enter("claim")
         if not self._execute("lease", {"worker": worker}):
             return []
-        wanted = None if types is None else json.dumps(list(types))
-        unwanted = json.dumps(list(without)) if without else None
+        included = None if types is None else json.dumps(list(types))
+        excluded = json.dumps(list(without)) if without else None
         text = self._statements["claim"].text
         claimed: list[Job] = []
         for (queue, tenant, priority), quota, floor in shares:
             if (left := limit - len(claimed)) <= 0:
                 break
-            marks = slots(queue, tenant, counting) if counting else 0
-            given = (queue, tenant, priority, floor, wanted, wanted, unwanted, unwanted, min(quota, left))
-            asked = (worker, marks, *given)
-            rows = self._db.execute(text, asked).fetchall()
+            counted_by = slots(queue, tenant, counting) if counting else 0
+            lane = (queue, tenant, priority, floor, included, included, excluded, excluded, min(quota, left))
+            rows = self._db.execute(text, (worker, counted_by, *lane)).fetchall()
             claimed += [job_of(row) for row in _with_ids(sorted(rows, key=_by_position))]
         if claimed:
             self._append_change(change_log.of_claimed(claimed))
@@ -144,7 +144,7 @@ class SqliteTx(SqlTx):
 
     async def requeue(self, transitions: Sequence[Transition]) -> Iterable[Row]:
         """Requeue jobs in place."""
-        last, _ = await self._draw(len(transitions))
+        last, _ = await self._next_positions(len(transitions))
         rows = [
             (
                 stored_code(m),
@@ -164,25 +164,25 @@ class SqliteTx(SqlTx):
 
     async def revive(self, transitions: Sequence[Transition]) -> Iterable[Row]:
         """Move finished jobs back to the live table."""
-        last, _ = await self._draw(len(transitions))
+        last, _ = await self._next_positions(len(transitions))
         revived: list[Row] = []
         for seq, transition in enumerate(transitions, last + 1):
-            place = "dead" if transition.was is Status.DEAD else "history"
+            table = "dead" if transition.was is Status.DEAD else "history"
             rows = await self._each(
-                f"revive_{place}",
+                f"revive_{table}",
                 [(seq, transition.generation, transition.id.bytes, transition.fence, transition.was.code)],
             )
             if rows:
-                await self._each(f"leave_{place}", [(transition.id.bytes,)])
+                await self._each(f"leave_{table}", [(transition.id.bytes,)])
                 revived += _with_ids(rows)
         return revived
 
     async def get(self, ids: Collection[JobId]) -> list[Job]:
         return [job_of(row) for row in _with_ids(await self._each("get", [(i.bytes,) * 3 for i in ids]))]
 
-    async def remove_rows(self, place: str, jobs: Sequence[Job]) -> set[JobId]:
+    async def remove_rows(self, table: str, jobs: Sequence[Job]) -> set[JobId]:
         """Delete the rows of a table that are unchanged since they were read; return their ids."""
-        rows = await self._each(f"remove_{place}", [(job.id.bytes, job.fence, job.status.code) for job in jobs])
+        rows = await self._each(f"remove_{table}", [(job.id.bytes, job.fence, job.status.code) for job in jobs])
         return {row[0] for row in _with_ids(rows)}
 
     async def remove_steps(self, ids: Collection[JobId]) -> None:
@@ -194,13 +194,13 @@ class SqliteTx(SqlTx):
         return {job.id for job in held} - {row[0] for row in _with_ids(rows)}
 
     async def record_step(self, held: HeldJob, step: Step) -> bool:
-        return await self.count("record_step", key=step.key, **recording(held, step)) == 1
+        return await self.count("record_step", key=step.key, **step_parameters(held, step)) == 1
 
     async def promote(self, limit: int) -> int:
         due = await self.rows("due", limit=limit)
         if not due:
             return 0
-        last, _ = await self._draw(len(due))
+        last, _ = await self._next_positions(len(due))
         ready_lanes: dict[Lane, int] = {}
         rows = _with_ids(await self._each("promote", [(becomes, seq) for becomes, (seq,) in enumerate(due, last + 1)]))
         for _, queue, tenant, priority, seq, *_, key in rows:
@@ -208,7 +208,7 @@ class SqliteTx(SqlTx):
                 ready_lanes.setdefault(Lane(queue, tenant, priority), seq)
         self._append_change(change_log.of_ready([(row[0], row[2], row[1], *row[5:8]) for row in rows]))
         self.ready_lanes += [LaneReady(lane, seq) for lane, seq in ready_lanes.items()]
-        await self.pass_turns({(row[2], row[8]) for row in rows if row[8] is not None})
+        await self.grant_key_slots({(row[2], row[8]) for row in rows if row[8] is not None})
         return len(due)
 
     async def each(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
@@ -223,7 +223,7 @@ class SqliteTx(SqlTx):
         return await self.lock_rows(sorted(names)), await self.now()
 
     async def lock_rows(self, names: Sequence[LimitName]) -> list[Limit]:
-        """Tell how these limits stand; the write lock is held, or asked for here."""
+        """Return these limits, after acquiring the write lock."""
         await self._enter("save_limit")
         return [
             limit_of(row)
@@ -232,24 +232,24 @@ class SqliteTx(SqlTx):
         ]
 
     async def begin_keys(self, keys: Sequence[ConcurrencyKey]) -> None:
-        """There is nothing to lock but the whole."""
+        """Do nothing: the write lock covers the whole database, so rows need not exist to be locked."""
 
-    async def next_in_line(
-        self, asks: Sequence[KeyCapacity], queues: Sequence[str], types: Sequence[str]
+    async def grant_slots(
+        self, capacities: Sequence[KeyCapacity], queues: Sequence[str], types: Sequence[str]
     ) -> Iterable[Row]:
         """Make the next jobs that wait for these keys ready."""
-        passed: list[Row] = []
-        spared = {"queues": json.dumps(list(queues)), "types": json.dumps(list(types))}
-        for tenant, name, most, tokens in asks:
-            taken = (await self.rows("turns_taken", tenant=tenant, name=name))[0][0]
-            if (room := min(most - taken, tokens)) > 0:
-                passed += await self.rows("pass_turns", tenant=tenant, name=name, room=room, **spared)
-        return passed
+        granted: list[Row] = []
+        excluded = {"queues": json.dumps(list(queues)), "types": json.dumps(list(types))}
+        for tenant, name, slots_in_total, tokens in capacities:
+            used = (await self.rows("count_key_holders", tenant=tenant, name=name))[0][0]
+            if (room := min(slots_in_total - used, tokens)) > 0:
+                granted += await self.rows("grant_slots", tenant=tenant, name=name, room=room, **excluded)
+        return granted
 
-    async def yield_turn(self, holder: KeyHolder) -> bool:
-        """Put a ready job at the end of the line for its key."""
-        last, _ = await self._draw(1)
-        return await self.count("yield_turn", id=holder.id, seq=holder.seq, next=last + 1) == 1
+    async def yield_slot(self, holder: KeyHolder) -> bool:
+        """Move a ready job to the end of the line for its key."""
+        last, _ = await self._next_positions(1)
+        return await self.count("yield_slot", id=holder.id, seq=holder.seq, next=last + 1) == 1
 
     async def uncounted(self, name: LimitName) -> int:
         statement = "uncounted_queue" if name.kind is LimitKind.QUEUE else "uncounted_tenant"
@@ -263,23 +263,23 @@ class SqliteTx(SqlTx):
     async def changes_at(self, numbers: Collection[int]) -> list[ChangeEntry]:
         return [entry_of(row) for row in await self.rows("changes_at", numbers=json.dumps(list(numbers)))]
 
-    async def put_rollups(self, span: int, rollups: Sequence[Rollup]) -> None:
+    async def write_rollups(self, span: int, rollups: Sequence[Rollup]) -> None:
         """Insert or replace these roll-ups; the span is in seconds."""
         await self._each("save_rollups", [(span, *rollup) for rollup in rollups])
 
     async def _enter(self, name: str) -> None:
-        """Make sure that this statement may run: from here on the work may be on another thread, or start again."""
-        wanted = Access.WRITE if self._statements.writes(name) else Access.READ
-        if self._access is Access.NONE or (wanted is Access.WRITE and self._access is Access.READ):
-            await _ask(wanted)
+        """Acquire the access that a statement needs; the work may continue on another thread, or start again."""
+        needed = AccessMode.WRITE if self._statements.writes(name) else AccessMode.READ
+        if self._access is AccessMode.NONE or (needed is AccessMode.WRITE and self._access is AccessMode.READ):
+            await _request(needed)
 
-    async def _draw(self, positions: int) -> tuple[int, int]:
-        """Reserve places at the end of the line: the last one taken before, and the time."""
+    async def _next_positions(self, positions: int) -> tuple[int, int]:
+        """Reserve positions at the end of the line; return the last position before them, and the time."""
         last, at = (await self.rows("next_positions", positions=positions))[0]
         return last, at
 
     async def _each(self, name: str, rows: Sequence[Sequence[Any]]) -> Sequence[Row]:
-        """Run a statement once for each row; what all of them returned."""
+        """Run a statement once for each row; return all rows that they return."""
         await self._enter(name)
         return self._db.executemany(self._statements[name].text, rows).fetchall()
 
@@ -292,7 +292,7 @@ class SqliteTx(SqlTx):
         self._db.execute(self._statements["append_change"].text, (body,))
 
     def _write(self, name: str, rows: Sequence[Sequence[Any]]) -> int:
-        """Run a statement for many rows at a time; how many rows it changed."""
+        """Run a statement for many rows at a time; return the number of changed rows."""
         changed = 0
         for text, values in self._statements.chunks(name, rows):
             self._db.execute(text, values)
@@ -306,16 +306,16 @@ class SqliteTx(SqlTx):
         ]
         if self._write(name, rows) == len(transitions):
             done = [transition.id for transition in transitions]
-        else:  # seldom: some were taken away from their holder
-            asked = [row[:4] for row in rows]
-            taken: Sequence[Row] = self._db.executemany(self._statements["unchanged"].text, asked).fetchall()
-            done = [_id_of(row[0]) for row in taken]
+        else:  # rare: some jobs changed since they were read
+            expected = [row[:4] for row in rows]
+            unchanged: Sequence[Row] = self._db.executemany(self._statements["unchanged"].text, expected).fetchall()
+            done = [_id_of(row[0]) for row in unchanged]
         self._write("leave", [(job_id.bytes,) for job_id in done])
         return set(done)
 
 
 @coroutine
-def _ask(access: Access) -> Generator[Access, None, None]:
+def _request(access: AccessMode) -> Generator[AccessMode, None, None]:
     yield access
 
 
@@ -328,7 +328,7 @@ def _id_of(stored: bytes) -> JobId:
 
 
 def _with_ids(rows: Sequence[Row]) -> Sequence[Row]:
-    """The same rows, where they begin with an id; no statement begins with other bytes."""
+    """Decode the id if rows begin with one; no statement returns other bytes in its first column."""
     if not rows or not isinstance(rows[0][0], bytes):
         return rows
     return [(_id_of(row[0]), *row[1:]) for row in rows]
