@@ -129,7 +129,7 @@ async def supervise(fleet, tmp_path):
     said = []
 
     async def start(
-        count=1, *, first="", go="pass", drain="os._exit(0)", lost=f"os._exit({EXIT_LEASE_LOST})", grace=5.0
+        count=1, *, first="", go="pass", drain="os._exit(0)", lost=f"os._exit({EXIT_LEASE_LOST})", grace=5.0, lease=LEASE
     ):
         program = tmp_path / "child.py"
         text = textwrap.dedent(CHILD).format(root=str(ROOT), first=first, go=go, drain=drain, lost=lost)
@@ -138,7 +138,7 @@ async def supervise(fleet, tmp_path):
         async def open_backend(url):
             return fleet
 
-        plan = LaunchPlan([str(program)], [], 16, LEASE, "here", "host", "1.0")
+        plan = LaunchPlan([str(program)], [], 16, lease, "here", "host", "1.0")
         supervisor = Supervisor(plan, count, open_backend=open_backend, drain=grace, say=said.append)
         supervisor.said = said
         supervisor.task = asyncio.create_task(supervisor.run())
@@ -326,18 +326,37 @@ async def test_a_child_that_does_not_end_when_its_lease_is_gone_is_killed(fleet,
     fleet.answer = LeaseStatus.KEPT
 
 
-async def test_without_answers_the_lease_ends_by_the_clock(fleet, supervise):
-    """P39, F11: a renewal that hangs is as good as none."""
-    hanging = asyncio.Event()
+async def test_a_lease_whose_renewals_hang_ends_by_the_clock(fleet, supervise):
+    """P39, F11: a renewal that hangs does not extend the lease."""
 
-    async def renew(worker, lease):
-        await hanging.wait()
-        return True
+    async def renew(worker, lease, **report):
+        await asyncio.Event().wait()
 
     fleet.renew = renew
     supervisor = await supervise()
     await at_work(fleet, 2)
     assert any("could not be renewed in time" in line for line in supervisor.said)
+
+
+async def test_a_renewal_that_hangs_is_repeated_before_the_lease_ends(fleet, supervise):
+    """P17, P39: it has a time limit, so that one lost response costs no lease."""
+    renewed, renew_as_ever = [], fleet.renew
+
+    async def renew(worker, lease, **report):
+        renewed.append(worker)
+        if len(renewed) == 1:
+            await asyncio.Event().wait()
+        return await renew_as_ever(worker, lease, **report)
+
+    fleet.renew = renew
+    supervisor = await supervise(lease=seconds(6))
+
+    async def renewed_again():
+        return len(renewed) >= 3
+
+    await eventually(renewed_again)
+    assert len(set(renewed)) == 1
+    assert not [line for line in supervisor.said if "lease" in line]
 
 
 async def test_an_application_that_cannot_be_run_ends_it_with_the_reason(supervise):
