@@ -1,4 +1,4 @@
-"""Builds the parts from settings: the one module that names concrete adapters."""
+"""Build stores, engines and the API from settings; the only module that names adapters."""
 
 import asyncio
 import time
@@ -30,9 +30,15 @@ _SETTING = "HOLDFAST_DATABASE_URL"
 
 
 async def open_store(url: str, *, clock: str | None = None, pool_size: int = 10) -> Store:
-    """The store behind a database URL, connected; its schema is neither checked nor changed.
+    """Connect to the database at a URL, without checking or changing its schema.
 
-    `clock` replaces the database's clock in every statement by another SQL expression, for tests.
+    Args:
+        url: URL of a database.
+        clock: SQL expression that replaces the clock of the database, for tests.
+        pool_size: Maximum number of connections.
+
+    Raises:
+        Misconfigured: The URL is not one of a supported database.
     """
     scheme = urlsplit(url).scheme
     match scheme.split("+", 1)[0]:
@@ -50,15 +56,15 @@ async def open_store(url: str, *, clock: str | None = None, pool_size: int = 10)
             return await SqliteStore.open(url, clock=clock)
         case _:
             if is_node(url):
-                raise Misconfigured(f"{_SETTING}: this needs a database, and {scheme}://… is a node of the service")
+                raise Misconfigured(f"{_SETTING}: a database is needed here, and {scheme}://… is a node of the service")
             raise Misconfigured(
-                f"{_SETTING}: {scheme or url!r} is not a database holdfast knows; "
+                f"{_SETTING}: {scheme or url!r} is not a supported database; "
                 "use postgresql://…, mysql://… or sqlite:///path/to/file.db"
             )
 
 
 def engine_rules(settings: Settings) -> EngineRules:
-    """The defaults of an installation, from its settings."""
+    """Return the rules of the engine that the settings define."""
     return EngineRules(
         retry=RetryRule(settings.backoff_base, settings.backoff_max, settings.backoff_jitter),
         max_attempts=settings.max_attempts,
@@ -72,7 +78,7 @@ def engine_rules(settings: Settings) -> EngineRules:
 
 
 async def open_engine(settings: Settings, *, migrate: bool = False, emit: Emit = log_event) -> Engine:
-    """An engine on the database of the settings, whose schema must be right; `migrate` makes it so first."""
+    """Open an engine on the database of the settings; `migrate` updates its schema first."""
     store = await open_store(settings.database_url, pool_size=settings.pool_size)
     try:
         if migrate:
@@ -92,14 +98,14 @@ async def open_engine(settings: Settings, *, migrate: bool = False, emit: Emit =
 async def open_coordination(
     settings: Settings, store: Store, *, emit: Emit = log_event, deadline: float | None = None
 ) -> Coordination:
-    """What nodes share beside the jobs: in the Redis of the settings, if one is named, or else in the database.
+    """Open the coordination of nodes: in Redis if the settings name one, or in the database.
 
-    A Redis that does not answer is no error: it is used as soon as it does. `deadline`: how many seconds to wait for
-    its answers, for tests that are not about that.
+    An unavailable Redis is not an error: it is used as soon as it becomes available. `deadline` is the timeout of its
+    responses in seconds, for tests.
     """
-    twin = in_database(store)
+    fallback = in_database(store)
     if settings.redis_url is None or not settings.redis_for:
-        return twin
+        return fallback
     try:
         from holdfast.coordination.bus import RedisBus
         from holdfast.coordination.in_redis import SCRIPTS, InRedis
@@ -107,23 +113,23 @@ async def open_coordination(
         from holdfast.coordination.redis_protocol import DEADLINE
     except ImportError as error:
         raise Misconfigured(
-            f"HOLDFAST_REDIS_URL: the driver of Redis is not installed ({error.name}): pip install 'holdfast[redis]'"
+            f"HOLDFAST_REDIS_URL: the Redis driver is not installed ({error.name}): pip install 'holdfast[redis]'"
         ) from error
     await store.check_schema()
-    # Others may use the same Redis: what is of this database alone is named by what no other database has.
+    # Other installations may share the Redis: prefix the keys with the unique id of this database.
     prefix = f"holdfast:{sha256((await store.installation()).encode()).hexdigest()[:16]}:"
     link = Link(settings.redis_url, SCRIPTS, deadline=deadline or DEADLINE, emit=emit)
     await link.start()
     bus = RedisBus(link, prefix) if "wakeups" in settings.redis_for else None
     if bus is not None:
         store.join(bus)
-    return InRedis(link, prefix, settings.redis_for, twin, bus)
+    return InRedis(link, prefix, settings.redis_for, fallback, bus)
 
 
 async def open_jobs(settings: Settings, url: str, *, check: bool = True) -> "Engine | RemoteEngine":
-    """The way to jobs at this URL: an engine on a database, or one behind a node of the service.
+    """Open an engine on a database, or a remote engine for the URL of a node.
 
-    `check`: the node must answer, as a database must.
+    With `check`, raise `Unavailable` if the node does not respond, as for a database.
     """
     if is_node(url):
         from holdfast.sdk.remote import RemoteEngine
@@ -133,7 +139,7 @@ async def open_jobs(settings: Settings, url: str, *, check: bool = True) -> "Eng
 
 
 def preload(url: str) -> None:
-    """Import what `open_jobs` will need for this URL and open nothing, in a process that others are forked of."""
+    """Import what `open_jobs` needs for this URL, in the fork server; open nothing."""
     match urlsplit(url).scheme.split("+", 1)[0]:
         case "postgresql" | "postgres":
             import holdfast.store.postgres.store
@@ -143,21 +149,21 @@ def preload(url: str) -> None:
             import holdfast.store.sqlite.store
         case "http" | "https":
             import holdfast.sdk.remote  # noqa: F401
-        case _:  # told by whoever opens it
+        case _:  # `open_jobs` reports it
             pass
 
 
 def is_node(url: str) -> bool:
-    """Whether a URL is that of a node of the service."""
+    """Tell if a URL belongs to a node of the service."""
     return urlsplit(url).scheme in ("http", "https")
 
 
 def with_key(url: str, key: str | None) -> str:
-    """A node's URL with the key in it, as its password."""
+    """Return the URL of a node with the API key as its password."""
     if key is None:
         return url
     if not is_node(url):
-        raise Misconfigured("a key is for a node of the service: name one, such as http://localhost:8080")
+        raise Misconfigured("an API key needs the URL of a node, such as http://localhost:8080")
     at = urlsplit(url)
     return at._replace(netloc=f":{quote(key, safe='')}@{at.netloc.rpartition('@')[2]}").geturl()
 
@@ -169,7 +175,11 @@ def build_api(
     admin_key: str | None = None,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> "Api":
-    """The HTTP service on an engine; a key that is too weak, or cannot be read, is `Misconfigured`."""
+    """Build the HTTP API on an engine.
+
+    Raises:
+        Misconfigured: A key is too weak, or its file cannot be read.
+    """
     from holdfast import __version__
     from holdfast.api.app import Api
     from holdfast.api.auth.auth_throttle import ClientAddresses, FailureThrottle
@@ -183,18 +193,18 @@ def build_api(
     from holdfast.api.service import Service, ServiceRules
     from holdfast.policy.access import MIN_ADMIN_KEY_BYTES, find_weakness
     from holdfast.policy.tokens import Audience
-    from holdfast.telemetry.metrics import Counted, Requests
+    from holdfast.telemetry.metrics import EventCounters, RequestMetrics
 
     key = settings.admin_key or admin_key
     if key is not None and (weak := find_weakness(key, min_bytes=MIN_ADMIN_KEY_BYTES)):
-        raise Misconfigured(f"HOLDFAST_ADMIN_KEY: {weak}: make one with 'openssl rand -hex 32'")
+        raise Misconfigured(f"HOLDFAST_ADMIN_KEY: {weak}: create one with 'openssl rand -hex 32'")
     files = []
     if settings.jwt_public_key_file is not None:
         path = Path(settings.jwt_public_key_file)
         files.append(KeyFile("HOLDFAST_JWT_PUBLIC_KEY_FILE", path, settings.jwt_algorithm))
     if settings.jwt_jwks_file is not None:
         files.append(KeyFile("HOLDFAST_JWT_JWKS_FILE", Path(settings.jwt_jwks_file)))
-    gate = BearerAuthenticator(
+    authenticator = BearerAuthenticator(
         engine.access.key_cache,
         Tokens(
             TokenKeys(settings.jwt_secret, settings.jwt_previous_secret, tuple(files), monotonic=monotonic),
@@ -214,23 +224,27 @@ def build_api(
         base_path=settings.base_path,
     )
     stopping = asyncio.Event()
-    streams = EventBroadcaster(engine.store, gate, stopping, monotonic=monotonic)
-    counted = Counted()
-    engine.add_sink(counted)
-    scrapes = InstallationMetrics(engine, monotonic=monotonic)
+    streams = EventBroadcaster(engine.store, authenticator, stopping, monotonic=monotonic)
+    events = EventCounters()
+    engine.add_sink(events)
+    metrics = InstallationMetrics(engine, monotonic=monotonic)
     tickets = Tickets(monotonic=monotonic)
-    return Api(Service(engine, gate, routes, rules, stopping, streams, scrapes, Requests(), counted, tickets))
+    return Api(
+        Service(engine, authenticator, routes, rules, stopping, streams, metrics, RequestMetrics(), events, tickets)
+    )
 
 
 async def require_access(settings: Settings, engine: Engine) -> None:
-    """`Misconfigured` unless somebody could call: with the administrator's key, a token, or a key that was made."""
-    signs = (settings.jwt_secret, settings.jwt_public_key_file, settings.jwt_jwks_file)
-    if settings.admin_key is not None or any(signs) or await engine.access.has_good_key():
+    """Raise `Misconfigured` unless there is an API key or a way to verify tokens."""
+    token_keys = (settings.jwt_secret, settings.jwt_public_key_file, settings.jwt_jwks_file)
+    if settings.admin_key is not None or any(token_keys) or await engine.access.has_good_key():
         return
     fix = "set HOLDFAST_ADMIN_KEY to a long random text (openssl rand -hex 32)"
     if not _is_loopback(settings.host):
-        raise Misconfigured(f"HOLDFAST_HOST: {settings.host} is open to other machines, and there is no key yet: {fix}")
-    raise Misconfigured(f"HOLDFAST_ADMIN_KEY: nobody could call the API, for there is no key yet: {fix}")
+        raise Misconfigured(
+            f"HOLDFAST_HOST: other machines can reach {settings.host}, and there is no API key yet: {fix}"
+        )
+    raise Misconfigured(f"HOLDFAST_ADMIN_KEY: no client could call the API, because there is no API key yet: {fix}")
 
 
 def _is_loopback(host: str) -> bool:

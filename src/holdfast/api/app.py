@@ -121,7 +121,7 @@ class Api:
     def record(self, request: HttpRequest, status: int) -> None:
         """Record a finished request in the metrics and the access log."""
         seconds = time.perf_counter() - request.started_at
-        self.requests.note(request.method, request.route, status, seconds)
+        self.requests.record(request.method, request.route, status, seconds)
         level = logging.INFO if status >= 500 else self._access_level
         if LOG.isEnabledFor(level):
             path = loggable_path(request)

@@ -11,7 +11,7 @@ from holdfast.model.breaker import Breaker, BreakerState
 from holdfast.model.time import Instant, in_seconds
 from holdfast.model.worker import WorkerRow
 from holdfast.store.port.store import Tx
-from holdfast.telemetry.metrics import OTHERS, Installation, Standing, Totals
+from holdfast.telemetry.metrics import OTHER_LABEL, InstallationStats, JobCounters, JobGauge
 
 MAX_BREAKERS = 10_000
 """Maximum number of circuit breakers counted."""
@@ -27,10 +27,10 @@ class InstallationMetrics:
         self._engine = engine
         self._monotonic = monotonic
         self._lock = asyncio.Lock()
-        self._last: Installation | None = None
+        self._last: InstallationStats | None = None
         self._taken = 0.0
 
-    async def installation(self) -> Installation:
+    async def installation(self) -> InstallationStats:
         """Return metrics at most a second old; job counts may be older in very large installations."""
         async with self._lock:
             if self._last is None or self._monotonic() - self._taken >= CACHE_TTL_S:
@@ -38,7 +38,7 @@ class InstallationMetrics:
                 self._taken = self._monotonic()
             return self._last
 
-    async def _ask(self) -> Installation:
+    async def _ask(self) -> InstallationStats:
         census = await self._engine.analytics.census()
         now, ever, workers, breakers = await self._engine.store.read(_read)
         together: dict[tuple[str, str, str], tuple[int, Instant | None]] = {}
@@ -47,15 +47,15 @@ class InstallationMetrics:
             jobs, since = together.get(place, (0, None))
             earliest = min((at for at in (since, each.since) if at is not None), default=None)
             together[place] = jobs + each.jobs, earliest
-        return Installation(
+        return InstallationStats(
             [
-                Standing(*place, jobs, None if since is None else max(0.0, in_seconds(now - since)))  # type: ignore[arg-type]
+                JobGauge(*place, jobs, None if since is None else max(0.0, in_seconds(now - since)))  # type: ignore[arg-type]
                 for place, (jobs, since) in together.items()
             ],
             [
-                Totals(
-                    place.queue or OTHERS,
-                    place.type or OTHERS,
+                JobCounters(
+                    place.queue or OTHER_LABEL,
+                    place.type or OTHER_LABEL,
                     figures.submitted,
                     figures.started,
                     figures.failed,

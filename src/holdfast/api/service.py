@@ -9,7 +9,7 @@ from holdfast.api.events.broadcaster import EventBroadcaster
 from holdfast.api.metrics_page import InstallationMetrics
 from holdfast.api.routing import Routes
 from holdfast.engine.engine import Engine
-from holdfast.telemetry.metrics import Counted, Requests
+from holdfast.telemetry.metrics import EventCounters, RequestMetrics
 
 
 class ServiceRules(NamedTuple):
@@ -36,9 +36,9 @@ class Service(NamedTuple):
     streams: EventBroadcaster
     scrapes: InstallationMetrics
     """Metrics of the installation."""
-    requests: Requests
+    requests: RequestMetrics
     """Request counters of this node."""
-    events: Counted
+    events: EventCounters
     """Event counters of this node."""
     tickets: Tickets
     """Single-use sign-in tickets."""

@@ -122,7 +122,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 
 class Setting(NamedTuple):
-    """Description of a setting. `key` is its name in `holdfast.toml`; flag and variable derive from it."""
+    """Names, parser and description of a setting. `key` is its name in `holdfast.toml`."""
 
     key: str
     field: str

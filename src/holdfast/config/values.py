@@ -133,7 +133,7 @@ class Networks(NamedTuple):
 
 
 class Origins(NamedTuple):
-    """Web origins in the form that browsers send; exact ones only, because wildcards admit too much."""
+    """Web origins in the form that browsers send. Wildcards are refused: they admit too much."""
 
     @property
     def expected(self) -> str:
@@ -171,7 +171,7 @@ class Flag(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """One of several words."""
+    """Word from a list."""
 
     words: tuple[str, ...]
 
@@ -186,7 +186,7 @@ class Choice(NamedTuple):
 
 
 class Choices(NamedTuple):
-    """Any number of several words."""
+    """Any number of words from a list."""
 
     words: tuple[str, ...]
 

@@ -1,1 +1,1 @@
-"""What happened, as values; sinks turn them into logs, metrics and traces."""
+"""Events, and the logs and metrics made from them."""

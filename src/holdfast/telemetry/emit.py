@@ -1,4 +1,4 @@
-"""Where events go."""
+"""Sink that writes events to the log."""
 
 import logging
 from collections.abc import Callable
@@ -14,21 +14,21 @@ _LOG = logging.getLogger("holdfast")
 
 
 def log_event(event: Event) -> None:
-    """The sink every process has: one log record, its fields attached."""
+    """Log an event as one record with its fields attached; the default sink."""
     match event:
         case LoopFailed():
-            level, text = logging.WARNING, f"housekeeping loop {event.loop!r} failed, it goes on: {event.error}"
+            level, text = logging.WARNING, f"maintenance loop {event.loop!r} failed and will run again: {event.error}"
         case JobsReaped():
-            level, text = logging.WARNING, f"took back {event.jobs} jobs from workers whose lease ran out"
+            level, text = logging.WARNING, f"reclaimed {event.jobs} jobs from workers whose lease expired"
         case RedisChanged(up=True):
-            level, text = logging.INFO, "Redis answers"
+            level, text = logging.INFO, "Redis is available"
         case RedisChanged():
-            level, text = logging.WARNING, f"Redis does not answer, it is done without: {event.reason}"
+            level, text = logging.WARNING, f"Redis is unavailable, using the database instead: {event.reason}"
         case BreakerChanged(open=True):
-            text = f"{event.destination} is given a rest, webhooks of {event.tenant!r} to it are held: {event.error}"
             level = logging.WARNING
+            text = f"breaker of {event.destination} opened, webhooks of {event.tenant!r} wait: {event.error}"
         case BreakerChanged():
-            level, text = logging.INFO, f"{event.destination} is back, webhooks of {event.tenant!r} to it go out again"
+            level, text = logging.INFO, f"breaker of {event.destination} closed for webhooks of {event.tenant!r}"
         case _:
             assert_never(event)
     _LOG.log(level, text, extra={"event": type(event).__name__, **msgspec.structs.asdict(event)})

@@ -1,10 +1,10 @@
-"""Every event, as a value."""
+"""Events of the engine and its nodes, as values."""
 
 from msgspec import Struct
 
 
 class LoopFailed(Struct, frozen=True):
-    """One round of a housekeeping loop failed; it goes on."""
+    """A round of a maintenance loop failed; the loop continues."""
 
     loop: str
     error: str
@@ -12,20 +12,20 @@ class LoopFailed(Struct, frozen=True):
 
 
 class JobsReaped(Struct, frozen=True):
-    """Jobs were taken back from workers whose lease ran out."""
+    """Jobs were reclaimed from workers whose lease expired."""
 
     jobs: int
 
 
 class RedisChanged(Struct, frozen=True):
-    """Redis answers (again), or does not and is done without."""
+    """Redis became available, or unavailable."""
 
     up: bool
     reason: str
 
 
 class BreakerChanged(Struct, frozen=True):
-    """A destination of webhooks is given a rest, or is back."""
+    """The circuit breaker of a webhook destination opened or closed."""
 
     tenant: str
     destination: str
@@ -34,4 +34,4 @@ class BreakerChanged(Struct, frozen=True):
 
 
 Event = LoopFailed | JobsReaped | RedisChanged | BreakerChanged
-"""Whatever can be told."""
+"""Any event."""

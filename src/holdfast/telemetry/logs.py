@@ -1,4 +1,4 @@
-"""Logs: one line for each record, as text for people or as JSON for machines. Only the command line sets them up."""
+"""Log formats: one line per record, as text or as JSON. Only the CLI sets up logging."""
 
 import logging
 import sys
@@ -7,12 +7,12 @@ from typing import Any, TextIO
 
 import msgspec
 
-_PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-"""What every record has; the rest was attached as `extra`."""
+_STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+"""Fields of every record; the others were attached as `extra`."""
 
 
 def set_up(log_format: str, *, level: int = logging.INFO, stream: TextIO | None = None) -> None:
-    """Write the records of holdfast to `stream`, by default standard error. Repeated calls replace the first."""
+    """Log to `stream`, by default standard error. A second call replaces the first."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines() if log_format == "json" else TextLines())
     log = logging.getLogger("holdfast")
@@ -22,38 +22,39 @@ def set_up(log_format: str, *, level: int = logging.INFO, stream: TextIO | None 
 
 
 class TextLines(logging.Formatter):
-    """`2026-11-15T12:00:00.123Z WARNING took back 3 jobs …`: one line, an exception on the lines after it."""
+    """Text format: `2026-11-15T12:00:00.123Z WARNING reclaimed 3 jobs …`, then any traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One record."""
-        line = f"{_at(record)} {record.levelname} {_one_line(record.getMessage())}"
+        """Format a record."""
+        line = f"{_timestamp(record)} {record.levelname} {_one_line(record.getMessage())}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
 class JsonLines(logging.Formatter):
-    """One object a line: `at`, `level`, `logger`, `message`, and whatever fields were attached."""
+    """JSON format: `at`, `level`, `logger`, `message`, and the attached fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One record; a field that JSON cannot hold is written as its text."""
+        """Format a record; values that JSON cannot represent become text."""
         fields: dict[str, Any] = {
-            "at": _at(record),
+            "at": _timestamp(record),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
-        fields |= {name: value for name, value in vars(record).items() if name not in _PLAIN and name not in fields}
+        known = _STANDARD_FIELDS | fields.keys()
+        fields |= {name: value for name, value in vars(record).items() if name not in known}
         if record.exc_info:
             fields["traceback"] = self.formatException(record.exc_info)
         return msgspec.json.encode(fields, enc_hook=str).decode()
 
 
-def _at(record: logging.LogRecord) -> str:
+def _timestamp(record: logging.LogRecord) -> str:
     whole = int(record.created)
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{int((record.created - whole) * 1000):03d}Z"
 
 
 def _one_line(text: str) -> str:
-    """Without anything that would begin another line, or tell a terminal what to do."""
+    """Escape line breaks and control characters."""
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

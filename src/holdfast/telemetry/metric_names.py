@@ -1,10 +1,10 @@
-"""Which metrics there are: the page of metrics and its description are made of this table."""
+"""Table of all metrics, for the metrics page and the reference."""
 
 from typing import Literal, NamedTuple
 
 
-class Known(NamedTuple):
-    """A metric: what it is called, what it tells, and what its labels are."""
+class MetricInfo(NamedTuple):
+    """Name, kind, help text and labels of a metric."""
 
     name: str
     kind: Literal["gauge", "counter", "histogram"]
@@ -12,56 +12,65 @@ class Known(NamedTuple):
     labels: tuple[str, ...] = ()
 
 
-JOBS = Known("holdfast_jobs", "gauge", "Jobs that are unfinished or dead", ("queue", "type", "status"))
-DEPTH = Known("holdfast_queue_depth", "gauge", "Jobs that could run now", ("queue",))
-OLDEST = Known(
-    "holdfast_queue_oldest_wait_seconds", "gauge", "How long the job has waited that has waited longest", ("queue",)
+JOBS = MetricInfo("holdfast_jobs", "gauge", "Unfinished and dead jobs", ("queue", "type", "status"))
+DEPTH = MetricInfo("holdfast_queue_depth", "gauge", "Jobs that are ready to run", ("queue",))
+OLDEST = MetricInfo(
+    "holdfast_queue_oldest_wait_seconds", "gauge", "Age of the job that has been ready longest", ("queue",)
 )
-SUBMITTED = Known("holdfast_jobs_submitted_total", "counter", "Jobs that were submitted", ("queue", "type"))
-STARTED = Known("holdfast_attempts_started_total", "counter", "Attempts that workers started", ("queue", "type"))
-FAILED = Known("holdfast_attempts_failed_total", "counter", "Attempts that failed", ("queue", "type"))
-FINISHED = Known("holdfast_jobs_finished_total", "counter", "Jobs that came to an end", ("queue", "type", "status"))
-WAIT = Known(
-    "holdfast_job_wait_seconds", "histogram", "How long attempts that ended had been due before they started", ("type",)
-)
-RUN = Known("holdfast_job_run_seconds", "histogram", "How long attempts that ended had run", ("type",))
-REAPED = Known(
-    "holdfast_jobs_reaped_total", "counter", "Jobs that were taken back from workers whose lease ran out",
+SUBMITTED = MetricInfo("holdfast_jobs_submitted_total", "counter", "Submitted jobs", ("queue", "type"))
+STARTED = MetricInfo("holdfast_attempts_started_total", "counter", "Started attempts", ("queue", "type"))
+FAILED = MetricInfo("holdfast_attempts_failed_total", "counter", "Failed attempts", ("queue", "type"))
+FINISHED = MetricInfo("holdfast_jobs_finished_total", "counter", "Finished jobs", ("queue", "type", "status"))
+WAIT = MetricInfo("holdfast_job_wait_seconds", "histogram", "Time from due to start of finished attempts", ("type",))
+RUN = MetricInfo("holdfast_job_run_seconds", "histogram", "Run time of finished attempts", ("type",))
+REAPED = MetricInfo(
+    "holdfast_jobs_reaped_total", "counter", "Jobs reclaimed from workers whose lease expired",
     ("queue", "type"),
 )  # fmt: skip
-WORKERS = Known("holdfast_workers", "gauge", "Workers that are registered", ())
-WORKERS_LATE = Known("holdfast_workers_expired", "gauge", "Workers whose lease ran out, until they are struck", ())
+WORKERS = MetricInfo("holdfast_workers", "gauge", "Registered workers", ())
+WORKERS_EXPIRED = MetricInfo(
+    "holdfast_workers_expired", "gauge", "Workers whose lease expired and that are not removed yet", ()
+)
 
-WORKERS_LOST = Known(
-    "holdfast_workers_lost_total", "counter", "Workers that were struck because their lease ran out", ()
+WORKERS_LOST = MetricInfo("holdfast_workers_lost_total", "counter", "Workers removed because their lease expired", ())
+BREAKERS = MetricInfo(
+    "holdfast_breakers", "gauge", "Circuit breakers of webhook destinations with recent failures", ("state",)
 )
-BREAKERS = Known("holdfast_breakers", "gauge", "Destinations of webhooks that gave trouble lately", ("state",))
 
-REQUESTS = Known(
-    "holdfast_node_http_requests_total", "counter", "Requests that this node answered", ("method", "route", "status")
+REQUESTS = MetricInfo(
+    "holdfast_node_http_requests_total", "counter", "HTTP requests handled by this node", ("method", "route", "status")
 )
-LATENCY = Known(
-    "holdfast_node_http_request_seconds", "histogram", "How long this node took to answer", ("method", "route")
+LATENCY = MetricInfo(
+    "holdfast_node_http_request_seconds",
+    "histogram",
+    "Response time of HTTP requests on this node",
+    ("method", "route"),
 )
-STREAMS = Known("holdfast_node_streams", "gauge", "Streams of events that are open on this node")
-POOL = Known("holdfast_node_pool_connections", "gauge", "Database connections of this node", ("state",))
-POOL_MOST = Known("holdfast_node_pool_connections_max", "gauge", "Database connections that this node may open")
-NODE_REAPED = Known(
-    "holdfast_node_jobs_reaped_total", "counter", "Jobs that this node took back from workers whose lease ran out"
+STREAMS = MetricInfo("holdfast_node_streams", "gauge", "Open event streams on this node")
+POOL = MetricInfo("holdfast_node_pool_connections", "gauge", "Database connections of this node", ("state",))
+POOL_MAX = MetricInfo(
+    "holdfast_node_pool_connections_max", "gauge", "Maximum number of database connections of this node"
 )
-LOOPS = Known(
-    "holdfast_node_housekeeping_failures_total", "counter", "Rounds of housekeeping that failed on this node", ("loop",)
+NODE_REAPED = MetricInfo(
+    "holdfast_node_jobs_reaped_total", "counter", "Jobs that this node reclaimed from workers whose lease expired"
 )
-REDIS = Known("holdfast_node_redis_up", "gauge", "Whether Redis answers; not told where none is named")
-REDIS_LOST = Known("holdfast_node_redis_lost_total", "counter", "How often this node began to do without Redis")
-REDIS_ASKED = Known(
+MAINTENANCE_FAILURES = MetricInfo(
+    "holdfast_node_housekeeping_failures_total", "counter", "Failed rounds of maintenance loops on this node", ("loop",)
+)
+REDIS = MetricInfo("holdfast_node_redis_up", "gauge", "1 if Redis is available, 0 if not; absent if none is configured")
+REDIS_LOST = MetricInfo(
+    "holdfast_node_redis_lost_total", "counter", "Number of times that this node lost its connection to Redis"
+)
+REDIS_QUERIES = MetricInfo(
     "holdfast_node_redis_asked_total", "counter",
-    "What came of asking Redis: `hit` is answered without the database, `miss` and `away` are not", ("part", "answer"),
+    "Lookups in Redis: `hit` saved a query to the database, `miss` and `away` did not", ("part", "answer"),
 )  # fmt: skip
-INFO = Known("holdfast_node_info", "gauge", "Always 1; the version that this node runs", ("version",))
+INFO = MetricInfo("holdfast_node_info", "gauge", "Always 1; labelled with the version of this node", ("version",))
 
 METRICS = (
-    JOBS, DEPTH, OLDEST, SUBMITTED, STARTED, FAILED, FINISHED, REAPED, WAIT, RUN, WORKERS, WORKERS_LATE, WORKERS_LOST,
-    BREAKERS, REQUESTS, LATENCY, STREAMS, POOL, POOL_MOST, NODE_REAPED, LOOPS, REDIS, REDIS_LOST, REDIS_ASKED, INFO,
+    JOBS, DEPTH, OLDEST, SUBMITTED, STARTED, FAILED, FINISHED, REAPED, WAIT, RUN,
+    WORKERS, WORKERS_EXPIRED, WORKERS_LOST, BREAKERS,
+    REQUESTS, LATENCY, STREAMS, POOL, POOL_MAX, NODE_REAPED, MAINTENANCE_FAILURES,
+    REDIS, REDIS_LOST, REDIS_QUERIES, INFO,
 )  # fmt: skip
-"""All but those of the process itself, `holdfast_node_process_…`, which Prometheus' own library names."""
+"""All metrics except `holdfast_node_process_…`, which the Prometheus library defines."""

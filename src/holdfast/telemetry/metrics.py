@@ -1,6 +1,7 @@
-"""Metrics in the form that Prometheus reads. Figures of jobs are those of the installation, whichever node is asked.
+"""Metrics in the Prometheus text format.
 
-What a node counts itself is named `holdfast_node_…`. No label has the name of a tenant.
+Metrics of jobs cover the whole installation and are the same on every node; those of a single node are named
+`holdfast_node_…`. Tenants do not appear in labels.
 """
 
 from bisect import bisect_left
@@ -23,15 +24,15 @@ from holdfast.telemetry.metric_names import (
     INFO,
     JOBS,
     LATENCY,
-    LOOPS,
+    MAINTENANCE_FAILURES,
     NODE_REAPED,
     OLDEST,
     POOL,
-    POOL_MOST,
+    POOL_MAX,
     REAPED,
     REDIS,
-    REDIS_ASKED,
     REDIS_LOST,
+    REDIS_QUERIES,
     REQUESTS,
     RUN,
     STARTED,
@@ -39,53 +40,53 @@ from holdfast.telemetry.metric_names import (
     SUBMITTED,
     WAIT,
     WORKERS,
-    WORKERS_LATE,
+    WORKERS_EXPIRED,
     WORKERS_LOST,
-    Known,
+    MetricInfo,
 )
 
 MEDIA_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
-OTHERS = "(others)"
-"""The label of whatever is beyond the first so many; no name can be like it."""
+OTHER_LABEL = "(others)"
+"""Label for names beyond `MAX_LABEL_NAMES`; not a valid name of a queue or type."""
 
-MOST_NAMES = 200
-"""Names of queues, and of types, that are told apart: those with the most jobs."""
+MAX_LABEL_NAMES = 200
+"""Queues and types with their own label: those with the most jobs."""
 
 _LATENCIES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _LATENCY_LABELS = (*(f"{bound:g}" for bound in _LATENCIES), "+Inf")
 
-# Bounds of job histograms are bounds of the buckets that are kept, so that no count is guessed: each is about twice
-# the one before it, from a millisecond to a day.
+# Bounds of the job histograms: a subset of the stored bucket bounds, so that counts are exact. Each is about twice the
+# previous one, from a millisecond to a day.
 _EDGES = tuple(range(38, 140, 4))
 _EDGE_LABELS = tuple(f"{GROWTH**edge / 1e6:.4g}" for edge in _EDGES)
 
 
-class Requests:
-    """What a node answered. Written for each request, so it does as little as can be."""
+class RequestMetrics:
+    """Counters and latencies of HTTP requests. Updated on every request, so it does little."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[str, str, int], _Latency] = {}
+        self._latencies: dict[tuple[str, str, int], _Latency] = {}
 
-    def note(self, method: str, route: str, status: int, seconds: float) -> None:
-        """One more, to a route as the table has it (empty: to none)."""
+    def record(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Record a request; `route` is the pattern of the route, empty if there is none."""
         key = method, route, status
-        latency = self._seen.get(key)
+        latency = self._latencies.get(key)
         if latency is None:
-            latency = self._seen[key] = _Latency([0] * len(_LATENCY_LABELS))
+            latency = self._latencies[key] = _Latency([0] * len(_LATENCY_LABELS))
         latency.buckets[bisect_left(_LATENCIES, seconds)] += 1
         latency.total += seconds
 
     def collect(self) -> Iterator[Metric]:
-        """As metrics."""
+        """Yield the metrics."""
         counts, times = _counter(REQUESTS), _histogram(LATENCY)
-        together: dict[tuple[str, str], _Latency] = {}
-        for (method, route, status), seen in list(self._seen.items()):
-            counts.add_metric([method, route or OTHERS, str(status)], sum(seen.buckets))
-            whole = together.setdefault((method, route or OTHERS), _Latency([0] * len(_LATENCY_LABELS)))
-            whole.buckets = [a + b for a, b in zip(whole.buckets, seen.buckets, strict=True)]
-            whole.total += seen.total
-        for labels, latency in together.items():
+        by_route: dict[tuple[str, str], _Latency] = {}
+        for (method, route, status), latency in list(self._latencies.items()):
+            counts.add_metric([method, route or OTHER_LABEL, str(status)], sum(latency.buckets))
+            merged = by_route.setdefault((method, route or OTHER_LABEL), _Latency([0] * len(_LATENCY_LABELS)))
+            merged.buckets = [a + b for a, b in zip(merged.buckets, latency.buckets, strict=True)]
+            merged.total += latency.total
+        for labels, latency in by_route.items():
             times.add_metric(labels, _cumulative(_LATENCY_LABELS, latency.buckets), latency.total)
         yield from (counts, times)
 
@@ -98,38 +99,38 @@ class _Latency:
         self.total = 0.0
 
 
-class Counted:
-    """A sink of events that counts them."""
+class EventCounters:
+    """Event sink that counts events."""
 
     def __init__(self) -> None:
         self._reaped = 0
         self._failures: Counter[str] = Counter()
 
     def __call__(self, event: Event) -> None:
-        """One more."""
+        """Count an event."""
         match event:
             case JobsReaped():
                 self._reaped += event.jobs
             case LoopFailed():
                 self._failures[event.loop] += 1
             case RedisChanged():
-                pass  # counted by the link to it
+                pass  # counted by the Redis connection
             case BreakerChanged():
-                pass  # counted where they are kept, for the installation
+                pass  # counted in the database, for the installation
             case _:
                 assert_never(event)
 
     def collect(self) -> Iterator[Metric]:
-        """As metrics."""
-        reaped, failures = _counter(NODE_REAPED), _counter(LOOPS)
+        """Yield the metrics."""
+        reaped, failures = _counter(NODE_REAPED), _counter(MAINTENANCE_FAILURES)
         reaped.add_metric([], self._reaped)
         for loop, count in self._failures.items():
             failures.add_metric([loop], count)
         yield from (reaped, failures)
 
 
-class Standing(NamedTuple):
-    """How many jobs stand where, and for how many seconds the one has waited that has waited longest."""
+class JobGauge(NamedTuple):
+    """Number of jobs in a queue, of a type and in a state, and the longest wait in seconds."""
 
     queue: str
     type: str
@@ -138,8 +139,8 @@ class Standing(NamedTuple):
     waited: float | None
 
 
-class Totals(NamedTuple):
-    """What ever happened to jobs of one type in one queue."""
+class JobCounters(NamedTuple):
+    """Lifetime counters of the jobs of one type in one queue."""
 
     queue: str
     type: str
@@ -147,32 +148,32 @@ class Totals(NamedTuple):
     started: int
     failed: int
     finished: Mapping[str, int]
-    """By the state they ended in."""
+    """Finished jobs by final state."""
     wait: Histogram
     run: Histogram
     reaped: int = 0
 
 
-class Installation(NamedTuple):
-    """What all nodes know."""
+class InstallationStats(NamedTuple):
+    """Metrics of the installation, the same on every node."""
 
-    standings: Sequence[Standing]
-    totals: Sequence[Totals]
+    gauges: Sequence[JobGauge]
+    counters: Sequence[JobCounters]
     workers: int
     expired: int
     breakers: Mapping[str, int] = {}
-    """By state."""
+    """Number of breakers by state."""
     lost: int = 0
-    """Workers, ever."""
+    """Workers lost since the installation was created."""
 
     def collect(self) -> Iterator[Metric]:
-        """As metrics."""
-        queues = _most(Counter({each.queue: 0 for each in self.totals}), self.standings, "queue")
-        types = _most(Counter({each.type: each.started for each in self.totals}), self.standings, "type")
-        yield from self._standing(queues, types)
-        yield from self._happened(queues, types)
-        for known, value in ((WORKERS, self.workers), (WORKERS_LATE, self.expired)):
-            yield _single(known, value)
+        """Yield the metrics."""
+        queues = _most_common(Counter({each.queue: 0 for each in self.counters}), self.gauges, "queue")
+        types = _most_common(Counter({each.type: each.started for each in self.counters}), self.gauges, "type")
+        yield from self._gauge_metrics(queues, types)
+        yield from self._counter_metrics(queues, types)
+        for info, value in ((WORKERS, self.workers), (WORKERS_EXPIRED, self.expired)):
+            yield _single(info, value)
         lost = _counter(WORKERS_LOST)
         lost.add_metric([], self.lost)
         yield lost
@@ -181,13 +182,13 @@ class Installation(NamedTuple):
             breakers.add_metric([state], count)
         yield breakers
 
-    def _standing(self, queues: set[str], types: set[str]) -> Iterator[Metric]:
+    def _gauge_metrics(self, queues: set[str], types: set[str]) -> Iterator[Metric]:
         jobs: Counter[tuple[str, str, str]] = Counter()
         depth: Counter[str] = Counter()
         oldest: dict[str, float] = defaultdict(float)
-        for each in self.standings:
-            queue = _named(each.queue, queues)
-            jobs[queue, _named(each.type, types), each.status] += each.jobs
+        for each in self.gauges:
+            queue = _label(each.queue, queues)
+            jobs[queue, _label(each.type, types), each.status] += each.jobs
             depth[queue] += each.jobs if each.status == "ready" else 0
             oldest[queue] = max(oldest[queue], each.waited or 0.0)
         families = _gauge(JOBS), _gauge(DEPTH), _gauge(OLDEST)
@@ -198,78 +199,78 @@ class Installation(NamedTuple):
             families[2].add_metric([queue], oldest[queue])
         yield from families
 
-    def _happened(self, queues: set[str], types: set[str]) -> Iterator[Metric]:
-        counts: dict[Known, Counter[tuple[str, ...]]] = {
-            known: Counter() for known in (SUBMITTED, STARTED, FAILED, FINISHED, REAPED)
+    def _counter_metrics(self, queues: set[str], types: set[str]) -> Iterator[Metric]:
+        counts: dict[MetricInfo, Counter[tuple[str, ...]]] = {
+            info: Counter() for info in (SUBMITTED, STARTED, FAILED, FINISHED, REAPED)
         }
-        spans: dict[Known, dict[str, Counter[int]]] = {WAIT: defaultdict(Counter), RUN: defaultdict(Counter)}
-        for each in self.totals:
-            place = _named(each.queue, queues), _named(each.type, types)
-            counts[SUBMITTED][place] += each.submitted
-            counts[STARTED][place] += each.started
-            counts[FAILED][place] += each.failed
-            counts[REAPED][place] += each.reaped
+        spans: dict[MetricInfo, dict[str, Counter[int]]] = {WAIT: defaultdict(Counter), RUN: defaultdict(Counter)}
+        for each in self.counters:
+            labels = _label(each.queue, queues), _label(each.type, types)
+            counts[SUBMITTED][labels] += each.submitted
+            counts[STARTED][labels] += each.started
+            counts[FAILED][labels] += each.failed
+            counts[REAPED][labels] += each.reaped
             for status, jobs in each.finished.items():
-                counts[FINISHED][*place, status] += jobs
-            spans[WAIT][place[1]].update(each.wait)
-            spans[RUN][place[1]].update(each.run)
-        for known, counted in counts.items():
-            family = _counter(known)
-            for labels, count in counted.items():
-                family.add_metric(labels, count)
+                counts[FINISHED][*labels, status] += jobs
+            spans[WAIT][labels[1]].update(each.wait)
+            spans[RUN][labels[1]].update(each.run)
+        for info, values in counts.items():
+            family = _counter(info)
+            for label_values, count in values.items():
+                family.add_metric(label_values, count)
             yield family
-        for known, by_type in spans.items():
-            times = _histogram(known)
+        for info, by_type in spans.items():
+            times = _histogram(info)
             for name, histogram in by_type.items():
                 times.add_metric([name], *_spans(histogram))
             yield times
 
 
-class Node(NamedTuple):
-    """What a node knows of itself."""
+class NodeStats(NamedTuple):
+    """Metrics of this node."""
 
     version: str
     streams: int
     pool_busy: int
     pool_idle: int
-    pool_most: int
+    pool_max: int
 
     def collect(self) -> Iterator[Metric]:
-        """As metrics."""
+        """Yield the metrics."""
         info, pool = _gauge(INFO), _gauge(POOL)
         info.add_metric([self.version], 1)
         pool.add_metric(["busy"], self.pool_busy)
         pool.add_metric(["idle"], self.pool_idle)
-        yield from (info, pool, _single(POOL_MOST, self.pool_most), _single(STREAMS, self.streams))
+        yield from (info, pool, _single(POOL_MAX, self.pool_max), _single(STREAMS, self.streams))
 
 
-class Redis(NamedTuple):
-    """What a node knows of its Redis, if it has one."""
+class RedisStats(NamedTuple):
+    """Metrics of the Redis connection of this node; `up` is None without Redis."""
 
     up: bool | None
     lost: int
-    asked: Mapping[tuple[str, str], int]
+    queries: Mapping[tuple[str, str], int]
 
     def collect(self) -> Iterator[Metric]:
-        """As metrics."""
-        up, lost, asked = _gauge(REDIS), _counter(REDIS_LOST), _counter(REDIS_ASKED)
+        """Yield the metrics."""
+        up, lost, queries = _gauge(REDIS), _counter(REDIS_LOST), _counter(REDIS_QUERIES)
         if self.up is not None:
             up.add_metric([], self.up)
             lost.add_metric([], self.lost)
-        for labels, count in self.asked.items():
-            asked.add_metric(labels, count)
-        yield from (up, lost, asked)
+        for labels, count in self.queries.items():
+            queries.add_metric(labels, count)
+        yield from (up, lost, queries)
 
 
-def written(sources: Iterable[Iterable[Metric]]) -> bytes:
-    """The page that Prometheus reads."""
+def render_page(sources: Iterable[Iterable[Metric]]) -> bytes:
+    """Render the metrics page for Prometheus."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_All([metric for source in sources for metric in source]))
+    registry.register(_FixedCollector([metric for source in sources for metric in source]))
     ProcessCollector(namespace="holdfast_node", registry=registry)
     return generate_latest(registry)
 
 
-class _All(Collector):
+class _FixedCollector(Collector):
     def __init__(self, metrics: Sequence[Metric]) -> None:
         self._metrics = metrics
 
@@ -278,48 +279,48 @@ class _All(Collector):
 
 
 def _spans(histogram: Mapping[int, int]) -> tuple[list[tuple[str, float]], float]:
-    """Cumulative counts by upper bound, and about what all spans add up to, off by a tenth at the most."""
+    """Return cumulative counts by upper bound, and the sum of all durations within 10 %."""
     buckets = [0] * (len(_EDGES) + 1)
     total = 0.0
     for bucket, count in histogram.items():
-        # A bucket ends where the next one begins.
+        # The upper bound of a bucket is the lower bound of the next.
         buckets[bisect_left(_EDGES, bucket + 1)] += count
         total += count * GROWTH**bucket * 2 * GROWTH / (GROWTH + 1) / 1e6
     return _cumulative((*_EDGE_LABELS, "+Inf"), buckets), round(total, 6)
 
 
 def _cumulative(labels: Sequence[str], buckets: Sequence[int]) -> list[tuple[str, float]]:
-    reached = 0
-    found: list[tuple[str, float]] = []
+    total = 0
+    cumulative: list[tuple[str, float]] = []
     for label, count in zip(labels, buckets, strict=True):
-        reached += count
-        found.append((label, reached))
-    return found
+        total += count
+        cumulative.append((label, total))
+    return cumulative
 
 
-def _most(counted: Counter[str], standings: Iterable[Standing], field: Literal["queue", "type"]) -> set[str]:
-    for each in standings:
-        counted[getattr(each, field)] += each.jobs
-    return {name for name, _ in counted.most_common(MOST_NAMES)}
+def _most_common(jobs: Counter[str], gauges: Iterable[JobGauge], field: Literal["queue", "type"]) -> set[str]:
+    for each in gauges:
+        jobs[getattr(each, field)] += each.jobs
+    return {name for name, _ in jobs.most_common(MAX_LABEL_NAMES)}
 
 
-def _named(name: str, among: set[str]) -> str:
-    return name if name in among else OTHERS
+def _label(name: str, labelled: set[str]) -> str:
+    return name if name in labelled else OTHER_LABEL
 
 
-def _single(known: Known, value: float) -> Metric:
-    family = _gauge(known)
+def _single(info: MetricInfo, value: float) -> Metric:
+    family = _gauge(info)
     family.add_metric([], value)
     return family
 
 
-def _gauge(known: Known) -> GaugeMetricFamily:
-    return GaugeMetricFamily(known.name, known.help, labels=known.labels)
+def _gauge(info: MetricInfo) -> GaugeMetricFamily:
+    return GaugeMetricFamily(info.name, info.help, labels=info.labels)
 
 
-def _counter(known: Known) -> CounterMetricFamily:
-    return CounterMetricFamily(known.name, known.help, labels=known.labels)
+def _counter(info: MetricInfo) -> CounterMetricFamily:
+    return CounterMetricFamily(info.name, info.help, labels=info.labels)
 
 
-def _histogram(known: Known) -> HistogramMetricFamily:
-    return HistogramMetricFamily(known.name, known.help, labels=known.labels)
+def _histogram(info: MetricInfo) -> HistogramMetricFamily:
+    return HistogramMetricFamily(info.name, info.help, labels=info.labels)

@@ -12,7 +12,15 @@ from holdfast.model.outcome import Failed, Failure, Succeeded
 from holdfast.model.time import Duration
 from holdfast.telemetry.events import JobsReaped, LoopFailed
 from holdfast.telemetry.metric_names import METRICS
-from holdfast.telemetry.metrics import MOST_NAMES, OTHERS, Installation, Requests, Standing, Totals, written
+from holdfast.telemetry.metrics import (
+    MAX_LABEL_NAMES,
+    OTHER_LABEL,
+    InstallationStats,
+    JobCounters,
+    JobGauge,
+    RequestMetrics,
+    render_page,
+)
 from tests.support.builders import enter, reap_all, report, take
 
 
@@ -106,7 +114,7 @@ async def test_a_node_counts_what_it_answered(served, admin):
     name = "holdfast_node_http_requests_total"
     assert found[at(name, method="GET", route="/v1/jobs", status="200")] == 2
     assert found[at(name, method="GET", route="/v1/jobs/{id}", status="404")] == 1
-    assert found[at(name, method="GET", route=OTHERS, status="404")] == 2
+    assert found[at(name, method="GET", route=OTHER_LABEL, status="404")] == 2
     assert found[at("holdfast_node_http_request_seconds_count", method="GET", route="/v1/jobs")] == 2
     assert found[at("holdfast_node_jobs_reaped_total")] == 3
     assert found[at("holdfast_node_housekeeping_failures_total", loop="reap")] == 1
@@ -157,18 +165,20 @@ async def test_every_metric_is_described_and_nothing_else_is_there(served, admin
 
 
 def test_names_beyond_the_first_so_many_are_told_together():
-    standings = [Standing(f"q{n}", "send", "ready", 1, 1.0) for n in range(MOST_NAMES + 50)]
-    totals = [Totals(f"q{n}", "send", 1, 1, 0, {}, {}, {}) for n in range(MOST_NAMES + 50)]
-    page = written([Installation(standings, totals, 0, 0).collect()]).decode()
-    assert len(re.findall(r"^holdfast_queue_depth\{", page, re.MULTILINE)) == MOST_NAMES + 1
-    assert f'holdfast_queue_depth{{queue="{OTHERS}"}} 50.0' in page
+    gauges = [JobGauge(f"q{n}", "send", "ready", 1, 1.0) for n in range(MAX_LABEL_NAMES + 50)]
+    totals = [JobCounters(f"q{n}", "send", 1, 1, 0, {}, {}, {}) for n in range(MAX_LABEL_NAMES + 50)]
+    page = render_page([InstallationStats(gauges, totals, 0, 0).collect()]).decode()
+    assert len(re.findall(r"^holdfast_queue_depth\{", page, re.MULTILINE)) == MAX_LABEL_NAMES + 1
+    assert f'holdfast_queue_depth{{queue="{OTHER_LABEL}"}} 50.0' in page
 
 
 def test_no_count_of_a_histogram_is_guessed():
     """Each bound is one of a bucket that is kept: what is below it is below it."""
     spans = [900, 1_100, 10_000, 2_000_000, 10**12]
     histogram = {bucket_of(span): 1 for span in spans}
-    page = written([Installation([], [Totals("q", "t", 0, 0, 0, {}, histogram, {})], 0, 0).collect()]).decode()
+    page = render_page(
+        [InstallationStats([], [JobCounters("q", "t", 0, 0, 0, {}, histogram, {})], 0, 0).collect()]
+    ).decode()
     found = re.findall(r'^holdfast_job_wait_seconds_bucket\{le="([^"]+)",type="t"\} (\S+)', page, re.MULTILINE)
     for bound, count in found:
         below = sum(GROWTH ** (bucket_of(span) + 1) / 1e6 <= float(bound) * 1.001 for span in spans)
@@ -176,9 +186,9 @@ def test_no_count_of_a_histogram_is_guessed():
 
 
 def test_requests_are_counted_without_a_bound_being_missed():
-    requests = Requests()
+    requests = RequestMetrics()
     for seconds in (0.0005, 0.001, 0.0011, 100.0):
-        requests.note("GET", "/x", 200, seconds)
+        requests.record("GET", "/x", 200, seconds)
     samples = {
         sample.labels.get("le"): sample.value
         for family in requests.collect()

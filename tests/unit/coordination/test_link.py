@@ -14,7 +14,7 @@ from holdfast.coordination.redis_connection import Link
 from holdfast.coordination.redis_protocol import DEADLINE, Away, Wire, read_url
 from holdfast.errors import Misconfigured, Unavailable
 from holdfast.model.job import JobSpec
-from holdfast.telemetry.metrics import Redis, written
+from holdfast.telemetry.metrics import RedisStats, render_page
 from tests.support.coordinated import hits, is_up, node
 from tests.support.eventually import PATIENCE, eventually
 from tests.support.interleave import Counting, Faulty, before
@@ -180,7 +180,7 @@ async def test_a_hit_is_answered_without_the_database_and_doubt_is_not(database_
 @pytest.mark.databases("sqlite")
 async def test_a_key_is_not_believed_for_as_long_as_it_is_kept(database_url, redis_server):
     """What is remembered goes, and is believed, for half of the key's term and an hour at the most."""
-    async with node(database_url, redis_server.url, keys_kept=600_000_000, around=Counting) as engine:
+    async with node(database_url, redis_server.url, idempotency_key_retention=600_000_000, around=Counting) as engine:
         await is_up(engine)
         made = await engine.jobs.submit(JobSpec(type="send", payload=1, idempotency_key="k1"))
         link = engine.coordination._link
@@ -230,12 +230,12 @@ async def test_metrics_tell_how_it_stands(database_url, redis_server):
         await is_up(engine)
         await engine.jobs.submit(spec)
         await engine.jobs.submit(spec)
-        page = written([Redis(*engine.coordination.figures()).collect()]).decode()
+        page = render_page([RedisStats(*engine.coordination.figures()).collect()]).decode()
     assert "holdfast_node_redis_up 1.0" in page
     assert "holdfast_node_redis_lost_total 0.0" in page
     for answer in ("hit", "miss"):
         assert f'holdfast_node_redis_asked_total{{answer="{answer}",part="keys"}} 1.0' in page
-    without = written([Redis(None, 0, {}).collect()]).decode()
+    without = render_page([RedisStats(None, 0, {}).collect()]).decode()
     assert "\nholdfast_node_redis_up" not in without  # where none is named, none is said to be down
 
 

@@ -7,7 +7,7 @@ from holdfast.api.http import HttpResponse, Stream
 from holdfast.api.openapi import describe
 from holdfast.api.routing import PUBLIC, Call, Route
 from holdfast.model.access import Scope
-from holdfast.telemetry.metrics import MEDIA_TYPE, Node, Redis, written
+from holdfast.telemetry.metrics import MEDIA_TYPE, NodeStats, RedisStats, render_page
 
 
 class Alive(msgspec.Struct, frozen=True):
@@ -45,10 +45,10 @@ async def metrics(call: Call[None, None]) -> HttpResponse | Stream:
     """For Prometheus: figures of the installation, and of this node."""
     service = call.service
     pool = service.engine.store.pool()
-    node = Node(service.rules.version, len(service.streams), pool.busy, pool.idle, pool.most)
-    redis = Redis(*service.engine.coordination.figures())
+    node = NodeStats(service.rules.version, len(service.streams), pool.busy, pool.idle, pool.most)
+    redis = RedisStats(*service.engine.coordination.figures())
     sources = (await service.scrapes.installation(), node, redis, service.requests, service.events)
-    return HttpResponse(written(source.collect() for source in sources), 200, {}, MEDIA_TYPE)
+    return HttpResponse(render_page(source.collect() for source in sources), 200, {}, MEDIA_TYPE)
 
 
 async def openapi(call: Call[None, None]) -> HttpResponse | Stream:
