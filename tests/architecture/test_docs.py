@@ -26,6 +26,7 @@ BASES = (
     PACKAGE / "worker" / "processes",
     ROOT / "dashboard" / "src",
     ROOT / "tests" / "protocol_models",
+    ROOT / "tests" / "e2e" / "api",
 )
 """Folders that a path may be relative to."""
 
