@@ -9,30 +9,31 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import HoldfastError, Invalid, InvalidBatch, PayloadTooLarge
+from holdfast.model.bounds import (
+    KEY_PATTERN,
+    MAX_ATTEMPTS,
+    MAX_COST,
+    MAX_DURATION,
+    MAX_KEY_LENGTH,
+    MAX_NAME_LENGTH,
+    MAX_PAYLOAD_BYTES,
+    MAX_PAYLOAD_DEPTH,
+    MAX_PAYLOAD_KEYS,
+    MAX_PRIORITY,
+    MAX_RETRY_DELAYS,
+    MAX_STRING_LENGTH,
+    MAX_TAG_LENGTH,
+    MAX_TAGS,
+    MIN_PRIORITY,
+    NAME_PATTERN,
+)
 from holdfast.model.ids import JobId
 from holdfast.model.job import JobSpec, NewJob, RetryRule, Unique
-from holdfast.model.time import days
 from holdfast.policy.dedupe import body_fingerprint, unique_key
 from holdfast.policy.text import sanitize
 
-MAX_PAYLOAD_BYTES = 256 * 1024
-MAX_PAYLOAD_DEPTH = 32
-MAX_PAYLOAD_KEYS = 10_000
-MAX_STRING_LENGTH = 65_536
-MAX_ATTEMPTS = 1_000
-PRIORITIES = (-1_000, 1_000)
-MAX_COST = 1_000_000
-MAX_DURATION = days(366)
-MAX_TAGS = 20
-MAX_TAG_LENGTH = 100
-MAX_KEY_LENGTH = 255
-MAX_DELAYS = 100
-
-MAX_NAME_LENGTH = 128
-NAME_PATTERN = r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]*"
-
 _NAME = re.compile(NAME_PATTERN, re.ASCII)
-_KEY = re.compile(r"[\x20-\x7e]{1,255}", re.ASCII)
+_KEY = re.compile(KEY_PATTERN, re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _ENCODE = msgspec.json.Encoder().encode
 
@@ -89,7 +90,7 @@ def check_options(spec: JobSpec) -> None:
         _check_names.__wrapped__(spec.type, spec.queue, spec.tenant)
     if spec.max_attempts is not None:
         _check_int(spec.max_attempts, 1, MAX_ATTEMPTS, "max_attempts")
-    _check_int(spec.priority, *PRIORITIES, "priority")
+    _check_int(spec.priority, MIN_PRIORITY, MAX_PRIORITY, "priority")
     _check_int(spec.cost, 1, MAX_COST, "cost")
     if spec.scheduled_at is not None and spec.delay is not None:
         raise Invalid("scheduled_at and delay are mutually exclusive: give one of them", pointer="/delay")
@@ -176,8 +177,10 @@ def check_retry(rule: RetryRule) -> None:
         _check_duration(span, field)
     if rule.cap < rule.base:
         raise Invalid("retry.cap is below retry.base: raise it", pointer="/retry/cap")
-    if len(rule.delays) > MAX_DELAYS:
-        raise Invalid(f"retry.delays has {len(rule.delays)} entries; at most {MAX_DELAYS}", pointer="/retry/delays")
+    if len(rule.delays) > MAX_RETRY_DELAYS:
+        raise Invalid(
+            f"retry.delays has {len(rule.delays)} entries; at most {MAX_RETRY_DELAYS}", pointer="/retry/delays"
+        )
     for index, delay in enumerate(rule.delays):
         _check_duration(delay, f"retry/delays/{index}")
 
@@ -188,7 +191,7 @@ _LATEST = 253_402_300_799_999_999  # the year 9999
 def _check_name(value: object, field: str) -> None:
     if not isinstance(value, str) or not is_name(value):
         raise Invalid(
-            f"{field} is {_abbreviate(value)}; it must be 1 to 128 letters, digits or _ . : / @ + -, "
+            f"{field} is {_abbreviate(value)}; it must be 1 to {MAX_NAME_LENGTH} letters, digits or _ . : / @ + -, "
             "beginning with a letter, a digit or _",
             pointer=f"/{field}",
         )
@@ -212,7 +215,7 @@ def _is_name(value: str) -> bool:
 
 
 def _check_key(value: object, field: str) -> None:
-    if value is not None and (not isinstance(value, str) or not _KEY.fullmatch(value)):
+    if value is not None and (not isinstance(value, str) or len(value) > MAX_KEY_LENGTH or not _KEY.fullmatch(value)):
         raise Invalid(
             f"{field} is {_abbreviate(value)}; it must be 1 to {MAX_KEY_LENGTH} printable ASCII characters",
             pointer=f"/{field}",

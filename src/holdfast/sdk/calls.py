@@ -7,6 +7,7 @@ from urllib.parse import quote, urlencode
 from uuid import UUID, uuid4
 
 from holdfast.errors import Invalid, InvalidBatch
+from holdfast.model.bounds import MAX_BATCH_SIZE
 from holdfast.model.explanation import Explanation
 from holdfast.sdk.models import (
     Bulk,
@@ -29,7 +30,6 @@ from holdfast.sdk.options import DeadFilter, JobFilter, JobOptions, NewJob, Span
 from holdfast.sdk.responses import Response, check, read
 from holdfast.sdk.worker_requests import Request
 from holdfast.wire.analytics import TypeFigures
-from holdfast.wire.types import MAX_BATCH_SIZE
 
 T = TypeVar("T")
 MAX_PAGE_SIZE = 200

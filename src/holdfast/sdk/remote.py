@@ -20,6 +20,7 @@ from holdfast.errors import (
     Rejected,
     Unavailable,
 )
+from holdfast.model.bounds import MAX_BATCH_SIZE
 from holdfast.model.breaker import DeliveryPermit
 from holdfast.model.explanation import Explanation
 from holdfast.model.ids import JobId, WorkerId
@@ -46,8 +47,6 @@ jobs that it holds without knowing."""
 STEP_RETRY_TIMEOUT_S = 60.0
 """Recording a step is retried this long while the node is unavailable, because the step has already taken effect. A
 lost lease ends the handler earlier."""
-
-MAX_BATCH_SIZE = 10_000
 
 
 class RemoteEngine:

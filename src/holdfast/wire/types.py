@@ -7,6 +7,7 @@ from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
 from holdfast.errors import Invalid
+from holdfast.model import bounds
 from holdfast.model.job import OnConflict
 
 # What is described here and not checked by the type is refused later, in better words.
@@ -22,13 +23,15 @@ Name = Annotated[
     str,
     Meta(
         min_length=1,
-        max_length=128,
-        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:/@+-]*$",
-        description="1 to 128 letters, digits or _ . : / @ + -, beginning with a letter, a digit or _.",
+        max_length=bounds.MAX_NAME_LENGTH,
+        pattern=f"^{bounds.NAME_PATTERN}$",
+        description=(
+            f"1 to {bounds.MAX_NAME_LENGTH} letters, digits or _ . : / @ + -, beginning with a letter, a digit or _."
+        ),
     ),
 ]
-Tag = Annotated[str, Meta(min_length=1, max_length=100)]
-NewTag = Annotated[str, Meta(min_length=1, max_length=100, extra_json_schema=PRINTABLE)]
+Tag = Annotated[str, Meta(min_length=1, max_length=bounds.MAX_TAG_LENGTH)]
+NewTag = Annotated[str, Meta(min_length=1, max_length=bounds.MAX_TAG_LENGTH, extra_json_schema=PRINTABLE)]
 Fingerprint = Annotated[
     str, Meta(min_length=1, max_length=64, description="Of an error: `error.fingerprint` of a job.")
 ]
@@ -49,7 +52,6 @@ JobT = TypeVar("JobT")
 # A response type that contains times or JSON is defined once, as generic `…Fields`. The API binds it to text and raw
 # JSON (`…Out`), which it writes without further conversion; `holdfast.sdk.models` binds it to `datetime` and values.
 
-MAX_BATCH_SIZE = 10_000
 MAX_IDS = 1_000
 
 
@@ -84,38 +86,46 @@ class SubmitJob(RequestBody):
     type: Name
     payload: Any = None
     queue: Name = "default"
-    priority: Annotated[int, Meta(ge=-1_000, le=1_000)] = 0
+    priority: Annotated[int, Meta(ge=bounds.MIN_PRIORITY, le=bounds.MAX_PRIORITY)] = 0
     scheduled_at: When | None = None
     delay: Seconds | None = None
-    max_attempts: Annotated[int, Meta(ge=1, le=1_000)] | None = None
+    max_attempts: Annotated[int, Meta(ge=1, le=bounds.MAX_ATTEMPTS)] | None = None
     timeout: Seconds | None = None
     retry: RetryShape | None = None
-    cost: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
-    tags: Annotated[list[NewTag], Meta(max_length=20)] = []
+    cost: Annotated[int, Meta(ge=1, le=bounds.MAX_COST)] = 1
+    tags: Annotated[list[NewTag], Meta(max_length=bounds.MAX_TAGS)] = []
     unique: UniqueShape | None = None
     deadline: When | None = None
-    concurrency_key: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
+    concurrency_key: Annotated[str, Meta(min_length=1, max_length=bounds.MAX_KEY_LENGTH)] | None = None
 
 
 class SubmitBatchJob(SubmitJob):
     """A job of a batch; it carries its idempotency key itself."""
 
     idempotency_key: (
-        Annotated[str, Meta(min_length=1, max_length=255, extra_json_schema={"pattern": r"^[\x20-\x7e]+$"})] | None
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=bounds.MAX_KEY_LENGTH,
+                extra_json_schema={"pattern": f"^{bounds.KEY_PATTERN}$"},
+            ),
+        ]
+        | None
     ) = None
 
 
 class SubmitBatch(RequestBody):
     """Jobs to submit together: all, or none."""
 
-    jobs: Annotated[list[SubmitBatchJob], Meta(max_length=MAX_BATCH_SIZE)]
+    jobs: Annotated[list[SubmitBatchJob], Meta(max_length=bounds.MAX_BATCH_SIZE)]
 
     @classmethod
     def sort_out(cls, value: Any, read: Callable[[Any, type[SubmitBatchJob]], SubmitBatchJob | Invalid]) -> Self | None:
         """The batch with a fault in the place of each job that cannot be read; None if it is no batch at all."""
         if type(value) is not dict or set(value) != {"jobs"} or type(value["jobs"]) is not list:
             return None
-        if len(value["jobs"]) > MAX_BATCH_SIZE:
+        if len(value["jobs"]) > bounds.MAX_BATCH_SIZE:
             return None
         return cls([read(each, SubmitBatchJob) for each in value["jobs"]])  # type: ignore[misc]
 

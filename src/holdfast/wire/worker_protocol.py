@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
+from holdfast.model import bounds
 from holdfast.wire.types import PRINTABLE, AttemptOut, LogLineOut, Name, Query, RequestBody, Seconds, Span
 
 DEFAULT_LEASE_S = 15
@@ -32,10 +33,10 @@ class TypeIn(RequestBody):
     """JSON Schema of the payload, of up to 16 KiB."""
     queue: Name | None = None
     """Where its jobs go that name no other queue."""
-    max_attempts: Annotated[int, Meta(ge=1, le=1_000)] | None = None
+    max_attempts: Annotated[int, Meta(ge=1, le=bounds.MAX_ATTEMPTS)] | None = None
     timeout: Seconds | None = None
-    priority: Annotated[int, Meta(ge=-1_000, le=1_000)] | None = None
-    cost: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
+    priority: Annotated[int, Meta(ge=bounds.MIN_PRIORITY, le=bounds.MAX_PRIORITY)] | None = None
+    cost: Annotated[int, Meta(ge=1, le=bounds.MAX_COST)] | None = None
 
 
 class About(RequestBody):
@@ -190,7 +191,7 @@ class StepRequest(RequestBody):
     worker: WorkerText
     id: JobText
     fence: Fence
-    key: Annotated[str, Meta(min_length=1, max_length=255, extra_json_schema=PRINTABLE)]
+    key: Annotated[str, Meta(min_length=1, max_length=bounds.MAX_KEY_LENGTH, extra_json_schema=PRINTABLE)]
     state: Literal["started", "done"] = "done"
     result: Any | UnsetType = UNSET
 

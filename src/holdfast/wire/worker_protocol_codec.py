@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, structs
 
 from holdfast.errors import Invalid
+from holdfast.model.bounds import MAX_RESULT_BYTES
 from holdfast.model.ids import JobId, WorkerId, worker_name
 from holdfast.model.job import Job
 from holdfast.model.job_type import MAX_SCHEMA_BYTES, JobType
@@ -52,7 +53,6 @@ from holdfast.wire.worker_protocol import (
 )
 
 LEASES = (seconds(1), seconds(86_400))
-MAX_RESULT_BYTES = 256 * 1024
 MAX_STEP_BYTES = 1024 * 1024
 
 _ENCODE = msgspec.json.Encoder().encode

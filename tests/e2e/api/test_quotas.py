@@ -6,9 +6,9 @@ import pytest
 
 from holdfast.api.routing import MAX_BATCH_BODY_BYTES, MAX_BODY_BYTES
 from holdfast.config import Settings
+from holdfast.model.bounds import MAX_PAYLOAD_BYTES, MAX_PAYLOAD_DEPTH, MAX_PAYLOAD_KEYS, MAX_STRING_LENGTH
 from holdfast.model.job import JobFilter, Page
 from holdfast.model.time import seconds
-from holdfast.policy.submission import MAX_PAYLOAD_BYTES, MAX_PAYLOAD_DEPTH, MAX_PAYLOAD_KEYS, MAX_STRING_LENGTH
 from tests.e2e.api.conftest import ADMIN, problem
 
 JOB = {"type": "send"}

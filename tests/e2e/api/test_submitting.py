@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from holdfast.errors import Invalid
+from holdfast.model import bounds
 from holdfast.model.job import JobFilter, Page
-from holdfast.policy import submission
 from holdfast.wire import types
 from holdfast.wire.json import read
 from tests.e2e.api.api_users import person
@@ -322,21 +322,24 @@ async def test_a_gigabyte_is_refused_before_it_is_read(served, announced):
 def test_the_description_has_the_bounds_of_the_rules():
     schema = msgspec.json.schema_components([types.SubmitJob, types.SubmitBatchJob])[1]["SubmitJob"]["properties"]
 
-    def bounds(name):
+    def schema_of(name):
         kinds = schema[name].get("anyOf", [schema[name]])
         return next(kind for kind in kinds if kind.get("type") != "null")
 
-    assert (bounds("priority")["minimum"], bounds("priority")["maximum"]) == submission.PRIORITIES
-    assert (bounds("max_attempts")["minimum"], bounds("max_attempts")["maximum"]) == (1, submission.MAX_ATTEMPTS)
-    assert (bounds("cost")["minimum"], bounds("cost")["maximum"]) == (1, submission.MAX_COST)
-    assert bounds("tags")["maxItems"] == submission.MAX_TAGS
-    assert bounds("tags")["items"]["maxLength"] == submission.MAX_TAG_LENGTH
-    assert bounds("concurrency_key")["maxLength"] == submission.MAX_KEY_LENGTH
+    assert (schema_of("priority")["minimum"], schema_of("priority")["maximum"]) == (
+        bounds.MIN_PRIORITY,
+        bounds.MAX_PRIORITY,
+    )
+    assert (schema_of("max_attempts")["minimum"], schema_of("max_attempts")["maximum"]) == (1, bounds.MAX_ATTEMPTS)
+    assert (schema_of("cost")["minimum"], schema_of("cost")["maximum"]) == (1, bounds.MAX_COST)
+    assert schema_of("tags")["maxItems"] == bounds.MAX_TAGS
+    assert schema_of("tags")["items"]["maxLength"] == bounds.MAX_TAG_LENGTH
+    assert schema_of("concurrency_key")["maxLength"] == bounds.MAX_KEY_LENGTH
     for name in ("type", "queue"):
-        assert bounds(name)["maxLength"] == submission.MAX_NAME_LENGTH
-        assert bounds(name)["pattern"] == f"^{submission.NAME_PATTERN}$"
+        assert schema_of(name)["maxLength"] == bounds.MAX_NAME_LENGTH
+        assert schema_of(name)["pattern"] == f"^{bounds.NAME_PATTERN}$"
     retry = msgspec.json.schema_components([types.RetryShape])[1]["RetryShape"]["properties"]
-    assert retry["delays"]["maxItems"] == submission.MAX_DELAYS
+    assert retry["delays"]["maxItems"] == bounds.MAX_RETRY_DELAYS
 
 
 @pytest.mark.parametrize("what", BOMBS)

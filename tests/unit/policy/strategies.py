@@ -5,6 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec import json
 
+from holdfast.model.bounds import MAX_ATTEMPTS, MAX_DURATION
 from holdfast.model.ids import JobId, WorkerId, new_job_id
 from holdfast.model.job import Job, JobSpec, NewJob, RetryRule
 from holdfast.model.outcome import (
@@ -20,7 +21,7 @@ from holdfast.model.outcome import (
 )
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant
-from holdfast.policy.submission import MAX_ATTEMPTS, MAX_DURATION, build_job
+from holdfast.policy.submission import build_job
 
 NOW = Instant(1_800_000_000_000_000)
 SOME_ID = JobId(new_job_id(1_800_000_000_000))

@@ -13,18 +13,19 @@ from hypothesis import strategies as st
 from msgspec import json
 
 from holdfast.errors import Invalid, PayloadTooLarge
-from holdfast.model.job import JobSpec, NewJob, RetryRule, Unique, UniqueSpec
-from holdfast.model.time import Duration
-from holdfast.policy import submission
-from holdfast.policy.submission import (
+from holdfast.model.bounds import (
     MAX_ATTEMPTS,
     MAX_COST,
     MAX_DURATION,
+    MAX_KEY_LENGTH,
     MAX_PAYLOAD_BYTES,
     MAX_PAYLOAD_DEPTH,
     MAX_PAYLOAD_KEYS,
-    encode_payload,
 )
+from holdfast.model.job import JobSpec, NewJob, RetryRule, Unique, UniqueSpec
+from holdfast.model.time import Duration
+from holdfast.policy import submission
+from holdfast.policy.submission import encode_payload
 from tests.unit.policy.strategies import SOME_ID, accepted, payloads, rules, spans
 
 LAST_INSTANT = 253_402_300_799_999_999
@@ -54,7 +55,7 @@ def test_the_bounds_are_those_that_were_promised() -> None:
     assert MAX_PAYLOAD_KEYS == 10_000
     assert MAX_ATTEMPTS == 1_000
     assert MAX_DURATION == 366 * 86_400 * 1_000_000
-    assert submission.MAX_KEY_LENGTH == 255
+    assert MAX_KEY_LENGTH == 255
 
 
 def test_a_bare_submission_gets_the_defaults() -> None:

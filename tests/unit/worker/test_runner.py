@@ -9,11 +9,12 @@ import pytest
 
 from holdfast import Cancel, Discard, Retry, Snooze
 from holdfast.errors import Invalid, LeaseLost, NonDeterministic, StepOutcomeUnknown
+from holdfast.model.bounds import MAX_RESULT_BYTES
 from holdfast.model.job import RetryRule
 from holdfast.model.outcome import CancelledByHandler, Crashed, Failed, Failure, Snoozed, Succeeded
 from holdfast.model.time import Instant, seconds
 from holdfast.policy.lifecycle import settle
-from holdfast.worker.running.runner import MAX_RESULT_BYTES, MAX_SUSPECTS
+from holdfast.worker.running.runner import MAX_SUSPECTS
 from tests.unit.worker.conftest import a_job
 
 SECRET = "hunter2-canary"

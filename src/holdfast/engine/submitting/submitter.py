@@ -15,6 +15,7 @@ from holdfast.engine.submitting.insert import InsertRules, insert_batch, insert_
 from holdfast.engine.submitting.limited_tenants import LimitedTenants
 from holdfast.engine.submitting.receipts import Receipt, SubmitResult
 from holdfast.errors import Conflict, HoldfastError, Invalid, InvalidBatch, RateLimited
+from holdfast.model.bounds import MAX_BATCH_SIZE
 from holdfast.model.ids import JobId, new_job_id
 from holdfast.model.job import Job, JobSpec, NewJob
 from holdfast.model.time import Duration
@@ -22,7 +23,6 @@ from holdfast.policy.quotas import TenantQuota
 from holdfast.policy.submission import build_job, build_jobs
 from holdfast.store.port.store import Store
 
-MAX_BATCH_SIZE = 10_000
 FLUSH_BATCH_SIZE = 500
 _MAX_LIMITED_TRANSACTIONS = 4
 """Cap on concurrent transactions of limited tenants, so that lock waits cannot use up the connections."""

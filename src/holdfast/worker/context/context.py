@@ -1,4 +1,4 @@
-"""Context: the handler's access to its running job (steps, transactions, progress, cancellation)."""
+"""Context of a running job for its handler: steps, transactions, progress, cancellation."""
 
 import asyncio
 import inspect
@@ -10,6 +10,7 @@ from typing import Any, TypeVar, overload
 
 from holdfast.errors import Conflict, HoldfastError, Invalid, LeaseLost, StepOutcomeUnknown
 from holdfast.failpoints import reach
+from holdfast.model.bounds import MAX_KEY_LENGTH
 from holdfast.model.ids import WorkerId
 from holdfast.model.job import HeldJob, Job
 from holdfast.model.step import Step, StepState
@@ -22,12 +23,11 @@ from holdfast.worker.ports import StepStore
 
 T = TypeVar("T")
 
-MAX_KEY_LENGTH = 255
 _LOG = logging.getLogger("holdfast.job")
 
 
 class Context:
-    """The running job, passed to an `async def` handler that has a parameter annotated with `Context`.
+    """The running job, passed to an `async def` handler with a parameter of type `Context`.
 
     Steps may run concurrently; a transaction must not overlap with a step or another transaction.
 
@@ -72,7 +72,7 @@ class Context:
 
     @property
     def cancelled(self) -> bool:
-        """True if the handler must stop: the job was cancelled, timed out, or is held by another worker."""
+        """True if the job was cancelled, timed out or is held by another worker: stop now."""
         return self._stopped is not None
 
     def raise_if_cancelled(self) -> None:
@@ -94,7 +94,7 @@ class Context:
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
     def idempotency_key(self, step: str) -> str:
-        """Return a key for an external service that deduplicates requests; it is the same in every attempt.
+        """Return an idempotency key for an external service; it is the same in every attempt.
 
         Args:
             step: Name of the operation, usually the key of the step.
@@ -131,7 +131,7 @@ class Context:
     async def step(
         self, key: str, fn: Callable[..., Any], *args: Any, at_most_once: bool = False, **kwargs: Any
     ) -> Any:
-        """Call `fn` and record its result; later attempts return the recorded result without calling it.
+        """Call `fn` and record its result, which later attempts return without calling `fn`.
 
         If the worker dies between the call and the record, the next attempt calls `fn` again, so pass
         `idempotency_key(key)` to external services. A plain function is called in a thread. The result is always
@@ -208,7 +208,9 @@ class Context:
             self._open = None
 
     async def progress(self, fraction: float, note: str = "") -> None:
-        """Report the progress of the job; it is stored at most once a second, and the last value always.
+        """Report the progress of the job.
+
+        The progress is stored at most once a second; the last value is always stored.
 
         Args:
             fraction: Part of the work that is done, from 0 to 1.
@@ -297,7 +299,7 @@ class Context:
 
 
 class SyncContext:
-    """The running job, passed to a plain `def` handler that has a parameter annotated with `SyncContext`.
+    """The running job, passed to a plain `def` handler with a parameter of type `SyncContext`.
 
     Such a handler runs in a thread; its methods behave like those of `Context` and block.
 
@@ -327,7 +329,7 @@ class SyncContext:
 
     @property
     def cancelled(self) -> bool:
-        """True if the handler must stop: the job was cancelled, timed out, or is held by another worker."""
+        """True if the job was cancelled, timed out or is held by another worker: stop now."""
         return self._context.cancelled
 
     def step(self, key: str, fn: Callable[..., T], *args: Any, at_most_once: bool = False, **kwargs: Any) -> T:

@@ -1,4 +1,4 @@
-"""Runner of handlers: calls the handler of one job and turns its result or exception into an outcome."""
+"""Runner of handlers: calls a handler and converts its result or exception to an outcome."""
 
 import asyncio
 import contextlib
@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import msgspec
 
 from holdfast.errors import Invalid, LeaseLost, NonDeterministic, StepOutcomeUnknown
+from holdfast.model.bounds import MAX_RESULT_BYTES
 from holdfast.model.job import Job
 from holdfast.model.outcome import CancelledByHandler, Failed, Failure, Outcome, Snoozed, Succeeded
 from holdfast.model.time import Duration
@@ -25,9 +26,11 @@ from holdfast.worker.handlers.exceptions import Cancel, Discard, Hold, Retry, Sn
 from holdfast.worker.handlers.registry import Handler, Registry
 from holdfast.worker.ports import StepStore
 
-MAX_RESULT_BYTES = 256 * 1024
 MAX_SUSPECTS = 8
-"""Largest number of suspects that run at a time: a dead worker may leave hundreds, and memory may be the cause."""
+"""Largest number of crash suspects that run at a time.
+
+A dead worker may leave hundreds of them, and a lack of memory may have been the cause.
+"""
 _RESULT = msgspec.json.Encoder(enc_hook=write_model).encode
 _NULL = Succeeded(b"null")
 _MAX_FRAMES = 40
@@ -83,7 +86,7 @@ class Runner:
         self._rng = rng
 
     def call(self, job: Job) -> HandlerCall | None:
-        """Return the call for a job, in a job process if the job is a crash suspect; None without a handler."""
+        """Return how to call the handler of a job (crash suspects: in a job process), or None."""
         isolated = self._processes is not None and is_crash_suspect(job)
         return (self._isolated if isolated else self._calls).get(job.type)
 
@@ -106,7 +109,7 @@ class Runner:
         attempt_logs: AttemptLogs | None = None,
         entry: int | None = None,
     ) -> Outcome:
-        """Call the handler and return its outcome. Raises only `CancelledError`, if the caller is cancelled.
+        """Call the handler and return its outcome; raise nothing but `CancelledError`.
 
         Args:
             job: The job to run.
@@ -146,7 +149,7 @@ class Runner:
 
 
 def _is_cancelled() -> bool:
-    """Return True if this task is being cancelled, and not only something that the handler awaited."""
+    """Return True if this task is cancelled, not just something the handler awaited."""
     current = asyncio.current_task()
     return current is not None and current.cancelling() > 0
 
@@ -201,7 +204,7 @@ def outcome_of(error: BaseException) -> Outcome:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Convert an exception to its stored form: chained traceback without local variables, secrets redacted."""
+    """Convert an exception to its stored form, without local variables and secrets."""
     kind = (
         type(error).__qualname__
         if type(error).__module__ == "builtins"
@@ -218,7 +221,7 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def _contained(call: Callable[[], Any]) -> Any:
-    """Call a handler in a thread; turn exceptions that would end the thread or program into a failure."""
+    """Call a handler in a thread; convert exceptions that would end the program."""
     try:
         return call()
     except (SystemExit, KeyboardInterrupt, StopIteration, asyncio.CancelledError, GeneratorExit) as error:
