@@ -5,7 +5,7 @@ from hashlib import sha256
 
 import pytest
 
-from holdfast.model.access import KeyPosition, NewKey, Quotas, Scope
+from holdfast.model.access import KeyPosition, NewApiKey, Quotas, Scope
 from holdfast.model.time import Duration, Instant, seconds
 from tests.support.builders import undone
 from tests.support.clock import START
@@ -20,7 +20,7 @@ def a_key(key_id="aa11", **changes):
         "digest": sha256(b"s").digest(),
         "scopes": frozenset({Scope.READ}),
     }
-    return NewKey(id=key_id, **(given | changes))
+    return NewApiKey(id=key_id, **(given | changes))
 
 
 async def add(store, *keys):

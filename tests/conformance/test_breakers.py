@@ -27,8 +27,8 @@ PROBE = seconds(40)
 
 @pytest.fixture(autouse=True)
 def always_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deliveries, "LOOK_EVERY", 0)
-    monkeypatch.setattr(deliveries, "KEYS_KNOWN_FOR", 0)
+    monkeypatch.setattr(deliveries, "BREAKER_CACHE_S", 0)
+    monkeypatch.setattr(deliveries, "SIGNING_KEY_CACHE_S", 0)
 
 
 def a_worker(store: Store) -> Deliveries:

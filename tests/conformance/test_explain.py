@@ -22,7 +22,7 @@ from holdfast.model.limit import Pause, PauseKind, Rate, key_limit, queue_limit,
 from holdfast.model.outcome import Interrupted, Succeeded
 from holdfast.model.queue import Queue
 from holdfast.model.time import Duration, Instant, days, seconds
-from holdfast.policy import explain as policy
+from holdfast.policy.explain import build_explanation
 from holdfast.store.port.store import Retention
 from tests.support.builders import a_job, a_worker, enter, error, lane_of, put, read, report, some_jobs, take
 from tests.support.clock import CLOCK, Console, ManualClock
@@ -194,7 +194,7 @@ async def trial(store, clock, scene):
     if scene.kept_house:
         await store.single(lambda tx: tx.promote(1_000))
         await cancel_overdue(store)
-    said = policy.explain(await store.read(lambda tx: read_facts(tx, job.id, tenant)))
+    said = build_explanation(await store.read(lambda tx: read_facts(tx, job.id, tenant)))
     taken = []
     for worker, queues in workers:
         claims = Claims(store, worker.id, queues, worker.types, tenant=worker.tenant)

@@ -66,9 +66,9 @@ async def walk(store, page, most, **where):
     while True:
         part = await store.read(lambda tx, before=before: tx.seek(JobFilter(**where), Page(page, before), most=most))
         assert len(part.jobs) <= page
-        assert part.rest is None or before is None or part.rest < before, "it comes to an end"
+        assert part.cursor is None or before is None or part.cursor < before, "it comes to an end"
         found += [job.id for job in part.jobs]
-        before, parts = part.rest, parts + 1
+        before, parts = part.cursor, parts + 1
         if before is None:
             return found, parts
 
@@ -143,7 +143,7 @@ async def test_a_look_ends_after_so_many_rows_though_it_found_nothing(store):
     await put(store, a_job(type="rare"), *some_jobs(40))
     part = await store.read(lambda tx: tx.seek(JobFilter(type="rare"), Page(10), most=15))
     assert part.jobs == []
-    assert part.rest is not None
+    assert part.cursor is not None
     found, parts = await walk(store, 10, 15, type="rare")
     assert (len(found), parts) == (1, 3)
 

@@ -76,7 +76,7 @@ async def test_transactions_overlap_except_where_the_database_runs_one_at_a_time
 async def test_a_settle_while_the_reaper_decides_and_the_reaper_never_both_win(manual_store, clock, interleaving):
     """P22, P24: the reaper is parked between its read and its write."""
     job = await running(manual_store)
-    await clock.expire_lease()
+    await clock.expire()
 
     async def look(tx):
         (worker,) = await tx.expired(10)
@@ -97,7 +97,7 @@ async def test_a_settle_while_the_reaper_decides_and_the_reaper_never_both_win(m
 async def test_a_decision_on_a_stale_read_changes_nothing(manual_store, clock, interleaving):
     """P24: completed never becomes ready again."""
     job = await running(manual_store)
-    await clock.expire_lease()
+    await clock.expire()
 
     async def bury(tx, seen):
         return await tx.apply([lifecycle.expire_lease(each, now=clock.now, default=RETRY, rand=0.5) for each in seen])
@@ -158,7 +158,7 @@ async def test_a_worker_that_is_being_reaped_can_neither_claim_nor_renew(manual_
     """S6"""
     job = await running(manual_store)
     await put(manual_store, a_job())
-    await clock.expire_lease()
+    await clock.expire()
 
     async def bury(tx, workers):
         lost = await tx.held_by(workers[0], 10)
@@ -182,7 +182,7 @@ async def test_what_a_worker_claims_while_its_lease_runs_out_is_recovered(manual
     worker = await enter(manual_store)
 
     async def run_out():
-        await clock.expire_lease()
+        await clock.expire()
         return await reap_once(manual_store)
 
     both = await interleaving.run(manual_store, lambda tx: tx.claim(worker, [share()], 1, None), run_out, nothing)
@@ -252,7 +252,7 @@ async def test_a_worker_cannot_depart_from_under_its_own_claim(manual_store, int
 async def test_two_reapers_at_the_same_worker_reap_its_jobs_once(manual_store, clock, interleaving):
     """P16, P22"""
     job = await running(manual_store)
-    await clock.expire_lease()
+    await clock.expire()
 
     async def bury(tx, workers):
         lost = await tx.held_by(workers[0], 10)
@@ -324,7 +324,7 @@ async def test_reaper_against_settle_ten_thousand_times(manual_store, clock):
         await put(manual_store, *jobs)
         held = await take(manual_store, await enter(manual_store), MAIL)
         assert len(held) == 200
-        await clock.expire_lease()
+        await clock.expire()
         *settled, reaped = await asyncio.gather(
             *(report(manual_store, held[start::4]) for start in range(3)), reap_all(manual_store)
         )

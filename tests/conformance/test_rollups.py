@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holdfast.engine.changes import lifetime_counters, rollups
-from holdfast.engine.changes.analytics import Census, read_shares, read_window
+from holdfast.engine.changes.analytics import Census, read_fairness, read_window
 from holdfast.engine.changes.rollups import CHANGE_LOG_RETENTION, update_rollups
 from holdfast.model.access import Quotas
 from holdfast.model.change_log import MAX_LISTED_CHANGES
@@ -47,7 +47,7 @@ from tests.support.builders import (
 )
 
 if TYPE_CHECKING:
-    from holdfast.engine.changes.analytics import Shares, Window
+    from holdfast.engine.changes.analytics import FairnessWindow, Window
     from holdfast.store.port.store import Store, Tx
     from tests.support.clock import ManualClock
     from tests.support.interleave import Interleaving
@@ -60,7 +60,7 @@ async def window(store: Store, tenant: str = ALL_TENANTS, span: Duration = HOUR)
 
 
 async def figures(store: Store, tenant: str = ALL_TENANTS, span: Duration = HOUR) -> JobStats:
-    return total((await window(store, tenant, span)).counted.values())
+    return total((await window(store, tenant, span)).stats.values())
 
 
 async def fold_all(store: Store) -> None:
@@ -256,8 +256,8 @@ async def shares(store: Store, span: Duration = HOUR) -> dict[str, tuple[int, fl
     return {each.tenant: (each.received, round(each.entitled, 6)) for each in found.fairness.tenants}
 
 
-async def _shares(tx: Tx, span: Duration) -> Shares:
-    return await read_shares(tx, span, Census(await tx.now(), await tx.census()))
+async def _shares(tx: Tx, span: Duration) -> FairnessWindow:
+    return await read_fairness(tx, span, Census(await tx.now(), await tx.census()))
 
 
 async def test_shares_are_by_weight_and_cost_folded_or_not_and_by_the_hour_too(

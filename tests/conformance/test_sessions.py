@@ -382,7 +382,7 @@ ENDS = ["COMMIT", "commit;", " /* x */ COMMIT", "-- x\nROLLBACK", "BEGIN", "STAR
 @pytest.mark.parametrize("statement", ENDS)
 async def test_a_statement_that_would_end_the_transaction_is_refused(store, shop, statement):
     job = await running(store)
-    with pytest.raises(TransactionEnded, match="nothing of it was committed"):
+    with pytest.raises(TransactionEnded, match="was rolled back because"):
         async with store.session(held(job), "sell") as session:
             await session.execute(shop.insert, 1, "undone")
             with pytest.raises(Invalid):
@@ -434,7 +434,7 @@ async def test_what_mysql_would_commit_by_itself_is_refused(store, shop, stateme
 async def test_what_mysql_commits_by_itself_is_noticed(store, shop, statement, monkeypatch):
     monkeypatch.setattr("holdfast.store.sql.session.check", lambda *_: False)
     job = await running(store)
-    with pytest.raises(TransactionEnded, match="may be committed without its record"):
+    with pytest.raises(TransactionEnded, match="may be committed without the guard row"):
         async with store.session(held(job), "sell") as session:
             await session.execute(shop.insert, 1, "perhaps")
             await session.execute(statement)
@@ -537,7 +537,7 @@ async def test_a_deadlock_is_told_as_one_and_nothing_is_committed(store, shop):
 @pytest.mark.databases("postgres", "mysql")
 async def test_a_transaction_in_which_nothing_happens_is_cut_off(store, shop, console, monkeypatch):
     """A worker that hangs keeps nobody from its job for long."""
-    monkeypatch.setattr("holdfast.store.postgres.session.LONGEST_IDLE", "1s")
+    monkeypatch.setattr("holdfast.store.postgres.session.IDLE_TIMEOUT", "1s")
     monkeypatch.setattr("holdfast.store.mysql.session._WATCH", "SET SESSION wait_timeout = 1")
     job = await running(store)
     with pytest.raises(Unavailable):
@@ -556,7 +556,7 @@ async def test_a_transaction_in_which_nothing_happens_is_cut_off(store, shop, co
 async def test_a_transaction_that_stays_open_too_long_is_rolled_back_and_lets_others_write(
     store, shop, block, monkeypatch
 ):
-    monkeypatch.setattr("holdfast.store.sqlite.session.LONGEST", 0.2)
+    monkeypatch.setattr("holdfast.store.sqlite.session.MAX_DURATION_S", 0.2)
     job = await running(store)
     with pytest.raises(TransactionEnded, match=r"longer than 0\.2 s"):
         async with store.session(held(job), "sell") as session:
@@ -575,7 +575,7 @@ async def test_a_transaction_that_stays_open_too_long_is_rolled_back_and_lets_ot
 
 @pytest.mark.databases("sqlite")
 async def test_a_statement_that_takes_too_long_is_stopped(store, shop, monkeypatch):
-    monkeypatch.setattr("holdfast.store.sqlite.session.LONGEST", 0.2)
+    monkeypatch.setattr("holdfast.store.sqlite.session.MAX_DURATION_S", 0.2)
     job = await running(store)
     began = time.monotonic()
     with pytest.raises(TransactionEnded):

@@ -249,13 +249,13 @@ HOT = {
         4 * BATCH,
     ),
     "pass a turn of a key": Hot(
-        lambda tx, held: tx.pass_turns([("keyed", "free")]),
+        lambda tx, held: tx.grant_key_slots([("keyed", "free")]),
         {LIMITS, TURNS, QUEUED},
         {"PRIMARY", MY_KEY, MY_ID},
         20,
     ),
     "pass no turn of a full key": Hot(
-        lambda tx, held: tx.pass_turns([("keyed", "full")]),
+        lambda tx, held: tx.grant_key_slots([("keyed", "full")]),
         {LIMITS, TURNS, QUEUED},
         {"PRIMARY", MY_KEY, MY_ID},
         20,

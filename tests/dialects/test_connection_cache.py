@@ -65,13 +65,13 @@ async def test_one_that_was_ended_by_the_server_is_not_given_out(narrow, databas
 
 
 async def test_one_that_nobody_uses_is_closed(database_url, monkeypatch):
-    monkeypatch.setattr(connection_cache, "LONGEST_IDLE", 0.05)
+    monkeypatch.setattr(connection_cache, "MAX_IDLE_S", 0.05)
     store = await PostgresStore.open(database_url, pool_size=2)
     try:
         first = await backend(store)
 
         async def closed():
-            return store.pool().busy == 0 and not store._connections._at_hand
+            return store.pool().busy == 0 and not store._connections._cached
 
         await eventually(closed)
         assert await backend(store) != first

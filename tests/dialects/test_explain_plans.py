@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from holdfast.engine.jobs.explain import COUNTED, TENANTS_LOOKED_AT, read_facts
+from holdfast.engine.jobs.explain import MAX_COUNTED, MAX_TENANTS, read_facts
 from holdfast.model.ids import JobId
 from holdfast.model.limit import queue_limit
 from holdfast.store.postgres.pool import READER
@@ -22,7 +22,7 @@ million, store, pytest_generate_tests = many_jobs.million, many_jobs.store, many
 LIVE = ("holdfast_live", "l", "n")
 """The table of the jobs, as plans name it. Others are empty here or grow with what people set up."""
 
-A_LOOK = COUNTED + 6 * TENANTS_LOOKED_AT + 100
+A_LOOK = MAX_COUNTED + 6 * MAX_TENANTS + 100
 """What is ahead in its lane, the tenants that it shares its queue with, and a few rows besides."""
 
 RUNNING = 3 * JOBS * 5 // 100
@@ -41,9 +41,9 @@ class Asked(NamedTuple):
 
 
 ASKED = {
-    "at the end of a deep lane": Asked(PARKED + BATCH + DEEP, COUNTED, full=False, most=None, rows=A_LOOK),
+    "at the end of a deep lane": Asked(PARKED + BATCH + DEEP, MAX_COUNTED, full=False, most=None, rows=A_LOOK),
     "in line for a key": Asked(PARKED - 2, 0, full=True, most=None, rows=100),
-    "under a limit that is full": Asked(PARKED + BATCH + DEEP, COUNTED, full=True, most=1, rows=A_LOOK + RUNNING),
+    "under a limit that is full": Asked(PARKED + BATCH + DEEP, MAX_COUNTED, full=True, most=1, rows=A_LOOK + RUNNING),
 }
 
 

@@ -9,7 +9,7 @@ from asyncmy.errors import IntegrityError, OperationalError, ProgrammingError
 
 from holdfast.errors import Misconfigured, OutcomeUnknown, Rejected, SchemaMismatch, Unavailable
 from holdfast.model.time import seconds
-from holdfast.store.mysql.driver import MESSAGE_TIMEOUT, STATEMENT_TIMEOUT, Link, Server
+from holdfast.store.mysql.driver import MESSAGE_TIMEOUT_S, STATEMENT_TIMEOUT_S, Link, Server
 from holdfast.store.mysql.errors import ambiguous, transient, translate
 from holdfast.store.mysql.pool import Pool
 from holdfast.store.mysql.store import MysqlStore
@@ -160,7 +160,7 @@ async def test_the_server_gives_up_on_a_statement_before_the_client_gives_up_on_
     try:
         (limit,) = await link.send(f"SELECT @@{link.server.statement_limit}")
         unit = 1 if link.server.name == "mariadb" else 1_000
-        assert 0 < limit.rows[0][0] / unit == STATEMENT_TIMEOUT < MESSAGE_TIMEOUT
+        assert 0 < limit.rows[0][0] / unit == STATEMENT_TIMEOUT_S < MESSAGE_TIMEOUT_S
     finally:
         await link.quit()
 

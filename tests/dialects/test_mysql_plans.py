@@ -77,11 +77,11 @@ async def test_every_statement_that_locks_rides_its_index_in_its_order(store, co
         "claim_lane": ("PRIMARY", lane),
         "claim_lane_types": ("PRIMARY", lane | {"types": items(["send"])}),
         "claim_lane_without": ("PRIMARY", lane | {"types": items(["send"])}),
-        "lock_next": (
+        "lock_waiting": (
             "holdfast_live_key",
             {"tenant": "acme", "name": b"k", "priority": 0, "queues": items([""]), "types": items([""]), "room": 1},
         ),
-        "turns_taken": ("holdfast_live_key", {"tenant": "acme", "name": b"k"}),
+        "count_key_holders": ("holdfast_live_key", {"tenant": "acme", "name": b"k"}),
         "lock_live": ("holdfast_live_id", {"ids": ids}),
         "lock_due": ("holdfast_live_due", {"limit": 10}),
         "lock_holding": ("holdfast_live_id", {"worker": 7, "ids": ids}),
@@ -89,7 +89,7 @@ async def test_every_statement_that_locks_rides_its_index_in_its_order(store, co
         "expired": ("holdfast_workers_expiry", {"limit": 10}),
         "lock_dead": ("PRIMARY", {"ids": ids}),
         "lock_history": ("holdfast_history_id", {"ids": ids}),
-        "claimed": ("holdfast_live_id", {"ids": ids, "worker": 7, "at": 1, "slots": 0}),
+        "assign_jobs": ("holdfast_live_id", {"ids": ids, "worker": 7, "at": 1, "slots": 0}),
     }
     for name, (index, parameters) in expected.items():
         for _, key, extra in await explain(store, name, **parameters):
@@ -100,19 +100,19 @@ async def test_every_statement_that_locks_rides_its_index_in_its_order(store, co
 async def test_a_write_of_many_rows_rides_the_ids_however_empty_the_table_seems(store):
     """Statistics lag behind a table that fills and empties; a scan would lock what is others'."""
     columns = ("of_id", "of_fence", "of_status", "of_worker", "becomes", "result", "log", "reason", "fingerprint",
-               "next_seq", "next_attempts", "next_releases", "next_generation", "delay", "held", "next_looks",
+               "next_seq", "next_attempts", "next_releases", "next_generation", "delay", "held", "next_checks",
                "pause")  # fmt: skip
     given = [(job.id, 1, 1, 7, 2, b"", b"", "", "", 1, 1, 0, 1, 0, b"", 1, 1) for job in some_jobs(500)]
     expected = {
         "finish_history": "holdfast_live_id",
         "finish_dead": "holdfast_live_id",
-        "finished": "holdfast_live_id",
+        "delete_live": "holdfast_live_id",
         "requeue": "holdfast_live_id",
         "promote": "holdfast_live_id",
         "revive_dead": "PRIMARY",
-        "revived_dead": "PRIMARY",
+        "delete_dead": "PRIMARY",
         "revive_history": "holdfast_history_id",
-        "revived_history": "holdfast_history_id",
+        "delete_history": "holdfast_history_id",
         "forget_claims": "PRIMARY",
         "keep_claims": "PRIMARY",
     }
@@ -121,7 +121,7 @@ async def test_a_write_of_many_rows_rides_the_ids_however_empty_the_table_seems(
             plan = await explain(store, name, rows=table(columns, given, as_values=as_values))
             assert (name, [key for of, key, _ in plan if of and "<" not in of and key]) == (name, [index])
     ids = items([job.id for job in some_jobs(500)])
-    for name, parameters in {"claimed": {"worker": 7, "at": 1, "slots": 0}, "lock_live": {}}.items():
+    for name, parameters in {"assign_jobs": {"worker": 7, "at": 1, "slots": 0}, "lock_live": {}}.items():
         assert [key for _, key, _ in await explain(store, name, ids=ids, **parameters)] == ["holdfast_live_id"]
 
 

@@ -518,7 +518,7 @@ async def test_upkeep_works_behind_a_busy_pooler(store, other, direct):
     await direct.run(f"DROP TABLE holdfast_history_{today}")
     async with traffic(other):
         for _ in range(20):
-            store._upkeep._next_days = store._upkeep._next_vacuum = 0.0
+            store._maintenance._next_partitions = store._maintenance._next_vacuum = 0.0
             await store.maintain_tables(RULE)
     assert await direct.value(f"SELECT to_regclass('holdfast_history_{today}') IS NOT NULL")
 
@@ -531,7 +531,7 @@ async def test_upkeep_gives_up_on_a_lock_behind_a_pooler(store, direct):
     try:
         await holder.execute("BEGIN; LOCK TABLE holdfast_history IN ACCESS EXCLUSIVE MODE")
         async with asyncio.timeout(8):
-            await store._upkeep.create_partitions()
+            await store._maintenance.create_partitions()
     finally:
         await holder.close()
     assert not await direct.value(f"SELECT to_regclass('holdfast_history_{today}') IS NOT NULL")

@@ -125,7 +125,7 @@ async def test_readers_wait_for_no_writer_and_see_what_is_committed(store, datab
 
 
 async def test_a_writer_that_waits_too_long_for_the_lock_says_so(store, database_url, monkeypatch):
-    monkeypatch.setattr(connection, "PATIENCE", 0.05)
+    monkeypatch.setattr(connection, "BUSY_TIMEOUT_S", 0.05)
     job = a_job()
     with console(database_url) as other:
         other.execute("DELETE FROM holdfast_live")
@@ -171,7 +171,7 @@ async def test_work_that_waits_for_something_else_is_refused_and_undone(store):
         await asyncio.sleep(0)
 
     for work in (before_the_first_statement, after_it):
-        with pytest.raises(RuntimeError, match="awaited something other than the transaction"):
+        with pytest.raises(RuntimeError, match="awaited something other than its transaction"):
             await store.run(work)
     assert await store.run(lambda tx: tx.get([first.id, second.id])) == []
     await put(store, first)
@@ -277,7 +277,7 @@ async def test_a_relative_path_is_one_in_the_working_directory(tmp_path, monkeyp
         ("sqlite://:memory:", "name a file"),
         ("sqlite:///:memory:", "name a file"),
         ("sqlite://holdfast.db", "sqlite:///file.db"),
-        ("sqlite:///{folder}/a.db?mode=ro", "takes no options"),
+        ("sqlite:///{folder}/a.db?mode=ro", "have no options"),
         ("sqlite:///{folder}/absent/a.db", "there is no directory"),
         ("sqlite:///{folder}", "is a directory"),
         ("sqlite:////proc/a.db", "must be writable"),
@@ -314,7 +314,7 @@ async def test_a_damaged_file_is_named(store, database_url):
     with open(file_in(database_url), "r+b") as file:  # noqa: ASYNC230, PTH123
         file.seek(4096)
         file.write(b"\xff" * 4096 * 20)
-    with pytest.raises(Unavailable, match="is damaged"):
+    with pytest.raises(Unavailable, match="is corrupt"):
         await open_store(database_url)
 
 

@@ -28,7 +28,7 @@ class RedisBus:
     def join(self, hub: Hub) -> None:
         """See the port."""
         self._hub = hub
-        hub.others = self._notifier.notify
+        hub.announce = self._notifier.notify
         self._link.changed.append(self._judge)
         self._task = asyncio.create_task(keep(self._connected, self._lost))
 

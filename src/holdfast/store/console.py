@@ -1,6 +1,6 @@
-"""A bare connection beside the store, for what its port has no words for: looking at the schema, and benchmarks.
+"""Plain database connection for work that the store port does not cover: schema checks and benchmarks.
 
-Statements are ours and take no parameters, so every driver is used in its simplest way.
+Statements are constants without parameters, so that each driver is used in its simplest way.
 """
 
 import asyncio
@@ -12,20 +12,20 @@ Rows = list[tuple[Any, ...]]
 
 
 class Console(Protocol):
-    """One session on a database, in no transaction unless told to."""
+    """Database connection in autocommit mode."""
 
     dialect: str
-    """The name of its migrations: postgres, mysql or sqlite."""
+    """Dialect of its statements and migrations: postgres, mysql or sqlite."""
 
     async def rows(self, statement: str) -> Rows:
-        """Run one statement; its rows, if it has any."""
+        """Run one statement and return its rows."""
 
     async def aclose(self) -> None:
-        """End the session."""
+        """Close the connection."""
 
 
 async def open_console(url: str) -> Console:
-    """A session on the database behind a URL that a store could be opened on."""
+    """Connect to the database of a URL that a store accepts."""
     match dialect_of(url):
         case "postgres":
             return await PostgresConsole.open(url)
@@ -36,7 +36,7 @@ async def open_console(url: str) -> Console:
 
 
 async def has_table(console: Console, name: str) -> bool:
-    """Whether there is such a table."""
+    """Return True if the table exists."""
     return bool(await console.rows(_HAS_TABLE[console.dialect].format(name)))
 
 
@@ -48,7 +48,7 @@ _HAS_TABLE = {
 
 
 def dialect_of(url: str) -> str:
-    """Which dialect's statements and migrations a URL's database takes."""
+    """Return the dialect of a database URL."""
     match urlsplit(url).scheme.split("+", 1)[0]:
         case "postgresql" | "postgres":
             return "postgres"
@@ -59,7 +59,7 @@ def dialect_of(url: str) -> str:
 
 
 def is_new_file(url: str) -> bool:
-    """Whether an SQLite URL names a file that could be made and is not there yet."""
+    """Return True if an SQLite URL names a file that does not exist and can be created."""
     path, name = Path(_file_of(url)), url.partition("://")[2]
     well_formed = name.startswith("/") and "?" not in name and path.name not in ("", ":memory:")
     return well_formed and path.parent.is_dir() and not path.exists()
@@ -69,8 +69,8 @@ def _file_of(url: str) -> str:
     return unquote(url.partition("://")[2])[1:]
 
 
-class PostgresConsole:
-    """On PostgreSQL."""
+class PostgresConsole(Console):
+    """Connection to PostgreSQL."""
 
     dialect = "postgres"
 
@@ -79,11 +79,11 @@ class PostgresConsole:
 
     @classmethod
     async def open(cls, url: str) -> Self:
-        """A session."""
-        import asyncpg  # noqa: PLC0415 - a driver that is not wanted may not be installed
+        """Connect."""
+        import asyncpg  # noqa: PLC0415 - drivers are optional
 
         scheme, rest = url.split(":", 1)
-        # A transaction pooler keeps no named statements.
+        # A transaction pooler does not keep prepared statements.
         return cls(await asyncpg.connect(f"{scheme.split('+', 1)[0]}:{rest}", statement_cache_size=0))
 
     async def rows(self, statement: str) -> Rows:
@@ -93,8 +93,8 @@ class PostgresConsole:
         await self._connection.close(timeout=5)
 
 
-class MysqlConsole:
-    """On MySQL and MariaDB."""
+class MysqlConsole(Console):
+    """Connection to MySQL or MariaDB."""
 
     dialect = "mysql"
 
@@ -103,8 +103,8 @@ class MysqlConsole:
 
     @classmethod
     async def open(cls, url: str) -> Self:
-        """A session."""
-        import asyncmy  # noqa: PLC0415 - a driver that is not wanted may not be installed
+        """Connect."""
+        import asyncmy  # noqa: PLC0415 - drivers are optional
 
         from holdfast.store.mysql.url import read_url  # noqa: PLC0415 - imports the driver's package
 
@@ -119,8 +119,8 @@ class MysqlConsole:
         await self._connection.ensure_closed()
 
 
-class SqliteConsole:
-    """On an SQLite file that is there."""
+class SqliteConsole(Console):
+    """Connection to an existing SQLite file."""
 
     dialect = "sqlite"
 
@@ -129,8 +129,8 @@ class SqliteConsole:
 
     @classmethod
     async def open(cls, url: str) -> Self:
-        """A session; its statements run on a thread, and wait for other writers."""
-        import apsw  # noqa: PLC0415 - a driver that is not wanted may not be installed
+        """Connect; statements run on a thread and wait for other writers."""
+        import apsw  # noqa: PLC0415 - drivers are optional
 
         connection = await asyncio.to_thread(apsw.Connection, _file_of(url), flags=apsw.SQLITE_OPEN_READWRITE)
         connection.set_busy_timeout(30_000)

@@ -141,7 +141,7 @@ def test_an_old_sqlite_is_refused(holdfast):
         ("sqlite:///folder", "is a directory"),
         ("sqlite://jobs.db", "write sqlite:///file.db"),
         ("sqlite:///:memory:", "name a file"),
-        ("sqlite:///jobs.db?mode=ro", "takes no options"),
+        ("sqlite:///jobs.db?mode=ro", "have no options"),
     ],
 )
 @pytest.mark.parametrize("command", [["migrate"], ["migrate", "status"]], ids=" ".join)

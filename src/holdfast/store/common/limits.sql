@@ -20,7 +20,7 @@ SELECT name, weight FROM holdfast_tenants WHERE weight <> 1;
 -- name: limits
 -- Uses the primary key.
 SELECT {limit} FROM holdfast_limits
-WHERE kind BETWEEN :first AND :last AND (:everybody = 1 OR tenant = :tenant)
+WHERE kind BETWEEN :first AND :last AND (:all_tenants = 1 OR tenant = :tenant)
   AND (max_running IS NOT NULL OR rate IS NOT NULL)
 ORDER BY kind, tenant, name LIMIT :limit;
 
@@ -48,7 +48,7 @@ ON CONFLICT (kind, tenant, name) DO UPDATE SET
 UPDATE holdfast_limits SET used = :used, unsettled = :unsettled, tokens = :tokens, refilled_at = :refilled_at
 WHERE kind = :kind AND tenant = :tenant AND name = :name;
 
--- name: give_back
+-- name: release_slots
 -- Uses the primary key. In the order of the names, so that two who give back never wait for each other.
 UPDATE holdfast_limits SET used = used - :jobs WHERE kind = :kind AND tenant = :tenant AND name = :name;
 
@@ -64,12 +64,12 @@ ON CONFLICT (kind, name) DO UPDATE SET reason = excluded.reason, until = exclude
 -- name: end_pause
 DELETE FROM holdfast_pauses WHERE kind = :kind AND name = :name;
 
--- name: turns_taken
+-- name: count_key_holders
 -- Uses holdfast_live_turns.
 SELECT count(*) FROM holdfast_live
 WHERE concurrency_key IS NOT NULL AND status < {SUCCEEDED} AND tenant = :tenant AND concurrency_key = :name;
 
--- name: turns_of
+-- name: key_holder_ids
 -- Uses holdfast_live_turns, no further than asked.
 SELECT id FROM holdfast_live
 WHERE concurrency_key IS NOT NULL AND status < {SUCCEEDED} AND tenant = :tenant AND concurrency_key = :name LIMIT :most;

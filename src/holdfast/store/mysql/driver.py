@@ -1,4 +1,4 @@
-"""One connection: sends statements, several in a message, and gives their results. Knows which server it speaks to."""
+"""Connection to MySQL or MariaDB that sends several statements in one message."""
 
 import asyncio
 import re
@@ -13,75 +13,75 @@ from holdfast.errors import Misconfigured, Rejected
 from holdfast.store.mysql.url import SETTING, Address
 from holdfast.store.sql.codec import Row
 
-STATEMENT_TIMEOUT = 30.0
-"""Seconds a statement may take, by the server's count. MySQL counts those that only read."""
+STATEMENT_TIMEOUT_S = 30.0
+"""Timeout of a statement on the server; MySQL applies it to reads only."""
 
-MESSAGE_TIMEOUT = STATEMENT_TIMEOUT + 5
-"""Seconds a message may take; then its connection is cut, for nobody knows what is still to come on it."""
+MESSAGE_TIMEOUT_S = STATEMENT_TIMEOUT_S + 5
+"""Timeout of a message; afterwards the connection is closed, because late responses may still arrive on it."""
 
-_CONNECT_TIMEOUT = 10.0
-_LOCK_WAIT = 5
-"""Seconds to wait for a row lock before the whole transaction is tried again."""
+_CONNECT_TIMEOUT_S = 10.0
+_LOCK_WAIT_TIMEOUT_S = 5
+"""Timeout of a row lock, after which the whole transaction is retried."""
 
-_IDLE_LIMIT = 60.0
-"""Seconds without use after which a connection is not trusted: firewalls and servers drop idle ones silently."""
+_MAX_IDLE_S = 60.0
+"""Idle time after which a connection is not reused, because firewalls and servers drop idle ones silently."""
 
-IDLE_IN_TRANSACTION = 5
-"""Seconds until the server ends a transaction whose client has fallen silent: it may hold a lock on which the recovery
-of that very client's jobs waits, and a connection that died without a word would be kept for hours."""
+IDLE_IN_TRANSACTION_TIMEOUT_S = 5
+"""Time until the server ends a transaction of a silent client. The client may hold a lock that the recovery of its own
+jobs waits for, and the server would keep a connection for hours that died silently."""
 
 _PACKET_RESERVE = 1024
-_OLDEST = {"mariadb": (10, 6, 0), "mysql": (8, 0, 1)}
+_MIN_VERSIONS = {"mariadb": (10, 6, 0), "mysql": (8, 0, 1)}
 
-# Refuse what would be cut or bent to fit, and read statements as they are written here.
+# Reject values that would be truncated or converted, whatever the mode of the server.
 _SQL_MODE = "STRICT_ALL_TABLES,STRICT_TRANS_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO"
 
 
 class Result(NamedTuple):
-    """What a statement gave: its rows, or how many rows it matched."""
+    """Result of a statement: its rows, or the number of rows it matched."""
 
     rows: Sequence[Row]
     matched: Any
 
 
 class Server(NamedTuple):
-    """Which server this is."""
+    """Name and version of the server."""
 
     name: str
     version: str
 
     @classmethod
     def read(cls, greeting: str) -> Self:
-        """From the version as the server tells it; refuses one that is too old."""
-        # MariaDB may put 5.5.5- in front, so that old replicas accept it.
+        """Parse the version in the server's greeting; raise `Misconfigured` if it is too old."""
+        # MariaDB may prefix 5.5.5- so that old replicas accept it.
         text = greeting.removeprefix("5.5.5-")
         name = "mariadb" if "mariadb" in text.lower() else "mysql"
         found = re.match(r"(\d+)\.(\d+)\.(\d+)", text)
         if found is None:
-            raise Misconfigured(f"{SETTING}: the server calls itself {greeting!r}, which is neither MariaDB nor MySQL")
-        oldest = _OLDEST[name]
-        if tuple(map(int, found.groups())) < oldest:
-            wanted = ".".join(map(str, oldest))
             raise Misconfigured(
-                f"{SETTING}: {name} {found.group()} is too old, it cannot skip locked rows: use {wanted} or newer"
+                f"{SETTING}: the server reports version {greeting!r}, which is neither MariaDB nor MySQL"
+            )
+        minimum = _MIN_VERSIONS[name]
+        if tuple(map(int, found.groups())) < minimum:
+            required = ".".join(map(str, minimum))
+            raise Misconfigured(
+                f"{SETTING}: {name} {found.group()} is too old, because it lacks SKIP LOCKED: use {required} or newer"
             )
         return cls(name, found.group())
 
     @property
     def statement_limit(self) -> str:
-        """The setting that limits how long a statement may take; 0 is no limit."""
+        """Name of the server variable for the statement timeout; 0 is no limit."""
         return "max_statement_time" if self.name == "mariadb" else "max_execution_time"
 
 
 class Link:
-    """A connection of our own, with the settings our statements rely on."""
+    """Connection with the session settings that our statements rely on."""
 
-    def __init__(self, connection: "asyncmy.Connection", server: Server, largest: int) -> None:
+    def __init__(self, connection: "asyncmy.Connection", server: Server, max_message_bytes: int) -> None:
         self.server = server
-        self.largest = largest
-        """How many bytes one message may have."""
-        self.used = 0
-        """How many messages it carried."""
+        self.max_message_bytes = max_message_bytes
+        self.messages_sent = 0
         self._connection = connection
         self._cursor = connection.cursor()
         self._closed = False
@@ -89,25 +89,27 @@ class Link:
         self._last_used = self._loop.time()
 
     @classmethod
-    async def connect(cls, address: Address, *, idle_in_transaction: int | None = IDLE_IN_TRANSACTION) -> Self:
-        """A new connection; raises what the driver raises. With None, whoever uses it bounds its idleness itself."""
+    async def connect(
+        cls, address: Address, *, idle_in_transaction: int | None = IDLE_IN_TRANSACTION_TIMEOUT_S
+    ) -> Self:
+        """Connect; raise driver errors. Pass None for `idle_in_transaction` if the caller sets its own timeout."""
         try:
-            async with asyncio.timeout(_CONNECT_TIMEOUT):
+            async with asyncio.timeout(_CONNECT_TIMEOUT_S):
                 connection = await asyncmy.connect(
                     **address.arguments(),
                     charset="utf8mb4",
                     autocommit=True,
-                    connect_timeout=_CONNECT_TIMEOUT,
-                    # Matched rows, not changed ones: a renewal that writes an equal value is no lost lease.
+                    connect_timeout=_CONNECT_TIMEOUT_S,
+                    # Count matched rows instead of changed ones: a renewal that writes an equal value must count.
                     client_flag=CLIENT.FOUND_ROWS,
                     program_name="holdfast",
                 )
-        except RuntimeError as error:  # the driver's, for a connection that was reset as soon as it stood
+        except RuntimeError as error:  # the driver raises this for a connection that was reset immediately
             raise OperationalError(CR.CR_SERVER_LOST, f"the server reset a new connection ({error})") from error
         try:
             server = Server.read(connection.get_server_info())
             link = cls(connection, server, 1024 * 1024)
-            # A transaction names its isolation itself; this one is for statements that are sent alone.
+            # Transactions set their own isolation level; this one applies to statements outside of them.
             settings, packet = await link.send(
                 f"SET SESSION {_session(server, idle_in_transaction)}", "SELECT @@max_allowed_packet"
             )
@@ -115,52 +117,52 @@ class Link:
         except BaseException:
             connection.close()
             raise
-        link.largest = int(packet.rows[0][0]) - _PACKET_RESERVE
+        link.max_message_bytes = int(packet.rows[0][0]) - _PACKET_RESERVE
         return link
 
     def usable(self) -> bool:
-        """Whether it may serve again: open as far as can be told without asking, and used not long ago."""
+        """Return True if the connection can be reused: apparently open and used recently."""
         if self._closed or not self._connection.connected:
             return False
-        # The driver's own pool looks at this too: the server has closed its end, and the event loop has seen it.
+        # The driver's pool checks this too: the event loop has seen that the server closed the connection.
         if getattr(self._connection, "_stream_broken", False):
             return False
-        return self._loop.time() - self._last_used < _IDLE_LIMIT
+        return self._loop.time() - self._last_used < _MAX_IDLE_S
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction is open, as the last answer told."""
+        """True if a transaction is open, according to the last response."""
         return bool(self._connection.get_transaction_status())
 
-    def filled(self, sql: str, args: Sequence[Any]) -> str:
-        """A caller's statement with its arguments filled in, by the driver."""
+    def format(self, sql: str, args: Sequence[Any]) -> str:
+        """Return a caller's statement with its arguments filled in by the driver."""
         return str(self._cursor.mogrify(sql, args)) if args else sql
 
-    async def send(self, *statements: str, timeout: float = MESSAGE_TIMEOUT) -> list[Result]:
-        """Run these statements in order, in as few messages as their size allows; the result of each.
+    async def send(self, *statements: str, timeout: float = MESSAGE_TIMEOUT_S) -> list[Result]:
+        """Run statements in order, in as few messages as their size allows; return the result of each.
 
-        The first that fails ends it; what ran before stays done, in the transaction if there is one.
+        Stops at the first failure; earlier statements remain in effect, within the transaction if one is open.
         """
         results: list[Result] = []
         for message in self._messages(statements):
-            self.used += 1
+            self.messages_sent += 1
             try:
                 async with asyncio.timeout(timeout):
                     await self._run(message, results)
             except BaseException as error:
                 if not isinstance(error, asyncmy.errors.MySQLError):
-                    self.close()  # in the middle of an answer
+                    self.close()  # the response was not read completely
                 raise
         self._last_used = self._loop.time()
         return results
 
     def close(self) -> None:
-        """Cut the connection; the server rolls back what was open on it."""
+        """Close the connection immediately; the server rolls back its transaction."""
         self._closed = True
         self._connection.close()
 
     async def quit(self) -> None:
-        """Say goodbye, then close."""
+        """Close the connection in an orderly way."""
         try:
             async with asyncio.timeout(1):
                 await self._connection.ensure_closed()
@@ -180,12 +182,13 @@ class Link:
         size = 0
         for statement in statements:
             length = len(statement) + 1  # ASCII: other text is written in hexadecimal
-            if length > self.largest:
+            if length > self.max_message_bytes:
                 raise Rejected(
-                    f"a statement of {length} bytes is larger than the database server takes "
-                    f"(max_allowed_packet {self.largest + _PACKET_RESERVE}): raise that, or submit smaller payloads"
+                    f"a statement of {length} bytes is larger than the database server accepts "
+                    f"(max_allowed_packet {self.max_message_bytes + _PACKET_RESERVE}): raise that limit, "
+                    "or submit smaller payloads"
                 )
-            if size + length > self.largest:
+            if size + length > self.max_message_bytes:
                 messages.append(";".join(parts))
                 parts, size = [], 0
             parts.append(statement)
@@ -196,18 +199,18 @@ class Link:
 def _session(server: Server, idle_in_transaction: int | None) -> str:
     settings: dict[str, Any] = {
         "sql_mode": f"'{_SQL_MODE}'",
-        "innodb_lock_wait_timeout": _LOCK_WAIT,
+        "innodb_lock_wait_timeout": _LOCK_WAIT_TIMEOUT_S,
         "time_zone": "'+00:00'",
-        "sql_notes": 0,  # the driver asks for each, and logs it
+        "sql_notes": 0,  # the driver fetches and logs each of them
     }
     if server.name == "mariadb":
         settings["tx_isolation"] = "'READ-COMMITTED'"
-        settings[server.statement_limit] = STATEMENT_TIMEOUT
+        settings[server.statement_limit] = STATEMENT_TIMEOUT_S
         if idle_in_transaction is not None:
             settings["idle_transaction_timeout"] = idle_in_transaction
     else:
         settings["transaction_isolation"] = "'READ-COMMITTED'"
-        settings[server.statement_limit] = int(STATEMENT_TIMEOUT * 1000)
-        if idle_in_transaction is not None:  # it knows no bound for transactions alone
-            settings["wait_timeout"] = int(_IDLE_LIMIT) + idle_in_transaction
+        settings[server.statement_limit] = int(STATEMENT_TIMEOUT_S * 1000)
+        if idle_in_transaction is not None:  # MySQL has no timeout for idle transactions
+            settings["wait_timeout"] = int(_MAX_IDLE_S) + idle_in_transaction
     return ", SESSION ".join(f"{name} = {value}" for name, value in settings.items())

@@ -1,4 +1,4 @@
-"""What workers hold on MySQL and MariaDB, found by what they claimed: see the table holdfast_claims."""
+"""Jobs that workers hold on MySQL and MariaDB, found through the table holdfast_claims."""
 
 import math
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
@@ -10,26 +10,29 @@ from holdfast.store.mysql.literal import items
 from holdfast.store.mysql.transitions import TransitionsTx, parts
 from holdfast.store.sql.codec import Row, job_of
 
-_ID = 16
-_MOST_IDS = 250
-"""How many jobs one row names: with more, the database would put the ids on a page of their own."""
+_ID_BYTES = 16
+_MAX_IDS_PER_ROW = 250
+"""Maximum number of jobs per row; the database would store more ids on a separate page."""
 
-_MOST_ROWS = 8
-"""How many rows are looked through at a time."""
+_READ_BATCH_SIZE = 8
+"""Number of claim rows read at a time."""
 
-_FIRST_LOOK = seconds(2)
-_MOST_LOOKS = 8
+_MIN_CHECK_INTERVAL = seconds(2)
+_MAX_DOUBLINGS = 8
 _NAMES = ("of_worker", "of_id", "of_fence")
 
 
-class ClaimsTx(TransitionsTx):
-    """The part of a transaction that knows what was claimed."""
+class HeldJobsTx(TransitionsTx):
+    """Held jobs within a transaction."""
 
-    def claim_note(self, worker: WorkerId, at: Instant, taken: Sequence[tuple[bytes, int]]) -> str:
-        """The statement that remembers which jobs a worker took, by their ids and fences."""
-        loads = [taken[start : start + _MOST_IDS] for start in range(0, len(taken), _MOST_IDS)]
-        rows = [(worker, *load[0], at + _FIRST_LOOK, b"".join([job_id for job_id, _ in load])) for load in loads]
-        return self.text("note_claim", rows=self.table((*_NAMES, "next_look", "taken"), rows))
+    def record_claim(self, worker: WorkerId, at: Instant, claimed: Sequence[tuple[bytes, int]]) -> str:
+        """Return the statement that records which jobs a worker claimed, by id and fence."""
+        batches = [claimed[start : start + _MAX_IDS_PER_ROW] for start in range(0, len(claimed), _MAX_IDS_PER_ROW)]
+        rows = [
+            (worker, *batch[0], at + _MIN_CHECK_INTERVAL, b"".join([job_id for job_id, _ in batch]))
+            for batch in batches
+        ]
+        return self.text("record_claim", rows=self.table((*_NAMES, "next_check", "claimed"), rows))
 
     async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:
         return await self._lock("lock_holding", worker, limit)
@@ -45,35 +48,37 @@ class ClaimsTx(TransitionsTx):
         return not await self._holds(worker) and await self.remove_workers("depart", [worker]) == 1
 
     async def forget(self, workers: Collection[WorkerId]) -> int:
-        return await self.remove_workers("forget", [each for each in sorted(workers) if not await self._holds(each)])
+        return await self.remove_workers(
+            "forget", [worker for worker in sorted(workers) if not await self._holds(worker)]
+        )
 
     async def compact_claims(self, limit: int) -> int:
-        """Look through claims whose time has come, and drop what their workers do not hold any more; how many."""
+        """Check claims that are due and remove jobs that their workers no longer hold; return how many were checked."""
         claims = await self.rows("lock_claims", limit=limit)
         held = await self._held_of([(claim[0], job_id) for claim in claims for job_id in _split(claim[4])])
         gone: list[Row] = []
         kept: list[Row] = []
         for worker, first, fence, looks, ids in claims:
             left = b"".join([job_id for job_id in _split(ids) if (worker, job_id) in held])
-            more = min(looks + 1, _MOST_LOOKS)
+            checks = min(looks + 1, _MAX_DOUBLINGS)
             if left:
-                kept.append((worker, first, fence, left, more, _FIRST_LOOK << more))
+                kept.append((worker, first, fence, left, checks, _MIN_CHECK_INTERVAL << checks))
             else:
                 gone.append((worker, first, fence))
         self._forget_claims(gone)
         if kept:
-            self.defer("keep_claims", rows=self.table((*_NAMES, "held", "next_looks", "pause"), kept))
+            self.defer("keep_claims", rows=self.table((*_NAMES, "held", "next_checks", "pause"), kept))
         return len(claims)
 
     async def _holds(self, worker: WorkerId) -> bool:
-        # Locked by a statement of its own: the next ones then see what a claim that was under way has taken.
+        # Lock by a separate statement, so that the next ones see the jobs of a claim that was in progress.
         await self.rows("lock_worker", worker=worker)
         async for _ in self._holding(worker, 1):
             return True
         return False
 
     async def _lock(self, statement: str, worker: WorkerId, limit: int) -> list[Job]:
-        """Lock what a worker holds, in the order of ids."""
+        """Lock the jobs that a worker holds, in the order of their ids."""
         ids: set[bytes] = set()
         async for held in self._holding(worker, limit):
             ids |= held
@@ -84,10 +89,10 @@ class ClaimsTx(TransitionsTx):
             job_of(row) for part in parts(chosen) for row in await self.rows(statement, worker=worker, ids=items(part))
         ]
 
-    async def _holding(self, worker: WorkerId, wanted: int) -> AsyncIterator[set[bytes]]:
-        """The ids of what a worker holds, some at a time. Drops claims of which nothing is left."""
-        rows = min(_MOST_ROWS, math.ceil(wanted / _MOST_IDS))
-        last: Row = (bytes(_ID), -1)
+    async def _holding(self, worker: WorkerId, limit: int) -> AsyncIterator[set[bytes]]:
+        """Yield the ids of jobs that a worker holds, in batches. Deletes claims of which no job is held."""
+        rows = min(_READ_BATCH_SIZE, math.ceil(limit / _MAX_IDS_PER_ROW))
+        last: Row = (bytes(_ID_BYTES), -1)
         while True:
             claims = await self.rows("claims_of", worker=worker, id=last[0], fence=last[1], limit=rows)
             found = await self._held_of([(worker, job_id) for claim in claims for job_id in _split(claim[2])])
@@ -100,7 +105,7 @@ class ClaimsTx(TransitionsTx):
             last = claims[-1]
 
     async def _held_of(self, claimed: Collection[tuple[int, bytes]]) -> set[tuple[int, bytes]]:
-        """Those of these (worker, id) of which the worker still holds the job."""
+        """Return those of these (worker, id) pairs in which the worker still holds the job."""
         ids = sorted({job_id for _, job_id in claimed})
         found = {(row[2], row[0]) for part in parts(ids) for row in await self.rows("still_held", ids=items(part))}
         return found.intersection(claimed)
@@ -111,4 +116,4 @@ class ClaimsTx(TransitionsTx):
 
 
 def _split(ids: bytes) -> Iterable[bytes]:
-    return [ids[start : start + _ID] for start in range(0, len(ids), _ID)]
+    return [ids[start : start + _ID_BYTES] for start in range(0, len(ids), _ID_BYTES)]

@@ -1,7 +1,7 @@
-"""Values as SQL text: statements go out as text, several in one message, which prepared statements cannot.
+"""SQL literals. Several statements in one message must be text, because prepared statements cannot be combined.
 
-Bytes are written in hexadecimal, and so is any text that is not plain: what a value contains can never be read as SQL,
-whatever the server's modes and character sets. It is also quicker than escaping.
+Bytes and any text that is not plain ASCII are written in hexadecimal, so that a value can never be read as SQL,
+whatever the server's modes and character sets. This is also faster than escaping.
 """
 
 import re
@@ -14,42 +14,45 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.:/@ -]*").fullmatch
 
 
 class Sql(str):
-    """A piece of SQL that was put together by this module; goes into a statement as it stands."""
+    """SQL text that this module built; it is inserted into statements unchanged."""
 
     __slots__ = ()
 
 
 def literal(value: Any) -> str:
-    """A value as it is written in a statement."""
+    """Return a value as an SQL literal."""
     return _WRITERS[type(value)](value)
 
 
 def values(rows: Iterable[Sequence[Any]]) -> Sql:
-    """Rows for an INSERT: `(…),(…)`."""
+    """Return the rows of an INSERT: `(…),(…)`."""
     return Sql(",".join([f"({_items(row)})" for row in rows]))
 
 
 def items(members: Iterable[Any]) -> Sql:
-    """Values for an IN: `(…, …)`."""
+    """Return the values of an IN: `(…, …)`."""
     return Sql(f"({_items(members)})")
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, as_values: bool = False) -> Sql:
-    """Rows as a derived table with these columns. Values in which all rows agree are written once.
+    """Return rows as a derived table; a value that is equal in all rows is written once.
 
-    `as_values`: written as MariaDB likes it best; elsewhere a row constructor has another syntax, or none.
+    Args:
+        columns: Names of the columns.
+        rows: Rows of the table, at least one.
+        as_values: Use the VALUES syntax of MariaDB, which is faster there.
     """
     if len(rows) == 1:
         return Sql(f"(SELECT {_named(columns, rows[0])})")
-    # Most often the first two tell; and to hash what has no quick hash, like an id, would cost more than all the rest.
+    # Usually the first two rows differ; hashing all values, such as ids, would cost more than the rest.
     differs = [values[0] != values[1] or len(set(values)) > 1 for values in zip(*rows, strict=True)]
     if all(differs) or not any(differs):
         return _rows(columns, rows, as_values=as_values)
     names = list(compress(columns, differs))
     varied = _rows(names, [tuple(compress(row, differs)) for row in rows], as_values=as_values)
-    same = [not each for each in differs]
+    same = [not varies for varies in differs]
     shared = _named(list(compress(columns, same)), list(compress(rows[0], same)))
-    return Sql(f"(SELECT {','.join(names)},{shared} FROM {varied} AS v)")  # noqa: S608 - of literals only
+    return Sql(f"(SELECT {','.join(names)},{shared} FROM {varied} AS v)")  # noqa: S608 - consists of literals only
 
 
 def _rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, as_values: bool) -> Sql:
@@ -61,7 +64,7 @@ def _rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, as_values: b
 
 
 def _column(values: Sequence[Any]) -> Iterable[str]:
-    """Values of one column, written. Mostly they are all of one type."""
+    """Return the literals of one column, whose values usually have one type."""
     kinds = set(map(type, values))
     return map(_WRITERS[kinds.pop()], values) if len(kinds) == 1 else map(literal, values)
 
@@ -75,8 +78,8 @@ def _items(members: Iterable[Any]) -> str:
 
 
 def _text(value: str) -> str:
-    # Both forms with the same introducer, so that they have the same collation where they meet in one column.
-    # A lone surrogate, from a name of a file for instance, becomes "?": no database of ours stores it.
+    # Both forms have the same introducer, so that they have the same collation within one column.
+    # A lone surrogate, for example from a file name, becomes "?", because the database cannot store it.
     return f"_utf8mb4'{value}'" if _PLAIN(value) else f"_utf8mb4 x'{value.encode('utf-8', 'replace').hex()}'"
 
 

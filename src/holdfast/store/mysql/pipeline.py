@@ -1,6 +1,6 @@
-"""How statements travel: several in one message, with as few round trips as the answers allow.
+"""Pipelined statements: several in one message, to save round trips.
 
-A transaction begins with its first statement. Statements that need no answer are held back and go out with the next
+A transaction begins with its first statement. Statements whose result is not needed are deferred and sent with the next
 one, at the latest with the COMMIT, so that a claim or a settle takes two round trips.
 """
 
@@ -16,7 +16,7 @@ from holdfast.store.sql.codec import Row
 from holdfast.store.sql.tx import SqlTx
 from holdfast.store.statements import Statements
 
-# With each transaction, not once per connection: a proxy may change the connection behind our back.
+# Set for each transaction instead of once per connection, because a proxy may switch the connection.
 _BEGIN = ("SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION")
 _BEGIN_SNAPSHOT = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
@@ -27,7 +27,7 @@ _FINDS = frozenset(
     {"find_live", "find_dead", "find_dead_of", "find_dead_alike", "find_history", "find_history_of", "get"}
 )
 _JOBS = _FINDS | {"lock_holding", "lock_orphaned", "watched"}
-"""Statements whose rows are jobs."""
+"""Statements that return jobs."""
 
 _READS = _FINDS | {
     "now", "next_due", "workers", "lanes", "counts_live", "counts_dead", "still_held", "steps", "tenant", "api_key",
@@ -35,38 +35,38 @@ _READS = _FINDS | {
     "census", "dead_census",
     "queues", "holding", "limited_tenants", "dispatch_settings_version", "limited", "weights", "pauses",
 }  # fmt: skip
-"""Statements that lock nothing: outside a transaction they answer the same."""
+"""Statements that lock nothing and so need no transaction."""
 
 _WRITES = frozenset({"renew", "save_progress"})
-"""Statements that are the whole of a call: sent alone they need no transaction around them."""
+"""Statements that make up a whole call and so need no transaction when sent alone."""
 
 
 class Mode(enum.Enum):
-    """What a transaction is for."""
+    """Kind of a transaction."""
 
     WHOLE = enum.auto()
     SINGLE = enum.auto()
-    """One call: it may go out without a transaction around it, where it is one statement."""
+    """One call, which needs no transaction if it is one statement."""
     SNAPSHOT = enum.auto()
-    """Only reads, all of the same state of the database."""
+    """Reads on one consistent snapshot."""
 
 
 class PipelinedTx(SqlTx):
-    """The part of a transaction that speaks to the connection."""
+    """Transaction that pipelines its statements on a connection."""
 
     def __init__(self, link: Link, statements: Statements, mode: Mode) -> None:
         super().__init__()
         self.committing = False
-        """Whether what was sent last may have been committed, if its answer is lost."""
+        """True if the last message may have been committed even if its response is lost."""
         self._link = link
         self._statements = statements
         self._mode = mode
         self._begun = False
-        self._held_back: list[str] = []
+        self._deferred: list[str] = []
 
     async def commit(self) -> None:
-        """Make it last."""
-        if self._begun or self._held_back:
+        """Send deferred statements and commit."""
+        if self._begun or self._deferred:
             self.committing = self._mode is not Mode.SNAPSHOT
             await self.send("COMMIT")
 
@@ -84,28 +84,28 @@ class PipelinedTx(SqlTx):
 
     @property
     def alone(self) -> bool:
-        """Whether the next statement may go out without a transaction: it is to be all there is."""
-        return self._mode is Mode.SINGLE and not self._begun and not self._held_back
+        """True if the next statement may be sent without a transaction."""
+        return self._mode is Mode.SINGLE and not self._begun and not self._deferred
 
     def text(self, name: str, /, **parameters: Any) -> str:
-        """A named statement with its parameters filled in."""
+        """Return a named statement with its parameters filled in."""
         statement = self._statements[name]
         return statement.text % tuple([literal(parameters[parameter]) for parameter in statement.parameters])
 
     def defer(self, name: str, /, **parameters: Any) -> None:
-        """Run a named statement before whatever is sent next; nobody waits for its answer."""
-        self._held_back.append(self.text(name, **parameters))
+        """Send a named statement with the next message; its result is ignored."""
+        self._deferred.append(self.text(name, **parameters))
 
     async def send(self, *texts: str) -> list[Result]:
-        """Run statements in the transaction; the result of each."""
+        """Run statements in the transaction; return the result of each."""
         begin = _BEGIN_SNAPSHOT if self._mode is Mode.SNAPSHOT else _BEGIN
-        before = self._held_back if self._begun else [*begin, *self._held_back]
-        self._begun, self._held_back = True, []
+        before = self._deferred if self._begun else [*begin, *self._deferred]
+        self._begun, self._deferred = True, []
         results = await self._link.send(*before, *texts)
         return results[len(before) :]
 
     async def send_and_commit(self, *texts: str) -> list[Result]:
-        """Run the last statements of a call. Where the call is all there is, the COMMIT goes out with them."""
+        """Run the last statements of a call; in single mode the COMMIT is sent with them."""
         if self._mode is not Mode.SINGLE:
             return await self.send(*texts)
         self.committing = True
@@ -114,7 +114,7 @@ class PipelinedTx(SqlTx):
         return results[:-1]
 
     async def send_alone(self, *texts: str) -> list[Result]:
-        """Run one statement that writes, with others that only prepare or read, without a transaction."""
+        """Run one writing statement, and others that only prepare or read, without a transaction."""
         self.committing = True
         return await self._link.send(*texts)
 
@@ -126,10 +126,10 @@ class PipelinedTx(SqlTx):
         yield
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Sql:
-        """Rows as a derived table, as this server likes it best."""
+        """Return rows as a derived table in the fastest syntax of this server."""
         return table(columns, rows, as_values=self._link.server.name == "mariadb")
 
     @property
-    def largest(self) -> int:
-        """How many bytes one message may have."""
-        return self._link.largest
+    def max_message_bytes(self) -> int:
+        """Maximum size of one message."""
+        return self._link.max_message_bytes

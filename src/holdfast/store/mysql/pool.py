@@ -1,4 +1,4 @@
-"""A bounded number of connections, handed out to one task at a time."""
+"""Connection pool. A connection is used by one task at a time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,14 +7,13 @@ from holdfast.errors import Unavailable
 from holdfast.store.mysql.driver import Link
 from holdfast.store.mysql.errors import DRIVER, translate
 
-_WAIT = 10.0
-"""Seconds to wait for a connection to become free."""
+_ACQUIRE_TIMEOUT_S = 10.0
 
 
 class Pool:
-    """Connections are opened when they are needed, the last used first; broken ones are never handed out twice."""
+    """Pool that opens connections on demand and reuses the most recently used; broken ones are closed."""
 
-    def __init__(self, connect: Callable[[], Awaitable[Link]], size: int, *, wait: float = _WAIT) -> None:
+    def __init__(self, connect: Callable[[], Awaitable[Link]], size: int, *, wait: float = _ACQUIRE_TIMEOUT_S) -> None:
         self._connect = connect
         self.size = size
         self.busy = 0
@@ -25,11 +24,15 @@ class Pool:
 
     @property
     def idle(self) -> int:
-        """Connections that wait for work."""
+        """Number of idle connections."""
         return len(self._idle)
 
     async def acquire(self) -> Link:
-        """A connection that looks alive; `Unavailable` when none gets free in time or the server is away."""
+        """Return a connection that appears to be alive.
+
+        Raises:
+            Unavailable: none became free in time, or the server is down.
+        """
         if self._closed:
             raise Unavailable("the store is closed")
         try:
@@ -38,7 +41,7 @@ class Pool:
         except TimeoutError as error:
             raise Unavailable(
                 f"no database connection was free within {self._wait:g} s: "
-                "the server is slow or away, or the pool is too small"
+                "the server is slow or down, or the pool is too small"
             ) from error
         self.busy += 1
         try:
@@ -56,7 +59,7 @@ class Pool:
             raise
 
     def release(self, link: Link) -> None:
-        """Take a connection back, with no transaction open on it."""
+        """Return a connection without an open transaction to the pool."""
         if self._closed or not link.usable():
             link.close()
         else:
@@ -65,7 +68,7 @@ class Pool:
         self._free.release()
 
     async def aclose(self) -> None:
-        """Close what is idle now, and the others as they come back."""
+        """Close idle connections now, and busy ones when they are released."""
         self._closed = True
         while self._idle:
             await self._idle.pop().quit()

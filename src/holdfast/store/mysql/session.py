@@ -1,7 +1,6 @@
-"""Transactions for the caller's own statements, on connections apart from the engine's.
+"""Transactions for the caller's own statements, on a separate pool of connections.
 
-A handler may keep its transaction open while it asks the engine for something: with connections in common, enough of
-them would wait for each other.
+A handler may call the engine while its transaction is open. With a shared pool, enough such handlers would deadlock.
 """
 
 from collections.abc import AsyncIterator
@@ -16,49 +15,49 @@ from holdfast.store.mysql.pipeline import Mode
 from holdfast.store.mysql.pool import Pool
 from holdfast.store.mysql.tx import MysqlTx
 from holdfast.store.sql.session import SqlSession, StatementResult
-from holdfast.store.sql.steps import recording
+from holdfast.store.sql.steps import step_parameters
 from holdfast.store.sql.user_statements import MYSQL
 from holdfast.store.statements import Statements
 
-# A savepoint is gone if the transaction it was set in is.
-_MARK = "SAVEPOINT holdfast_session"
-_UNMARK = "RELEASE SAVEPOINT holdfast_session"
+# A savepoint ends with its transaction: releasing it fails if a statement ended the transaction.
+_SET_SAVEPOINT = "SAVEPOINT holdfast_session"
+_RELEASE_SAVEPOINT = "RELEASE SAVEPOINT holdfast_session"
 
-# Seconds the caller may do nothing in its transaction: it keeps its job from being cancelled or reaped.
-_WATCH = "SET SESSION wait_timeout = 15"
-_UNWATCH = "SET SESSION wait_timeout = DEFAULT"
+# Idle timeout of the caller's transaction, because an open one blocks cancelling and reaping the job.
+_SET_IDLE_TIMEOUT = "SET SESSION wait_timeout = 15"
+_RESET_IDLE_TIMEOUT = "SET SESSION wait_timeout = DEFAULT"
 
 _NO_SAVEPOINT = 1305
 _BAD_ARGUMENTS = (TypeError, ValueError, KeyError, AttributeError)
-"""What the driver raises when the arguments do not fit the placeholders."""
+"""Errors of the driver if the arguments do not match the placeholders."""
 
 
 class MysqlSession(SqlSession):
-    """See `holdfast.store.port.store.Session`."""
+    """Session on MySQL or MariaDB."""
 
     def __init__(self, link: Link, held: HeldJob, key: str) -> None:
         super().__init__(held, key, MYSQL)
         self._link = link
 
     async def statement(self, sql: str, args: tuple[Any, ...]) -> StatementResult:
-        """Run it."""
+        """Run a statement."""
         try:
-            text = self._link.filled(sql, args)
+            text = self._link.format(sql, args)
         except _BAD_ARGUMENTS as error:
-            raise Rejected(f"{self.named}: the arguments do not fit the statement: {error}") from error
+            raise Rejected(f"{self.named}: the arguments do not match the statement: {error}") from error
         try:
             result = (await self._link.send(text))[-1]
         except DRIVER as error:
-            raise self.fault(error) from error
+            raise self.translate(error) from error
         if not self._link.in_transaction:
             raise self.ended()
         rows = [tuple(row) for row in result.rows]
         return StatementResult(rows, 0 if rows else max(0, int(result.matched)))
 
-    def fault(self, error: BaseException) -> HoldfastError:
-        """Our error for one of the driver's."""
+    def translate(self, error: BaseException) -> HoldfastError:
+        """Return our error for a driver error."""
         if transient(error):
-            return Contention(f"{self.named}: the database gave up on a conflict ({error}); try again")
+            return Contention(f"{self.named}: the database reported a conflict ({error}); try again")
         if ambiguous(error):
             return Unavailable(f"{self.named}: {translate(error)}")
         return Rejected(f"{self.named}: the database refused a statement: {error}")
@@ -83,9 +82,9 @@ class Sessions:
             yield session
             if session.recorded is None:
                 await self._commit(session, tx)
-            clean = not session.soiled
+            clean = not session.tainted
         except Exception:
-            clean = not session.soiled and await _rolled_back(link)
+            clean = not session.tainted and await _roll_back(link)
             raise
         finally:
             if not clean:  # or cancelled in the middle of a statement
@@ -99,26 +98,28 @@ class Sessions:
     @staticmethod
     async def _begin(session: MysqlSession, tx: MysqlTx) -> None:
         held = session.held
-        asked = {"id": held.id, "key": session.key.encode()}
         try:
-            # Read after the lock is held: whoever committed this before has let it go by then.
-            *_, mine, guard = await tx.send(
-                _WATCH, _MARK, tx.text("lock_held", **held._asdict()), tx.text("guard", **asked)
+            # Read the guard row after the lock is held: a transaction that committed it has released the lock by then.
+            *_, held_row, guard = await tx.send(
+                _SET_IDLE_TIMEOUT,
+                _SET_SAVEPOINT,
+                tx.text("lock_held", **held._asdict()),
+                tx.text("guard", id=held.id, key=session.key.encode()),
             )
-            if not mine.rows:
+            if not held_row.rows:
                 raise session.lost()
             if guard.rows:
                 session.recorded = guard.rows[0][0]
-                await tx.send("ROLLBACK", _UNWATCH)
+                await tx.send("ROLLBACK", _RESET_IDLE_TIMEOUT)
         except DRIVER as error:
-            raise session.fault(error) from error
+            raise session.translate(error) from error
 
     @staticmethod
     async def _commit(session: MysqlSession, tx: MysqlTx) -> None:
         guard = session.guard()
-        record = tx.text("record_step", key=session.key.encode(), **recording(session.held, guard))
+        record = tx.text("record_step", key=session.key.encode(), **step_parameters(session.held, guard))
         try:
-            await tx.send(_UNMARK, record, _UNWATCH, "COMMIT")
+            await tx.send(_RELEASE_SAVEPOINT, record, _RESET_IDLE_TIMEOUT, "COMMIT")
         except DRIVER as error:
             if code_of(error) == _NO_SAVEPOINT:
                 raise session.ended() from error
@@ -126,13 +127,14 @@ class Sessions:
                 raise OutcomeUnknown(
                     f"{session.named}: the connection broke at the commit: {translate(error)}"
                 ) from error
-            raise session.fault(error) from error
+            raise session.translate(error) from error
 
 
-async def _rolled_back(link: Link) -> bool:
+async def _roll_back(link: Link) -> bool:
+    """Roll back; return False if the connection cannot be reused."""
     try:
         if link.usable():
-            await link.send("ROLLBACK", _UNWATCH, timeout=2)
+            await link.send("ROLLBACK", _RESET_IDLE_TIMEOUT, timeout=2)
     except DRIVER:
         return False
     return link.usable()

@@ -1,4 +1,4 @@
-"""The store on MySQL and MariaDB."""
+"""Store on MySQL and MariaDB."""
 
 import asyncio
 import random
@@ -20,52 +20,58 @@ from holdfast.store.mysql.session import Sessions
 from holdfast.store.mysql.tx import MysqlTx
 from holdfast.store.mysql.url import read_url
 from holdfast.store.notify.wakeup import Bus, Hub, always
-from holdfast.store.port.store import PoolUse, Retention, ServerInfo, Session, Subscription, Work
+from holdfast.store.port.store import PoolUse, Retention, ServerInfo, Session, Store, Work
+from holdfast.store.port.wakeups import Subscription
 from holdfast.store.statements import Statements
 
 T = TypeVar("T")
 
-OnTx = Callable[[MysqlTx], Awaitable[T]]
-"""Work that may also use what is special to this database."""
+MysqlWork = Callable[[MysqlTx], Awaitable[T]]
+"""Work that may use methods of this dialect."""
 
 CLOCK = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))"
-"""Read once per statement, and the same whatever the session's time zone."""
+"""Database clock, read once per statement and independent of the session's time zone."""
 
-_TRIES = 10
-_TRY_FOR = 20.0
-"""Seconds after which a conflict is not tried again."""
+_MAX_ATTEMPTS = 10
+_RETRY_TIMEOUT_S = 20.0
+"""Time after which a conflict is not retried."""
 
-_LONGEST_POLL = 0.5
-_TIDIED_AT_ONCE = 20
-"""Claims looked through in one transaction."""
+_MAX_POLL_INTERVAL_S = 0.5
+_COMPACT_BATCH_SIZE = 20
+"""Number of claims to check in one transaction."""
 
-_MIGRATION_TIMEOUT = 3600.0
-# The lock's name holds for the whole server, so it carries the database's.
+_MIGRATION_TIMEOUT_S = 3600.0
+# Lock names are global to the server, so the name includes a hash of the database name.
 _MIGRATION_LOCK = "CONCAT('holdfast_migrate_', LEFT(MD5(DATABASE()), 16))"
 _RECORD = "INSERT INTO holdfast_schema (version, name, checksum) VALUES (%s, %s, %s)"
 
 
-class _Again(Exception):
-    """The transaction came to nothing and may be run again."""
+class _Retry(Exception):
+    """The transaction had no effect and can be retried."""
 
-    def __init__(self, cause: BaseException, *, at_once: bool = False) -> None:
+    def __init__(self, cause: BaseException, *, immediately: bool = False) -> None:
         super().__init__(str(cause))
         self.cause = cause
-        self.at_once = at_once
+        self.immediately = immediately
 
 
-class MysqlStore:
-    """See `holdfast.store.port.store.Store`."""
+class MysqlStore(Store):
+    """Store on MySQL 8.0 and MariaDB 10.6 or newer."""
 
     def __init__(self, pool: Pool, sessions: Pool, statements: Statements) -> None:
         self._pool = pool
         self._sessions = Sessions(sessions, statements)
         self._statements = statements
-        self._hub = Hub(probe=always, longest_poll=_LONGEST_POLL)
+        self._hub = Hub(probe=always, max_poll_interval_s=_MAX_POLL_INTERVAL_S)
 
     @classmethod
     async def open(cls, url: str, *, clock: str | None = None, pool_size: int = 10) -> Self:
-        """Connect; raises `Misconfigured` or `Unavailable` with what to do."""
+        """Connect to the database.
+
+        Raises:
+            Misconfigured: the URL, the credentials or the server version are wrong.
+            Unavailable: the server cannot be reached.
+        """
         address = read_url(url)
         statements = _statements(clock or CLOCK)
         pool = Pool(lambda: Link.connect(address), pool_size)
@@ -96,12 +102,11 @@ class MysqlStore:
         bus.join(self._hub)
 
     async def installation(self) -> str:
-
-        async def born(link: Link) -> str:
+        async def read(link: Link) -> str:
             (found,) = await link.send("SELECT CAST(applied_at AS CHAR) FROM holdfast_schema ORDER BY version LIMIT 1")
             return str(found.rows[0][0])
 
-        return await self._on_link(born)
+        return await self._on_link(read)
 
     async def migrate(self) -> list[str]:
         return await self._on_link(_migrate)
@@ -110,13 +115,13 @@ class MysqlStore:
         migrate.require_current(migrate.migrations("mysql"), await self._on_link(_applied))
 
     async def maintain_tables(self, rule: Retention) -> None:
-        """InnoDB reuses what was deleted, and the statements name their indexes; claims need tidying."""
+        # InnoDB reuses the space of deleted rows by itself; only claims need maintenance.
         del rule
-        while await self._transact(lambda tx: tx.compact_claims(_TIDIED_AT_ONCE), Mode.WHOLE) == _TIDIED_AT_ONCE:
-            pass
+        checked = _COMPACT_BATCH_SIZE
+        while checked == _COMPACT_BATCH_SIZE:
+            checked = await self._transact(lambda tx: tx.compact_claims(_COMPACT_BATCH_SIZE), Mode.WHOLE)
 
     async def info(self) -> ServerInfo:
-
         async def server(link: Link) -> ServerInfo:
             return ServerInfo(link.server.name, link.server.version, pooled=False, listens=False)
 
@@ -129,37 +134,37 @@ class MysqlStore:
         await self._sessions.aclose()
         await self._pool.aclose()
 
-    async def _transact(self, work: OnTx[T], mode: Mode) -> T:
+    async def _transact(self, work: MysqlWork[T], mode: Mode) -> T:
         loop = asyncio.get_running_loop()
-        until = loop.time() + _TRY_FOR
+        until = loop.time() + _RETRY_TIMEOUT_S
         conflicts = 0
         while True:
             try:
                 return await self._attempt(work, mode)
-            except _Again as again:
-                if again.at_once:  # ends: there is one dead connection less in the pool, and a new one is not stale
+            except _Retry as retry:
+                if retry.immediately:  # terminates: the pool loses a stale connection each time
                     continue
                 conflicts += 1
-                if conflicts == _TRIES or loop.time() > until:
+                if conflicts == _MAX_ATTEMPTS or loop.time() > until:
                     raise Contention(
-                        f"the database gave up on a conflict {conflicts} times ({again}); try again"
-                    ) from again.cause
+                        f"the transaction failed {conflicts} times because of conflicts ({retry}); try again"
+                    ) from retry.cause
                 await asyncio.sleep(random.uniform(0, 0.0025 * 2**conflicts))
 
-    async def _attempt(self, work: OnTx[T], mode: Mode) -> T:
+    async def _attempt(self, work: MysqlWork[T], mode: Mode) -> T:
         link = await self._pool.acquire()
-        before = link.used
+        sent_before = link.messages_sent
         tx = MysqlTx(link, self._statements, mode)
         try:
             result = await work(tx)
             await tx.commit()
         except HoldfastError:
-            await self._give_back(link)
+            await self._roll_back(link)
             raise
         except DRIVER as error:
-            stale = 0 < before == link.used - 1
-            await self._give_back(link)
-            raise self._verdict(error, tx, stale=stale) from error
+            stale = 0 < sent_before == link.messages_sent - 1
+            await self._roll_back(link)
+            raise self._failure(error, tx, stale=stale) from error
         except BaseException:  # cancelled or failed: discard its effects
             link.close()
             self._pool.release(link)
@@ -169,18 +174,18 @@ class MysqlStore:
         return result
 
     @staticmethod
-    def _verdict(error: BaseException, tx: MysqlTx, *, stale: bool) -> Exception:
-        """What a failure of the driver means: run it again, or tell the caller."""
+    def _failure(error: BaseException, tx: MysqlTx, *, stale: bool) -> Exception:
+        """Return what a driver error means: a retry, or an error for the caller."""
         if transient(error):
-            return _Again(error)
+            return _Retry(error)
         if tx.committing and ambiguous(error):
             return OutcomeUnknown(f"the connection broke while the database was committing: {translate(error)}")
         if stale and ambiguous(error) and not isinstance(error, TimeoutError):
-            # The first message on a connection that had lain idle: it was dead before.
-            return _Again(error, at_once=True)
+            # This was the first message on an idle connection, which was already dead.
+            return _Retry(error, immediately=True)
         return translate(error)
 
-    async def _give_back(self, link: Link) -> None:
+    async def _roll_back(self, link: Link) -> None:
         """Roll back and release a connection after a failure; close it if its state is unknown."""
         try:
             if link.usable():
@@ -207,20 +212,20 @@ class MysqlStore:
 
 async def _migrate(link: Link) -> list[str]:
     await link.send(f"SET SESSION {link.server.statement_limit} = 0")
-    (lock,) = await link.send(f"SELECT GET_LOCK({_MIGRATION_LOCK}, 60)", timeout=_MIGRATION_TIMEOUT)
+    (lock,) = await link.send(f"SELECT GET_LOCK({_MIGRATION_LOCK}, 60)", timeout=_MIGRATION_TIMEOUT_S)
     if lock.rows[0][0] != 1:
-        raise Contention("another node has been changing the schema for a minute; try again when it is done")
+        raise Contention("another node has been migrating the schema for a minute; try again when it has finished")
     await link.send(
         "CREATE TABLE IF NOT EXISTS holdfast_schema (version INT PRIMARY KEY, name VARCHAR(128) NOT NULL, "
         "checksum VARCHAR(64) NOT NULL, applied_at DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)) ENGINE = InnoDB"
     )
     todo = migrate.pending(migrate.migrations("mysql"), await _applied(link))
-    for step in todo:
-        for statement in step.statements():
-            await link.send(statement, timeout=_MIGRATION_TIMEOUT)
-        await link.send(_RECORD % tuple(map(literal, (step.version, step.name, step.checksum))))
-    link.close()  # gives the lock back, and the session's settings with it
-    return [f"{step.version:04d}_{step.name}" for step in todo]
+    for migration in todo:
+        for statement in migration.statements():
+            await link.send(statement, timeout=_MIGRATION_TIMEOUT_S)
+        await link.send(_RECORD % tuple(map(literal, (migration.version, migration.name, migration.checksum))))
+    link.close()  # releases the lock and discards the session settings
+    return [f"{migration.version:04d}_{migration.name}" for migration in todo]
 
 
 async def _applied(link: Link) -> list[AppliedMigration]:

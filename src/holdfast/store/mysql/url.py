@@ -1,4 +1,4 @@
-"""Where the database is: the URL, read once and refused in words."""
+"""Parsing of the database URL."""
 
 import ssl
 from typing import Any, NamedTuple
@@ -10,11 +10,11 @@ SETTING = "HOLDFAST_DATABASE_URL"
 
 _FORM = "write it as mysql://user:password@host:3306/database"
 _KNOWN = ("unix_socket", "ssl", "ssl_ca")
-_SSL_WORDS = ("true", "false", "unverified")
+_SSL_MODES = ("true", "false", "unverified")
 
 
 class Address(NamedTuple):
-    """What the driver needs to connect."""
+    """Connection parameters."""
 
     host: str
     port: int
@@ -25,24 +25,24 @@ class Address(NamedTuple):
     tls: ssl.SSLContext | None
 
     def arguments(self) -> dict[str, Any]:
-        """As the driver's keyword arguments."""
+        """Return the driver's keyword arguments."""
         return {
             "host": self.host,
             "port": self.port,
             "user": self.user,
-            "password": self.password.encode(),  # as text the driver would take it for Latin-1
+            "password": self.password.encode(),  # the driver would encode text as Latin-1
             "database": self.database,
             "unix_socket": self.unix_socket,
             "ssl": self.tls,
         }
 
     def __str__(self) -> str:
-        """The address without its password, for people."""
+        """Return the address without its password, for display."""
         return f"{self.user}@{self.unix_socket or f'{self.host}:{self.port}'}/{self.database}"
 
 
 def read_url(url: str) -> Address:
-    """The address in a URL; `Misconfigured` says what is wrong with it, without repeating the password."""
+    """Parse a URL; raise `Misconfigured`, without showing the password, if it is invalid."""
     try:
         parts = urlsplit(url)
         port = parts.port or 3306
@@ -55,7 +55,7 @@ def read_url(url: str) -> Address:
         raise Misconfigured(f"{SETTING} names no user: {_FORM}")
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     if unknown := sorted(set(options) - set(_KNOWN)):
-        raise Misconfigured(f"{SETTING}: unknown parameter {', '.join(unknown)}; there are {', '.join(_KNOWN)}")
+        raise Misconfigured(f"{SETTING}: unknown parameter {', '.join(unknown)}: use only {', '.join(_KNOWN)}")
     return Address(
         host=parts.hostname or "localhost",
         port=port,
@@ -69,16 +69,16 @@ def read_url(url: str) -> Address:
 
 def _tls(options: dict[str, str]) -> ssl.SSLContext | None:
     authority = options.get("ssl_ca")
-    wanted = options.get("ssl", "true" if authority else "false")
-    if wanted not in _SSL_WORDS:
-        raise Misconfigured(f"{SETTING}: ssl={wanted} is not one of {', '.join(_SSL_WORDS)}")
-    if wanted == "false":
+    mode = options.get("ssl", "true" if authority else "false")
+    if mode not in _SSL_MODES:
+        raise Misconfigured(f"{SETTING}: ssl={mode} is not one of {', '.join(_SSL_MODES)}")
+    if mode == "false":
         return None
     try:
         context = ssl.create_default_context(cafile=authority)
     except OSError as error:
         raise Misconfigured(f"{SETTING}: the certificates in ssl_ca={authority} cannot be read ({error})") from error
-    if wanted == "unverified":
+    if mode == "unverified":
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context

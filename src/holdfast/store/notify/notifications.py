@@ -1,4 +1,4 @@
-"""News of one process for the others, as they are sent: coalesced, bounded, and told apart from one's own."""
+"""Notifications of ready jobs between processes: coalesced and bounded; a process ignores its own."""
 
 import asyncio
 import contextlib
@@ -6,52 +6,56 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import msgspec
 
+from holdfast import tasks
 from holdfast.errors import HoldfastError
 from holdfast.model.lane import Lane, LaneReady
 from holdfast.store.notify.wakeup import Hub
 
-SEND_EVERY = 0.01
-"""Seconds between two messages of one process: a NOTIFY at every insert would serialise all commits."""
+SEND_INTERVAL_S = 0.01
+"""Interval between messages of one process; a NOTIFY per insert would serialize all commits."""
 
-LARGEST = 7_000
-"""Bytes of a message; a notification of PostgreSQL takes 8,000."""
+MAX_MESSAGE_BYTES = 7_000
+"""Maximum size of a message; PostgreSQL limits the payload of a notification to 8,000 bytes."""
 
-_MOST_LANES = 100
+_MAX_LANES = 100
 
 Send = Callable[[str], Awaitable[None]]
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True):
-    """Lanes with news; or queues, where the lanes are too many to name; neither: any queue may have some."""
+    """Lanes in which jobs became ready; only queues if the lanes are too many; neither for any queue."""
 
     sender: int
     lanes: list[tuple[str, str, int, int]]
     queues: list[str]
     changed: bool = False
-    """Nothing became ready, but jobs changed: for those who follow the feed."""
+    """True if jobs changed and none became ready: wakes readers of the change log."""
 
 
 _DECODE = msgspec.json.Decoder(Message).decode
 
 
 def encode(sender: int, ready_lanes: Iterable[LaneReady]) -> str:
-    """A message, however much there is to tell; without news it tells that something changed."""
+    """Encode a message that fits the size limit; without lanes it says that jobs changed."""
     earliest: dict[Lane, int] = {}
     for lane, seq in ready_lanes:
         earliest[lane] = min(seq, earliest.get(lane, seq))
     if not earliest:
         return msgspec.json.encode(Message(sender, [], [], changed=True)).decode()
-    if len(earliest) <= _MOST_LANES:
+    if len(earliest) <= _MAX_LANES:
         text = msgspec.json.encode(Message(sender, [(*lane, seq) for lane, seq in earliest.items()], []))
-        if len(text) <= LARGEST:
+        if len(text) <= MAX_MESSAGE_BYTES:
             return text.decode()
     queues = sorted({lane.queue for lane in earliest})
     text = msgspec.json.encode(Message(sender, [], queues))
-    return text.decode() if len(text) <= LARGEST else msgspec.json.encode(Message(sender, [], [])).decode()
+    return text.decode() if len(text) <= MAX_MESSAGE_BYTES else msgspec.json.encode(Message(sender, [], [])).decode()
 
 
 def deliver(hub: Hub, text: str | bytes, *, own: int) -> None:
-    """Give a message to the hub, unless it comes from this process. One that makes no sense may mean anything."""
+    """Deliver a message to the hub, unless it comes from this process.
+
+    A message that cannot be decoded wakes all subscriptions.
+    """
     try:
         message = _DECODE(text)
     except msgspec.DecodeError:
@@ -68,7 +72,7 @@ def deliver(hub: Hub, text: str | bytes, *, own: int) -> None:
 
 
 class Notifier:
-    """Tells other processes what became ready, coalesced."""
+    """Sends coalesced notifications of ready jobs to other processes."""
 
     def __init__(self, sender: int, send: Send) -> None:
         self._sender = sender
@@ -78,11 +82,11 @@ class Notifier:
         self._task: asyncio.Task[None] | None = None
 
     def notify(self, ready_lanes: Iterable[LaneReady], *, changed: bool = False) -> None:
-        """Send these soon, or that something changed; does not wait."""
+        """Schedule a notification; does not wait."""
         self._ready_lanes.extend(ready_lanes)
         self._changed = self._changed or changed
         if self._task is None and (self._ready_lanes or self._changed):
-            self._task = asyncio.create_task(self._send_all())
+            self._task = tasks.start(self._send_all(), name="holdfast notifier")
 
     async def _send_all(self) -> None:
         try:
@@ -90,12 +94,12 @@ class Notifier:
                 ready_lanes, self._ready_lanes, self._changed = self._ready_lanes, [], False
                 with contextlib.suppress(HoldfastError):
                     await self._send(encode(self._sender, ready_lanes))
-                await asyncio.sleep(SEND_EVERY)
+                await asyncio.sleep(SEND_INTERVAL_S)
         finally:
             self._task = None
 
     async def aclose(self) -> None:
-        """Send what is left."""
+        """Send the pending notifications and stop."""
         if self._task is not None:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task

@@ -1,4 +1,4 @@
-"""Wake-ups inside one process, and polling with back-off where nothing better tells of other processes."""
+"""Wake-ups within one process, and polling with back-off where other processes cannot push them."""
 
 import asyncio
 import contextlib
@@ -7,85 +7,86 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol
 
 from holdfast.model.lane import Lane, LaneReady
+from holdfast.store.port.wakeups import Subscription
 
-FIRST_POLL = 0.02
-"""Seconds until the first look after work ran out; each fruitless look doubles it."""
+MIN_POLL_INTERVAL_S = 0.02
+"""Interval until the first poll after work ran out; each poll without a result doubles it."""
 
-MOST_NEWS = 1_000
-"""How many lanes are remembered between two waits; past that, look at all."""
+MAX_PENDING_LANES = 1_000
+"""Maximum number of lanes kept between two waits; beyond it the subscriber scans all lanes."""
 
 EVERYWHERE = "*"
-"""In the place of a queue: all of them. No queue has this name."""
+"""Subscription to all queues. No queue has this name."""
 
 Probe = Callable[[], Awaitable[bool]]
-"""Tells whether another process may have changed something since it was last asked."""
+"""Function that returns whether another process may have changed something since the last call."""
 
 
-class Others(Protocol):
-    """Tells other processes, soon and without waiting."""
+class Announce(Protocol):
+    """Function that notifies other processes soon, without waiting."""
 
     def __call__(self, ready_lanes: Iterable[LaneReady], *, changed: bool) -> None:
-        """Jobs became ready, or something else changed."""
+        """Announce lanes with ready jobs, or that jobs changed."""
 
 
 async def always() -> bool:
-    """Without any sign of change, every look may find something."""
+    """Return True: a probe for databases that give no sign of changes."""
     return True
 
 
 class Hub:
-    """Hands news to the subscriptions of this process."""
+    """Delivers wake-ups to the subscriptions of this process."""
 
-    def __init__(self, *, probe: Probe | None, longest_poll: float) -> None:
+    def __init__(self, *, probe: Probe | None, max_poll_interval_s: float) -> None:
         self.probe = probe
-        """None while news of other processes arrive by themselves."""
-        self.longest_poll = longest_poll
+        """Poll function; None while the database pushes wake-ups of other processes."""
+        self.max_poll_interval_s = max_poll_interval_s
         self.pushed = False
-        """Meanwhile a bus brings them: nobody needs to ask."""
+        """True while a bus pushes wake-ups, so that polling is not needed."""
         self.names_lanes = True
-        """Whether others are to be told which jobs became ready, or only that something changed."""
-        self.others: Others | None = None
-        """Tells other processes what this one committed."""
+        """True if announcements name lanes; otherwise they only say that jobs changed."""
+        self.announce: Announce | None = None
+        """Notifies other processes of commits of this one."""
         self._listeners: dict[str, set[LocalSubscription]] = defaultdict(set)
 
     def listen(self, queues: Sequence[str] | None) -> "LocalSubscription":
-        """A subscription to these queues; None is all."""
+        """Subscribe to these queues (None: all)."""
         subscription = LocalSubscription(self, frozenset([EVERYWHERE] if queues is None else queues))
         for queue in subscription.queues:
             self._listeners[queue].add(subscription)
         return subscription
 
     def leave(self, subscription: "LocalSubscription") -> None:
-        """Forget a subscription."""
+        """Remove a subscription."""
         for queue in subscription.queues:
             self._listeners[queue].discard(subscription)
 
     def committed(self, ready_lanes: Sequence[LaneReady], *, changed: bool) -> None:
-        """This process committed something: jobs that became ready, or other changes of jobs."""
+        """Publish a commit of this process: ready jobs, or other changes of jobs."""
         if ready_lanes:
             self.publish(ready_lanes)
-        if self.others is not None and (ready_lanes or changed):
+        if self.announce is not None and (ready_lanes or changed):
             self.publish_change()
-            self.others(ready_lanes if self.names_lanes else [], changed=True)
+            self.announce(ready_lanes if self.names_lanes else [], changed=True)
 
     def publish(self, ready_lanes: Iterable[LaneReady]) -> None:
-        """Jobs became ready."""
-        told = list(ready_lanes)
-        if told:
+        """Wake the subscriptions of these lanes' queues."""
+        lanes = list(ready_lanes)
+        if lanes:
             self._wake_everywhere()
-        for item in told:
+        for item in lanes:
             for subscription in self._listeners.get(item.lane.queue, ()):
                 subscription.put(item)
 
     def publish_unknown(self, queues: Iterable[str] | None = None) -> None:
-        """Something may have become ready in these queues (None: in any), it is not known in which lanes."""
+        """Wake the subscriptions of these queues (None: all), without knowing the lanes."""
         self._wake_everywhere()
         for queue in list(self._listeners) if queues is None else queues:
             for subscription in self._listeners.get(queue, ()):
                 subscription.put_unknown()
 
     def publish_change(self) -> None:
-        """Nothing became ready, but jobs changed: whoever listens to everything looks."""
+        """Wake the subscriptions to all queues, because jobs changed."""
         self._wake_everywhere()
 
     def _wake_everywhere(self) -> None:
@@ -94,14 +95,14 @@ class Hub:
 
 
 class Bus(Protocol):
-    """Carries wake-ups between processes. What it loses costs time and nothing else."""
+    """Carries wake-ups between processes. A lost wake-up only delays work."""
 
     def join(self, hub: Hub) -> None:
-        """Hand what is heard to this hub, and send what it commits."""
+        """Deliver received wake-ups to this hub, and send those of its commits."""
 
 
-class LocalSubscription:
-    """See `holdfast.store.port.store.Subscription`."""
+class LocalSubscription(Subscription):
+    """Subscription to a hub."""
 
     def __init__(self, hub: Hub, queues: frozenset[str]) -> None:
         self.queues = queues
@@ -109,21 +110,21 @@ class LocalSubscription:
         self._event = asyncio.Event()
         self._ready_lanes: dict[Lane, int] = {}
         self._unknown = False
-        self._step = FIRST_POLL
+        self._interval = MIN_POLL_INTERVAL_S
         self._closed = False
 
     def put(self, ready_lanes: LaneReady) -> None:
-        """Keep the earliest position of each lane until somebody waits."""
+        """Keep the earliest position of each lane for the next wait."""
         known = self._ready_lanes.get(ready_lanes.lane)
         if known is None or ready_lanes.seq < known:
             self._ready_lanes[ready_lanes.lane] = ready_lanes.seq
-        if len(self._ready_lanes) > MOST_NEWS:
+        if len(self._ready_lanes) > MAX_PENDING_LANES:
             self._ready_lanes.clear()
             self._unknown = True
         self._event.set()
 
     def put_unknown(self) -> None:
-        """Something changed, somewhere."""
+        """Keep for the next wait that unknown lanes may have ready jobs."""
         self._unknown = True
         self._event.set()
 
@@ -132,29 +133,29 @@ class LocalSubscription:
             raise RuntimeError("this subscription is closed")
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout
-        # Several may wait on one subscription: who comes too late for what was told waits on.
+        # Several tasks may wait on one subscription: a task that finds nothing left waits again.
         while not (self._ready_lanes or self._unknown or self._closed):
             left = until - loop.time()
             if left <= 0:
                 return None
             probe = None if self._hub.pushed else self._hub.probe
-            pause = left if probe is None else min(left, self._step)
+            pause = left if probe is None else min(left, self._interval)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._event.wait(), pause)
                 continue
             if probe is not None:
-                self._step = min(2 * self._step, self._hub.longest_poll)
+                self._interval = min(2 * self._interval, self._hub.max_poll_interval_s)
                 if await probe():
                     return []
         self._event.clear()
-        self._step = FIRST_POLL
+        self._interval = MIN_POLL_INTERVAL_S
         ready_lanes = [LaneReady(lane, seq) for lane, seq in self._ready_lanes.items()]
         self._ready_lanes.clear()
         unknown, self._unknown = self._unknown, False
         return [] if unknown else ready_lanes
 
     def reset(self) -> None:
-        self._step = FIRST_POLL
+        self._interval = MIN_POLL_INTERVAL_S
 
     def close(self) -> None:
         self._closed = True

@@ -52,22 +52,22 @@ class Limits(Protocol):
     async def save_limits(self, limits: Sequence[Limit]) -> None:
         """Save these limits; requires their locks."""
 
-    async def pass_turns(self, keys: Collection[tuple[str, str]]) -> int:
+    async def grant_key_slots(self, keys: Collection[tuple[str, str]]) -> int:
         """Make the next jobs that wait for these (tenant, key) ready, as many as fit; return how many."""
 
     async def waiting_keys(self, after: tuple[str, str], limit: int) -> list[tuple[str, str]]:
         """Return keys that jobs wait for, in order, after this one."""
 
-    async def turns_of(self, key: tuple[str, str], most: int) -> list[JobId]:
+    async def key_holder_ids(self, key: tuple[str, str], most: int) -> list[JobId]:
         """Return at most `most` jobs that hold a slot of a key, running or ready."""
 
-    async def has_turn(self, job: JobId) -> bool:
+    async def holds_key_slot(self, job: JobId) -> bool:
         """Return whether a ready job holds a slot of its key instead of waiting for one."""
 
     async def key_holders(self, keys: Collection[tuple[str, str]]) -> list[KeyHolder]:
         """Return the ready jobs that hold a slot of these keys."""
 
-    async def yield_turns(self, holders: Sequence[KeyHolder]) -> int:
+    async def yield_key_slots(self, holders: Sequence[KeyHolder]) -> int:
         """Hand the slots of these ready jobs to jobs of other queues or types; return how many."""
 
     async def prune_limits(self, limit: int) -> int:

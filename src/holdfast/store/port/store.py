@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from holdfast.model.access import ApiKey, KeyPosition, NewKey, Quotas, Tenant
+from holdfast.model.access import ApiKey, KeyPosition, NewApiKey, Quotas, Tenant
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Count, DeadGroup, HeldJob, InsertResult, Job, JobFilter, NewJob, Page, SearchPage
 from holdfast.model.lane import LaneReady, Share
@@ -21,6 +21,7 @@ from holdfast.store.port.breakers import Breakers, WebhookSecrets
 from holdfast.store.port.change_log import ChangeLog, Queues
 from holdfast.store.port.job_types import JobTypes
 from holdfast.store.port.limits import Limits
+from holdfast.store.port.wakeups import Subscription
 from holdfast.store.port.workers import Workers
 
 T = TypeVar("T")
@@ -50,22 +51,6 @@ class PoolUse(NamedTuple):
     busy: int
     idle: int
     most: int
-
-
-class Subscription(Protocol):
-    """Wake-ups for one worker. Notifications that arrive between waits are kept for the next wait."""
-
-    async def wait(self, timeout: float) -> list[LaneReady] | None:
-        """Wait until a job may have become ready; return None on timeout.
-
-        An empty list means that the lanes are unknown: scan all lanes. A lost wake-up delays work by the timeout.
-        """
-
-    def reset(self) -> None:
-        """Reset the polling back-off after work was found."""
-
-    def close(self) -> None:
-        """Unsubscribe; end a wait in progress."""
 
 
 class Jobs(Protocol):
@@ -217,7 +202,7 @@ class Access(Protocol):
     async def tenants(self, after: str, limit: int) -> list[Tenant]:
         """Return tenants with names greater than `after`, by name."""
 
-    async def add_key(self, key: NewKey) -> None:
+    async def add_key(self, key: NewApiKey) -> None:
         """Insert an API key with a new id."""
 
     async def key(self, key_id: str) -> tuple[ApiKey, Instant] | None:
@@ -254,7 +239,7 @@ class QuotaUsage(Protocol):
         """Return the tenants that have a quota, in no order."""
 
     async def lock_usage(self, tenant: str) -> LockedUsage:
-        """Lock the usage of a tenant until the commit, so that no one else submits for it."""
+        """Lock the usage of a tenant until the commit; other submissions for it wait."""
 
     async def begin_usage(self, tenant: str) -> None:
         """Create the usage row of a tenant if it is missing."""

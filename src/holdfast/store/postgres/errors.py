@@ -8,7 +8,7 @@ from holdfast.store.migrate import FIX_OLD
 SETTING = "HOLDFAST_DATABASE_URL"
 
 TRANSIENT = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError)
-"""Errors that running the whole transaction again can cure."""
+"""Errors after which the whole transaction can be retried."""
 
 LOST = (
     OSError,
@@ -24,7 +24,7 @@ LOST = (
 
 
 def translate(error: BaseException) -> HoldfastError | None:
-    """Our error for one of the driver's, or None for one that is not the driver's."""
+    """Return our error for a driver error; None if it is not a driver error."""
     match error:
         case asyncpg.UndefinedTableError() | asyncpg.UndefinedColumnError():
             return SchemaMismatch(
@@ -55,11 +55,11 @@ def translate(error: BaseException) -> HoldfastError | None:
             return Unavailable(f"the database failed ({type(error).__name__}: {error})")
         case _ if isinstance(error, LOST):
             return Unavailable(
-                f"the database does not respond ({_said(error)}): check that the server of {SETTING} runs"
+                f"the database does not respond ({_message(error)}): check that the server of {SETTING} runs"
             )
         case _:
             return None
 
 
-def _said(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     return str(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""Limits on PostgreSQL: rows are locked in the order of their names."""
+"""Limits on PostgreSQL. Rows are locked in the order of their names."""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -30,17 +30,17 @@ class LimitsTx(SqlTx):
         """Create missing limit rows for these keys."""
         await self.rows("begin_keys", tenants=[key[0] for key in keys], names=[key[1] for key in keys])
 
-    async def next_in_line(
-        self, asks: Sequence[KeyCapacity], queues: Sequence[str], types: Sequence[str]
+    async def grant_slots(
+        self, capacities: Sequence[KeyCapacity], queues: Sequence[str], types: Sequence[str]
     ) -> Iterable[Row]:
         """Make the next jobs that wait for these keys ready."""
-        tenants, names, mosts, tokens = (list(column) for column in zip(*asks, strict=True))
-        columns = {"tenants": tenants, "names": names, "mosts": mosts, "tokens": tokens}
-        return await self.rows("pass_turns", **columns, queues=list(queues), types=list(types))
+        tenants, names, slots, tokens = (list(column) for column in zip(*capacities, strict=True))
+        columns = {"tenants": tenants, "names": names, "slots": slots, "tokens": tokens}
+        return await self.rows("grant_slots", **columns, queues=list(queues), types=list(types))
 
-    async def yield_turn(self, holder: KeyHolder) -> bool:
-        """Put a ready job at the end of the line for its key."""
-        return await self.count("yield_turn", id=holder.id, seq=holder.seq) == 1
+    async def yield_slot(self, holder: KeyHolder) -> bool:
+        """Move a ready job to the end of the line for its key."""
+        return await self.count("yield_slot", id=holder.id, seq=holder.seq) == 1
 
     async def uncounted(self, name: LimitName) -> int:
         await self.rows("disable_seqscan")

@@ -1,6 +1,6 @@
-"""Wake-ups between processes by LISTEN and NOTIFY, heard on one connection.
+"""Wake-ups between processes by LISTEN and NOTIFY, received on one connection.
 
-A lost notification loses nothing but time: whoever waits also looks for himself now and then.
+A lost notification only delays work, because subscribers also poll from time to time.
 """
 
 import asyncio
@@ -10,40 +10,39 @@ from collections.abc import Awaitable, Callable
 
 import asyncpg
 
+from holdfast import tasks
 from holdfast.errors import HoldfastError
 from holdfast.store.notify.notifications import deliver
 from holdfast.store.notify.wakeup import Hub, Probe, always
 
 CHANNEL = "holdfast"
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+_MIN_RECONNECT_DELAY_S, _MAX_RECONNECT_DELAY_S = 0.2, 5.0
+_CHECK_INTERVAL_S = 15.0
 
 Connect = Callable[[], Awaitable[asyncpg.Connection]]
 
 
 class Listener:
-    """Hears notifications and hands them to the hub. While it is deaf, the hub polls."""
+    """Delivers notifications to the hub. While it is disconnected, the hub polls."""
 
-    def __init__(self, hub: Hub, connect: Connect, own: int, *, while_deaf: Probe = always) -> None:
+    def __init__(self, hub: Hub, connect: Connect, own: int, *, probe: Probe = always) -> None:
         self._hub = hub
         self._connect = connect
         self._own = own
-        self._while_deaf = while_deaf
+        self._probe = probe
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Listen, and reconnect for as long as this is open. Without effect when it does already."""
+        """Listen and reconnect until closed. Does nothing if already started."""
         if self._task is None:
-            self._task = asyncio.create_task(self._listen())
+            self._task = tasks.start(self._listen(), name="holdfast postgres listener")
 
     async def aclose(self) -> None:
         """Stop listening."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await tasks.stop(self._task)
 
     async def _listen(self) -> None:
-        pause = _FIRST_PAUSE
+        delay = _MIN_RECONNECT_DELAY_S
         while True:
             with contextlib.suppress(
                 HoldfastError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError
@@ -51,27 +50,27 @@ class Listener:
                 connection = await self._connect()
                 try:
                     began = time.monotonic()
-                    await self._hear(connection)
+                    await self._receive(connection)
                 finally:
-                    self._hub.probe = self._while_deaf
+                    self._hub.probe = self._probe
                     connection.terminate()
-                if time.monotonic() - began > _LONGEST_PAUSE:
-                    pause = _FIRST_PAUSE
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+                if time.monotonic() - began > _MAX_RECONNECT_DELAY_S:
+                    delay = _MIN_RECONNECT_DELAY_S
+            await asyncio.sleep(delay)
+            delay = min(2 * delay, _MAX_RECONNECT_DELAY_S)
 
-    async def _hear(self, connection: asyncpg.Connection) -> None:
+    async def _receive(self, connection: asyncpg.Connection) -> None:
         ended = asyncio.Event()
         connection.add_termination_listener(lambda _: ended.set())
-        await connection.add_listener(CHANNEL, self._heard)
-        # What was sent while nobody listened is unknown: everyone looks once, then news arrive by themselves.
+        await connection.add_listener(CHANNEL, self._on_notification)
+        # Notifications sent before this point are lost: every subscriber scans once, then relies on notifications.
         self._hub.probe = None
         self._hub.publish_unknown()
         while not ended.is_set():
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(ended.wait(), 15)
+                await asyncio.wait_for(ended.wait(), _CHECK_INTERVAL_S)
                 break
-            await connection.execute("SELECT 1")  # a dead peer is noticed, not waited for
+            await connection.execute("SELECT 1")  # detects a dead peer
 
-    def _heard(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
+    def _on_notification(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
         deliver(self._hub, str(payload), own=self._own)

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: opened with what the hot statements need, given out one transaction at a time."""
+"""Connections to PostgreSQL with the planner settings that the hot statements need."""
 
 import asyncio
 import ssl
@@ -12,31 +12,31 @@ import asyncpg
 from holdfast.errors import Misconfigured, Unavailable
 from holdfast.store.postgres.errors import SETTING, translate
 
-STATEMENT_TIMEOUT = 30.0
-"""Seconds any internal statement may take, by the server's count; the client waits a little longer."""
+STATEMENT_TIMEOUT_S = 30.0
+"""Timeout of internal statements on the server; the client waits a little longer."""
 
-LONGEST_IDLE = 300.0
-"""Seconds after which a connection that nobody uses is closed."""
+MAX_IDLE_S = 300.0
+"""Unused connections are closed after this time."""
 
 PLANNER: Mapping[str, str] = {
-    # The hot statements must ride their index from the first row on, before statistics exist and whatever they say.
+    # Hot statements must use their index from the first row on, before statistics exist and whatever these say.
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
-    # An ANALYZE at a moment without ready jobs would have the lanes collected and sorted instead of walked.
+    # After an ANALYZE while no job is ready, the planner would collect and sort lanes instead of walking the index.
     "enable_bitmapscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "jit": "off",
     "default_transaction_isolation": "read committed",
-    "statement_timeout": f"{STATEMENT_TIMEOUT:.0f}s",
+    "statement_timeout": f"{STATEMENT_TIMEOUT_S:.0f}s",
     "lock_timeout": "10s",
-    # Whoever falls silent in a transaction may hold the lock on which the recovery of its own jobs waits.
+    # A client that goes silent in a transaction may hold the lock that the recovery of its own jobs waits for.
     "idle_in_transaction_session_timeout": "5s",
 }
 
 READER: Mapping[str, str] = {
-    # Listings have many optional filters: each is planned for the values it has, and may join and scan as it likes.
-    # But an index is read in its order and no further than to the limit, where a bitmap would take all of it first.
+    # Listings have many optional filters, so that each is planned for its values and may join and scan freely. Bitmap
+    # scans stay off: an index scan stops at the limit, whereas a bitmap reads all matches first.
     "plan_cache_mode": "force_custom_plan",
     "enable_seqscan": "on",
     "enable_hashjoin": "on",
@@ -48,26 +48,26 @@ _NO_CONNECTION = (asyncpg.PostgresError, OSError, TimeoutError, asyncpg.Interfac
 
 
 def _begin(kind: str, settings: Mapping[str, str]) -> str:
-    """Begin a transaction with settings of its own, in one message."""
+    """Return statements that begin a transaction with its own settings, in one message."""
     return "; ".join([kind, *(f"SET LOCAL {name} = '{value}'" for name, value in settings.items())])
 
 
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 BEGIN_POOLED = _begin(BEGIN, PLANNER)
-"""Behind a transaction pooler nothing of a session lasts, so each transaction brings its settings."""
+"""A transaction pooler keeps no session state, so each transaction sets its own settings."""
 BEGIN_READ = _begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", {**PLANNER, **READER})
 
 
 class PlainConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver is not typed
-    """Leaves no state behind, so nothing needs to be reset when it goes back to the pool."""
+    """Connection without session state, so that nothing is reset when it returns to the pool."""
 
     def get_reset_query(self) -> str:
-        """Nothing: the stock query would cost a round trip for every use."""
+        """Return an empty query; the default one would cost a round trip for every use."""
         return ""
 
 
 async def connect(url: str, *, pooled: bool, timeout: float = 10.0) -> asyncpg.Connection:
-    """One connection; our errors when there is none."""
+    """Connect; raise our errors."""
     try:
         return await asyncpg.connect(_dsn(url), timeout=timeout, **_options(pooled=pooled))
     except _NO_CONNECTION as error:
@@ -75,20 +75,20 @@ async def connect(url: str, *, pooled: bool, timeout: float = 10.0) -> asyncpg.C
 
 
 async def is_pooled(connection: asyncpg.Connection) -> bool:
-    """Whether a transaction pooler stands between: then the server we were told of is not the one that answers."""
+    """Return True if a transaction pooler is in between: then the backend pid differs from the announced one."""
     try:
         return bool(await connection.fetchval("SELECT pg_backend_pid()") != connection.get_server_pid())
-    except _NO_CONNECTION as error:  # a pooler greets us also when its server is away
+    except _NO_CONNECTION as error:  # a pooler accepts connections even if its server is down
         raise connect_error(error) from error
 
 
 async def create_pool(url: str, *, pooled: bool, size: int) -> asyncpg.Pool:
-    """A pool of at most `size` connections, opened as they are needed."""
+    """Create a pool of at most `size` connections, opened on demand."""
     return await asyncpg.create_pool(
         _dsn(url),
         min_size=0,
         max_size=size,
-        max_inactive_connection_lifetime=LONGEST_IDLE,
+        max_inactive_connection_lifetime=MAX_IDLE_S,
         timeout=10,
         connection_class=PlainConnection,
         **_options(pooled=pooled),
@@ -96,14 +96,14 @@ async def create_pool(url: str, *, pooled: bool, size: int) -> asyncpg.Pool:
 
 
 def connect_error(error: BaseException) -> Exception:
-    """Why there is no connection."""
+    """Return our error for a failed connection attempt."""
     if isinstance(error, ValueError):
         return Misconfigured(f"{SETTING}: {error}")
     return translate(error) or Unavailable(str(error))
 
 
 def check_url(url: str) -> None:
-    """Refuse what would otherwise be silently ignored or misunderstood."""
+    """Raise `Misconfigured` for URLs that the driver would ignore in part or misread."""
     try:
         parts = urlsplit(url)
         _ = parts.port
@@ -111,7 +111,7 @@ def check_url(url: str) -> None:
         raise Misconfigured(f"{SETTING}: {error}; write postgresql://user:password@host:5432/database") from error
     known = {"sslmode", "host", "port", "user", "password", "dbname", "database", "application_name", "passfile"}
     if unknown := {name for name, _ in parse_qsl(parts.query)} - known:
-        raise Misconfigured(f"{SETTING}: holdfast does not know the parameter {min(unknown)!r} in the URL: remove it")
+        raise Misconfigured(f"{SETTING}: unknown parameter {min(unknown)!r} in the URL: remove it")
 
 
 def _dsn(url: str) -> str:
@@ -121,28 +121,28 @@ def _dsn(url: str) -> str:
 
 def _options(*, pooled: bool) -> dict[str, Any]:
     if pooled:
-        # Neither startup parameters nor named statements get through a pooler in transaction mode.
-        return {"statement_cache_size": 0, "command_timeout": STATEMENT_TIMEOUT + 5}
+        # A pooler in transaction mode supports neither startup parameters nor prepared statements.
+        return {"statement_cache_size": 0, "command_timeout": STATEMENT_TIMEOUT_S + 5}
     settings = {"application_name": "holdfast", **PLANNER}
-    return {"server_settings": settings, "command_timeout": STATEMENT_TIMEOUT + 5}
+    return {"server_settings": settings, "command_timeout": STATEMENT_TIMEOUT_S + 5}
 
 
 def is_gone(connection: asyncpg.Connection) -> bool:
-    """Whether it is closed. The driver's pool takes back by itself what broke, and then refuses to answer."""
+    """Return True if the connection is closed; the driver raises for one that its pool took back."""
     try:
         return bool(connection.is_closed())
     except asyncpg.InterfaceError:
         return True
 
 
-def cut(connection: asyncpg.Connection) -> None:
-    """Close it at once if it is still open."""
+def terminate(connection: asyncpg.Connection) -> None:
+    """Close a connection immediately if it is still open."""
     with suppress(asyncpg.InterfaceError):
         connection.terminate()
 
 
 async def close_quietly(pool: asyncpg.Pool, within: float = 5.0) -> None:
-    """Close a pool; connections that do not end in time are cut."""
+    """Close a pool; terminate connections that do not close in time."""
     try:
         await asyncio.wait_for(pool.close(), within)
     except (TimeoutError, OSError, asyncpg.InterfaceError):

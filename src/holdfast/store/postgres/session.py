@@ -1,7 +1,6 @@
-"""Transactions for the caller's own statements, on connections apart from the engine's.
+"""Transactions for the caller's own statements, on a separate pool of connections.
 
-A handler may keep its transaction open while it asks the engine for something: with connections in common, enough of
-them would wait for each other.
+A handler may call the engine while its transaction is open. With a shared pool, enough such handlers would deadlock.
 """
 
 from collections.abc import AsyncIterator
@@ -19,35 +18,35 @@ from holdfast.store.sql.session import SqlSession, StatementResult
 from holdfast.store.sql.user_statements import POSTGRES
 from holdfast.store.statements import Statements
 
-LONGEST_IDLE = "15s"
-"""How long the caller may do nothing in its transaction: it keeps its job from being cancelled or reaped."""
+IDLE_TIMEOUT = "15s"
+"""Idle timeout of the caller's transaction, because an open one blocks cancelling and reaping the job."""
 
-_ACQUIRE_TIMEOUT = 30.0
+_ACQUIRE_TIMEOUT_S = 30.0
 _FAILED = (asyncpg.PostgresError, *LOST)
 
 
 class PostgresSession(SqlSession):
-    """See `holdfast.store.port.store.Session`."""
+    """Session on PostgreSQL."""
 
     def __init__(self, connection: asyncpg.Connection, held: HeldJob, key: str) -> None:
         super().__init__(held, key, POSTGRES)
         self._connection = connection
 
     async def statement(self, sql: str, args: tuple[Any, ...]) -> StatementResult:
-        """Run it, always as one prepared statement: the server then takes no second one in the same text."""
+        """Run a statement, always prepared, because the server then rejects several statements in one text."""
         try:
             prepared = await self._connection.prepare(sql)
             rows = await prepared.fetch(*args)
         except _FAILED as error:
-            raise self._fault(error) from error
+            raise self._translate(error) from error
         if not self._connection.is_in_transaction():
             raise self.ended()
         count = prepared.get_statusmsg().rsplit(" ", 1)[-1]
         return StatementResult([tuple(row) for row in rows], int(count) if count.isdecimal() else 0)
 
-    def _fault(self, error: BaseException) -> HoldfastError:
+    def _translate(self, error: BaseException) -> HoldfastError:
         if isinstance(error, TRANSIENT):
-            return Contention(f"{self.named}: the database gave up on a conflict ({error}); try again")
+            return Contention(f"{self.named}: the database reported a conflict ({error}); try again")
         broken = isinstance(error, LOST) and not isinstance(error, asyncpg.InterfaceError)
         if broken or pools.is_gone(self._connection):
             return Unavailable(f"{self.named}: {translate(error) or error}")
@@ -76,13 +75,13 @@ class Sessions:
             yield session
             if session.recorded is None:
                 await self._commit(session, connection, tx)
-            clean = not session.soiled
+            clean = not session.tainted
         except Exception:
-            clean = not session.soiled and await _rolled_back(connection)
+            clean = not session.tainted and await _roll_back(connection)
             raise
         finally:
             if not clean:  # or cancelled in the middle of a statement
-                pools.cut(connection)
+                pools.terminate(connection)
             await pool.release(connection)
 
     async def aclose(self) -> None:
@@ -96,8 +95,8 @@ class Sessions:
             await connection.execute(pools.BEGIN_POOLED if self._pooled else pools.BEGIN)
             if not await tx.rows("lock_held", **held._asdict()):
                 raise session.lost()
-            # Read after the lock is held: whoever committed this before has let it go by then.
-            ((session.recorded, *_),) = await tx.rows("guard", id=held.id, key=session.key, idle=LONGEST_IDLE)
+            # Read after the lock is held: a transaction that committed the guard row has released it by then.
+            ((session.recorded, *_),) = await tx.rows("guard", id=held.id, key=session.key, idle=IDLE_TIMEOUT)
             if session.recorded is not None:
                 await connection.execute("ROLLBACK")
         except TRANSIENT as error:
@@ -114,9 +113,9 @@ class Sessions:
                 raise session.lost()
             committing = True
             if await connection.execute("COMMIT") != "COMMIT":
-                raise TransactionEnded(f"{session.named} was rolled back by the database: nothing of it was committed")
+                raise TransactionEnded(f"the database rolled back {session.named}; nothing was committed")
         except TRANSIENT as error:
-            raise Contention(f"{session.named}: the database gave up on a conflict ({error}); try again") from error
+            raise Contention(f"{session.named}: the database reported a conflict ({error}); try again") from error
         except _FAILED as error:
             ours = translate(error) or Unavailable(str(error))
             lost = isinstance(error, LOST) and not isinstance(error, asyncpg.PostgresError)
@@ -128,17 +127,18 @@ class Sessions:
         try:
             if self._pool is None:
                 self._pool = await pools.create_pool(self._url, pooled=self._pooled, size=self._size)
-            return self._pool, await self._pool.acquire(timeout=_ACQUIRE_TIMEOUT)
+            return self._pool, await self._pool.acquire(timeout=_ACQUIRE_TIMEOUT_S)
         except TimeoutError as error:
             raise Unavailable(
-                f"no connection was free for a transaction within {_ACQUIRE_TIMEOUT:.0f} s: "
-                "the server is slow or away, or too many transactions are open for too long"
+                f"no connection was free for a transaction within {_ACQUIRE_TIMEOUT_S:.0f} s: "
+                "the server is slow or down, or too many transactions are open for too long"
             ) from error
         except _FAILED as error:
             raise pools.connect_error(error) from error
 
 
-async def _rolled_back(connection: asyncpg.Connection) -> bool:
+async def _roll_back(connection: asyncpg.Connection) -> bool:
+    """Roll back; return False if the connection cannot be reused."""
     try:
         if connection.is_in_transaction():
             await connection.execute("ROLLBACK", timeout=2)

@@ -1,4 +1,4 @@
-"""The store on PostgreSQL."""
+"""Store on PostgreSQL."""
 
 import asyncio
 import random
@@ -16,7 +16,8 @@ from holdfast.store import migrate
 from holdfast.store.migrate import AppliedMigration
 from holdfast.store.notify.notifications import Notifier
 from holdfast.store.notify.wakeup import Bus, Hub, always
-from holdfast.store.port.store import PoolUse, Retention, ServerInfo, Session, Subscription, Work
+from holdfast.store.port.store import PoolUse, Retention, ServerInfo, Session, Store, Work
+from holdfast.store.port.wakeups import Subscription
 from holdfast.store.postgres import pool as pools
 from holdfast.store.postgres.connection_cache import ConnectionCache
 from holdfast.store.postgres.errors import LOST, TRANSIENT, translate
@@ -29,33 +30,38 @@ from holdfast.store.statements import Statements
 T = TypeVar("T")
 
 CLOCK = "(SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint)"
-"""As a sub-select it is read once per statement, and an index can be searched with it."""
+"""Database clock. As a sub-select it is read once per statement and can be used with an index."""
 
-_TRIES = 10
-_ACQUIRE_TIMEOUT = 10.0
+_MAX_ATTEMPTS = 10
+_ACQUIRE_TIMEOUT_S = 10.0
 _MIGRATION_LOCK = 0x686F6C64
-_MIGRATION_TIMEOUT = 3_600.0
-_LONGEST_POLL = 0.5
+_MIGRATION_TIMEOUT_S = 3_600.0
+_MAX_POLL_INTERVAL_S = 0.5
 
 
-class PostgresStore:
-    """See `holdfast.store.port.store.Store`."""
+class PostgresStore(Store):
+    """Store on PostgreSQL 13 and newer."""
 
     def __init__(self, url: str, pool: asyncpg.Pool, statements: Statements, *, pooled: bool, pool_size: int) -> None:
         self._url = url
         self._connections = ConnectionCache(pool)
         self._statements = statements
         self._pooled = pooled
-        self._hub = Hub(probe=always, longest_poll=_LONGEST_POLL)
+        self._hub = Hub(probe=always, max_poll_interval_s=_MAX_POLL_INTERVAL_S)
         own = new_worker_id()
         self._notifier = Notifier(own, self._notify)
         self._listener = Listener(self._hub, lambda: pools.connect(url, pooled=False), own)
-        self._upkeep = TableMaintenance(self._connections)
+        self._maintenance = TableMaintenance(self._connections)
         self._sessions = Sessions(url, statements, pooled=pooled, size=pool_size)
 
     @classmethod
     async def open(cls, url: str, *, clock: str | None = None, pool_size: int = 10) -> Self:
-        """Connect; raises `Misconfigured` or `Unavailable` with what to do."""
+        """Connect to the database.
+
+        Raises:
+            Misconfigured: the URL or the credentials are wrong.
+            Unavailable: the server cannot be reached.
+        """
         pools.check_url(url)
         first = await pools.connect(url, pooled=True)
         try:
@@ -83,48 +89,47 @@ class PostgresStore:
         return self._hub.probe is None
 
     def listen(self, queues: Sequence[str] | None) -> Subscription:
-        if not self._pooled:  # LISTEN does not get through a transaction pooler: poll
+        if not self._pooled:  # a transaction pooler does not support LISTEN
             self._listener.start()
         return self._hub.listen(queues)
 
     def join(self, bus: Bus) -> None:
-        """Where notifications get through they tell of ready jobs, and the bus of other changes."""
+        # Without a pooler, NOTIFY announces ready jobs, and the bus only needs to announce other changes.
         self._hub.names_lanes = self._pooled
         bus.join(self._hub)
 
     async def installation(self) -> str:
-        born = "SELECT applied_at::text FROM holdfast_schema ORDER BY version LIMIT 1"
-        return str(await self._on_connection(lambda connection: connection.fetchval(born)))
+        query = "SELECT applied_at::text FROM holdfast_schema ORDER BY version LIMIT 1"
+        return str(await self._on_connection(lambda connection: connection.fetchval(query)))
 
     async def migrate(self) -> list[str]:
-
         async def work(connection: asyncpg.Connection) -> list[str]:
-            # A step may have much to rewrite, and other nodes wait for it here.
+            # A migration may rewrite large tables, and other nodes wait for it here.
             await connection.execute("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0")
-            await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATION_LOCK, timeout=_MIGRATION_TIMEOUT)
+            await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATION_LOCK, timeout=_MIGRATION_TIMEOUT_S)
             await connection.execute(
                 "CREATE TABLE IF NOT EXISTS holdfast_schema (version integer PRIMARY KEY, name text NOT NULL, "
                 "checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT clock_timestamp())"
             )
             todo = migrate.pending(migrate.migrations("postgres"), await _applied(connection))
-            for step in todo:
-                await connection.execute(step.sql, timeout=_MIGRATION_TIMEOUT)
+            for migration in todo:
+                await connection.execute(migration.sql, timeout=_MIGRATION_TIMEOUT_S)
                 await connection.execute(
                     "INSERT INTO holdfast_schema (version, name, checksum) VALUES ($1, $2, $3)",
-                    step.version, step.name, step.checksum,
+                    migration.version, migration.name, migration.checksum,
                 )  # fmt: skip
-            return [f"{step.version:04d}_{step.name}" for step in todo]
+            return [f"{migration.version:04d}_{migration.name}" for migration in todo]
 
-        done: list[str] = await self._on_connection(work)
-        await self._upkeep.create_partitions()
-        return done
+        applied: list[str] = await self._on_connection(work)
+        await self._maintenance.create_partitions()
+        return applied
 
     async def check_schema(self) -> None:
         migrate.require_current(migrate.migrations("postgres"), await self._on_connection(_applied))
 
     async def maintain_tables(self, rule: Retention) -> None:
         try:
-            await self._upkeep.maintain_tables(rule)
+            await self._maintenance.maintain_tables(rule)
         except (asyncpg.PostgresError, *LOST) as error:
             raise translate(error) or error from error
 
@@ -133,7 +138,7 @@ class PostgresStore:
         return ServerInfo("postgresql", str(version).split(" ", 1)[0], self._pooled, listens=not self._pooled)
 
     def pool(self) -> PoolUse:
-        return self._connections.counted()
+        return self._connections.usage()
 
     async def aclose(self) -> None:
         await self._notifier.aclose()
@@ -142,13 +147,13 @@ class PostgresStore:
         await self._connections.aclose()
 
     async def _transact(self, work: Work[T], begin: str | None) -> T:
-        for attempt in range(_TRIES):
+        for attempt in range(_MAX_ATTEMPTS):
             try:
                 return await self._attempt(work, begin)
             except TRANSIENT as error:
-                if attempt == _TRIES - 1:
+                if attempt == _MAX_ATTEMPTS - 1:
                     raise Contention(
-                        f"the database gave up on a conflict {_TRIES} times ({error}); try again"
+                        f"the transaction failed {_MAX_ATTEMPTS} times because of conflicts ({error}); try again"
                     ) from error
                 await asyncio.sleep(random.uniform(0, 0.005 * 2**attempt))
         raise AssertionError("unreachable")
@@ -165,22 +170,22 @@ class PostgresStore:
                 committing = True
                 await connection.execute("COMMIT")
         except TRANSIENT:
-            await self._give_back(connection, begin)
+            await self._roll_back(connection, begin)
             raise
         except HoldfastError:
-            await self._give_back(connection, begin)
+            await self._roll_back(connection, begin)
             raise
         except (asyncpg.PostgresError, *LOST) as error:
             lost = pools.is_gone(connection) or (
                 isinstance(error, LOST) and not isinstance(error, asyncpg.PostgresError)
             )
-            await self._give_back(connection, begin, broken=lost)
+            await self._roll_back(connection, begin, broken=lost)
             ours = translate(error) or Unavailable(str(error))
             if committing and lost:
                 raise OutcomeUnknown(f"the connection broke while the database was committing: {ours}") from error
             raise ours from error
         except BaseException:  # cancelled or failed: discard its effects
-            await self._give_back(connection, begin, broken=True)
+            await self._roll_back(connection, begin, broken=True)
             raise
         await self._connections.release(connection)
         self._hub.committed(tx.ready_lanes, changed=tx.changed)
@@ -190,24 +195,24 @@ class PostgresStore:
 
     async def _acquire(self) -> asyncpg.Connection:
         try:
-            return await self._connections.acquire(_ACQUIRE_TIMEOUT)
+            return await self._connections.acquire(_ACQUIRE_TIMEOUT_S)
         except TimeoutError as error:
             raise Unavailable(
-                f"no database connection was free within {_ACQUIRE_TIMEOUT:.0f} s: "
-                "the server is slow or away, or the pool is too small"
+                f"no database connection was free within {_ACQUIRE_TIMEOUT_S:.0f} s: "
+                "the server is slow or down, or the pool is too small"
             ) from error
         except (asyncpg.PostgresError, *LOST) as error:
             raise pools.connect_error(error) from error
 
-    async def _give_back(self, connection: asyncpg.Connection, begin: str | None, *, broken: bool = False) -> None:
+    async def _roll_back(self, connection: asyncpg.Connection, begin: str | None, *, broken: bool = False) -> None:
         """Roll back and release a connection after a failure; close it if its state is unknown."""
         try:
             if broken or pools.is_gone(connection):
-                pools.cut(connection)
+                pools.terminate(connection)
             elif begin is not None:
                 await connection.execute("ROLLBACK", timeout=2)
         except (asyncpg.PostgresError, *LOST):
-            pools.cut(connection)
+            pools.terminate(connection)
         finally:
             await self._connections.restore(connection)
 

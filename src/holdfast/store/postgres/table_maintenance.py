@@ -1,7 +1,7 @@
-"""Upkeep of the tables themselves: a partition for each coming day, old days dropped, the live table vacuumed.
+"""Table maintenance: create daily partitions, drop old ones, and vacuum the live table.
 
-Safe on every node at once; of many, one does it. Where the database user may not (no ownership), it is left to the
-administrator: rows then go to the default partition and autovacuum does the rest.
+Safe on all nodes concurrently; one of them does the work. A database user who does not own the tables cannot do it:
+rows then go to the default partition, and autovacuum does the rest.
 """
 
 import time
@@ -14,46 +14,46 @@ from holdfast.store.postgres.connection_cache import ConnectionCache
 
 DAYS_AHEAD = 3
 _DAY = 86_400_000_000
-_VACUUM_EVERY = 3.0
-_VACUUM_SELDOM = 60.0
-"""Seconds between vacuums while they can remove nothing, since somebody holds an old snapshot."""
-_VACUUM_DEAD = 5_000
-"""Dead rows below which a vacuum is not worth its cost."""
-_DAYS_EVERY = 600.0
-_ACQUIRE_TIMEOUT = 30.0
-_BRIEFLY = "SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '30s'; "
-"""Whoever needs the table waits behind one who waits to change it; and behind a pooler no session has limits."""
+_VACUUM_INTERVAL_S = 3.0
+_MAX_VACUUM_INTERVAL_S = 60.0
+"""Interval between vacuums while an old snapshot keeps them from removing rows."""
+_MIN_DEAD_ROWS = 5_000
+"""Number of dead rows below which a vacuum is not worth its cost."""
+_PARTITION_INTERVAL_S = 600.0
+_ACQUIRE_TIMEOUT_S = 30.0
+_SHORT_TIMEOUTS = "SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '30s'; "
+"""Other statements on the table queue behind DDL that waits for its lock; a pooler drops the session's timeouts."""
 
 
 class TableMaintenance:
-    """Does each kind of upkeep when it is due."""
+    """Runs each kind of maintenance when it is due."""
 
     def __init__(self, connections: ConnectionCache) -> None:
         self._connections = connections
-        self._next_days = 0.0
+        self._next_partitions = 0.0
         self._next_vacuum = 0.0
-        self._vacuum_pause = _VACUUM_EVERY
+        self._vacuum_interval = _VACUUM_INTERVAL_S
 
     async def maintain_tables(self, rule: Retention) -> None:
-        """Whatever is due."""
+        """Run the maintenance that is due."""
         now = time.monotonic()
         if now >= self._next_vacuum:
             await self._vacuum()
-            self._next_vacuum = time.monotonic() + self._vacuum_pause
-        if now >= self._next_days:
-            self._next_days = now + _DAYS_EVERY
+            self._next_vacuum = time.monotonic() + self._vacuum_interval
+        if now >= self._next_partitions:
+            self._next_partitions = now + _PARTITION_INTERVAL_S
             await self.create_partitions()
-            await self._drop_days(rule)
+            await self._drop_partitions(rule)
 
     async def create_partitions(self) -> None:
-        """Make sure that today and the next days have a partition."""
-        async with self._connections.use(_ACQUIRE_TIMEOUT) as connection:
+        """Create the partitions of today and the next days."""
+        async with self._connections.use(_ACQUIRE_TIMEOUT_S) as connection:
             today = await connection.fetchval("SELECT floor(date_part('epoch', clock_timestamp()) / 86400)::bigint")
             for day in range(today - 1, today + DAYS_AHEAD + 1):
-                await _make_day(connection, day)
+                await _create_partition(connection, day)
 
-    async def _drop_days(self, rule: Retention) -> None:
-        async with self._connections.use(_ACQUIRE_TIMEOUT) as connection:
+    async def _drop_partitions(self, rule: Retention) -> None:
+        async with self._connections.use(_ACQUIRE_TIMEOUT_S) as connection:
             oldest = await connection.fetchval(
                 "SELECT floor((date_part('epoch', clock_timestamp()) * 1000000 - $1::bigint) / 86400000000)::bigint",
                 rule.history,
@@ -64,25 +64,27 @@ class TableMaintenance:
             )
             for (name,) in rows:
                 if _day_of(name) < oldest:  # the day's last moment is past the retention
-                    await _try(connection, f"{_BRIEFLY}DROP TABLE {name}")
+                    await _try(connection, f"{_SHORT_TIMEOUTS}DROP TABLE {name}")
 
     async def _vacuum(self) -> None:
-        async with self._connections.use(_ACQUIRE_TIMEOUT) as connection:
+        async with self._connections.use(_ACQUIRE_TIMEOUT_S) as connection:
             dead = await _dead_rows(connection)
-            if dead < _VACUUM_DEAD:
-                self._vacuum_pause = _VACUUM_EVERY
+            if dead < _MIN_DEAD_ROWS:
+                self._vacuum_interval = _VACUUM_INTERVAL_S
                 return
-            mine = await connection.fetchval(
+            is_due = await connection.fetchval(
                 "INSERT INTO holdfast_upkeep (name, done_at) "
                 "VALUES ('vacuum', (date_part('epoch', clock_timestamp()) * 1000000)::bigint) "
                 "ON CONFLICT (name) DO UPDATE SET done_at = excluded.done_at "
                 "WHERE holdfast_upkeep.done_at < excluded.done_at - $1::bigint RETURNING 1",
-                int(_VACUUM_EVERY * 1_000_000),
+                int(_VACUUM_INTERVAL_S * 1_000_000),
             )
-            if mine:
+            if is_due:
                 await _try(connection, "VACUUM (TRUNCATE off, INDEX_CLEANUP on) holdfast_live")
-                useless = await _dead_rows(connection) > dead // 2
-                self._vacuum_pause = min(_VACUUM_SELDOM, 2 * self._vacuum_pause) if useless else _VACUUM_EVERY
+                blocked = await _dead_rows(connection) > dead // 2
+                self._vacuum_interval = (
+                    min(_MAX_VACUUM_INTERVAL_S, 2 * self._vacuum_interval) if blocked else _VACUUM_INTERVAL_S
+                )
 
 
 async def _dead_rows(connection: asyncpg.Connection) -> int:
@@ -92,23 +94,23 @@ async def _dead_rows(connection: asyncpg.Connection) -> int:
     return rows or 0
 
 
-async def _make_day(connection: asyncpg.Connection, day: int) -> None:
+async def _create_partition(connection: asyncpg.Connection, day: int) -> None:
     name = f"holdfast_history_{datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day):%Y%m%d}"
     if await connection.fetchval("SELECT to_regclass($1)", name) is None:
         await _try(
             connection,
-            f"{_BRIEFLY}CREATE TABLE IF NOT EXISTS {name} PARTITION OF holdfast_history "
+            f"{_SHORT_TIMEOUTS}CREATE TABLE IF NOT EXISTS {name} PARTITION OF holdfast_history "
             f"FOR VALUES FROM ({day * _DAY}) TO ({(day + 1) * _DAY})",
         )
 
 
 def _day_of(name: str) -> int:
-    made = datetime.strptime(name[-8:], "%Y%m%d").replace(tzinfo=UTC)
-    return (made - datetime(1970, 1, 1, tzinfo=UTC)).days
+    day = datetime.strptime(name[-8:], "%Y%m%d").replace(tzinfo=UTC)
+    return (day - datetime(1970, 1, 1, tzinfo=UTC)).days
 
 
 async def _try(connection: asyncpg.Connection, statement: str) -> None:
-    """Run upkeep that may fail: for want of rights or a lock, or since the default partition has such rows already."""
+    """Run a statement that may fail: no privilege, no lock, or matching rows in the default partition."""
     try:
         await connection.execute(statement)
     except (

@@ -1,4 +1,4 @@
-"""Jobs change their state on PostgreSQL: each batch is one statement, which also writes what it tells of itself."""
+"""Job transitions on PostgreSQL: one statement per batch, which also appends to the change log."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
@@ -22,31 +22,31 @@ class TransitionsTx(LimitsTx):
     """Transitions of jobs within a transaction."""
 
     autocommit: bool
-    """Each statement is a transaction by itself."""
+    """True if each statement is its own transaction."""
 
     async def apply(self, transitions: Sequence[Transition], *, ended_at: Instant = Instant(0)) -> set[JobId]:
-        """Jobs that end under limits of queues and tenants alone are one statement, as others are."""
-        held = slots_to_release(transition.job for transition in transitions)
+        # Finishing jobs that only queue and tenant limits count is also one statement.
+        counted = slots_to_release(transition.job for transition in transitions)
         if (
-            held
+            counted
             and self.autocommit
             and all(_ends_a_run(transition) and transition.job.concurrency_key is None for transition in transitions)
         ):
             self.ended_at = ended_at
-            done = await self._at_once("finish", self._told(transitions) | _finishing(transitions, held))
-            if done is not None:  # all of them, or none at all
+            done = await self._run_strict("finish", self._log_entry(transitions) | _finishing(transitions, counted))
+            if done is not None:  # either all transitions were applied, or none
                 self.changed |= bool(done)
-                self.gave_back([transition.job for transition in transitions] if done else [])
+                self.announce_free_slots([transition.job for transition in transitions] if done else [])
                 return {row[0] for row in done}
         return await super().apply(transitions, ended_at=ended_at)
 
     async def finish(self, transitions: Sequence[Transition]) -> set[JobId]:
         """Move jobs from the live table to history or the dead letters."""
-        return {row[0] for row in await self._moved("finish", transitions, **_finishing(transitions))}
+        return {row[0] for row in await self._run_transitions("finish", transitions, **_finishing(transitions))}
 
     async def requeue(self, transitions: Sequence[Transition]) -> Iterable[Row]:
         """Requeue jobs in place."""
-        return await self._moved(
+        return await self._run_transitions(
             "requeue",
             transitions,
             ids=[transition.id for transition in transitions],
@@ -65,7 +65,7 @@ class TransitionsTx(LimitsTx):
         revived: list[Row] = []
         for name, dead in (("revive_dead", True), ("revive_history", False)):
             if here := [transition for transition in transitions if (transition.was is Status.DEAD) is dead]:
-                revived += await self._moved(
+                revived += await self._run_transitions(
                     name,
                     here,
                     ids=[transition.id for transition in here],
@@ -76,12 +76,12 @@ class TransitionsTx(LimitsTx):
         return revived
 
     async def append_transitions(self, transitions: Sequence[Transition]) -> None:
-        """The statements that move jobs have told of it."""
+        """Do nothing: the statements that apply transitions append to the change log themselves."""
 
-    async def _moved(self, name: str, transitions: Sequence[Transition], **columns: Any) -> Sequence[Row]:
-        """Run a statement that moves jobs and tells of it; its rows, each beginning with an id."""
+    async def _run_transitions(self, name: str, transitions: Sequence[Transition], **columns: Any) -> Sequence[Row]:
+        """Run a statement that applies and logs transitions; return its rows, which begin with the job id."""
 
-        def truth(rows: Sequence[Row]) -> bytes | None:
+        def correct(rows: Sequence[Row]) -> bytes | None:
             if len(rows) in (0, len(transitions)):
                 return None
             done = {row[0] for row in rows}
@@ -89,31 +89,31 @@ class TransitionsTx(LimitsTx):
                 [transition for transition in transitions if transition.id in done], self.ended_at
             )
 
-        return await self.run_appending(name, self._told(transitions) | columns, truth)
+        return await self.run_appending(name, self._log_entry(transitions) | columns, correct)
 
-    def _told(self, transitions: Sequence[Transition]) -> dict[str, Any]:
-        """What a statement that moves jobs takes to tell of it."""
+    def _log_entry(self, transitions: Sequence[Transition]) -> dict[str, Any]:
+        """Return the parameters that a statement needs to append to the change log."""
         return {"body": change_log.of_moves(transitions, self.ended_at).decode(), "expected": len(transitions)}
 
     async def run_appending(
-        self, name: str, columns: dict[str, Any], truth: Callable[[Sequence[Row]], bytes | None]
+        self, name: str, columns: dict[str, Any], correct: Callable[[Sequence[Row]], bytes | None]
     ) -> Sequence[Row]:
-        """Run a statement that writes its row of the feed itself if all goes as expected.
+        """Run a statement that appends the prepared entry to the change log if all its rows take effect.
 
-        If it does not, the row is written afterwards: `truth` tells from the statement's rows what it is to be, None if
-        the statement wrote it. Where the statement is a transaction by itself (`strict`), it then fails instead,
-        and is run again together with that.
+        Otherwise `correct` computes the entry from the statement's rows (None if the statement wrote it), and a second
+        statement appends it. In autocommit mode the statement first runs with `strict`: then it fails instead, and
+        both statements run in one transaction.
         """
-        if self.autocommit and (found := await self._at_once(name, columns)) is not None:
+        if self.autocommit and (found := await self._run_strict(name, columns)) is not None:
             return found
         async with self.in_transaction():
             rows = await self.rows(name, strict=False, **columns)
-            if (body := truth(rows)) is not None:
+            if (body := correct(rows)) is not None:
                 await self.append_change(body)
             return rows
 
-    async def _at_once(self, name: str, columns: dict[str, Any]) -> Sequence[Row] | None:
-        """Run a statement that tells of what it does as a transaction by itself; None if not all went as expected."""
+    async def _run_strict(self, name: str, columns: dict[str, Any]) -> Sequence[Row] | None:
+        """Run a statement as its own transaction; return None if not all its rows would take effect."""
         try:
             return await self.rows(name, strict=True, **columns)
         except NotNullViolationError as error:
@@ -126,8 +126,8 @@ def _ends_a_run(transition: Transition) -> bool:
     return transition.was is Status.RUNNING and transition.to.terminal
 
 
-def _finishing(transitions: Sequence[Transition], held: Sequence[tuple[LimitName, int]] = ()) -> dict[str, Any]:
-    """What `finish` takes; `held` is given back in the same statement."""
+def _finishing(transitions: Sequence[Transition], counted: Sequence[tuple[LimitName, int]] = ()) -> dict[str, Any]:
+    """Return the parameters of `finish`, which also releases the slots in `counted`."""
     return {
         "ids": joined([transition.id for transition in transitions]),
         "fences": joined([transition.fence for transition in transitions]),
@@ -138,18 +138,18 @@ def _finishing(transitions: Sequence[Transition], held: Sequence[tuple[LimitName
         "logs": _if_any([transition.attempt_log for transition in transitions]),
         "reasons": _if_any([transition.reason for transition in transitions]),
         "fingerprints": _if_any([transition.fingerprint for transition in transitions]),
-        "kinds": sorted({int(name.kind) for name, _ in held}),
-        "names": sorted({name.name for name, _ in held}),
-        "limits": [f"{name.kind:d}{name.name}" for name, _ in held],
-        "freed": [jobs for _, jobs in held],
+        "kinds": sorted({int(name.kind) for name, _ in counted}),
+        "names": sorted({name.name for name, _ in counted}),
+        "limits": [f"{name.kind:d}{name.name}" for name, _ in counted],
+        "freed": [jobs for _, jobs in counted],
     }
 
 
 def joined(column: Iterable[object]) -> str:
-    """A column of numbers or ids as a text that the statement takes apart: the driver is slow to make arrays."""
+    """Join numbers or ids to a text that the statement splits, because the driver encodes arrays slowly."""
     return ",".join(map(str, column))
 
 
 def _if_any(column: list[T]) -> list[T]:
-    """A column, or nothing if it is empty in all rows: `unnest` makes that of it again."""
-    return column if any(each is not None for each in column) else []
+    """Return the column, or an empty list if all its values are None; `unnest` fills the rows with NULL."""
+    return column if any(value is not None for value in column) else []

@@ -1,4 +1,4 @@
-"""A transaction on PostgreSQL: sets travel as arrays."""
+"""Transaction on PostgreSQL. Sets of rows are passed as arrays."""
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
@@ -21,12 +21,12 @@ from holdfast.store.postgres.inserts import Inserts
 from holdfast.store.postgres.transitions import TransitionsTx, joined
 from holdfast.store.sql.change_log import entry_of
 from holdfast.store.sql.codec import Row, job_of
-from holdfast.store.sql.steps import recording
+from holdfast.store.sql.steps import step_parameters
 from holdfast.store.statements import Statements
 
 
 class PostgresTx(TransitionsTx, Inserts):
-    """See `holdfast.store.port.store.Tx`."""
+    """Transaction on a connection, or single statements in autocommit mode."""
 
     def __init__(self, connection: Connection, statements: Statements, *, autocommit: bool) -> None:
         super().__init__()
@@ -96,10 +96,10 @@ class PostgresTx(TransitionsTx, Inserts):
     async def get(self, ids: Collection[JobId]) -> list[Job]:
         return [job_of(row) for row in await self.rows("get", ids=list(ids))]
 
-    async def remove_rows(self, place: str, jobs: Sequence[Job]) -> set[JobId]:
+    async def remove_rows(self, table: str, jobs: Sequence[Job]) -> set[JobId]:
         """Delete the rows of a table that are unchanged since they were read; return their ids."""
         rows = await self.rows(
-            f"remove_{place}",
+            f"remove_{table}",
             ids=[job.id for job in jobs],
             fences=[job.fence for job in jobs],
             was=[job.status.code for job in jobs],
@@ -120,7 +120,7 @@ class PostgresTx(TransitionsTx, Inserts):
         return {job.id for job in held} - {row[0] for row in rows}
 
     async def record_step(self, held: HeldJob, step: Step) -> bool:
-        return bool(await self.rows("record_step", key=step.key, **recording(held, step)))
+        return bool(await self.rows("record_step", key=step.key, **step_parameters(held, step)))
 
     async def promote(self, limit: int) -> int:
         promoted = 0
@@ -132,7 +132,7 @@ class PostgresTx(TransitionsTx, Inserts):
                     self.ready_lanes.append(LaneReady(Lane(queue, tenant, priority), seq))
                 else:
                     keys.add((tenant, key))
-            await self.pass_turns(keys)
+            await self.grant_key_slots(keys)
         return promoted
 
     async def each(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
@@ -143,8 +143,8 @@ class PostgresTx(TransitionsTx, Inserts):
         )
 
     async def lock_usage(self, tenant: str) -> LockedUsage:
-        state, known, *quotas, at = (await self.rows("lock_usage", tenant=tenant))[0]
-        return LockedUsage(state, None if known is None else Quotas(*quotas), Instant(at))
+        state, name, *quotas, at = (await self.rows("lock_usage", tenant=tenant))[0]
+        return LockedUsage(state, None if name is None else Quotas(*quotas), Instant(at))
 
     async def queue_backlogs(self, tenant: str, queues: Collection[str], most: int) -> dict[str, int]:
         rows = await self.rows("queue_backlogs", tenant=tenant, queues=list(queues), most=most)
@@ -157,7 +157,7 @@ class PostgresTx(TransitionsTx, Inserts):
     async def changes_at(self, numbers: Collection[int]) -> list[ChangeEntry]:
         return [entry_of(row) for row in await self.rows("changes_at", numbers=list(numbers))]
 
-    async def put_rollups(self, span: int, rollups: Sequence[Rollup]) -> None:
+    async def write_rollups(self, span: int, rollups: Sequence[Rollup]) -> None:
         """Insert or replace these roll-ups; the span is in seconds."""
         numbers = (
             "ats",
@@ -173,6 +173,6 @@ class PostgresTx(TransitionsTx, Inserts):
         )
         tenants, ats, queues, types, *counts, waits, runs, costs, waited, reaped = zip(*rollups, strict=True)
         texts: dict[str, Sequence[str]] = {"tenants": tenants, "queues": queues, "types": types}
-        texts |= {"waits": [each.decode() for each in waits], "runs": [each.decode() for each in runs]}
+        texts |= {"waits": [wait.decode() for wait in waits], "runs": [run.decode() for run in runs]}
         columns = dict(zip(numbers, map(joined, (ats, *counts, costs, waited, reaped)), strict=True))
         await self.count("save_rollups", span=span, **texts, **columns)

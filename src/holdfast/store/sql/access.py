@@ -1,27 +1,19 @@
-"""Tenants and keys on any of the databases."""
+"""Tenants and API keys, for all dialects."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
-from holdfast.model.access import ApiKey, KeyPosition, NewKey, Quotas, Scope, Tenant
+from holdfast.model.access import ApiKey, KeyPosition, NewApiKey, Quotas, Scope, Tenant
 from holdfast.model.time import Duration, Instant
+from holdfast.store.port.store import Access
 from holdfast.store.sql.codec import Row
+from holdfast.store.sql.runner import StatementRunner
 
 _LAST = KeyPosition(Instant((1 << 63) - 1), "")
 _SCOPES = frozenset(Scope)
 
 
-class SqlAccess(ABC):
-    """The part of a transaction that knows who may call. See `holdfast.store.port.store.Access`."""
-
-    @abstractmethod
-    async def rows(self, name: str, /, **parameters: Any) -> Sequence[Row]:
-        """Run a named statement and return its rows."""
-
-    @abstractmethod
-    async def count(self, name: str, /, **parameters: Any) -> int:
-        """Run a named statement and return the number of changed rows."""
+class SqlAccess(StatementRunner, Access):
+    """Tenants and API keys within a transaction."""
 
     async def add_tenant(self, name: str, quotas: Quotas) -> bool:
         added = await self.count("add_tenant", name=name, **quotas._asdict()) == 1
@@ -30,9 +22,9 @@ class SqlAccess(ABC):
         return added
 
     async def change_tenant(self, name: str, changes: Mapping[str, int | None]) -> bool:
-        given = {f"set_{field}": int(field in changes) for field in Quotas._fields}
+        changed_fields = {f"set_{field}": int(field in changes) for field in Quotas._fields}
         values = {field: changes.get(field) for field in Quotas._fields}
-        changed = await self.count("change_tenant", name=name, **given, **values) == 1
+        changed = await self.count("change_tenant", name=name, **changed_fields, **values) == 1
         if changed and "weight" in changes:
             await self.count("bump_settings_version")
         return changed
@@ -43,7 +35,7 @@ class SqlAccess(ABC):
     async def tenants(self, after: str, limit: int) -> list[Tenant]:
         return [tenant_of(row) for row in await self.rows("tenants", after=after, limit=limit)]
 
-    async def add_key(self, key: NewKey) -> None:
+    async def add_key(self, key: NewApiKey) -> None:
         await self.count("add_api_key", **(key._asdict() | {"scopes": " ".join(sorted(key.scopes))}))
 
     async def key(self, key_id: str) -> tuple[ApiKey, Instant] | None:
@@ -64,12 +56,12 @@ class SqlAccess(ABC):
 
 
 def tenant_of(row: Row) -> Tenant:
-    """A tenant as it is stored."""
+    """Decode a row of the columns `tenant`."""
     return Tenant(row[0], Quotas(*row[1:6]), Instant(row[6]))
 
 
 def _key(row: Row) -> ApiKey:
     key_id, tenant, name, digest, scopes, *times = row[:9]
-    # A scope that only a newer version knows permits nothing here.
-    held = frozenset(Scope(word) for word in scopes.split() if word in _SCOPES)
-    return ApiKey(key_id, tenant, name, digest, held, *times)
+    # Ignore scopes that only a newer version knows.
+    known = frozenset(Scope(word) for word in scopes.split() if word in _SCOPES)
+    return ApiKey(key_id, tenant, name, digest, known, *times)

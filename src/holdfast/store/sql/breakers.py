@@ -1,27 +1,17 @@
-"""Breakers, and keys of webhooks, on any of the databases."""
-
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any
+"""Circuit breakers and webhook signing keys, for all dialects."""
 
 from holdfast.errors import Contention
 from holdfast.model.breaker import Breaker, BreakerState, SigningKeys
 from holdfast.model.time import Duration
+from holdfast.store.port.breakers import Breakers, WebhookSecrets
 from holdfast.store.sql.codec import Row
+from holdfast.store.sql.runner import StatementRunner
 
-_TRIES = 5
+_MAX_LOCK_ATTEMPTS = 5
 
 
-class SqlBreakers(ABC):
-    """The part of a transaction that knows destinations. See `holdfast.store.port.breakers`."""
-
-    @abstractmethod
-    async def rows(self, name: str, /, **parameters: Any) -> Sequence[Row]:
-        """Run a named statement and return its rows."""
-
-    @abstractmethod
-    async def count(self, name: str, /, **parameters: Any) -> int:
-        """Run a named statement and return the number of changed rows."""
+class SqlBreakers(StatementRunner, Breakers, WebhookSecrets):
+    """Circuit breakers and webhook signing keys within a transaction."""
 
     async def breakers(self, tenant: str | None, after: tuple[str, str], limit: int) -> list[Breaker]:
         found = await self.rows("breakers", tenant=tenant, after_tenant=after[0], after=after[1], limit=limit)
@@ -34,12 +24,12 @@ class SqlBreakers(ABC):
         return next(map(breaker_of, await self.rows("breaker", tenant=tenant, destination=destination)), None)
 
     async def lock_breaker(self, tenant: str, destination: str) -> Breaker:
-        for _ in range(_TRIES):
+        for _ in range(_MAX_LOCK_ATTEMPTS):
             if found := await self.rows("lock_breaker", tenant=tenant, destination=destination):
                 return breaker_of(found[0])
-            # Made by a statement of its own, so that whoever else makes it at this moment is waited for.
+            # Inserted by its own statement, so that a concurrent insert of the same row is waited for.
             await self.count("begin_breaker", tenant=tenant, destination=destination)
-        raise Contention(f"the breaker of {destination} keeps appearing and disappearing: try again")
+        raise Contention(f"the breaker of {destination} is created and deleted concurrently; try again")
 
     async def save_breaker(self, breaker: Breaker) -> None:
         await self.count(
@@ -67,6 +57,6 @@ class SqlBreakers(ABC):
 
 
 def breaker_of(row: Row) -> Breaker:
-    """A breaker as it is stored."""
+    """Decode a row of the columns `breaker`."""
     tenant, destination, state, *rest = row
     return Breaker(tenant, destination, BreakerState.of_code(state), *rest)

@@ -1,34 +1,22 @@
-"""The feed on any of the databases: told by the statements that change jobs, read by tails and roll-ups."""
+"""Change log and roll-ups, for all dialects."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Sequence
 
 from holdfast.model.change_log import ChangeEntry, read
 from holdfast.model.state import STATUS_OF_CODE
 from holdfast.model.time import Duration, Instant
-from holdfast.store.port.change_log import ChangeLogRange, Rollup, RollupCursor, ServiceSlice, Standing
+from holdfast.store.port.change_log import ChangeLog, ChangeLogRange, Rollup, RollupCursor, ServiceSlice, Standing
 from holdfast.store.sql.codec import Row
+from holdfast.store.sql.runner import StatementRunner
 
 
-class SqlChangeLog(ABC):
-    """The part of a transaction that reads the feed. See `holdfast.store.port.store.ChangeLog`."""
-
-    @abstractmethod
-    async def rows(self, name: str, /, **parameters: Any) -> Sequence[Row]:
-        """Run a named statement and return its rows."""
+class SqlChangeLog(StatementRunner, ChangeLog):
+    """Change log and roll-ups within a transaction."""
 
     @abstractmethod
-    async def count(self, name: str, /, **parameters: Any) -> int:
-        """Run a named statement and return the number of changed rows."""
-
-    @abstractmethod
-    async def append_change(self, body: bytes) -> None:
-        """Append an entry to the change log."""
-
-    @abstractmethod
-    async def changes_at(self, numbers: Collection[int]) -> list[ChangeEntry]:
-        """Return the existing entries among these numbers, in order."""
+    async def write_rollups(self, span: int, rollups: Sequence[Rollup]) -> None:
+        """Insert or replace these roll-ups; the span is in seconds."""
 
     async def changes_after(self, seq: int, limit: int) -> list[ChangeEntry]:
         return [entry_of(row) for row in await self.rows("changes_after", seq=seq, limit=limit)]
@@ -42,14 +30,14 @@ class SqlChangeLog(ABC):
 
     async def rollup_cursor(self) -> RollupCursor:
         found = await self.rows("rollup_cursor")
-        return folds_of(found[0]) if found else RollupCursor(0, b"[]", 0, Instant(0))
+        return cursor_of(found[0]) if found else RollupCursor(0, b"[]", 0, Instant(0))
 
     async def lock_rollup_cursor(self) -> RollupCursor | None:
         found = await self.rows("lock_rollup_cursor")
         if not found and not await self.rows("rollup_cursor"):
             await self.count("begin_rollup_cursor")
             found = await self.rows("lock_rollup_cursor")
-        return folds_of(found[0]) if found else None
+        return cursor_of(found[0]) if found else None
 
     async def save_rollup_cursor(self, rollup_cursor: RollupCursor) -> None:
         await self.count("save_rollup_cursor", **rollup_cursor._asdict())
@@ -61,8 +49,8 @@ class SqlChangeLog(ABC):
         return last
 
     async def rollups(self, span: Duration, tenant: str, since: Instant, before: Instant) -> list[Rollup]:
-        asked = {"span": _seconds(span), "tenant": tenant, "since": since, "before": before}
-        return [rollup_of(row) for row in await self.rows("rollups", **asked)]
+        rows = await self.rows("rollups", span=_seconds(span), tenant=tenant, since=since, before=before)
+        return [rollup_of(row) for row in rows]
 
     async def served(self, span: Duration, since: Instant, limit: int) -> list[ServiceSlice]:
         rows = await self.rows("served", span=_seconds(span), since=since, limit=limit)
@@ -73,7 +61,7 @@ class SqlChangeLog(ABC):
 
     async def save_rollups(self, span: Duration, rollups: Sequence[Rollup]) -> None:
         if rollups:
-            await self.put_rollups(_seconds(span), rollups)
+            await self.write_rollups(_seconds(span), rollups)
 
     async def prune_rollups(self, span: Duration, before: Instant, limit: int) -> int:
         return await self.count("prune_rollups", span=_seconds(span), before=before, limit=limit)
@@ -84,19 +72,15 @@ class SqlChangeLog(ABC):
     async def dead_census(self) -> list[Standing]:
         return [standing_of(row) for row in await self.rows("dead_census")]
 
-    @abstractmethod
-    async def put_rollups(self, span: int, rollups: Sequence[Rollup]) -> None:
-        """Insert or replace these roll-ups; the span is in seconds."""
 
-
-def folds_of(row: Row) -> RollupCursor:
-    """How far the feed was folded."""
+def cursor_of(row: Row) -> RollupCursor:
+    """Decode the row of the roll-up cursor."""
     seq, holes, pruned, hours, lost = row
     return RollupCursor(seq, _bytes(holes), pruned, Instant(hours), lost)
 
 
 def rollup_of(row: Row) -> Rollup:
-    """Stored figures."""
+    """Decode a row of the columns `stats`."""
     return Rollup._make([*row[:10], _bytes(row[10]), _bytes(row[11]), *row[12:]])
 
 
@@ -105,7 +89,7 @@ def _bytes(text: str | bytes) -> bytes:
 
 
 def standing_of(row: Row) -> Standing:
-    """A row of a census."""
+    """Decode a row of `census` or `dead_census`."""
     tenant, queue, job_type, status, jobs, since = row
     return Standing(tenant, queue, job_type, STATUS_OF_CODE[status], jobs, since)
 
@@ -115,6 +99,6 @@ def _seconds(span: Duration) -> int:
 
 
 def entry_of(row: Row) -> ChangeEntry:
-    """A row of the feed."""
+    """Decode a row of the change log."""
     seq, at, body = row
     return ChangeEntry(seq, Instant(at), read(body))

@@ -1,25 +1,13 @@
-"""Queues on any of the databases, and what workers hold."""
-
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any
+"""Queue settings and the jobs that workers hold, for all dialects."""
 
 from holdfast.model.ids import WorkerId
 from holdfast.model.queue import Queue
-from holdfast.store.port.change_log import Holding
-from holdfast.store.sql.codec import Row
+from holdfast.store.port.change_log import Holding, Queues
+from holdfast.store.sql.runner import StatementRunner
 
 
-class SqlQueues(ABC):
-    """The part of a transaction that knows queues. See `holdfast.store.port.store.Queues`."""
-
-    @abstractmethod
-    async def rows(self, name: str, /, **parameters: Any) -> Sequence[Row]:
-        """Run a named statement and return its rows."""
-
-    @abstractmethod
-    async def count(self, name: str, /, **parameters: Any) -> int:
-        """Run a named statement and return the number of changed rows."""
+class SqlQueues(StatementRunner, Queues):
+    """Queue settings and held jobs within a transaction."""
 
     async def queues(self) -> list[Queue]:
         return [Queue(row[0], bool(row[1]), *row[2:]) for row in await self.rows("queues")]

@@ -1,4 +1,4 @@
-"""A transaction for the caller's own statements, on any of the databases."""
+"""Transaction for the caller's own statements, for all dialects."""
 
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
@@ -6,25 +6,27 @@ from typing import Any, NamedTuple
 from holdfast.errors import Conflict, HoldfastError, LeaseLost, TransactionEnded
 from holdfast.model.job import HeldJob
 from holdfast.model.step import Step, StepState
+from holdfast.store.port.store import Session
 from holdfast.store.sql.user_statements import Dialect, check
 
 
 class StatementResult(NamedTuple):
-    """What a statement gave."""
+    """Rows that a statement returned, and the number of rows it changed."""
 
     rows: list[tuple[Any, ...]]
     touched: int
 
 
-class SqlSession(ABC):
-    """See `holdfast.store.port.store.Session`."""
+class SqlSession(ABC, Session):
+    """Session state that all dialects share: the guard row, failed statements, and error messages."""
+
+    recorded: bytes | None = None
 
     def __init__(self, held: HeldJob, key: str, dialect: Dialect) -> None:
         self.held = held
         self.key = key
-        self.recorded: bytes | None = None
-        self.soiled = False
-        """Whether the connection may not be what it was: then nobody else is to have it."""
+        self.tainted = False
+        """True if a statement may have changed the connection, so that it must not be reused."""
         self._dialect = dialect
         self._result = b""
         self._ran = 0
@@ -32,7 +34,7 @@ class SqlSession(ABC):
 
     @abstractmethod
     async def statement(self, sql: str, args: tuple[Any, ...]) -> StatementResult:
-        """Run it; raises only ours."""
+        """Run a statement; driver errors are translated."""
 
     def record(self, result: bytes) -> None:
         self._result = result
@@ -45,37 +47,41 @@ class SqlSession(ABC):
         return (await self._once(sql, args)).rows
 
     def guard(self) -> Step:
-        """The record to commit with the caller's writes; `TransactionEnded` if there is nothing left to commit."""
+        """Return the guard row to commit with the caller's writes.
+
+        Raises:
+            TransactionEnded: a statement failed, so that there is nothing to commit.
+        """
         if self._failed is not None:
-            raise TransactionEnded(f"{self.named}: nothing of it was committed, for {self._failed}")
+            raise TransactionEnded(f"{self.named} was rolled back because {self._failed}")
         return Step(self.key, StepState.DONE, self._result)
 
     @property
     def named(self) -> str:
-        """What messages call it."""
+        """Name of the transaction in error messages."""
         return f"transaction {self.key!r}"
 
     def lost(self) -> LeaseLost:
-        """The error for a holder who is none any more."""
-        return LeaseLost(f"job {self.held.id} was taken away from this worker: {self.named} does not run")
+        """Return the error for a holder that lost the job."""
+        return LeaseLost(f"this worker no longer holds job {self.held.id}, so {self.named} does not run")
 
     def ended(self) -> TransactionEnded:
-        """The error for a transaction that a statement has ended."""
+        """Return the error for a transaction that one of its statements ended."""
         return TransactionEnded(
-            f"{self.named} was ended by its statement {self._ran}, so what came before may be committed without its "
-            "record and happen again at the next attempt: leave committing and rolling back to the block"
+            f"statement {self._ran} ended {self.named}; earlier statements may be committed without the guard row "
+            "and may run again in the next attempt: do not commit or roll back inside the block"
         )
 
     async def _once(self, sql: str, args: tuple[Any, ...]) -> StatementResult:
         if self.recorded is not None:
-            raise Conflict(f"{self.named} was committed before: there is nothing to run")
+            raise Conflict(f"{self.named} was committed by an earlier attempt; its statements do not run again")
         if self._failed is not None:
-            raise TransactionEnded(f"{self.named} is over, for {self._failed}")
+            raise TransactionEnded(f"{self.named} has ended because {self._failed}")
         self._ran += 1
         try:
-            self.soiled |= not check(sql, self._dialect)
+            self.tainted |= not check(sql, self._dialect)
             return await self.statement(sql, args)
         except BaseException as error:
-            ours = isinstance(error, HoldfastError)
-            self._failed = f"its statement {self._ran} failed ({error if ours else type(error).__name__})"
+            cause = error if isinstance(error, HoldfastError) else type(error).__name__
+            self._failed = f"its statement {self._ran} failed ({cause})"
             raise

@@ -1,4 +1,4 @@
-"""Statements that callers bring: refused where they would end the transaction they run in, or outlast it."""
+"""Checks of callers' statements: refuse those that would end the transaction or outlive it."""
 
 import re
 from typing import NamedTuple
@@ -10,17 +10,17 @@ _FIRST = re.compile(r"[\s(;]*([A-Za-z]+)(?:\s+([A-Za-z@]+))?")
 
 _ENDS = frozenset({"BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE", "XA"})
 _PLAIN = frozenset({"SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE", "WITH", "VALUES"})
-"""What leaves nothing behind on its connection but the rows it wrote."""
+"""First words of statements that do not change the state of the connection."""
 
 
 class Dialect(NamedTuple):
-    """How a database reads its statements, and which of them it would commit by itself."""
+    """Lexical syntax of a database, and the statements that it does not allow inside a transaction of ours."""
 
     skipped: re.Pattern[str]
     """Comments and quoted text."""
     comment: re.Pattern[str]
     refused: frozenset[str]
-    """First words of what would commit, or change the connection for others."""
+    """First words of statements that would commit or change the state of the connection."""
     allowed: frozenset[tuple[str, str]] = frozenset()
     """First two words of exceptions."""
     why: str = "it would change the connection for its next user"
@@ -49,23 +49,26 @@ MYSQL = _dialect(
     "ALTER CREATE DROP RENAME TRUNCATE GRANT REVOKE LOCK UNLOCK ANALYZE CACHE CHECK FLUSH LOAD OPTIMIZE REPAIR RESET "
     "INSTALL UNINSTALL SET USE KILL SHUTDOWN CHANGE STOP PREPARE EXECUTE DEALLOCATE",
     "CREATE TEMPORARY DROP TEMPORARY SET @",
-    why="this database would commit what came before it, or change the connection for its next user",
+    why="this database would commit the earlier statements, or change the connection for its next user",
 )
 SQLITE = _dialect(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|\[[^\]]*\]", _COMMENT, "ATTACH DETACH PRAGMA VACUUM")
 
 
 def check(sql: str, dialect: Dialect) -> bool:
-    """Refuse what a transaction of ours cannot hold; whether the connection is as good as new after it.
+    """Check a statement; return True if it leaves the state of the connection unchanged.
 
-    It spares mistakes; what gets past it is noticed by the transaction having ended.
+    This catches common mistakes. A statement that slips through is detected because the transaction has ended.
+
+    Raises:
+        Invalid: the text has several statements, or one that is not allowed in a transaction.
     """
     found = _FIRST.match(dialect.comment.sub(" ", sql))
     word = found[1].upper() if found else ""
     second = (found[2] or "").upper() if found else ""
     if word in _ENDS:
-        raise Invalid(f"{word} is not allowed in a transaction that commits with its block: leave the block to end it")
+        raise Invalid(f"{word} is not allowed inside a transaction block: leave the block to end the transaction")
     if word in dialect.refused and (word, second) not in dialect.allowed:
         raise Invalid(f"{word} is not allowed in a transaction: {dialect.why}")
     if word != "CREATE" and re.search(r";\s*\S", dialect.skipped.sub(" x ", sql)):
-        raise Invalid("give one statement at a time: this text has several")
+        raise Invalid("the text has several statements: run one statement at a time")
     return word in _PLAIN

@@ -1,36 +1,20 @@
-"""Workers and their leases on any of the databases."""
+"""Workers and their leases, for all dialects."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import Any, Literal
+from collections.abc import Collection, Iterable
+from typing import Literal
 
 from holdfast.model import change_log
 from holdfast.model.change_log import WorkerChange
 from holdfast.model.ids import WorkerId
 from holdfast.model.time import Duration, Instant
 from holdfast.model.worker import LeaseState, WorkerInfo, WorkerRow
-from holdfast.store.sql.codec import Row, departed_of, types_text, worker_of
+from holdfast.store.port.workers import Workers
+from holdfast.store.sql.codec import departed_of, types_text, worker_of
+from holdfast.store.sql.runner import StatementRunner
 
 
-class SqlWorkers(ABC):
-    """The part of a transaction that knows workers. See `holdfast.store.port.workers.Workers`."""
-
-    @abstractmethod
-    async def rows(self, name: str, /, **parameters: Any) -> Sequence[Row]:
-        """Run a named statement and return its rows."""
-
-    @abstractmethod
-    async def count(self, name: str, /, **parameters: Any) -> int:
-        """Run a named statement and return the number of changed rows."""
-
-    @abstractmethod
-    async def append_change(self, body: bytes) -> None:
-        """Append an entry to the change log."""
-
-    @abstractmethod
-    def in_transaction(self) -> AbstractAsyncContextManager[None]:
-        """Group statements into one transaction."""
+class SqlWorkers(StatementRunner, Workers):
+    """Workers and their leases within a transaction."""
 
     async def register(self, worker: WorkerInfo, lease: Duration) -> None:
         async with self.in_transaction():
@@ -59,12 +43,12 @@ class SqlWorkers(ABC):
 
     async def drain_workers(self, workers: Iterable[WorkerId]) -> list[WorkerId]:
         async with self.in_transaction():
-            asked = [worker for worker in sorted(workers) if await self.count("drain_worker", worker=worker)]
-            if asked:
+            drained = [worker for worker in sorted(workers) if await self.count("drain_worker", worker=worker)]
+            if drained:
                 await self.append_change(
-                    change_log.of_workers([WorkerChange(worker, change_log.DRAINING) for worker in asked])
+                    change_log.of_workers([WorkerChange(worker, change_log.DRAINING) for worker in drained])
                 )
-        return asked
+        return drained
 
     async def lease_state(self, worker: WorkerId) -> LeaseState | None:
         rows = await self.rows("lease_state", worker=worker)
@@ -72,7 +56,7 @@ class SqlWorkers(ABC):
 
     async def depart(self, worker: WorkerId) -> bool:
         async with self.in_transaction():
-            # Locked by a statement of its own: the next one then sees what a claim that was under way has taken.
+            # Lock by a separate statement, so that the next one sees the jobs of a claim that was in progress.
             await self.rows("lock_worker", worker=worker)
             return await self.remove_workers("depart", [worker]) == 1
 
@@ -83,7 +67,7 @@ class SqlWorkers(ABC):
         return await self.remove_workers("forget", workers)
 
     async def remove_workers(self, name: Literal["depart", "forget"], workers: Iterable[WorkerId]) -> int:
-        """Strike workers from the register by this statement, and tell of it; how many."""
+        """Delete workers by this statement and log the change; return how many were deleted."""
         gone = []
         for worker in workers:
             rows = await self.rows("about_to_go", worker=worker)

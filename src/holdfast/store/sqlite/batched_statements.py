@@ -1,4 +1,4 @@
-"""The statements of SQLite, also with their row of values repeated, to move many rows in one step."""
+"""Statements of SQLite, with variants that write many rows at a time."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -7,12 +7,12 @@ from functools import cache
 from holdfast.store.statements import Statement, Statements
 
 CLOCK = "(CAST(unixepoch('subsec') * 1000 + 0.5 AS INTEGER) * 1000)"
-"""This machine's clock, to the millisecond; the same all through one step of a statement."""
+"""Clock of this machine in milliseconds, expressed in microseconds; constant within one step of a statement."""
 
 _WRITES = re.compile(r"\b(INSERT|UPDATE|DELETE)\b")
 _VALUES = re.compile(r"VALUES (\([?,\s]*\))")
 _SIZES = (128, 16, 1)
-"""To how many rows a statement is repeated: few sizes, so that each is prepared once and for all."""
+"""Numbers of rows per statement: few sizes, so that each text is prepared once."""
 
 
 class BatchedStatements:
@@ -35,11 +35,11 @@ class BatchedStatements:
         return iter(self._statements)
 
     def writes(self, name: str) -> bool:
-        """Whether a statement needs the write lock."""
+        """Return True if a statement needs the write lock."""
         return name in self._writing
 
     def chunks(self, name: str, rows: Sequence[Sequence[object]]) -> Iterator[tuple[str, list[object]]]:
-        """Texts and values that together run a statement for all rows, many rows at a time."""
+        """Yield texts and values that together run a statement for all rows."""
         start = 0
         for size in _SIZES:
             text = self._repeated[name, size]
@@ -50,7 +50,7 @@ class BatchedStatements:
 
 @cache
 def load_statements(clock: str | None) -> BatchedStatements:
-    """The statements on that clock: made once, however many stores a process opens."""
+    """Return the statements for a clock, loaded once per process."""
     return BatchedStatements(clock)
 
 

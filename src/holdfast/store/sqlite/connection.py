@@ -1,4 +1,4 @@
-"""From a URL to a connection, set up so that a commit is on disk when it returns."""
+"""SQLite connections, configured so that a commit is on disk when it returns."""
 
 import contextlib
 import os
@@ -12,32 +12,32 @@ import apsw
 from holdfast.errors import Misconfigured
 from holdfast.store.sqlite.errors import FAILED, SETTING, translate
 
-OLDEST_SQLITE = (3, 51, 3)
-"""Before it, a checkpoint at the wrong moment could damage a database that several processes use."""
+MIN_SQLITE_VERSION = (3, 51, 3)
+"""In older versions, a checkpoint at the wrong moment can corrupt a database that several processes use."""
 
-PATIENCE = 5.0
-"""Seconds to wait for the write lock."""
+BUSY_TIMEOUT_S = 5.0
+"""Timeout of the write lock."""
 
-_LONGEST_NAP = 0.005
+_MAX_SLEEP_S = 0.005
 _CACHE_KIB = 32 * 1024
 _WAL_PAGES = 4_000
-_WAL_BYTES_KEPT = 64 * 1024 * 1024
+_MAX_WAL_BYTES = 64 * 1024 * 1024
 
 
 def file_of(url: str) -> Path:
-    """The file a URL names, its directory being there; raises `Misconfigured` with what to do."""
+    """Return the file that a URL names; raise `Misconfigured` if the URL or the directory is invalid."""
     name, _, options = url.partition("://")[2].partition("?")
     name = unquote(name)
     if name in ("", "/", ":memory:", "/:memory:"):
-        raise Misconfigured(f"{SETTING}: jobs must outlive the process: name a file, as in sqlite:///holdfast.db")
+        raise Misconfigured(f"{SETTING}: an in-memory database loses jobs: name a file, as in sqlite:///holdfast.db")
     if not name.startswith("/"):
         raise Misconfigured(
             f"{SETTING}: {url!r} names a host: write sqlite:///file.db, or sqlite:////srv/file.db for an absolute path"
         )
     if options:
-        raise Misconfigured(f"{SETTING}: sqlite takes no options: leave out everything from '?' on")
+        raise Misconfigured(f"{SETTING}: sqlite URLs have no options: remove everything from '?' on")
     file = Path(name[1:])
-    if not os.path.isdir(file.parent):  # noqa: PTH112 - False, too, where this user may not look
+    if not os.path.isdir(file.parent):  # noqa: PTH112 - False even if this user may not enter the parent
         raise Misconfigured(
             f"{SETTING}: there is no directory {file.parent.absolute()} that this user can enter: "
             "create it, or name another file"
@@ -48,11 +48,11 @@ def file_of(url: str) -> Path:
 
 
 def connect(file: Path) -> apsw.Connection:
-    """A connection whose commits are on disk when they return; raises `Misconfigured` with what to do."""
-    if tuple(int(part) for part in apsw.sqlite_lib_version().split(".")[:3]) < OLDEST_SQLITE:
+    """Open a connection; raise `Misconfigured` if the file cannot be used."""
+    if tuple(int(part) for part in apsw.sqlite_lib_version().split(".")[:3]) < MIN_SQLITE_VERSION:
         raise Misconfigured(
-            f"SQLite {apsw.sqlite_lib_version()} can damage a file that several processes use: "
-            "install one that is newer, with 'pip install --upgrade apsw'"
+            f"SQLite {apsw.sqlite_lib_version()} can corrupt a file that several processes use: "
+            "install a newer version with 'pip install --upgrade apsw'"
         )
     _create(file)
     if not (os.access(file, os.R_OK | os.W_OK) and os.access(file.parent, os.W_OK | os.X_OK)):
@@ -73,30 +73,32 @@ def connect(file: Path) -> apsw.Connection:
 
 
 def _create(file: Path) -> None:
-    """Make the file readable by its owner alone; SQLite gives its side files the same mode.
+    """Create the file, readable by its owner only; SQLite gives its side files the same mode.
 
-    A file that is there is not touched: to open and close it would drop this process's locks on it.
+    An existing file is not touched: opening and closing it would drop this process's locks on it.
     """
-    with contextlib.suppress(OSError):  # if it cannot be made, the check that follows says so
+    with contextlib.suppress(OSError):  # the check that follows reports the failure
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
 
 
 def _set_up(db: apsw.Connection, file: Path) -> None:
-    wait = _Patience()
+    wait = _BusyHandler()
     db.set_busy_handler(wait)
     if _switch_to_wal(db, wait) != "wal":
-        raise Misconfigured(f"{SETTING}: the file system of {file.absolute()} has no shared memory: use a local disk")
-    # A plan for each statement, whatever its values: without it, many are planned anew at each run.
+        raise Misconfigured(
+            f"{SETTING}: the file system of {file.absolute()} does not support shared memory: use a local disk"
+        )
+    # Plan each statement once, independently of its values; otherwise many are planned again for each run.
     db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     db.pragma("synchronous", "FULL")
     db.pragma("temp_store", "MEMORY")
     db.pragma("cache_size", -_CACHE_KIB)
     db.pragma("wal_autocheckpoint", _WAL_PAGES)
-    db.pragma("journal_size_limit", _WAL_BYTES_KEPT)
+    db.pragma("journal_size_limit", _MAX_WAL_BYTES)
 
 
-def _switch_to_wal(db: apsw.Connection, wait: "_Patience") -> str:
-    """The journal's mode afterwards. The switch does not wait by itself, and ten processes may start at once."""
+def _switch_to_wal(db: apsw.Connection, wait: "_BusyHandler") -> str:
+    """Switch to WAL mode and return the resulting mode. The pragma itself does not wait for other processes."""
     attempt = 0
     while True:
         try:
@@ -109,16 +111,16 @@ def _switch_to_wal(db: apsw.Connection, wait: "_Patience") -> str:
             return mode
 
 
-class _Patience:
-    """Waits for a lock by short naps of random length: SQLite's own are long, and the same in every process."""
+class _BusyHandler:
+    """Waits for a lock with short random sleeps; those of SQLite are long and equal in all processes."""
 
     def __init__(self) -> None:
         self._until = 0.0
 
     def __call__(self, attempt: int) -> bool:
         if attempt == 0:
-            self._until = time.monotonic() + PATIENCE
+            self._until = time.monotonic() + BUSY_TIMEOUT_S
         elif time.monotonic() > self._until:
             return False
-        time.sleep(random.uniform(0, min(_LONGEST_NAP, 0.0002 * (attempt + 1))))
+        time.sleep(random.uniform(0, min(_MAX_SLEEP_S, 0.0002 * (attempt + 1))))
         return True

@@ -8,14 +8,14 @@ from holdfast.store.migrate import FIX_OLD
 SETTING = "HOLDFAST_DATABASE_URL"
 
 BAD_VALUE = (OverflowError, UnicodeEncodeError)
-"""What binding raises for an integer of more than 64 bits, or for text that is not Unicode."""
+"""Errors of binding an integer of more than 64 bits, or text that is not Unicode."""
 
 FAILED = (apsw.Error, *BAD_VALUE)
-"""Errors of the database or of the values given to it."""
+"""Errors of the database or of values passed to it."""
 
 
 def translate(error: BaseException, file: str) -> HoldfastError:
-    """Our error for one of `FAILED`."""
+    """Return our error for one of `FAILED`."""
     match error:
         case apsw.BusyError() | apsw.LockedError():
             return Contention(f"{file} was locked by another process for too long; try again")
@@ -30,7 +30,7 @@ def translate(error: BaseException, file: str) -> HoldfastError:
         case apsw.NotADBError():
             return Misconfigured(f"{SETTING}: {file} is not an SQLite database: name another file, or move it away")
         case apsw.CorruptError():
-            return Unavailable(f"{file} is damaged ({error}): stop all nodes and restore it from a backup")
+            return Unavailable(f"{file} is corrupt ({error}): stop all nodes and restore it from a backup")
         case apsw.ReadOnlyError() if getattr(error, "extendedresult", 0) == apsw.SQLITE_READONLY_DBMOVED:
             return Unavailable(f"{file} was moved or deleted while in use: put it back and restart all nodes")
         case apsw.ReadOnlyError() | apsw.PermissionsError() | apsw.AuthError():
@@ -38,7 +38,7 @@ def translate(error: BaseException, file: str) -> HoldfastError:
         case apsw.FullError():
             return Unavailable(f"the disk of {file} is full: free some space; nothing was accepted")
         case apsw.CantOpenError():
-            return Unavailable(f"{file} cannot be opened ({error}): check that it and its directory are still there")
+            return Unavailable(f"{file} cannot be opened ({error}): check that it and its directory still exist")
         case apsw.IOError():
             return Unavailable(f"the disk of {file} failed ({error})")
         case _:

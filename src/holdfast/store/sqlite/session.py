@@ -1,6 +1,6 @@
-"""Transactions for the caller's own statements, on a connection and a thread of their own.
+"""Transactions for the caller's own statements, on a separate connection and thread.
 
-Such a transaction holds the file's one write lock while the caller thinks, so it may not stay open for long.
+Such a transaction holds the only write lock of the file between the caller's statements, so its duration is limited.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from holdfast.errors import OutcomeUnknown, Rejected, TransactionEnded
 from holdfast.model.job import HeldJob
 from holdfast.model.step import Step
 from holdfast.store.sql.session import SqlSession, StatementResult
-from holdfast.store.sql.steps import recording
+from holdfast.store.sql.steps import step_parameters
 from holdfast.store.sql.user_statements import SQLITE
 from holdfast.store.sqlite.batched_statements import BatchedStatements
 from holdfast.store.sqlite.connection import connect
@@ -25,11 +25,11 @@ from holdfast.store.sqlite.errors import FAILED, translate
 from holdfast.store.sqlite.thread import ConnectionThread
 from holdfast.store.sqlite.transaction import roll_back
 
-LONGEST = 3.0
-"""Seconds a transaction may be open: less than others wait for the write lock before they give up."""
+MAX_DURATION_S = 3.0
+"""Maximum duration of a transaction: less than the timeout of the write lock."""
 
-_STEPS = 1_000
-"""Instructions of SQLite between two looks at the clock."""
+_PROGRESS_STEPS = 1_000
+"""Number of SQLite instructions between checks of the duration."""
 
 _FORBIDDEN = (apsw.SQLITE_TRANSACTION, apsw.SQLITE_SAVEPOINT, apsw.SQLITE_ATTACH, apsw.SQLITE_DETACH)
 
@@ -37,49 +37,49 @@ T = TypeVar("T")
 
 
 class SessionThread(ConnectionThread):
-    """Rolls back by itself what stays open too long, also while the event loop is busy with something else."""
+    """Thread that rolls back a transaction that takes too long, even while the event loop is busy."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._until: float | None = None
-        self._foreign = False
+        self._running_user_sql = False
         connection.authorizer = self._authorize
-        connection.set_progress_handler(self._overdue, _STEPS)
+        connection.set_progress_handler(self._overdue, _PROGRESS_STEPS)
         super().__init__(connection, "holdfast sqlite session")
 
     @property
     def open(self) -> bool:
-        """Whether there is a transaction."""
+        """True while a transaction is open."""
         return self._until is not None
 
     def begin(self, db: apsw.Connection) -> None:
-        """Take the write lock; the time counts from here."""
+        """Take the write lock and start the time limit."""
         _control(db, "BEGIN IMMEDIATE")
-        self._until = time.monotonic() + LONGEST
+        self._until = time.monotonic() + MAX_DURATION_S
 
     def commit(self, db: apsw.Connection) -> None:
-        """Make it last."""
+        """Commit the transaction."""
         _control(db, "COMMIT")
         self._until = None
 
     def roll_back(self, db: apsw.Connection) -> None:
-        """Leave nothing open."""
+        """Roll back the transaction, if one is open."""
         self._until = None
         roll_back(db)
 
     def run(self, db: apsw.Connection, sql: str, args: tuple[Any, ...]) -> StatementResult:
-        """Run a caller's statement, which can neither commit nor roll back."""
+        """Run a caller's statement; it can neither commit nor roll back."""
         before = db.total_changes()
-        self._foreign = True
+        self._running_user_sql = True
         try:
             rows = [tuple(row) for row in db.execute(sql, args)]
         finally:
-            self._foreign = False
+            self._running_user_sql = False
             if self._overdue():
                 self.roll_back(db)
         return StatementResult(rows, db.changes() if db.total_changes() != before else 0)
 
     def _authorize(self, operation: int, *_: object) -> int:
-        return apsw.SQLITE_DENY if self._foreign and operation in _FORBIDDEN else apsw.SQLITE_OK
+        return apsw.SQLITE_DENY if self._running_user_sql and operation in _FORBIDDEN else apsw.SQLITE_OK
 
     def _overdue(self) -> bool:
         return self._until is not None and time.monotonic() > self._until
@@ -88,7 +88,7 @@ class SessionThread(ConnectionThread):
         while True:
             try:
                 left = None if self._until is None else max(0.0, self._until - time.monotonic())
-                run = self._asked.get(timeout=left)
+                run = self._calls.get(timeout=left)
             except Empty:
                 self.roll_back(self._connection)
                 continue
@@ -100,7 +100,7 @@ class SessionThread(ConnectionThread):
 
 
 class SqliteSession(SqlSession):
-    """See `holdfast.store.port.store.Session`."""
+    """Session on SQLite."""
 
     def __init__(self, thread: SessionThread, file: str, held: HeldJob, key: str) -> None:
         super().__init__(held, key, SQLITE)
@@ -108,11 +108,11 @@ class SqliteSession(SqlSession):
         self._file = file
 
     async def statement(self, sql: str, args: tuple[Any, ...]) -> StatementResult:
-        """Run it."""
+        """Run a statement."""
         return await self._call(lambda db: self._thread.run(db, sql, args))
 
     async def begin(self, statements: BatchedStatements) -> None:
-        """Take the write lock, see whose the job is and whether this was done before."""
+        """Take the write lock, check that the worker holds the job, and read the guard row."""
         job = self.held.id.bytes
 
         def work(db: apsw.Connection) -> None:
@@ -127,12 +127,12 @@ class SqliteSession(SqlSession):
         await self._thread.call(self._translating(work))
 
     async def commit(self, statements: BatchedStatements, guard: Step) -> None:
-        """Write the guard and commit, if nothing has ended the transaction before."""
+        """Write the guard row and commit, unless the transaction has ended."""
         statement = statements["record_step"]
-        given = {"key": self.key, **recording(self.held, guard), "id": self.held.id.bytes}
+        values = {"key": self.key, **step_parameters(self.held, guard), "id": self.held.id.bytes}
 
         def work(db: apsw.Connection) -> None:
-            db.execute(statement.text, [given[name] for name in statement.parameters])
+            db.execute(statement.text, [values[name] for name in statement.parameters])
             if db.changes() != 1:
                 raise self.lost()
             try:
@@ -143,17 +143,17 @@ class SqliteSession(SqlSession):
         await self._call(work)
 
     async def close(self) -> None:
-        """Leave nothing open."""
+        """Roll back the transaction, if it is still open."""
         await self._thread.call(self._thread.roll_back)
 
     async def _call(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Do this in the transaction, if it is open; say so if it ends it."""
+        """Run `work` in the transaction; raise `TransactionEnded` if it is not open."""
 
         def run(db: apsw.Connection) -> T:
             self._require_open()
             try:
                 return work(db)
-            except TypeError as error:  # of a value that cannot be bound
+            except TypeError as error:  # a value cannot be bound
                 raise Rejected(f"{self.named}: {error}") from error
             except FAILED as error:
                 self._require_open()
@@ -169,8 +169,8 @@ class SqliteSession(SqlSession):
     def _require_open(self) -> None:
         if not self._thread.open:
             raise TransactionEnded(
-                f"{self.named} was open for longer than {LONGEST:g} s, or a statement ended it; it was rolled back, "
-                "since on SQLite nobody else can write meanwhile: do what takes time before it or after it"
+                f"{self.named} was rolled back: it was open for longer than {MAX_DURATION_S:g} s, or a statement ended "
+                "it. On SQLite it blocks all other writers: do slow work before or after the transaction"
             )
 
     def _translating(self, work: Callable[[apsw.Connection], T]) -> Callable[[apsw.Connection], T]:
@@ -184,18 +184,18 @@ class SqliteSession(SqlSession):
 
 
 class Sessions:
-    """Opens them, one after the other: there is one write lock."""
+    """Factory for sessions. One session is open at a time, because there is one write lock."""
 
     def __init__(self, file: Path, statements: BatchedStatements) -> None:
         self._file = file
         self._statements = statements
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._thread: SessionThread | None = None
 
     @asynccontextmanager
     async def open(self, held: HeldJob, key: str) -> AsyncIterator[SqliteSession]:
         """Open a session; see `Store.session`."""
-        async with self._turn:
+        async with self._lock:
             if self._thread is None:
                 self._thread = SessionThread(await asyncio.to_thread(connect, self._file))
             session = SqliteSession(self._thread, str(self._file), held, key)
@@ -209,10 +209,10 @@ class Sessions:
 
     async def aclose(self) -> None:
         """Close the connection."""
-        if self._thread is not None and self._thread.of_this_process:
+        if self._thread is not None and self._thread.in_owner_process:
             await self._thread.aclose()
 
 
 def _control(db: apsw.Connection, statement: str) -> None:
-    """Run a statement that a caller may not: prepared anew, so that none of theirs can be taken for it."""
+    """Run a statement that callers may not run; it bypasses the statement cache, which callers can fill."""
     db.execute(statement, can_cache=False)

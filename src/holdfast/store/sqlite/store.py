@@ -1,4 +1,4 @@
-"""The store on SQLite."""
+"""Store on SQLite."""
 
 import asyncio
 import time
@@ -13,27 +13,28 @@ from holdfast.model.job import HeldJob
 from holdfast.store import migrate
 from holdfast.store.migrate import AppliedMigration
 from holdfast.store.notify.wakeup import Bus, Hub
-from holdfast.store.port.store import PoolUse, Retention, ServerInfo, Session, Subscription, Work
+from holdfast.store.port.store import PoolUse, Retention, ServerInfo, Session, Store, Work
+from holdfast.store.port.wakeups import Subscription
 from holdfast.store.sqlite.batched_statements import BatchedStatements, load_statements
 from holdfast.store.sqlite.connection import connect, file_of
 from holdfast.store.sqlite.errors import FAILED, translate
 from holdfast.store.sqlite.session import Sessions
 from holdfast.store.sqlite.thread import ConnectionThread
 from holdfast.store.sqlite.transaction import Transaction, WriteNeeded, roll_back
-from holdfast.store.sqlite.tx import Access
+from holdfast.store.sqlite.tx import AccessMode
 
 T = TypeVar("T")
 
-_LONGEST_POLL = 0.05
-_CHECKPOINT_EVERY = 60.0
+_MAX_POLL_INTERVAL_S = 0.05
+_CHECKPOINT_INTERVAL_S = 60.0
 
 
-class SqliteStore:
-    """See `holdfast.store.port.store.Store`. One writer and one reader in each process; any number of processes."""
+class SqliteStore(Store):
+    """Store on an SQLite file, with one writer and one reader thread per process."""
 
     def __init__(self, file: Path, statements: BatchedStatements, connections: Sequence[apsw.Connection]) -> None:
         writing, reading, watching = connections
-        watching.set_busy_handler(None)  # it is used on the event loop, which must not wait
+        watching.set_busy_handler(None)  # used on the event loop, which must not block
         self._file = str(file)
         self._absolute = file.absolute()
         self._statements = statements
@@ -41,30 +42,31 @@ class SqliteStore:
         self._reader = ConnectionThread(reading, "holdfast sqlite reader")
         self._watch = watching
         self._sessions = Sessions(file, statements)
-        self._hub = Hub(probe=self._probe, longest_poll=_LONGEST_POLL)
+        self._hub = Hub(probe=self._probe, max_poll_interval_s=_MAX_POLL_INTERVAL_S)
         self._version = _version(watching)
-        self._next_checkpoint = time.monotonic() + _CHECKPOINT_EVERY
+        self._next_checkpoint = time.monotonic() + _CHECKPOINT_INTERVAL_S
 
     @classmethod
     async def open(cls, url: str, *, clock: str | None = None) -> Self:
-        """Open the file, made if it is not there; raises `Misconfigured` with what to do."""
+        """Open the file, creating it if needed; raise `Misconfigured` if it cannot be used."""
         file = file_of(url)
         return cls(file, load_statements(clock), await asyncio.to_thread(_connect, file))
 
     async def run(self, work: Work[T]) -> T:
         transaction = Transaction(work, self._statements, self._file)
         try:
-            if transaction.start() is Access.READ:
+            if transaction.start() is AccessMode.READ:
                 try:
-                    return await self._reader.call(lambda db: transaction.finish(db, Access.READ))
+                    return await self._reader.call(lambda db: transaction.finish(db, AccessMode.READ))
                 except WriteNeeded:
                     transaction = Transaction(work, self._statements, self._file)
                     transaction.start()
-        except StopIteration as end:  # it never came to a statement
-            done: T = end.value
-            return done
+        except StopIteration as end:  # the work ran no statement
+            result: T = end.value
+            return result
         return await self._writer.call(
-            lambda db: transaction.finish(db, Access.WRITE), after=lambda: self._hub.publish(transaction.ready_lanes)
+            lambda db: transaction.finish(db, AccessMode.WRITE),
+            after=lambda: self._hub.publish(transaction.ready_lanes),
         )
 
     async def read(self, work: Work[T]) -> T:
@@ -84,11 +86,11 @@ class SqliteStore:
         return self._hub.listen(queues)
 
     def join(self, bus: Bus) -> None:
-        """The file tells of every commit, to all processes that have it: there is nothing to add."""
+        """Do nothing: every process sees commits in the file itself."""
 
     async def installation(self) -> str:
-        born = "SELECT applied_at FROM holdfast_schema ORDER BY version LIMIT 1"
-        (found,) = await self._reader.call(self._translating(lambda db: db.execute(born).fetchall()))
+        query = "SELECT applied_at FROM holdfast_schema ORDER BY version LIMIT 1"
+        (found,) = await self._reader.call(self._translating(lambda db: db.execute(query).fetchall()))
         return f"{found[0]} {self._absolute}"
 
     async def migrate(self) -> list[str]:
@@ -98,34 +100,34 @@ class SqliteStore:
         applied = await self._reader.call(self._translating(_applied))
         migrate.require_current(migrate.migrations("sqlite"), applied)
 
-    async def maintain_tables(self, rule: Retention) -> None:  # noqa: ARG002 - `prune` sees to retention
+    async def maintain_tables(self, rule: Retention) -> None:  # noqa: ARG002 - `prune` applies the retention
         if time.monotonic() < self._next_checkpoint:
             return
-        self._next_checkpoint = time.monotonic() + _CHECKPOINT_EVERY
-        # Commits do this too, but the last ones before a pause would stay in the log until somebody writes again.
+        self._next_checkpoint = time.monotonic() + _CHECKPOINT_INTERVAL_S
+        # Commits do this too, but the last ones before a quiet period would stay in the log until the next write.
         await self._writer.call(self._translating(lambda db: db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)))
 
     async def info(self) -> ServerInfo:
         return ServerInfo("sqlite", apsw.sqlite_lib_version(), pooled=False, listens=True)
 
     def pool(self) -> PoolUse:
-        """A thread for writing and one for reading, both there from the start."""
+        # One thread writes and one reads; both start with the store.
         busy = self._writer.busy + self._reader.busy
         return PoolUse(busy, 2 - busy, 2)
 
     async def aclose(self) -> None:
         self._hub.probe = None
-        if self._writer.of_this_process:  # a child that closed its parent's connections could damage the file
+        if self._writer.in_owner_process:  # a forked child that closes its parent's connections could corrupt the file
             await self._sessions.aclose()
             self._watch.close()
             await self._reader.aclose()
             await self._writer.aclose()
 
     async def _probe(self) -> bool:
-        """Wake all who wait if something was committed since the last look, by any process: takes microseconds."""
+        """Wake all subscriptions if any process committed since the last call; takes microseconds."""
         try:
             version = _version(self._watch)
-        except apsw.BusyError:  # another process recovers the log: look again
+        except apsw.BusyError:  # another process recovers the log: try again later
             return False
         except FAILED as error:
             raise translate(error, self._file) from error
@@ -149,34 +151,34 @@ def _connect(file: Path) -> list[apsw.Connection]:
 
 
 def _version(db: apsw.Connection) -> int:
-    """Changes whenever another connection commits."""
+    """Return a number that changes whenever another connection commits."""
     version: int = db.pragma("data_version")
     return version
 
 
 def _migrate(db: apsw.Connection) -> list[str]:
     try:
-        db.execute("BEGIN IMMEDIATE")  # others that start at the same time wait here, and find it done
+        db.execute("BEGIN IMMEDIATE")  # concurrent processes wait here, then find the work done
         todo = migrate.pending(migrate.migrations("sqlite"), _applied(db))
         if todo:
             db.execute(
                 "CREATE TABLE IF NOT EXISTS holdfast_schema (version INTEGER PRIMARY KEY, name TEXT NOT NULL, "
                 "checksum TEXT NOT NULL, applied_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ'))) STRICT"
             )
-        for step in todo:
-            db.execute(step.sql)
+        for migration in todo:
+            db.execute(migration.sql)
             db.execute(
                 "INSERT INTO holdfast_schema (version, name, checksum) VALUES (?, ?, ?)",
-                (step.version, step.name, step.checksum),
+                (migration.version, migration.name, migration.checksum),
             )
         db.execute("COMMIT")
     finally:
         roll_back(db)
-    return [f"{step.version:04d}_{step.name}" for step in todo]
+    return [f"{migration.version:04d}_{migration.name}" for migration in todo]
 
 
 def _applied(db: apsw.Connection) -> list[AppliedMigration]:
-    # Asked of the file, not of what the connection remembers of it.
+    # Query the file: the connection's cached schema may be outdated.
     if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'holdfast_schema'").fetchall():
         return []
     rows: Sequence[Sequence[Any]] = db.execute(

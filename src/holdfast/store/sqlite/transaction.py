@@ -1,8 +1,8 @@
-"""Runs the work of a transaction without an event loop: it waits for nothing but the database.
+"""Runs the work of a transaction without an event loop, because it awaits nothing but the database.
 
-It runs where it was asked for until its first statement tells whether it reads or writes, and from there to its end on
-the thread of the fitting connection: one hop for a whole transaction, and the write lock is never held while an event
-loop is busy with something else. One that only reads takes no lock, and waits for no writer.
+The work starts on the event loop. Its first statement decides whether it reads or writes, and from there it runs to its
+end on the thread of the matching connection. So a transaction needs one switch of threads, and never holds the write
+lock while the event loop is busy. A transaction that only reads takes no lock and waits for no writer.
 """
 
 import contextlib
@@ -15,37 +15,41 @@ from holdfast.model.lane import LaneReady
 from holdfast.store.port.store import Work
 from holdfast.store.sqlite.batched_statements import BatchedStatements
 from holdfast.store.sqlite.errors import FAILED, translate
-from holdfast.store.sqlite.tx import Access, SqliteTx
+from holdfast.store.sqlite.tx import AccessMode, SqliteTx
 
 T = TypeVar("T")
 
 
 class WriteNeeded(Exception):
-    """What began as a read came to a write: nothing has happened, and it must be run again as a write."""
+    """A transaction that began as a read needs to write; it had no effect and must run again as a write."""
 
 
 class Transaction(Generic[T]):
-    """One attempt at some work."""
+    """One attempt to run the work of a transaction."""
 
     def __init__(self, work: Work[T], statements: BatchedStatements, file: str) -> None:
         self._file = file
         self._tx = SqliteTx(statements)
-        self._turns = work(self._tx).__await__()
+        self._steps = work(self._tx).__await__()
 
     @property
     def ready_lanes(self) -> list[LaneReady]:
-        """What became ready by it."""
+        """Lanes in which the transaction made jobs ready."""
         return self._tx.ready_lanes
 
-    def start(self) -> Access:
-        """Run to the first statement; the access it needs. Without any it raises `StopIteration` with the result."""
-        return self._asked(next(self._turns))
+    def start(self) -> AccessMode:
+        """Run to the first statement and return the access it needs.
 
-    def finish(self, db: apsw.Connection, access: Access) -> T:
-        """Run to the end and commit. Rolled back, it raises what the work raised, or `WriteNeeded`."""
+        Raises:
+            StopIteration: the work ended without a statement; the exception has the result.
+        """
+        return self._requested(next(self._steps))
+
+    def finish(self, db: apsw.Connection, access: AccessMode) -> T:
+        """Run to the end and commit; on failure roll back and raise the error of the work, or `WriteNeeded`."""
         committing = False
         try:
-            db.execute("BEGIN IMMEDIATE" if access is Access.WRITE else "BEGIN")
+            db.execute("BEGIN IMMEDIATE" if access is AccessMode.WRITE else "BEGIN")
             self._tx.admit(db, access)
             result = self._result()
             committing = True
@@ -60,26 +64,26 @@ class Transaction(Generic[T]):
 
     def _result(self) -> T:
         try:
-            asked = next(self._turns)
+            requested = next(self._steps)
         except StopIteration as end:
             result: T = end.value
             return result
-        self._asked(asked)
-        self._turns.close()
+        self._requested(requested)
+        self._steps.close()
         raise WriteNeeded
 
-    def _asked(self, asked: object) -> Access:
-        if isinstance(asked, Access):
-            return asked
-        self._turns.close()
+    def _requested(self, requested: object) -> AccessMode:
+        if isinstance(requested, AccessMode):
+            return requested
+        self._steps.close()
         raise RuntimeError(
-            "the work of a transaction awaited something other than the transaction it was given: "
-            "do that before or after; nothing was changed"
+            "the work of a transaction awaited something other than its transaction, so nothing was changed: "
+            "await that before or after the transaction"
         )
 
 
 def roll_back(db: apsw.Connection) -> None:
-    """Leave no transaction open, whatever happened."""
+    """Roll back the transaction, if one is open."""
     if db.in_transaction:
         with contextlib.suppress(apsw.Error):  # a failed statement may have rolled back already
             db.execute("ROLLBACK")

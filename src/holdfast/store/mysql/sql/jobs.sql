@@ -83,16 +83,16 @@ WHERE parked = {NOT_PARKED} AND queue = :queue AND tenant = :tenant AND priority
   AND type NOT IN :types
 ORDER BY seq LIMIT :quota FOR UPDATE SKIP LOCKED;
 
--- name: claimed
+-- name: assign_jobs
 -- Of rows that claim_lane locked, if lock_lease found one.
 UPDATE holdfast_live FORCE INDEX (holdfast_live_id)
 SET status = {RUNNING}, attempts = attempts + 1, fence = fence + 1, worker = :worker, started_at = :at, slots = :slots
 WHERE id IN :ids AND @holdfast_lease IS NOT NULL;
 
--- name: note_claim
+-- name: record_claim
 -- Of a worker whose row lock_lease locked: no reap comes between.
 INSERT INTO holdfast_claims (worker, id, fence, look_at, ids)
-SELECT of_worker, of_id, of_fence, next_look, taken FROM :rows AS m WHERE @holdfast_lease IS NOT NULL;
+SELECT of_worker, of_id, of_fence, next_check, claimed FROM :rows AS m WHERE @holdfast_lease IS NOT NULL;
 
 -- name: lock_live
 -- Uses holdfast_live_id.
@@ -115,18 +115,18 @@ FROM :rows AS m STRAIGHT_JOIN holdfast_live FORCE INDEX (holdfast_live_id)
   ON id = of_id AND fence = of_fence AND (status = of_status OR status = {AWAITING_KEY} AND of_status = {READY}) AND worker = of_worker
 FOR UPDATE;
 
--- name: finishing_history
+-- name: copied_to_history
 -- A job is in both tables only between the two halves of its own move, which only its own transaction sees.
 SELECT l.id FROM holdfast_live l FORCE INDEX (holdfast_live_id)
 STRAIGHT_JOIN holdfast_history h FORCE INDEX (holdfast_history_id) ON h.id = l.id
 WHERE l.id IN :ids;
 
--- name: finishing_dead
+-- name: copied_to_dead
 SELECT l.id FROM holdfast_live l FORCE INDEX (holdfast_live_id)
 STRAIGHT_JOIN holdfast_dead d FORCE INDEX (PRIMARY) ON d.id = l.id
 WHERE l.id IN :ids;
 
--- name: finished
+-- name: delete_live
 -- A join, here and below: for a DELETE with IN, MariaDB scans the whole table in spite of the hint.
 DELETE l FROM :rows AS m STRAIGHT_JOIN holdfast_live l FORCE INDEX (holdfast_live_id) ON l.id = m.of_id;
 
@@ -161,10 +161,10 @@ INSERT INTO holdfast_live (parked, seq, {revived})
 SELECT IF(concurrency_key IS NULL, {NOT_PARKED}, {PARKED_FOR_KEY}), next_seq, {reviving}
 FROM :rows AS m STRAIGHT_JOIN holdfast_history FORCE INDEX (holdfast_history_id) ON id = of_id;
 
--- name: revived_dead
+-- name: delete_dead
 DELETE d FROM :rows AS m STRAIGHT_JOIN holdfast_dead d FORCE INDEX (PRIMARY) ON d.id = m.of_id;
 
--- name: revived_history
+-- name: delete_history
 DELETE h FROM :rows AS m STRAIGHT_JOIN holdfast_history h FORCE INDEX (holdfast_history_id) ON h.id = m.of_id;
 
 -- name: lock_due

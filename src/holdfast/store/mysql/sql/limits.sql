@@ -38,17 +38,17 @@ WHERE id IN :ids AND status = {RUNNING} AND queue = :name AND slots & {QUEUE_SLO
 SELECT COUNT(*) FROM holdfast_live FORCE INDEX (holdfast_live_id)
 WHERE id IN :ids AND status = {RUNNING} AND tenant = :name AND slots & {TENANT_SLOT} = 0;
 
--- name: turns_taken
+-- name: count_key_holders
 -- Uses holdfast_live_key.
 SELECT COUNT(*) FROM holdfast_live FORCE INDEX (holdfast_live_key)
 WHERE concurrency_key = :name AND tenant = :tenant AND parked = {NOT_PARKED};
 
--- name: next_urgency
+-- name: next_priority
 -- Uses holdfast_live_key: a look at one end of it.
 SELECT MAX(priority) FROM holdfast_live FORCE INDEX (holdfast_live_key)
 WHERE concurrency_key = :name AND tenant = :tenant AND parked = {PARKED_FOR_KEY} AND priority < :below;
 
--- name: lock_next
+-- name: lock_waiting
 -- Uses holdfast_live_key, in its order: rows are locked one by one until there are enough. Those whose rows others are
 -- about to change are passed by.
 SELECT id, queue, tenant, priority, seq, concurrency_key FROM holdfast_live FORCE INDEX (holdfast_live_key)
@@ -56,16 +56,16 @@ WHERE concurrency_key = :name AND tenant = :tenant AND parked = {PARKED_FOR_KEY}
   AND NOT (queue IN :queues AND type IN :types)
 ORDER BY seq LIMIT :room FOR UPDATE SKIP LOCKED;
 
--- name: pass_turns
--- Of rows that lock_next locked.
+-- name: grant_slots
+-- Of rows that lock_waiting locked.
 UPDATE holdfast_live FORCE INDEX (holdfast_live_id) SET status = {READY}, parked = {NOT_PARKED} WHERE id IN :ids;
 
--- name: yield_turn
+-- name: yield_slot
 -- Uses holdfast_live_id. Only of a job that still waits to be claimed.
 UPDATE holdfast_live FORCE INDEX (holdfast_live_id) SET status = {AWAITING_KEY}, parked = {PARKED_FOR_KEY}, seq = {position}
 WHERE id = :id AND status = {READY} AND seq = :seq;
 
--- name: turns_of
+-- name: key_holder_ids
 -- Uses holdfast_live_key, no further than asked.
 SELECT id FROM holdfast_live FORCE INDEX (holdfast_live_key)
 WHERE concurrency_key = :name AND tenant = :tenant AND parked = {NOT_PARKED} LIMIT :most;

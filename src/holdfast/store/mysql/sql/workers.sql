@@ -35,7 +35,7 @@ DELETE c FROM :rows AS m STRAIGHT_JOIN holdfast_claims c FORCE INDEX (PRIMARY)
 -- Uses the primary key. Looked at again after twice as long.
 UPDATE :rows AS m STRAIGHT_JOIN holdfast_claims c FORCE INDEX (PRIMARY)
   ON c.worker = m.of_worker AND c.id = m.of_id AND c.fence = m.of_fence
-SET c.ids = m.held, c.looks = m.next_looks, c.look_at = clock() + m.pause;
+SET c.ids = m.held, c.looks = m.next_checks, c.look_at = clock() + m.pause;
 
 -- name: expired
 -- Uses holdfast_workers_expiry. Locked: a renewal or a claim waits for the verdict, another reaper passes by.

@@ -28,15 +28,15 @@ SELECT count(*) FROM holdfast_live WHERE status = {RUNNING} AND queue = :name AN
 -- Uses holdfast_live_held; reads all that run.
 SELECT count(*) FROM holdfast_live WHERE status = {RUNNING} AND tenant = :name AND slots & {TENANT_SLOT} = 0;
 
--- name: pass_turns
+-- name: grant_slots
 -- Uses holdfast_live_turns and holdfast_live_queued, once per key. Those whose rows others are about to change are passed
 -- by. The candidates are an array, so that the planner cannot run their query twice and take more than was asked.
 WITH a AS MATERIALIZED (
-  SELECT k.tenant, k.name, least(k.most - (
+  SELECT k.tenant, k.name, least(k.slots - (
     SELECT count(*) FROM holdfast_live l
     WHERE l.concurrency_key IS NOT NULL AND l.status < {SUCCEEDED} AND l.tenant = k.tenant AND l.concurrency_key = k.name), k.tokens)
     AS room
-  FROM unnest(:tenants::text[], :names::text[], :mosts::bigint[], :tokens::bigint[]) AS k(tenant, name, most, tokens))
+  FROM unnest(:tenants::text[], :names::text[], :slots::bigint[], :tokens::bigint[]) AS k(tenant, name, slots, tokens))
 UPDATE holdfast_live SET status = {READY}
 WHERE ctid = ANY (ARRAY(
   SELECT x.ctid FROM a, LATERAL (
@@ -45,7 +45,7 @@ WHERE ctid = ANY (ARRAY(
     ORDER BY l.priority DESC, l.seq LIMIT greatest(a.room, 0) FOR UPDATE SKIP LOCKED) AS x))
 RETURNING queue, tenant, priority, seq, concurrency_key;
 
--- name: yield_turn
+-- name: yield_slot
 -- Uses the primary key. Only of a job that still waits to be claimed.
 UPDATE holdfast_live SET status = {AWAITING_KEY}, seq = nextval('holdfast_seq') WHERE id = :id AND status = {READY} AND seq = :seq;
 

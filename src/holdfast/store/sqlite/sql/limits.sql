@@ -8,7 +8,7 @@ SELECT count(*) FROM holdfast_live INDEXED BY holdfast_live_held WHERE status = 
 -- Uses holdfast_live_held; reads all that run.
 SELECT count(*) FROM holdfast_live INDEXED BY holdfast_live_held WHERE status = {RUNNING} AND tenant = :name AND slots & {TENANT_SLOT} = 0;
 
--- name: pass_turns
+-- name: grant_slots
 -- Uses holdfast_live_queued.
 UPDATE holdfast_live SET status = {READY} WHERE seq IN (
   SELECT seq FROM holdfast_live INDEXED BY holdfast_live_queued
@@ -17,7 +17,7 @@ UPDATE holdfast_live SET status = {READY} WHERE seq IN (
   ORDER BY priority DESC, seq LIMIT :room)
 RETURNING queue, tenant, priority, seq, concurrency_key;
 
--- name: yield_turn
+-- name: yield_slot
 -- Uses the unique id. Only of a job that still waits to be claimed.
 UPDATE holdfast_live SET status = {AWAITING_KEY}, seq = :next WHERE id = :id AND status = {READY} AND seq = :seq;
 
