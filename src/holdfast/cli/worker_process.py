@@ -1,4 +1,4 @@
-"""Entry point of the processes that `holdfast work` starts: composes `holdfast.worker.processes.main`.
+"""Entry point of worker processes: composes the program in `holdfast.worker.processes.main`.
 
     python -m holdfast.cli.worker_process forkserver|worker|job APP [--queues Q] CHANNEL [SHARED_STATE]
 

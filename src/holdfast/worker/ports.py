@@ -72,10 +72,10 @@ class LeaseService(Protocol):
     async def renew(
         self, worker: WorkerId, lease: Duration, *, memory: int | None = None, draining: bool = False
     ) -> LeaseStatus:
-        """Extend a lease unless it has expired; return its status, including a request to drain."""
+        """Extend a lease unless it has expired; the status may be a request to drain."""
 
     async def depart(self, worker: WorkerId) -> bool:
-        """Remove a worker that holds no job; return False if it holds one or is not registered."""
+        """Remove a worker that holds no job; return False if it was not removed."""
 
 
 class TransactionSession(Protocol):
@@ -108,7 +108,7 @@ class StepStore(Protocol):
         """Store the job's progress as JSON; return False if the job is no longer held."""
 
     def session(self, held: HeldJob, key: str) -> AbstractAsyncContextManager[TransactionSession]:
-        """Open a transaction that commits the caller's writes, the guard (job, key) and the fence check.
+        """Open a transaction that commits writes, guard (job, key) and fence check together.
 
         Raises:
             LeaseLost: The job is no longer held.

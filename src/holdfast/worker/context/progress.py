@@ -1,4 +1,4 @@
-"""Progress of a running job: written at most once a second, and once more before the job is settled."""
+"""Progress of a running job, written at most once a second and before the job is settled."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -17,7 +17,7 @@ Save = Callable[[bytes], Awaitable[None]]
 """Write encoded progress; raise `LeaseLost` if the worker no longer holds the job."""
 
 
-class _Progress(msgspec.Struct, frozen=True, omit_defaults=True):
+class _ProgressRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     fraction: float
     note: str = ""
 
@@ -32,15 +32,15 @@ class ProgressReporter:
         self._next = float("-inf")
 
     async def report(self, fraction: float, note: str) -> None:
-        """Set the progress; write it now, or with a later call or `flush` if the last write was too recent."""
+        """Set the progress; write it now unless the last write was too recent."""
         if not 0 <= fraction <= 1:  # rejects NaN too
             raise Invalid(f"progress must be a fraction from 0 to 1, not {fraction!r}")
-        self._unsaved = msgspec.json.encode(_Progress(float(fraction), sanitize(note, MAX_NOTE_LENGTH)))
+        self._unsaved = msgspec.json.encode(_ProgressRecord(float(fraction), sanitize(note, MAX_NOTE_LENGTH)))
         if self._clock() >= self._next:
             await self.flush()
 
     async def flush(self) -> None:
-        """Write the unwritten progress; keep it for later if the database is unavailable, so that the job goes on."""
+        """Write the unwritten progress; keep it for later if the database is unavailable."""
         if self._unsaved is None:
             return
         unsaved, self._unsaved = self._unsaved, None

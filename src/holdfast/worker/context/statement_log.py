@@ -1,4 +1,4 @@
-"""Log of a transaction's statement results, encoded without loss so that a later attempt can replay them."""
+"""Log of a transaction's results, encoded without loss so that later attempts replay them."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""Transaction of a handler: executed once, replayed from its statement log by later attempts."""
+"""Transaction of a handler: executed once, replayed from its log by later attempts."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
@@ -70,7 +70,7 @@ class Transaction:
         return await self._once(sql, self._session.fetch, args)
 
     def complete(self) -> None:
-        """Finish the transaction: pass the log to the session, or check that a replay ran all statements."""
+        """Pass the log to the session, or check that a replay ran all statements."""
         self._check()
         if self._recorded is None:
             self._session.record(self._log.to_bytes())

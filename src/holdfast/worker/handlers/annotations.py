@@ -1,4 +1,4 @@
-"""Annotations of handlers: their types for JSON, and the parameters that receive the context."""
+"""Annotations of handlers: types for JSON, and the parameter that receives the context."""
 
 import inspect
 import types
@@ -38,7 +38,11 @@ _STAND_INS = {"Context": _AsyncStandIn, "SyncContext": _SyncStandIn}
 
 
 def read(function: Callable[..., Any], parameter: str, annotation: Any) -> Any:
-    """Return the type of an annotation, even if it is a string; raise `Unresolved` for an undefined name."""
+    """Return the type of an annotation, even if it is a string.
+
+    Raises:
+        Unresolved: The annotation uses an undefined name.
+    """
     if annotation is inspect.Parameter.empty:
         return Any
     # Linters move the import of a context class below `if TYPE_CHECKING`, where it does not exist at run time.

@@ -1,4 +1,4 @@
-"""Exceptions with which a handler decides how its job continues, and the retry rule of `@app.job`."""
+"""Exceptions by which a handler decides how its job continues, and the retry rule."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -22,7 +22,7 @@ def duration(value: Span, field: str) -> Duration:
 
 
 class Retry(Exception):
-    """Retry rule for `@app.job(retry=…)`, or an exception that fails the attempt and schedules the next one.
+    """Retry rule for `@app.job(retry=…)`, or exception that schedules the next attempt.
 
     As a rule it sets the delay before each attempt: exponential (`base`, `cap`, `jitter`) or listed (`delays`). Omitted
     arguments have the installation's defaults.
@@ -71,12 +71,14 @@ class Retry(Exception):
             raise Invalid("Retry(in_=…) is for raising, the other arguments are for the decorator", pointer="/retry")
 
     def rule(self) -> RetryRule | None:
-        """Return the retry rule, or None if no delay was given, so that the installation's rule applies."""
+        """Return the retry rule, or None if the installation's rule applies."""
         return self._rule
 
 
 class Snooze(Exception):
-    """Run this job again later without spending an attempt; a job may snooze at most a hundred times.
+    """Run this job again later without spending an attempt.
+
+    A job may snooze at most a hundred times; then it is dead.
 
     Args:
         delay: Time until the job runs again.
@@ -97,7 +99,9 @@ class Snooze(Exception):
 
 
 class Hold(Snooze):
-    """Like `Snooze` but without a limit, for a cause outside of the job such as an unavailable destination.
+    """Snooze without a limit, for a cause outside of the job.
+
+    Use it for an unavailable destination, for example.
 
     Example:
         `raise Hold("30s")`

@@ -15,7 +15,7 @@ from holdfast.worker.handlers.signature import Arguments
 Isolation = Literal["async", "thread", "process"]
 
 MAX_SCHEMAS_LENGTH = 256 * 1024
-"""Largest total length of the schemas that a worker registers; further types are registered without one."""
+"""Largest total length of the schemas of a worker; further types are described without one."""
 
 
 class Handler(Struct, frozen=True):
@@ -62,7 +62,7 @@ class Registry:
         return sorted(self._handlers)
 
     def described(self) -> list[JobType]:
-        """Return descriptions of the job types, for forms and clients; bounded so that one message carries them."""
+        """Return descriptions of the job types for forms and clients, bounded in total size."""
         descriptions, left = [], MAX_SCHEMAS_LENGTH
         for handler in sorted(self, key=lambda handler: handler.type)[:MAX_DESCRIBED_TYPES]:
             schema = handler.arguments.schema()

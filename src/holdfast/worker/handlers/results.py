@@ -1,4 +1,7 @@
-"""JSON encoding of step results; the first attempt decodes its result too, so that all attempts get the same."""
+"""JSON encoding of step results.
+
+The first attempt decodes its result too, so that all attempts get the same value.
+"""
 
 import inspect
 import typing
@@ -33,7 +36,7 @@ def encode(key: str, value: Any) -> bytes:
 
 
 def decode(key: str, stored: bytes | None, function: Callable[..., Any]) -> Any:
-    """Decode a result to the return annotation of the function, or to plain JSON values if it does not match."""
+    """Decode a result to the function's return type, or to plain values if it does not match."""
     try:
         if (kind := _returns(function)) is not Any:
             try:

@@ -26,7 +26,7 @@ _REFERENCE = "#/$defs/"
 def render_schema(
     name: str, function: Callable[..., Any], struct: type[Struct], defaults: Mapping[str, Any]
 ) -> str | None:
-    """Return the schema of a job type's payload as JSON, or None if it cannot be built or is too large."""
+    """Return the JSON Schema of a payload, or None if it cannot be built or is too large."""
     try:
         text = _ENCODE(_schema(name, function, struct, defaults)).decode()
     except Exception:  # noqa: BLE001 - models are user code, and a missing schema must not stop a worker
@@ -40,7 +40,7 @@ def _schema(
     definitions: dict[str, Any] = {}
 
     def model(kind: type) -> dict[str, Any]:
-        """Return the schema of a model class, or an unconstrained one, and move its definitions to the shared ones."""
+        """Return the schema of a model class; move its definitions to the shared ones."""
         own: Callable[[], dict[str, Any]] | None = getattr(kind, "model_json_schema", None)
         schema: dict[str, Any] = {"title": kind.__name__} if own is None else dict(own())
         for part, shape in schema.pop("$defs", {}).items():

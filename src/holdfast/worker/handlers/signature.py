@@ -1,4 +1,4 @@
-"""Arguments of a handler: checked against its signature on submission, decoded from JSON when it runs.
+"""Arguments of a handler: checked on submission, decoded from JSON when it runs.
 
 A parameter's annotation sets its type: any type that msgspec supports (numbers, strings, UUID, datetime, Decimal,
 enums, dataclasses, Structs, TypedDicts, lists and dictionaries of them, …), and models with `model_dump` and
@@ -25,7 +25,7 @@ _NAMED = re.compile(r"Object (?:missing required|contains unknown) field `([^`]+
 
 
 class _NoContext:
-    """Default of a context parameter; raises an explanation if a directly called function uses it."""
+    """Default of a context parameter; raises an explanation if it is used."""
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(
@@ -37,7 +37,7 @@ class _NoContext:
 
 
 CONTEXT: Final[Any] = _NoContext()
-"""Default of a context parameter, as in `ctx: Context = CONTEXT`, so that type checkers let callers omit it."""
+"""Default of a context parameter (`ctx: Context = CONTEXT`): lets callers omit it."""
 
 
 class _Field(NamedTuple):
@@ -58,7 +58,10 @@ class _Shape(NamedTuple):
 
 
 class Arguments:
-    """Arguments of one function. Annotations with names that are defined later are resolved on first use."""
+    """Arguments of one function.
+
+    Annotations that name something defined later are resolved on first use.
+    """
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         self.name = name
@@ -79,7 +82,7 @@ class Arguments:
         return self.resolve().returns
 
     def check(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the payload of a call with these arguments: JSON values of the passed ones, without defaults.
+        """Return the payload of a call: the passed arguments as JSON values, without defaults.
 
         Raises:
             Invalid: The function does not take these arguments; `pointer` names the wrong one.
@@ -100,7 +103,7 @@ class Arguments:
         return payload
 
     def decode(self, payload: bytes) -> dict[str, Any]:
-        """Return the arguments for a call; raise `Invalid` if the payload does not match the signature."""
+        """Decode the arguments of a call; raise `Invalid` if they do not match the signature."""
         shape = self.resolve()
         try:
             values = shape.decoder.decode(b"{}" if payload == b"null" else payload)
@@ -256,7 +259,10 @@ def _parameters(function: Callable[..., Any], name: str) -> list[inspect.Paramet
 
 
 def _invalid(name: str, error: msgspec.ValidationError) -> Invalid:
-    """Convert a msgspec error such as "Expected `int`, got `str` - at `$.user_id`" to one with a pointer."""
+    """Convert a msgspec error to one with a pointer.
+
+    An example of such an error is "Expected `int`, got `str` - at `$.user_id`".
+    """
     found = _FAULT.fullmatch(str(error))
     text, path = (found["what"], found["path"] or "") if found else (str(error), "")
     steps: list[str] = []

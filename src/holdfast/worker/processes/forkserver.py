@@ -1,4 +1,4 @@
-"""Fork server: a process that has loaded the application and forks further processes from it on request.
+"""Fork server: a process with the application loaded that forks further processes.
 
 The requester becomes the parent of a forked process, because it is a subreaper while the server double-forks. So it
 can wait for the process, the process dies with it, and a fork server that dies costs nothing but a slower next start.
@@ -48,11 +48,14 @@ class Process(Protocol):
     @property
     def returncode(self) -> int | None: ...
     async def wait(self) -> int:
-        """Wait for its end; return its exit code, or the negative number of the signal that killed it."""
+        """Wait for its end; return its exit code, or the negative number of a signal."""
 
 
 class ForkedProcess(Process):
-    """Process that a fork server forked and this process adopted. It is reaped even if no caller waits for it."""
+    """Process that a fork server forked and this process adopted.
+
+    It is reaped even if no caller waits for it.
+    """
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -99,7 +102,7 @@ class ForkServer:
         return self._channel is None
 
     async def start(self, descriptors: Sequence[int]) -> ForkedProcess | None:
-        """Fork a process that inherits these descriptors; return None if the caller must execute one instead.
+        """Fork a process with these descriptors; return None if the caller must execute one.
 
         If the caller is cancelled, the process may be forked all the same; it is killed then.
         """
@@ -148,7 +151,7 @@ def _kill_unused(request: "asyncio.Task[ForkedProcess | None]") -> None:
 
 @contextlib.contextmanager
 def adopting() -> Iterator[None]:
-    """Make this process a subreaper: it becomes the parent of descendants whose own parent exits.
+    """Make this process a subreaper, the parent of descendants whose own parent exits.
 
     Keep the block short, so that processes which handlers leave behind are adopted and reaped by init instead.
     """
@@ -164,7 +167,7 @@ def adopting() -> Iterator[None]:
 
 
 def serve(channel: socket.socket) -> list[int]:
-    """Serve fork requests; return, in each forked process only, the descriptors that the request passed.
+    """Serve fork requests; return only in forked processes, with the request's descriptors.
 
     In the fork server itself this never returns: the process exits when the other end of the channel is closed.
     """
@@ -191,7 +194,7 @@ def serve(channel: socket.socket) -> list[int]:
 
 
 def _double_fork(parent: int) -> int:
-    """Fork twice, so that the requester adopts the new process; return its id, or 0 in that process."""
+    """Fork twice, so that the requester adopts the new process; return its id, 0 inside it."""
     source, sink = os.pipe()
     middle = os.fork()
     if not middle:
@@ -220,7 +223,7 @@ def _double_fork(parent: int) -> int:
 
 
 def _reparent(middle: int, parent: int) -> None:
-    """In the new process: wait for adoption by the requester, start a session, and die with the requester."""
+    """In the new process: wait for adoption, start a session, die with the requester."""
     while os.getppid() == middle:
         time.sleep(0.0005)
     os.setsid()
@@ -231,7 +234,7 @@ def _reparent(middle: int, parent: int) -> None:
 
 
 def _await_permission(permission: int, *descriptors: int) -> list[int]:
-    """In the new process: wait until the requester knows of it, and exit if the requester has given up.
+    """In the new process: wait for the requester's permission; exit if it has given up.
 
     A requester that gave up may have started another process instead.
     """
@@ -244,7 +247,7 @@ def _await_permission(permission: int, *descriptors: int) -> list[int]:
 
 
 def fork_hazard(inherited: Collection[int]) -> str | None:
-    """Return the reason why the loaded application must not be forked, or None if forking is safe.
+    """Return why the loaded application must not be forked, or None if it is safe.
 
     Forking does not copy threads, but it copies the locks they hold. Both processes would use a copied connection.
 

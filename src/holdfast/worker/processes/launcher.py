@@ -31,7 +31,7 @@ class CannotRun(Misconfigured):
 
 
 class WorkerLauncher:
-    """Starts worker processes; starts a fork server with the first of them and replaces it if it dies.
+    """Starts worker processes, forked from a fork server that it starts and replaces.
 
     Args:
         command: Arguments of Python that start a worker process without a fork server.
@@ -49,7 +49,7 @@ class WorkerLauncher:
         self._cannot_fork = not forkserver
 
     async def start(self, descriptors: Sequence[int]) -> Process:
-        """Start a worker process that inherits these descriptors: forked if possible, otherwise executed.
+        """Start a worker process with these descriptors: forked if possible, or executed.
 
         Raises:
             CannotRun: The application cannot be loaded.

@@ -1,4 +1,4 @@
-"""The program of all processes below a supervisor, in three roles: fork server, worker and job process.
+"""Program of the processes below a supervisor: fork server, worker and job process.
 
 The supervisor starts a fork server, which loads the application once and forks worker processes on request. Each
 worker forks its own fork server for job processes before it has threads or an event loop. If forking is unsafe, the
@@ -67,7 +67,7 @@ class Runtime(Protocol):
     """Concrete parts that the program needs and this package must not import."""
 
     max_slots: int
-    """Number of entries in the shared state, and so the largest number of slots of a worker process."""
+    """Number of entries in the shared state: the largest number of slots of a worker."""
 
     def load(self) -> Application:
         """Import the application.
@@ -77,13 +77,16 @@ class Runtime(Protocol):
         """
 
     def preload(self, app: Application) -> None:
-        """Import all modules that a worker of this application needs, so that a forked process imports nothing."""
+        """Import all modules that a worker needs, so that a forked process imports nothing."""
 
     def prepare(self, app: Application) -> LazyBackend:
-        """Add the built-in handlers to the application's registry; return the backend, not connected yet."""
+        """Add the built-in handlers to the registry; return the backend, not yet connected."""
 
     def worker_options(self, app: Application) -> WorkerOptions:
-        """Return the options of a worker process; call `prepare` first, because built-in handlers have queues too."""
+        """Return the options of a worker process.
+
+        Call `prepare` first, because built-in handlers have queues too.
+        """
 
     def new_loop(self) -> asyncio.AbstractEventLoop:
         """Create the event loop of a process."""
@@ -103,7 +106,7 @@ class WorkerProgram:
         _run_and_exit(channel, lambda: self._forkserver(channel))
 
     def run_worker(self, channel: socket.socket, shared_state: int) -> NoReturn:
-        """Load the application and run its jobs as the supervisor at the other end of `channel` orders."""
+        """Load the application and run its jobs, controlled by the supervisor over `channel`."""
         _run_and_exit(channel, lambda: self._worker(None, channel, shared_state))
 
     def run_job(self, channel: socket.socket, shared_state: int) -> NoReturn:
@@ -162,7 +165,10 @@ class WorkerProgram:
         return app
 
     def _run_loop(self, main: Coroutine[Any, Any, int]) -> int:
-        """Run the coroutine and leave the loop open: closing it waits for its tasks, and a handler may never end."""
+        """Run the coroutine and leave the loop open.
+
+        Closing the loop would wait for its tasks, and a handler may never end.
+        """
         loop = self._runtime.new_loop()
         asyncio.set_event_loop(loop)
         return loop.run_until_complete(main)

@@ -9,7 +9,7 @@ _UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 def resident(pid: int | None = None) -> int | None:
-    """Return the resident memory of a process (None: this one) in bytes, or None if it is unknown.
+    """Return the resident bytes of a process (None: this one), or None if unknown.
 
     Without /proc, only this process's own peak is available.
     """

@@ -21,7 +21,7 @@ LEASE_MARGIN = 1 / 6
 
 
 def stop_timeout(lease: float) -> float:
-    """Return the seconds that handlers have to stop after the lease is lost: less than the margin allows."""
+    """Return the seconds that handlers have to stop after a lost lease: at most half the margin."""
     return min(1.0, lease * LEASE_MARGIN / 2)
 
 
@@ -41,7 +41,7 @@ class StartFailed(Struct, frozen=True, tag="start_failed"):
 
 
 class SlotLost(Struct, frozen=True, tag="slot_lost"):
-    """Child: a handler does not stop and occupies its slot; replace this process after its other jobs."""
+    """Child: a handler that does not stop occupies a slot; replace this process."""
 
     reason: str
 
@@ -55,7 +55,7 @@ class Load(Struct, frozen=True, tag="load"):
 
 
 class Start(Struct, frozen=True, tag="start"):
-    """Supervisor: start as this worker with a lease of this many seconds; shared state has its end."""
+    """Supervisor: start as this worker with a lease of this many seconds."""
 
     worker: int
     lease: float
@@ -66,13 +66,13 @@ class Lost(Struct, frozen=True, tag="lost"):
 
 
 class Drain(Struct, frozen=True, tag="drain"):
-    """Supervisor: stop claiming, finish within this many seconds, release the other jobs and exit."""
+    """Supervisor: stop claiming, finish within this many seconds, release the rest, exit."""
 
     seconds: float
 
 
 class RunJob(Struct, frozen=True, tag="run_job"):
-    """Worker to job process: run this job and mark this shared-state entry when its handler starts."""
+    """Worker to job process: run this job; record its start in this shared-state entry."""
 
     job: Job
     entry: int | None

@@ -1,4 +1,4 @@
-"""Sentinel process that kills what handlers started when both worker and supervisor are dead."""
+"""Sentinel process: kills programs of handlers when worker and supervisor are dead."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ _MAX_DESCRIPTORS = 1 << 16
 
 
 def set_up(shared_state: SharedState) -> None:
-    """Fork a process that waits for this one to end and then kills the processes its handlers left.
+    """Fork a process that waits for this one to end and kills what its handlers left.
 
     Usually the supervisor does this. If the supervisor is killed, the kernel kills the worker and job processes, but
     not the programs that handlers started; such a program would run next to the one that the next attempt starts.
@@ -34,7 +34,7 @@ def set_up(shared_state: SharedState) -> None:
 
 
 def _wait_for_exit(worker: int) -> None:
-    """Wait in the kernel, so that a blocked interpreter or event loop of the worker does not matter."""
+    """Wait in the kernel for the worker's end, even if its interpreter is blocked."""
     # Peers that wait for the worker's sockets to close must not wait for this process.
     os.closerange(3, _MAX_DESCRIPTORS)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})

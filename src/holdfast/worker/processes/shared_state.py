@@ -1,4 +1,4 @@
-"""Memory shared by a supervisor and a worker process, readable even if the other side is dead or blocked.
+"""Memory shared by supervisor and worker, readable even if the other side is dead.
 
 The worker records its running jobs and the process groups it started, so that the supervisor can report and kill them
 after a crash. A suspect job that runs in its own process is recorded by that process. The supervisor records the end of
@@ -86,7 +86,7 @@ class SharedState:
                 self.end(entry)
 
     def stop_timing(self, entry: int) -> None:
-        """Clear the timeout of an entry: its handler has ended, only its outcome is not recorded yet."""
+        """Clear the timeout of an entry whose handler has ended but is not reported yet."""
         job, fence, since, _ = _ENTRY.unpack_from(self._memory, _entry_offset(entry))
         _ENTRY.pack_into(self._memory, _entry_offset(entry), job, fence, since, 0)
 
@@ -126,7 +126,10 @@ class SharedState:
 
 
 def record_start(descriptor: int, entry: int, job: JobId, fence: int) -> None:
-    """Record a started handler by file write; a job process does not map the memory, to protect it."""
+    """Record a started handler by a file write.
+
+    A job process does not map the memory, so that its handler cannot corrupt it.
+    """
     os.pwrite(descriptor, _ENTRY.pack(job.bytes, fence, time.monotonic(), 0), _entry_offset(entry))
 
 

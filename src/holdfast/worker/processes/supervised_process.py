@@ -1,4 +1,4 @@
-"""One worker process from its supervisor's side: start, lease renewal, and reports for its jobs after its death."""
+"""Supervisor's side of a worker process: start, lease renewal, reports after its death."""
 
 import asyncio
 import contextlib
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from holdfast.worker.processes.forkserver import Process
 
 OVERDUE_S = STOP_TIMEOUT_S + 2.0
-"""Seconds past a job's timeout after which the worker's event loop must be blocked, so the worker is killed."""
+"""Seconds past a job's timeout after which the worker counts as blocked and is killed."""
 
 _CHECK_INTERVAL_S = 0.5
 _BATCH_SIZE = 500
@@ -70,7 +70,7 @@ class LaunchPlan(NamedTuple):
 
 
 class SupervisedProcess:
-    """One worker process, from its start until all jobs that it held are reported."""
+    """Worker process, from its start until all jobs that it held are reported."""
 
     def __init__(
         self,
@@ -92,8 +92,11 @@ class SupervisedProcess:
         self._writer: asyncio.StreamWriter | None = None
         self._stopping = False
         self._node_draining = False
-        """The whole node is draining, which renewals report. A worker that is only replaced does not report it, because
-        the response to a renewal is how the node learns that an operator wants it to drain."""
+        """True if the whole node drains; renewals report it.
+
+        A worker that is only replaced does not report it, because the response to a renewal is how the node learns
+        that an operator wants it to drain.
+        """
         self._overdue: dict[JobId, RunningEntry] = {}
         self.pid = 0
         """Process id of the worker; 0 until it has started."""
@@ -103,7 +106,7 @@ class SupervisedProcess:
         self.ready = asyncio.Event()
         """Set when the worker is registered and may claim."""
         self.crashed_at_work = False
-        """The worker crashed while it ran jobs, so that one of them is the likely cause and not the start."""
+        """True if the worker crashed while it ran jobs, so that its start is not the cause."""
 
     def shut_down(self, seconds: float) -> None:
         """Drain the worker because the whole node is shutting down."""
@@ -123,7 +126,7 @@ class SupervisedProcess:
         self._signal(signal.SIGKILL)
 
     async def run(self) -> int:
-        """Run the worker from start to end; return its exit code. Afterwards the worker holds no job."""
+        """Run the worker to its end and report the jobs it held; return its exit code."""
         ours, theirs = socket.socketpair()
         self._starting = tasks.start(
             self._launcher.start([theirs.fileno(), self._shared_state.descriptor]),
@@ -253,7 +256,7 @@ class SupervisedProcess:
         self._shared_state.deadline = sent_at + self._lease * (1 - LEASE_MARGIN)
 
     async def _watch_lease(self) -> None:
-        """Stop the worker when the lease runs out, by a timer, because the response to a renewal may never arrive."""
+        """Stop the worker when its lease runs out, by a timer: a response may never arrive."""
         while (left := self._shared_state.deadline - time.monotonic()) > 0:  # noqa: ASYNC110 - a renewal changes the deadline
             await asyncio.sleep(left)
         await self._stop_after_loss("its lease could not be renewed in time")
@@ -292,7 +295,7 @@ class SupervisedProcess:
                     pass
 
     async def _report_abandoned(self, backend: SupervisorBackend, worker: WorkerId) -> None:
-        """Report the jobs of a dead worker: those that were running crashed, the others are released."""
+        """Report the jobs of a dead worker: running ones crashed, the others are released."""
         code = await self._process.wait()
         self._signal(
             signal.SIGKILL

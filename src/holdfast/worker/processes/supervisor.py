@@ -34,7 +34,7 @@ _STABLE_AFTER_S = 10.0
 
 
 def restart_delay(last: float, code: int, *, at_work: bool, lived: float) -> float:
-    """Return the seconds until the next start: doubled after each failed start, minimal after a successful one.
+    """Return the seconds until the next start, which double after each failed start.
 
     The delay stays short if the database was the cause, because the next start succeeds as soon as it is back.
 
@@ -119,7 +119,10 @@ class Supervisor:
             asyncio.get_running_loop().add_signal_handler(number, on_signal)
 
     def stop(self) -> None:
-        """Stop claiming, finish running jobs and release the rest. A second call releases all now, a third kills."""
+        """Stop claiming, finish running jobs and release the rest.
+
+        A second call releases the running jobs now; a third one kills the workers.
+        """
         if self._stop.is_set() and not self._urgent:
             self._urgent = True
             self._say("stopping now: running jobs are stopped and released")
@@ -162,7 +165,7 @@ class Supervisor:
                 await asyncio.wait_for(self._stop.wait(), pause)
 
     async def _run_one(self, n: int, pause: float) -> tuple[str, float]:
-        """Run one worker process to its end; return a description of the end and the delay before the next."""
+        """Run one worker process; return how it ended and the delay before the next start."""
         child = SupervisedProcess(self._plan, self._launcher, self._open_backends, self._say, self._drain_node)
         self._children.add(child)
         began = time.monotonic()
@@ -189,7 +192,7 @@ class Supervisor:
         child.kill()
 
     async def _kill_after_drain(self, child: SupervisedProcess) -> None:
-        """Kill a worker that does not exit after the drain, for example because its event loop is blocked."""
+        """Kill a worker that does not exit after the drain because it is blocked."""
         await self._stop.wait()
         until = time.monotonic() + self._drain + KILL_TIMEOUT_S
         while time.monotonic() < until:
@@ -216,7 +219,7 @@ class Supervisor:
             await asyncio.sleep(1.0)
 
     async def _open_backends(self, url: str) -> SupervisorBackend:
-        """Return the connection that renews leases; it serves nothing else, so that nothing delays it."""
+        """Return the backend for leases, which serves nothing else, so that nothing delays it."""
         async with self._opening:
             if self._lease_backend is None:
                 self._lease_backend = await self._open_backend(url)

@@ -1,4 +1,4 @@
-"""Worker process under a supervisor: announces the application, runs its jobs and obeys the supervisor's messages."""
+"""Worker process: runs the jobs of an application, controlled by its supervisor."""
 
 import asyncio
 import contextlib
@@ -55,7 +55,7 @@ class WorkerOptions(NamedTuple):
 
 
 class WorkerProcess:
-    """One worker process, from its hello to its exit code."""
+    """Worker process, from its first message to its exit code."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Job processes: run a job outside the worker process, so that a crash, leak or endless loop harms only itself."""
+"""Job processes run jobs outside of the worker process, so that a crash harms only the job."""
 
 import asyncio
 import contextlib
@@ -80,7 +80,7 @@ class JobProcesses(Processes):
 
 
 class JobProcess:
-    """One job process. It leads a process group, so that programs which its jobs start end with it."""
+    """Job process. It leads a process group, so that programs of its jobs end with it."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Runner of one queue: claims its jobs, runs them in a fixed number of slots, and reports the outcomes."""
+"""Runner of one queue: claims its jobs and runs them in a fixed number of slots."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ STOP_TIMEOUT_S = 5.0
 """Seconds that a handler has to end after it was stopped; then its slot is abandoned."""
 
 PREFETCH_S = 0.25
-"""Seconds of work to claim ahead, at the measured rate: enough to never idle, too little to hoard."""
+"""Seconds of work to claim ahead: enough to never idle, too little to hoard."""
 
 CLAIM_BATCH_SIZE = 500
 _YIELD_INTERVAL_S = 0.005
@@ -46,7 +46,7 @@ One check is not enough, because the claim may still be executing in the databas
 
 
 class Run:
-    """One job in a slot."""
+    """Job in a slot."""
 
     __slots__ = ("attempt_logs", "call", "context", "entry", "job", "over", "since", "slot", "timeout", "timer", "why")
 
@@ -202,7 +202,7 @@ class QueueRunner:
         return asyncio.get_running_loop().time() + self._rechecks[0] - time.monotonic()
 
     async def _release_unknown(self) -> None:
-        """Release jobs that this worker holds without knowing it, because the response to a claim was lost."""
+        """Release jobs that this worker holds unknowingly after a lost response to a claim."""
         while not self.stopping:
             try:
                 held_here = await self._held_jobs()
@@ -315,7 +315,7 @@ class QueueRunner:
         self._end(run, outcome)
 
     def _stopped(self, run: Run) -> Outcome | None:
-        """Return the outcome of a stopped handler, regardless of what the handler returned or raised."""
+        """Return the outcome of a stopped handler, whatever the handler returned or raised."""
         match run.why:
             case "timeout":
                 return TimedOut(run.timeout or Duration(0))
@@ -353,7 +353,7 @@ class QueueRunner:
         )
 
     def _prefetch_count(self) -> int:
-        """Return how many jobs to claim ahead: follows the completion rate, rises at once and decays slowly."""
+        """Return how many jobs to claim ahead: the completion rate, which decays slowly."""
         now = time.monotonic()
         if (passed := now - self._measured) >= _MIN_SAMPLE_S:
             rate, self._done, self._measured = self._done / passed, 0, now
