@@ -98,7 +98,7 @@ async def _submit(engine: Engine, url: str, jobs: int) -> list[JobId]:
 
 async def _work_under_kills(engine: Engine, console: Console, url: str, folder: Path, plan: Plan) -> int:
     """Until nothing is left to do; how many processes were killed on the way."""
-    rand = random.Random(plan.seed)
+    rng = random.Random(plan.seed)
     every = plan.jobs / 2 / (plan.kills + 1)
     kills = 0
     with ExitStack() as stack:
@@ -113,7 +113,7 @@ async def _work_under_kills(engine: Engine, console: Console, url: str, folder: 
             if written >= plan.jobs and not await _unfinished(engine):
                 return kills
             if kills < plan.kills and written >= (kills + 1) * every:
-                at = dice.randrange(len(fleet))
+                at = rng.randrange(len(fleet))
                 if kills % 3 == 2:
                     fleet[at].signal_all(SIGKILL)
                     fleet[at].wait()
@@ -121,7 +121,7 @@ async def _work_under_kills(engine: Engine, console: Console, url: str, folder: 
                     kills += 1
                 elif children := fleet[at].children():
                     with suppress(ProcessLookupError):
-                        os.kill(dice.choice(children), SIGKILL)
+                        os.kill(rng.choice(children), SIGKILL)
                         kills += 1
             assert all(node.alive() for node in fleet), [node.log for node in fleet if not node.alive()]
             await asyncio.sleep(0.02)

@@ -107,13 +107,13 @@ def submitters(database_url: str, folder: Path, count: int, span: int) -> Iterat
 
 
 async def _submit(engine: Engine, number: int, until: int) -> None:
-    rand = random.Random(number)
+    rng = random.Random(number)
     turn = 0
     while True:
         turn += 1
-        costs = [dice.choice([1, 1, 1, 2, 5])] if dice.random() < 0.8 else [1] * dice.randint(2, 6)
-        key = f"{number}-{dice.randint(1, 20)}" if dice.random() < 0.2 else None
-        specs = [JobSpec(type="send", payload=dice.randint(1, 9), tenant=TENANT, cost=cost) for cost in costs]
+        costs = [rng.choice([1, 1, 1, 2, 5])] if rng.random() < 0.8 else [1] * rng.randint(2, 6)
+        key = f"{number}-{rng.randint(1, 20)}" if rng.random() < 0.2 else None
+        specs = [JobSpec(type="send", payload=rng.randint(1, 9), tenant=TENANT, cost=cost) for cost in costs]
         try:
             if len(specs) > 1:
                 receipts = await engine.jobs.submit_many(specs)

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from holdfast.engine.api_key_cache import ApiKeyCache, Monotonic
 from holdfast.errors import Conflict, Invalid, NotFound
-from holdfast.model.access import ApiKey, KeyPosition, NewKey, Quotas, Scope, Tenant
+from holdfast.model.access import ApiKey, KeyPosition, NewApiKey, Quotas, Scope, Tenant
 from holdfast.model.time import Duration, Instant
 from holdfast.policy.access import is_valid
 from holdfast.store.port.store import Store, Tx
@@ -36,7 +36,7 @@ class Access:
 
         async def work(tx: Tx) -> Tenant:
             if not await tx.add_tenant(name, quotas):
-                raise Conflict(f"there is a tenant {name!r} already: change it with PATCH /v1/tenants/{name}")
+                raise Conflict(f"tenant {name!r} already exists: change it with PATCH /v1/tenants/{name}")
             return await _tenant(tx, name)
 
         return await self._store.run(work)
@@ -71,14 +71,14 @@ class Access:
     ) -> tuple[ApiKey, str]:
         """Create an API key, and its tenant if needed; return it with its token, shown only once."""
         key_id, secret = secrets.token_hex(_ID_BYTES), secrets.token_hex(_SECRET_BYTES)
-        new = NewKey(key_id, tenant, name, digest_of(secret), scopes, expires_at, lifetime)
+        new = NewApiKey(key_id, tenant, name, digest_of(secret), scopes, expires_at, lifetime)
 
         async def work(tx: Tx) -> ApiKey:
             await tx.add_tenant(tenant, Quotas())
             await tx.add_key(new)
             key = await _key(tx, key_id)
             if not is_valid(key, key.created_at):
-                raise Invalid("expires_at: that time has passed: give a later one", pointer="/expires_at")
+                raise Invalid("expires_at is in the past: give a later time", pointer="/expires_at")
             return key
 
         return await self._store.run(work), f"hf_{key_id}_{secret}"
@@ -112,12 +112,12 @@ def digest_of(secret: str) -> bytes:
 async def _tenant(tx: Tx, name: str) -> Tenant:
     found = await tx.tenant(name)
     if found is None:
-        raise NotFound(f"there is no tenant {name!r}: make it with POST /v1/tenants")
+        raise NotFound(f"there is no tenant {name!r}: create it with POST /v1/tenants")
     return found
 
 
 async def _key(tx: Tx, key_id: str) -> ApiKey:
     found = await tx.key(key_id)
     if found is None:
-        raise NotFound(f"there is no key {key_id!r}")
+        raise NotFound(f"there is no API key {key_id!r}")
     return found[0]

@@ -13,20 +13,22 @@ from holdfast.model.time import Instant, in_seconds, seconds
 from holdfast.policy.access import LAST_USED_INTERVAL, cacheable_for, is_valid, should_record_use
 from holdfast.store.port.store import Store
 
-REMEMBERED = seconds(3)
+CACHE_LIFETIME = seconds(3)
 """Lifetime of a cache entry; bounds how long a revoked key works on other nodes."""
 
 _MAX_KEYS = 10_000
 _MAX_UNKNOWN_IDS = 1_000
 """Cap on cached unknown ids, because a client can invent any number of them."""
 
-_TIME_KEPT = 30.0
+_CLOCK_REFRESH_INTERVAL_S = 30.0
 _LOCKS = 64
 
 Monotonic = Callable[[], float]
 
 
-class _Read(NamedTuple):
+class _CachedKey(NamedTuple):
+    """Cache entry; `key` is None if there is no valid key with this id."""
+
     key: ApiKey | None
     until: float
 
@@ -37,27 +39,28 @@ class ApiKeyCache:
     def __init__(self, store: Store, monotonic: Monotonic = time.monotonic) -> None:
         self._store = store
         self._monotonic = monotonic
-        self._known: OrderedDict[str, _Read] = OrderedDict()
-        self._unknown: OrderedDict[str, _Read] = OrderedDict()
+        self._valid: OrderedDict[str, _CachedKey] = OrderedDict()
+        self._invalid: OrderedDict[str, _CachedKey] = OrderedDict()
         # Concurrent requests with the same uncached key share one read; the locks are striped by key.
-        self._asking = [asyncio.Lock() for _ in range(_LOCKS)]
-        self._told: tuple[Instant, float] | None = None
+        self._locks = [asyncio.Lock() for _ in range(_LOCKS)]
+        self._clock: tuple[Instant, float] | None = None
+        """Database time and monotonic time of the last read."""
 
     async def good_key(self, key_id: str) -> ApiKey | None:
         """Return the key if it is valid; the result may be three seconds old."""
-        read = self._remembered(key_id)
-        if read is None:
-            async with self._asking[hash(key_id) % _LOCKS]:
-                read = self._remembered(key_id) or await self._ask(key_id)
-        return read.key
+        entry = self._lookup(key_id)
+        if entry is None:
+            async with self._locks[hash(key_id) % _LOCKS]:
+                entry = self._lookup(key_id) or await self._read(key_id)
+        return entry.key
 
-    def remembers(self, key: ApiKey) -> bool:
+    def is_current(self, key: ApiKey) -> bool:
         """Return True if this key is the current cache entry."""
-        read = self._known.get(key.id)
-        return read is not None and read.key is key and self._monotonic() < read.until
+        entry = self._valid.get(key.id)
+        return entry is not None and entry.key is key and self._monotonic() < entry.until
 
-    async def note_use(self, key: ApiKey) -> None:
-        """Record from time to time that a key is in use; ignores an unavailable database."""
+    async def record_use(self, key: ApiKey) -> None:
+        """Record that a key is in use, at most once per interval; ignores an unavailable database."""
         if should_record_use(key, await self.now()):
             with suppress(Unavailable):
                 await self._store.single(lambda tx: tx.note_key(key.id, LAST_USED_INTERVAL))
@@ -65,44 +68,44 @@ class ApiKeyCache:
 
     def forget(self, key_id: str) -> None:
         """Drop a cache entry."""
-        self._known.pop(key_id, None)
-        self._unknown.pop(key_id, None)
+        self._valid.pop(key_id, None)
+        self._invalid.pop(key_id, None)
 
     async def now(self) -> Instant:
         """Return the database's time, advanced by this node's monotonic clock since the last read."""
-        if self._told is None or self._monotonic() - self._told[1] > _TIME_KEPT:
+        if self._clock is None or self._monotonic() - self._clock[1] > _CLOCK_REFRESH_INTERVAL_S:
             try:
-                asked = self._monotonic()
-                self._told = await self._store.single(lambda tx: tx.now()), asked
+                started = self._monotonic()
+                self._clock = await self._store.single(lambda tx: tx.now()), started
             except Unavailable:
-                if self._told is None:
+                if self._clock is None:
                     raise
-        at, then = self._told
+        at, then = self._clock
         return Instant(at + seconds(self._monotonic() - then))
 
-    def _remembered(self, key_id: str) -> _Read | None:
-        for shelf in (self._known, self._unknown):
-            read = shelf.get(key_id)
-            if read is not None and self._monotonic() < read.until:
-                shelf.move_to_end(key_id)
-                return read
+    def _lookup(self, key_id: str) -> _CachedKey | None:
+        for entries in (self._valid, self._invalid):
+            entry = entries.get(key_id)
+            if entry is not None and self._monotonic() < entry.until:
+                entries.move_to_end(key_id)
+                return entry
         return None
 
-    async def _ask(self, key_id: str) -> _Read:
-        # Taken before the read, because the result may be that old.
-        asked = self._monotonic()
+    async def _read(self, key_id: str) -> _CachedKey:
+        started = self._monotonic()  # before the read, because the result may be as old as that
         found = await self._store.single(lambda tx: tx.key(key_id))
         self.forget(key_id)
         if found is None or not is_valid(*found):
-            return self._remember(self._unknown, key_id, _Read(None, asked + in_seconds(REMEMBERED)), _MAX_UNKNOWN_IDS)
+            entry = _CachedKey(None, started + in_seconds(CACHE_LIFETIME))
+            return self._insert(self._invalid, key_id, entry, _MAX_UNKNOWN_IDS)
         key, at = found
-        self._told = at, asked
-        read = _Read(key, asked + in_seconds(cacheable_for(key, at, REMEMBERED)))
-        return self._remember(self._known, key_id, read, _MAX_KEYS)
+        self._clock = at, started
+        entry = _CachedKey(key, started + in_seconds(cacheable_for(key, at, CACHE_LIFETIME)))
+        return self._insert(self._valid, key_id, entry, _MAX_KEYS)
 
     @staticmethod
-    def _remember(shelf: OrderedDict[str, _Read], key_id: str, read: _Read, most: int) -> _Read:
-        shelf[key_id] = read
-        if len(shelf) > most:
-            shelf.popitem(last=False)
-        return read
+    def _insert(entries: OrderedDict[str, _CachedKey], key_id: str, entry: _CachedKey, maximum: int) -> _CachedKey:
+        entries[key_id] = entry
+        if len(entries) > maximum:
+            entries.popitem(last=False)
+        return entry

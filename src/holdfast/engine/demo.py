@@ -1,4 +1,4 @@
-"""Fills an installation with a believable mix of jobs, and clears them away."""
+"""Fill an installation with demo jobs, and remove them."""
 
 import contextlib
 import random
@@ -12,7 +12,7 @@ from holdfast.policy.lifecycle import Action
 
 
 async def seed(engine: Engine, jobs: int) -> int:
-    """Submit so many jobs, all at once; how many."""
+    """Create the demo tenants, submit this many jobs in one batch, and return their number."""
     for name, quotas in TENANTS.items():
         with contextlib.suppress(Conflict):
             await engine.access.create_tenant(name, quotas)
@@ -20,16 +20,19 @@ async def seed(engine: Engine, jobs: int) -> int:
 
 
 async def clear(engine: Engine) -> int:
-    """Remove all jobs of the demo, running ones too; how many. Jobs submitted meanwhile may stay."""
-    await _all(engine, "cancel")
-    return await _all(engine, "delete")
+    """Cancel and delete all demo jobs; return the number deleted.
+
+    Jobs submitted meanwhile may remain.
+    """
+    await _apply_to_all(engine, "cancel")
+    return await _apply_to_all(engine, "delete")
 
 
-async def _all(engine: Engine, action: Action) -> int:
+async def _apply_to_all(engine: Engine, action: Action) -> int:
     where, reason = JobFilter(tag=TAG), "the demo was cleared"
     bulk = await engine.jobs.apply_to_matching(action, where, reason=reason)
     changed = bulk.changed
-    while bulk.rest is not None:
-        bulk = await engine.jobs.apply_to_matching(action, where, before=bulk.rest, reason=reason)
+    while bulk.cursor is not None:
+        bulk = await engine.jobs.apply_to_matching(action, where, before=bulk.cursor, reason=reason)
         changed += bulk.changed
     return changed

@@ -15,7 +15,7 @@ Tick = Callable[[], Awaitable[float]]
 
 
 def pause_after(failures: int, first: float) -> float:
-    """Return the delay in seconds after consecutive failures: exponential, capped at `MAX_DELAY_S`."""
+    """Return the delay in seconds after consecutive failures: exponential, with a cap."""
     return min(MAX_DELAY_S, first * 2.0 ** min(failures - 1, 10))
 
 

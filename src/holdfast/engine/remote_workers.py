@@ -2,14 +2,15 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Unpack
 
+from holdfast import tasks
 from holdfast.coordination.port import Registry
 from holdfast.engine.claiming.claims import Claims
 from holdfast.engine.jobs import steps
-from holdfast.engine.workers import WorkerReport, Workers
+from holdfast.engine.workers import WorkerReport, WorkerService
 from holdfast.errors import Invalid, LeaseLost, Rejected
 from holdfast.model.ids import JobId, WorkerId, worker_name
 from holdfast.model.job import HeldJob, Job
@@ -35,18 +36,18 @@ from holdfast.store.port.store import Store
 from holdfast.store.port.wakeups import Subscription
 
 POLL_INTERVAL_S = 1.0
-"""Seconds after which a poll looks by itself: so much a lost wake-up costs."""
+"""Interval of claims during a long poll; bounds the delay caused by a lost wake-up."""
 
 MAX_POLL_STATES = 2_000
 POLL_STATE_RETENTION_S = 60.0
-"""Seconds that the turns of a worker are remembered after its last poll."""
+"""Time for which the scheduling state of a worker is kept after its last poll."""
 
-_AGAIN = frozenset({Status.RETRYING, Status.READY, Status.DEAD})
-_COMES_TO: dict[type[Outcome], frozenset[Status]] = {
+_AFTER_FAILURE = frozenset({Status.RETRYING, Status.READY, Status.DEAD})
+_STATUS_AFTER: dict[type[Outcome], frozenset[Status]] = {
     Succeeded: frozenset({Status.SUCCEEDED}),
-    Failed: _AGAIN,
-    TimedOut: _AGAIN,
-    Crashed: _AGAIN,
+    Failed: _AFTER_FAILURE,
+    TimedOut: _AFTER_FAILURE,
+    Crashed: _AFTER_FAILURE,
     Snoozed: frozenset({Status.SCHEDULED, Status.READY, Status.DEAD}),
     Interrupted: frozenset({Status.READY, Status.DEAD}),
     CancelledByHandler: frozenset({Status.CANCELLED}),
@@ -56,7 +57,7 @@ Settle = Callable[[Sequence[Report]], Awaitable[set[JobId]]]
 
 
 class ClaimRequest(NamedTuple):
-    """What a worker asks for: at most `limit` jobs of these queues and types (None: of any type)."""
+    """Request for at most `limit` jobs of these queues and types (None: of any type)."""
 
     queues: tuple[str, ...]
     types: frozenset[str] | None
@@ -64,14 +65,15 @@ class ClaimRequest(NamedTuple):
 
 
 class ClaimResponse(NamedTuple):
-    """What a worker gets: jobs, or to hear that it is to end."""
+    """Claimed jobs, or the request to drain."""
 
     jobs: list[Job]
     draining: bool = False
+    """The worker must stop claiming, and shut down when its jobs are done."""
 
 
 class AttemptResult(NamedTuple):
-    """What came of an attempt, as its holder names it."""
+    """Outcome of an attempt as its worker reports it."""
 
     id: JobId
     fence: int
@@ -80,23 +82,27 @@ class AttemptResult(NamedTuple):
 
 
 class _PollState:
-    """One worker's turns over the lanes, and its wake-ups, kept from one poll to the next."""
+    """Scheduling state and wake-ups of one worker, kept between its polls."""
 
     def __init__(self, claims: Claims, subscription: Subscription) -> None:
         self.claims = claims
         self.subscription = subscription
         self.polls = 0
-        self.left_at = 0.0
+        """Polls in progress."""
+        self.last_used = 0.0
 
 
 class RemoteWorkers:
-    """The use cases of remote workers. `by` is the tenant of whoever calls, None for who may act for all.
+    """Use cases of remote workers.
 
-    A worker that is not registered, whose lease is gone, or that belongs to another tenant is `LeaseLost`, in the same
-    words: nobody learns which ids there are. Jobs are read from the database before they are settled, never believed.
+    `by` is the tenant of the caller, or None for callers that may act for all tenants.
+
+    A worker that is not registered, whose lease is gone, or that belongs to another tenant raises the same `LeaseLost`,
+    so that ids cannot be probed. Before jobs are settled, they are read from the database; the worker's view of them is
+    not trusted.
     """
 
-    def __init__(self, store: Store, workers: Workers, registry: Registry, *, settle: Settle) -> None:
+    def __init__(self, store: Store, workers: WorkerService, registry: Registry, *, settle: Settle) -> None:
         self._store = store
         self._workers = workers
         self._registry = registry
@@ -104,9 +110,9 @@ class RemoteWorkers:
         self._poll_states: dict[tuple[WorkerId, ClaimRequest], _PollState] = {}
 
     async def register(self, worker: WorkerInfo, lease: Duration, described: Sequence[JobType] = ()) -> None:
-        """Enter a worker under an id that nobody has; `LeaseLost` if somebody has it."""
+        """Register a worker under a new id; raises `LeaseLost` if the id is taken."""
         if not worker.id:
-            raise Invalid("no worker has this id: leave it out, and one is made", pointer="/worker")
+            raise Invalid("this is not a valid worker id: leave it out to get a new one", pointer="/worker")
         try:
             await self._workers.register(worker, lease, described)
         except Rejected as error:
@@ -123,14 +129,21 @@ class RemoteWorkers:
         by: str | None,
         ends: Collection[asyncio.Future[Any]],
     ) -> ClaimResponse:
-        """Jobs for a worker, as soon as there are some; none after `wait` seconds, or when one of `ends` is done.
+        """Claim jobs by long polling: return as soon as there are some.
 
-        The first of `ends` is that the client is gone: what was claimed meanwhile is handed back. A worker that is to
-        end gets none, after a moment: one that does not listen shall not ask without a pause.
+        A draining worker gets no jobs, after a short delay: this slows down a worker that ignores the request.
+
+        Args:
+            worker: The worker that claims.
+            request: Queues, types and maximum number of jobs.
+            wait: Seconds after which to return without jobs.
+            by: Tenant of the caller.
+            ends: Futures that end the poll. The first is done when the client disconnected; jobs claimed by then are
+                released.
         """
-        state = await self._live(worker, by)
+        state = await self._require_live(worker, by)
         if state.draining:
-            await _first(asyncio.sleep(min(wait, POLL_INTERVAL_S), None), ends)
+            await _wait_first(asyncio.sleep(min(wait, POLL_INTERVAL_S), None), ends)
             return ClaimResponse([], draining=True)
         if not (request.limit and request.queues):
             return ClaimResponse([])
@@ -145,15 +158,15 @@ class RemoteWorkers:
         wait: float,
         ends: Collection[asyncio.Future[Any]],
     ) -> list[Job]:
-        gone = next(iter(ends), None)
+        disconnected = next(iter(ends), None)
         until = time.monotonic() + wait
         with self._poll(worker, request, tenant) as poll:
-            # Taken in while it is fresh: old news would have the claim search among what is long claimed.
-            news = await poll.subscription.wait(0)
+            # Take pending notifications now: applied later, they would lower floors to rows claimed long ago.
+            notifications = await poll.subscription.wait(0)
             while not any(end.done() for end in ends):
-                poll.claims.on_ready(news)
+                poll.claims.on_ready(notifications)
                 jobs = await poll.claims.claim(request.limit)
-                if jobs and gone is not None and gone.done():
+                if jobs and disconnected is not None and disconnected.done():
                     await self._settle([Report(job, Interrupted()) for job in jobs])
                     return []
                 left = until - time.monotonic()
@@ -161,94 +174,97 @@ class RemoteWorkers:
                     poll.subscription.reset()
                     return jobs
                 timeout = min(left, POLL_INTERVAL_S, poll.claims.recheck_delay())
-                news = await _first(poll.subscription.wait(timeout), ends)
+                notifications = await _wait_first(poll.subscription.wait(timeout), ends)
         return []
 
     async def renew(self, worker: WorkerId, lease: Duration, *, by: str | None, **report: Unpack[WorkerReport]) -> bool:
-        """Prolong a lease that lives, and hear whether its worker is to end; `LeaseLost` when it does not live."""
-        state = await self._live(worker, by)
+        """Renew a live lease and return True if the worker must drain; raises `LeaseLost`."""
+        state = await self._require_live(worker, by)
         if not await self._store.single(lambda tx: tx.renew(worker, lease, **report)):
             raise _lost(worker)
         self._registry.beat(worker, lease)
         return state.draining or report.get("draining", False)
 
     async def lost(self, held: Collection[HeldJob], worker: WorkerId, *, by: str | None) -> set[JobId]:
-        """Those of `held` that the worker does not hold any more."""
-        await self._known(worker, by)
+        """Return the ids of those of `held` that the worker no longer holds."""
+        await self._require_registered(worker, by)
         return await self._store.single(lambda tx: tx.lost(held)) if held else set()
 
     async def held(self, worker: WorkerId, limit: int, *, by: str | None) -> list[Job]:
-        """What a worker holds."""
-        await self._known(worker, by)
+        """Return jobs that a worker holds."""
+        await self._require_registered(worker, by)
         return await self._store.run(lambda tx: tx.held_by(worker, limit))
 
     async def settle(self, worker: WorkerId, results: Sequence[AttemptResult], *, by: str | None) -> set[JobId]:
-        """Report what came of attempts; which reports took effect, or had done so before: it is safe to repeat."""
-        await self._known(worker, by)
-        named = {result.id: result for result in results}
-        if len(named) < len(results):
-            raise Invalid("a job stands twice among the outcomes: report each once", pointer="/outcomes")
-        jobs = await self._read(named)
+        """Settle attempts; return the ids whose result took effect now or in an earlier call.
+
+        Idempotent: safe to retry.
+        """
+        await self._require_registered(worker, by)
+        by_id = {result.id: result for result in results}
+        if len(by_id) < len(results):
+            raise Invalid("a job occurs twice in the outcomes: report each job once", pointer="/outcomes")
+        jobs = await self._read(by_id)
         reports = [
             Report(job, result.outcome, result.logs)
             for job in jobs
-            if job.status is Status.RUNNING and (result := named[job.id]).fence == job.fence and job.worker == worker
+            if job.status is Status.RUNNING and (result := by_id[job.id]).fence == job.fence and job.worker == worker
         ]
         done = await self._settle(reports) if reports else set()
-        if len(done) < len(named):
-            again = await self._read(named.keys() - done)
-            done |= {job.id for job in again if _was_settled(job, named[job.id], worker)}
+        if len(done) < len(by_id):
+            remaining = await self._read(by_id.keys() - done)
+            done |= {job.id for job in remaining if _was_settled(job, by_id[job.id], worker)}
         return done
 
     async def depart(self, worker: WorkerId, *, by: str | None) -> bool:
-        """Strike a worker; False when it still holds jobs."""
-        await self._known(worker, by)
+        """Remove a worker; False if it still holds jobs."""
+        await self._require_registered(worker, by)
         return await self._workers.depart(worker)
 
     async def steps(self, held: HeldJob, *, by: str | None) -> list[Step]:
-        """What earlier attempts of a job recorded that the worker holds."""
+        """Return the recorded steps of a held job; raises `LeaseLost` if it is not held."""
         if await self.lost([held], held.worker, by=by):
-            raise _taken(held)
+            raise _not_held(held)
         return await steps.recorded(self._store, held.id)
 
     async def job(self, held: HeldJob, *, by: str | None) -> Job:
-        """A job that the worker holds; `LeaseLost` when it does not."""
+        """Return a job that the worker holds; raises `LeaseLost` if it does not."""
         if await self.lost([held], held.worker, by=by):
-            raise _taken(held)
+            raise _not_held(held)
         found = await self._store.single(lambda tx: tx.get([held.id]))
         if not found:
-            raise _taken(held)
+            raise _not_held(held)
         return found[0]
 
     async def record_step(self, held: HeldJob, step: Step, *, by: str | None) -> None:
-        """Record a step; `LeaseLost` when the job is not the worker's any more."""
-        await self._known(held.worker, by)
+        """Record a step; raises `LeaseLost` if the worker no longer holds the job."""
+        await self._require_registered(held.worker, by)
         if not await steps.record(self._store, held, step):
-            raise _taken(held)
+            raise _not_held(held)
 
     async def save_progress(self, held: HeldJob, progress: bytes, *, by: str | None) -> None:
-        """Keep how far a job is; `LeaseLost` when it is not the worker's any more."""
-        await self._known(held.worker, by)
+        """Save a job's progress; raises `LeaseLost` if the worker no longer holds it."""
+        await self._require_registered(held.worker, by)
         if not await steps.save_progress(self._store, held, progress):
-            raise _taken(held)
+            raise _not_held(held)
 
     def close(self) -> None:
-        """Hear no more."""
+        """Unsubscribe all polls."""
         for poll in self._poll_states.values():
             poll.subscription.close()
         self._poll_states.clear()
 
-    async def _live(self, worker: WorkerId, by: str | None) -> LeaseState:
-        """How the lease of a worker stands that lives."""
-        state = await self._known(worker, by)
+    async def _require_live(self, worker: WorkerId, by: str | None) -> LeaseState:
+        """Return the lease of the caller's worker; raises `LeaseLost` if it has expired."""
+        state = await self._require_registered(worker, by)
         if state.left <= 0:
             raise _lost(worker)
         return state
 
-    async def _known(self, worker: WorkerId, by: str | None) -> LeaseState:
-        """How the lease of a worker stands that is the caller's.
+    async def _require_registered(self, worker: WorkerId, by: str | None) -> LeaseState:
+        """Return the lease of the caller's worker, even if it has expired.
 
-        One whose lease ran out may still settle what nobody has taken from it.
+        A worker whose lease expired may still settle jobs that were not reaped yet.
         """
         state = await self._store.single(lambda tx: tx.lease_state(worker))
         if state is None or (by is not None and state.tenant != by):
@@ -272,46 +288,43 @@ class RemoteWorkers:
             yield poll
         finally:
             poll.polls -= 1
-            poll.left_at = time.monotonic()
-            self._clear_away(poll.left_at)
+            poll.last_used = time.monotonic()
+            self._evict(poll.last_used)
 
-    def _clear_away(self, now: float) -> None:
-        """Forget polls that nobody has used for a while, and the oldest when there are too many."""
-        spare = len(self._poll_states) - MAX_POLL_STATES
+    def _evict(self, now: float) -> None:
+        """Drop poll states not used within their retention, and the oldest if there are too many."""
+        excess = len(self._poll_states) - MAX_POLL_STATES
         for key, poll in list(self._poll_states.items()):
             if poll.polls:
                 continue
-            if spare <= 0 and poll.left_at > now - POLL_STATE_RETENTION_S:
+            if excess <= 0 and poll.last_used > now - POLL_STATE_RETENTION_S:
                 return
-            spare -= 1
+            excess -= 1
             poll.subscription.close()
             del self._poll_states[key]
 
 
 def _was_settled(job: Job, result: AttemptResult, worker: WorkerId) -> bool:
-    """Whether a job looks as this report would have left it: its answer was lost, and it was sent again."""
+    """Return True if an earlier call, whose response was lost, settled the job with this result."""
     holder = worker if job.status.terminal else None
-    return job.fence == result.fence and job.worker == holder and job.status in _COMES_TO[type(result.outcome)]
+    return job.fence == result.fence and job.worker == holder and job.status in _STATUS_AFTER[type(result.outcome)]
 
 
-async def _first(
-    news: Awaitable[list[LaneReady] | None], ends: Collection[asyncio.Future[Any]]
+async def _wait_first(
+    notifications: Coroutine[Any, Any, list[LaneReady] | None], ends: Collection[asyncio.Future[Any]]
 ) -> list[LaneReady] | None:
-    """The news, or None when something ends before there are any."""
-    waiting = asyncio.ensure_future(news)
+    """Wait for notifications; return None if one of `ends` is done first."""
+    waiting = tasks.start(notifications, name="holdfast long poll", awaited=True)
     try:
-        everything: set[asyncio.Future[Any]] = {waiting, *ends}
-        await asyncio.wait(everything, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({waiting, *ends}, return_when=asyncio.FIRST_COMPLETED)
         return waiting.result() if waiting.done() else None
     finally:
-        waiting.cancel()
-        with suppress(asyncio.CancelledError):
-            await waiting
+        await tasks.stop(waiting)
 
 
 def _lost(worker: WorkerId) -> LeaseLost:
-    return LeaseLost(f"there is no lease of a worker {worker_name(worker)!r}: stop what it runs, and register anew")
+    return LeaseLost(f"worker {worker_name(worker)!r} has no lease: stop its jobs and register again")
 
 
-def _taken(held: HeldJob) -> LeaseLost:
-    return LeaseLost(f"job {held.id} is not this worker's any more, or was never: stop it, nothing it does counts")
+def _not_held(held: HeldJob) -> LeaseLost:
+    return LeaseLost(f"job {held.id} is not held by this worker (any longer): stop it, its results are discarded")

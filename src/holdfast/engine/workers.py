@@ -47,7 +47,7 @@ class WorkerReport(TypedDict, total=False):
     """The worker claims no more jobs and is about to stop."""
 
 
-class Workers:
+class WorkerService:
     """Use cases of workers: leases, drain requests and the job types that they handle."""
 
     def __init__(self, store: Store, registry: Registry) -> None:
@@ -142,7 +142,7 @@ async def learn(store: Store, worker: WorkerInfo, described: Sequence[JobType]) 
 
 
 async def see_types(store: Store) -> float:
-    """Update the last-seen times of types that live workers handle, and delete types not seen within the retention.
+    """Update the last-seen times of types with live workers, and delete types not seen lately.
 
     Returns the seconds until the next run.
     """

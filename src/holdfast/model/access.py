@@ -60,7 +60,7 @@ class Tenant(NamedTuple):
     created_at: Instant
 
 
-class NewKey(NamedTuple):
+class NewApiKey(NamedTuple):
     """API key to insert; only the digest of its secret is stored."""
 
     id: str

@@ -21,7 +21,7 @@ class BreakerRules(NamedTuple):
     max_cooldown: Duration = seconds(60)
 
 
-def destination(url: str) -> str | None:
+def destination_of(url: str) -> str | None:
     """Return the scheme, host and port of a URL, which identify its breaker; None if incomplete."""
     try:
         parts = urlsplit(url)

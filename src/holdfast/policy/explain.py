@@ -17,7 +17,7 @@ from holdfast.policy.explain_facts import Facts
 Predicate = Callable[[Facts], Iterable[Reason]]
 
 
-def explain(facts: Facts) -> Explanation:
+def build_explanation(facts: Facts) -> Explanation:
     """Evaluate all predicates; a finished or running job has only that reason."""
     job = facts.job
     reasons = [reason for predicate in PREDICATES for reason in predicate(facts)]

@@ -291,7 +291,7 @@ async def test_bulk_twice_at_once_changes_each_once(served):
 
 
 async def test_bulk_goes_on_where_it_stopped(served, monkeypatch):
-    monkeypatch.setattr("holdfast.engine.jobs.actions.MOST", 10)
+    monkeypatch.setattr("holdfast.engine.jobs.actions.MAX_CHANGES_PER_CALL", 10)
     monkeypatch.setattr("holdfast.engine.jobs.actions.BATCH_SIZE", 4)
     client = await person(served, "acme")
     await submit(client, 33)
@@ -331,8 +331,8 @@ async def test_dead_letters_are_listed_and_grouped(served):
 
 
 async def test_groups_are_counted_up_to_a_thousand(served, monkeypatch):
-    monkeypatch.setattr("holdfast.engine.jobs.queries.COUNTED", 5)
-    monkeypatch.setattr("holdfast.api.routes.dead.COUNTED", 5)
+    monkeypatch.setattr("holdfast.engine.jobs.queries.MAX_COUNTED", 5)
+    monkeypatch.setattr("holdfast.api.routes.dead.MAX_COUNTED", 5)
     client = await person(served, "acme")
     await die(served, client, 6, "often")
     await die(served, client, 5, "seldom")

@@ -101,8 +101,8 @@ class TestKeys:
         for number in range(1_200):
             await ring.good_key(f"{number:016x}")
 
-        assert len(ring._unknown) == 1_000
-        assert not ring._known
+        assert len(ring._invalid) == 1_000
+        assert not ring._valid
 
     async def test_one_that_expires_is_dead_then(self, served):
         token = await served.key(lifetime=Duration(1_000))
@@ -117,7 +117,7 @@ class TestKeys:
         ring = ticking.engine.access.key_cache
         await ring.good_key(token.split("_")[1])
 
-        assert ring._known[token.split("_")[1]].until <= ticker.now + 3
+        assert ring._valid[token.split("_")[1]].until <= ticker.now + 3
 
     async def test_its_use_is_noted(self, served, admin):
         """T07: coarsely, and only that of the right secret."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holdfast.engine.changes import analytics
+from holdfast.engine.changes import query_cache
 from holdfast.engine.changes.rollups import update_rollups
 from holdfast.model.job import JobSpec
 from holdfast.model.state import Status
@@ -26,8 +26,8 @@ CANARY = "canary-of-b"
 @pytest.fixture(autouse=True)
 def always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers are not kept: a test looks at once at what it did."""
-    monkeypatch.setattr(analytics, "_FRESH", -1.0)
-    monkeypatch.setattr(analytics, "_DUTY", 0)
+    monkeypatch.setattr(query_cache, "CACHE_S", -1.0)
+    monkeypatch.setattr(query_cache, "COST_FACTOR", 0)
 
 
 async def some_work(engine: Engine) -> None:
@@ -186,7 +186,7 @@ async def test_workers_are_shown_with_what_they_hold(served: Served, admin: http
 async def test_an_answer_is_asked_for_once_however_many_want_it(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(analytics, "_FRESH", 3_600.0)
+    monkeypatch.setattr(query_cache, "CACHE_S", 3_600.0)
     await served.engine.jobs.submit(JobSpec("t", tenant="a"))
     client = await served.client(await served.key("a"))
     assert (await get(client, "/v1/stats"))["statuses"]["ready"] == 1

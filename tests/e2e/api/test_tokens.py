@@ -388,7 +388,7 @@ class TestTheService:
         token = (await client.post("/v1/tokens", json={"expires_in": 1})).json()["token"]
         key_cache = served.engine.access.key_cache
         at = await key_cache.now()
-        key_cache._told = Instant(at + 60_000_000), key_cache._told[1]
+        key_cache._clock = Instant(at + 60_000_000), key_cache._clock[1]
 
         assert (await (await served.client(token)).get("/v1/jobs")).status_code == 401
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from holdfast.model.breaker import Breaker, BreakerState, Permit
 from holdfast.model.time import Instant, seconds
 from holdfast.policy import breaker as policy
-from holdfast.policy.breaker import BreakerRules, destination
+from holdfast.policy.breaker import BreakerRules, destination_of
 
 RULES = BreakerRules()
 NOW = Instant(1_000_000_000)
@@ -95,4 +95,4 @@ def test_only_a_probe_tells_something_new_of_one_that_is_open():
     ],
 )
 def test_a_destination_is_scheme_host_and_port(url, name):
-    assert destination(url) == name
+    assert destination_of(url) == name

@@ -11,7 +11,7 @@ from holdfast.model.explanation import Explanation
 from holdfast.model.state import Status
 from holdfast.model.time import Instant, seconds
 from holdfast.model.worker import WorkerInfo
-from holdfast.policy.explain import explain, handles, parse_queues
+from holdfast.policy.explain import build_explanation, handles, parse_queues
 from holdfast.policy.explain_facts import ActivePause, ExternalHold, Facts, LimitFact, QueuePosition, ServiceRate
 from tests.unit.policy.strategies import a_job
 
@@ -27,11 +27,11 @@ def job(**changes: Any) -> Job:
 
 
 def said(facts: Facts) -> list[str]:
-    return [reason.code for reason in explain(facts).reasons]
+    return [reason.code for reason in build_explanation(facts).reasons]
 
 
 def estimate(facts: Facts) -> float | None:
-    at = explain(facts).estimate.at
+    at = build_explanation(facts).estimate.at
     return None if at is None else at.timestamp() - NOW / 1e6
 
 
@@ -48,8 +48,8 @@ def test_all_that_blocks_is_named_in_order() -> None:
         "not_due", "deadline_passed", "queue_paused", "type_paused", "tenant_paused", "limit_full", "rate_spent",
         "held_back", "no_worker",
     ]  # fmt: skip
-    assert not explain(facts).runnable
-    full = next(reason for reason in explain(facts).reasons if reason.code == "limit_full")
+    assert not build_explanation(facts).runnable
+    full = next(reason for reason in build_explanation(facts).reasons if reason.code == "limit_full")
     assert (full.used, full.most, full.holders) == (3, 3, ["a", "b"])
     assert "3 of 3" in full.detail
 
@@ -57,7 +57,7 @@ def test_all_that_blocks_is_named_in_order() -> None:
 def test_a_limit_with_room_blocks_nothing() -> None:
     facts = Facts(job(), NOW, limits=[LimitFact("queue q", 1, 2, 3)], workers=2)
     assert said(facts) == ["runnable"]
-    assert "2 workers handle it" in str(explain(facts))
+    assert "2 workers handle it" in str(build_explanation(facts))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_the_estimate_is_what_must_pass_and_what_is_ahead_at_the_pace_of_late(
     facts: Facts, expected: float | None
 ) -> None:
     assert estimate(facts) == (None if expected is None else pytest.approx(expected, abs=1e-5))
-    assert explain(facts).estimate.basis
+    assert build_explanation(facts).estimate.basis
 
 
 def test_a_worker_handles_what_it_said_when_it_registered() -> None:
@@ -102,6 +102,6 @@ def test_a_worker_handles_what_it_said_when_it_registered() -> None:
 def test_it_is_written_as_json_without_what_is_not_known() -> None:
     import msgspec
 
-    written = msgspec.json.encode(explain(Facts(job(), NOW, workers=1)))
-    assert msgspec.json.decode(written, type=Explanation) == explain(Facts(job(), NOW, workers=1))
+    written = msgspec.json.encode(build_explanation(Facts(job(), NOW, workers=1)))
+    assert msgspec.json.decode(written, type=Explanation) == build_explanation(Facts(job(), NOW, workers=1))
     assert set(msgspec.json.decode(written)["reasons"][0]) == {"code", "detail", "blocks", "workers"}

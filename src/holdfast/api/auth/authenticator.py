@@ -1,4 +1,4 @@
-"""Who is behind a request: the bearer of a key or of a token."""
+"""Authentication of requests by API key or signed token."""
 
 import hmac
 import re
@@ -20,24 +20,24 @@ _KEY = re.compile(r"hf_([0-9a-f]{16})_([0-9a-f]{64})", re.ASCII)
 _NO_DIGEST = bytes(32)
 
 _MAX_CACHED_CALLERS = 1_000
-"""Texts that are remembered as good ones; the longest ago are forgotten when there are more."""
+"""Maximum number of verified credentials in the cache; the oldest is evicted first."""
 
 
 class Authenticator(Protocol):
-    """Proves who sent a request."""
+    """Authenticates the caller of a request."""
 
     async def caller(self, request: HttpRequest) -> Caller:
-        """Whoever sent it; raises `Unauthorized`, in the same words whatever is wrong, or `RateLimited`."""
+        """Return the caller. Raises `Unauthorized` with the same message for every cause, or `RateLimited`."""
 
     async def still_good(self, caller: Caller) -> bool:
-        """Whether whatever a caller came with would be accepted now: for streams, which ask every few seconds."""
+        """Return whether the caller's credentials would be accepted now; streams check this periodically."""
 
     async def token(self, caller: Caller, life: Duration) -> tuple[str, Instant] | None:
-        """A token for a caller, and when it ends; None when this node has nothing to sign one with."""
+        """Return a token for a caller and its expiry; None if this node has no signing key."""
 
 
 def bearer(request: HttpRequest) -> str:
-    """The key or token that came with a request."""
+    """Return the bearer credential of a request. Raises `Unauthorized` if there is none."""
     scheme, _, secret = (request.header("authorization") or "").partition(" ")
     if scheme.lower() != "bearer" or not secret.strip():
         raise unauthorized()
@@ -45,44 +45,44 @@ def bearer(request: HttpRequest) -> str:
 
 
 def unauthorized() -> Unauthorized:
-    """The one answer to whoever cannot be recognised."""
-    return Unauthorized("send a good key or token: Authorization: Bearer …")
+    """Return the error for every kind of failed authentication."""
+    return Unauthorized("the API key or token is missing or not valid: send Authorization: Bearer …")
 
 
 class AdminKey:
-    """The key of the installation's first administrator: any text, from the settings."""
+    """API key of the first administrator, from the settings."""
 
     def __init__(self, key: str) -> None:
         self._digest = sha256(key.encode()).digest()
-        # What tokens name that were made with it: another key has another id, and they are good no more.
+        # Tokens name the id of the key that issued them, so changing the admin key invalidates its tokens.
         self.id = f"admin-{sha256(self._digest).hexdigest()[:16]}"
         self.caller = Caller(DEFAULT_TENANT, frozenset(Scope), "key:admin", self.id)
 
-    def opens(self, text: str) -> bool:
-        """Whether this is it."""
+    def matches(self, text: str) -> bool:
+        """Return whether this text is the key, in constant time."""
         return hmac.compare_digest(sha256(text.encode("latin-1", "replace")).digest(), self._digest)
 
 
 class CredentialCheck(NamedTuple):
-    """What came of what a request carried."""
+    """Result of checking a credential."""
 
     caller: Caller | None
     key: str | None = None
-    """The id of the key that it claims to be."""
+    """Id of the API key that the credential claims to be."""
     proof: ApiKey | None = None
-    """The key that it is."""
+    """API key that the credential proved to be."""
 
 
 class VerifiedCaller(NamedTuple):
-    """What some text was found to be."""
+    """Cached result of a successful check."""
 
     caller: Caller
     key: ApiKey | None
-    """As it was read; None for the administrator's, which is always the same."""
+    """API key as it was read from the database; None for the admin key, which never changes."""
 
 
-class BearerAuthenticator:
-    """Knows the administrator's key, the keys of the database and the keys that tokens are signed with."""
+class BearerAuthenticator(Authenticator):
+    """Authenticator for the admin key, API keys in the database, and signed tokens."""
 
     def __init__(
         self,
@@ -91,71 +91,72 @@ class BearerAuthenticator:
         *,
         admin: AdminKey | None,
         addresses: ClientAddresses,
-        attempts: FailureThrottle,
+        throttle: FailureThrottle,
     ) -> None:
-        self._keyring = key_cache
+        self._key_cache = key_cache
         self._tokens = tokens
         self._admin = admin
         self._addresses = addresses
-        self._attempts = attempts
+        self._throttle = throttle
         self._verified: OrderedDict[bytes, VerifiedCaller] = OrderedDict()
 
     async def caller(self, request: HttpRequest) -> Caller:
-        """See `Authenticator`. Who fails too often is not looked at for a while; a good key elsewhere is not hurt."""
+        """Authenticate; after too many failures from an address, reject its requests for up to a minute.
+
+        A valid key keeps working from other addresses.
+        """
         known = self._recall(request)
-        if known is not None and not self._attempts:  # nobody failed lately
+        if known is not None and not self._throttle:  # no recent failures
             return known
         text = "" if known is not None else bearer(request)
         address = f"address {throttle_key(self._addresses.of(request))}"
-        if wait := self._attempts.wait(address):
+        if wait := self._throttle.wait(address):
             raise _too_many(wait)
         if known is not None:
             return known
-        found = await self._recognise(text)
-        if found.caller is not None:
-            self._remember(request, found)
-            return found.caller
-        self._attempts.failed(address)
-        if found.key is not None:
-            # Only failures are held back here: whoever has the secret is let in, however many others try.
-            if wait := self._attempts.wait(f"key {found.key}"):
+        check = await self._check(text)
+        if check.caller is not None:
+            self._remember(request, check)
+            return check.caller
+        self._throttle.failed(address)
+        if check.key is not None:
+            # Throttles failures only: a caller with the right secret is never locked out by others.
+            if wait := self._throttle.wait(f"key {check.key}"):
                 raise _too_many(wait)
-            self._attempts.failed(f"key {found.key}")
+            self._throttle.failed(f"key {check.key}")
         raise unauthorized()
 
     async def still_good(self, caller: Caller) -> bool:
-        """See `Authenticator`."""
-        if caller.until is not None and await self._keyring.now() >= caller.until:
+        if caller.until is not None and await self._key_cache.now() >= caller.until:
             return False
         if caller.signed_by is not None and self._tokens.keys.find(caller.signed_by) is None:
             return False
-        if caller.key is None or self._is_admins(caller.key):
+        if caller.key is None or self._is_admin_key(caller.key):
             return True
-        return await self._keyring.good_key(caller.key) is not None
+        return await self._key_cache.good_key(caller.key) is not None
 
     async def token(self, caller: Caller, life: Duration) -> tuple[str, Instant] | None:
-        """See `Authenticator`."""
-        return self._tokens.make(caller, await self._keyring.now(), life)
+        return self._tokens.make(caller, await self._key_cache.now(), life)
 
-    def _remember(self, request: HttpRequest, found: CredentialCheck) -> None:
-        """That these very bytes proved to be a key, so that the next time only the key is looked at."""
-        if found.caller is not None and (found.proof is not None or found.caller is self._admins):
-            self._verified[request.headers[b"authorization"]] = VerifiedCaller(found.caller, found.proof)
+    def _remember(self, request: HttpRequest, check: CredentialCheck) -> None:
+        """Cache a verified key by its header, so that later requests need no hashing."""
+        if check.caller is not None and (check.proof is not None or check.caller is self._admin_caller):
+            self._verified[request.headers[b"authorization"]] = VerifiedCaller(check.caller, check.proof)
             if len(self._verified) > _MAX_CACHED_CALLERS:
                 self._verified.popitem(last=False)
 
     def _recall(self, request: HttpRequest) -> Caller | None:
-        """The caller, if what a request came with was proven before, and if its key is what it was then.
+        """Return the caller if this credential was verified before and its key has not been reloaded since.
 
-        A key that is read anew from the database, as all are every few seconds, must be proven anew.
+        Keys are reloaded from the database every few seconds, so a revoked key is soon rejected.
         """
-        proven = self._verified.get(request.headers.get(b"authorization", b""))
+        verified = self._verified.get(request.headers.get(b"authorization", b""))
         if proven is None:
             return None
-        return proven.caller if proven.key is None or self._keyring.remembers(proven.key) else None
+        return proven.caller if proven.key is None or self._key_cache.is_current(proven.key) else None
 
-    async def _recognise(self, text: str) -> CredentialCheck:
-        if self._admin is not None and self._admin.opens(text):
+    async def _check(self, text: str) -> CredentialCheck:
+        if self._admin is not None and self._admin.matches(text):
             return CredentialCheck(self._admin.caller)
         if key := _KEY.fullmatch(text):
             found = await self._by_key(key[1], key[2])
@@ -165,28 +166,28 @@ class BearerAuthenticator:
         return CredentialCheck(None)
 
     async def _by_key(self, key_id: str, secret: str) -> tuple[Caller, str, ApiKey] | None:
-        key = await self._keyring.good_key(key_id)
-        # Compared in any case, so that the time it takes does not tell which ids there are.
+        key = await self._key_cache.good_key(key_id)
+        # Compare even if there is no such key, so that timing does not reveal which ids exist.
         same = hmac.compare_digest(digest_of(secret), _NO_DIGEST if key is None else key.digest)
         if key is None or not same:
             return None
-        await self._keyring.note_use(key)
+        await self._key_cache.record_use(key)
         return Caller(key.tenant, key.scopes, f"key:{key.id}", key.id), key.id, key
 
     async def _by_token(self, text: str) -> Caller | None:
-        caller = self._tokens.read(text, await self._keyring.now())
-        if caller is None or caller.key is None or self._is_admins(caller.key):
+        caller = self._tokens.read(text, await self._key_cache.now())
+        if caller is None or caller.key is None or self._is_admin_key(caller.key):
             return caller
-        key = await self._keyring.good_key(caller.key)
+        key = await self._key_cache.good_key(caller.key)
         return None if key is None else restrict_to_key(caller, key)
 
     @property
-    def _admins(self) -> Caller | None:
+    def _admin_caller(self) -> Caller | None:
         return None if self._admin is None else self._admin.caller
 
-    def _is_admins(self, key_id: str) -> bool:
+    def _is_admin_key(self, key_id: str) -> bool:
         return self._admin is not None and key_id == self._admin.id
 
 
 def _too_many(wait: float) -> RateLimited:
-    return RateLimited("too many attempts failed: wait, then send a good key or token", retry_after=wait)
+    return RateLimited("too many failed attempts: wait, then send a valid API key or token", retry_after=wait)

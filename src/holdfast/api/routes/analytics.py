@@ -66,7 +66,7 @@ async def stats(call: Call[None, StatsQuery]) -> HttpResponse | Stream:
     tenant = visible_tenant(call.caller, call.query.tenant)
     analytics = call.service.engine.analytics
     census = await analytics.census()
-    ended = (await analytics.window(tenant, DAY)).counted
+    ended = (await analytics.window(tenant, DAY)).stats
     standings = census.of(tenant)
     return HttpResponse(
         Stats(
@@ -81,7 +81,7 @@ async def stats(call: Call[None, StatsQuery]) -> HttpResponse | Stream:
 async def summary(call: Call[None, WindowQuery]) -> HttpResponse | Stream:
     """What happened in a window."""
     window = await _window(call)
-    whole = rollups.total(window.counted.values())
+    whole = rollups.total(window.stats.values())
     return HttpResponse(
         Summary(
             rfc3339(window.since),
@@ -99,7 +99,7 @@ async def throughput(call: Call[None, WindowQuery]) -> HttpResponse | Stream:
     """A window step by step."""
     window = await _window(call)
     points: dict[Instant, JobStats] = defaultdict(JobStats)
-    for place, figures in window.counted.items():
+    for place, figures in window.stats.items():
         points[place.at].add(figures)
     steps = range(window.since, window.until + 1, window.step)
     found = [_point(Instant(at), points.get(Instant(at), JobStats())) for at in steps]
@@ -114,7 +114,7 @@ async def types(call: Call[None, WindowQuery]) -> HttpResponse | Stream:
     """Each type of jobs."""
     window = await _window(call)
     by_type: dict[str, JobStats] = defaultdict(JobStats)
-    for place, figures in window.counted.items():
+    for place, figures in window.stats.items():
         by_type[place.type].add(figures)
     busiest = sorted(by_type.items(), key=lambda each: (-each[1].started, -each[1].submitted, each[0]))
     items = [
@@ -202,12 +202,12 @@ async def _window(call: Call[None, WindowQuery]) -> Window:
     if span is None or not MIN_WINDOW <= span <= MAX_WINDOW:
         raise Invalid("window: give a length of time from '1m' to '90d'", pointer="/window")
     window = await call.service.engine.analytics.window(visible_tenant(call.caller, asked.tenant), span)
-    counted = {
+    stats = {
         place: figures
-        for place, figures in window.counted.items()
+        for place, figures in window.stats.items()
         if asked.queue in (None, place.queue) and asked.type in (None, place.type)
     }
-    return window._replace(counted=counted)
+    return window._replace(stats=stats)
 
 
 def _totals(f: JobStats) -> Totals:

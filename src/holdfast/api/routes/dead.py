@@ -5,7 +5,7 @@ from typing import Any, Literal
 from holdfast.api.http import HttpResponse, Stream
 from holdfast.api.routes.jobs import bulk_out, render_job
 from holdfast.api.routing import Call, Route
-from holdfast.engine.jobs.queries import COUNTED, DeadLetterGroup
+from holdfast.engine.jobs.queries import MAX_COUNTED, DeadLetterGroup
 from holdfast.errors import Invalid
 from holdfast.model.access import Caller, Scope
 from holdfast.model.job import JobFilter, Page
@@ -51,7 +51,7 @@ async def list_dead(call: Call[None, DeadQuery]) -> HttpResponse | Stream:
     where = codec.filter_of(call.query, tenant=visible_tenant(call.caller, call.query.tenant))
     found = await call.service.engine.jobs.search(where, Page(call.query.limit, codec.read_cursor(call.query.cursor)))
     return HttpResponse(
-        DeadPage(items=[render_job(job, call.caller) for job in found.jobs], next_cursor=codec.cursor_of(found.rest))
+        DeadPage(items=[render_job(job, call.caller) for job in found.jobs], next_cursor=codec.cursor_of(found.cursor))
     )
 
 
@@ -106,8 +106,8 @@ def _group_out(found: DeadLetterGroup, caller: Caller) -> GroupOut:
     return GroupOut(
         tenant=group.tenant,
         fingerprint=group.error,
-        count=min(group.jobs, COUNTED),
-        more=group.jobs > COUNTED,
+        count=min(group.jobs, MAX_COUNTED),
+        more=group.jobs > MAX_COUNTED,
         first_at=rfc3339(oldest.finished_at or oldest.created_at),
         last_at=rfc3339(newest.finished_at or newest.created_at),
         error=codec.last_error(newest),

@@ -76,7 +76,7 @@ async def list_jobs(call: Call[None, JobQuery]) -> HttpResponse | Stream:
     """Jobs, newest first, page by page."""
     where = codec.filter_of(call.query, tenant=visible_tenant(call.caller, call.query.tenant))
     found = await call.service.engine.jobs.search(where, Page(call.query.limit, codec.read_cursor(call.query.cursor)))
-    return HttpResponse(JobPage([render_job(job, call.caller) for job in found.jobs], codec.cursor_of(found.rest)))
+    return HttpResponse(JobPage([render_job(job, call.caller) for job in found.jobs], codec.cursor_of(found.cursor)))
 
 
 async def get_job(call: Call[None, None]) -> HttpResponse | Stream:
@@ -149,7 +149,7 @@ async def act_on_all(call: Call[Any, Any], action: Action, *, reason: str = "") 
 
 def bulk_out(done: BulkResult, *, dry_run: bool) -> BulkOut:
     """What became of an action on many jobs, as it is answered."""
-    return BulkOut(done.matched, done.changed, dry_run, codec.cursor_of(done.rest))
+    return BulkOut(done.matched, done.changed, dry_run, codec.cursor_of(done.cursor))
 
 
 async def job_response(call: Call[Any, Any], job_id: JobId) -> HttpResponse:

@@ -83,7 +83,7 @@ async def _queues(
     now, known = await engine.queues.all()
     census = await engine.analytics.census()
     recent = await engine.analytics.window(tenant, RECENT)
-    ended = (await engine.analytics.window(tenant, DAY)).counted
+    ended = (await engine.analytics.window(tenant, DAY)).stats
     standings: dict[str, list[Standing]] = defaultdict(list)
     for each in census.of(tenant):
         standings[each.queue].append(each)
@@ -91,7 +91,7 @@ async def _queues(
     for place, figures in ended.items():
         happened[place.queue][place] = figures
     latest: dict[str, JobStats] = defaultdict(JobStats)
-    for place, figures in recent.counted.items():
+    for place, figures in recent.stats.items():
         latest[place.queue].add(figures)
     limits = {limit.of: limit for limit in (await engine.limits.all(LimitKind.QUEUE))[1]}
     by_name = {queue.name: queue for queue in known}

@@ -12,7 +12,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.errors import Invalid
-from holdfast.policy.breaker import destination
+from holdfast.policy.breaker import destination_of
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -119,7 +119,7 @@ class Guard:
             raise _invalid("give no user or password in it: send an Authorization header")
         name = host.rstrip(".").lower()
         trusted = name in self._rules.hosts or f"{name}:{port}" in self._rules.hosts
-        called = destination(url)
+        called = destination_of(url)
         if called is None or len(called) > LONGEST_DESTINATION:
             raise _invalid("no host has such a name")
         return Target(parsed.with_fragment(None), called, trusted)

@@ -1,83 +1,74 @@
-"""What ever happened, by queue and type: counters that only grow, the same whichever node is asked."""
+"""Lifetime counters by queue and type: they only grow, and are the same on every node."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import msgspec
-
-from holdfast.model.change_log import ChangeEntry, Histogram
+from holdfast.engine.changes.stored_stats import decode_rollups, encode_rollup
+from holdfast.model.change_log import ChangeEntry
 from holdfast.model.time import Duration, Instant
 from holdfast.policy import rollups
 from holdfast.policy.gaps import GapTracker
 from holdfast.policy.rollups import ALL_TENANTS, JobStats, SeriesKey, StatsByKey
-from holdfast.store.port.change_log import Rollup
 from holdfast.store.port.store import Tx
 
-EVER = Duration(0)
-"""The span of figures that are never removed."""
+LIFETIME = Duration(0)
+"""Span under which lifetime counters are stored among the rollups; they are never pruned."""
 
 MAX_SERIES = 1_000
-"""Pairs of a queue and a type that are counted apart; later ones are counted together, under no name."""
+"""Pairs of queue and type with their own counters; later pairs share one without a name."""
 
-_BEGINNING = Instant(0)
+_START = Instant(0)
 _MAX_UNPROCESSED_ROWS = 20_000
-
-_ENCODE = msgspec.json.Encoder().encode
-_HISTOGRAM = msgspec.json.Decoder(Histogram).decode
-
-
-async def add(tx: Tx, counted: StatsByKey) -> None:
-    """Add what is folded now. Under the lock of the fold, so that all is added once."""
-    mine = {place: figures for place, figures in counted.items() if place.tenant == ALL_TENANTS}
-    if not mine:
-        return
-    stored = await _stored(tx)
-    changed = _added(stored, mine)
-    await tx.save_rollups(EVER, [_row(place, stored[place]) for place in changed])
 
 
 class LifetimeCounters(NamedTuple):
-    """What happened to jobs, by queue and type, and to workers."""
+    """Counters of jobs by queue and type, and of workers."""
 
     jobs: StatsByKey
     lost: int
-    """Workers whose lease ran out."""
+    """Workers whose lease expired."""
+
+
+async def add(tx: Tx, stats: StatsByKey) -> None:
+    """Add new stats to the stored counters.
+
+    Requires the lock of the rollup cursor, so that each change is added once.
+    """
+    of_all = {key: value for key, value in stats.items() if key.tenant == ALL_TENANTS}
+    if not of_all:
+        return
+    counters = await _read_stored(tx)
+    changed = _add_to(counters, of_all)
+    await tx.save_rollups(LIFETIME, [encode_rollup(key, counters[key]) for key in changed])
 
 
 async def read(tx: Tx) -> LifetimeCounters:
-    """All that was folded, and what was not yet, on one snapshot."""
+    """Return the stored counters plus newer changes, on one snapshot."""
     cursor = await tx.rollup_cursor()
     seen = GapTracker.read(cursor.seq, cursor.holes)
-    unfolded = await tx.changes_at(seen.missing()) if seen.gaps else []
-    unfolded += await tx.changes_after(seen.upto, _MAX_UNPROCESSED_ROWS)
-    stored = await _stored(tx)
-    _added(stored, rollups.count(unfolded, only=ALL_TENANTS))
-    return LifetimeCounters(stored, cursor.lost + lost(unfolded))
+    unprocessed = await tx.changes_at(seen.missing()) if seen.gaps else []
+    unprocessed += await tx.changes_after(seen.upto, _MAX_UNPROCESSED_ROWS)
+    counters = await _read_stored(tx)
+    _add_to(counters, rollups.count(unprocessed, only=ALL_TENANTS))
+    return LifetimeCounters(counters, cursor.lost + lost_workers(unprocessed))
 
 
-def lost(entries: Iterable[ChangeEntry]) -> int:
-    """How many workers these rows tell of whose lease ran out."""
+def lost_workers(entries: Iterable[ChangeEntry]) -> int:
+    """Return the number of workers in these entries whose lease expired."""
     return sum(entry.body.lost() for entry in entries)
 
 
-def _added(into: StatsByKey, more: StatsByKey) -> set[SeriesKey]:
+def _add_to(counters: StatsByKey, more: StatsByKey) -> set[SeriesKey]:
+    """Add stats to the counters and return the changed keys."""
     changed: set[SeriesKey] = set()
-    for place, figures in more.items():
-        ever = place._replace(at=_BEGINNING)
-        if ever not in into and len(into) >= MAX_SERIES:
-            ever = SeriesKey(ALL_TENANTS, _BEGINNING, "", "")
-        into.setdefault(ever, JobStats()).add(figures)
-        changed.add(ever)
+    for key, stats in more.items():
+        counter = key._replace(at=_START)
+        if counter not in counters and len(counters) >= MAX_SERIES:
+            counter = SeriesKey(ALL_TENANTS, _START, "", "")
+        counters.setdefault(counter, JobStats()).add(stats)
+        changed.add(counter)
     return changed
 
 
-async def _stored(tx: Tx) -> StatsByKey:
-    rows = await tx.rollups_at(EVER, _BEGINNING)
-    return {
-        SeriesKey(*row[:4]): JobStats(*row[4:10], _HISTOGRAM(row.wait), _HISTOGRAM(row.run), *row[12:]) for row in rows
-    }
-
-
-def _row(place: SeriesKey, f: JobStats) -> Rollup:
-    counts = (f.submitted, f.started, f.succeeded, f.failed, f.dead, f.cancelled)
-    return Rollup(*place, *counts, _ENCODE(f.wait), _ENCODE(f.run), f.cost, Duration(f.waited), f.reaped)
+async def _read_stored(tx: Tx) -> StatsByKey:
+    return decode_rollups(await tx.rollups_at(LIFETIME, _START))

@@ -1,22 +1,28 @@
-"""The tail of the feed: everything that changes from now on, once each, also what is committed late."""
+"""Tail of the change log: every change from now on, exactly once, including late commits."""
 
 import asyncio
 import time
+from typing import TYPE_CHECKING
 
 from holdfast.model.change_log import ChangeEntry
 from holdfast.model.time import Instant
 from holdfast.policy.gaps import MAX_GAP, GapTracker
 from holdfast.store.port.store import Store
-from holdfast.store.port.wakeups import Subscription
+
+if TYPE_CHECKING:
+    from holdfast.store.port.wakeups import Subscription
 
 READ_BATCH_SIZE = 500
 
 _MIN_PAUSE_S, _MAX_PAUSE_S = 0.05, 0.5
-"""Seconds between two looks: while there is something to see, and when there was nothing for a while."""
+"""Delay between two reads: while there are changes, and after a time without any."""
 
 
 class Tail:
-    """Reads the feed as it grows. Whoever holds it is the only reader; it asks only while it is asked."""
+    """Reader of the change log as it grows, for a single consumer.
+
+    It queries the database only when it is called.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -26,16 +32,19 @@ class Tail:
 
     @property
     def low_water(self) -> int:
-        """Every row up to this number was read, or was rolled back."""
+        """Highest number up to which every row was read or rolled back."""
         return self._seen.low_water
 
     @property
     def upto(self) -> int:
-        """The highest number that was read."""
+        """Highest number that was read."""
         return self._seen.upto
 
     async def begin(self) -> None:
-        """From here on. Rows that are under way now come too, also with lower numbers than those that are there."""
+        """Start at the end of the log.
+
+        Rows of transactions in flight are included, even if their numbers are lower than those of existing rows.
+        """
         kept = await self._store.single(lambda tx: tx.change_log_range())
         first = max(kept.pruned, kept.last - MAX_GAP)
         numbers = await self._store.single(lambda tx: tx.change_numbers(first, 2 * MAX_GAP))
@@ -43,39 +52,39 @@ class Tail:
         self._seen.mark_seen(numbers, _now())
 
     async def more(self) -> list[ChangeEntry]:
-        """What has appeared since, oldest first but for what was late."""
+        """Return entries that appeared since the last call: late ones, then new ones in order."""
         missing = self._seen.missing()
         late = await self._store.single(lambda tx: tx.changes_at(missing)) if missing else []
         upto = self._seen.upto
-        fresh = await self._store.single(lambda tx: tx.changes_after(upto, READ_BATCH_SIZE))
-        self._pause = _MIN_PAUSE_S if late or fresh else min(2 * self._pause, _MAX_PAUSE_S)
-        return [*late, *fresh]
+        new = await self._store.single(lambda tx: tx.changes_after(upto, READ_BATCH_SIZE))
+        self._pause = _MIN_PAUSE_S if late or new else min(2 * self._pause, _MAX_PAUSE_S)
+        return [*late, *new]
 
-    def note(self, entry: ChangeEntry) -> None:
-        """This one was dealt with."""
+    def mark_seen(self, entry: ChangeEntry) -> None:
+        """Record that an entry was processed, so that `more` does not return it again."""
         self._seen.mark_seen([entry.seq], _now())
 
-    def give_up(self) -> None:
-        """Wait no longer for what was rolled back long ago."""
+    def expire_gaps(self) -> None:
+        """Stop waiting for entries whose transactions were rolled back long ago."""
         self._seen.expire(_now())
 
     async def wait(self) -> None:
-        """Until something may have changed: woken where wake-ups arrive by themselves, else after a while."""
+        """Wait for a notification if the store sends them, else for the polling delay."""
         if self._subscription is None:
             self._subscription = self._store.listen(None)
         began = time.monotonic()
         if await self._subscription.wait(self._pause) is not None:
-            # Woken: by much at once, perhaps. What arrives within a moment is read together.
+            # Changes often arrive in bursts; those that arrive within the minimum delay are read together.
             self._pause = _MIN_PAUSE_S
             await asyncio.sleep(max(0.0, _MIN_PAUSE_S - (time.monotonic() - began)))
 
     def close(self) -> None:
-        """Hear no more."""
+        """Unsubscribe."""
         if self._subscription is not None:
             self._subscription.close()
             self._subscription = None
 
 
 def _now() -> Instant:
-    """How long something is missing is a span: this node's own clock will do."""
+    """Return this node's monotonic time; only the age of gaps matters."""
     return Instant(int(time.monotonic() * 1_000_000))

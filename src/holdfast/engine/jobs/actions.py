@@ -17,14 +17,14 @@ _ROUNDS = 20
 BATCH_SIZE = 500
 """Jobs changed by one transaction."""
 
-WALK = 10_000
-"""Rows of each table read by one scan."""
+MAX_SCANNED_ROWS = 10_000
+"""Rows of each table read per scan."""
 
-MOST = 5_000
-"""Jobs changed by one call before it returns a cursor."""
+MAX_CHANGES_PER_CALL = 5_000
+"""Matching jobs after which one call returns a cursor."""
 
 MAX_SCANS = 10
-"""Scans made by one call."""
+"""Scans per call."""
 
 
 class BulkResult(NamedTuple):
@@ -33,18 +33,18 @@ class BulkResult(NamedTuple):
     matched: int
     """Jobs found in a state that allows the action."""
     changed: int
-    rest: JobId | None
+    cursor: JobId | None
     """Cursor of the next call; None if all jobs were seen."""
 
 
 async def cancel(store: Store, ids: Collection[JobId], *, reason: str) -> set[JobId]:
     """Cancel unfinished jobs, including running ones; return the ids cancelled by this call."""
-    return await _move(store, ids, lambda job: lifecycle.cancel(job, reason))
+    return await _apply(store, ids, lambda job: lifecycle.cancel(job, reason))
 
 
 async def retry(store: Store, ids: Collection[JobId]) -> set[JobId]:
     """Make dead, cancelled or waiting jobs ready; return the ids changed by this call."""
-    return await _move(store, ids, lifecycle.retry)
+    return await _apply(store, ids, lifecycle.retry)
 
 
 async def delete(store: Store, ids: Collection[JobId]) -> set[JobId]:
@@ -54,9 +54,9 @@ async def delete(store: Store, ids: Collection[JobId]) -> set[JobId]:
     """
 
     async def work(tx: Tx) -> tuple[set[JobId], list[JobId]]:
-        wanted = [job for job in await tx.get(left) if actions.is_allowed(job, "delete")]
-        gone = await tx.remove(wanted) if wanted else set()
-        return gone, [job.id for job in wanted if job.id not in gone]
+        allowed = [job for job in await tx.get(left) if actions.is_allowed(job, "delete")]
+        gone = await tx.remove(allowed) if allowed else set()
+        return gone, [job.id for job in allowed if job.id not in gone]
 
     removed: set[JobId] = set()
     left: Sequence[JobId] = list(ids)
@@ -85,13 +85,14 @@ async def apply_to_matching(
     act = _action_function(action, reason)
     matched = changed = 0
     for _ in range(MAX_SCANS):
-        found = await store.read(lambda tx, before=before: tx.seek(where, Page(BATCH_SIZE, before), most=WALK))  # type: ignore[misc]
+        page = Page(BATCH_SIZE, before)
+        found = await store.read(lambda tx, page=page: tx.seek(where, page, most=MAX_SCANNED_ROWS))  # type: ignore[misc]
         ids = [job.id for job in found.jobs if actions.is_allowed(job, action)]
         matched += len(ids)
         if ids and not dry_run:
             changed += len(await act(store, ids))
-        before = found.rest
-        if before is None or matched >= MOST:
+        before = found.cursor
+        if before is None or matched >= MAX_CHANGES_PER_CALL:
             break
     return BulkResult(matched, changed, before)
 
@@ -120,23 +121,23 @@ def _action_function(action: Action, reason: str) -> Callable[[Store, Collection
             return delete
 
 
-async def _move(store: Store, ids: Collection[JobId], decide: Callable[[Job], Transition | None]) -> set[JobId]:
+async def _apply(store: Store, ids: Collection[JobId], decide: Callable[[Job], Transition | None]) -> set[JobId]:
     """Read, decide, apply; repeat for jobs that changed concurrently."""
-    moved: set[JobId] = set()
+    changed: set[JobId] = set()
     left: Sequence[JobId] = list(ids)
     for _ in range(_ROUNDS):
 
         async def work(tx: Tx, left: Sequence[JobId] = left) -> tuple[set[JobId], list[JobId]]:
-            moves = [move for job in await tx.get(left) if (move := decide(job)) is not None]
-            done = await tx.apply(moves) if moves else set()
-            return done, [move.id for move in moves if move.id not in done]
+            transitions = [step for job in await tx.get(left) if (step := decide(job)) is not None]
+            done = await tx.apply(transitions) if transitions else set()
+            return done, [transition.id for transition in transitions if transition.id not in done]
 
         done, left = await store.run(work)
-        moved |= done
+        changed |= done
         if not left:
-            return moved
+            return changed
     raise _contended(left)
 
 
 def _contended(left: Sequence[JobId]) -> Contention:
-    return Contention(f"job {left[0]} changes faster than it can be decided on; try again")
+    return Contention(f"job {left[0]} kept changing concurrently; try again")

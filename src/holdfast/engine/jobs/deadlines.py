@@ -11,12 +11,11 @@ async def cancel_overdue(store: Store) -> int:
     """Cancel one batch of overdue jobs; return the number checked. Safe on all nodes at once."""
 
     async def work(tx: Tx) -> int:
-        late = await tx.overdue(BATCH_SIZE)
-        if not late:
+        overdue = await tx.overdue(BATCH_SIZE)
+        if not overdue:
             return 0
         now = await tx.now()
-        moves = [move for job in late if (move := lifecycle.miss_deadline(job, now)) is not None]
-        await tx.apply(moves)
-        return len(late)
+        await tx.apply([step for job in overdue if (step := lifecycle.miss_deadline(job, now)) is not None])
+        return len(overdue)
 
     return await store.run(work)

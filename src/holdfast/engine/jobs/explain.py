@@ -1,4 +1,4 @@
-"""Explain one job: read what a claim of it would meet, on one snapshot and with a bounded amount of work."""
+"""Explain why one job is (not) running, with a bounded amount of work on one snapshot."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
@@ -14,40 +14,41 @@ from holdfast.model.job import Job, JobFilter, Page
 from holdfast.model.limit import DEFAULT_CONCURRENCY_PER_KEY, LimitKind, LimitName, PauseKind
 from holdfast.model.state import TERMINAL, Status
 from holdfast.model.time import Duration, Instant, seconds
-from holdfast.policy import breaker
-from holdfast.policy import explain as policy
+from holdfast.policy.breaker import destination_of
+from holdfast.policy.explain import build_explanation, handles
 from holdfast.policy.explain_facts import ActivePause, ExternalHold, Facts, LimitFact, QueuePosition, ServiceRate
 from holdfast.policy.limits import limits_for
 from holdfast.store.port.store import Store, Tx
 
-COUNTED = 1_000
-"""Up to how many jobs ahead are counted, of its priority and of higher ones each."""
+MAX_COUNTED = 1_000
+"""Jobs ahead that are counted: this many of the same priority, and as many of higher ones."""
 
-TENANTS_LOOKED_AT = 1_000
-"""Of how many tenants with ready jobs in its queue the weights are looked at."""
+MAX_TENANTS = 1_000
+"""Tenants with ready jobs that are considered for the share of the job's tenant."""
 
-DEPARTED_LOOKED_AT = 1_000
-"""How many workers that are gone are looked at for the last that could have run it."""
+MAX_DEPARTED_WORKERS = 1_000
+"""Departed workers that are searched for the last one that handled the job."""
 
-HOLDERS_LOOKED_AT, HOLDERS_NAMED = 1_000, 5
-"""Among how many running jobs those are looked for that a limit counts, and how many are named."""
+MAX_SCANNED_HOLDERS, MAX_HOLDERS = 1_000, 5
+"""Running jobs scanned for those that a limit counts, and how many of these are listed."""
 
-PACE_OVER = seconds(300)
+SERVICE_RATE_WINDOW = seconds(300)
+"""Window over which the recent service rate is measured."""
 
-Look = Callable[[Tx, Job, Instant], Awaitable[ExternalHold | None]]
-"""Reads what outside the engine holds a job back, by the type of the job."""
+FindHold = Callable[[Tx, Job, Instant], Awaitable[ExternalHold | None]]
+"""Finds an external condition that delays a job."""
 
 
 async def explain(store: Store, analytics: Analytics, job_id: JobId, *, tenant: str | None) -> Explanation:
-    """Why a job of this tenant (None: of any) is (not) running; raises `NotFound`."""
+    """Explain why a job of this tenant (None: of any) is (not) running; raises `NotFound`."""
     facts = await store.read(lambda tx: read_facts(tx, job_id, tenant))
     if facts.ahead.jobs:
-        facts = facts._replace(service_rate=await _pace(analytics, facts.job))
-    return policy.explain(facts)
+        facts = facts._replace(service_rate=await _service_rate(analytics, facts.job))
+    return build_explanation(facts)
 
 
 async def read_facts(tx: Tx, job_id: JobId, tenant: str | None) -> Facts:
-    """What a claim of this job would meet."""
+    """Read the facts that decide whether a claim takes this job; raises `NotFound`."""
     job = require_tenant(await tx.get([job_id]), job_id, tenant)
     now = await tx.now()
     if job.status in TERMINAL:
@@ -58,16 +59,18 @@ async def read_facts(tx: Tx, job_id: JobId, tenant: str | None) -> Facts:
     return Facts(
         job,
         now,
-        pauses=await _rests(tx, job, now),
+        pauses=await _pauses(tx, job, now),
         limits=await _limits(tx, job, now, tenant),
-        held_back=[held for look in LOOKS.get(job.type, ()) if (held := await look(tx, job, now)) is not None],
+        held_back=[
+            hold for find_hold in FIND_HOLDS.get(job.type, ()) if (hold := await find_hold(tx, job, now)) is not None
+        ],
         workers=workers,
         last_seen=last_seen,
         ahead=await _ahead(tx, job) if job.status is Status.READY else QueuePosition(),
     )
 
 
-async def _rests(tx: Tx, job: Job, now: Instant) -> list[ActivePause]:
+async def _pauses(tx: Tx, job: Job, now: Instant) -> list[ActivePause]:
     queues = [
         ActivePause("queue", queue.name, queue.changed_at, queue.changed_by, queue.reason, queue.until)
         for queue in await tx.queues()
@@ -88,61 +91,58 @@ async def _rests(tx: Tx, job: Job, now: Instant) -> list[ActivePause]:
 
 
 async def _limits(tx: Tx, job: Job, now: Instant, tenant: str | None) -> list[LimitFact]:
-    """How the limits stand that the job is under. Who asks for a tenant is told of its own jobs alone."""
+    """Return the usage of the job's limits; with a `tenant`, holders of others are hidden."""
     facts = []
     for limit in await tx.limits_named(limits_for(job)):
         uncounted = await tx.uncounted(limit.of) if is_unsettled(limit) else 0
         room, frees_in = limit.room(now, uncounted=uncounted), limit.opens_in(now, uncounted=uncounted)
         of = {LimitKind.QUEUE: "queue", LimitKind.TENANT: "tenant", LimitKind.KEY: "key"}[limit.of.kind]
         if limit.of.kind is LimitKind.KEY and job.status is Status.READY:
-            # A ready job with a key has a turn of it, or waits in line for one: no claim sees it before.
+            # A ready job with a concurrency key holds a slot of it, or waits for one and is invisible to claims.
             room = int(await tx.holds_key_slot(job.id))
         frees_at = None if room > 0 or frees_in is None else Instant(now + frees_in)
-        most = (
-            limit.max_running
-            if limit.of.kind is not LimitKind.KEY
-            else (limit.max_running or DEFAULT_CONCURRENCY_PER_KEY)
-        )
+        max_running = limit.max_running
+        if limit.of.kind is LimitKind.KEY and not max_running:
+            max_running = DEFAULT_CONCURRENCY_PER_KEY
         holders = [] if room > 0 or frees_at is not None else await _holders(tx, limit.of, tenant)
-        facts.append(LimitFact(f"{of} {limit.of.name!r}", room, limit.used + uncounted, most, holders, frees_at))
+        facts.append(LimitFact(f"{of} {limit.of.name!r}", room, limit.used + uncounted, max_running, holders, frees_at))
     return facts
 
 
 async def _holders(tx: Tx, of: LimitName, tenant: str | None) -> list[str]:
-    """Some jobs that a limit counts: those that run, and of a key those that have a turn."""
+    """Return the ids of some jobs that a limit counts."""
     if of.kind is LimitKind.KEY:
-        return [str(each) for each in await tx.key_holder_ids((of.tenant, of.name), HOLDERS_NAMED)]
-    whose = of.name if of.kind is LimitKind.TENANT else tenant
+        return [str(job_id) for job_id in await tx.key_holder_ids((of.tenant, of.name), MAX_HOLDERS)]
     queue = of.name if of.kind is LimitKind.QUEUE else None
-    where = JobFilter(tenant=whose, queue=queue, status=Status.RUNNING)
-    found = await tx.seek(where, Page(HOLDERS_NAMED), most=HOLDERS_LOOKED_AT)
+    where = JobFilter(tenant=of.name if of.kind is LimitKind.TENANT else tenant, queue=queue, status=Status.RUNNING)
+    found = await tx.seek(where, Page(MAX_HOLDERS), most=MAX_SCANNED_HOLDERS)
     return [str(job.id) for job in found.jobs]
 
 
 async def _handlers(tx: Tx, job: Job, now: Instant) -> tuple[int, Instant | None]:
-    """How many workers could take it, and if none can, when one last could have."""
-    here = [row for row in await tx.workers() if policy.handles(row.info, job)]
-    alive = sum(row.expires_at > now and not row.draining for row in here)
+    """Return the number of live workers that handle the job; if 0, when one was last seen."""
+    registered = [row for row in await tx.workers() if handles(row.info, job)]
+    alive = sum(row.expires_at > now and not row.draining for row in registered)
     if alive:
         return alive, None
-    gone = [seen for worker, seen in await tx.departed(DEPARTED_LOOKED_AT) if policy.handles(worker, job)]
-    return 0, max([*gone, *(row.renewed_at for row in here)], default=None)
+    departed = [seen for worker, seen in await tx.departed(MAX_DEPARTED_WORKERS) if handles(worker, job)]
+    return 0, max([*departed, *(row.renewed_at for row in registered)], default=None)
 
 
 async def _ahead(tx: Tx, job: Job) -> QueuePosition:
-    jobs, cost = await tx.ahead(job, COUNTED)
+    jobs, cost = await tx.ahead(job, MAX_COUNTED)
     if not jobs:
         return QueuePosition()
     weights = (await tx.dispatch_settings()).weights
-    tenants = await tx.contenders(job.queue, TENANTS_LOOKED_AT) | {job.tenant}
-    share = weights.get(job.tenant, 1) / sum(weights.get(each, 1) for each in tenants)
-    return QueuePosition(jobs, cost, at_least=jobs >= COUNTED, share=share)
+    tenants = await tx.contenders(job.queue, MAX_TENANTS) | {job.tenant}
+    share = weights.get(job.tenant, 1) / sum(weights.get(tenant, 1) for tenant in tenants)
+    return QueuePosition(jobs, cost, at_least=jobs >= MAX_COUNTED, share=share)
 
 
 async def _breaker(tx: Tx, job: Job, now: Instant) -> ExternalHold | None:
-    """The breaker of the destination of a webhook, where it is open."""
+    """Return the open breaker of a webhook's destination, if any."""
     try:
-        destination = breaker.destination(msgspec.json.decode(job.payload, type=_Destination).url)
+        destination = destination_of(msgspec.json.decode(job.payload, type=_Destination).url)
     except msgspec.MsgspecError:
         return None
     found = None if destination is None else await tx.breaker(job.tenant, destination)
@@ -155,11 +155,11 @@ class _Destination(msgspec.Struct):
     url: str
 
 
-LOOKS: Mapping[str, Sequence[Look]] = {"webhook": (_breaker,)}
-"""What is looked at besides, for the types of jobs in the box."""
+FIND_HOLDS: Mapping[str, Sequence[FindHold]] = {"webhook": (_breaker,)}
+"""External conditions to check, by built-in job type."""
 
 
-async def _pace(analytics: Analytics, job: Job) -> ServiceRate:
-    window = await analytics.window(job.tenant, PACE_OVER)
-    cost = sum(figures.cost for place, figures in window.counted.items() if place.queue == job.queue)
+async def _service_rate(analytics: Analytics, job: Job) -> ServiceRate:
+    window = await analytics.window(job.tenant, SERVICE_RATE_WINDOW)
+    cost = sum(stats.cost for key, stats in window.stats.items() if key.queue == job.queue)
     return ServiceRate(cost, Duration(window.until - window.since))

@@ -17,7 +17,7 @@ from holdfast.policy.lifecycle import Action
 from holdfast.store.port.store import Store
 
 
-class Jobs:
+class JobService:
     """Use cases of applications and operators on jobs. Belongs to one event loop."""
 
     def __init__(self, store: Store, submitter: Submitter, analytics: Analytics) -> None:

@@ -10,11 +10,11 @@ from holdfast.model.step import Step
 from holdfast.model.time import Instant
 from holdfast.store.port.store import Store, Tx
 
-WALK = 10_000
-"""How many rows of each table one page may cost."""
+MAX_SCANNED_ROWS = 10_000
+"""Rows of each table that one page may read."""
 
-COUNTED = 1_000
-"""Up to how many dead letters of a group are counted."""
+MAX_COUNTED = 1_000
+"""Dead letters counted per group; larger groups are reported as having more."""
 
 
 class JobDetail(NamedTuple):
@@ -42,7 +42,7 @@ async def get_job(store: Store, job_id: JobId, *, tenant: str | None) -> Job:
 
 
 async def detail(store: Store, job_id: JobId, *, tenant: str | None) -> JobDetail:
-    """As `get_job`, with what it recorded and until when its holder's lease runs."""
+    """Return a job like `get_job`, with its recorded steps and the expiry of its worker's lease."""
 
     async def work(tx: Tx) -> JobDetail:
         job = require_tenant(await tx.get([job_id]), job_id, tenant)
@@ -54,19 +54,19 @@ async def detail(store: Store, job_id: JobId, *, tenant: str | None) -> JobDetai
 
 
 async def list_jobs(store: Store, where: JobFilter, page: Page) -> SearchPage:
-    """Jobs, newest first: a page may be short, even empty, though there is more."""
-    return await store.read(lambda tx: tx.seek(where, page, most=WALK))
+    """Return a page of jobs, newest first; it may be short or empty even if there are more."""
+    return await store.read(lambda tx: tx.seek(where, page, most=MAX_SCANNED_ROWS))
 
 
 async def dead_groups(
     store: Store, tenant: str | None, after: tuple[str, str] | None, *, limit: int
 ) -> list[DeadLetterGroup]:
-    """Dead letters by tenant and error; each group counted up to a thousand and one."""
+    """Return dead letters by tenant and error, each group counted up to `MAX_COUNTED` + 1."""
 
     async def work(tx: Tx) -> list[DeadLetterGroup]:
-        groups = await tx.dead_groups(tenant, after, limit=limit, most=COUNTED + 1)
-        shown = {each for group in groups for each in (group.newest, group.oldest)}
-        jobs = {job.id: job for job in await tx.get(shown)}
+        groups = await tx.dead_groups(tenant, after, limit=limit, most=MAX_COUNTED + 1)
+        ids = {job_id for group in groups for job_id in (group.newest, group.oldest)}
+        jobs = {job.id: job for job in await tx.get(ids)}
         return [DeadLetterGroup(group, jobs[group.newest], jobs[group.oldest]) for group in groups]
 
     return await store.read(work)

@@ -23,12 +23,12 @@ async def reap(store: Store, *, default: RetryRule, rng: Callable[[], float]) ->
         workers = await tx.expired(_WORKER_BATCH_SIZE)
         if not workers:
             return 0
-        moved = 0
+        recovered = 0
         for worker in workers:
-            if moved < BATCH_SIZE:
-                moved += await _expire(tx, await tx.held_by(worker, BATCH_SIZE - moved), default, rng)
+            if recovered < BATCH_SIZE:
+                recovered += await _expire(tx, await tx.held_by(worker, BATCH_SIZE - recovered), default, rng)
         await tx.forget(workers)
-        return moved
+        return recovered
 
     return await store.run(work)
 
@@ -46,5 +46,5 @@ async def _expire(tx: Tx, lost: Sequence[Job], default: RetryRule, rng: Callable
     if not lost:
         return 0
     now = await tx.now()
-    moves = [lifecycle.expire_lease(job, now=now, default=default, rand=rng()) for job in lost]
-    return len(await tx.apply(moves, ended_at=now))
+    transitions = [lifecycle.expire_lease(job, now=now, default=default, rand=rng()) for job in lost]
+    return len(await tx.apply(transitions, ended_at=now))

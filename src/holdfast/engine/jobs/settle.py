@@ -21,37 +21,38 @@ async def settle(
     rng: Callable[[], float],
     about: Instant = Instant(0),
 ) -> set[JobId]:
-    """Apply outcomes and return the ids that took effect; the rest are no longer held.
+    """Apply outcomes and return the ids that took effect; the remaining jobs are not held.
 
-    Idempotent: safe to retry. Needs no read, because each is decided from the job as it was claimed. `about`: the
-    caller's estimate of the database's time, good enough for statistics.
+    Idempotent: safe to retry. Needs no read, because each transition is decided from the job as it was claimed.
+    `about` is the caller's estimate of the database's time, good enough for the statistics of successful attempts.
     """
     plain = all(type(report.outcome) is Succeeded and report.logs is None for report in reports)
     now = about if plain else await store.single(lambda tx: tx.now())
-    moves = [
+    transitions = [
         lifecycle.settle(job, outcome, logs=logs, now=now, default=default, rand=0.5 if plain else rng())
         for job, outcome, logs in reports
     ]
     try:
-        return await store.single(lambda tx: tx.apply(moves, ended_at=now))
+        return await store.single(lambda tx: tx.apply(transitions, ended_at=now))
     except OutcomeUnknown:
-        return await _settle_again(store, moves, now)
+        return await _settle_again(store, transitions, now)
 
 
-async def _settle_again(store: Store, moves: Sequence[Transition], ended_at: Instant) -> set[JobId]:
-    """Retry after a lost commit reply; check whether the first try applied the rejected ones."""
+async def _settle_again(store: Store, transitions: Sequence[Transition], ended_at: Instant) -> set[JobId]:
+    """Retry after a lost commit reply; detect transitions that the first try applied."""
 
     async def work(tx: Tx) -> set[JobId]:
-        done = await tx.apply(moves, ended_at=ended_at)
-        refused = {move.id: move for move in moves if move.id not in done}
-        found = await tx.get(refused) if refused else []
-        return done | {job.id for job in found if _was_applied(refused[job.id], job)}
+        done = await tx.apply(transitions, ended_at=ended_at)
+        rejected = {transition.id: transition for transition in transitions if transition.id not in done}
+        found = await tx.get(rejected) if rejected else []
+        return done | {job.id for job in found if _was_applied(rejected[job.id], job)}
 
     return await store.run(work)
 
 
-def _was_applied(move: Transition, job: Job) -> bool:
-    """Whether a job looks as this move would have left it."""
-    if job.fence != move.fence or job.status is not move.to:
+def _was_applied(transition: Transition, job: Job) -> bool:
+    """Return True if the job is in the state that this transition leads to."""
+    if job.fence != transition.fence or job.status is not transition.to:
         return False
-    return job.worker == (move.worker if move.to.terminal else None) and job.status is not Status.RUNNING
+    holder = transition.worker if transition.to.terminal else None
+    return job.worker == holder and job.status is not Status.RUNNING

@@ -8,8 +8,8 @@ from holdfast.model.job import HeldJob
 from holdfast.model.step import Step
 from holdfast.store.port.store import Store
 
-_PAUSES = (0.05, 0.2, 0.5, 1.0, 2.0)
-"""Seconds between retries; a step whose effect is not recorded would run again."""
+_RETRY_DELAYS_S = (0.05, 0.2, 0.5, 1.0, 2.0)
+"""Delays between tries to record a step: without a record, the step would run again."""
 
 
 async def recorded(store: Store, job_id: JobId) -> list[Step]:
@@ -22,11 +22,11 @@ async def record(store: Store, held: HeldJob, step: Step) -> bool:
 
     Retries while the database is unavailable or a commit's outcome is unknown; an existing record is kept.
     """
-    for pause in _PAUSES:
+    for delay in _RETRY_DELAYS_S:
         try:
             return await store.single(lambda tx: tx.record_step(held, step))
         except Unavailable:
-            await asyncio.sleep(pause)
+            await asyncio.sleep(delay)
     return await store.single(lambda tx: tx.record_step(held, step))
 
 
