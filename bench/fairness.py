@@ -17,9 +17,9 @@ from collections.abc import Awaitable, Callable
 from statistics import median
 
 from holdfast.bench import measures
-from holdfast.bench.dataset import Ground
+from holdfast.bench.dataset import BenchDatabase
 from holdfast.bench.measures import QUEUE
-from holdfast.bench.suite import opened
+from holdfast.bench.suite import open_database
 from holdfast.cli.event_loop import reduce_gc, new_loop
 from holdfast.config import Settings
 from holdfast.engine.claiming.claims import Claims
@@ -38,7 +38,7 @@ DRAINING = 10
 PLENTY = 10_000_000
 
 
-async def fill(ground: Ground, backlogs: dict[str, int]) -> None:
+async def fill(database: BenchDatabase, backlogs: dict[str, int]) -> None:
     """So many ready jobs of each tenant, those of all mixed as far as they go."""
     left = dict(backlogs)
     batch: list[JobSpec] = []
@@ -50,24 +50,24 @@ async def fill(ground: Ground, backlogs: dict[str, int]) -> None:
             if not left[tenant]:
                 del left[tenant]
             while len(batch) >= 10_000:
-                await ground.engine.jobs.submit_many(batch[:10_000])
+                await database.engine.jobs.submit_many(batch[:10_000])
                 del batch[:10_000]
     if batch:
-        await ground.engine.jobs.submit_many(batch)
+        await database.engine.jobs.submit_many(batch)
 
 
-async def claims_of(ground: Ground) -> Claims:
+async def claims_of(database: BenchDatabase) -> Claims:
     """A worker's way to the jobs of the bench."""
     worker = WorkerInfo(new_worker_id(), "bench", "", 0, "", QUEUE, BATCH)
-    await ground.engine.workers.register(worker, seconds(3_600))
-    return ground.engine.attempts.claims(worker.id, [QUEUE])
+    await database.engine.workers.register(worker, seconds(3_600))
+    return database.engine.attempts.claims(worker.id, [QUEUE])
 
 
-async def claim_rate(ground: Ground, backlogs: dict[str, int], jobs: int, started: list[str] | None = None) -> float:
+async def claim_rate(database: BenchDatabase, backlogs: dict[str, int], jobs: int, started: list[str] | None = None) -> float:
     """Claims a second, of so many jobs; to `started` the tenants are added, in the order of their starts."""
-    await ground.wipe()
-    await fill(ground, backlogs)
-    claims = await claims_of(ground)
+    await database.wipe()
+    await fill(database, backlogs)
+    claims = await claims_of(database)
     found = await claims.claim(BATCH)  # looks for lanes, which is not what is measured
     claimed = 0
     began = time.perf_counter()
@@ -81,29 +81,29 @@ async def claim_rate(ground: Ground, backlogs: dict[str, int], jobs: int, starte
     return (claimed - BATCH) / (time.perf_counter() - began)
 
 
-async def drain(ground: Ground, jobs: int, *, limited: bool) -> float:
+async def drain(database: BenchDatabase, jobs: int, *, limited: bool) -> float:
     """Jobs a second from claim to settle, each under no limit, or under that of its queue and that of its tenant."""
     names: list[LimitName] = [queue_limit(QUEUE), *(tenant_limit(f"t{n}") for n in range(DRAINING))]
     for name in names:
         most, rate = (PLENTY, Rate(PLENTY, seconds(1), PLENTY)) if limited else (None, None)
-        await ground.engine.limits.set(name, max_running=most, rate=rate)
-    await ground.wipe()
+        await database.engine.limits.set(name, max_running=most, rate=rate)
+    await database.wipe()
     if limited:  # a limit looks for jobs that it does not count until it is some seconds old
         await asyncio.sleep(in_seconds(SETTLES_AFTER) + 0.5)
-        await measures.enqueue_many(ground.engine, 500, tenants=DRAINING, progress=measures.quiet)
-        await measures.drain(ground.engine, 500, progress=measures.quiet)
-    await measures.enqueue_many(ground.engine, jobs, tenants=DRAINING, progress=measures.quiet)
-    return (await measures.drain(ground.engine, jobs, progress=measures.quiet)).per_second
+        await measures.enqueue_many(database.engine, 500, tenants=DRAINING, progress=measures.no_progress)
+        await measures.drain(database.engine, 500, progress=measures.no_progress)
+    await measures.enqueue_many(database.engine, jobs, tenants=DRAINING, progress=measures.no_progress)
+    return (await measures.drain(database.engine, jobs, progress=measures.no_progress)).per_second
 
 
-async def shares(ground: Ground, backlogs: dict[str, int], jobs: int) -> Counter[str]:
+async def shares(database: BenchDatabase, backlogs: dict[str, int], jobs: int) -> Counter[str]:
     """What each tenant started, when workers that claim at once took so many together."""
-    await ground.wipe()
-    await fill(ground, backlogs)
+    await database.wipe()
+    await fill(database, backlogs)
     started: Counter[str] = Counter()
 
     async def work() -> None:
-        claims = await claims_of(ground)
+        claims = await claims_of(database)
         while started.total() < jobs:
             started.update(job.tenant for job in await claims.claim(BATCH))
 
@@ -128,20 +128,20 @@ async def medians(rounds: int, parts: dict[str, Callable[[], Awaitable[float]]])
 async def run(options: argparse.Namespace) -> None:
     """Measure and print all."""
     reduce_gc()  # as workers do
-    async with opened(Settings(database_url=options.url), force=options.force) as ground:
+    async with open_database(Settings(database_url=options.url), force=options.force) as database:
         print(f"{await ground.server()}\n")
         jobs: int = options.jobs
         lanes = {f"claim, {n:,} lanes": n for n in (1, 100, options.lanes)}
         rates = await medians(
             options.rounds,
             {
-                name: lambda n=n: claim_rate(ground, {f"t{i}": -(-jobs // n) for i in range(n)}, jobs)  # type: ignore[misc]
+                name: lambda n=n: claim_rate(database, {f"t{i}": -(-jobs // n) for i in range(n)}, jobs)  # type: ignore[misc]
                 for name, n in lanes.items()
             },
         )
         skewed = {"t0": options.skew, **{f"s{i}": 1 for i in range(options.lanes)}}
         started: list[str] = []
-        rates[f"claim, {options.skew:,}:1 skew"] = await claim_rate(ground, skewed, jobs, started)
+        rates[f"claim, {options.skew:,}:1 skew"] = await claim_rate(database, skewed, jobs, started)
         for name, rate in rates.items():
             print(f"  {name:<34} {rate:>9,.0f} jobs/s   ratio {rate / rates['claim, 1 lanes']:.2f}")
         singles = [place for place, tenant in enumerate(started, 1) if tenant != "t0"]
@@ -149,25 +149,25 @@ async def run(options: argparse.Namespace) -> None:
 
         drained = await in_turns(
             options.rounds,
-            {"off": lambda: drain(ground, jobs, limited=False), "on": lambda: drain(ground, jobs, limited=True)},
+            {"off": lambda: drain(database, jobs, limited=False), "on": lambda: drain(database, jobs, limited=True)},
         )
         for name in (queue_limit(QUEUE), *(tenant_limit(f"t{n}") for n in range(DRAINING))):
-            await ground.engine.limits.set(name, max_running=None, rate=None)
+            await database.engine.limits.set(name, max_running=None, rate=None)
         # Of neighbours, which had the same machine to themselves, or not.
         ratio = median(on / off for on, off in zip(drained["on"], drained["off"], strict=True))
         print(f"  {'drain, two limits on each job':<34} {median(drained['on']):>9,.0f} jobs/s   ratio {ratio:.2f}")
 
         few = jobs // 20
-        found = await shares(ground, {"t0": 100 * few, **{f"t{n}": few for n in range(1, 10)}}, 8 * few)
+        found = await shares(database, {"t0": 100 * few, **{f"t{n}": few for n in range(1, 10)}}, 8 * few)
         jain = found.total() ** 2 / (len(found) * sum(each * each for each in found.values()))
         print(f"  Jain index at 100:1, {WORKERS} workers      {jain:.4f}")
 
         for n in range(1, 5):
-            await ground.engine.store.run(lambda tx, n=n: tx.add_tenant(f"w{n}", Quotas(weight=n)))  # type: ignore[misc]
-        weighed = await shares(ground, {f"w{n}": jobs // 2 for n in range(1, 5)}, jobs)
+            await database.engine.store.run(lambda tx, n=n: tx.add_tenant(f"w{n}", Quotas(weight=n)))  # type: ignore[misc]
+        weighed = await shares(database, {f"w{n}": jobs // 2 for n in range(1, 5)}, jobs)
         worst = max(abs(weighed[f"w{n}"] / weighed.total() - n / 10) / (n / 10) for n in range(1, 5))
         print(f"  weights 1 to 4, furthest off       {worst:.1%}")
-        await ground.wipe()
+        await database.wipe()
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from holdfast.bench import suite  # noqa: E402
-from holdfast.bench.dataset import Ground  # noqa: E402
+from holdfast.bench.dataset import BenchDatabase  # noqa: E402
 from holdfast.cli.event_loop import run  # noqa: E402
 from holdfast.config import load  # noqa: E402
 from holdfast.model.job import JobSpec  # noqa: E402
@@ -76,7 +76,7 @@ def _own_database(stack: ExitStack) -> str:
 async def measure(url: str, asked: Asked) -> dict[int, float]:
     """Jobs a second of each number of processes."""
     found: dict[int, list[float]] = {number: [] for number in asked.processes}
-    async with suite.opened(suite.at(load(), url)) as ground:
+    async with suite.open_database(suite.with_database(load(), url)) as database:
         console = await open_console(url)
         load_now = os.getloadavg()[0]
         print(
@@ -86,15 +86,15 @@ async def measure(url: str, asked: Asked) -> dict[int, float]:
         )
         for _ in range(asked.rounds):
             for number, rates in found.items():
-                await _work(ground, console, url, number, asked)
+                await _work(database, console, url, number, asked)
                 ((done, first, last),) = await console.rows(_SPAN)
                 rates.append(float(done) / ((int(last) - int(first)) / 1e6))
-                await ground.wipe()
+                await database.wipe()
         await console.aclose()
     return {number: median(rates) for number, rates in found.items()}
 
 
-async def _work(ground: Ground, console: Console, url: str, processes: int, asked: Asked) -> None:
+async def _work(database: BenchDatabase, console: Console, url: str, processes: int, asked: Asked) -> None:
     """Have a node of so many processes drain its share, and end it in good order."""
     jobs = round(processes * asked.slots * asked.seconds / NAP)
     variables = {**os.environ, "HOLDFAST_DATABASE_URL": url, "PYTHONPATH": str(ROOT / "src")}
@@ -107,7 +107,7 @@ async def _work(ground: Ground, console: Console, url: str, processes: int, aske
         await _until(console, node, _REGISTERED, lambda rows: int(rows[0][0]) >= processes)
         spec = JobSpec(type="bench.nap", queue="naps", payload={"seconds": NAP})
         for begin in range(0, jobs, _AT_ONCE):
-            await ground.engine.jobs.submit_many([spec] * min(_AT_ONCE, jobs - begin))
+            await database.engine.jobs.submit_many([spec] * min(_AT_ONCE, jobs - begin))
         await _until(console, node, _LEFT, lambda rows: not rows)
         node.send_signal(signal.SIGTERM)
         await asyncio.to_thread(node.wait)

@@ -70,19 +70,19 @@ def _own_databases(stack: ExitStack) -> Sequence[str]:
 async def measure(url: str, jobs: int, rounds: int, slots: int) -> bool:
     """The rounds on one database; whether the targets are met."""
     found: dict[Contender, list[float]] = {BARE: [], **{each: [] for each in WORKERS}}
-    async with suite.opened(suite.at(load(), url)) as ground:
+    async with suite.open_database(suite.with_database(load(), url)) as database:
         console = await open_console(url)
         print(f"{await ground.server()}: {jobs:,} jobs, {rounds} rounds", flush=True)
         for _ in range(rounds):
             for contender, rates in found.items():
-                await ground.add_backlog(jobs, tenants=1, progress=measures.quiet)
+                await database.add_backlog(jobs, tenants=1, progress=measures.no_progress)
                 if contender is BARE:
-                    async with ground.in_service():
-                        await measures.drain(ground.engine, jobs, progress=measures.quiet)
+                    async with database.in_service():
+                        await measures.drain(database.engine, jobs, progress=measures.no_progress)
                 else:
                     await _work(console, url, contender.processes, slots)
                 rates.append(await _rate(console))
-                await ground.wipe()
+                await database.wipe()
         await console.aclose()
     against = median(found[BARE])
     print(f"  {BARE.name:12} {against:8,.0f} jobs/s")

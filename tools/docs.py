@@ -17,6 +17,7 @@ from holdfast.cli.main import COMMANDS, HELP, cli
 from holdfast.config import SETTINGS, Settings
 from holdfast.model.state import TERMINAL, TRANSITIONS, Status
 from holdfast.telemetry.metric_names import METRICS
+from holdfast.telemetry.metrics import MAX_LABEL_NAMES, OTHER_LABEL
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tools import docs_http, docs_python
@@ -90,9 +91,9 @@ at most 10 %.""",
         "Each node counts separately, from its start. Aggregate with `sum`.",
         "\n".join([*head, *node]),
         f"""\
-At most {MAX_LABEL_NAMES} queues and {MAX_LABEL_NAMES} types, those with the most jobs, have their own label value; the rest are
-combined under `{OTHER_LABEL}`, as are requests to unknown paths. In addition there are `holdfast_node_process_…` metrics:
-memory, CPU time and open files, with the usual Prometheus names.""",
+At most {MAX_LABEL_NAMES} queues and {MAX_LABEL_NAMES} types, those with the most jobs, have their own label value; the
+others are combined under `{OTHER_LABEL}`, as are requests to unknown paths. In addition there are
+`holdfast_node_process_…` metrics: memory, CPU time and open files, with the usual Prometheus names.""",
     )
 
 

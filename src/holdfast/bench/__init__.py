@@ -1,1 +1,1 @@
-"""Measures the engine by its own public way, all guarantees on."""
+"""Benchmarks of the engine through its public interface, with all guarantees enabled."""

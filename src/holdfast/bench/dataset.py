@@ -1,10 +1,11 @@
-"""The ground a benchmark stands on: a database that is its own, with history, backlog or a pinned snapshot in it."""
+"""Database of a benchmark, optionally with history, a backlog or a pinned snapshot."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
+from holdfast import tasks
 from holdfast.bench import measures
 from holdfast.bench.measures import Progress
 from holdfast.engine.engine import Engine
@@ -19,17 +20,17 @@ TABLES = (
     "holdfast_claims",
     "holdfast_steps",
 )
-"""What jobs and workers leave behind, of all databases: not each has each."""
+"""Tables that jobs and workers fill; some databases lack some of them."""
 
 _SEED = 1_000
 _COPIES = 50
 _DAY = 86_400_000_000
 
-# A UUIDv7 of a time in microseconds, as each database makes one.
+# Expression for a UUIDv7 of a time in microseconds.
 _NEW_ID = {
     "postgres": "(lpad(to_hex(({at}) / 1000), 12, '0') || '7' || substr(md5(random()::text), 1, 3) || '8' || "
     "substr(md5(random()::text), 1, 15))::uuid",
-    # RAND() comes back to the same numbers within a million rows, UUID() does not.
+    # RAND() repeats within a million rows, UUID() does not.
     "mysql": "UNHEX(CONCAT(LPAD(HEX(({at}) DIV 1000), 12, '0'), '7', SUBSTR(MD5(RAND()), 1, 3), '8', "
     "SUBSTR(MD5(UUID()), 1, 15)))",
     "sqlite": "unhex(printf('%012x', ({at}) / 1000) || '7' || substr(hex(randomblob(2)), 1, 3) || '8' || "
@@ -47,7 +48,7 @@ _PIN = {
     "mysql": ("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION WITH CONSISTENT SNAPSHOT"),
     "sqlite": ("BEGIN",),
 }
-_SETTLE_DOWN = {
+_RUN_MAINTENANCE = {
     "postgres": ("VACUUM (ANALYZE) holdfast_history", "VACUUM (ANALYZE) holdfast_live"),
     "mysql": ("ANALYZE TABLE holdfast_history", "ANALYZE TABLE holdfast_live"),
     "sqlite": ("PRAGMA wal_checkpoint(TRUNCATE)",),
@@ -60,8 +61,8 @@ _DURABILITY = {
 }
 
 
-class Server(NamedTuple):
-    """Which database this is, and what its figures depend on."""
+class ServerDescription(NamedTuple):
+    """Name, version and durability settings of a database server."""
 
     name: str
     version: str
@@ -72,75 +73,75 @@ class Server(NamedTuple):
         return f"{self.name} {self.version} ({settings})"
 
 
-async def holds_jobs(console: Console) -> bool:
-    """Whether there is any job in a database, finished ones included, whatever its schema's version."""
+async def has_jobs(console: Console) -> bool:
+    """Tell if a database contains any job, in any version of the schema."""
     for table in ("holdfast_live", "holdfast_dead", "holdfast_history"):
         if await has_table(console, table) and await console.rows(f"SELECT 1 FROM {table} LIMIT 1"):  # noqa: S608 - ours
             return True
     return False
 
 
-class Ground:
-    """One database in the hands of a benchmark."""
+class BenchDatabase:
+    """Database that a benchmark may fill and empty."""
 
     def __init__(self, url: str, engine: Engine, console: Console) -> None:
         self.url = url
         self.engine = engine
         self._console = console
 
-    async def server(self) -> Server:
-        """What it is."""
+    async def server(self) -> ServerDescription:
+        """Describe the server."""
         info = await self.engine.store.info()
         if self._console.dialect == "sqlite":
-            # The store sets these itself on every connection.
-            return Server(info.name, info.version, {"journal_mode": "wal", "synchronous": "full"})
-        found = await self._console.rows(_DURABILITY[self._console.dialect])
-        return Server(info.name, info.version, {str(name): str(value) for name, value in found})
+            # The store sets these on every connection.
+            return ServerDescription(info.name, info.version, {"journal_mode": "wal", "synchronous": "full"})
+        rows = await self._console.rows(_DURABILITY[self._console.dialect])
+        return ServerDescription(info.name, info.version, {str(name): str(value) for name, value in rows})
 
     @asynccontextmanager
     async def in_service(self) -> AsyncIterator[None]:
-        """With housekeeping beside the work, as where it is in use."""
+        """Run maintenance within the block, as in production."""
         stop = asyncio.Event()
-        house = asyncio.create_task(self.engine.run_maintenance(stop))
+        maintenance = tasks.start(self.engine.run_maintenance(stop), name="holdfast maintenance", awaited=True)
         try:
             yield
         finally:
             stop.set()
-            await house
+            await maintenance
 
     async def wipe(self) -> None:
-        """Remove all jobs; only out of service, and of a database that was empty when the benchmark came."""
+        """Delete all jobs. Only outside `in_service`, and if the database was empty at first."""
         verb = "DELETE FROM" if self._console.dialect == "sqlite" else "TRUNCATE TABLE"
         for table in TABLES:
             if await has_table(self._console, table):
                 await self._console.rows(f"{verb} {table}")
-        await self._calm()
+        await self._settle()
 
     async def add_history(self, jobs: int, progress: Progress) -> None:
-        """Finished jobs of the last day: some run through the engine, then copied under new ids in plain SQL."""
+        """Add finished jobs of the last day: run some, then copy their rows under new ids."""
         seed = min(jobs, _SEED)
-        await measures.enqueue_many(self.engine, seed, tenants=100, progress=measures.quiet)
+        await measures.enqueue_many(self.engine, seed, tenants=100, progress=measures.no_progress)
         await measures.drain(self.engine, seed, progress=progress)
         columns = [str(name) for (name,) in await self._console.rows(_COLUMNS[self._console.dialect])]
         await self._console.rows("CREATE TEMPORARY TABLE bench_seed AS SELECT * FROM holdfast_history LIMIT 1000")
-        left = jobs - seed
-        while left > 0:
-            rows = min(_SEED, left)
-            copies = max(1, min(_COPIES, left // _SEED))
+        remaining = jobs - seed
+        while remaining > 0:
+            rows = min(_SEED, remaining)
+            copies = max(1, min(_COPIES, remaining // _SEED))
             await self._console.rows(self._copy(columns, rows, copies))
-            left -= rows * copies
+            remaining -= rows * copies
             progress(rows * copies)
         await self._console.rows("DROP TABLE bench_seed")
-        await self._calm()
+        await self._settle()
 
     async def add_backlog(self, jobs: int, *, tenants: int, progress: Progress) -> None:
-        """Ready jobs, through the engine."""
+        """Submit ready jobs."""
         await measures.enqueue_many(self.engine, jobs, tenants=tenants, progress=progress, batch=10_000)
-        await self._calm()
+        await self._settle()
 
     @asynccontextmanager
     async def pinned(self) -> AsyncIterator[None]:
-        """Another session holds its snapshot open for the length of the block."""
+        """Hold a snapshot open in another session within the block."""
         pin = await open_console(self.url)
         try:
             for statement in _PIN[pin.dialect]:
@@ -152,16 +153,16 @@ class Ground:
 
     def _copy(self, columns: list[str], rows: int, copies: int) -> str:
         at = "h.finished_at - c.ago"
-        made = {"finished_at": at, "id": _NEW_ID[self._console.dialect].format(at=at)}
+        replaced = {"finished_at": at, "id": _NEW_ID[self._console.dialect].format(at=at)}
         numbers = " UNION ALL ".join(f"SELECT {n * (_DAY // _COPIES)} AS ago" for n in range(copies))
         return (
             f"INSERT INTO holdfast_history ({', '.join(columns)}) "  # noqa: S608 - names from the catalogue
-            f"SELECT {', '.join(made.get(name, f'h.{name}') for name in columns)} "
+            f"SELECT {', '.join(replaced.get(name, f'h.{name}') for name in columns)} "
             f"FROM (SELECT * FROM bench_seed LIMIT {rows}) AS h "
             f"CROSS JOIN ({numbers}) AS c"
         )
 
-    async def _calm(self) -> None:
-        """Let the database do now what it would otherwise do while it is measured."""
-        for statement in _SETTLE_DOWN[self._console.dialect]:
+    async def _settle(self) -> None:
+        """Run vacuum, analyze or checkpoint now, so that they do not run during a measurement."""
+        for statement in _RUN_MAINTENANCE[self._console.dialect]:
             await self._console.rows(statement)

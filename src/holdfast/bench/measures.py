@@ -1,4 +1,4 @@
-"""What is measured, one function each."""
+"""Measurements of a benchmark."""
 
 import asyncio
 import random
@@ -9,6 +9,7 @@ from statistics import quantiles
 
 from msgspec import Struct
 
+from holdfast import tasks
 from holdfast.bench.worker import NoopWorker
 from holdfast.engine.engine import Engine
 from holdfast.model.job import Job, JobSpec
@@ -17,133 +18,139 @@ QUEUE = "bench"
 PAYLOAD = {"i": 0, "pad": "x" * 80}
 
 Progress = Callable[[int], None]
-"""Told how many more are done."""
+"""Called with the number of jobs done since the last call."""
 
-_FRONT = 5_000
-"""In a sustained run: how far enqueuing runs ahead of the worker."""
+_MAX_AHEAD = 5_000
+"""Jobs that a sustained run submits ahead of the worker."""
 
 
-class Rate(Struct, frozen=True):
-    """Jobs per second, and what one cost this process."""
+class Throughput(Struct, frozen=True):
+    """Jobs per second, and CPU time of this process per job."""
 
     per_second: float
     cpu_us: float
 
 
 class Latency(Struct, frozen=True):
-    """Milliseconds."""
+    """Latencies in milliseconds."""
 
     p50: float
     p99: float
     longest: float
 
 
-def quiet(more: int) -> None:
-    """A `Progress` that tells nobody."""
+def no_progress(more: int) -> None:
+    """Ignore progress."""
     del more
 
 
-async def enqueue_one(engine: Engine, jobs: int, *, clients: int, progress: Progress) -> Rate:
-    """Single submits, each answered before its client sends the next."""
-    left = iter(range(jobs))
+async def enqueue_one(engine: Engine, jobs: int, *, clients: int, progress: Progress) -> Throughput:
+    """Submit jobs one at a time; each client waits for the response before the next."""
+    numbers = iter(range(jobs))
 
     async def client() -> None:
-        for i in left:
+        for i in numbers:
             await engine.jobs.submit(_spec(i, 1))
             progress(1)
 
-    began, cpu = time.perf_counter(), time.process_time()
+    start, cpu = time.perf_counter(), time.process_time()
     await asyncio.gather(*[client() for _ in range(clients)])
-    return _rate(jobs, began, cpu)
+    return _rate(jobs, start, cpu)
 
 
-async def enqueue_many(engine: Engine, jobs: int, *, tenants: int, progress: Progress, batch: int = 1_000) -> Rate:
-    """Batches, one after the other."""
-    began, cpu = time.perf_counter(), time.process_time()
+async def enqueue_many(
+    engine: Engine, jobs: int, *, tenants: int, progress: Progress, batch: int = 1_000
+) -> Throughput:
+    """Submit jobs in batches, sequentially."""
+    start, cpu = time.perf_counter(), time.process_time()
     for low in range(0, jobs, batch):
         specs = [_spec(i, tenants) for i in range(low, min(jobs, low + batch))]
         await engine.jobs.submit_many(specs)
         progress(len(specs))
-    return _rate(jobs, began, cpu)
+    return _rate(jobs, start, cpu)
 
 
-async def drain(engine: Engine, jobs: int, *, progress: Progress) -> Rate:
-    """From the first claim of what lies ready until the last settle is committed."""
+async def drain(engine: Engine, jobs: int, *, progress: Progress) -> Throughput:
+    """Measure from the first claim of ready jobs to the commit of the last settle."""
     worker = NoopWorker(engine, QUEUE, jobs)
-    began, cpu = time.perf_counter(), time.process_time()
-    async with _reporting(worker, progress):
+    start, cpu = time.perf_counter(), time.process_time()
+    async with _report_progress(worker, progress):
         await worker.run()
-    return _rate(jobs, began, cpu)
+    return _rate(jobs, start, cpu)
 
 
-async def sustained(engine: Engine, seconds: float, *, tenants: int, progress: Progress, batch: int = 500) -> Rate:
-    """Enqueue and drain at once for so long; until the last settle. `progress` is told of seconds."""
+async def sustained(
+    engine: Engine, seconds: float, *, tenants: int, progress: Progress, batch: int = 500
+) -> Throughput:
+    """Submit and drain concurrently for this time; measure until the last settle.
+
+    `progress` counts seconds.
+    """
     worker = NoopWorker(engine, QUEUE, None)
-    running = asyncio.create_task(worker.run())
-    began, cpu = time.perf_counter(), time.process_time()
-    sent = told = 0
-    while (passed := time.perf_counter() - began) < seconds:
-        progress(int(passed) - told)
-        told = int(passed)
+    running = tasks.start(worker.run(), name="holdfast bench worker", awaited=True)
+    start, cpu = time.perf_counter(), time.process_time()
+    sent = reported = 0
+    while (passed := time.perf_counter() - start) < seconds:
+        progress(int(passed) - reported)
+        reported = int(passed)
         if running.done():
-            await running  # tells why
-        if sent - worker.done >= _FRONT:
+            await running  # raises its error
+        if sent - worker.done >= _MAX_AHEAD:
             worker.progressed.clear()
-            await asyncio.wait(
-                [running, wait := asyncio.create_task(worker.progressed.wait())], return_when="FIRST_COMPLETED"
-            )
-            wait.cancel()
+            progressed = tasks.start(worker.progressed.wait(), name="holdfast bench progress", awaited=True)
+            await asyncio.wait([running, progressed], return_when=asyncio.FIRST_COMPLETED)
+            await tasks.stop(progressed)
             continue
         await engine.jobs.submit_many([_spec(i, tenants) for i in range(sent, sent + batch)])
         sent += batch
     worker.finish_at(sent)
     await running
-    return _rate(sent, began, cpu)
+    return _rate(sent, start, cpu)
 
 
 async def pick_up(engine: Engine, jobs: int, *, progress: Progress, gap: float = 0.02) -> Latency:
-    """From the answer to a submit until the job starts on an idle worker of the same process."""
+    """Measure from the return of a submit to the start of the job on an idle worker."""
     submitted: dict[object, float] = {}  # by id
     started: dict[object, float] = {}
 
-    def note(job: Job) -> None:
+    def record_start(job: Job) -> None:
         started[job.id] = time.perf_counter()
 
-    worker = NoopWorker(engine, QUEUE, jobs, started=note)
-    running = asyncio.create_task(worker.run())
+    worker = NoopWorker(engine, QUEUE, jobs, started=record_start)
+    running = tasks.start(worker.run(), name="holdfast bench worker", awaited=True)
     for i in range(jobs):
         await asyncio.sleep(random.uniform(0.5, 1.5) * gap)
         receipt = await engine.jobs.submit(_spec(i, 1))
         submitted[receipt.id] = time.perf_counter()
         progress(1)
     await running
-    taken = [max(0.0, started[job] - at) * 1_000 for job, at in submitted.items()]
-    cuts = quantiles(taken, n=100)
-    return Latency(cuts[49], cuts[98], max(taken))
+    latencies = [max(0.0, started[job] - at) * 1_000 for job, at in submitted.items()]
+    cuts = quantiles(latencies, n=100)
+    return Latency(cuts[49], cuts[98], max(latencies))
 
 
 @asynccontextmanager
-async def _reporting(worker: NoopWorker, progress: Progress) -> AsyncIterator[None]:
-    def tell() -> None:
+async def _report_progress(worker: NoopWorker, progress: Progress) -> AsyncIterator[None]:
+    def report() -> None:
         progress(worker.done - worker.reported)
         worker.reported = worker.done
 
-    async def again() -> None:
+    async def report_regularly() -> None:
         while True:
             await asyncio.sleep(0.1)
-            tell()
+            report()
 
-    reporting = asyncio.create_task(again())
+    reporter = tasks.start(report_regularly(), name="holdfast bench progress")
     try:
         yield
-        tell()
+        report()
     finally:
-        reporting.cancel()
+        await tasks.stop(reporter)
 
 
 def _spec(i: int, tenants: int) -> JobSpec:
     return JobSpec("bench.noop", {**PAYLOAD, "i": i}, queue=QUEUE, tenant=f"t{i % tenants}")
 
 
-def _rate(jobs: int, began: float, cpu: float) -> Rate:
-    return Rate(jobs / (time.perf_counter() - began), 1e6 * (time.process_time() - cpu) / max(1, jobs))
+def _rate(jobs: int, start: float, cpu: float) -> Throughput:
+    return Throughput(jobs / (time.perf_counter() - start), 1e6 * (time.process_time() - cpu) / max(1, jobs))

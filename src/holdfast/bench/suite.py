@@ -1,4 +1,4 @@
-"""The plain benchmark of one database: enqueue, drain, pick-up."""
+"""Benchmark of one database: enqueue, drain, pick-up."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
@@ -8,8 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.bench import measures
-from holdfast.bench.dataset import Ground, holds_jobs
-from holdfast.bench.measures import Latency, Progress, Rate
+from holdfast.bench.dataset import BenchDatabase, has_jobs
+from holdfast.bench.measures import Latency, Progress, Throughput
 from holdfast.compose import engine_rules, open_store
 from holdfast.config import Settings, shown_url
 from holdfast.engine.engine import Engine
@@ -21,7 +21,7 @@ CLIENTS = 32
 
 
 class Plan(NamedTuple):
-    """What to measure."""
+    """Parts and sizes of a benchmark."""
 
     jobs: int
     tenants: int
@@ -32,102 +32,102 @@ class Plan(NamedTuple):
     force: bool = False
 
 
-class Figures(Struct, frozen=True, omit_defaults=True):
-    """What was measured on one database."""
+class BenchResults(Struct, frozen=True, omit_defaults=True):
+    """Results of a benchmark on one database."""
 
     server: str
     url: str
-    enqueue_one: Rate | None = None
-    enqueue_one_concurrent: Rate | None = None
-    enqueue_many: Rate | None = None
-    drain: Rate | None = None
+    enqueue_one: Throughput | None = None
+    enqueue_one_concurrent: Throughput | None = None
+    enqueue_many: Throughput | None = None
+    drain: Throughput | None = None
     pickup_ms: Latency | None = None
-    sustained: Rate | None = None
-    sustained_pinned: Rate | None = None
+    sustained: Throughput | None = None
+    sustained_pinned: Throughput | None = None
 
 
-class Watcher(Protocol):
-    """Shows people how far it is."""
+class ProgressDisplay(Protocol):
+    """Display of the progress of a benchmark."""
 
     def step(self, name: str, total: int) -> AbstractContextManager[Progress]:
-        """One part of the work, of so many jobs."""
+        """Show a step with this many jobs."""
 
 
 @asynccontextmanager
-async def opened(settings: Settings, *, force: bool = False) -> AsyncIterator[Ground]:
-    """A database in the hands of a benchmark: empty unless `force`, and migrated only after that is sure."""
+async def open_database(settings: Settings, *, force: bool = False) -> AsyncIterator[BenchDatabase]:
+    """Open a database for a benchmark and migrate it; refuse one with jobs unless `force`."""
     url = settings.database_url
     async with AsyncExitStack() as stack:
         store = await open_store(url, pool_size=settings.pool_size)
         stack.push_async_callback(store.aclose)
         console = await open_console(url)
         stack.push_async_callback(console.aclose)
-        if not force and await holds_jobs(console):
+        if not force and await has_jobs(console):
             raise Misconfigured(
-                f"{shown_url(url)} holds jobs: they would spoil the figures, and those of the queue "
-                f"{measures.QUEUE!r} would be run: give an empty database, or --force"
+                f"{shown_url(url)} holds jobs: they would distort the results, and those in queue {measures.QUEUE!r} "
+                "would run: use an empty database, or --force"
             )
         await store.migrate()
-        yield Ground(url, await Engine.open(store, engine_rules(settings)), console)
+        yield BenchDatabase(url, await Engine.open(store, engine_rules(settings)), console)
 
 
-async def measure(ground: Ground, plan: Plan, watch: Watcher) -> Figures:
-    """All parts of the plan, one after the other; leaves nothing ready behind."""
-    found: dict[str, Rate | Latency] = {}
+async def measure(database: BenchDatabase, plan: Plan, reporter: ProgressDisplay) -> BenchResults:
+    """Measure all parts of the plan in turn; leave no ready jobs."""
+    found: dict[str, Throughput | Latency] = {}
     if plan.history:
-        with watch.step("history", plan.history) as progress:
-            await ground.add_history(plan.history, progress)
+        with reporter.step("history", plan.history) as progress:
+            await database.add_history(plan.history, progress)
     if "enqueue" in plan.parts:
-        found |= await _singles(ground, plan, watch)
+        found |= await _singles(database, plan, reporter)
     if plan.parts & {"enqueue", "drain"}:
-        found |= await _batches(ground, plan, watch)
+        found |= await _batches(database, plan, reporter)
     if "pickup" in plan.parts:
-        few = max(2, min(plan.jobs, 300))
-        with watch.step("pick-up", few) as progress:
-            found["pickup_ms"] = await measures.pick_up(ground.engine, few, progress=progress)
+        jobs = max(2, min(plan.jobs, 300))
+        with reporter.step("pick-up", jobs) as progress:
+            found["pickup_ms"] = await measures.pick_up(database.engine, jobs, progress=progress)
     if plan.pin or "sustained" in plan.parts:
-        found |= await _sustained(ground, plan, watch)
-    return Figures(str(await ground.server()), shown_url(ground.url), **found)  # type: ignore[arg-type]
+        found |= await _sustained(database, plan, reporter)
+    return BenchResults(str(await database.server()), shown_url(database.url), **found)  # type: ignore[arg-type]
 
 
-async def _singles(ground: Ground, plan: Plan, watch: Watcher) -> dict[str, Rate]:
-    found: dict[str, Rate] = {}
-    for name, clients, most in (("enqueue_one", 1, 2_000), ("enqueue_one_concurrent", CLIENTS, 20_000)):
-        jobs = min(plan.jobs, most)
-        with watch.step(f"enqueue one by one, clients: {clients}", jobs) as progress:
-            found[name] = await measures.enqueue_one(ground.engine, jobs, clients=clients, progress=progress)
-        await measures.drain(ground.engine, jobs, progress=measures.quiet)
+async def _singles(database: BenchDatabase, plan: Plan, reporter: ProgressDisplay) -> dict[str, Throughput]:
+    found: dict[str, Throughput] = {}
+    for name, clients, max_jobs in (("enqueue_one", 1, 2_000), ("enqueue_one_concurrent", CLIENTS, 20_000)):
+        jobs = min(plan.jobs, max_jobs)
+        with reporter.step(f"enqueue one by one, clients: {clients}", jobs) as progress:
+            found[name] = await measures.enqueue_one(database.engine, jobs, clients=clients, progress=progress)
+        await measures.drain(database.engine, jobs, progress=measures.no_progress)
     return found
 
 
-async def _batches(ground: Ground, plan: Plan, watch: Watcher) -> dict[str, Rate]:
-    engine = ground.engine
-    with watch.step("enqueue many", plan.jobs) as progress:
+async def _batches(database: BenchDatabase, plan: Plan, reporter: ProgressDisplay) -> dict[str, Throughput]:
+    engine = database.engine
+    with reporter.step("enqueue many", plan.jobs) as progress:
         sent = await measures.enqueue_many(engine, plan.jobs, tenants=plan.tenants, progress=progress)
     if plan.backlog:
-        with watch.step("backlog", plan.backlog) as progress:
-            await ground.add_backlog(plan.backlog, tenants=plan.tenants, progress=progress)
-    with watch.step("drain", plan.jobs) as progress:
+        with reporter.step("backlog", plan.backlog) as progress:
+            await database.add_backlog(plan.backlog, tenants=plan.tenants, progress=progress)
+    with reporter.step("drain", plan.jobs) as progress:
         drained = await measures.drain(engine, plan.jobs, progress=progress)
     if plan.backlog:
-        with watch.step("drain the backlog", plan.backlog) as progress:
+        with reporter.step("drain the backlog", plan.backlog) as progress:
             await measures.drain(engine, plan.backlog, progress=progress)
     found = {"enqueue_many": sent} if "enqueue" in plan.parts else {}
     return found | ({"drain": drained} if "drain" in plan.parts else {})
 
 
-async def _sustained(ground: Ground, plan: Plan, watch: Watcher) -> dict[str, Rate]:
+async def _sustained(database: BenchDatabase, plan: Plan, reporter: ProgressDisplay) -> dict[str, Throughput]:
     seconds = plan.pin or 10
-    with watch.step("sustained", int(seconds)) as progress:
-        plain = await measures.sustained(ground.engine, seconds, tenants=plan.tenants, progress=progress)
+    with reporter.step("sustained", int(seconds)) as progress:
+        plain = await measures.sustained(database.engine, seconds, tenants=plan.tenants, progress=progress)
     if not plan.pin:
         return {"sustained": plain}
-    with watch.step("sustained, snapshot pinned", int(seconds)) as progress:
-        async with ground.pinned():
-            pinned = await measures.sustained(ground.engine, seconds, tenants=plan.tenants, progress=progress)
+    with reporter.step("sustained, snapshot pinned", int(seconds)) as progress:
+        async with database.pinned():
+            pinned = await measures.sustained(database.engine, seconds, tenants=plan.tenants, progress=progress)
     return {"sustained": plain, "sustained_pinned": pinned}
 
 
-def at(settings: Settings, url: str) -> Settings:
-    """The settings with another database, named by `--url`."""
+def with_database(settings: Settings, url: str) -> Settings:
+    """Return the settings with the database of `--url`."""
     return replace(settings, database_url=url, sources={**settings.sources, "database_url": "--url"})

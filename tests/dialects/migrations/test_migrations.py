@@ -167,11 +167,11 @@ async def test_a_running_node_keeps_working_while_a_newer_node_migrates(empty_da
     await migrate_url(empty_database_url)
     old = await Engine.open(await open_store(empty_database_url))
     try:
-        await measures.enqueue_many(old, 50, tenants=3, progress=measures.quiet)
+        await measures.enqueue_many(old, 50, tenants=3, progress=measures.no_progress)
         known(lambda migrations: [*migrations, next_migration("CREATE TABLE holdfast_later (id INTEGER)")])
-        draining = asyncio.create_task(measures.drain(old, 100, progress=measures.quiet))
+        draining = asyncio.create_task(measures.drain(old, 100, progress=measures.no_progress))
         assert await on_store(empty_database_url, lambda store: store.migrate()) == [NEXT_NAME]
-        await measures.enqueue_many(old, 50, tenants=3, progress=measures.quiet)
+        await measures.enqueue_many(old, 50, tenants=3, progress=measures.no_progress)
         await draining
         assert await old.jobs.counts() == []
     finally:

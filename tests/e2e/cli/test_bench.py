@@ -9,7 +9,7 @@ import sys
 import apsw
 import pytest
 
-from holdfast.bench.ratios import Name, Pair, ratios
+from holdfast.bench.ratios import Pair, RatioName, ratios
 from holdfast.store.console import open_console
 from tests.e2e.cli.conftest import START
 from tests.support.eventually import eventually
@@ -107,7 +107,7 @@ async def test_ratios_leave_the_database_empty(holdfast, empty_database_url, tmp
 
 
 def test_ratios_are_medians_of_pairs():
-    history, other = Name("postgres", "history"), Name("sqlite", "postgres")
+    history, other = RatioName("postgres", "history"), RatioName("sqlite", "postgres")
     rounds = [{history: Pair(a, b), other: Pair(c, 10)} for a, b, c in ((9, 10, 4), (1, 100, 5), (8, 12, 6))]
     found = {each.name: each for each in ratios(rounds)}
     assert found["postgres: with history / plain"].value == pytest.approx(8 / 12)
@@ -123,7 +123,7 @@ def test_a_failed_bare_loop_is_reported(holdfast, tmp_path, empty_database_url):
     bare = ("--bare-loop", "bare.py", "--bare-url", "postgresql://nowhere/db")
     ended = holdfast("bench", "ratios", "--url", empty_database_url, "--jobs", "20", *bare)
     assert ended.code == 1
-    assert ended.complaint == "--bare-loop: bare.py ended with code 1: no luck"
+    assert ended.complaint == "--bare-loop: bare.py exited with code 1: no luck"
 
 
 def test_ctrl_c_stops_a_benchmark_with_130(tmp_path, environment):

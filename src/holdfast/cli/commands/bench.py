@@ -8,9 +8,9 @@ import click
 
 from holdfast.bench import ratios as bench_ratios
 from holdfast.bench import suite
-from holdfast.bench.measures import Progress, Rate
-from holdfast.bench.ratios import BareLoop, Ratio, Scale
-from holdfast.bench.suite import Figures, Plan
+from holdfast.bench.measures import Progress, Throughput
+from holdfast.bench.ratios import BareLoop, RatioResult, Scale
+from holdfast.bench.suite import BenchResults, Plan
 from holdfast.cli.event_loop import reduce_gc, run
 from holdfast.cli.exit_codes import FAILED, OK, startup_errors
 from holdfast.cli.options import settings_options
@@ -87,11 +87,11 @@ def bench(
     if context.invoked_subcommand is not None:
         return
     plan = Plan(jobs, tenants, _parts(only), history, backlog, pin, force)
-    figures = run(_measure_all(_targets(settings, urls), plan))
+    results = run(_measure_all(_targets(settings, urls), plan))
     if json:
-        print(as_json(figures))
+        print(as_json(results))
         return
-    for each in figures:
+    for each in results:
         _show(each)
 
 
@@ -146,7 +146,7 @@ def ratios(
         print(as_json([{"name": r.name, "ratio": r.value, "target": r.target, "met": r.met} for r in found]))
     else:
         rows = [(r.name, r.upper, r.lower, r.value, r.target, "met" if r.met else "MISSED") for r in found]
-        table(["", "jobs/s", "against", "ratio", "target", ""], rows, title=f"medians of {rounds} rounds")
+        table(["", "jobs/s", "compared to", "ratio", "target", ""], rows, title=f"medians of {rounds} rounds")
     return OK if all(each.met for each in found) else FAILED
 
 
@@ -158,35 +158,37 @@ def _parts(only: str | None) -> frozenset[str]:
 
 
 def _targets(settings: Settings, urls: tuple[str, ...]) -> list[Settings]:
-    return [suite.at(settings, url) for url in urls] or [settings]
+    return [suite.with_database(settings, url) for url in urls] or [settings]
 
 
-async def _measure_all(targets: list[Settings], plan: Plan) -> list[Figures]:
-    figures = []
+async def _measure_all(targets: list[Settings], plan: Plan) -> list[BenchResults]:
+    results = []
     reduce_gc()  # as workers do
     for target in targets:
         async with AsyncExitStack() as stack:
             with startup_errors(target):
-                ground = await stack.enter_async_context(suite.opened(target, force=plan.force))
-            await stack.enter_async_context(ground.in_service())
-            figures.append(await suite.measure(ground, plan, ProgressBars()))
-    return figures
+                database = await stack.enter_async_context(suite.open_database(target, force=plan.force))
+            await stack.enter_async_context(database.in_service())
+            results.append(await suite.measure(database, plan, ProgressBars()))
+    return results
 
 
-async def _compare(targets: list[Settings], scale: Scale, bare: BareLoop | None, rounds: int) -> list[Ratio]:
+async def _compare(targets: list[Settings], scale: Scale, bare: BareLoop | None, rounds: int) -> list[RatioResult]:
     async with AsyncExitStack() as stack:
-        grounds = {}
+        databases = {}
         reduce_gc()
         for target in targets:
             with startup_errors(target):
-                ground = await stack.enter_async_context(suite.opened(target))
-            grounds[dialect_of(target.database_url)] = ground
-        found = [await bench_ratios.one_round(number, grounds, scale, bare, ProgressBars()) for number in range(rounds)]
+                database = await stack.enter_async_context(suite.open_database(target))
+            databases[dialect_of(target.database_url)] = database
+        found = [
+            await bench_ratios.run_round(number, databases, scale, bare, ProgressBars()) for number in range(rounds)
+        ]
         return bench_ratios.ratios(found)
 
 
-def _show(each: Figures) -> None:
-    rates: list[tuple[str, Rate | None]] = [
+def _show(each: BenchResults) -> None:
+    rates: list[tuple[str, Throughput | None]] = [
         ("enqueue one by one, 1 client", each.enqueue_one),
         (f"enqueue one by one, {suite.CLIENTS} clients", each.enqueue_one_concurrent),
         ("enqueue many, batches of 1,000", each.enqueue_many),
