@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.app.runtime import Engine, EngineProvider
+from holdfast.app.runtime import AppBackend, EngineProvider
 from holdfast.errors import Invalid, JobCancelled, JobFailed, WaitTimeout
 from holdfast.model.explanation import Explanation
 from holdfast.model.ids import JobId
@@ -157,7 +157,7 @@ class AsyncJobHandle(_Handle[R_co]):
         return self.id in await (await self._engines.here()).jobs.retry([self.id])
 
 
-async def finished(engine: Engine, job_id: JobId, timeout: Span | None) -> Job:
+async def finished(engine: AppBackend, job_id: JobId, timeout: Span | None) -> Job:
     """Poll until the job has finished, at growing intervals, and return it."""
     loop = asyncio.get_running_loop()
     end = None if timeout is None else loop.time() + in_seconds(duration(timeout, "timeout"))

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.app.handles import AsyncJobHandle, JobHandle, parse_id
 from holdfast.app.job_types import AsyncJobType, JobType, SyncJobType
-from holdfast.app.runtime import Engine, EngineProvider
+from holdfast.app.runtime import AppBackend, EngineProvider
 from holdfast.compose import is_node, open_jobs, with_key
 from holdfast.config import Settings, load, shown_url
 from holdfast.errors import Invalid, Misconfigured
@@ -201,7 +201,7 @@ class Holdfast:
         where = self._url or (self._settings.database_url if self._settings else None)
         return f"<Holdfast {shown_url(where) if where else 'url from settings'}: {len(self.registry.types())} jobs>"
 
-    async def _open(self) -> Engine:
+    async def _open(self) -> AppBackend:
         return await open_jobs(self.settings, self.url, check=False)
 
 

@@ -30,7 +30,7 @@ class SubmitReceipt(Protocol):
         """True if an earlier submission created the job."""
 
 
-class JobService(Protocol):
+class JobOperations(Protocol):
     """Operations on jobs that an application needs."""
 
     async def submit(self, spec: JobSpec) -> SubmitReceipt:
@@ -52,19 +52,19 @@ class JobService(Protocol):
         """Explain why a job is (not) running."""
 
 
-class Engine(Protocol):
+class AppBackend(Protocol):
     """Interface of an engine on a database, and of a client of a remote node."""
 
     @property
-    def jobs(self) -> JobService:
+    def jobs(self) -> JobOperations:
         """Operations on jobs."""
 
     async def aclose(self) -> None:
         """Close all connections."""
 
 
-Open = Callable[[], Awaitable[Engine]]
-Work = Callable[[Engine], Awaitable[T]]
+Open = Callable[[], Awaitable[AppBackend]]
+Work = Callable[[AppBackend], Awaitable[T]]
 
 
 class EngineProvider:
@@ -78,7 +78,7 @@ class EngineProvider:
         # A forked child keeps the parent's engines referenced but untouched: closing them could disturb the parent.
         self._by_process: dict[int, _Process] = {}
 
-    async def here(self) -> Engine:
+    async def here(self) -> AppBackend:
         """Return the engine of the running event loop."""
         return await self._process().here()
 
@@ -111,7 +111,7 @@ class _Process:
         self._lock = threading.Lock()
         self._thread: LoopThread | None = None
 
-    async def here(self) -> Engine:
+    async def here(self) -> AppBackend:
         loop = asyncio.get_running_loop()
         lifetime = self._lifetimes.get(loop)
         if lifetime is None:
@@ -161,10 +161,10 @@ class _EngineLifetime:
         await asyncio.wait([self.engine])
         await self._generator.aclose()
 
-    async def _begin(self) -> Engine:
+    async def _begin(self) -> AppBackend:
         return await anext(self._generator)
 
-    async def _run(self) -> AsyncGenerator[Engine]:
+    async def _run(self) -> AsyncGenerator[AppBackend]:
         engine = await self._opener()
         try:
             yield engine
@@ -172,6 +172,6 @@ class _EngineLifetime:
             self._ended()
             await engine.aclose()
 
-    def _forget_if_failed(self, opening: asyncio.Task[Engine]) -> None:
+    def _forget_if_failed(self, opening: asyncio.Task[AppBackend]) -> None:
         if opening.cancelled() or opening.exception() is not None:
             self._ended()  # the next caller tries again

@@ -19,11 +19,11 @@ class RetryRule(Struct, frozen=True, omit_defaults=True):
 
 
 OnConflict = Literal["return", "replace", "reject"]
-"""Handling of a duplicate: return the existing job, replace it while it waits, or reject the new one."""
+"""Action on a duplicate: return the existing job, replace it if it waits, or reject the new."""
 
 
 class Unique(Struct, frozen=True):
-    """Uniqueness of a job while an earlier one is unfinished, and for `within` after its submission."""
+    """Uniqueness of a job until it finishes, and at least for `within` after its submission."""
 
     key: str
     within: Duration = Duration(0)
@@ -116,7 +116,7 @@ class Job(Struct, frozen=True, gc=False):
     concurrency_key: str | None
     idempotency_key: str | None
     attempt_log: bytes | None
-    """JSON array: an entry for each attempt that did not succeed or that logged something, oldest first."""
+    """JSON array of the attempts that failed or logged something, oldest first."""
     progress: bytes | None = None
     """JSON: latest progress reported by a handler."""
     slots: int = 0

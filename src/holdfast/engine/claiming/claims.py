@@ -64,7 +64,7 @@ class Claims:
         return []
 
     def recheck_delay(self) -> float:
-        """Return the seconds after which to claim again without a wake-up, because a limit may have room."""
+        """Return the seconds after which to claim again even without a wake-up."""
         return self._limits.recheck_delay()
 
     def stop(self) -> None:

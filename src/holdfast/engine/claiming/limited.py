@@ -26,7 +26,7 @@ OPTIMISTIC_ROOM_FACTOR = 4
 """Claim optimistically if each limit had room for this many claims."""
 
 RECHECK_INTERVAL_S = 0.25
-"""Check a full limit again after this long without a notification; bounds the cost of a lost one."""
+"""Recheck a full limit after this long without a notification, which may be lost."""
 
 
 class ClaimQuery(NamedTuple):
@@ -99,7 +99,7 @@ class LimitTracker:
         self._full = dict.fromkeys(self._full, float("-inf"))
 
     def pop_unblocked(self, freed_queues: Collection[str] = ()) -> list[LimitName]:
-        """Return the full limits that are to be checked now: those due, or whose queue released capacity."""
+        """Remove and return the full limits to recheck: those due, or whose queue released capacity."""
         now = time.monotonic()
         unblocked = [
             name
@@ -152,7 +152,7 @@ async def _claim_pessimistically(tx: Tx, query: ClaimQuery, names: Collection[Li
     locked = await tx.lock_limits(query.worker, names)
     if locked is None:  # the lease is gone
         return LimitedClaim([], [], dict.fromkeys(names))
-    limits, now = [limit for limit in locked[0] if limit.limits], locked[1]
+    limits, now = [limit for limit in locked[0] if limit.is_set], locked[1]
     uncounted = {limit.of: await tx.uncounted(limit.of) for limit in limits if is_unsettled(limit)}
     shares, full = admit(query.shares, limits, now, uncounted)
     jobs: list[Job] = []

@@ -30,7 +30,7 @@ class InsertRules(NamedTuple):
     key_retention: Duration
     """Lifetime of idempotency keys."""
     default_quota: TenantQuota | None = None
-    """Quota of tenants that have none of their own; None: no tenant of these jobs has quotas, so check nothing."""
+    """Quota of tenants that have none of their own; None: no tenant of the jobs is limited."""
 
 
 async def insert_each(store: Store, jobs: Sequence[NewJob], rules: InsertRules) -> list[Receipt | HoldfastError]:
@@ -47,7 +47,7 @@ async def insert_each(store: Store, jobs: Sequence[NewJob], rules: InsertRules) 
 
 
 async def insert_batch(store: Store, jobs: Sequence[NewJob], rules: InsertRules) -> list[Receipt]:
-    """Insert all jobs in one transaction, or none; raises `InvalidBatch` with each fault by index."""
+    """Insert all jobs in one transaction or none; raises `InvalidBatch` with faults by index."""
     if duplicates := _find_duplicates(jobs):
         raise InvalidBatch({i: Invalid("duplicate key in this batch", pointer=key) for i, key in duplicates.items()})
 

@@ -11,7 +11,7 @@ from holdfast.policy.quotas import Demand, TenantQuota, UsageWindow
 from holdfast.store.port.store import Tx
 
 
-class LockedUsage(NamedTuple):
+class TenantUsage(NamedTuple):
     """Quota usage of a tenant whose row is locked until the commit."""
 
     tenant: str
@@ -23,13 +23,13 @@ class LockedUsage(NamedTuple):
 
 async def check_quotas(
     tx: Tx, jobs: Sequence[NewJob], defaults: TenantQuota, *, atomic: bool
-) -> tuple[dict[int, HoldfastError], list[LockedUsage]]:
+) -> tuple[dict[int, HoldfastError], list[TenantUsage]]:
     """Check each job, or with `atomic` all jobs together, against the quotas of their tenants.
 
     Returns the rejections by index (with `atomic`: of all jobs or none) and the locked usage of each limited tenant.
     """
     rejections: dict[int, HoldfastError] = {}
-    usages: list[LockedUsage] = []
+    usages: list[TenantUsage] = []
     for tenant, indexes in sorted(_by_tenant(jobs).items()):  # the same order in every transaction: no deadlocks
         units = [indexes] if atomic else [[index] for index in indexes]
         demands = [quotas.demand_of(jobs[index] for index in unit) for unit in units]
@@ -45,7 +45,7 @@ async def check_quotas(
 
 
 async def record_usage(
-    tx: Tx, usages: Sequence[LockedUsage], jobs: Sequence[NewJob], rows: Sequence[InsertResult]
+    tx: Tx, usages: Sequence[TenantUsage], jobs: Sequence[NewJob], rows: Sequence[InsertResult]
 ) -> None:
     """Record the inserted jobs in the usage of their tenants, at the time of their insertion."""
     inserted = _by_tenant(jobs)
@@ -61,7 +61,7 @@ async def record_usage(
 
 async def _check_tenant(
     tx: Tx, tenant: str, demands: Sequence[Demand], defaults: TenantQuota
-) -> tuple[LockedUsage | None, list[HoldfastError | None]]:
+) -> tuple[TenantUsage | None, list[HoldfastError | None]]:
     """Lock the tenant's usage, if it has quotas, and decide on each demand."""
     row = await tx.lock_usage(tenant)
     quota = quotas.quota_of(row.quotas, defaults)
@@ -82,7 +82,7 @@ async def _check_tenant(
         )
         usage = quotas.with_counts(usage, quota, demands, total=total, queues=queues, now=row.now)
     results = quotas.admit(usage, quota, demands, row.now)
-    return LockedUsage(tenant, quota, usage, changed=usage is not stored), results
+    return TenantUsage(tenant, quota, usage, changed=usage is not stored), results
 
 
 def _by_tenant(jobs: Sequence[NewJob]) -> dict[str, list[int]]:

@@ -28,7 +28,7 @@ class SubmitResult(NamedTuple):
 
 
 def receipt_for(job: NewJob, row: InsertResult) -> Receipt | HoldfastError:
-    """Return the receipt of an inserted row, or the error that the duplicate means for the caller."""
+    """Return the receipt of an inserted row, or the error if it is a duplicate."""
     match row.repeats:
         case None:
             return Receipt(row.id, row.created_at, replayed=False)

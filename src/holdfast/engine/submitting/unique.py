@@ -14,7 +14,7 @@ _MAX_ROUNDS = 20
 
 
 async def insert_replacing(tx: Tx, jobs: Sequence[NewJob], *, key_retention: Duration) -> list[InsertResult]:
-    """Insert jobs; a job with `on_conflict="replace"` cancels the waiting holder of its unique key.
+    """Insert jobs; one with `on_conflict="replace"` cancels the waiting job that has its key.
 
     The first insert locks the key, so that concurrent replacements are serialised. A job that was claimed before it
     could be cancelled is left alone, and `holder` has its status.
@@ -39,7 +39,10 @@ async def insert_replacing(tx: Tx, jobs: Sequence[NewJob], *, key_retention: Dur
 
 
 async def _cancel_replaced(tx: Tx, conflicts: dict[JobId, JobId]) -> dict[JobId, Status]:
-    """Cancel the jobs to replace (new id: old id); return the status of those that started, by new id."""
+    """Cancel the jobs to replace; return the status of those that started, by the new job's id.
+
+    `conflicts` has the id of the old job by that of the new one.
+    """
     left, started = dict(conflicts), dict[JobId, Status]()
     for _ in range(_MAX_ROUNDS):
         if not left:
