@@ -33,7 +33,7 @@ BASES = (
 INLINE = re.compile(r"`([\w./-]+/(?:[\w.*-]+)?|[\w/-]+\.(?:py|sql|lua|toml))`")
 INDENTED = re.compile(r"^ {0,2}([a-z]\w*/[\w/]+\.py)\b", re.MULTILINE)
 EXAMPLE = re.compile(
-    r"^(/|v1/|\.holdfast/|\./|bin/|[\w.]+\.(example|internal|org|com)\b)|^(shop|orders|shop_jobs)\.py$|^holdfast\.toml$"
+    r"^(/|v1/|text/|http/|application/|\.holdfast/|\./|bin/|[\w.]+\.(example|internal|org|com)\b)|^(shop|orders|shop_jobs)\.py$|^holdfast\.toml$"
 )
 """Routes, user files and hosts, which look like paths."""
 
