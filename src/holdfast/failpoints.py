@@ -1,6 +1,7 @@
-"""Failpoints for recovery tests: `HOLDFAST_FAILPOINT=name:nth:kill` kills the process at the nth hit.
+"""Failpoints for recovery tests: kill the process at a given point.
 
-Without the variable, a failpoint costs one lookup in an empty dictionary.
+`HOLDFAST_FAILPOINT=name:nth:kill` kills the process with SIGKILL at the nth hit. Without the variable, a failpoint
+costs one lookup in an empty dictionary.
 """
 
 import os
@@ -10,21 +11,27 @@ POINTS = frozenset(
     {"after_claim", "before_start", "before_step_commit", "after_step_commit", "before_settle", "after_settle"}
 )
 """Failpoints that every job passes."""
-APART = frozenset({"begun_apart"})
-"""Failpoints of jobs with process isolation."""
-_LEFT: dict[str, int] = {}
 
-if _asked := os.environ.get("HOLDFAST_FAILPOINT"):
-    _name, _nth, _action = _asked.split(":")
-    if _name not in POINTS | APART or _action != "kill":
-        raise ValueError(f"HOLDFAST_FAILPOINT: {_asked!r} is not name:nth:kill with a name of {sorted(POINTS | APART)}")
-    _LEFT[_name] = int(_nth)
+ISOLATED_POINTS = frozenset({"after_isolated_start"})
+"""Failpoints of jobs that run in their own process."""
+
+_hits_left: dict[str, int] = {}
+"""Hits until the process is killed, by failpoint."""
+
+if _setting := os.environ.get("HOLDFAST_FAILPOINT"):
+    _name, _nth, _action = _setting.split(":")
+    if _name not in POINTS | ISOLATED_POINTS or _action != "kill":
+        _names = ", ".join(sorted(POINTS | ISOLATED_POINTS))
+        raise ValueError(
+            f"HOLDFAST_FAILPOINT: {_setting!r} is not valid: write NAME:NTH:kill with one of the names {_names}"
+        )
+    _hits_left[_name] = int(_nth)
 
 
 def reach(name: str) -> None:
     """Count a hit of this failpoint, and kill the process at the configured one."""
-    if not _LEFT or name not in _LEFT:
+    if not _hits_left or name not in _hits_left:
         return
-    _LEFT[name] -= 1
-    if _LEFT[name] == 0:
+    _hits_left[name] -= 1
+    if _hits_left[name] == 0:
         os.kill(os.getpid(), signal.SIGKILL)

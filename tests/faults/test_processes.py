@@ -100,7 +100,7 @@ async def test_jobs_beside_a_poison_pill_finish(scene):
 @pytest.mark.databases("sqlite")
 async def test_a_poison_pill_alone_spends_its_attempt_when_its_worker_dies_before_it_hears_of_the_start(scene):
     """F02, P04, S8: that it began is noted by the process that begins it, not by one that may be dead by then."""
-    node = scene.node(environment={"HOLDFAST_FAILPOINT": "begun_apart:1:kill"})
+    node = scene.node(environment={"HOLDFAST_FAILPOINT": "after_isolated_start:1:kill"})
     await scene.submit("poison", action="exit", amount=1, max_attempts=3)
     await scene.becomes("dead", "poison")
     job = await scene.job("poison")

@@ -26,7 +26,7 @@ class Caller(NamedTuple):
     name: str
     """Name for logs and `by` fields: `key:…` or `token:…`, never the secret."""
     key: str | None = None
-    """Id of the API key, or of the key that a token was issued with; revoking the key revokes the token."""
+    """Id of the API key, or of the key that issued the token; revoking it revokes the token."""
     until: Instant | None = None
     """Expiry of the token."""
     signed_by: tuple[str | None, str] | None = None

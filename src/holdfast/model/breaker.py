@@ -39,7 +39,7 @@ class Breaker(NamedTuple):
     openings: int = 0
     """Consecutive openings; each failed probe adds one."""
     until: Instant | None = None
-    """Open: when a probe is due. Half-open: when the probe times out if its result is never reported."""
+    """Open: when a probe is due. Half-open: when a probe without a result times out."""
     error: str = ""
     """Last error."""
     changed_at: Instant = Instant(0)

@@ -1,4 +1,4 @@
-"""Change log: one small row per transaction that changed jobs, written in the same transaction.
+"""Change log: one small row per transaction that changed jobs, committed with it.
 
 A row lists a few changes one by one and counts many, so that its size does not grow with the batch.
 For finished attempts it includes mergeable histograms of wait and run times.
@@ -19,7 +19,7 @@ from holdfast.model.time import Instant
 from holdfast.model.transition import Transition
 
 MAX_LISTED_CHANGES = 20
-"""Maximum number of changes that a row lists one by one. SQL statements that write rows repeat this number."""
+"""Changes that a row lists one by one. SQL statements that write rows repeat this number."""
 
 GROWTH = 1.2
 """Growth factor of histogram buckets; the error of a bucket midpoint is at most 10 %."""
@@ -111,16 +111,19 @@ class ChangeBody(Struct, omit_defaults=True):
         """Return counts of all changes."""
         if self.g:
             return self.g
-        counted = Counter((each.tenant, each.queue, each.type, each.status) for each in self.c)
-        return [ChangeGroup(*kind, jobs) for kind, jobs in counted.items()]
+        counts = Counter((change.tenant, change.queue, change.type, change.status) for change in self.c)
+        return [ChangeGroup(*kind, jobs) for kind, jobs in counts.items()]
 
-    def lost(self) -> int:
+    def lost_workers(self) -> int:
         """Return the number of workers removed because their lease expired."""
-        return sum(each.event == LOST for each in self.w)
+        return sum(change.event == LOST for change in self.w)
 
 
 class ChangeEntry(NamedTuple):
-    """Row of the change log. `seq` is assigned before commit, so a lower one can appear after a higher one."""
+    """Row of the change log.
+
+    `seq` is assigned before commit, so a lower one can appear after a higher one.
+    """
 
     seq: int
     at: Instant
@@ -136,12 +139,12 @@ def bucket_of(span: int) -> int:
     return int(_log(span) * _PER_LOG) if span > 1 else 0
 
 
-def read(stored: bytes | str) -> ChangeBody:
+def decode(stored: bytes | str) -> ChangeBody:
     """Decode the body of a row."""
     return _DECODE(stored)
 
 
-def of_new(jobs: Sequence[NewJob], waiting: Sequence[bool]) -> bytes:
+def encode_submission(jobs: Sequence[NewJob], waiting: Sequence[bool]) -> bytes:
     """Encode a submission; `waiting` marks the scheduled jobs."""
     states = [_SCHEDULED if later else _READY for later in waiting]
     if len(jobs) <= MAX_LISTED_CHANGES:
@@ -156,7 +159,7 @@ def of_new(jobs: Sequence[NewJob], waiting: Sequence[bool]) -> bytes:
     )
 
 
-def of_claimed(jobs: Sequence[Job]) -> bytes:
+def encode_claim(jobs: Sequence[Job]) -> bytes:
     """Encode a claim."""
     if len(jobs) <= MAX_LISTED_CHANGES:
         return _ENCODE(
@@ -165,22 +168,22 @@ def of_claimed(jobs: Sequence[Job]) -> bytes:
     return _counted([(job.tenant, job.queue, job.type, _RUNNING) for job in jobs])
 
 
-def of_moves(moves: Sequence[Transition], at: Instant) -> bytes:
+def encode_transitions(transitions: Sequence[Transition], at: Instant) -> bytes:
     """Encode transitions. `at` is the end of the attempts, or 0 if unknown."""
     groups: dict[tuple[str, str, str, Status], ChangeGroup] = {}
     attempts = 0
-    for move in moves:  # hot path: runs for every finished job
-        job, to = move.job, move.to
+    for transition in transitions:  # hot path: runs for every finished job
+        job, to = transition.job, transition.to
         key = (job.tenant, job.queue, job.type, to)
         group = groups.get(key)
         if group is None:
             group = groups[key] = ChangeGroup(job.tenant, job.queue, job.type, to.code)
         group.jobs += 1
         if to is not _SUCCEEDED:
-            group.failed += _failed(move)
-            group.reaped += move.reaped
+            group.failed += _failed(transition)
+            group.reaped += transition.reaped
         started = job.started_at
-        if move.was is not _WAS_RUNNING or started is None:
+        if transition.was is not _WAS_RUNNING or started is None:
             continue
         attempts += 1
         group.cost += job.cost
@@ -192,18 +195,18 @@ def of_moves(moves: Sequence[Transition], at: Instant) -> bytes:
         if at:
             bucket = bucket_of(at - started)
             group.run[bucket] = group.run.get(bucket, 0) + 1
-    listed = [_change(move) for move in moves] if len(moves) <= MAX_LISTED_CHANGES else []
+    listed = [_change(transition) for transition in transitions] if len(transitions) <= MAX_LISTED_CHANGES else []
     return _ENCODE(ChangeBody(c=listed) if listed and not attempts else ChangeBody(c=listed, g=list(groups.values())))
 
 
-def of_ready(rows: Sequence[tuple[JobId, str, str, str, int, int]]) -> bytes:
+def encode_promotions(rows: Sequence[tuple[JobId, str, str, str, int, int]]) -> bytes:
     """Encode promotions to ready; a row is (id, tenant, queue, type, attempts, fence)."""
     if len(rows) <= MAX_LISTED_CHANGES:
         return _ENCODE(ChangeBody(c=[JobChange(*row[:4], _READY, *row[4:]) for row in rows]))
     return _counted([(*row[1:4], _READY) for row in rows])
 
 
-def of_deleted(jobs: Sequence[Job]) -> bytes:
+def encode_deletions(jobs: Sequence[Job]) -> bytes:
     """Encode deletions."""
     if len(jobs) <= MAX_LISTED_CHANGES:
         return _ENCODE(
@@ -213,7 +216,7 @@ def of_deleted(jobs: Sequence[Job]) -> bytes:
     return _ENCODE(ChangeBody(n=[ChangeGroup(*kind, DELETED, count) for kind, count in kinds.items()]))
 
 
-def of_workers(changes: Iterable[WorkerChange]) -> bytes:
+def encode_worker_changes(changes: Iterable[WorkerChange]) -> bytes:
     """Encode worker changes."""
     return _ENCODE(ChangeBody(w=list(changes)))
 
@@ -222,23 +225,23 @@ def _counted(kinds: Sequence[tuple[str, str, str, int]], *, new: bool = False) -
     return _ENCODE(ChangeBody(g=[ChangeGroup(*kind, jobs) for kind, jobs in Counter(kinds).items()], new=new))
 
 
-def _change(move: Transition) -> JobChange:
-    job = move.job
-    return JobChange(job.id, job.tenant, job.queue, job.type, move.to.code, move.attempts, move.fence)
+def _change(transition: Transition) -> JobChange:
+    job = transition.job
+    return JobChange(job.id, job.tenant, job.queue, job.type, transition.to.code, transition.attempts, transition.fence)
 
 
-def _failed(move: Transition) -> bool:
+def _failed(transition: Transition) -> bool:
     """Return True if an attempt failed; a released, snoozed or cancelled one did not."""
-    match move.to:
+    match transition.to:
         case Status.SUCCEEDED | Status.CANCELLED:
             return False
         case Status.RETRYING | Status.DEAD:
             return True
         case _:
-            return move.was is Status.RUNNING and move.attempts == move.job.attempts
+            return transition.was is Status.RUNNING and transition.attempts == transition.job.attempts
 
 
-def merged(into: Histogram, more: Mapping[int, int]) -> Histogram:
+def merge_histogram(into: Histogram, more: Mapping[int, int]) -> Histogram:
     """Add `more` to `into` and return it."""
     for bucket, count in more.items():
         into[bucket] = into.get(bucket, 0) + count

@@ -43,7 +43,7 @@ class Reason(Struct, frozen=True, kw_only=True, omit_defaults=True):
     used: int | None = None
     most: int | None = None
     holders: list[str] = []
-    """Some of the jobs that hold the limit; jobs of other tenants are shown to administrators only."""
+    """Some jobs that hold the limit; those of other tenants are for administrators only."""
     worker: str | None = None
     jobs: int | None = None
     """Number of jobs ahead in the lane."""

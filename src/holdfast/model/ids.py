@@ -9,36 +9,42 @@ from uuid import UUID, SafeUUID
 JobId = NewType("JobId", UUID)
 
 WorkerId = NewType("WorkerId", int)
-"""One incarnation of a worker: 62 random bits, never reused, so a restarted node never inherits a lease."""
+"""Incarnation of a worker: 62 random bits.
+
+Ids are never reused, so that a restarted node never inherits a lease.
+"""
 
 
 _BATCH_SIZE = 256
-_noise: list[int] = []
-"""Pool of random lower halves; one urandom call per id would double the cost."""
-os.register_at_fork(after_in_child=_noise.clear)
+_pool: list[int] = []
+"""Random lower halves of ids; one urandom call per id would double the cost."""
+os.register_at_fork(after_in_child=_pool.clear)
 
 _new, _set = object.__new__, object.__setattr__
 
 
 def new_job_id(at_ms: int | None = None) -> JobId:
-    """Return a UUIDv7 for that millisecond (default: now), with 74 random bits. Fork- and thread-safe."""
+    """Return a UUIDv7 for that millisecond (default: now), with 74 random bits.
+
+    Safe to call in threads and forked processes.
+    """
     ms = time.time_ns() // 1_000_000 if at_ms is None else at_ms
     try:
-        noise = _noise.pop()
+        random_bits = _pool.pop()
     except IndexError:
-        noise = _draw()
+        random_bits = _refill()
     # Bypasses the argument checks of `UUID(int=…)` for speed.
-    made = _new(UUID)
-    _set(made, "int", (ms << 80) | noise)
-    _set(made, "is_safe", SafeUUID.unknown)
-    return JobId(made)
+    uuid = _new(UUID)
+    _set(uuid, "int", (ms << 80) | random_bits)
+    _set(uuid, "is_safe", SafeUUID.unknown)
+    return JobId(uuid)
 
 
-def _draw() -> int:
+def _refill() -> int:
     """Refill the pool and return one value."""
-    drawn = struct.iter_unpack("<QH", os.urandom(10 * _BATCH_SIZE))
-    halves: list[int] = [(7 << 76) | ((high & 0xFFF) << 64) | (2 << 62) | (low >> 2) for low, high in drawn]
-    _noise.extend(halves[1:])
+    numbers = struct.iter_unpack("<QH", os.urandom(10 * _BATCH_SIZE))
+    halves: list[int] = [(7 << 76) | ((high & 0xFFF) << 64) | (2 << 62) | (low >> 2) for low, high in numbers]
+    _pool.extend(halves[1:])
     return halves[0]
 
 

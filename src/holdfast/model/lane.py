@@ -20,7 +20,7 @@ class Share(NamedTuple):
 
 
 FREED = ""
-"""Placeholder tenant in notifications: a limit of the queue or of a tenant in it may have capacity again."""
+"""Tenant in notifications that a limit of the queue, or of a tenant in it, has capacity."""
 
 
 class LaneReady(NamedTuple):

@@ -57,7 +57,7 @@ class Limit(NamedTuple):
     used: int = 0
     """Number of running jobs it counts; for a concurrency key, jobs that run or may be claimed."""
     unsettled: bool = False
-    """True while jobs may run that started before all nodes knew the limit, and so are not counted."""
+    """True while jobs may run that started before all nodes knew the limit: it misses them."""
     tokens: int = 0
     """Tokens in the bucket at `refilled_at`, in millionths of a start."""
     refilled_at: Instant = Instant(0)
@@ -65,8 +65,8 @@ class Limit(NamedTuple):
     changed_by: str = ""
 
     @property
-    def limits(self) -> bool:
-        """True if concurrency or rate is limited."""
+    def is_set(self) -> bool:
+        """True if the concurrency or the rate is limited."""
         return self.max_running is not None or self.rate is not None
 
     def refilled(self, now: Instant) -> "Limit":
@@ -78,11 +78,11 @@ class Limit(NamedTuple):
         return self._replace(tokens=tokens, refilled_at=max(now, self.refilled_at))
 
     def room(self, now: Instant, *, uncounted: int = 0) -> int:
-        """Return how many jobs may start now. `uncounted`: running jobs that the limit does not count."""
-        most = self.max_running
-        if most is None and self.of.kind is LimitKind.KEY:
-            most = DEFAULT_CONCURRENCY_PER_KEY
-        free = _UNLIMITED if most is None else max(0, most - self.used - uncounted)
+        """Return how many jobs may start now; `uncounted` are running jobs that it misses."""
+        maximum = self.max_running
+        if maximum is None and self.of.kind is LimitKind.KEY:
+            maximum = DEFAULT_CONCURRENCY_PER_KEY
+        free = _UNLIMITED if maximum is None else max(0, maximum - self.used - uncounted)
         return free if self.rate is None else min(free, max(0, self.refilled(now).tokens) // TOKEN)
 
     def opens_in(self, now: Instant, *, uncounted: int = 0) -> Duration | None:
@@ -94,9 +94,9 @@ class Limit(NamedTuple):
 
     def after(self, starts: int, now: Instant) -> "Limit":
         """Return the limit after `starts` more starts."""
-        taken = self.refilled(now)
-        used = taken.used + (starts if taken.max_running is not None else 0)
-        return taken._replace(used=used, tokens=taken.tokens - (starts * TOKEN if taken.rate is not None else 0))
+        limit = self.refilled(now)
+        used = limit.used + (starts if limit.max_running is not None else 0)
+        return limit._replace(used=used, tokens=limit.tokens - (starts * TOKEN if limit.rate is not None else 0))
 
 
 class PauseKind(enum.IntEnum):
@@ -159,11 +159,10 @@ def slots(queue: str, tenant: str, counting: Collection[LimitName]) -> int:
 def slots_to_release(jobs: Iterable[Job]) -> list[tuple[LimitName, int]]:
     """Return the limits that count these running jobs with the number of jobs, in lock order."""
     held: Counter[LimitName] = Counter()
-    for (queue, tenant, slots), many in Counter(
-        (job.queue, job.tenant, job.slots) for job in jobs if job.slots
-    ).items():
+    counts = Counter((job.queue, job.tenant, job.slots) for job in jobs if job.slots)
+    for (queue, tenant, slots), count in counts.items():
         if slots & QUEUE_SLOT:
-            held[queue_limit(queue)] += many
+            held[queue_limit(queue)] += count
         if slots & TENANT_SLOT:
-            held[tenant_limit(tenant)] += many
+            held[tenant_limit(tenant)] += count
     return sorted(held.items())

@@ -1,7 +1,7 @@
 """Instants and durations, as integer microseconds.
 
-The database's clock decides when a job is due and when a lease ends, so an `Instant` always came from there;
-a node only ever measures spans.
+The database's clock decides when a job is due and when a lease ends, so every `Instant` comes from it; nodes use their
+own clocks only to measure durations.
 """
 
 import re
@@ -74,6 +74,6 @@ def rfc3339(at: Instant) -> str:
     return f"{_to_the_second(at // 1_000_000)}.{at % 1_000_000:06d}Z"
 
 
-@lru_cache(1_024)  # times that are written together lie close together
+@lru_cache(1_024)  # times formatted together usually share the second
 def _to_the_second(second: int) -> str:
     return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")

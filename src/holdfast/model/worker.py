@@ -26,7 +26,7 @@ class WorkerInfo(Struct, frozen=True):
     types: tuple[str, ...] | None = None
     """Job types it handles; None if unknown."""
     node: str = ""
-    """Shared by the processes of one supervisor, which stop together. Empty for a single process."""
+    """Node of the worker: processes of one supervisor share it. Empty for a single process."""
 
 
 class WorkerRow(Struct, frozen=True):

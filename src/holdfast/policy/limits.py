@@ -76,7 +76,7 @@ def fits(jobs: Sequence[Job], limits: Iterable[Limit], counted: Collection[Limit
 
     `counted` are the limits that the jobs were marked as counted by.
     """
-    limits = [limit for limit in limits if limit.limits]
+    limits = [limit for limit in limits if limit.is_set]
     started = _started(jobs)
     return counting_limits(limits) == frozenset(counted) and all(
         limit.room(now) >= started[limit.of] for limit in limits

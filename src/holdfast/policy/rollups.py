@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from holdfast.model.change_log import GROWTH, ChangeEntry, ChangeGroup, Histogram, merged
+from holdfast.model.change_log import GROWTH, ChangeEntry, ChangeGroup, Histogram, merge_histogram
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant, seconds
 
@@ -60,8 +60,8 @@ class JobStats(Struct, gc=False):
         self.failed += other.failed
         self.dead += other.dead
         self.cancelled += other.cancelled
-        merged(self.wait, other.wait)
-        merged(self.run, other.run)
+        merge_histogram(self.wait, other.wait)
+        merge_histogram(self.run, other.run)
         self.cost += other.cost
         self.waited = max(self.waited, other.waited)
         self.reaped += other.reaped
@@ -193,8 +193,8 @@ def _add_group(stats: JobStats, group: ChangeGroup, *, new: bool) -> None:
         stats.cancelled += group.jobs
     if group.wait or group.cost or group.failed or group.reaped:  # attempts ended
         stats.failed += group.failed
-        merged(stats.wait, group.wait)
-        merged(stats.run, group.run)
+        merge_histogram(stats.wait, group.wait)
+        merge_histogram(stats.run, group.run)
         stats.cost += group.cost
         stats.waited = max(stats.waited, group.waited)
         stats.reaped += group.reaped

@@ -156,7 +156,7 @@ def rate_out(rate: Rate | None) -> RateOut | None:
 def limit_out(limit: Limit, now: Instant) -> LimitOut:
     """A limit as it is shown."""
     kind, tenant, name = limit.of
-    bounded = limit.limits or kind is LimitKind.KEY
+    bounded = limit.is_set or kind is LimitKind.KEY
     return LimitOut(
         kind=_KINDS[kind],
         queue=name if kind is LimitKind.QUEUE else None,

@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model.change_log import ChangeBody, ChangeEntry, ChangeGroup, Histogram, JobChange, bucket_of, merged
+from holdfast.model.change_log import ChangeBody, ChangeEntry, ChangeGroup, Histogram, JobChange, bucket_of, merge_histogram
 from holdfast.model.ids import new_job_id
 from holdfast.model.state import Status
 from holdfast.model.time import Instant, seconds
@@ -20,7 +20,7 @@ SPANS = st.lists(st.integers(0, 10**13), min_size=1, max_size=200)
 def histogram(spans: list[int]) -> Histogram:
     counted: Histogram = {}
     for span in spans:
-        merged(counted, {bucket_of(span): 1})
+        merge_histogram(counted, {bucket_of(span): 1})
     return counted
 
 
@@ -35,7 +35,7 @@ def test_a_percentile_is_off_by_a_tenth_at_the_most(spans: list[int], part: floa
 
 @given(SPANS, SPANS)
 def test_histograms_of_two_are_those_of_both(some: list[int], others: list[int]) -> None:
-    assert merged(histogram(some), histogram(others)) == histogram([*some, *others])
+    assert merge_histogram(histogram(some), histogram(others)) == histogram([*some, *others])
 
 
 def test_there_is_no_percentile_of_nothing() -> None:

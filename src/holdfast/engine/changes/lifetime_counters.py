@@ -55,7 +55,7 @@ async def read(tx: Tx) -> LifetimeCounters:
 
 def lost_workers(entries: Iterable[ChangeEntry]) -> int:
     """Return the number of workers in these entries whose lease expired."""
-    return sum(entry.body.lost() for entry in entries)
+    return sum(entry.body.lost_workers() for entry in entries)
 
 
 def _add_to(counters: StatsByKey, more: StatsByKey) -> set[SeriesKey]:

@@ -26,7 +26,7 @@ _BATCH_SIZE = 500
 """Number of rows per statement."""
 
 _WIDEN_FACTOR = 4
-"""Maximum factor by which a claim visits more lanes when lanes have fewer jobs than their quota."""
+"""Maximum factor by which a claim visits more lanes if lanes have too few jobs."""
 
 
 class TransitionsTx(LimitsTx):
@@ -82,7 +82,7 @@ class TransitionsTx(LimitsTx):
             for part in parts([job for job in jobs if job.slots == slots_bits])
         ]
         claim = self.record_claim(worker, at, [(job.id.bytes, job.fence) for job in jobs])
-        change = self.text("append_claim_change", body=change_log.of_claimed(jobs))
+        change = self.text("append_claim_change", body=change_log.encode_claim(jobs))
         _, first, *_ = await self.send_and_commit(self.text("lock_lease", worker=worker), *writes, claim, change)
         self.changed = bool(first.matched)
         return self.changed
@@ -174,7 +174,7 @@ class TransitionsTx(LimitsTx):
             self.note_ready([(Lane(*row[1:4]), seq) for row, seq in placed if row[8] is None])
         if due:
             promoted = [(JobId(UUID(bytes=row[0])), row[2], row[1], *row[5:8]) for row in due]
-            await self.append_change(change_log.of_ready(promoted))
+            await self.append_change(change_log.encode_promotions(promoted))
             await self.grant_key_slots({(row[2], row[8].decode()) for row in due if row[8] is not None})
         return len(due)
 
@@ -216,7 +216,7 @@ class TransitionsTx(LimitsTx):
         columns: Sequence[str],
         change: Callable[[Transition, int], Row],
     ) -> list[Row]:
-        """Write unchanged jobs with a new position; return the rows that `requeue` and `revive` return."""
+        """Write unchanged jobs with a new position; return the rows of `requeue` and `revive`."""
         written: list[Row] = []
         for part in _in_order(transitions):
             locked = await self._lock_unchanged(lock, part)
@@ -236,7 +236,7 @@ def parts(rows: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def _in_order(transitions: Sequence[Transition]) -> Iterator[Sequence[Transition]]:
-    """Split transitions in the order of ids, in which rows are locked, so that two batches cannot deadlock."""
+    """Split transitions in the order of ids, so that two batches cannot deadlock."""
     return parts(sorted(transitions, key=lambda transition: transition.id.int))
 
 

@@ -45,7 +45,9 @@ class MysqlTx(HeldJobsTx):
         statuses_known = all(job.spec.scheduled_at is None for job in jobs)
         if statuses_known:
             message.append(
-                self.text("append_change", body=change_log.of_new(jobs, [bool(job.spec.delay) for job in jobs]))
+                self.text(
+                    "append_change", body=change_log.encode_submission(jobs, [bool(job.spec.delay) for job in jobs])
+                )
             )
         message.append(self.text("read_positions"))
         fits = len(inserts) == 1 and sum(map(len, message)) + len(message) <= self.max_message_bytes
@@ -53,7 +55,7 @@ class MysqlTx(HeldJobsTx):
         results = await (self.send_and_commit(*message) if last else self.send(*message))
         at, first = results[-1].rows[0]
         if not statuses_known:
-            await self.append_change(change_log.of_new(jobs, [not is_due(job, at) for job in jobs]))
+            await self.append_change(change_log.encode_submission(jobs, [not is_due(job, at) for job in jobs]))
         self.note_ready(
             (Lane(job.spec.queue, job.spec.tenant, job.spec.priority), first + position)
             for position, job in enumerate(jobs)
@@ -83,7 +85,7 @@ class MysqlTx(HeldJobsTx):
         return [job_of(row) for part in parts(list(ids)) for row in await self.rows("get", ids=items(part))]
 
     async def collect_if_few(self, status: Status | None, tenant: str | None) -> set[JobId] | None:
-        """Return a superset of the unfinished jobs of a status or tenant; None if there are too many."""
+        """Return a superset of the unfinished jobs of a status or tenant; None if too many."""
         if status is Status.RUNNING:
             return await self._claimed_if_few()
         ranges = await self._ranges(status, tenant)
@@ -104,7 +106,7 @@ class MysqlTx(HeldJobsTx):
         return None if max(len(claims), len(found)) >= job_search.MAX_COLLECTED_RUNNING else _ids(found)
 
     async def _ranges(self, status: Status | None, tenant: str | None) -> list[tuple[str, dict[str, Any]]] | None:
-        """Return statements for the ranges of the clustered key that hold these jobs; None if there are too many."""
+        """Return statements for the key ranges that hold these jobs; None if there are too many."""
         match status:
             case None:
                 sections = [int(parked) for parked in Parked]

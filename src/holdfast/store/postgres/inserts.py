@@ -44,7 +44,7 @@ class Inserts(SqlTx):
             priorities=",".join([str(spec.priority) for spec in specs]),
             max_attempts=",".join([str(job.max_attempts) for job in jobs]),
             costs=",".join([str(spec.cost) for spec in specs]),
-            body=change_log.of_new(jobs, [False] * len(jobs)).decode(),
+            body=change_log.encode_submission(jobs, [False] * len(jobs)).decode(),
         )
 
     async def _insert_any(self, jobs: Sequence[NewJob]) -> Sequence[Row]:
@@ -68,16 +68,16 @@ class Inserts(SqlTx):
             "concurrency_keys": [spec.concurrency_key for spec in specs],
             "idempotency_keys": [spec.idempotency_key for spec in specs],
             "later": sum(later),
-            "body": change_log.of_new(jobs, later).decode(),
+            "body": change_log.encode_submission(jobs, later).decode(),
         }
 
         def correct(groups: Sequence[Row]) -> bytes | None:
-            """Return the entry if jobs with a scheduled time were due already: the database clock decides."""
+            """Return the entry if scheduled jobs were already due by the database clock."""
             if sum(later) == 0 or not any(group[3] in (_READY, AWAITING_KEY) for group in groups):
                 return None
             at = groups[0][5]
             waiting = [expected and not is_due(job, at) for job, expected in zip(jobs, later, strict=True)]
-            return None if waiting == later else change_log.of_new(jobs, waiting)
+            return None if waiting == later else change_log.encode_submission(jobs, waiting)
 
         return await self.run_appending("insert", columns, correct)
 

@@ -1,4 +1,4 @@
-"""Job transitions on PostgreSQL: one statement per batch, which also appends to the change log."""
+"""Job transitions on PostgreSQL: one statement per batch, including the change log."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
@@ -79,13 +79,13 @@ class TransitionsTx(LimitsTx):
         """Do nothing: the statements that apply transitions append to the change log themselves."""
 
     async def _run_transitions(self, name: str, transitions: Sequence[Transition], **columns: Any) -> Sequence[Row]:
-        """Run a statement that applies and logs transitions; return its rows, which begin with the job id."""
+        """Run a statement that applies and logs transitions; return its rows, job id first."""
 
         def correct(rows: Sequence[Row]) -> bytes | None:
             if len(rows) in (0, len(transitions)):
                 return None
             done = {row[0] for row in rows}
-            return change_log.of_moves(
+            return change_log.encode_transitions(
                 [transition for transition in transitions if transition.id in done], self.ended_at
             )
 
@@ -93,14 +93,17 @@ class TransitionsTx(LimitsTx):
 
     def _log_entry(self, transitions: Sequence[Transition]) -> dict[str, Any]:
         """Return the parameters that a statement needs to append to the change log."""
-        return {"body": change_log.of_moves(transitions, self.ended_at).decode(), "expected": len(transitions)}
+        return {
+            "body": change_log.encode_transitions(transitions, self.ended_at).decode(),
+            "expected": len(transitions),
+        }
 
     async def run_appending(
         self, name: str, columns: dict[str, Any], correct: Callable[[Sequence[Row]], bytes | None]
     ) -> Sequence[Row]:
-        """Run a statement that appends the prepared entry to the change log if all its rows take effect.
+        """Run a statement that also appends the prepared entry to the change log.
 
-        Otherwise `correct` computes the entry from the statement's rows (None if the statement wrote it), and a second
+        It does so if all its rows take effect. Otherwise `correct` computes the entry from the statement's rows (None if the statement wrote it), and a second
         statement appends it. In autocommit mode the statement first runs with `strict`: then it fails instead, and
         both statements run in one transaction.
         """
@@ -146,10 +149,10 @@ def _finishing(transitions: Sequence[Transition], counted: Sequence[tuple[LimitN
 
 
 def joined(column: Iterable[object]) -> str:
-    """Join numbers or ids to a text that the statement splits, because the driver encodes arrays slowly."""
+    """Join numbers or ids to a text that the statement splits; the driver encodes arrays slowly."""
     return ",".join(map(str, column))
 
 
 def _if_any(column: list[T]) -> list[T]:
-    """Return the column, or an empty list if all its values are None; `unnest` fills the rows with NULL."""
+    """Return the column, or [] if all values are None, which `unnest` fills with NULL."""
     return column if any(value is not None for value in column) else []

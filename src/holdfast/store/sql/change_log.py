@@ -3,15 +3,22 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from holdfast.model.change_log import ChangeEntry, read
+from holdfast.model.change_log import ChangeEntry, decode
 from holdfast.model.state import STATUS_OF_CODE
 from holdfast.model.time import Duration, Instant
-from holdfast.store.port.change_log import ChangeLog, ChangeLogRange, Rollup, RollupCursor, ServiceSlice, Standing
+from holdfast.store.port.change_log import (
+    ChangeLogRepository,
+    ChangeLogRange,
+    Rollup,
+    RollupCursor,
+    ServiceSlice,
+    Standing,
+)
 from holdfast.store.sql.codec import Row
 from holdfast.store.sql.runner import StatementRunner
 
 
-class SqlChangeLog(StatementRunner, ChangeLog):
+class SqlChangeLog(StatementRunner, ChangeLogRepository):
     """Change log and roll-ups within a transaction."""
 
     @abstractmethod
@@ -101,4 +108,4 @@ def _seconds(span: Duration) -> int:
 def entry_of(row: Row) -> ChangeEntry:
     """Decode a row of the change log."""
     seq, at, body = row
-    return ChangeEntry(seq, Instant(at), read(body))
+    return ChangeEntry(seq, Instant(at), decode(body))

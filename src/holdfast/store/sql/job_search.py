@@ -24,7 +24,7 @@ from holdfast.store.sql.codec import job_of
 from holdfast.store.sql.runner import StatementRunner
 
 MAX_COLLECTED = 5_000
-"""Maximum number of unfinished jobs of a tenant or status to collect; beyond it the table is scanned."""
+"""Maximum number of unfinished jobs to collect; beyond it the table is scanned."""
 
 MAX_COLLECTED_RUNNING = 20_000
 """Maximum number of running jobs to collect, of all tenants; the workers bound their number."""
@@ -37,7 +37,7 @@ SCAN_BATCH_SIZE = 10_000
 
 _GET_BATCH_SIZE = 200
 _SLACK_MS = 600_000
-"""Maximum difference between the time in a job id and the insert time, because clocks of nodes drift."""
+"""Maximum difference between the time in a job id and the insert time: clocks drift."""
 
 _LAST = JobId(UUID(int=(1 << 128) - 1))
 _BEYOND_NAMES = "~"
@@ -48,7 +48,7 @@ _TAGS = msgspec.json.Decoder(list[str])
 
 
 class SqlJobSearch(StatementRunner):
-    """Search and removal of jobs within a transaction. Implements a part of `holdfast.store.port.store.Jobs`."""
+    """Search and removal of jobs within a transaction: a part of `JobRepository`."""
 
     changed: bool
 
@@ -99,7 +99,7 @@ class SqlJobSearch(StatementRunner):
         if removed:
             self.changed = True
             await self.remove_steps(removed)
-            await self.append_change(change_log.of_deleted([job for job in jobs if job.id in removed]))
+            await self.append_change(change_log.encode_deletions([job for job in jobs if job.id in removed]))
             await self.grant_key_slots(
                 {
                     (job.tenant, job.concurrency_key)
@@ -133,7 +133,7 @@ class SqlJobSearch(StatementRunner):
         return Instant(rows[0][0]) if rows else None
 
     async def collect_if_few(self, status: Status | None, tenant: str | None) -> set[JobId] | None:
-        """Return a superset of the unfinished jobs of a status or tenant; None if there are too many."""
+        """Return a superset of the unfinished jobs of a status or tenant; None if too many."""
         found: set[JobId] = set()
         for shown, code in _UNFINISHED:
             if status not in (None, shown):
@@ -205,7 +205,7 @@ _UNFINISHED = (
 
 
 def _collecting(code: int, tenant: str | None) -> tuple[str, dict[str, Any]]:
-    """Return the statement that collects unfinished jobs with this stored code, and its parameters."""
+    """Return the statement that collects jobs with a stored code, and its parameters."""
     owner = {} if tenant is None else {"tenant": tenant}
     if code == Status.RUNNING.code:
         return "running_ids", {}
@@ -215,7 +215,7 @@ def _collecting(code: int, tenant: str | None) -> tuple[str, dict[str, Any]]:
 
 
 def _within(where: JobFilter, page: Page) -> tuple[Page, JobId]:
-    """Return the page with an upper bound, and the lowest id to read: ids contain the approximate time."""
+    """Return the page with an upper bound, and the lowest id; ids contain the creation time."""
     before, floor = page.before or _LAST, first_job_id(0)
     if where.created_before is not None:
         before = min(before, first_job_id(where.created_before // 1_000 + _SLACK_MS))
@@ -243,7 +243,7 @@ def _tables(where: JobFilter) -> tuple[str, ...]:
 
 
 def _statements(table: str, where: JobFilter) -> tuple[str, frozenset[str]]:
-    """Return the suffix of the statements for a table and filter, and the fields that their index covers."""
+    """Return the suffix of the statements for a table, and the fields that their index covers."""
     if table == "live" or where.tenant is None:
         return table, frozenset()
     if where.error is not None:
@@ -284,7 +284,7 @@ def _matches(job: Job, where: JobFilter) -> bool:
 
 
 def _has_tag(job: Job, tag: str | None) -> bool:
-    """Return True if the job has the tag. The SQL condition is only a substring match, so it is checked again."""
+    """Return True if the job has the tag; the SQL condition is only a substring match."""
     return tag is None or (job.tags is not None and tag in _TAGS.decode(job.tags))
 
 

@@ -26,7 +26,7 @@ from holdfast.model.queue import Queue
 from holdfast.model.state import AWAITING_KEY, Status
 from holdfast.model.time import Duration, Instant
 from holdfast.model.transition import Transition
-from holdfast.store.port.limits import KeyHolder, Limits
+from holdfast.store.port.limits import KeyHolder, LimitRepository
 from holdfast.store.sql.codec import Row
 from holdfast.store.sql.runner import StatementRunner
 
@@ -37,7 +37,7 @@ _UNLIMITED_TOKENS = 1 << 31
 
 
 class KeyCapacity(NamedTuple):
-    """Capacity of a concurrency key: slots in total, and slots that its rate limit allows to grant now."""
+    """Capacity of a concurrency key: slots in total, and starts that its rate limit allows now."""
 
     tenant: str
     name: str
@@ -45,7 +45,7 @@ class KeyCapacity(NamedTuple):
     tokens: int
 
 
-class SqlLimits(StatementRunner, Limits):
+class SqlLimits(StatementRunner, LimitRepository):
     """Limits and pauses within a transaction."""
 
     ready_lanes: list[LaneReady]
@@ -77,7 +77,7 @@ class SqlLimits(StatementRunner, Limits):
 
     @abstractmethod
     async def yield_slot(self, holder: KeyHolder) -> bool:
-        """Move a ready job to the end of the line for its key; return False if it is no longer ready."""
+        """Move a ready job to the end of its key's line; return False if it is no longer ready."""
 
     async def dispatch_settings_version(self) -> tuple[int, Instant]:
         version, at = (await self.rows("dispatch_settings_version"))[0]
@@ -110,7 +110,7 @@ class SqlLimits(StatementRunner, Limits):
             rows = await self.rows("limit_named", **self._identity(name))
             if rows or name.kind is LimitKind.KEY:
                 found.append(await self._counted(limit_of(rows[0]) if rows else Limit(name)))
-        return [limit for limit in found if limit.limits or limit.of.kind is LimitKind.KEY]
+        return [limit for limit in found if limit.is_set or limit.of.kind is LimitKind.KEY]
 
     async def set_limit(self, name: LimitName, max_running: int | None, rate: Rate | None, by: str) -> None:
         limit, per, burst = rate or (None, None, None)

@@ -1,4 +1,4 @@
-"""Transaction parts that all dialects share. A dialect adds the statements that read and write sets of rows."""
+"""Transaction parts that all dialects share."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -109,7 +109,7 @@ class SqlTx(
 
     @abstractmethod
     async def revive(self, transitions: Sequence[Transition]) -> Iterable[Row]:
-        """Move finished jobs back to the live table; return (id, status, queue, tenant, priority, seq) of each."""
+        """Move finished jobs back to the live table; return the same columns as `requeue`."""
 
     # Shared by all dialects.
 
@@ -167,7 +167,7 @@ class SqlTx(
 
     async def append_transitions(self, transitions: Sequence[Transition]) -> None:
         """Append a row to the change log for transitions that were applied."""
-        await self.append_change(change_log.of_moves(transitions, self.ended_at))
+        await self.append_change(change_log.encode_transitions(transitions, self.ended_at))
 
     async def apply(self, transitions: Sequence[Transition], *, ended_at: Instant = Instant(0)) -> set[JobId]:
         self.ended_at = ended_at
@@ -254,7 +254,7 @@ class SqlTx(
     async def _acquire_keys(
         self, kind: KeyKind, requests: Sequence[KeyRequest], replacing: Mapping[JobId, JobId]
     ) -> dict[JobId, tuple[KeyKind, KeyOwner]]:
-        """Acquire these keys; return the owner of each key that belongs to another job, by the requesting job."""
+        """Acquire keys; return the owners of those that belong to other jobs, by requesting job."""
         requests = sorted(requests)
         for _ in range(_MAX_KEY_ATTEMPTS):
             await self.take_keys(requests)

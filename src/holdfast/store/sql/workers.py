@@ -8,12 +8,12 @@ from holdfast.model.change_log import WorkerChange
 from holdfast.model.ids import WorkerId
 from holdfast.model.time import Duration, Instant
 from holdfast.model.worker import LeaseState, WorkerInfo, WorkerRow
-from holdfast.store.port.workers import Workers
+from holdfast.store.port.workers import WorkerRepository
 from holdfast.store.sql.codec import departed_of, types_text, worker_of
 from holdfast.store.sql.runner import StatementRunner
 
 
-class SqlWorkers(StatementRunner, Workers):
+class SqlWorkers(StatementRunner, WorkerRepository):
     """Workers and their leases within a transaction."""
 
     async def register(self, worker: WorkerInfo, lease: Duration) -> None:
@@ -33,7 +33,7 @@ class SqlWorkers(StatementRunner, Workers):
                 lease=lease,
             )
             await self.append_change(
-                change_log.of_workers([WorkerChange(worker.id, change_log.REGISTERED, worker.name)])
+                change_log.encode_worker_changes([WorkerChange(worker.id, change_log.REGISTERED, worker.name)])
             )
 
     async def renew(
@@ -46,7 +46,7 @@ class SqlWorkers(StatementRunner, Workers):
             drained = [worker for worker in sorted(workers) if await self.count("drain_worker", worker=worker)]
             if drained:
                 await self.append_change(
-                    change_log.of_workers([WorkerChange(worker, change_log.DRAINING) for worker in drained])
+                    change_log.encode_worker_changes([WorkerChange(worker, change_log.DRAINING) for worker in drained])
                 )
         return drained
 
@@ -78,7 +78,7 @@ class SqlWorkers(StatementRunner, Workers):
                     await self.count("remember_worker", **dict(zip(names, row, strict=True)))
         if gone:
             event = change_log.LOST if name == "forget" else change_log.GONE
-            await self.append_change(change_log.of_workers([WorkerChange(worker, event) for worker in gone]))
+            await self.append_change(change_log.encode_worker_changes([WorkerChange(worker, event) for worker in gone]))
         return len(gone)
 
     async def departed(self, limit: int) -> list[tuple[WorkerInfo, Instant]]:

@@ -1,4 +1,4 @@
-"""Transaction on SQLite. The database is in this process, so that only the lock at the start can block."""
+"""Transaction on SQLite. Only the lock at its start can block."""
 
 import enum
 import json
@@ -85,7 +85,7 @@ class SqliteTx(SqlTx):
                 spec.concurrency_key, spec.idempotency_key, status,
             ))  # fmt: skip
         self._write("insert", rows)
-        self._append_change(change_log.of_new(jobs, [row[-1] == _SCHEDULED for row in rows]))
+        self._append_change(change_log.encode_submission(jobs, [row[-1] == _SCHEDULED for row in rows]))
         self.ready_lanes += [LaneReady(lane, seq) for lane, seq in ready_lanes.items()]
         return Instant(at)
 
@@ -130,7 +130,7 @@ class SqliteTx(SqlTx):
             rows = self._db.execute(text, (worker, counted_by, *lane)).fetchall()
             claimed += [job_of(row) for row in _with_ids(sorted(rows, key=_by_position))]
         if claimed:
-            self._append_change(change_log.of_claimed(claimed))
+            self._append_change(change_log.encode_claim(claimed))
         return claimed
 
     async def finish(self, transitions: Sequence[Transition]) -> set[JobId]:
@@ -206,7 +206,7 @@ class SqliteTx(SqlTx):
         for _, queue, tenant, priority, seq, *_, key in rows:
             if key is None:
                 ready_lanes.setdefault(Lane(queue, tenant, priority), seq)
-        self._append_change(change_log.of_ready([(row[0], row[2], row[1], *row[5:8]) for row in rows]))
+        self._append_change(change_log.encode_promotions([(row[0], row[2], row[1], *row[5:8]) for row in rows]))
         self.ready_lanes += [LaneReady(lane, seq) for lane, seq in ready_lanes.items()]
         await self.grant_key_slots({(row[2], row[8]) for row in rows if row[8] is not None})
         return len(due)
@@ -268,13 +268,13 @@ class SqliteTx(SqlTx):
         await self._each("save_rollups", [(span, *rollup) for rollup in rollups])
 
     async def _enter(self, name: str) -> None:
-        """Acquire the access that a statement needs; the work may continue on another thread, or start again."""
+        """Acquire the access that a statement needs, which may switch threads or restart the work."""
         needed = AccessMode.WRITE if self._statements.writes(name) else AccessMode.READ
         if self._access is AccessMode.NONE or (needed is AccessMode.WRITE and self._access is AccessMode.READ):
             await _request(needed)
 
     async def _next_positions(self, positions: int) -> tuple[int, int]:
-        """Reserve positions at the end of the line; return the last position before them, and the time."""
+        """Reserve positions; return the last position before them, and the time."""
         last, at = (await self.rows("next_positions", positions=positions))[0]
         return last, at
 
@@ -328,7 +328,7 @@ def _id_of(stored: bytes) -> JobId:
 
 
 def _with_ids(rows: Sequence[Row]) -> Sequence[Row]:
-    """Decode the id if rows begin with one; no statement returns other bytes in its first column."""
+    """Decode ids in the first column; no statement returns other bytes there."""
     if not rows or not isinstance(rows[0][0], bytes):
         return rows
     return [(_id_of(row[0]), *row[1:]) for row in rows]

@@ -280,7 +280,7 @@ class QueueRunner:
 
     def _started_in_process(self, run: Run) -> None:
         """Start the timer of a handler that has started in a job process."""
-        reach("begun_apart")
+        reach("after_isolated_start")
         self._start_timer(run)
 
     def _start_timer(self, run: Run) -> None:
