@@ -9,7 +9,7 @@ from tests.support.submitters import TENANT, Accepted, over, submitters
 RATE, WINDOW = 60, seconds(1)
 
 
-async def test_no_window_is_over_the_limit_whoever_submits_and_whoever_dies(store, database_url, tmp_path):
+async def test_no_window_exceeds_the_rate_while_submitters_compete_and_die(store, database_url, tmp_path):
     """S15, T20, F01: four processes, six submitting at once in each; every accepted submission is looked at."""
     await store.run(lambda tx: tx.add_tenant(TENANT, Quotas(rate=RATE, rate_window=WINDOW)))
 
@@ -33,7 +33,7 @@ async def test_no_window_is_over_the_limit_whoever_submits_and_whoever_dies(stor
         assert all(process.refused() for process in processes)
 
 
-def test_the_check_itself_finds_a_window_that_is_over():
+def test_the_sweep_finds_a_window_that_exceeds_the_rate():
     """S15: a sweep that cannot fail proves nothing."""
     fine = [Accepted("a", 0, 5), Accepted("b", 11, 5), Accepted("c", 22, 5)]
     assert over(fine, 10, 5) == []

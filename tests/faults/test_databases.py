@@ -120,7 +120,7 @@ async def begun(ledger, more):
 
 
 @pytest.mark.parametrize("ends", [("crash", 0.0, 3.0), ("shut_down", 3.0)], ids=["crash", "shut down"])
-async def test_jobs_in_every_stage_outlive_the_end_of_the_database(server, engine, ledger, start, ends):
+async def test_jobs_in_every_state_survive_the_end_of_the_database(server, engine, ledger, start, ends):
     """F08, F09, P14, S1–S8, L3: away for less and for longer than a lease, while clients go on submitting."""
     workers = [start(processes=1), start(processes=1)]
     await at_work(engine, *workers)
@@ -144,9 +144,7 @@ async def test_jobs_in_every_stage_outlive_the_end_of_the_database(server, engin
     assert all(node.alive() for node in workers)
 
 
-async def test_all_workers_claim_again_after_every_connection_was_reset_again_and_again(
-    server, url, engine, ledger, start
-):
+async def test_all_workers_claim_again_after_repeated_resets_of_every_connection(server, url, engine, ledger, start):
     """P05, F09, L3: twenty times, as soon as somebody is back, under load; nothing is lost, nobody falls silent."""
     workers = [start(processes=2), start()]
     await at_work(engine, *workers)
@@ -174,7 +172,7 @@ async def test_all_workers_claim_again_after_every_connection_was_reset_again_an
     assert all(node.alive() for node in workers)
 
 
-async def test_what_was_lost_on_the_way_is_done_once(url, engine, ledger, start):
+async def test_requests_with_lost_responses_take_effect_once(url, engine, ledger, start):
     """F10, S2, S4, S11: requests that never came, commits never heard of; of submits, claims, settles and steps."""
     async with Console(url) as console:
         await console.run(effects.TABLE)
@@ -200,7 +198,7 @@ async def test_what_was_lost_on_the_way_is_done_once(url, engine, ledger, start)
 
 
 @pytest.mark.parametrize("place", ["sink", "sink_process"])
-async def test_a_node_whose_connections_went_silent_stops_before_others_take_over(url, engine, ledger, start, place):
+async def test_a_node_with_silent_connections_stops_before_others_take_over(url, engine, ledger, start, place):
     """F11, P22, P39, S6: nobody is told anything; the lease alone ends the handlers, and in time."""
     client = Client(engine)
     async with proxied(url) as first, proxied(url) as second:
@@ -231,7 +229,7 @@ async def test_a_node_whose_connections_went_silent_stops_before_others_take_ove
 
 
 @pytest.mark.databases("postgres", "mysql")
-async def test_who_falls_silent_in_a_transaction_keeps_its_jobs_from_others_for_seconds_only(store, database_url):
+async def test_a_client_silent_in_a_transaction_blocks_its_jobs_for_seconds_only(store, database_url):
     """F11: a connection goes dead in a transaction; its lock on the worker would keep the reaper away for hours."""
     other = await open_store(database_url)
     worker = await enter(store, lease=seconds(3))

@@ -60,7 +60,7 @@ async def all_of(engine, ids, status, fleet):
 
 @pytest.mark.timeout(1_800 if LONG else 120)
 @pytest.mark.databases("sqlite")
-async def test_each_delivery_is_applied_once_though_workers_are_killed_in_the_middle_of_them(database_url, tmp_path):
+async def test_each_delivery_is_applied_once_even_if_workers_are_killed_during_it(database_url, tmp_path):
     """S12, F01: a second one only after an interruption, and always with the same key."""
     got = []
 
@@ -109,7 +109,7 @@ async def test_each_delivery_is_applied_once_though_workers_are_killed_in_the_mi
 
 
 @pytest.mark.databases("postgres")
-async def test_a_destination_that_is_down_gets_probes_and_others_are_undisturbed(database_url, tmp_path):
+async def test_a_destination_that_is_down_gets_probes_and_other_destinations_are_unaffected(database_url, tmp_path):
     """F39: four worker processes share one breaker; no attempt is spent while it is open; all is done in the end."""
     rules = {"HOLDFAST_BREAKER_FAILURES": str(FAILURES), "HOLDFAST_BREAKER_REST_SECONDS": "0.5",
              "HOLDFAST_BREAKER_LONGEST_REST_SECONDS": "0.5"}  # fmt: skip

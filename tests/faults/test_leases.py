@@ -12,7 +12,7 @@ LEASE = 2.0
 
 
 @pytest.mark.by_http_too("sqlite", "postgres")
-async def test_jobs_of_a_killed_node_are_run_by_another(scene):
+async def test_jobs_of_a_killed_node_run_on_another(scene):
     """F01, S1, S8: all that it held, begun or not; each is started once more, and an attempt is spent."""
     first = scene.node(lease=LEASE, queues="default:3")
     for kind in KINDS:
@@ -36,7 +36,7 @@ async def test_jobs_of_a_killed_node_are_run_by_another(scene):
     assert all(times == 1 for key, times in scene.ledger.per_key("start").items() if key.startswith("behind"))
 
 
-async def test_a_node_that_was_frozen_beyond_its_lease_changes_nothing_when_it_wakes(scene):
+async def test_a_node_frozen_beyond_its_lease_changes_no_job_when_it_resumes(scene):
     """F03, S6, S7: its job runs elsewhere once more; the zombie goes on for a moment, but can report nothing."""
     zombie = scene.node(lease=LEASE)
     await scene.submit("job", "thread", sleep=600, held=True)
@@ -59,7 +59,7 @@ async def test_a_node_that_was_frozen_beyond_its_lease_changes_nothing_when_it_w
     await scene.becomes("succeeded", "after")
 
 
-async def test_a_node_that_was_frozen_beyond_its_lease_writes_nothing_more_when_it_wakes(scene):
+async def test_a_node_frozen_beyond_its_lease_records_no_step_when_it_resumes(scene):
     """F03, P29, S7: bull#308, bull#1416; its handler is at its next step while another attempt works on the job."""
 
     async def steps_of(attempt):
@@ -84,7 +84,7 @@ async def test_a_node_that_was_frozen_beyond_its_lease_writes_nothing_more_when_
 
 
 @pytest.mark.databases("postgres")
-async def test_nodes_that_start_take_nothing_from_one_that_works(scene):
+async def test_starting_nodes_take_no_job_from_a_working_one(scene):
     """L4: only leases that ran out are taken back, never because somebody starts."""
     scene.node(lease=LEASE)
     for kind in KINDS:

@@ -27,7 +27,7 @@ RAISES = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_handler_that_ends_its_process_is_recorded_and_given_up_after_its_attempts(scene, kind, dialect):
+async def test_a_handler_that_ends_its_process_is_recorded_and_dead_after_its_attempts(scene, kind, dialect):
     """F30, F31, F32, P03, P04: the exit code or signal is told; a poison pill starts `max_attempts` times.
 
     What became of a process is one matter and where that is recorded another, so the servers see two ways to end.
@@ -48,7 +48,7 @@ async def test_a_handler_that_ends_its_process_is_recorded_and_given_up_after_it
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_whatever_a_handler_raises_is_a_failed_attempt_and_costs_no_process(scene, kind):
+async def test_any_exception_of_a_handler_is_a_failed_attempt_and_costs_no_process(scene, kind):
     """F30: SystemExit, KeyboardInterrupt and other exceptions that end programs end no worker, and no slot of it."""
     node = scene.node(queues="default:2")
     for key, (action, amount, _) in RAISES.items():
@@ -64,7 +64,7 @@ async def test_whatever_a_handler_raises_is_a_failed_attempt_and_costs_no_proces
     assert "starting another" not in node.log
 
 
-async def test_an_exit_that_no_caller_can_catch_ends_the_process_though_threads_still_run(scene):
+async def test_an_exit_in_the_event_loop_ends_the_process_even_if_threads_still_run(scene):
     """F30: raised in a task that a handler left behind, it ends the event loop. The process must not linger."""
     scene.node()
     await scene.submit("slow", "thread", sleep=600, max_attempts=1)
@@ -98,7 +98,7 @@ async def test_jobs_beside_a_poison_pill_finish(scene):
 
 
 @pytest.mark.databases("sqlite")
-async def test_a_poison_pill_alone_spends_its_attempt_when_its_worker_dies_before_it_hears_of_the_start(scene):
+async def test_an_isolated_poison_pill_spends_its_attempt_even_if_its_worker_dies_at_the_start(scene):
     """F02, P04, S8: that it began is noted by the process that begins it, not by one that may be dead by then."""
     node = scene.node(environment={"HOLDFAST_FAILPOINT": "after_isolated_start:1:kill"})
     await scene.submit("poison", action="exit", amount=1, max_attempts=3)
@@ -112,7 +112,7 @@ async def test_a_poison_pill_alone_spends_its_attempt_when_its_worker_dies_befor
     assert node.log.count("ended by signal SIGKILL") == 2
 
 
-async def test_jobs_in_processes_of_their_own_harm_nobody(scene):
+async def test_a_crashing_job_process_harms_no_other_job(scene):
     """F30, F31: a crash of one is no crash of those beside it, nor of the worker."""
     node = scene.node()
     beside = ("beside", "beside too")
@@ -139,7 +139,7 @@ async def test_too_much_memory_fails_the_attempt_or_the_process_but_not_the_node
     assert (await scene.attempts("killed"))[0].error.message.endswith("signal SIGKILL")
 
 
-async def test_a_killed_process_of_a_job_is_retried(scene):
+async def test_the_job_of_a_killed_job_process_is_retried(scene):
     """P03: killed from outside, as by the kernel when memory is short."""
     scene.node()
     await scene.submit("job", "process", sleep=600, held=True)
@@ -152,7 +152,7 @@ async def test_a_killed_process_of_a_job_is_retried(scene):
     assert (await scene.attempts("job"))[0].error.message.endswith("signal SIGKILL")
 
 
-async def test_what_a_process_job_started_ends_with_it(scene):
+async def test_programs_that_a_job_process_started_end_with_it(scene):
     """F34: the whole group is killed when its process crashes or is stopped."""
     scene.node()
     await scene.submit("crash", "process", action="fork_and_exit", amount=600, max_attempts=1)
@@ -169,7 +169,7 @@ async def test_what_a_process_job_started_ends_with_it(scene):
 
 
 @pytest.mark.parametrize("end", ["crash", "kill"])
-async def test_what_a_process_job_started_ends_with_the_worker_above_it_too(scene, end):
+async def test_programs_that_a_job_process_started_end_with_the_worker_too(scene, end):
     """F34: also when the worker had no time to see to it."""
     node = scene.node()
     await scene.submit("job", "spawning", sleep=600)
@@ -188,7 +188,7 @@ async def test_what_a_process_job_started_ends_with_the_worker_above_it_too(scen
 
 
 @pytest.mark.databases("sqlite")
-async def test_processes_outlive_what_they_were_forked_of(scene):
+async def test_processes_outlive_their_fork_server(scene):
     """F34, P04: nothing ends with it, and what dies later is replaced all the same."""
     node = scene.node()
     await scene.workers(1)
@@ -209,7 +209,7 @@ async def test_processes_outlive_what_they_were_forked_of(scene):
 
 
 @pytest.mark.databases("sqlite")
-async def test_an_application_with_a_thread_is_not_forked_and_runs_as_well(scene, tmp_path):
+async def test_an_application_with_a_thread_runs_without_being_forked(scene, tmp_path):
     """F45, P04: each process loads it anew, those of jobs that run alone too."""
     text = "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
     (tmp_path / "threaded.py").write_text(f"{text}from tests.support.fault_app import app as app\n")

@@ -36,7 +36,7 @@ def client(service):
 
 
 @pytest.mark.timeout(1_800 if LONG else 120)
-async def test_a_batch_is_there_whole_or_not_at_all_wherever_its_node_was_killed(service, database_url):
+async def test_a_batch_is_stored_completely_or_not_at_all_if_its_node_is_killed(service, database_url):
     """F06, S2, S10: 6 kills (HOLDFAST_LONG_TESTS=1: 200). What was not answered is resolved by its keys."""
     engine = await open_engine(Settings(database_url=database_url))
     numbers = itertools.count()
@@ -92,7 +92,7 @@ async def _true(fact):
 
 
 @pytest.mark.parametrize("server", ["postgres", "mysql"])
-async def test_while_the_database_is_away_callers_are_told_to_come_back_and_soon_can(server, request):
+async def test_callers_get_retry_after_during_an_outage_and_succeed_afterwards(server, request):
     """F09: 503 with Retry-After, never anything else; and no restart afterwards."""
     asked = request.config.getoption("--db")
     if asked and server not in asked:

@@ -28,7 +28,7 @@ async def begun(scene, more):
 
 @pytest.mark.timeout(300)
 @pytest.mark.databases("postgres")
-async def test_jobs_outlive_a_service_that_is_killed_again_and_again(scene):
+async def test_jobs_survive_repeated_kills_of_the_service(scene):
     """F01, F08, F10, S1, S3: in the middle of claims, settles and steps; back before the lease is over.
 
     No lease is lost meanwhile, so no job starts twice: what a lost answer left in doubt is looked up, not guessed.
@@ -52,7 +52,7 @@ async def test_jobs_outlive_a_service_that_is_killed_again_and_again(scene):
 
 
 @pytest.mark.parametrize("how", ["killed", "silent"])
-async def test_handlers_are_stopped_before_their_lease_is_over_though_nobody_answers(scene, how):
+async def test_handlers_are_stopped_before_their_lease_ends_even_if_the_service_is_silent(scene, how):
     """P39, F11, S6: a timer stops them, whether connections are refused or go nowhere; later the node works again."""
     async with AsyncExitStack() as stack:
         proxy, url = await stack.enter_async_context(proxied(scene.service.url))
@@ -91,7 +91,7 @@ async def expiry(scene, worker):
     return rows.get(worker.info.id, await scene.engine.store.single(lambda tx: tx.now()))
 
 
-async def test_a_service_that_is_told_to_end_ends_claims_that_wait(scene):
+async def test_a_service_that_shuts_down_ends_waiting_claims(scene):
     """F04: at once, and workers go on with the next node at its address."""
     scene.node(queues="default:2")
     await scene.submit("before")
@@ -103,7 +103,7 @@ async def test_a_service_that_is_told_to_end_ends_claims_that_wait(scene):
     assert set(scene.ledger.per_key("start").values()) == {1}
 
 
-async def test_a_cancel_reaches_a_handler_that_is_somewhere_else(scene):
+async def test_a_cancellation_reaches_a_handler_on_a_remote_worker(scene):
     """S7, S19: it is stopped, and nothing it does counts."""
     scene.node()
     for kind in ("async", "thread"):
@@ -118,7 +118,7 @@ async def test_a_cancel_reaches_a_handler_that_is_somewhere_else(scene):
     await scene.becomes("succeeded", "after")
 
 
-async def test_a_transaction_is_refused_where_there_is_no_database(scene):
+async def test_a_transaction_is_rejected_on_a_worker_without_a_database(scene):
     """The job is dead at once, and says what to do: no attempt could end otherwise."""
     scene.node()
     await scene.submit("job", "effect", sql="SELECT 1", args=[])
@@ -127,7 +127,7 @@ async def test_a_transaction_is_refused_where_there_is_no_database(scene):
     assert "no database at hand" in attempt.error.message
 
 
-async def test_a_node_with_a_wrong_key_says_so_and_ends(scene):
+async def test_a_node_with_a_wrong_api_key_reports_it_and_ends(scene):
     node = scene.node(environment={"HOLDFAST_API_KEY": f"hf_{'0' * 16}_{'0' * 64}"})
     assert node.wait() != 0
     assert "send a good key or token" in node.log

@@ -8,7 +8,7 @@ from tests.support.fault_env import KINDS
 from tests.support.long import LONG
 
 
-async def test_running_jobs_finish_and_nothing_more_is_claimed(scene):
+async def test_a_stopped_node_finishes_running_jobs_and_claims_no_more(scene):
     """F04: told to end, a node finishes what runs, leaves the rest ready, and departs."""
     node = scene.node(queues="default:3", drain=60)
     for kind in KINDS:
@@ -32,7 +32,7 @@ async def test_running_jobs_finish_and_nothing_more_is_claimed(scene):
 
 
 @pytest.mark.by_http_too("sqlite")
-async def test_what_does_not_finish_is_handed_back_and_runs_elsewhere_at_once(scene):
+async def test_jobs_that_do_not_finish_are_released_and_run_elsewhere_at_once(scene):
     """F04: no attempt is spent, and no lease is waited for: this one is far longer than the test's patience."""
     node = scene.node(lease=600, drain=0)
     for kind in KINDS:
@@ -55,7 +55,7 @@ async def test_what_does_not_finish_is_handed_back_and_runs_elsewhere_at_once(sc
 
 
 @pytest.mark.databases("sqlite")
-async def test_a_node_that_is_drained_through_the_service_under_load_loses_and_doubles_nothing(scene):
+async def test_a_node_drained_through_the_service_under_load_loses_and_repeats_no_job(scene):
     """F04: all of its processes finish what runs, the rest is another's, and no attempt is spent on the way."""
     node = scene.node(processes=2, queues="default:2", lease=9, drain=60)
     await scene.submit("held", sleep=600, held=True)
@@ -84,7 +84,7 @@ async def test_a_node_that_is_drained_through_the_service_under_load_loses_and_d
 
 
 @pytest.mark.databases("sqlite")
-async def test_a_second_signal_hastens(scene):
+async def test_a_second_signal_releases_running_jobs_at_once(scene):
     """F04: what still runs is handed back without waiting for the end of the drain."""
     node = scene.node(drain=3600)
     for kind in KINDS:
@@ -103,7 +103,7 @@ async def test_a_second_signal_hastens(scene):
 @pytest.mark.databases("sqlite")
 @pytest.mark.parametrize("kind, action", [("async", "block"), ("thread", "hold_gil")])
 @pytest.mark.parametrize("signals", [pytest.param(1, marks=pytest.mark.skipif(not LONG, reason="long")), 2])
-async def test_a_blocked_handler_does_not_keep_a_node_from_ending(scene, kind, action, signals):
+async def test_a_blocked_handler_does_not_prevent_a_node_from_ending(scene, kind, action, signals):
     """F04: its process is killed after the drain, or at a second signal, and the job is handed back."""
     node = scene.node(lease=600, drain=1)
     await scene.submit("stuck", kind, action=action, amount=3600)
@@ -119,7 +119,7 @@ async def test_a_blocked_handler_does_not_keep_a_node_from_ending(scene, kind, a
 
 
 @pytest.mark.databases("sqlite")
-async def test_a_node_that_is_told_to_end_while_it_starts_ends(scene):
+async def test_a_node_that_is_stopped_while_it_starts_ends(scene):
     """F04: whatever it has got to, it leaves nothing behind."""
     node = scene.node()
     await scene.says(node, "ends in good order")

@@ -84,7 +84,7 @@ async def engine(database_url: str) -> AsyncIterator[Engine]:
     await opened.aclose()
 
 
-async def test_a_reader_misses_nothing_whichever_of_two_nodes_is_killed(
+async def test_an_event_reader_misses_nothing_if_either_of_two_nodes_is_killed(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine
 ) -> None:
     """F41: a job at a time runs while nodes are killed in turn; each that succeeded was told of by one of them."""

@@ -34,7 +34,7 @@ async def test_a_handler_is_stopped_at_its_timeout(scene):
     assert "starting another" not in node.log
 
 
-async def test_handlers_that_do_not_stop_cost_a_slot_or_a_process_and_no_more(scene, dialect):
+async def test_handlers_that_do_not_stop_cost_at_most_a_slot_or_a_process(scene, dialect):
     """P26, F33: stubborn ones lose their slots, and what blocks a whole process loses it, each at its timeout."""
     blocks = "spin" if LONG or dialect == "sqlite" else "block"  # the one computes all the while, the other rests
     async with asyncio.TaskGroup() as group:
@@ -83,7 +83,7 @@ async def _has_its_process_ended_by_the_supervisor(scene, kind, action):
     assert "exceeded the timeout" in node.log
 
 
-async def test_a_process_that_does_not_stop_is_killed(scene):
+async def test_a_job_process_that_does_not_stop_is_killed(scene):
     """P26, F33: asked first, then killed; nothing else is replaced."""
     node = scene.node(queues="default:1")
     await has_a_process_ready(scene)
@@ -97,7 +97,7 @@ async def test_a_process_that_does_not_stop_is_killed(scene):
     assert "replaced" not in node.log
 
 
-async def test_an_endless_loop_in_a_process_of_its_own_is_killed_at_its_timeout(scene):
+async def test_an_endless_loop_in_a_job_process_is_killed_at_its_timeout(scene):
     """F33: pure Python or C, it makes no difference."""
     node = scene.node(queues="default:1")
     for action in ("spin", "hold_gil"):

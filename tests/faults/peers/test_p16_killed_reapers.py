@@ -10,7 +10,7 @@ from tests.support.long import LONG
 KILLS = 100 if LONG else 2
 
 
-async def test_supervisors_are_killed_while_they_reap_and_no_job_is_lost(scene):
+async def test_no_job_is_lost_while_supervisors_are_killed_as_they_reap(scene):
     """F07: only the supervisor is killed; what is below it ends by itself, and others reap what it held."""
     alive = [scene.node(lease=1.0, queues="default:5") for _ in range(2)]
     for n in range(KILLS):

@@ -10,7 +10,7 @@ LEASE = 2.0
 
 
 @pytest.mark.parametrize("lease", ["1", "2.5", "15", "3600"])
-def test_leases_are_renewed_at_a_third_of_them(lease, tmp_path):
+def test_a_lease_is_renewed_after_a_third_of_it(lease, tmp_path):
     settings = load(environ={"HOLDFAST_LEASE_SECONDS": lease}, folder=tmp_path)
     assert settings.renewal * 3 <= settings.lease
 

@@ -9,7 +9,7 @@ from holdfast.model.time import Duration
 from tests.support.fault_env import KINDS
 
 
-async def test_a_worker_whose_lease_is_gone_stops_its_handlers(scene):
+async def test_a_worker_that_lost_its_lease_stops_its_handlers(scene):
     """Its lease is ended behind its back: it hears so at its next renewal."""
     node = scene.node(lease=2.0)
     (worker,) = await scene.workers(1)
@@ -26,7 +26,7 @@ async def test_a_worker_whose_lease_is_gone_stops_its_handlers(scene):
     assert scene.ledger.count("cancelled", "async") == 1
 
 
-async def test_a_worker_whose_supervisor_stands_still_stops_its_handlers_by_itself(scene):
+async def test_a_worker_whose_supervisor_is_frozen_stops_its_handlers_by_itself(scene):
     """P41, F03: nobody tells it; its own timer does, before the lease is over and another node begins."""
     frozen = scene.node(lease=2.0)
     await scene.workers(1)

@@ -6,7 +6,7 @@ from signal import SIGKILL
 from tests.support.eventually import eventually
 
 
-async def test_each_child_that_is_killed_is_replaced_and_the_register_shows_it(scene):
+async def test_each_killed_worker_process_is_replaced_and_the_register_shows_it(scene):
     node = scene.node(processes=2, lease=600)  # nothing here waits for a lease to run out
     known = {row.info.pid: row.info.id for row in await scene.workers(2)}
     for pid in list(known):

@@ -16,7 +16,7 @@ WAITS = [
 ]
 
 
-async def test_whoever_looks_sees_each_job_once_at_any_moment_however_it_waits(scene):
+async def test_a_reader_sees_each_job_exactly_once_at_any_moment(scene):
     """Due later, tried again, put off: each in its place, also while a node is killed."""
     first, _ = [scene.node(lease=1.0) for _ in range(2)]
     await scene.workers(2)

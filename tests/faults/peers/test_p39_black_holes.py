@@ -13,7 +13,7 @@ LEASE = 3.0
 
 @pytest.mark.only_by_database
 @pytest.mark.databases("postgres", "mysql")
-async def test_handlers_are_stopped_before_their_lease_is_over_though_the_database_says_nothing(scene):
+async def test_handlers_are_stopped_before_their_lease_ends_even_if_the_database_is_silent(scene):
     """F11, S6: bytes vanish and no connection breaks. A timer stops the handlers; the node works again afterwards."""
     async with proxied(scene.url) as (proxy, url):
         node = scene.node(lease=LEASE, url=url)

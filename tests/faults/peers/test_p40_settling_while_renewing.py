@@ -11,7 +11,7 @@ JOBS = 10_000
 LOT = 250
 
 
-async def test_ten_thousand_settles_with_renewals_under_way_raise_no_false_alarm(scene):
+async def test_ten_thousand_settles_during_renewals_raise_no_false_alarm(scene):
     """In this process: renewals follow each other without a pause, from before the first claim to the last settle."""
     engine, worker = scene.engine, a_worker()
     await engine.workers.register(worker, seconds(60))

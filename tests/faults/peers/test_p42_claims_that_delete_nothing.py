@@ -39,7 +39,7 @@ async def claimer(url, lease, die=""):
     return await asyncio.create_subprocess_exec(sys.executable, "-c", CLAIM_ALL, url, str(lease), die, stdout=PIPE)
 
 
-async def test_eight_processes_claim_each_job_once_and_those_of_a_killed_one_again(store, database_url):
+async def test_eight_processes_claim_each_job_once_and_jobs_of_a_killed_one_again(store, database_url):
     """F01, S6: also on SQLite, where a claim must not read first and write afterwards."""
     jobs = some_jobs(JOBS)
     await put(store, *jobs)

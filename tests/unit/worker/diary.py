@@ -1,12 +1,13 @@
-"""An application whose jobs log, tell how far they are, and die: for what is kept of attempts.
+"""Application whose jobs log, report progress and die, for tests of attempt records.
 
-Loading it takes long where a job is to have a process of its own.
+DIARY_LOADING makes it unsafe to fork and slow to load in a job process, for that many seconds.
 """
 
 import asyncio
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -16,8 +17,10 @@ from tests.support.ledger import Ledger
 
 app = Holdfast()
 
-if sys.argv[1:2] == ["job"]:
-    time.sleep(float(os.environ.get("DIARY_LOADING", "0")))
+if loading := float(os.environ.get("DIARY_LOADING", "0")):
+    threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+    if sys.argv[1:2] == ["job"]:
+        time.sleep(loading)
 
 
 def _ledger() -> Ledger:

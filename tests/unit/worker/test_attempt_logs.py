@@ -39,7 +39,7 @@ def lines(*messages):
     return tuple(LogLine("2026-11-15T12:00:00.000Z", "info", message) for message in messages)
 
 
-async def test_a_line_is_kept_with_its_level_and_fields(logged):
+async def test_a_log_line_is_stored_with_its_level_and_fields(logged):
     async def work(*, ctx: Context):
         ctx.log("sent", to="ada", size=7)
         ctx.log("slow\nERROR forged", level=logging.WARNING)
@@ -60,7 +60,7 @@ async def test_a_line_is_kept_with_its_level_and_fields(logged):
         ("key", {"api_key": f"two words {SECRET}"}),
     ],
 )
-async def test_secrets_are_neither_kept_nor_written(logged, caplog, message, fields):
+async def test_secrets_are_neither_stored_nor_logged(logged, caplog, message, fields):
     """T25"""
 
     async def work(*, ctx: Context):
@@ -74,14 +74,14 @@ async def test_secrets_are_neither_kept_nor_written(logged, caplog, message, fie
     assert "***" in bound_logs.lines[0].message
 
 
-async def test_who_logs_nothing_keeps_nothing(logged):
+async def test_a_handler_that_logs_nothing_stores_nothing(logged):
     async def work(*, ctx: Context):
         pass
 
     assert await logged(work) is None
 
 
-async def test_of_many_lines_the_newest_are_kept_and_the_others_counted(logged):
+async def test_the_newest_lines_are_stored_and_dropped_ones_are_counted(logged):
     async def work(*, ctx: Context):
         for n in range(3 * MAX_LINES):
             ctx.log(str(n))
@@ -109,7 +109,7 @@ async def test_lines_of_many_threads_are_all_counted(logged):
 @pytest.mark.parametrize(
     "text", ["x" * 1_000_000, "✓" * 5_000, "\x01" * 5_000, "\ud800\x00" * 5_000], ids=["long", "wide", "escaped", "odd"]
 )
-def test_whatever_is_logged_takes_a_bounded_room_and_can_be_stored(text):
+def test_any_logged_text_has_a_bounded_size_and_can_be_stored(text):
     logs = bound_logs(Logs(lines(*[text] * 50)))
     assert logs.lines
     assert len(logs.lines) + logs.dropped == 50
@@ -117,7 +117,7 @@ def test_whatever_is_logged_takes_a_bounded_room_and_can_be_stored(text):
     assert all(len(line.message) <= MAX_LINE_LENGTH for line in logs.lines)
 
 
-def test_what_was_dropped_before_stays_counted():
+def test_lines_that_were_dropped_earlier_stay_counted():
     assert bound_logs(Logs(lines("a", "b"), dropped=7)) == Logs(lines("a", "b"), dropped=7)
 
 
@@ -134,13 +134,13 @@ def settle(job, outcome, logs=None):
     ],
     ids=["succeeded", "cancelled", "failed"],
 )
-def test_an_attempt_is_recorded_with_its_lines_however_it_ends(outcome, recorded):
+def test_an_attempt_is_recorded_with_its_lines_for_every_outcome(outcome, recorded):
     (entry,) = lifecycle.attempt_log(a_job(attempt_log=settle(a_job(), outcome, Logs(lines("a")))))
     assert (entry.outcome, entry.logs) == (recorded, Logs(lines("a")))
 
 
 @pytest.mark.parametrize("outcome", [Snoozed(Duration(1)), Interrupted()], ids=["snoozed", "interrupted"])
-def test_what_was_no_attempt_leaves_no_record(outcome):
+def test_an_outcome_that_spends_no_attempt_leaves_no_record(outcome):
     assert settle(a_job(), outcome, Logs(lines("a"))) is None
 
 

@@ -13,7 +13,7 @@ APP = "tests.unit.worker.diary:app"
 
 
 @pytest.mark.by_http_too("sqlite")
-async def test_what_attempts_logged_is_kept_with_them(scene):
+async def test_log_lines_are_stored_with_their_attempts(scene):
     """T25: whether they failed or succeeded, wherever they ran, and without their secrets."""
     scene.node(app=APP)
     kinds = ("on_loop", "in_thread", "in_process")
@@ -32,7 +32,7 @@ async def test_what_attempts_logged_is_kept_with_them(scene):
         assert attempts[1].error is None
 
 
-async def test_a_job_that_logs_nothing_leaves_nothing(scene):
+async def test_a_job_that_logs_nothing_has_no_attempt_log(scene):
     scene.node(app=APP)
     await scene.submit("silent", "silent")
     (job,) = await scene.becomes("succeeded")
@@ -40,7 +40,7 @@ async def test_a_job_that_logs_nothing_leaves_nothing(scene):
 
 
 @pytest.mark.databases("sqlite")
-async def test_what_a_process_logged_before_it_died_or_was_killed_is_kept(scene):
+async def test_lines_of_a_job_process_are_stored_even_if_it_dies_or_is_killed(scene):
     """F30, S19: it was told line by line, so the last one tells how far it came."""
     scene.node(app=APP)
     await scene.submit("exit", "in_process", end="exit", max_attempts=1)
@@ -53,7 +53,7 @@ async def test_what_a_process_logged_before_it_died_or_was_killed_is_kept(scene)
         assert [line.message for line in attempt.logs.lines] == [f"attempt 1 of {key} password=*** size=7"]
 
 
-async def test_the_last_progress_of_an_attempt_that_failed_is_kept(scene):
+async def test_the_last_progress_of_a_failed_attempt_is_stored(scene):
     scene.node(app=APP)
     await scene.submit("failed", "on_loop", end="fail", max_attempts=1)
     await scene.submit("timed out", "on_loop", end="hang", max_attempts=1, timeout=1.0)
@@ -63,21 +63,24 @@ async def test_the_last_progress_of_an_attempt_that_failed_is_kept(scene):
 
 @pytest.mark.by_http_too("sqlite")
 @pytest.mark.databases("sqlite")
-async def test_a_step_whose_end_is_unknown_ends_the_job_or_is_decided_by_the_handler(scene):
-    """F02: to try it again could not help, however many attempts there are."""
+async def test_an_unknown_step_outcome_ends_the_job_unless_its_handler_decides(scene):
+    """F02: another attempt could not help, however many are left.
+
+    The second job is submitted last, because the crash of one would cost the other an attempt.
+    """
     scene.node(app=APP)
     await scene.submit("dies", "at_most_once", max_attempts=10)
-    await scene.submit("knows", "at_most_once_and_knows", max_attempts=10)
     await scene.becomes("dead", "dies")
     assert scene.ledger.count("start", "dies") == 2
     crashed, unknown = await scene.attempts("dies")
     assert (crashed.outcome, unknown.error.kind) == ("crashed", "holdfast.errors.StepOutcomeUnknown")
+    await scene.submit("knows", "at_most_once_and_knows", max_attempts=10)
     (knows,) = await scene.becomes("succeeded", "knows")
     assert knows.result == b'"asked the bank"'
 
 
 @pytest.mark.databases("sqlite")
-async def test_those_beside_a_poison_pill_lose_one_attempt_to_it_and_no_more(scene):
+async def test_jobs_beside_a_poison_pill_lose_only_one_attempt_to_it(scene):
     """P03, P04, S8: all of its suspects run alone from then on; the pill starts `max_attempts` times all the same."""
     node = scene.node(app=APP, queues="default:10")
     beside = [f"beside {n}" for n in range(4)]
@@ -98,17 +101,18 @@ async def test_those_beside_a_poison_pill_lose_one_attempt_to_it_and_no_more(sce
 
 
 @pytest.mark.databases("sqlite")
-async def test_loading_the_application_for_a_job_counts_for_no_timeout(scene):
-    """S19: the attempt has all of its time, and starts once."""
-    scene.node(app=APP, environment={"DIARY_LOADING": "3"})
+async def test_the_time_to_load_the_application_does_not_count_towards_a_timeout(scene):
+    """S19: a job process that cannot be forked takes twice the timeout to load, and the attempt still succeeds."""
+    node = scene.node(app=APP, environment={"DIARY_LOADING": "3"})
     await scene.submit("job", "in_process", timeout=1.5, max_attempts=1)
     (job,) = await scene.becomes("succeeded")
     assert job.attempts == 1
+    assert "each process loads the application itself" in node.log
 
 
 @pytest.mark.databases("sqlite")
 @pytest.mark.parametrize("kind", ["spawns", "spawns_apart"])
-async def test_what_handlers_started_ends_with_a_killed_supervisor(scene, kind):
+async def test_programs_of_handlers_end_when_the_supervisor_is_killed(scene, kind):
     """F34, F01: nobody is left to end it but the kernel, and whoever waits there."""
     node = scene.node(app=APP)
     await scene.submit("job", kind)

@@ -110,13 +110,13 @@ async def load(name) -> Account:
     return Account(name, datetime(2026, 3, 29, tzinfo=UTC), Decimal("1.10"))
 
 
-async def test_a_step_gives_what_its_function_says_it_returns_at_every_attempt(records):
+async def test_a_step_returns_the_annotated_type_in_every_attempt(records):
     first = await attempt(records).step("load", load, "Ada")
     assert first == await load("Ada")
     assert await attempt(records, 2).step("load", load, "another") == first
 
 
-async def test_a_step_gives_the_same_at_its_first_attempt_as_at_those_that_reuse_it(records):
+async def test_a_step_returns_the_same_value_in_its_first_and_later_attempts(records):
     """What JSON bends is bent at once, not when it is too late."""
 
     def pair():
@@ -127,7 +127,7 @@ async def test_a_step_gives_the_same_at_its_first_attempt_as_at_those_that_reuse
     assert await attempt(records, 2).step("pair", pair) == first
 
 
-async def test_a_function_that_returns_something_else_than_it_says_is_believed_by_its_value(records):
+async def test_a_step_with_a_wrong_return_annotation_returns_its_plain_value(records):
     def count() -> int:
         return "three"
 
@@ -141,7 +141,7 @@ async def test_any_json_is_recorded(records, value):
     assert await attempt(records, 2).step("k", lambda: "not called") == value
 
 
-async def test_plain_functions_coroutines_and_what_returns_one_are_all_called(records):
+async def test_a_step_calls_plain_functions_coroutines_and_functions_that_return_one(records):
     class Caller:
         async def __call__(self, n):
             return n
@@ -156,7 +156,7 @@ async def test_plain_functions_coroutines_and_what_returns_one_are_all_called(re
     assert await context.step("thread", threading.get_ident) != threading.get_ident()
 
 
-async def test_a_step_that_fails_records_nothing_and_says_why(records):
+async def test_a_failing_step_records_nothing_and_raises_its_error(records):
     with pytest.raises(ZeroDivisionError):
         await attempt(records).step("divide", lambda: 1 / 0)
     assert records.kept == {}
@@ -164,7 +164,7 @@ async def test_a_step_that_fails_records_nothing_and_says_why(records):
         await attempt(records).step("next", lambda: next(iter(())))
 
 
-async def test_a_result_that_cannot_be_kept_is_refused_with_the_way_out(records):
+async def test_a_result_that_cannot_be_recorded_is_rejected_with_advice(records):
     with pytest.raises(Invalid, match="return a value that JSON can represent"):
         await attempt(records).step("object", object)
     with pytest.raises(Invalid, match="store it elsewhere"):
@@ -183,12 +183,12 @@ async def test_a_key_can_be_used_once_in_an_attempt(records):
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "a\nb", "nul\x00", 7, None])
-async def test_a_key_that_cannot_be_stored_is_refused(records, key):
+async def test_a_step_key_that_cannot_be_stored_is_rejected(records, key):
     with pytest.raises(Invalid, match="not a valid step key"):
         await attempt(records).step(key, lambda: 1)
 
 
-async def test_the_first_attempt_does_not_look_for_records_and_a_later_one_looks_once(records):
+async def test_the_first_attempt_reads_no_steps_and_a_later_one_reads_them_once(records):
     context = attempt(records)
     await context.step("a", lambda: 1)
     assert records.reads == 0
@@ -221,12 +221,12 @@ async def test_a_step_at_most_once_that_cannot_be_marked_is_not_called(records):
         (StepState.DONE, True, StepDecision.REUSE),
     ],
 )
-def test_what_a_record_means(found, at_most_once, expected):
+def test_the_step_decision_follows_from_the_record(found, at_most_once, expected):
     step = None if found is None else Step("k", found)
     assert decide_step(step, at_most_once=at_most_once) is expected
 
 
-async def test_what_was_begun_at_most_once_is_unknown_to_the_next_attempt(records):
+async def test_the_outcome_of_an_interrupted_at_most_once_step_is_unknown(records):
     records.kept["pay"] = Step("pay", StepState.STARTED)
     with pytest.raises(StepOutcomeUnknown, match="find out"):
         await attempt(records, 2).step("pay", lambda: pytest.fail("called"), at_most_once=True)
@@ -235,7 +235,7 @@ async def test_what_was_begun_at_most_once_is_unknown_to_the_next_attempt(record
 # Stopping
 
 
-async def test_a_handler_that_was_told_to_stop_can_record_nothing_more(records):
+async def test_a_stopped_handler_cannot_record_anything(records):
     context = attempt(records)
     context.raise_if_cancelled()
     context.cancel("the job was cancelled")
@@ -253,7 +253,7 @@ async def test_a_handler_that_was_told_to_stop_can_record_nothing_more(records):
     assert (records.kept, records.progress, records.sessions) == ({}, [], [])
 
 
-async def test_a_step_that_ends_after_the_order_to_stop_is_recorded_if_it_still_can_be(records):
+async def test_a_step_that_ends_after_the_stop_is_recorded_while_the_job_is_held(records):
     """Its effect has happened: whoever runs the job next should know. The store decides whether it may."""
     context = attempt(records)
 
@@ -266,7 +266,7 @@ async def test_a_step_that_ends_after_the_order_to_stop_is_recorded_if_it_still_
     assert records.kept["slow"].state is StepState.DONE
 
 
-async def test_the_first_refusal_stops_the_handler(records):
+async def test_the_first_rejected_write_stops_the_handler(records):
     context = attempt(records)
     records.holds = False
     with pytest.raises(LeaseLost, match="no longer holds the job"):
@@ -280,7 +280,7 @@ def test_time_left_counts_down_to_the_deadline(records):
     assert attempt(records, deadline=time.monotonic() - 1).time_left() == 0
 
 
-def test_keys_for_others_are_the_same_at_every_attempt(records):
+def test_idempotency_keys_are_the_same_in_every_attempt(records):
     one, two = attempt(records, 1), attempt(records, 2)
     assert one.idempotency_key("pay") == two.idempotency_key("pay") == f"{one.job.id}:pay"
     assert (one.attempt, two.attempt) == (1, 2)
@@ -294,7 +294,7 @@ async def sell(context, *statements, key=None):
         return [await tx.fetch(statement) for statement in statements], tx.replayed
 
 
-async def test_a_transaction_that_was_committed_is_given_from_memory(records):
+async def test_a_committed_transaction_is_replayed_from_its_record(records):
     first, replayed = await sell(attempt(records), "SELECT 1", "SELECT  2")
     assert not replayed
     again, replayed = await sell(attempt(records, 2), "SELECT 1", "SELECT 2")
@@ -302,7 +302,7 @@ async def test_a_transaction_that_was_committed_is_given_from_memory(records):
     assert records.sessions[1].ran == []
 
 
-async def test_a_transaction_that_differs_from_the_committed_one_is_refused(records):
+async def test_a_transaction_that_differs_from_the_committed_one_is_rejected(records):
     await sell(attempt(records), "a", "b")
     for statements, how in (("ac", "statement 2"), ("a", "ran 1 statements"), ("abc", "no statement 3")):
         with pytest.raises(NonDeterministic, match=how):
@@ -318,7 +318,7 @@ async def test_steps_and_transactions_are_not_mistaken_for_each_other(records):
         await sell(attempt(records, 2), "a", key="two")
 
 
-async def test_inside_a_transaction_nothing_else_is_written(records):
+async def test_steps_and_progress_are_rejected_inside_a_transaction(records):
     context = attempt(records)
     async with context.transaction():
         for other in (context.step("k", lambda: 1), context.progress(0.5)):
@@ -333,7 +333,7 @@ async def test_inside_a_transaction_nothing_else_is_written(records):
     assert set(records.kept) == {"transaction-1", "k", "transaction-2"}
 
 
-async def test_a_transaction_inside_a_step_is_refused(records):
+async def test_a_transaction_inside_a_step_is_rejected(records):
     """The next attempt would not come to it, and would count the others from one too early."""
     context = attempt(records)
     with pytest.raises(Conflict, match="while step 'outer' runs"):
@@ -341,7 +341,7 @@ async def test_a_transaction_inside_a_step_is_refused(records):
     await sell(context, "a")
 
 
-async def test_a_transaction_that_failed_leaves_no_record_and_the_context_goes_on(records):
+async def test_a_failed_transaction_leaves_no_record_and_the_context_usable(records):
     context = attempt(records)
     with pytest.raises(ZeroDivisionError):
         async with context.transaction() as tx:
@@ -351,7 +351,7 @@ async def test_a_transaction_that_failed_leaves_no_record_and_the_context_goes_o
     await context.step("k", lambda: 1)
 
 
-async def test_results_that_are_too_many_or_of_a_strange_kind_are_refused(records):
+async def test_results_that_are_too_large_or_of_an_unsupported_type_are_rejected(records):
     records.kept.clear()
     for strange in (object(), "x" * 2_000_000):
         context = attempt(records)
@@ -386,7 +386,7 @@ values = st.recursive(
 
 
 @given(st.lists(st.tuples(st.text(), values), max_size=5))
-def test_what_statements_gave_comes_back_without_loss(given_results):
+def test_statement_results_are_replayed_without_loss(given_results):
     kept = statement_log.StatementLog()
     for sql, result in given_results:
         kept.add(sql, result)
@@ -396,7 +396,7 @@ def test_what_statements_gave_comes_back_without_loss(given_results):
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -0.0, 2**53, 2**64, -(2**200), Decimal("sNaN"), UUID(int=0)])
-def test_odd_values_come_back_too(value):
+def test_unusual_values_are_replayed_without_loss(value):
     kept = statement_log.StatementLog()
     kept.add("SELECT", [(value,)])
     (entry,) = statement_log.read(kept.to_bytes())
@@ -413,7 +413,7 @@ class Clock:
         return self.now
 
 
-async def test_progress_is_written_at_most_about_once_a_second_and_the_last_one_always():
+async def test_progress_is_written_at_most_once_a_second_and_the_last_value_always():
     saved, clock = [], Clock()
 
     async def save(progress):
@@ -431,12 +431,12 @@ async def test_progress_is_written_at_most_about_once_a_second_and_the_last_one_
 
 
 @pytest.mark.parametrize("fraction", [-0.1, 1.1, math.nan, math.inf])
-async def test_a_progress_that_makes_no_sense_is_refused(records, fraction):
+async def test_progress_outside_of_0_to_1_is_rejected(records, fraction):
     with pytest.raises(Invalid, match="from 0 to 1"):
         await attempt(records).progress(fraction)
 
 
-async def test_a_database_that_is_away_does_not_fail_a_job_for_its_progress(records):
+async def test_progress_does_not_fail_a_job_while_the_database_is_unavailable(records):
     context = attempt(records)
     records.away = True
     await context.progress(0.5, "half")
@@ -446,7 +446,7 @@ async def test_a_database_that_is_away_does_not_fail_a_job_for_its_progress(reco
     assert records.progress == [b'{"fraction":0.5,"note":"half"}']
 
 
-async def test_progress_of_who_lost_the_job_stops_the_handler_but_not_its_end(records):
+async def test_progress_after_a_lost_lease_stops_the_handler_but_not_its_end(records):
     context = attempt(records)
     records.holds = False
     with pytest.raises(LeaseLost):
@@ -455,7 +455,7 @@ async def test_progress_of_who_lost_the_job_stops_the_handler_but_not_its_end(re
     assert context.cancelled
 
 
-async def test_a_note_of_any_length_and_content_is_kept_short_and_storable(records):
+async def test_a_progress_note_is_shortened_and_sanitized(records):
     await attempt(records).progress(1, "\x00\ud800" + "x" * 10_000)
     (stored,) = records.progress
     assert len(stored) < 1_000
@@ -483,7 +483,7 @@ async def in_thread(records, work, number=1):
     return await asyncio.to_thread(work, SyncContext(context, asyncio.get_running_loop()))
 
 
-async def test_a_plain_function_has_the_same_context(records):
+async def test_a_plain_function_has_an_equivalent_context(records):
     def handler(ctx):
         here = ctx.step("thread", threading.get_ident) == threading.get_ident()
         with ctx.transaction() as tx:

@@ -65,7 +65,7 @@ def born(forkserver):
         line.close()
 
 
-async def test_what_is_forked_is_a_child_of_whoever_asked_with_a_session_of_its_own(born):
+async def test_a_forked_process_is_a_child_of_the_requester_and_leads_its_own_session(born):
     """F45: it ends with the asker, who learns how it ended."""
     process, line, (pid, parent, session) = await born()
     assert (pid, session, parent) == (process.pid, process.pid, os.getpid())
@@ -76,7 +76,7 @@ async def test_what_is_forked_is_a_child_of_whoever_asked_with_a_session_of_its_
     assert await process.wait() == -signal.SIGSEGV
 
 
-async def test_what_was_forked_outlives_the_nursery_which_is_asked_no_more(forkserver, born):
+async def test_a_forked_process_outlives_its_fork_server(forkserver, born):
     """P23, F30: nothing is lost with it but time."""
     made, keeper = forkserver
     process, line, _ = await born()
@@ -88,7 +88,7 @@ async def test_what_was_forked_outlives_the_nursery_which_is_asked_no_more(forks
     assert await process.wait() == 3
 
 
-async def test_many_at_once_and_some_that_nobody_waits_for(forkserver):
+async def test_concurrent_and_cancelled_fork_requests_leave_no_process_behind(forkserver):
     """F34: each asker has its own; what a cancelled one had asked for is ended, and no zombie is left."""
     made, keeper = forkserver
     before = children_of(os.getpid(), zombies=True)
@@ -112,7 +112,7 @@ async def test_many_at_once_and_some_that_nobody_waits_for(forkserver):
     await eventually(none_left)
 
 
-async def test_a_nursery_that_answers_too_late_gives_no_second_process(forkserver, monkeypatch):
+async def test_a_process_that_is_forked_too_late_exits(forkserver, monkeypatch):
     """P22: whoever asked has begun another one in its place by then."""
     made, keeper = forkserver
     monkeypatch.setattr("holdfast.worker.processes.forkserver.FORK_TIMEOUT_S", 0.05)
@@ -141,7 +141,7 @@ LEFT_OPEN = {
 
 
 @pytest.mark.parametrize("left, reason", LEFT_OPEN.values(), ids=LEFT_OPEN)
-def test_what_must_not_be_forked_is_told(left, reason, tmp_path):
+def test_fork_hazard_names_threads_and_connections_of_the_application(left, reason, tmp_path):
     """F45: neither threads nor connections are there twice."""
     text = f"""
 import socket, sys, threading, time

@@ -57,7 +57,7 @@ async def settled_down():
         await asyncio.sleep(0)
 
 
-async def test_no_more_jobs_run_at_once_than_there_are_slots(at_work, script, gate):
+async def test_at_most_as_many_jobs_run_as_there_are_slots(at_work, script, gate):
     async with at_work(3):
         jobs = script.add(*[a_job() for _ in range(20)])
         await inside(gate, 3)
@@ -66,7 +66,7 @@ async def test_no_more_jobs_run_at_once_than_there_are_slots(at_work, script, ga
     assert gate.most == 3
 
 
-async def test_while_nothing_has_ended_no_more_is_claimed_than_can_run(at_work, script, gate):
+async def test_nothing_is_claimed_ahead_before_a_job_has_ended(at_work, script, gate):
     """Prefetch is for jobs that are done quickly: one that waits behind slow ones is better off elsewhere."""
     async with at_work(3):
         script.add(*[a_job() for _ in range(50)])
@@ -76,7 +76,7 @@ async def test_while_nothing_has_ended_no_more_is_claimed_than_can_run(at_work, 
         assert len(script.ready) == 47
 
 
-async def test_quick_jobs_are_claimed_ahead_within_the_bound(at_work, script, app):
+async def test_quick_jobs_are_claimed_ahead_up_to_the_maximum(at_work, script, app):
     """Never more than the setting allows, at whatever pace."""
     held = []
 
@@ -93,7 +93,7 @@ async def test_quick_jobs_are_claimed_ahead_within_the_bound(at_work, script, ap
     assert max(script.asked) <= 2 + 40
 
 
-async def test_when_jobs_become_slow_nothing_more_is_claimed_ahead(at_work, script, app):
+async def test_nothing_is_claimed_ahead_after_jobs_became_slow(at_work, script, app):
     slow = asyncio.Event()
 
     async def work(slowly: bool = False) -> None:
@@ -120,7 +120,7 @@ async def test_when_jobs_become_slow_nothing_more_is_claimed_ahead(at_work, scri
         slow.set()
 
 
-async def test_a_type_that_nobody_handles_is_tried_again_later_elsewhere(at_work, script, gate):
+async def test_a_job_of_an_unknown_type_is_retried_later(at_work, script, gate):
     """F37: never a silent success, and no crash."""
     async with at_work():
         (outcome,) = await script.outcomes(*script.add(a_job("gone")))
@@ -128,7 +128,7 @@ async def test_a_type_that_nobody_handles_is_tried_again_later_elsewhere(at_work
     assert (outcome.failure.kind, outcome.retryable, outcome.retry_in) == ("UnknownType", True, seconds(30))
 
 
-async def test_a_job_whose_deadline_came_while_it_waited_here_is_given_back(at_work, script, gate):
+async def test_a_job_whose_start_deadline_passed_in_the_worker_is_released(at_work, script, gate):
     """It was claimed in time, but would begin too late: no attempt is spent."""
     gate.open.set()
     in_time, too_late = a_job(started_at=0, deadline=days(1)), a_job(started_at=5, deadline=5)
@@ -138,7 +138,7 @@ async def test_a_job_whose_deadline_came_while_it_waited_here_is_given_back(at_w
     assert isinstance(outcomes[1], Succeeded)
 
 
-async def test_when_a_claim_fails_the_next_one_is_made(at_work, script, gate):
+async def test_a_failed_claim_is_followed_by_another(at_work, script, gate):
     """P05"""
     gate.open.set()
     script.claim_faults.append(Unavailable("away"))
@@ -152,7 +152,7 @@ async def lost_answer(applied):
     return error
 
 
-async def test_jobs_of_a_claim_whose_answer_was_lost_are_given_back(at_work, script, gate):
+async def test_jobs_of_a_claim_with_a_lost_response_are_released(at_work, script, gate):
     """F10: the worker holds them and does not know; nobody else could have them before the worker is gone."""
     script.claim_faults.append(await lost_answer(applied=True))
     script.held_faults.append(Unavailable("still away"))
@@ -161,7 +161,7 @@ async def test_jobs_of_a_claim_whose_answer_was_lost_are_given_back(at_work, scr
         assert await script.outcomes(*lost) == [Interrupted(), Interrupted()]
 
 
-async def test_what_runs_here_is_not_given_back_with_what_was_lost(at_work, script, gate):
+async def test_running_jobs_are_not_released_with_those_of_a_lost_response(at_work, script, gate):
     """F10: only what is unknown here."""
     async with at_work(2) as bench:
         (known,) = script.add(a_job())
@@ -174,7 +174,7 @@ async def test_what_runs_here_is_not_given_back_with_what_was_lost(at_work, scri
         assert await script.outcomes(known) == [Succeeded(b"null")]
 
 
-async def test_a_claim_that_takes_effect_after_its_answer_was_lost_is_found(at_work, script, gate, monkeypatch):
+async def test_a_claim_that_commits_after_its_response_was_lost_is_found(at_work, script, gate, monkeypatch):
     """F10: the request was still under way in the database when it was first looked for."""
     monkeypatch.setattr(slots_module, "RECHECK_DELAYS_S", (0.0, 0.05, 0.1))
     script.claim_faults.append(await lost_answer(applied=False))
@@ -193,7 +193,7 @@ async def test_a_claim_that_takes_effect_after_its_answer_was_lost_is_found(at_w
         assert await script.outcomes(late) == [Interrupted()]
 
 
-async def test_the_same_while_all_slots_are_taken(at_work, script, gate, monkeypatch):
+async def test_a_lost_response_is_checked_even_while_all_slots_are_busy(at_work, script, gate, monkeypatch):
     """F10"""
     monkeypatch.setattr(slots_module, "RECHECK_DELAYS_S", (0.2,))
     async with at_work(1):
@@ -205,7 +205,7 @@ async def test_the_same_while_all_slots_are_taken(at_work, script, gate, monkeyp
         assert await script.outcomes(late) == [Interrupted()]
 
 
-async def test_a_handler_over_its_time_is_stopped_and_its_slot_serves_on(at_work, script, gate):
+async def test_a_handler_that_times_out_is_stopped_and_frees_its_slot(at_work, script, gate):
     """S19"""
     async with at_work(1) as bench:
         late = script.add(a_job(timeout=MOMENT))
@@ -215,7 +215,7 @@ async def test_a_handler_over_its_time_is_stopped_and_its_slot_serves_on(at_work
         await nothing_stands_on(bench.shared_state)
 
 
-async def test_a_handler_that_swallows_its_cancellation_leaves_none_of_it_to_the_next(at_work, script, app):
+async def test_a_swallowed_cancellation_does_not_leak_into_the_next_job(at_work, script, app):
     """A later handler in the same slot is not taken for cancelled."""
 
     async def work(stubborn: bool = False) -> str:
@@ -241,7 +241,7 @@ async def test_a_handler_that_swallows_its_cancellation_leaves_none_of_it_to_the
             assert outcome.failure.kind.endswith("HandlerExit")
 
 
-async def test_a_job_that_was_taken_away_is_stopped_and_not_reported(at_work, script, gate):
+async def test_a_lost_job_is_stopped_and_not_reported(at_work, script, gate):
     """P41, S17"""
     async with at_work(1) as bench:
         (job,) = script.add(a_job())
@@ -254,7 +254,7 @@ async def test_a_job_that_was_taken_away_is_stopped_and_not_reported(at_work, sc
         assert script.outcome_of(job) is None
 
 
-async def test_a_stopped_handler_can_record_nothing_more(at_work, script, app):
+async def test_the_context_of_a_stopped_handler_is_cancelled(at_work, script, app):
     """S7, S19: its context says so before the database would."""
     seen = []
 
@@ -270,9 +270,7 @@ async def test_a_stopped_handler_can_record_nothing_more(at_work, script, app):
     assert seen == [True]
 
 
-async def test_a_thread_that_does_not_stop_costs_its_slot_and_the_process_is_to_be_replaced(
-    at_work, script, app, monkeypatch
-):
+async def test_a_thread_that_does_not_stop_costs_its_slot_and_requests_a_replacement(at_work, script, app, monkeypatch):
     """P26, F33"""
     monkeypatch.setattr(slots_module, "STOP_TIMEOUT_S", 0.05)
     never = threading.Event()
@@ -309,7 +307,7 @@ async def nothing_stands_on(shared_state):
     await eventually(cleared)
 
 
-async def test_what_has_begun_stands_on_the_board_until_its_end_is_recorded(at_work, script, gate):
+async def test_a_started_job_stays_in_the_shared_state_until_its_report_is_accepted(at_work, script, gate):
     """P03: after a crash the supervisor reads there whom to blame."""
     async with at_work(2) as bench:
         jobs = script.add(a_job(fence=3), a_job(fence=4))
@@ -325,7 +323,7 @@ async def test_what_has_begun_stands_on_the_board_until_its_end_is_recorded(at_w
         await nothing_stands_on(bench.shared_state)
 
 
-async def test_told_to_stop_claiming_it_gives_back_what_has_not_begun(at_work, script, app):
+async def test_stop_claiming_returns_the_jobs_that_have_not_started(at_work, script, app):
     """F04"""
     release = asyncio.Event()
 
@@ -355,7 +353,7 @@ async def test_told_to_stop_claiming_it_gives_back_what_has_not_begun(at_work, s
         await bench.slots.drained()
 
 
-async def test_what_is_claimed_while_the_order_to_stop_comes_in_is_given_back(at_work, script, gate):
+async def test_jobs_of_a_claim_in_flight_are_released_after_the_stop(at_work, script, gate):
     """F04"""
     async with at_work(2) as bench:
         original, claimed = script.claim, asyncio.Event()

@@ -43,21 +43,21 @@ def both_ways(function):
     return [function, coroutine]
 
 
-async def test_what_is_returned_is_kept_as_json(outcome):
+async def test_a_result_is_stored_as_json(outcome):
     def work() -> dict[str, list[int]]:
         return {"sent": [1, 2]}
 
     assert await outcome(work) == Succeeded(b'{"sent":[1,2]}')
 
 
-async def test_a_coroutine_is_given_its_arguments(outcome):
+async def test_a_coroutine_gets_its_arguments(outcome):
     async def work(user: int, *, greeting: str = "hello") -> str:
         return f"{greeting} {user}"
 
     assert await outcome(work, {"user": 42}) == Succeeded(b'"hello 42"')
 
 
-async def test_nothing_returned_is_null(outcome):
+async def test_a_handler_without_a_result_stores_null(outcome):
     async def work() -> None:
         return None
 
@@ -67,7 +67,7 @@ async def test_nothing_returned_is_null(outcome):
 @pytest.mark.parametrize(
     "value", [object(), {1, 2, object()}, "lone \ud800 surrogate", float], ids=["object", "set", "text", "class"]
 )
-async def test_what_json_cannot_carry_fails_for_good(outcome, value):
+async def test_a_result_that_json_cannot_represent_is_not_retried(outcome, value):
     """F36: another attempt would return the same."""
 
     async def work():
@@ -78,7 +78,7 @@ async def test_what_json_cannot_carry_fails_for_good(outcome, value):
     assert (failed.failure.kind, failed.retryable) == ("ResultNotJson", False)
 
 
-async def test_a_result_that_holds_itself_fails_for_good(outcome):
+async def test_a_result_that_contains_itself_is_not_retried(outcome):
     """F36"""
 
     async def work():
@@ -90,7 +90,7 @@ async def test_a_result_that_holds_itself_fails_for_good(outcome):
     assert (failed.failure.kind, failed.retryable) == ("ResultNotJson", False)
 
 
-async def test_a_result_too_large_is_cut_and_marked(outcome):
+async def test_a_result_that_is_too_large_is_truncated_and_marked(outcome):
     """F36: the job succeeded, but its row stays small."""
 
     async def work() -> str:
@@ -113,7 +113,7 @@ async def test_a_result_too_large_is_cut_and_marked(outcome):
     ids=["snooze", "cancel", "cancel, secret"],
 )
 @pytest.mark.parametrize("way", [0, 1], ids=["thread", "loop"])
-async def test_a_handler_says_what_is_to_become_of_its_job(outcome, raised, expected, way):
+async def test_a_control_exception_sets_the_outcome(outcome, raised, expected, way):
     def work():
         raise raised
 
@@ -125,7 +125,7 @@ async def test_a_handler_says_what_is_to_become_of_its_job(outcome, raised, expe
     [(Retry(in_="30s"), True, seconds(30)), (Retry(), True, None), (Discard("useless"), False, None)],
     ids=["retry in", "retry", "discard"],
 )
-async def test_a_handler_says_when_to_try_again(outcome, raised, retryable, retry_in):
+async def test_an_exception_sets_retry_and_delay(outcome, raised, retryable, retry_in):
     async def work():
         raise raised
 
@@ -142,7 +142,7 @@ async def test_a_handler_says_when_to_try_again(outcome, raised, retryable, retr
     ],
     ids=["unknown", "not deterministic", "step used twice"],
 )
-async def test_what_would_be_the_same_at_every_attempt_fails_for_good(outcome, raised):
+async def test_an_error_that_every_attempt_would_repeat_is_not_retried(outcome, raised):
     """F02: the records stay as they are; another attempt would only do once more what comes before."""
 
     async def work():
@@ -153,14 +153,14 @@ async def test_what_would_be_the_same_at_every_attempt_fails_for_good(outcome, r
     assert failed.failure.message == str(raised)
 
 
-async def test_what_a_handler_submits_wrongly_is_a_failure_like_any_other(outcome):
+async def test_an_invalid_submission_by_a_handler_is_an_ordinary_failure(outcome):
     async def work():
         raise Invalid("queue: too long", pointer="/queue")
 
     assert (await outcome(work)).retryable
 
 
-async def test_a_job_whose_process_died_runs_alone_until_it_is_replayed(app, runner):
+async def test_a_crash_suspect_runs_in_a_job_process_until_it_is_replayed(app, runner):
     """P04: it can take no other with it; nor can another take it."""
     app.job(name="work")(_nothing)
     made = runner(processes=object())
@@ -172,7 +172,7 @@ async def test_a_job_whose_process_died_runs_alone_until_it_is_replayed(app, run
     assert made.call(a_job(attempt_log=crashed, generation=1)).place == "loop"
 
 
-async def test_few_run_alone_at_a_time_however_many_died_together(app, runner):
+async def test_the_number_of_crash_suspects_that_run_at_a_time_is_limited(app, runner):
     """F32: a process that ran hundreds may have died for want of memory."""
     go, running = asyncio.Event(), []
 
@@ -197,14 +197,14 @@ async def test_few_run_alone_at_a_time_however_many_died_together(app, runner):
     assert len(running) == 60
 
 
-async def test_a_lost_lease_is_told_as_one(outcome):
+async def test_a_lost_lease_is_reported_as_such(outcome):
     async def work():
         raise LeaseLost("gone")
 
     assert (await outcome(work)).failure.kind == "LeaseLost"
 
 
-async def test_a_payload_that_no_longer_fits_fails_for_good(outcome):
+async def test_a_payload_that_does_not_match_the_signature_is_not_retried(outcome):
     """F37: the signature changed after the job was submitted."""
 
     async def work(user: int) -> None:
@@ -218,7 +218,7 @@ async def test_a_payload_that_no_longer_fits_fails_for_good(outcome):
     "raised", [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), BaseException("odd")], ids=repr
 )
 @pytest.mark.parametrize("way", [0, 1], ids=["thread", "loop"])
-async def test_a_handler_that_wants_to_end_the_program_has_failed(outcome, raised, way):
+async def test_a_handler_that_tries_to_end_the_program_fails(outcome, raised, way):
     """F30: the worker goes on, the attempt is spent."""
 
     def work():
@@ -230,7 +230,7 @@ async def test_a_handler_that_wants_to_end_the_program_has_failed(outcome, raise
     assert type(raised).__name__ in failed.failure.kind + failed.failure.message
 
 
-async def test_a_thread_that_raises_stop_iteration_answers(outcome):
+async def test_a_thread_that_raises_stop_iteration_fails_without_hanging(outcome):
     """No future can carry it: whoever waited would wait forever."""
 
     def work():
@@ -239,7 +239,7 @@ async def test_a_thread_that_raises_stop_iteration_answers(outcome):
     assert (await outcome(work)).failure.kind.endswith("HandlerExit")
 
 
-async def test_a_handler_that_waited_for_something_cancelled_has_failed(outcome):
+async def test_a_handler_that_awaits_something_cancelled_fails(outcome):
     """Nobody cancelled the handler itself: its slot must not end with it."""
 
     async def work():
@@ -250,7 +250,7 @@ async def test_a_handler_that_waited_for_something_cancelled_has_failed(outcome)
     assert (await outcome(work)).failure.kind.endswith("HandlerExit")
 
 
-async def test_being_cancelled_is_no_outcome(outcome):
+async def test_cancelling_the_call_raises_instead_of_returning_an_outcome(outcome):
     async def work():
         await asyncio.Event().wait()
 
@@ -272,7 +272,7 @@ async def test_being_cancelled_is_no_outcome(outcome):
         f"cookie: {SECRET}; path=/",
     ],
 )
-async def test_secrets_in_an_exception_are_not_kept(outcome, text):
+async def test_secrets_in_an_exception_are_not_stored(outcome, text):
     """T25: neither in the message nor in the traceback, nor in what it was raised from."""
 
     async def work():
@@ -299,7 +299,7 @@ async def test_a_traceback_shows_lines_but_no_values(outcome):
     assert "4111-1111" not in trace
 
 
-async def test_a_deep_recursion_is_kept_short(outcome):
+async def test_the_traceback_of_a_deep_recursion_is_shortened(outcome):
     """F36: the innermost frames tell the most."""
 
     async def work():
@@ -313,7 +313,7 @@ async def test_a_deep_recursion_is_kept_short(outcome):
     assert len(failed.failure.traceback) < 20_000
 
 
-async def test_an_exception_whose_text_fails_is_kept_all_the_same(outcome):
+async def test_an_exception_whose_str_fails_is_stored(outcome):
     class Odd(Exception):
         def __str__(self):
             raise RuntimeError("no text")
@@ -326,12 +326,12 @@ async def test_an_exception_whose_text_fails_is_kept_all_the_same(outcome):
     assert "str() of the exception raised RuntimeError" in failed.failure.message
 
 
-async def test_a_type_that_nobody_handles_has_no_task(runner):
+async def test_an_unknown_type_has_no_handler_call(runner):
     """F37"""
     assert runner().call(a_job("gone")) is None
 
 
-async def test_failures_can_be_had_on_purpose(app, runner):
+async def test_the_fail_rate_makes_attempts_fail(app, runner):
     app.job(name="work")(_nothing)
     made = runner(fail_rate=0.5, rng=iter([0.4, 0.6]).__next__)
     job = a_job()
@@ -340,7 +340,7 @@ async def test_failures_can_be_had_on_purpose(app, runner):
     assert results[0].failure.kind == "FailedOnPurpose"
 
 
-async def test_a_job_for_a_process_of_its_own_goes_there_with_all_it_has(app, runner):
+async def test_a_job_with_process_isolation_is_passed_to_the_process_pool(app, runner):
     @dataclasses.dataclass
     class Elsewhere:
         seen: list

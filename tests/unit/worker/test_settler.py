@@ -28,7 +28,7 @@ def held(script, n):
     return jobs
 
 
-async def test_what_ends_while_a_report_is_under_way_goes_out_together(settler, script):
+async def test_outcomes_that_arrive_during_a_report_are_sent_as_a_batch(settler, script):
     script.settling.clear()
     jobs = held(script, 1_202)
     for job in jobs[:2]:  # one for each report that may be under way
@@ -54,7 +54,7 @@ async def test_an_outcome_is_pending_until_it_is_accepted(settler, script):
 
 
 @pytest.mark.parametrize("error", [Unavailable("away"), OutcomeUnknown("broke at the commit")], ids=["away", "unknown"])
-async def test_while_the_database_is_away_outcomes_are_kept(settler, script, error):
+async def test_outcomes_are_kept_while_the_database_is_unavailable(settler, script, error):
     """F08, P07"""
     script.settle_faults.extend([error] * 3)
     (job,) = held(script, 1)
@@ -64,7 +64,7 @@ async def test_while_the_database_is_away_outcomes_are_kept(settler, script, err
     assert len(script.lots) == 4
 
 
-async def test_a_report_that_came_too_late_is_counted(settler, script):
+async def test_a_report_for_a_job_that_is_no_longer_held_is_counted(settler, script):
     """S7: the job had been given to somebody else."""
     mine, lost = held(script, 1)[0], a_job()
     settler.put(mine, DONE)
@@ -74,7 +74,7 @@ async def test_a_report_that_came_too_late_is_counted(settler, script):
     assert [report.job.id for report in script.reports] == [mine.id]
 
 
-async def test_a_value_that_the_database_refuses_fails_alone_and_for_good(settler, script):
+async def test_a_value_that_the_database_rejects_fails_only_its_own_job(settler, script):
     script.settling.clear()
     blocker, good, bad = held(script, 3)
     for job in (blocker, a_job()):
@@ -98,7 +98,7 @@ async def test_a_value_that_the_database_refuses_fails_alone_and_for_good(settle
     assert (failed.failure.kind, failed.retryable) == ("ResultRefused", False)
 
 
-async def test_when_the_lease_is_gone_nothing_more_is_reported(settler, script):
+async def test_nothing_is_reported_after_the_lease_is_lost(settler, script):
     """P41: it would be refused anyway."""
     script.settle_faults.append(Unavailable("away"))
     jobs = held(script, 2)

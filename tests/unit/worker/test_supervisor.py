@@ -129,7 +129,14 @@ async def supervise(fleet, tmp_path):
     said = []
 
     async def start(
-        count=1, *, first="", go="pass", drain="os._exit(0)", lost=f"os._exit({EXIT_LEASE_LOST})", grace=5.0, lease=LEASE
+        count=1,
+        *,
+        first="",
+        go="pass",
+        drain="os._exit(0)",
+        lost=f"os._exit({EXIT_LEASE_LOST})",
+        grace=5.0,
+        lease=LEASE,
     ):
         program = tmp_path / "child.py"
         text = textwrap.dedent(CHILD).format(root=str(ROOT), first=first, go=go, drain=drain, lost=lost)
@@ -165,7 +172,7 @@ def begun(*jobs):
     return "; ".join(f"board.begin(JobId(UUID({str(job.id)!r})), {job.fence}, time.monotonic(), None)" for job in jobs)
 
 
-async def test_each_child_is_registered_as_itself(fleet, supervise):
+async def test_each_worker_process_is_registered_with_its_own_id(fleet, supervise):
     await supervise(count=2)
     await at_work(fleet, 2)
     assert len({worker.id for worker in fleet.registered}) == 2
@@ -173,7 +180,7 @@ async def test_each_child_is_registered_as_itself(fleet, supervise):
     assert {worker.slots for worker in fleet.registered} == {2}
 
 
-async def test_a_child_that_ends_is_replaced_under_another_id(fleet, supervise):
+async def test_a_worker_process_that_ends_is_replaced_under_another_id(fleet, supervise):
     """P15, P23: an incarnation is never used again."""
     await supervise()
     await at_work(fleet, 1)
@@ -187,7 +194,7 @@ async def test_a_child_that_ends_is_replaced_under_another_id(fleet, supervise):
     await eventually(departed)
 
 
-async def test_jobs_of_a_child_that_crashed_are_reported_at_once(fleet, supervise):
+async def test_jobs_of_a_crashed_worker_are_reported_at_once(fleet, supervise):
     """P03, F30: what it had begun has crashed, what it only held goes back without an attempt."""
     jobs = [a_job(id=new_job_id()) for _ in range(3)]
     fleet.held = {job.id: job for job in jobs}
@@ -202,7 +209,7 @@ async def test_jobs_of_a_child_that_crashed_are_reported_at_once(fleet, supervis
     assert outcomes[jobs[1].id] == outcomes[jobs[2].id] == Interrupted()
 
 
-async def test_what_a_claim_of_the_dead_took_last_is_given_back_too(fleet, supervise):
+async def test_jobs_of_the_last_claim_of_a_dead_worker_are_released_too(fleet, supervise):
     """L2, P06: at once, without an attempt spent, and not when the lease has run out."""
     fleet.late.extend(jobs := [a_job(id=new_job_id()) for _ in range(2)])
     await supervise(go="os._exit(9)")
@@ -211,7 +218,7 @@ async def test_what_a_claim_of_the_dead_took_last_is_given_back_too(fleet, super
     assert fleet.departed[0] == fleet.registered[0].id
 
 
-async def test_a_board_entry_of_an_older_claim_blames_nobody(fleet, supervise):
+async def test_an_entry_of_an_older_claim_does_not_blame_the_job(fleet, supervise):
     """S7: the same job, claimed again since."""
     old = a_job(fence=1)
     now = a_job(id=old.id, fence=2)
@@ -226,7 +233,7 @@ async def test_a_board_entry_of_an_older_claim_blames_nobody(fleet, supervise):
 
 
 @pytest.mark.parametrize("error", [Unavailable("away"), OutcomeUnknown("broke")], ids=["away", "unknown"])
-async def test_a_database_that_is_away_when_a_child_starts_is_waited_for(fleet, supervise, error):
+async def test_a_worker_waits_for_an_unavailable_database_when_it_starts(fleet, supervise, error):
     """F08, P05: neither the child nor the node ends for it."""
     fleet.register_faults.extend([error] * 3)
     supervisor = await supervise()
@@ -239,19 +246,19 @@ def pauses(code, **how):
     return [last := restart_delay(last, code, **how) for _ in range(20)]
 
 
-def test_after_an_outage_of_any_length_children_are_started_again_within_the_bound():
+def test_workers_restart_within_the_bound_after_an_outage_of_any_length():
     """L3, F08: five seconds, of which this is the first."""
     for code in (EXIT_LEASE_LOST, EXIT_NO_DATABASE):
         assert max(pauses(code, at_work=False, lived=0.0)) == MAX_RECONNECT_DELAY_S <= 1.0
 
 
-def test_false_starts_are_spaced_and_crashes_at_work_are_not():
+def test_failed_starts_are_delayed_and_crashes_at_work_are_not():
     """F20, P04"""
     assert pauses(1, at_work=False, lived=0.0)[-1] == MAX_RESTART_DELAY_S
     assert set(pauses(1, at_work=True, lived=0.0)) == set(pauses(1, at_work=False, lived=60.0)) == {MIN_RESTART_DELAY_S}
 
 
-async def test_a_renewal_that_fails_is_tried_again_before_the_lease_is_out(fleet, supervise):
+async def test_a_renewal_that_fails_is_repeated_before_the_lease_ends(fleet, supervise):
     """P17, F13"""
     fleet.renew_faults.extend([Unavailable("away")] * 2)
     supervisor = await supervise()
@@ -265,7 +272,7 @@ async def test_a_renewal_that_fails_is_tried_again_before_the_lease_is_out(fleet
     assert not [line for line in supervisor.said if "lease" in line]
 
 
-async def test_a_node_one_of_whose_children_is_asked_to_drain_ends_as_a_whole(fleet, supervise):
+async def test_a_drain_request_for_one_worker_drains_the_whole_node(fleet, supervise):
     """F04: as at SIGTERM, and none of its processes is started anew."""
     supervisor = await supervise(count=2)
     await at_work(fleet, 2)
@@ -278,7 +285,7 @@ async def test_a_node_one_of_whose_children_is_asked_to_drain_ends_as_a_whole(fl
     assert len([line for line in supervisor.said if line.startswith("stopping")]) == 1
 
 
-async def test_a_drain_that_a_dead_child_was_asked_for_is_heard(fleet, supervise):
+async def test_a_drain_request_for_a_dead_worker_drains_the_node(fleet, supervise):
     """F04, F30: it dies before its next renewal; what was asked of it was meant for the node."""
     supervisor = await supervise(go="os._exit(9)")
     fleet.answer = LeaseStatus.DRAINING
@@ -288,7 +295,7 @@ async def test_a_drain_that_a_dead_child_was_asked_for_is_heard(fleet, supervise
     assert len(fleet.registered) == 1
 
 
-async def test_the_memory_of_a_child_and_that_it_ends_are_told_with_its_renewals(fleet, supervise):
+async def test_renewals_report_the_memory_of_a_worker_and_its_draining(fleet, supervise):
     supervisor = await supervise(drain="pass", grace=60.0)
     await at_work(fleet, 1)
 
@@ -307,7 +314,7 @@ async def test_the_memory_of_a_child_and_that_it_ends_are_told_with_its_renewals
     supervisor.stop()
 
 
-async def test_a_child_whose_lease_is_gone_is_stopped_and_replaced(fleet, supervise):
+async def test_a_worker_that_lost_its_lease_is_stopped_and_replaced(fleet, supervise):
     """P22, P41"""
     supervisor = await supervise()
     await at_work(fleet, 1)
@@ -317,7 +324,7 @@ async def test_a_child_whose_lease_is_gone_is_stopped_and_replaced(fleet, superv
     fleet.answer = LeaseStatus.KEPT
 
 
-async def test_a_child_that_does_not_end_when_its_lease_is_gone_is_killed(fleet, supervise):
+async def test_a_worker_that_does_not_stop_after_a_lost_lease_is_killed(fleet, supervise):
     """P22: a zombie is not left running."""
     await supervise(lost="time.sleep(600)")
     await at_work(fleet, 1)
@@ -359,13 +366,13 @@ async def test_a_renewal_that_hangs_is_repeated_before_the_lease_ends(fleet, sup
     assert not [line for line in supervisor.said if "lease" in line]
 
 
-async def test_an_application_that_cannot_be_run_ends_it_with_the_reason(supervise):
+async def test_the_supervisor_ends_with_the_reason_if_the_application_cannot_be_run(supervise):
     supervisor = await supervise(first='said.write(line(StartFailed("no module named shop"))); os._exit(2)')
     with pytest.raises(CannotRun, match="no module named shop"):
         await asyncio.wait_for(supervisor.task, 30)
 
 
-async def test_told_to_stop_it_ends_when_its_children_have(fleet, supervise):
+async def test_a_stopped_supervisor_ends_after_its_workers(fleet, supervise):
     """F04"""
     supervisor = await supervise(count=2)
     await at_work(fleet, 2)
@@ -374,7 +381,7 @@ async def test_told_to_stop_it_ends_when_its_children_have(fleet, supervise):
     assert sorted(fleet.departed) == sorted(worker.id for worker in fleet.registered)
 
 
-async def test_jobs_of_a_child_that_was_told_to_end_and_died_go_back_without_an_attempt(fleet, supervise):
+async def test_jobs_of_a_worker_that_dies_while_draining_spend_no_attempt(fleet, supervise):
     """F04"""
     job = a_job()
     fleet.held = {job.id: job}
@@ -385,7 +392,7 @@ async def test_jobs_of_a_child_that_was_told_to_end_and_died_go_back_without_an_
     assert [report.outcome for report in fleet.reports] == [Interrupted()]
 
 
-async def test_told_a_third_time_it_kills_what_will_not_end(fleet, supervise):
+async def test_the_third_stop_kills_workers_that_do_not_end(fleet, supervise):
     """F04"""
     supervisor = await supervise(drain="time.sleep(600)", grace=600.0)
     await at_work(fleet, 1)
@@ -394,14 +401,14 @@ async def test_told_a_third_time_it_kills_what_will_not_end(fleet, supervise):
     await asyncio.wait_for(supervisor.task, 30)
 
 
-async def test_a_worn_child_is_drained_and_replaced(fleet, supervise):
+async def test_a_worker_that_lost_a_slot_is_drained_and_replaced(fleet, supervise):
     """P26"""
     supervisor = await supervise(go='said.write(line(SlotLost("a handler does not stop")))')
     await at_work(fleet, 2)
     assert any("a handler does not stop" in line for line in supervisor.said)
 
 
-async def test_a_worn_child_that_takes_its_time_does_not_take_the_node_with_it(fleet, supervise):
+async def test_a_worker_that_lost_a_slot_does_not_drain_the_node(fleet, supervise):
     """P26: only it is to end, which is not what is told with the lease."""
     supervisor = await supervise(go='said.write(line(SlotLost("a handler does not stop")))', drain="pass", grace=60.0)
 
@@ -421,7 +428,7 @@ async def test_a_worn_child_that_takes_its_time_does_not_take_the_node_with_it(f
         supervisor.stop()
 
 
-async def test_what_nobody_thought_of_ends_no_node(fleet, supervise):
+async def test_an_unexpected_error_does_not_end_the_node(fleet, supervise):
     """P23: neither when a child is entered nor when its death is accounted for; its lease is renewed no more then."""
     fleet.register_faults.append(RuntimeError("odd"))
     supervisor = await supervise()
@@ -453,7 +460,7 @@ async def test_what_nobody_thought_of_ends_no_node(fleet, supervise):
     assert not supervisor.task.done()
 
 
-async def test_once_it_worked_an_application_that_cannot_be_loaded_is_tried_again(fleet, supervise, tmp_path):
+async def test_an_application_that_worked_once_is_loaded_again_after_a_failure(fleet, supervise, tmp_path):
     """F37: while another version of it is put in place, say."""
     broken = tmp_path / "broken"
     say_so = 'said.write(line(StartFailed("no module named shop"))); os._exit(2)'
