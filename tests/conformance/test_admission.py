@@ -40,7 +40,7 @@ async def each(engine, *specs):
 
 
 class TestTheLedger:
-    async def test_there_is_none_to_begin_with(self, manual_store):
+    async def test_a_new_tenant_has_no_usage(self, manual_store):
         async def work(tx):
             first = await tx.lock_usage("acme")
             await tx.begin_usage("acme")
@@ -49,7 +49,7 @@ class TestTheLedger:
 
         assert await manual_store.run(work) == ((None, None, START), (b"", None, START))
 
-    async def test_what_was_saved_comes_back_with_the_quotas_and_the_time(self, manual_store, clock):
+    async def test_saved_usage_is_read_with_the_quotas_and_the_time(self, manual_store, clock):
         quotas = Quotas(rate=5, rate_window=MINUTE, backlog=0, queue_backlog=10**12)
         await limit(manual_store, **quotas._asdict())
 
@@ -61,12 +61,12 @@ class TestTheLedger:
         await clock.advance(seconds(3))
         assert await manual_store.run(lambda tx: tx.lock_usage("acme")) == (bytes(range(256)), quotas, clock.now)
 
-    async def test_what_is_undone_was_not_saved(self, manual_store):
+    async def test_usage_that_is_rolled_back_is_not_saved(self, manual_store):
         await manual_store.run(lambda tx: tx.begin_usage("acme"))
         await undone(manual_store, lambda tx: tx.save_usage("acme", b"x"))
         assert (await manual_store.run(lambda tx: tx.lock_usage("acme"))).state == b""
 
-    async def test_whoever_comes_second_waits_and_sees_what_the_first_saved(self, store, interleaving):
+    async def test_a_second_transaction_waits_and_reads_the_usage_saved_by_the_first(self, store, interleaving):
         """S15: and reads the time when it has the lock, not before."""
         await store.run(lambda tx: tx.begin_usage("acme"))
 
@@ -98,7 +98,7 @@ class TestTheLedger:
 
         assert (await interleaving.run(store, both, other, nothing)).meanwhile == b""
 
-    async def test_those_with_limits_are_told(self, manual_store):
+    async def test_the_store_lists_the_tenants_with_quotas(self, manual_store):
         assert await manual_store.single(lambda tx: tx.limited_tenants(10)) == []
         for name, quotas in {
             "rate": {"rate": 1}, "backlog": {"backlog": 0}, "queue": {"queue_backlog": 1},
@@ -110,7 +110,7 @@ class TestTheLedger:
 
 
 class TestCounting:
-    async def test_all_unfinished_jobs_count_whatever_their_state_and_no_others(self, manual_store):
+    async def test_only_unfinished_jobs_count_in_any_state(self, manual_store):
         store = manual_store
         worker = a_worker()
         await store.run(lambda tx: tx.register(worker, seconds(60)))
@@ -127,7 +127,7 @@ class TestCounting:
         assert await store.run(lambda tx: tx.tenant_backlog("blue", 100)) == 4
         assert await store.run(lambda tx: tx.tenant_backlog("nobody", 100)) == 0
 
-    async def test_of_more_than_asked_for_it_is_told_that_they_are_more(self, manual_store):
+    async def test_counting_stops_at_the_requested_maximum(self, manual_store):
         await put(manual_store, *some_jobs(30), *some_jobs(30, delay=seconds(60)))
         assert await manual_store.run(lambda tx: tx.tenant_backlog("acme", 11)) >= 11
         assert (await manual_store.run(lambda tx: tx.queue_backlogs("acme", ["mail"], 11)))["mail"] >= 11
@@ -140,7 +140,7 @@ class TestCounting:
 
 
 class TestTheRate:
-    async def test_many_submitted_at_once_go_in_until_the_limit_is_reached(self, manual_store):
+    async def test_concurrent_submissions_are_accepted_until_the_quota_is_used_up(self, manual_store):
         """S15, T20"""
         await limit(manual_store, rate=10, rate_window=MINUTE)
         engine = await an_engine(manual_store)
@@ -148,7 +148,7 @@ class TestTheRate:
         assert [type(answer) for answer in answers[10:]] == [RateLimited] * 15
         assert {answer.id for answer in answers[:10]} == {job.id for job in await everything(manual_store)}
 
-    async def test_whoever_waits_as_told_is_let_in(self, manual_store, clock):
+    async def test_a_caller_that_waits_as_advised_is_accepted(self, manual_store, clock):
         """S15"""
         await limit(manual_store, rate=3, rate_window=MINUTE)
         engine = await an_engine(manual_store)
@@ -162,7 +162,7 @@ class TestTheRate:
         await engine.jobs.submit(mail(cost=2))
         assert len(await everything(manual_store)) == 3
 
-    async def test_a_batch_costs_the_sum_of_its_jobs_and_goes_in_whole_or_not_at_all(self, manual_store):
+    async def test_a_batch_costs_the_sum_of_its_jobs_and_is_accepted_as_a_whole(self, manual_store):
         """T20, F06"""
         await limit(manual_store, rate=10, rate_window=MINUTE)
         engine = await an_engine(manual_store)
@@ -172,7 +172,7 @@ class TestTheRate:
         await engine.jobs.submit_many([mail()] * 5)
         assert len(await everything(manual_store)) == 8
 
-    async def test_what_can_never_pass_is_said_to(self, manual_store):
+    async def test_a_submission_that_can_never_fit_is_rejected_as_such(self, manual_store):
         """S15"""
         await limit(manual_store, rate=10, rate_window=MINUTE)
         engine = await an_engine(manual_store)
@@ -183,7 +183,7 @@ class TestTheRate:
         assert await everything(manual_store) == []
         await engine.jobs.submit(mail(cost=10))
 
-    async def test_a_refused_submission_leaves_nothing_behind(self, manual_store, clock):
+    async def test_a_rejected_submission_leaves_no_rows_behind(self, manual_store, clock):
         """T40: neither a job nor its keys; the same submission works later."""
         await limit(manual_store, rate=1, rate_window=MINUTE)
         engine = await an_engine(manual_store)
@@ -199,7 +199,7 @@ class TestTheRate:
         assert not receipt.replayed
         assert len(await everything(manual_store)) == 2
 
-    async def test_a_repeated_key_costs_too(self, manual_store):
+    async def test_a_replayed_submission_costs_too(self, manual_store):
         await limit(manual_store, rate=3, rate_window=MINUTE)
         engine = await an_engine(manual_store)
         assert [(await engine.jobs.submit(mail(idempotency_key="order-1"))).replayed for _ in range(3)] == [
@@ -210,7 +210,7 @@ class TestTheRate:
         with pytest.raises(RateLimited):
             await engine.jobs.submit(mail(idempotency_key="order-1"))
 
-    async def test_a_batch_that_is_refused_for_another_reason_costs_nothing(self, manual_store):
+    async def test_a_batch_rejected_for_another_reason_costs_nothing(self, manual_store):
         """F06"""
         await limit(manual_store, rate=4, rate_window=MINUTE)
         engine = await an_engine(manual_store)
@@ -219,14 +219,14 @@ class TestTheRate:
             await engine.jobs.submit_many([mail(), mail(1, idempotency_key="order-1")])
         await engine.jobs.submit_many([mail()] * 3)
 
-    async def test_others_are_not_held_back(self, manual_store):
+    async def test_other_tenants_are_not_delayed(self, manual_store):
         """S23, T20"""
         await limit(manual_store, rate=1, rate_window=MINUTE)
         engine = await an_engine(manual_store)
         answers = await each(engine, mail(), mail(), JobSpec(type="send", tenant="blue"), JobSpec(type="send"))
         assert [isinstance(answer, RateLimited) for answer in answers] == [False, True, False, False]
 
-    async def test_a_batch_of_several_tenants_keeps_the_limits_of_each(self, manual_store):
+    async def test_a_batch_of_several_tenants_respects_the_quota_of_each(self, manual_store):
         await limit(manual_store, rate=2, rate_window=MINUTE)
         await limit(manual_store, "blue", rate=2, rate_window=MINUTE)
         engine = await an_engine(manual_store)
@@ -237,7 +237,7 @@ class TestTheRate:
         await engine.jobs.submit(mail())
         assert len(await everything(manual_store)) == 5
 
-    async def test_a_new_limit_holds_on_the_next_submission_once_the_node_knows_of_it(self, manual_store):
+    async def test_a_new_quota_applies_to_the_next_submission_once_the_node_has_read_it(self, manual_store):
         engine = await an_engine(manual_store)
         now = 0.0
         engine.submitter.limited.monotonic = lambda: now
@@ -253,7 +253,7 @@ class TestTheRate:
         await manual_store.run(lambda tx: tx.change_tenant("acme", {"rate": None}))
         await engine.jobs.submit_many([mail()] * 50)
 
-    async def test_all_tenants_have_the_installations_limits_unless_they_have_their_own(self, manual_store):
+    async def test_tenants_have_the_default_quota_unless_they_have_their_own(self, manual_store):
         await limit(manual_store, "blue", rate=3)
         engine = await an_engine(manual_store, rate=1, window=seconds(10))
         blue = JobSpec(type="send", tenant="blue")
@@ -261,7 +261,7 @@ class TestTheRate:
         assert [isinstance(answer, RateLimited) for answer in answers] == [False, True, False, False, False, True]
         assert answers[1].retry_after <= 11
 
-    async def test_nothing_is_let_in_while_it_is_not_known_who_has_limits(self, manual_store):
+    async def test_no_job_is_accepted_while_the_limited_tenants_are_unknown(self, manual_store):
         """S15: never "allow" because the database is away."""
         around = Faulty(manual_store)
         engine = await an_engine(around)
@@ -277,7 +277,7 @@ class TestTheRate:
         await engine.jobs.submit(mail())
         assert len(await everything(manual_store)) == 1
 
-    async def test_a_tenant_without_limits_pays_nothing_for_those_of_others(self, manual_store):
+    async def test_a_tenant_without_quota_runs_no_extra_statements(self, manual_store):
         """One transaction of one call, as if there were no limits."""
         await limit(manual_store, "blue", rate=1)
         around = Counting(manual_store)
@@ -293,7 +293,7 @@ class TestTheRate:
 
 
 class TestTheBacklog:
-    async def test_fifty_at_once_fill_it_and_no_more(self, store):
+    async def test_fifty_concurrent_submissions_fill_the_backlog_exactly(self, store):
         """T20, T40: on five nodes, each with its own connections."""
         await limit(store, backlog=20, queue_backlog=15)
         engines = [await an_engine(store) for _ in range(5)]
@@ -308,13 +308,13 @@ class TestTheBacklog:
         assert len(there) == sum(not isinstance(answer, Exception) for answer in answers) == 20
         assert {type(answer) for answer in answers if isinstance(answer, Exception)} == {BacklogFull}
 
-    async def test_a_queue_is_full_by_itself(self, manual_store):
+    async def test_a_full_queue_does_not_affect_other_queues(self, manual_store):
         await limit(manual_store, queue_backlog=2)
         engine = await an_engine(manual_store)
         answers = await each(engine, *[mail(queue=queue) for queue in "aaabbc"])
         assert [isinstance(answer, BacklogFull) for answer in answers] == [False, False, True, False, False, False]
 
-    async def test_whoever_waits_as_told_is_let_in_if_there_is_room_by_then(self, manual_store, clock):
+    async def test_a_caller_that_waits_as_advised_is_accepted_if_there_is_room(self, manual_store, clock):
         await limit(manual_store, backlog=3)
         engine = await an_engine(manual_store)
         receipts = await engine.jobs.submit_many([mail()] * 3)
@@ -329,7 +329,7 @@ class TestTheBacklog:
         await engine.jobs.submit(mail())
         assert await manual_store.run(lambda tx: tx.tenant_backlog("acme", 10)) == 3
 
-    async def test_jobs_that_wait_or_run_or_are_due_later_all_take_room(self, manual_store):
+    async def test_waiting_running_and_scheduled_jobs_all_count(self, manual_store):
         await limit(manual_store, backlog=3)
         engine = await an_engine(manual_store)
         worker = a_worker()
@@ -343,7 +343,7 @@ class TestTheBacklog:
             await engine.jobs.submit(mail())
         await report(manual_store, held)
 
-    async def test_a_repeated_key_takes_no_room(self, manual_store):
+    async def test_a_replayed_submission_takes_no_room(self, manual_store):
         await limit(manual_store, backlog=3)
         engine = await an_engine(manual_store)
         for _ in range(10):
@@ -351,7 +351,7 @@ class TestTheBacklog:
         await engine.jobs.submit_many([mail()] * 2)
         assert await manual_store.run(lambda tx: tx.tenant_backlog("acme", 10)) == 3
 
-    async def test_a_full_backlog_that_is_hammered_is_seldom_counted(self, manual_store, clock, monkeypatch):
+    async def test_a_full_backlog_is_counted_rarely_under_load(self, manual_store, clock, monkeypatch):
         """T20: refused batches too, whose refusal is all that is committed."""
         await limit(manual_store, backlog=3)
         engine = await an_engine(manual_store)
@@ -373,7 +373,7 @@ class TestTheBacklog:
             await clock.advance(seconds(0.02))
         assert 1 <= counts <= 12
 
-    async def test_a_batch_that_can_never_fit_is_said_to(self, manual_store):
+    async def test_a_batch_that_can_never_fit_is_rejected_as_such(self, manual_store):
         await limit(manual_store, backlog=5, queue_backlog=3)
         engine = await an_engine(manual_store)
         for batch in ([mail()] * 4, [mail(queue=queue) for queue in "aabbcc"]):

@@ -71,7 +71,7 @@ async def test_a_job_is_claimed_once(store):
     assert await take(store, first) == []
 
 
-async def test_the_oldest_of_a_lane_come_first(store):
+async def test_the_oldest_jobs_of_a_lane_are_claimed_first(store):
     jobs = some_jobs(10)
     await put(store, *jobs)
     worker = await enter(store)
@@ -79,7 +79,7 @@ async def test_the_oldest_of_a_lane_come_first(store):
     assert order == [job.id for job in jobs]
 
 
-async def test_a_job_that_was_handed_back_queues_up_again(store):
+async def test_a_released_job_goes_to_the_end_of_its_lane(store):
     jobs = some_jobs(3)
     await put(store, *jobs)
     worker = await enter(store)
@@ -89,7 +89,7 @@ async def test_a_job_that_was_handed_back_queues_up_again(store):
     assert order == [jobs[1].id, jobs[2].id, jobs[0].id]
 
 
-async def test_lanes_are_apart(store):
+async def test_a_claim_takes_jobs_only_from_its_lanes(store):
     lanes = [Lane(queue, tenant, priority) for queue in ("a", "b") for tenant in ("x", "y") for priority in (-5, 0, 7)]
     jobs = {lane: some_jobs(3, queue=lane.queue, tenant=lane.tenant, priority=lane.priority) for lane in lanes}
     await put(store, *itertools.chain(*jobs.values()))
@@ -106,7 +106,7 @@ async def test_one_claim_serves_many_lanes_each_up_to_its_quota(store):
     assert {lane: taken.count(lane) for lane in lanes} == dict.fromkeys(lanes, 2)
 
 
-async def test_quotas_may_differ_from_lane_to_lane(store):
+async def test_each_lane_of_a_claim_may_have_a_different_quota(store):
     quotas = {Lane("mail", f"tenant-{quota}", 0): quota for quota in range(6)}
     await put(store, *(a_job(tenant=lane.tenant) for lane in quotas for _ in range(4)))
     held = await take(store, await enter(store), *(share(lane, quota) for lane, quota in quotas.items()))
@@ -122,13 +122,13 @@ async def test_the_limit_ends_a_claim_at_the_lanes_named_first(store):
     assert [taken.count(lane) for lane in lanes] == [3, 3, 1]
 
 
-async def test_a_lane_without_jobs_gives_nothing_and_hinders_no_other(store):
+async def test_an_empty_lane_does_not_affect_the_others(store):
     await put(store, a_job())
     held = await take(store, await enter(store), Lane("mail", "nobody", 0), MAIL, Lane("nothing", "acme", 0))
     assert len(held) == 1
 
 
-async def test_only_the_types_asked_for_are_given(store):
+async def test_a_claim_takes_only_the_requested_types(store):
     jobs = {kind: a_job(type=kind) for kind in ("send", "Send", "resize", "report")}
     await put(store, *jobs.values())
     worker = await enter(store)
@@ -138,14 +138,14 @@ async def test_only_the_types_asked_for_are_given(store):
     assert {job.type for job in await take(store, worker)} == {"Send", "report"}
 
 
-async def test_other_types_in_front_do_not_hide_those_asked_for(store):
+async def test_older_jobs_of_other_types_do_not_hide_the_requested_ones(store):
     """P25"""
     await put(store, *some_jobs(2_000, type="other"), a_job(type="wanted"))
     (held,) = await take(store, await enter(store), share(quota=1), types=["wanted"])
     assert held.type == "wanted"
 
 
-async def test_jobs_past_the_floor_are_given(store):
+async def test_a_claim_takes_jobs_above_the_floor(store):
     jobs = some_jobs(10)
     await put(store, *jobs)
     worker = await enter(store)
@@ -160,7 +160,7 @@ async def test_a_worker_that_is_not_registered_gets_nothing(store):
     assert await take(store, new_worker_id()) == []
 
 
-async def test_a_worker_whose_lease_ran_out_gets_nothing(manual_store, clock):
+async def test_a_worker_whose_lease_expired_gets_nothing(manual_store, clock):
     """S6: no claim without a live lease."""
     job = a_job()
     await put(manual_store, job)
@@ -170,14 +170,14 @@ async def test_a_worker_whose_lease_ran_out_gets_nothing(manual_store, clock):
     assert fields(await read(manual_store, job), "status", "attempts", "fence") == (Status.READY, 0, 0)
 
 
-async def test_a_lease_lives_until_its_last_microsecond(manual_store, clock):
+async def test_a_lease_is_valid_until_its_last_microsecond(manual_store, clock):
     await put(manual_store, a_job())
     worker = await enter(manual_store)
     await clock.advance(LEASE - 1)
     assert len(await take(manual_store, worker)) == 1
 
 
-async def test_what_waits_is_not_claimed_before_it_is_promoted(manual_store, clock):
+async def test_a_scheduled_job_is_not_claimed_before_it_is_promoted(manual_store, clock):
     """P02, P13"""
     worker = await enter(manual_store, lease=seconds(10_000))
     scheduled, failing = a_job(delay=seconds(100)), a_job(queue="other")
@@ -193,7 +193,7 @@ async def test_what_waits_is_not_claimed_before_it_is_promoted(manual_store, clo
     assert {job.id for job in await take(manual_store, worker, *lanes)} == {scheduled.id, failing.id}
 
 
-async def test_promotion_takes_the_earliest_first_and_no_more_than_asked(manual_store, clock):
+async def test_promotion_takes_the_earliest_jobs_up_to_the_limit(manual_store, clock):
     jobs = [a_job(delay=seconds(delay)) for delay in (30, 10, 20, 40)]
     await put(manual_store, *jobs)
     await clock.advance(seconds(30))
@@ -204,7 +204,7 @@ async def test_promotion_takes_the_earliest_first_and_no_more_than_asked(manual_
     assert await manual_store.run(lambda tx: tx.promote(2)) == 0
 
 
-async def test_promotion_by_many_at_once_promotes_each_job_once(manual_store, clock):
+async def test_concurrent_promotions_promote_each_job_once(manual_store, clock):
     """P13"""
     await put(manual_store, *some_jobs(500, delay=seconds(1)))
     await clock.advance(seconds(1))
@@ -238,7 +238,7 @@ async def test_a_cancelled_job_is_never_claimed(store):
     assert await take(store, await enter(store)) == []
 
 
-async def test_eight_workers_share_thousands_of_jobs_and_none_gets_one_twice_or_more_than_asked(store):
+async def test_eight_workers_share_thousands_of_jobs_without_duplicates_or_excess(store):
     """S6, P34, P35, P42. Ten thousand with HOLDFAST_LONG_TESTS=1."""
     limit, lanes = 50, [Lane("mail", f"tenant-{number}", 0) for number in range(4)]
     jobs = [a_job(tenant=f"tenant-{number % 4}") for number in range(10_000 if LONG else 2_000)]
@@ -263,7 +263,7 @@ async def test_eight_workers_share_thousands_of_jobs_and_none_gets_one_twice_or_
     assert all(shares)
 
 
-async def test_what_a_worker_holds_is_known(store):
+async def test_the_database_knows_the_jobs_that_a_worker_holds(store):
     mine, other = await enter(store), await enter(store)
     held, others = await hold(store, mine, n=5), await hold(store, other, n=2)
     listed = await store.run(lambda tx: tx.held_by(mine, 100))
@@ -274,7 +274,7 @@ async def test_what_a_worker_holds_is_known(store):
     assert len(await store.run(lambda tx: tx.held_by(other, 100))) == len(others)
 
 
-async def test_a_holder_learns_what_it_lost(manual_store):
+async def test_a_holder_learns_which_jobs_it_lost(manual_store):
     """S7, P41"""
     worker = await enter(manual_store)
     kept, settled, cancelled, handed_back, retaken = await hold(manual_store, worker, n=5)
@@ -296,7 +296,7 @@ async def test_a_holder_learns_what_it_lost(manual_store):
     assert await manual_store.single(lambda tx: tx.lost([HeldJob(again.id, again.fence, other)])) == set()
 
 
-async def test_workers_that_bear_one_name_are_different(store):
+async def test_workers_with_the_same_name_are_different(store):
     """P15, P27"""
     first, second = a_worker(name="pod-0"), a_worker(name="pod-0")
     for worker in (first, second):
@@ -307,7 +307,7 @@ async def test_workers_that_bear_one_name_are_different(store):
     assert [row.info for row in await store.run(lambda tx: tx.workers())] in ([first, second], [second, first])
 
 
-async def test_nothing_is_left_behind_by_a_claim_of_everything(store):
+async def test_a_claim_of_everything_leaves_no_job_behind(store):
     jobs = some_jobs(100)
     await put(store, *jobs)
     worker = await enter(store)
@@ -316,7 +316,7 @@ async def test_nothing_is_left_behind_by_a_claim_of_everything(store):
     assert {fields(job, "status", "worker", "attempts", "fence") for job in stored} == {(Status.RUNNING, worker, 1, 1)}
 
 
-async def test_claims_at_once_in_a_few_lanes_take_no_more_than_was_asked_and_all_get_rows(store):
+async def test_concurrent_claims_in_a_few_lanes_respect_their_limits_and_all_get_jobs(store):
     """P34, P35: eight claimers at once, in the same few lanes, while others settle and hand back there."""
     lanes = [Lane("mail", f"t{number}", 0) for number in range(30)]
     await put(store, *(a_job(queue=lane.queue, tenant=lane.tenant) for lane in lanes for _ in range(100)))

@@ -77,7 +77,9 @@ class History:
     ],
     ids=["backlogs 100 to 1", "weights 1 to 3", "costs 5 to 1"],
 )
-async def test_whoever_has_work_receives_by_weight_within_the_bound(store: Store, tenants: dict[str, Tenant]) -> None:
+async def test_tenants_with_work_receive_service_by_weight_within_the_bound(
+    store: Store, tenants: dict[str, Tenant]
+) -> None:
     """S14: cost started by weight differs by no more than Q + 2 C + W C while all have jobs waiting (see `History`)."""
     for name, tenant in tenants.items():
         await store.run(lambda tx, name=name, tenant=tenant: tx.add_tenant(name, Quotas(weight=tenant.weight)))  # type: ignore[misc]
@@ -124,7 +126,7 @@ async def test_each_of_many_single_jobs_starts_within_one_round(store: Store) ->
     assert started.total() - started["huge"] > singles - WORKERS * SLOTS, "judged to the end"
 
 
-async def test_less_urgent_jobs_of_a_tenant_are_not_put_off_for_ever(store: Store) -> None:
+async def test_less_urgent_jobs_of_a_tenant_do_not_starve(store: Store) -> None:
     """Among urgent ones that never end, every so many visits of its turn go to the others."""
     await put(store, humble := a_job(priority=-5))
     claims = Claims(store, await enter(store), ["mail"], None)

@@ -60,13 +60,13 @@ async def test_a_plain_job_is_ready_at_once(manual_store, clock):
     )  # fmt: skip
 
 
-async def test_what_was_not_given_is_stored_as_nothing(manual_store):
+async def test_fields_that_are_not_set_are_stored_as_null(manual_store):
     stored = await read(manual_store, (await put(manual_store, a_job()))[0])
     assert fields(stored, "timeout", "deadline", "retry", "tags", "concurrency_key", "idempotency_key") == (None,) * 6
 
 
 @pytest.mark.parametrize("priority", [-1_000, -1, 0, 1_000])
-async def test_every_field_comes_back_as_it_was_given_from_every_table(manual_store, clock, priority):
+async def test_every_field_of_a_job_is_read_as_it_was_written_from_every_table(manual_store, clock, priority):
     worker = await enter(manual_store)
     job = a_job(**RICH, priority=priority)
     await put(manual_store, job)
@@ -98,7 +98,7 @@ async def test_every_field_comes_back_as_it_was_given_from_every_table(manual_st
     }
 
 
-async def test_a_payload_of_the_largest_size_comes_back_byte_by_byte(store):
+async def test_a_payload_of_the_maximum_size_is_read_byte_by_byte(store):
     payload = msgspec.json.encode("ß🐙\n" * 37_000)
     payload += b" " * (256 * 1024 - len(payload))
     job = a_job(payload=payload)
@@ -125,14 +125,14 @@ async def test_a_job_scheduled_for_an_instant_waits_for_it(manual_store, clock):
     assert (stored.status, stored.scheduled_at) == (Status.SCHEDULED, at)
 
 
-async def test_a_job_scheduled_for_the_end_of_time_is_kept(manual_store):
+async def test_a_job_can_be_scheduled_for_the_last_possible_instant(manual_store):
     job = a_job(scheduled_at=Instant(253_402_300_799_999_999))
     await put(manual_store, job)
     assert (await read(manual_store, job)).status is Status.SCHEDULED
 
 
 @pytest.mark.parametrize("late", [0, 1, days(400)])
-async def test_a_job_that_is_due_already_is_ready(manual_store, clock, late):
+async def test_a_job_whose_scheduled_time_has_passed_is_ready(manual_store, clock, late):
     at = Instant(clock.now - late)
     job = a_job(scheduled_at=at)
     await put(manual_store, job, a_job(delay=Duration(0), queue="other"))
@@ -154,7 +154,7 @@ async def test_ten_thousand_jobs_of_a_batch_are_claimed_in_its_order(store):
     assert [{job.id for job in batch} for batch in claimed] == expected
 
 
-async def test_jobs_of_later_batches_come_later(store):
+async def test_jobs_of_later_batches_are_claimed_later(store):
     first, second = a_job(), a_job()
     await put(store, second)
     await put(store, first)
@@ -163,7 +163,7 @@ async def test_jobs_of_later_batches_come_later(store):
     assert order == [second.id, first.id]
 
 
-async def test_a_batch_may_hold_many_kinds_of_jobs_at_once(manual_store):
+async def test_a_batch_may_contain_jobs_of_many_kinds(manual_store):
     jobs = [
         a_job(),
         a_job(delay=seconds(5)),
@@ -177,7 +177,7 @@ async def test_a_batch_may_hold_many_kinds_of_jobs_at_once(manual_store):
     assert [stored[job.id].status for job in jobs] == [Status.READY, Status.SCHEDULED, *[Status.READY] * 3]
 
 
-async def test_an_id_that_exists_is_refused_and_nothing_of_its_batch_stays(store):
+async def test_a_batch_with_an_existing_id_is_rejected_as_a_whole(store):
     taken = a_job()
     await put(store, taken)
     others = [a_job(idempotency_key="k"), a_job(unique=Unique("u")), a_job()]
@@ -189,7 +189,7 @@ async def test_an_id_that_exists_is_refused_and_nothing_of_its_batch_stays(store
     assert [answer.repeats for answer in again] == [None, None]
 
 
-async def test_an_id_that_exists_is_refused_by_a_single_statement_too(store):
+async def test_a_single_statement_rejects_an_existing_id_too(store):
     job = a_job()
     await put(store, job)
     for _ in range(20):  # more often than there are connections: none is spoilt by it
@@ -198,7 +198,7 @@ async def test_an_id_that_exists_is_refused_by_a_single_statement_too(store):
     assert (await read(store, job)).status is Status.READY
 
 
-async def test_an_id_given_twice_in_one_batch_is_refused(store):
+async def test_a_batch_with_a_duplicate_id_is_rejected(store):
     job = a_job()
     with pytest.raises(Rejected):
         await put(store, job, job)
@@ -212,7 +212,7 @@ async def test_an_insert_that_is_rolled_back_leaves_nothing(store):
     assert (await put(store, a_job(idempotency_key="k", unique=Unique("u"))))[0].repeats is None
 
 
-async def test_names_that_differ_in_case_or_blanks_are_different(store):
+async def test_names_that_differ_in_case_or_spaces_are_different(store):
     """Collations must not fold what the engine keeps apart."""
     jobs = [a_job(tenant=tenant, queue=queue) for tenant in ("acme", "Acme") for queue in ("mail", "MAIL")]
     await put(store, *jobs)
@@ -221,7 +221,7 @@ async def test_names_that_differ_in_case_or_blanks_are_different(store):
         assert [each.id for each in await take(store, worker, lane_of(job))] == [job.id]
 
 
-async def test_ids_sort_by_age_whatever_their_bytes(store):
+async def test_ids_sort_by_age_regardless_of_their_random_bytes(store):
     jobs = await hold(store, await enter(store), n=20)
     found = await store.run(lambda tx: tx.get([job.id for job in reversed(jobs)]))
     assert sorted(job.id for job in found) == [job.id for job in jobs]

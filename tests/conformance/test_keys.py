@@ -41,7 +41,7 @@ async def finish(store, job, to=Status.SUCCEEDED):
     assert await move(store, a_move(held, to)) == {job.id}
 
 
-async def test_a_key_is_one_job(store):
+async def test_an_idempotency_key_creates_one_job(store):
     """S10"""
     job = a_job(idempotency_key="order-1", fingerprint=b"body")
     (first,) = await put(store, job)
@@ -51,7 +51,7 @@ async def test_a_key_is_one_job(store):
     assert [each.id for each in await everything(store)] == [job.id]
 
 
-async def test_a_key_belongs_to_its_tenant_alone(store):
+async def test_a_key_belongs_to_its_tenant(store):
     """S10, S23: never across tenants."""
     answers = [
         (await put(store, a_job(tenant=tenant, idempotency_key="order-1")))[0]
@@ -61,14 +61,14 @@ async def test_a_key_belongs_to_its_tenant_alone(store):
     assert len(await everything(store)) == 3
 
 
-async def test_keys_that_differ_in_case_or_blanks_are_different(store):
+async def test_keys_that_differ_in_case_or_spaces_are_different(store):
     keys = ["k", "K", "k ", " k", "k%", "k_"]
     for key in keys:
         assert (await put(store, a_job(idempotency_key=key)))[0].repeats is None, key
     assert len(await everything(store)) == len(keys)
 
 
-async def test_the_same_key_with_another_body_is_told_apart(store):
+async def test_a_key_with_another_body_is_recognised(store):
     """S10"""
     job = a_job(idempotency_key="order-1", fingerprint=b"one")
     await put(store, job)
@@ -89,7 +89,7 @@ async def test_a_key_still_finds_its_job_after_it_finished(manual_store, clock, 
 
 
 @pytest.mark.parametrize("end", [Status.SUCCEEDED, Status.DEAD, Status.CANCELLED])
-async def test_a_key_is_free_when_its_term_is_over(manual_store, clock, end):
+async def test_a_key_is_free_after_its_retention(manual_store, clock, end):
     """S10: the term runs by the database's clock."""
     job = a_job(idempotency_key="order-1")
     await put(manual_store, job, key_retention=days(7))
@@ -113,7 +113,7 @@ async def test_a_key_is_never_free_while_its_job_is_unfinished(manual_store, clo
     assert (await put(manual_store, fresh))[0].id == fresh.id
 
 
-async def test_a_key_holds_for_every_state_of_an_unfinished_job(manual_store, clock):
+async def test_a_key_is_held_in_every_state_of_an_unfinished_job(manual_store, clock):
     """P10: a job that retries for long keeps its key."""
     job = a_job(idempotency_key="order-1")
     await put(manual_store, job, key_retention=seconds(1))
@@ -149,7 +149,7 @@ async def test_a_key_taken_in_a_transaction_that_is_rolled_back_is_free(store):
     assert (await put(store, fresh))[0].id == fresh.id
 
 
-async def test_of_many_at_once_with_one_key_half_of_them_rolled_back_one_job_is_made(store):
+async def test_concurrent_inserts_with_one_key_create_one_job_although_half_roll_back(store):
     """P28, S2: a key never belongs to a job that does not exist."""
 
     async def submit(number):
@@ -174,7 +174,7 @@ async def test_of_many_at_once_with_one_key_half_of_them_rolled_back_one_job_is_
     assert all(answer.same_body for answer in answers)
 
 
-async def test_batches_with_the_same_keys_in_opposite_orders_do_not_hinder_each_other(store):
+async def test_batches_with_the_same_keys_in_opposite_orders_do_not_deadlock(store):
     """F22"""
     keys = [f"key-{number}" for number in range(20)]
 
@@ -191,7 +191,7 @@ async def test_batches_with_the_same_keys_in_opposite_orders_do_not_hinder_each_
     assert {job.id for job in await everything(store)} == set(owners[0].values())
 
 
-async def test_a_batch_tells_new_jobs_from_repeats_in_its_order(store):
+async def test_a_batch_distinguishes_new_jobs_from_duplicates_in_its_order(store):
     old = a_job(idempotency_key="old", fingerprint=b"1")
     await put(store, old)
     batch = [a_job(), a_job(idempotency_key="old", fingerprint=b"1"), a_job(idempotency_key="new")]
@@ -210,7 +210,7 @@ async def test_a_unique_job_exists_once_while_it_is_unfinished(manual_store, clo
     assert len(await everything(manual_store)) == 1
 
 
-async def test_a_unique_job_may_follow_when_the_earlier_one_finished(manual_store):
+async def test_a_unique_job_may_be_submitted_again_after_the_earlier_one_finished(manual_store):
     job = a_job(unique=Unique("nightly"))
     await put(manual_store, job)
     await finish(manual_store, job)
@@ -220,7 +220,7 @@ async def test_a_unique_job_may_follow_when_the_earlier_one_finished(manual_stor
     assert (again.id, again.repeats) == (fresh.id, "unique")
 
 
-async def test_a_unique_job_is_alone_within_its_window_also_after_it_finished(manual_store, clock):
+async def test_a_unique_job_stays_unique_within_its_window_even_after_it_finished(manual_store, clock):
     job = a_job(unique=Unique("nightly", within=days(1)))
     await put(manual_store, job)
     await finish(manual_store, job)
@@ -231,18 +231,18 @@ async def test_a_unique_job_is_alone_within_its_window_also_after_it_finished(ma
     assert (await put(manual_store, fresh))[0].id == fresh.id
 
 
-async def test_unique_keys_belong_to_their_tenants_and_are_no_idempotency_keys(store):
+async def test_unique_keys_belong_to_their_tenants_and_are_not_idempotency_keys(store):
     jobs = [a_job(unique=Unique("k")), a_job(unique=Unique("k"), tenant="umbrella"), a_job(idempotency_key="k")]
     assert [(await put(store, job))[0].repeats for job in jobs] == [None] * 3
 
 
-async def test_of_many_unique_jobs_at_once_one_is_made(store):
+async def test_concurrent_inserts_of_a_unique_job_create_one_job(store):
     answers = await asyncio.gather(*(put(store, a_job(unique=Unique("nightly"))) for _ in range(50)))
     (job,) = await everything(store)
     assert {answer.id for (answer,) in answers} == {job.id}
 
 
-async def test_the_key_of_a_job_that_repeats_a_unique_one_leads_to_that_one(manual_store, clock):
+async def test_the_idempotency_key_of_a_duplicate_points_to_the_unique_job(manual_store, clock):
     """S10: whoever repeats the submission gets the same answer as the first time, also when that job is long done."""
     job = a_job(unique=Unique("nightly"))
     await put(manual_store, job)
@@ -277,7 +277,7 @@ async def submit(store, *jobs):
     return await insert_each(store, jobs, InsertRules(days(7)))
 
 
-async def test_a_job_that_replaces_a_waiting_one_ends_it_and_has_its_key(manual_store):
+async def test_a_job_that_replaces_a_waiting_one_cancels_it_and_takes_its_key(manual_store):
     for number, earlier in enumerate((wanted(), wanted(delay=seconds(60)), wanted(delay=seconds(60)))):
         (first,) = await submit(manual_store, earlier)
         assert (first.id, first.replayed) == (earlier.id, False), number
@@ -291,7 +291,7 @@ async def test_a_job_that_replaces_a_waiting_one_ends_it_and_has_its_key(manual_
     assert sorted(job.status for job in await everything(manual_store)) == [Status.CANCELLED] * 3 + [Status.RUNNING]
 
 
-async def test_a_job_that_has_started_is_not_replaced_and_one_that_failed_and_waits_is(manual_store):
+async def test_a_running_job_is_not_replaced_but_a_retrying_one_is(manual_store):
     job = wanted()
     await put(manual_store, job)
     (held,) = await take(manual_store, await enter(manual_store))
@@ -306,7 +306,7 @@ async def test_a_job_that_has_started_is_not_replaced_and_one_that_failed_and_wa
     assert (await read(manual_store, last)).status is Status.READY
 
 
-async def test_a_finished_job_is_not_replaced_within_its_window_and_one_that_was_deleted_is(manual_store):
+async def test_a_finished_job_is_not_replaced_within_its_window_but_a_deleted_one_is(manual_store):
     rule = Unique("nightly", days(1), "replace")
     job = wanted(unique=rule)
     await put(manual_store, job)
@@ -324,7 +324,7 @@ async def remove(tx, job):
     return await tx.remove(await tx.get([job.id]))
 
 
-async def test_in_a_batch_each_job_replaces_its_own_and_one_that_cannot_refuses_all(store):
+async def test_a_batch_replaces_each_job_or_is_rejected_as_a_whole(store):
     """S5"""
     old = [a_job(unique=Unique(str(number))) for number in range(3)]
     await put(store, *old)
@@ -342,7 +342,7 @@ async def test_in_a_batch_each_job_replaces_its_own_and_one_that_cannot_refuses_
     assert len(await everything(store)) == 8
 
 
-async def test_of_many_that_replace_each_other_at_once_one_is_left(store):
+async def test_concurrent_replacements_leave_one_job(store):
     jobs = [wanted() for _ in range(30)]
     await asyncio.gather(*(submit(store, job) for job in jobs))
     found = await everything(store)
@@ -355,7 +355,7 @@ async def test_of_many_that_replace_each_other_at_once_one_is_left(store):
     assert len({job.reason for job in by_id.values() if job.reason}) == 29
 
 
-async def test_a_key_that_goes_over_while_another_waits_for_it_is_not_taken_by_both(manual_store, interleaving):
+async def test_a_key_that_changes_owner_is_not_taken_by_a_waiting_transaction_too(manual_store, interleaving):
     """S10: whoever waited for a lock decides on what is there when it has it."""
     job = a_job(unique=Unique("nightly"))
     await put(manual_store, job)
@@ -373,7 +373,7 @@ async def test_a_key_that_goes_over_while_another_waits_for_it_is_not_taken_by_b
     assert [each.status for each in await everything(manual_store)] == [Status.READY, Status.SUCCEEDED]
 
 
-async def test_a_claim_and_one_that_replaces_the_job_never_both_have_it(store, interleaving):
+async def test_a_claim_and_a_replacement_never_both_get_the_job(store, interleaving):
     job = wanted()
     await put(store, job)
     worker, new = await enter(store), wanted()

@@ -14,7 +14,7 @@ from holdfast.engine.claiming.limited import SETTLES_AFTER
 from holdfast.engine.jobs import actions
 from holdfast.engine.jobs.explain import read_facts
 from holdfast.engine.jobs.reap import reap
-from holdfast.engine.limits import UNCLAIMED_SLOT_TIMEOUT_S, KeySlotRotation, Limits
+from holdfast.engine.limits import UNCLAIMED_SLOT_TIMEOUT_S, KeySlotRotation, LimitService
 from holdfast.engine.maintenance import promote_due
 from holdfast.model.access import Quotas
 from holdfast.model.job import Job, JobFilter, NewJob, Page
@@ -45,12 +45,12 @@ async def claims_on(store: Store, *queues: str, lease: Any = HOUR) -> Claims:
 
 
 async def used(store: Store, *names: Any) -> list[int]:
-    _, found = await Limits(store).named(names)
+    _, found = await LimitService(store).named(names)
     return [found[name].used for name in names]
 
 
 async def limit(store: Store, name: Any, most: int | None = None, rate: Rate | None = None) -> None:
-    await Limits(store).set(name, max_running=most, rate=rate)
+    await LimitService(store).set(name, max_running=most, rate=rate)
 
 
 def spied(method: Any, calls: list[str]) -> Any:
@@ -68,7 +68,7 @@ async def ids(claims: Claims, slots: int = 100) -> list[Any]:
 
 
 class TestConcurrency:
-    async def test_of_a_queue_is_never_exceeded_and_used_to_the_full(self, store: Store) -> None:
+    async def test_a_queue_limit_is_never_exceeded_and_fully_used(self, store: Store) -> None:
         await limit(store, MAIL, 3)
         await put(store, *some_jobs(5), *some_jobs(2, queue="reports"))
         claims = await claims_on(store, "mail", "reports")
@@ -80,7 +80,7 @@ class TestConcurrency:
         assert len([job for _ in range(3) for job in await claims.claim(100)]) == 1
         assert await used(store, MAIL) == [3]
 
-    async def test_several_limits_hold_for_one_job(self, store: Store) -> None:
+    async def test_several_limits_apply_to_one_job(self, store: Store) -> None:
         await limit(store, MAIL, 4)
         await limit(store, ACME, 2)
         await put(store, *some_jobs(9), *some_jobs(9, tenant="other"), *some_jobs(9, queue="reports"))
@@ -95,7 +95,7 @@ class TestConcurrency:
     @pytest.mark.parametrize(
         "how", ["done", "failed", "dead", "snoozed", "handed back", "stopped", "cancelled", "lost"]
     )
-    async def test_whatever_ends_a_job_gives_back_what_it_held(
+    async def test_every_end_of_an_attempt_releases_its_slots(
         self, manual_store: Store, clock: ManualClock, how: str
     ) -> None:
         """P18: also when nobody reports."""
@@ -130,7 +130,7 @@ class TestConcurrency:
         else:
             await report(store, job, outcomes[how])
 
-    async def test_a_batch_of_which_some_are_refused_gives_back_the_others_alone(self, store: Store) -> None:
+    async def test_a_settled_batch_releases_only_the_slots_of_reports_that_took_effect(self, store: Store) -> None:
         """S7, S16: what was taken away from its holder was given back by whoever took it."""
         await limit(store, MAIL, 3)
         await put(store, *some_jobs(3))
@@ -142,7 +142,7 @@ class TestConcurrency:
             assert await report(store, jobs[:2]) == settled
             assert await used(store, MAIL) == [1]
 
-    async def test_what_runs_already_counts_when_a_limit_is_set(self, store: Store) -> None:
+    async def test_running_jobs_count_when_a_limit_is_set(self, store: Store) -> None:
         await put(store, *some_jobs(5))
         claims = await claims_on(store)
         before = await claims.claim(3)
@@ -175,13 +175,13 @@ class TestConcurrency:
         await limit(store, MAIL, 7)
         assert await used(store, MAIL) == [0]
 
-    async def test_none_may_run_under_a_limit_of_nothing(self, store: Store) -> None:
+    async def test_no_job_runs_under_a_limit_of_zero(self, store: Store) -> None:
         await limit(store, ACME, 0)
         await put(store, a_job(), other := a_job(tenant="other"))
 
         assert await ids(await claims_on(store)) == [other.id]
 
-    async def test_workers_that_claim_at_once_never_exceed_it_together(self, store: Store) -> None:
+    async def test_concurrent_workers_never_exceed_a_limit_together(self, store: Store) -> None:
         """S16, S17: four at once, over and over, each ending what it has in every way."""
         await limit(store, MAIL, 5)
         await put(store, *some_jobs(60, max_attempts=100))
@@ -206,7 +206,7 @@ class TestConcurrency:
         assert await used(store, MAIL) == [0]
         assert await store.read(lambda tx: tx.counts(JobFilter())) == []
 
-    async def test_where_there_was_ample_room_it_holds_all_the_same(
+    async def test_an_optimistic_claim_respects_the_limit(
         self, manual_store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """S16: jobs are claimed first and counted last; what does not fit any more is undone, and claimed anew."""
@@ -231,7 +231,7 @@ class TestConcurrency:
             await report(store, job, DONE)
         assert await used(store, MAIL) == [46]
 
-    async def test_one_that_is_removed_or_changed_meanwhile_counts_nobody_wrongly(
+    async def test_a_limit_that_changes_during_an_optimistic_claim_counts_correctly(
         self, manual_store: Store, clock: ManualClock
     ) -> None:
         """S16: what was marked first and is not counted after all is not claimed with that mark."""
@@ -251,7 +251,7 @@ class TestConcurrency:
 
 
 class TestRates:
-    async def test_a_bucket_gives_a_burst_and_then_what_comes(self, manual_store: Store, clock: ManualClock) -> None:
+    async def test_a_rate_limit_allows_a_burst_and_then_its_rate(self, manual_store: Store, clock: ManualClock) -> None:
         await limit(manual_store, MAIL, rate=Rate(3, seconds(60), 2))
         await put(manual_store, *some_jobs(9))
         claims = await claims_on(manual_store, lease=seconds(36_000))
@@ -265,7 +265,7 @@ class TestRates:
         await clock.advance(seconds(3_600))
         assert len(await ids(claims)) == 2
 
-    async def test_rates_and_concurrency_hold_together(self, manual_store: Store, clock: ManualClock) -> None:
+    async def test_rate_and_concurrency_limits_apply_together(self, manual_store: Store, clock: ManualClock) -> None:
         await limit(manual_store, ACME, 1, Rate(1, seconds(1), 10))
         await put(manual_store, *some_jobs(9))
         claims = await claims_on(manual_store, lease=seconds(36_000))
@@ -278,7 +278,7 @@ class TestRates:
                 await report(manual_store, job, DONE)
         assert started == 9
 
-    async def test_of_a_key_are_kept_too(self, manual_store: Store, clock: ManualClock) -> None:
+    async def test_the_rate_limit_of_a_key_applies(self, manual_store: Store, clock: ManualClock) -> None:
         await limit(manual_store, KEY, 5, Rate(1, seconds(10), 1))
         await put(manual_store, *some_jobs(4, concurrency_key="k"))
         claims = await claims_on(manual_store, lease=seconds(36_000))
@@ -295,7 +295,7 @@ class TestRates:
 
 
 class TestKeys:
-    async def test_one_at_a_time_the_most_urgent_first_then_the_oldest(self, store: Store) -> None:
+    async def test_jobs_of_a_key_run_one_at_a_time_by_priority_and_age(self, store: Store) -> None:
         first, second, urgent, last = (
             a_job(concurrency_key="k", priority=priority, queue=queue)
             for priority, queue in ((0, "mail"), (0, "mail"), (5, "reports"), (0, "mail"))
@@ -318,7 +318,7 @@ class TestKeys:
             (turn,) = found
         assert served == [urgent.id, first.id, second.id, last.id]
 
-    async def test_those_that_wait_are_ready_to_whoever_looks(self, store: Store) -> None:
+    async def test_jobs_that_wait_for_their_key_are_shown_as_ready(self, store: Store) -> None:
         await put(store, *(jobs := some_jobs(3, concurrency_key="k")))
 
         found = await store.read(lambda tx: tx.get([job.id for job in jobs]))
@@ -332,7 +332,7 @@ class TestKeys:
         assert await store.read(lambda tx: tx.tenant_backlog("acme", 100)) == 3
         assert await store.read(lambda tx: tx.queue_backlogs("acme", ["mail"], 100)) == {"mail": 3}
 
-    async def test_the_number_is_set_at_run_time(self, store: Store) -> None:
+    async def test_the_concurrency_of_a_key_can_be_changed_at_run_time(self, store: Store) -> None:
         await put(store, *some_jobs(6, concurrency_key="k"))
         claims = await claims_on(store)
         jobs = await claims.claim(10)
@@ -351,7 +351,7 @@ class TestKeys:
         assert len(await ids(claims)) == 1
 
     @pytest.mark.parametrize("how", ["cancel", "delete"])
-    async def test_what_waits_can_be_taken_away(self, store: Store, how: str) -> None:
+    async def test_a_job_that_waits_for_its_key_can_be_cancelled_or_deleted(self, store: Store, how: str) -> None:
         first, second, third = some_jobs(3, concurrency_key="k")
         await put(store, first, second, third)
         act = actions.delete if how == "delete" else lambda s, which: actions.cancel(s, which, reason="no")
@@ -360,7 +360,7 @@ class TestKeys:
         assert await act(store, [first.id]) == {first.id}  # it had the turn, and nobody had claimed it
         assert await ids(await claims_on(store)) == [third.id]
 
-    async def test_every_way_to_become_ready_leads_into_the_line(self, manual_store: Store, clock: ManualClock) -> None:
+    async def test_every_way_to_become_ready_respects_the_key(self, manual_store: Store, clock: ManualClock) -> None:
         """Promoted, handed back, retried, revived, reaped: never two at once."""
         store = manual_store
         await put(store, *some_jobs(3, concurrency_key="k", delay=seconds(5)), *some_jobs(2, concurrency_key="k"))
@@ -392,7 +392,7 @@ class TestKeys:
         assert done > 20
         assert await store.read(lambda tx: tx.counts(JobFilter())) == []
 
-    async def test_a_turn_that_nobody_uses_is_passed_on(self, store: Store) -> None:
+    async def test_an_unused_key_slot_passes_to_the_next_job(self, store: Store) -> None:
         """Its queue rests, or no worker handles it: jobs of other queues with the same key run all the same."""
         stuck, alike, other = (a_job(queue, concurrency_key="k") for queue in ("resting", "resting", "mail"))
         await put(store, stuck, alike, other)
@@ -409,7 +409,7 @@ class TestKeys:
         await report(store, (await store.read(lambda tx: tx.get([other.id])))[0], DONE)
         assert len(await ids(await claims_on(store, "resting"))) == 1
 
-    async def test_rows_of_keys_are_forgotten_when_nobody_has_them(self, store: Store) -> None:
+    async def test_unused_key_rows_are_pruned(self, store: Store) -> None:
         await put(store, a_job(concurrency_key="k"))
         claims = await claims_on(store)
         (job,) = await claims.claim(1)
@@ -419,7 +419,7 @@ class TestKeys:
 
         assert await store.run(lambda tx: tx.prune_limits(10)) == 0
 
-    async def test_at_once_from_everywhere_there_is_one_at_a_time(self, store: Store) -> None:
+    async def test_a_key_runs_one_job_at_a_time_under_concurrent_submissions_and_claims(self, store: Store) -> None:
         """Submits, claims, reports and cancels of one key, at once."""
         running: Counter[str] = Counter()
 
@@ -448,8 +448,8 @@ class TestKeys:
 
 
 class TestPauses:
-    async def test_of_a_type_or_a_tenant_hold_its_jobs_back_alone(self, store: Store) -> None:
-        limits = Limits(store)
+    async def test_the_pause_of_a_type_or_tenant_affects_only_its_jobs(self, store: Store) -> None:
+        limits = LimitService(store)
         jobs: list[NewJob] = [
             a_job(),
             a_job(type="render"),
@@ -474,19 +474,19 @@ class TestPauses:
         await limits.end_pause(PauseKind.TYPE, "render")
         assert {each for _ in range(2) for each in await ids(everything)} == {jobs[1].id, jobs[3].id}
 
-    async def test_end_by_themselves(self, manual_store: Store, clock: ManualClock) -> None:
+    async def test_a_pause_with_an_end_expires(self, manual_store: Store, clock: ManualClock) -> None:
         await put(manual_store, job := a_job())
         until = Instant(clock.now + seconds(60))
-        await Limits(manual_store).pause(Pause(PauseKind.TYPE, "send", until=until))
+        await LimitService(manual_store).pause(Pause(PauseKind.TYPE, "send", until=until))
         claims = await claims_on(manual_store)
         assert await ids(claims) == []
         await clock.advance(seconds(60))
 
         assert await ids(claims) == [job.id]
-        assert (await Limits(manual_store).pauses())[1] == []
+        assert (await LimitService(manual_store).pauses())[1] == []
 
 
-async def test_weights_are_known_to_whoever_claims(store: Store) -> None:
+async def test_a_claim_uses_the_current_tenant_weights(store: Store) -> None:
     """S14: a tenant of weight 3 starts three times as many."""
     await put(store, *some_jobs(80), *some_jobs(80, tenant="heavy"))
     claims = await claims_on(store)
@@ -499,8 +499,8 @@ async def test_weights_are_known_to_whoever_claims(store: Store) -> None:
     assert abs(served["heavy"] - served["acme"]) <= 2
 
 
-async def test_what_a_job_is_under_is_told(store: Store) -> None:
-    limits = Limits(store)
+async def test_the_facts_of_a_job_include_its_limits(store: Store) -> None:
+    limits = LimitService(store)
     await limit(store, MAIL, 1, Rate(5, seconds(60), 5))
     await put(store, *some_jobs(2, concurrency_key="k"))
     claims = await claims_on(store)

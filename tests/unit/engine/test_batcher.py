@@ -49,8 +49,8 @@ async def start(*calls: Coroutine[Any, Any, T]) -> list[asyncio.Task[T]]:
     return tasks
 
 
-async def test_a_lone_item_leaves_at_once(database: Database) -> None:
-    batcher = Batcher(database.flush, largest=10)
+async def test_a_lone_item_is_flushed_at_once(database: Database) -> None:
+    batcher = Batcher(database.flush, max_batch_size=10)
     await start(batcher.submit(1))
 
     assert database.batches == [[1]]
@@ -58,8 +58,8 @@ async def test_a_lone_item_leaves_at_once(database: Database) -> None:
     await batcher.drain()
 
 
-async def test_nobody_is_answered_before_their_own_flush_ended(database: Database) -> None:
-    batcher = Batcher(database.flush, largest=10, width=1)
+async def test_a_caller_gets_its_result_only_after_its_own_flush(database: Database) -> None:
+    batcher = Batcher(database.flush, max_batch_size=10, width=1)
     (first, second) = await start(batcher.submit(1), batcher.submit(2))
     assert database.batches == [[1, 2]]
     (third,) = await start(batcher.submit(3))
@@ -71,8 +71,8 @@ async def test_nobody_is_answered_before_their_own_flush_ended(database: Databas
     assert await third == "done 3"
 
 
-async def test_what_arrives_during_a_flush_goes_out_together(database: Database) -> None:
-    batcher = Batcher(database.flush, largest=100, width=1)
+async def test_items_that_arrive_during_a_flush_share_the_next_one(database: Database) -> None:
+    batcher = Batcher(database.flush, max_batch_size=100, width=1)
     await start(batcher.submit(0))
     await start(*(batcher.submit(n) for n in range(1, 51)))
     assert database.batches == [[0]]
@@ -84,8 +84,8 @@ async def test_what_arrives_during_a_flush_goes_out_together(database: Database)
     await batcher.drain()
 
 
-async def test_a_batch_has_a_largest_size(database: Database) -> None:
-    batcher = Batcher(database.flush, largest=10, width=1)
+async def test_a_batch_has_a_maximum_size(database: Database) -> None:
+    batcher = Batcher(database.flush, max_batch_size=10, width=1)
     await start(batcher.submit(0))
     calls = await start(*(batcher.submit(n) for n in range(1, 26)))
     for batch in range(4):
@@ -96,8 +96,8 @@ async def test_a_batch_has_a_largest_size(database: Database) -> None:
     assert [await call for call in calls] == [f"done {n}" for n in range(1, 26)]
 
 
-async def test_two_flushes_at_most_are_under_way(database: Database) -> None:
-    batcher = Batcher(database.flush, largest=10, width=2)
+async def test_at_most_two_flushes_run_concurrently(database: Database) -> None:
+    batcher = Batcher(database.flush, max_batch_size=10, width=2)
     for n in range(5):
         await start(batcher.submit(n))
 
@@ -110,9 +110,9 @@ async def test_two_flushes_at_most_are_under_way(database: Database) -> None:
     await batcher.drain()
 
 
-async def test_a_further_flush_leaves_when_as_many_wait_as_are_under_way(database: Database) -> None:
+async def test_another_flush_starts_when_as_many_items_wait_as_are_in_flight(database: Database) -> None:
     """So that of many callers one half is answered while the other half is flushed."""
-    batcher = Batcher(database.flush, largest=100, width=3)
+    batcher = Batcher(database.flush, max_batch_size=100, width=3)
     await start(*(batcher.submit(n) for n in range(4)))
     for n in range(4, 7):
         await start(batcher.submit(n))
@@ -130,8 +130,8 @@ async def test_a_further_flush_leaves_when_as_many_wait_as_are_under_way(databas
     await batcher.drain()
 
 
-async def test_what_waits_for_the_only_flush_leaves_when_that_is_back(database: Database) -> None:
-    batcher = Batcher(database.flush, largest=100, width=3)
+async def test_waiting_items_are_flushed_when_the_only_flush_ends(database: Database) -> None:
+    batcher = Batcher(database.flush, max_batch_size=100, width=3)
     await start(*(batcher.submit(n) for n in range(4)))
     (late,) = await start(batcher.submit(4))
     database.finish(0)
@@ -142,10 +142,10 @@ async def test_what_waits_for_the_only_flush_leaves_when_that_is_back(database: 
     assert await late == "done 4"
 
 
-async def test_nobody_waits_long_for_a_flush_that_is_stuck(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_items_wait_only_briefly_for_a_stuck_flush(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Behind a lock, say: a few that wait leave by themselves, however many are under way."""
     monkeypatch.setattr(batcher_module, "MAX_FLUSH_DELAY_S", 0.001)
-    batcher = Batcher(database.flush, largest=100, width=2)
+    batcher = Batcher(database.flush, max_batch_size=100, width=2)
     await start(*(batcher.submit(n) for n in range(4)))
     (late,) = await start(batcher.submit(4))
 
@@ -159,8 +159,8 @@ async def test_nobody_waits_long_for_a_flush_that_is_stuck(database: Database, m
     await batcher.drain()
 
 
-async def test_a_burst_that_one_flush_cannot_take_leaves_in_several(database: Database) -> None:
-    batcher = Batcher(database.flush, largest=10, width=2)
+async def test_a_burst_larger_than_one_batch_is_flushed_in_several(database: Database) -> None:
+    batcher = Batcher(database.flush, max_batch_size=10, width=2)
     await start(*(batcher.submit(n) for n in range(25)))
 
     assert [len(batch) for batch in database.batches] == [10, 10]
@@ -172,8 +172,8 @@ async def test_a_burst_that_one_flush_cannot_take_leaves_in_several(database: Da
     assert [len(batch) for batch in database.batches] == [10, 10, 5]
 
 
-async def test_an_error_goes_to_its_own_caller_alone(database: Database) -> None:
-    batcher = Batcher(database.flush, largest=10)
+async def test_an_error_goes_only_to_its_own_caller(database: Database) -> None:
+    batcher = Batcher(database.flush, max_batch_size=10)
     fine, bad, other = await start(batcher.submit(1), batcher.submit(2), batcher.submit(3))
     database.finish(0, ["done 1", ValueError("two is bad"), "done 3"])
 
@@ -182,8 +182,8 @@ async def test_an_error_goes_to_its_own_caller_alone(database: Database) -> None
         await bad
 
 
-async def test_a_flush_that_fails_as_a_whole_fails_all_of_its_callers_and_no_others(database: Database) -> None:
-    batcher = Batcher(database.flush, largest=10, width=1)
+async def test_a_failed_flush_fails_its_own_callers_and_no_others(database: Database) -> None:
+    batcher = Batcher(database.flush, max_batch_size=10, width=1)
     one, two = await start(batcher.submit(1), batcher.submit(2))
     (three,) = await start(batcher.submit(3))
     database.gates[0].set_exception(OSError("away"))
@@ -196,8 +196,8 @@ async def test_a_flush_that_fails_as_a_whole_fails_all_of_its_callers_and_no_oth
     assert await three == "done 3"
 
 
-async def test_a_caller_that_gave_up_before_its_flush_is_not_served(database: Database) -> None:
-    batcher = Batcher(database.flush, largest=10, width=1)
+async def test_the_item_of_a_cancelled_caller_is_not_flushed(database: Database) -> None:
+    batcher = Batcher(database.flush, max_batch_size=10, width=1)
     (first,) = await start(batcher.submit(1))
     waiting, other = await start(batcher.submit(2), batcher.submit(3))
     waiting.cancel()
@@ -209,8 +209,8 @@ async def test_a_caller_that_gave_up_before_its_flush_is_not_served(database: Da
     assert (await first, await other) == ("done 1", "done 3")
 
 
-async def test_a_caller_that_gave_up_during_its_flush_disturbs_nobody(database: Database) -> None:
-    batcher = Batcher(database.flush, largest=10)
+async def test_a_caller_cancelled_during_its_flush_does_not_affect_others(database: Database) -> None:
+    batcher = Batcher(database.flush, max_batch_size=10)
     gone, other = await start(batcher.submit(1), batcher.submit(2))
     gone.cancel()
     await settle_down()
@@ -224,8 +224,8 @@ async def again_and_again(put: Callable[[int], Awaitable[str]], times: int) -> l
 
 
 @pytest.mark.parametrize("width", [1, 2, 3])
-async def test_a_caller_that_puts_again_as_soon_as_it_is_answered_is_served(database: Database, width: int) -> None:
-    batcher = Batcher(database.flush, largest=10, width=width)
+async def test_a_caller_that_submits_again_at_once_is_served(database: Database, width: int) -> None:
+    batcher = Batcher(database.flush, max_batch_size=10, width=width)
     (caller,) = await start(again_and_again(batcher.submit, 5))
     for batch in range(5):
         database.finish(batch)
@@ -234,9 +234,9 @@ async def test_a_caller_that_puts_again_as_soon_as_it_is_answered_is_served(data
     assert caller.result() == [f"done {n}" for n in range(5)]
 
 
-async def test_the_last_item_of_a_burst_is_not_forgotten_when_two_flushes_end_at_once(database: Database) -> None:
+async def test_the_last_item_of_a_burst_is_flushed_when_two_flushes_end_together(database: Database) -> None:
     """It arrives after both flushes ended, and nobody puts anything after it."""
-    batcher = Batcher(database.flush, largest=10, width=2)
+    batcher = Batcher(database.flush, max_batch_size=10, width=2)
     (eager,) = await start(again_and_again(batcher.submit, 2))
     (other,) = await start(batcher.submit(9))
     database.finish(0)
@@ -248,7 +248,7 @@ async def test_the_last_item_of_a_burst_is_not_forgotten_when_two_flushes_end_at
     assert (await eager, await other) == (["done 0", "done 1"], "done 9")
 
 
-async def test_nothing_is_left_behind_by_any_mix_of_callers() -> None:
+async def test_every_item_of_any_mix_of_callers_is_flushed() -> None:
     flushed: list[int] = []
 
     async def flush(items: Sequence[int]) -> Sequence[int]:
@@ -257,7 +257,7 @@ async def test_nothing_is_left_behind_by_any_mix_of_callers() -> None:
         flushed.extend(items)
         return items
 
-    batcher = Batcher(flush, largest=7)
+    batcher = Batcher(flush, max_batch_size=7)
 
     async def caller(number: int) -> None:
         for n in range(number % 9 + 1):
@@ -271,8 +271,8 @@ async def test_nothing_is_left_behind_by_any_mix_of_callers() -> None:
     assert sorted(flushed) == [number * 100 + n for number in range(60) for n in range(number % 9 + 1)]
 
 
-async def test_draining_waits_for_what_is_under_way_and_for_what_waits(database: Database) -> None:
-    batcher = Batcher(database.flush, largest=10, width=1)
+async def test_drain_waits_for_items_in_flight_and_for_waiting_items(database: Database) -> None:
+    batcher = Batcher(database.flush, max_batch_size=10, width=1)
     calls = await start(batcher.submit(1))
     calls += await start(batcher.submit(2))
     draining = asyncio.create_task(batcher.drain())
@@ -287,8 +287,8 @@ async def test_draining_waits_for_what_is_under_way_and_for_what_waits(database:
     assert [call.result() for call in calls] == ["done 1", "done 2"]
 
 
-async def test_a_flush_that_answers_for_too_few_leaves_nobody_waiting(database: Database) -> None:
-    batcher = Batcher(database.flush, largest=10)
+async def test_a_flush_that_returns_too_few_results_fails_every_caller(database: Database) -> None:
+    batcher = Batcher(database.flush, max_batch_size=10)
     calls = await start(batcher.submit(1), batcher.submit(2))
     database.finish(0, ["done 1"])
     await settle_down()
@@ -298,9 +298,7 @@ async def test_a_flush_that_answers_for_too_few_leaves_nobody_waiting(database: 
         await calls[1]
 
 
-async def test_no_timer_is_set_for_those_that_come_together(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_items_that_arrive_together_set_no_timer(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches grow because the database is slow, not because a clock says so."""
 
     def refuse(*_: object, **__: object) -> None:
@@ -309,7 +307,7 @@ async def test_no_timer_is_set_for_those_that_come_together(
     loop = asyncio.get_running_loop()
     monkeypatch.setattr(loop, "call_later", refuse)
     monkeypatch.setattr(loop, "call_at", refuse)
-    batcher = Batcher(database.flush, largest=10)
+    batcher = Batcher(database.flush, max_batch_size=10)
     calls = await start(*(batcher.submit(n) for n in range(3)))
     database.finish(0)
 

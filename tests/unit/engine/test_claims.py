@@ -70,14 +70,14 @@ def claims_on(store: ScriptedStore) -> Claims:
     return Claims(cast("Store", store), WorkerId(1), ["q"], None)
 
 
-async def test_lanes_take_turns() -> None:
+async def test_claims_alternate_between_lanes() -> None:
     claims = claims_on(ScriptedStore(A, B))
 
     assert [(await claims.claim(5))[0].tenant for _ in range(4)] == ["a", "b", "a", "b"]
 
 
 @pytest.mark.parametrize("failure", [Unavailable("away"), asyncio.CancelledError()], ids=repr)
-async def test_a_lane_whose_claim_failed_is_served_when_the_database_is_back(failure: BaseException) -> None:
+async def test_a_lane_whose_claim_failed_is_served_when_the_database_is_available_again(failure: BaseException) -> None:
     store = ScriptedStore(A, B)
     claims = claims_on(store)
     store.failure = failure
@@ -87,7 +87,7 @@ async def test_a_lane_whose_claim_failed_is_served_when_the_database_is_back(fai
     assert {job.tenant for _ in range(4) for job in await claims.claim(5)} == {"a", "b"}
 
 
-async def test_a_claim_cut_off_in_the_middle_costs_no_lane_its_turn() -> None:
+async def test_a_cancelled_claim_costs_no_lane_its_share() -> None:
     store = ScriptedStore(A, B)
     claims = claims_on(store)
     store.gate = asyncio.Event()
@@ -101,7 +101,7 @@ async def test_a_claim_cut_off_in_the_middle_costs_no_lane_its_turn() -> None:
     assert {job.tenant for _ in range(4) for job in await claims.claim(5)} == {"a", "b"}
 
 
-async def test_many_claims_at_once_look_once() -> None:
+async def test_concurrent_claims_share_one_scan() -> None:
     store = ScriptedStore(A, B)
     claims = claims_on(store)
     await asyncio.gather(*(claims.claim(5) for _ in range(10)))
@@ -109,7 +109,7 @@ async def test_many_claims_at_once_look_once() -> None:
     assert store.looks == 1
 
 
-async def test_a_slow_look_holds_up_no_claim_from_lanes_that_are_known() -> None:
+async def test_a_slow_scan_does_not_delay_claims_from_known_lanes() -> None:
     store = ScriptedStore(A)
     claims = claims_on(store)
     await claims.claim(5)
@@ -125,7 +125,7 @@ async def test_a_slow_look_holds_up_no_claim_from_lanes_that_are_known() -> None
     assert len(await looking) == 5
 
 
-async def test_a_claim_goes_on_to_other_lanes_when_the_first_are_empty() -> None:
+async def test_a_claim_continues_with_other_lanes_when_the_first_are_empty() -> None:
     store = ScriptedStore(A, B)
     claims = claims_on(store)
     await claims.claim(20)
@@ -134,7 +134,7 @@ async def test_a_claim_goes_on_to_other_lanes_when_the_first_are_empty() -> None
     assert [job.tenant for job in await claims.claim(5)] == ["b"] * 5
 
 
-async def test_nothing_ready_is_found_out_with_one_visit_to_each_lane() -> None:
+async def test_a_claim_visits_each_empty_lane_once() -> None:
     store = ScriptedStore(A, B)
     claims = claims_on(store)
     await claims.claim(20)
@@ -146,7 +146,7 @@ async def test_nothing_ready_is_found_out_with_one_visit_to_each_lane() -> None:
     assert sorted(store.visited) == ["a", "b"]
 
 
-async def test_news_bring_a_lane_in_without_a_look() -> None:
+async def test_a_notification_adds_a_lane_without_a_scan() -> None:
     store = ScriptedStore()
     claims = claims_on(store)
     assert await claims.claim(5) == []
@@ -157,7 +157,7 @@ async def test_news_bring_a_lane_in_without_a_look() -> None:
     assert store.looks == 1
 
 
-async def test_news_of_nobody_knows_where_make_it_look() -> None:
+async def test_a_notification_without_lanes_requests_a_scan() -> None:
     store = ScriptedStore()
     claims = claims_on(store)
     assert await claims.claim(5) == []
@@ -168,7 +168,7 @@ async def test_news_of_nobody_knows_where_make_it_look() -> None:
     assert store.looks == 2
 
 
-async def test_a_wait_that_timed_out_is_no_news() -> None:
+async def test_a_wait_that_timed_out_requests_no_scan() -> None:
     store = ScriptedStore()
     claims = claims_on(store)
     await claims.claim(5)

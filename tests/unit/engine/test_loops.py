@@ -22,7 +22,7 @@ async def rounds(monkeypatch, once, count):
     return waited, events
 
 
-async def test_however_long_the_database_was_away_a_loop_looks_for_it_in_time(monkeypatch):
+async def test_a_periodic_loop_notices_soon_that_the_database_is_available_again(monkeypatch):
     """L3, P14: claiming, with all that makes jobs due, within five seconds of its return."""
 
     async def once():
@@ -34,7 +34,7 @@ async def test_however_long_the_database_was_away_a_loop_looks_for_it_in_time(mo
     assert [event.failures for event in events] == list(range(1, 1_001))
 
 
-async def test_a_round_that_goes_well_is_followed_by_the_pause_it_asked_for(monkeypatch):
+async def test_a_successful_tick_is_followed_by_the_interval_it_returned(monkeypatch):
     left = [Unavailable("away")] * 5
 
     async def once():

@@ -68,7 +68,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("outcome, status, attempts", ENDINGS, ids=NAMES)
-async def test_every_outcome_has_its_end(manual_store, outcome, status, attempts):
+async def test_every_outcome_leads_to_its_state(manual_store, outcome, status, attempts):
     """S4"""
     job = await running(manual_store)
     assert await Engine(manual_store).attempts.settle(job, outcome)
@@ -76,7 +76,7 @@ async def test_every_outcome_has_its_end(manual_store, outcome, status, attempts
 
 
 @pytest.mark.parametrize("outcome, status, attempts", ENDINGS, ids=NAMES)
-async def test_a_settle_whose_answer_was_lost_is_told_as_applied(manual_store, outcome, status, attempts):
+async def test_a_settle_whose_commit_reply_was_lost_returns_true(manual_store, outcome, status, attempts):
     """S4, F10: the commit had happened."""
     job = await running(manual_store)
     turns = (
@@ -89,14 +89,14 @@ async def test_a_settle_whose_answer_was_lost_is_told_as_applied(manual_store, o
     assert len(attempt_log(settled)) <= 1
 
 
-async def test_a_settle_whose_request_was_lost_is_applied(manual_store):
+async def test_a_settle_whose_commit_request_was_lost_is_applied(manual_store):
     """F10: the commit had not happened."""
     job = await running(manual_store)
     assert await Engine(Faulty(manual_store, before(OutcomeUnknown))).attempts.settle(job, Succeeded())
     assert (await read(manual_store, job)).status is Status.SUCCEEDED
 
 
-async def test_a_stale_settle_whose_answer_was_lost_is_told_as_refused(manual_store, clock):
+async def test_a_stale_settle_whose_commit_reply_was_lost_returns_false(manual_store, clock):
     """S7"""
     job = await running(manual_store)
     await clock.expire()
@@ -106,7 +106,7 @@ async def test_a_stale_settle_whose_answer_was_lost_is_told_as_refused(manual_st
     assert await read(manual_store, job) == again
 
 
-async def test_a_settle_while_the_database_is_away_can_be_repeated(manual_store):
+async def test_a_settle_can_be_repeated_after_the_database_was_unavailable(manual_store):
     job = await running(manual_store)
     engine = Engine(Faulty(manual_store, before(Unavailable)))
     with pytest.raises(Unavailable):
@@ -115,7 +115,7 @@ async def test_a_settle_while_the_database_is_away_can_be_repeated(manual_store)
     assert not await engine.attempts.settle(job, Succeeded())
 
 
-async def test_many_settles_at_once_go_out_together(manual_store):
+async def test_concurrent_settles_share_transactions(manual_store):
     jobs = await hold(manual_store, await enter(manual_store), n=200)
     counting = Counting(manual_store)
     engine = Engine(counting)
@@ -124,7 +124,7 @@ async def test_many_settles_at_once_go_out_together(manual_store):
     assert {job.status for job in await read_all(manual_store, [job.id for job in jobs])} == {Status.SUCCEEDED}
 
 
-async def test_in_a_group_each_is_told_its_own_truth(manual_store):
+async def test_each_settle_of_a_group_gets_its_own_result(manual_store):
     """S7"""
     jobs = await hold(manual_store, await enter(manual_store), n=40)
     await move(manual_store, *(a_move(job, Status.CANCELLED) for job in jobs[::4]))
@@ -136,7 +136,7 @@ async def test_in_a_group_each_is_told_its_own_truth(manual_store):
 
 
 @pytest.mark.parametrize("other", [1, 4, 8, 9], ids=[NAMES[number] for number in (1, 4, 8, 9)])
-async def test_one_job_settled_twice_in_the_same_moment_is_settled_once(manual_store, console, other):
+async def test_a_job_settled_twice_concurrently_is_settled_once(manual_store, console, other):
     """S1: also when both reports go out in one batch, and each is told the truth."""
     jobs = await hold(manual_store, await enter(manual_store), n=20)
     engine = Engine(manual_store)
@@ -150,7 +150,7 @@ async def test_one_job_settled_twice_in_the_same_moment_is_settled_once(manual_s
     assert told == answers
 
 
-async def test_retries_wait_as_long_as_the_rule_says(manual_store, clock):
+async def test_a_retry_waits_as_long_as_the_rule_says(manual_store, clock):
     """S9"""
     rule = RetryRule(base=seconds(2), cap=seconds(50), jitter=0.25)
     engine = Engine(manual_store, EngineRules(retry=rule))
@@ -173,13 +173,13 @@ async def test_retries_wait_as_long_as_the_rule_says(manual_store, clock):
     assert fields(await read(manual_store, job), "status", "attempts") == (Status.DEAD, 9)
 
 
-async def test_the_jobs_own_rule_goes_before_the_default(manual_store, clock):
+async def test_the_retry_rule_of_a_job_overrides_the_default(manual_store, clock):
     job = await running(manual_store, retry=RetryRule(delays=(seconds(7), seconds(11)), jitter=0.0))
     await Engine(manual_store).attempts.settle(job, error())
     assert (await read(manual_store, job)).scheduled_at == clock.now + seconds(7)
 
 
-async def test_a_job_may_not_be_handed_back_for_ever(manual_store):
+async def test_a_job_cannot_be_released_without_limit(manual_store):
     """S8: hand-backs spend no attempt, but are bounded."""
     engine, worker = Engine(manual_store), await enter(manual_store)
     job = a_job()
@@ -192,7 +192,7 @@ async def test_a_job_may_not_be_handed_back_for_ever(manual_store):
     assert (await read(manual_store, job)).status is Status.DEAD
 
 
-async def test_reports_of_many_kinds_are_settled_in_one_transaction(manual_store):
+async def test_reports_with_different_outcomes_are_settled_in_one_transaction(manual_store):
     jobs = await hold(manual_store, await enter(manual_store), n=len(ENDINGS))
     reports = [Report(job, outcome) for job, (outcome, _, _) in zip(jobs, ENDINGS, strict=True)]
     assert await Engine(manual_store).attempts.settle_many(reports) == {job.id for job in jobs}
@@ -200,7 +200,7 @@ async def test_reports_of_many_kinds_are_settled_in_one_transaction(manual_store
     assert [(job.status, job.attempts) for job in now] == [ending[1:] for ending in ENDINGS]
 
 
-async def test_a_worker_that_cannot_renew_in_time_has_lost_everything(manual_store, clock):
+async def test_a_worker_that_does_not_renew_in_time_loses_its_jobs(manual_store, clock):
     """S7"""
     engine = Engine(manual_store)
     worker = await enter(manual_store)

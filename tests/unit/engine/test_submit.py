@@ -47,7 +47,7 @@ async def on(around, *turns):
     return engine
 
 
-async def test_two_hundred_at_once_are_all_answered_in_few_transactions(store):
+async def test_two_hundred_concurrent_submissions_share_a_few_transactions(store):
     """S1: every answer is a job that is there."""
     counting = Counting(store)
     engine = await on(counting)
@@ -58,19 +58,19 @@ async def test_two_hundred_at_once_are_all_answered_in_few_transactions(store):
     assert counting.transactions <= 20
 
 
-async def test_each_caller_is_given_its_own_job(engine):
+async def test_each_caller_gets_the_receipt_of_its_own_job(engine):
     receipts = await asyncio.gather(*(engine.jobs.submit(mail(number)) for number in range(100)))
     jobs = [await engine.jobs.get(receipt.id) for receipt in receipts]
     assert [job.payload for job in jobs] == [b'{"to":%d}' % number for number in range(100)]
 
 
-async def test_one_alone_waits_for_nobody(store):
+async def test_a_lone_submission_is_inserted_at_once(store):
     counting = Counting(store)
     await (await on(counting)).jobs.submit(mail())
     assert counting.transactions == 1
 
 
-async def test_one_bad_row_fails_alone(store, monkeypatch):
+async def test_a_rejected_row_fails_only_its_own_submission(store, monkeypatch):
     engine = Engine(store)
     taken = (await engine.jobs.submit(mail())).id
     ids = iter([new_job_id(), new_job_id(), taken, new_job_id(), taken, new_job_id()])
@@ -80,7 +80,7 @@ async def test_one_bad_row_fails_alone(store, monkeypatch):
     assert len(await everything(store)) == 5
 
 
-async def test_nobody_is_answered_before_the_commit(store):
+async def test_no_caller_gets_a_receipt_before_the_commit(store):
     """S1"""
     held = Held(store)
     engine = Engine(held)
@@ -93,7 +93,7 @@ async def test_nobody_is_answered_before_the_commit(store):
     assert len({receipt.id for receipt in await asyncio.gather(*answers)}) == 50
 
 
-async def test_a_caller_that_gives_up_takes_nobody_with_it(store):
+async def test_a_cancelled_caller_does_not_affect_other_submissions(store):
     held = Held(store)
     engine = Engine(held)
     answers = [asyncio.create_task(engine.jobs.submit(mail(number))) for number in range(10)]
@@ -106,14 +106,14 @@ async def test_a_caller_that_gives_up_takes_nobody_with_it(store):
     assert {result.id for number, result in enumerate(results) if number != 3} <= there
 
 
-async def test_when_the_database_is_away_everybody_is_told(store):
+async def test_every_caller_gets_an_error_while_the_database_is_unavailable(store):
     engine = await on(Faulty(store), *[before(Unavailable)] * 50)
     answers = await asyncio.gather(*(engine.jobs.submit(mail(number)) for number in range(50)), return_exceptions=True)
     assert {type(answer) for answer in answers} == {Unavailable}
     assert await everything(store) == []
 
 
-async def test_one_key_submitted_by_many_at_once_is_one_job(engine, store):
+async def test_concurrent_submissions_with_one_key_create_one_job(engine, store):
     """S10, P28"""
     receipts = await asyncio.gather(*(engine.jobs.submit(mail(idempotency_key="order-1")) for _ in range(100)))
     (job,) = await everything(store)
@@ -121,7 +121,7 @@ async def test_one_key_submitted_by_many_at_once_is_one_job(engine, store):
     assert sum(not receipt.replayed for receipt in receipts) == 1
 
 
-async def test_one_key_with_different_bodies_is_refused_for_all_but_the_first(engine, store):
+async def test_a_key_reused_with_another_body_is_rejected(engine, store):
     """S10"""
     asked = (engine.jobs.submit(mail(number, idempotency_key="order-1")) for number in range(10))
     answers = await asyncio.gather(*asked, return_exceptions=True)
@@ -129,13 +129,13 @@ async def test_one_key_with_different_bodies_is_refused_for_all_but_the_first(en
     assert len(await everything(store)) == 1
 
 
-async def test_tenants_share_no_keys(engine, store):
+async def test_keys_of_different_tenants_are_independent(engine, store):
     """S10, S23"""
     asked = (engine.jobs.submit(mail(tenant=f"t{n}", idempotency_key="order-1")) for n in range(10))
     assert len({receipt.id for receipt in await asyncio.gather(*asked)}) == 10
 
 
-async def test_a_unique_job_is_returned_or_refused_as_asked(engine):
+async def test_a_duplicate_of_a_unique_job_is_returned_or_rejected_as_requested(engine):
     unique = UniqueSpec()
     first = await engine.jobs.submit(mail(unique=unique))
     again = await engine.jobs.submit(mail(unique=unique))
@@ -146,14 +146,14 @@ async def test_a_unique_job_is_returned_or_refused_as_asked(engine):
     assert not (await engine.jobs.submit(mail(1, unique=unique))).replayed
 
 
-async def test_what_cannot_be_accepted_is_refused_alone(engine, store):
+async def test_an_invalid_submission_fails_alone(engine, store):
     asked = [engine.jobs.submit(mail(number, priority=5_000 if number == 7 else 0)) for number in range(20)]
     answers = await asyncio.gather(*asked, return_exceptions=True)
     assert [number for number, answer in enumerate(answers) if isinstance(answer, Invalid)] == [7]
     assert len(await everything(store)) == 19
 
 
-async def test_a_batch_is_taken_whole_or_not_at_all(engine, store):
+async def test_a_batch_is_inserted_as_a_whole_or_not_at_all(engine, store):
     """F06"""
     with pytest.raises(InvalidBatch) as refused:
         await engine.jobs.submit_many([mail(), mail(priority=5_000), mail(), mail(cost=0)])
@@ -169,7 +169,7 @@ async def test_a_batch_is_taken_whole_or_not_at_all(engine, store):
 
 
 @pytest.mark.slow
-async def test_a_batch_of_ten_thousand_is_answered_in_its_order(engine, store):
+async def test_the_receipts_of_a_batch_are_in_its_order(engine, store):
     receipts = await engine.jobs.submit_many([mail(number) for number in range(10_000)])
     jobs = {job.id: job for job in await everything(store)}
     assert [jobs[receipt.id].payload for receipt in receipts] == [b'{"to":%d}' % number for number in range(10_000)]
@@ -177,11 +177,11 @@ async def test_a_batch_of_ten_thousand_is_answered_in_its_order(engine, store):
         await engine.jobs.submit_many([mail()] * 10_001)
 
 
-async def test_an_empty_batch_is_nothing(engine):
+async def test_an_empty_batch_returns_no_receipts(engine):
     assert await engine.jobs.submit_many([]) == []
 
 
-async def test_after_a_lost_answer_a_keyed_submission_is_one_job(store):
+async def test_a_keyed_submission_creates_one_job_after_a_lost_commit_reply(store):
     """S2: the commit had happened."""
     engine = await on(Faulty(store), after(OutcomeUnknown))
     receipt = await engine.jobs.submit(mail(idempotency_key="order-1"))
@@ -191,7 +191,7 @@ async def test_after_a_lost_answer_a_keyed_submission_is_one_job(store):
     assert (again.id, again.replayed) == (job.id, True)
 
 
-async def test_after_a_lost_request_a_keyed_submission_is_one_job(store):
+async def test_a_keyed_submission_creates_one_job_after_a_lost_commit_request(store):
     """S2: the commit had not happened."""
     engine = await on(Faulty(store), before(OutcomeUnknown))
     receipt = await engine.jobs.submit(mail(idempotency_key="order-1"))
@@ -199,7 +199,7 @@ async def test_after_a_lost_request_a_keyed_submission_is_one_job(store):
     assert (receipt.id, receipt.replayed) == (job.id, False)
 
 
-async def test_after_a_lost_answer_a_plain_submission_is_found(store):
+async def test_a_submission_without_key_is_found_after_a_lost_commit_reply(store):
     """S2"""
     engine = await on(Faulty(store), after(OutcomeUnknown))
     receipts = await asyncio.gather(*(engine.jobs.submit(mail(number)) for number in range(20)))
@@ -207,7 +207,7 @@ async def test_after_a_lost_answer_a_plain_submission_is_found(store):
     assert len(receipts) == 20
 
 
-async def test_a_plain_submission_that_is_not_found_stays_unknown(store):
+async def test_a_submission_without_key_that_is_not_found_has_an_unknown_outcome(store):
     """S2: never told as failed, never told as done."""
     engine = await on(Faulty(store), before(OutcomeUnknown))
     with pytest.raises(OutcomeUnknown):
@@ -215,7 +215,7 @@ async def test_a_plain_submission_that_is_not_found_stays_unknown(store):
     assert await everything(store) == []
 
 
-async def test_after_a_lost_answer_a_batch_is_found_whole(store):
+async def test_a_batch_is_found_as_a_whole_after_a_lost_commit_reply(store):
     """S2, F06"""
     engine = await on(Faulty(store), after(OutcomeUnknown))
     receipts = await engine.jobs.submit_many([mail(number) for number in range(10)])
@@ -228,7 +228,7 @@ async def test_after_a_lost_answer_a_batch_is_found_whole(store):
 
 @pytest.mark.parametrize("then", [OutcomeUnknown, Unavailable])
 @pytest.mark.parametrize("key", [None, "order-1"])
-async def test_when_the_look_after_a_lost_answer_fails_too_it_stays_unknown(store, key, then):
+async def test_a_submission_has_an_unknown_outcome_if_the_lookup_fails_too(store, key, then):
     """S2: unknown is never told as failed; a repetition with the key finds the one job."""
     engine = await on(Faulty(store), after(OutcomeUnknown), *[before(then)] * 10)
     answers = await asyncio.gather(*[engine.jobs.submit(mail(idempotency_key=key))], return_exceptions=True)
@@ -239,7 +239,7 @@ async def test_when_the_look_after_a_lost_answer_fails_too_it_stays_unknown(stor
         assert (again.id, again.replayed) == (job.id, True)
 
 
-async def test_when_the_look_after_a_lost_batch_fails_too_it_stays_unknown(store):
+async def test_a_batch_has_an_unknown_outcome_if_the_lookup_fails_too(store):
     """S2"""
     engine = await on(Faulty(store), after(OutcomeUnknown), *[before(Unavailable)] * 10)
     with pytest.raises(OutcomeUnknown):
@@ -247,7 +247,7 @@ async def test_when_the_look_after_a_lost_batch_fails_too_it_stays_unknown(store
     assert len(await everything(store)) == 2
 
 
-async def test_ids_carry_the_databases_time(manual_store, clock):
+async def test_ids_contain_the_database_time(manual_store, clock):
     """S24: a node whose clock is wrong mixes nothing up."""
     engine = await Engine.open(manual_store)
     receipt = await engine.jobs.submit(mail())
@@ -256,12 +256,12 @@ async def test_ids_carry_the_databases_time(manual_store, clock):
 
 
 @pytest.mark.slow
-def test_ids_are_never_given_twice():
+def test_ids_are_never_repeated():
     """F45"""
     assert len({new_job_id(1) for _ in range(200_000)}) == 200_000
 
 
-async def test_an_unknown_job_is_not_found(engine):
+async def test_getting_an_unknown_job_raises_not_found(engine):
     with pytest.raises(NotFound):
         await engine.jobs.get(a_job().id)
 

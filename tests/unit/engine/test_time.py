@@ -25,7 +25,7 @@ def mail(number=0, **asked):
     return JobSpec(type="send", payload={"to": number}, **asked)
 
 
-async def test_a_month_of_retries_loses_nothing_and_starts_no_more_than_allowed(manual_store, clock):
+async def test_a_month_of_retries_loses_no_job_and_exceeds_no_attempt_limit(manual_store, clock):
     """P10, S8: no hidden term ends a job that is still trying, nor its key."""
     engine = await Engine.open(manual_store, EngineRules(retry=HOURLY, key_retention=days(1)))
     worker = a_worker()
@@ -70,7 +70,7 @@ async def test_a_job_scheduled_far_ahead_starts_once(manual_store, clock):
     assert starts == 1
 
 
-async def test_a_tenant_with_one_job_is_served_among_thousands_of_another(store):
+async def test_a_tenant_with_one_job_is_served_despite_the_backlog_of_another(store):
     """S14"""
     engine = await Engine.open(store)
     await engine.jobs.submit_many([mail(number, tenant="big") for number in range(2_000)])
@@ -82,7 +82,7 @@ async def test_a_tenant_with_one_job_is_served_among_thousands_of_another(store)
     assert "small" in first
 
 
-async def test_two_that_keep_house_at_once_do_everything_once(manual_store, clock, database_url):
+async def test_two_nodes_that_run_maintenance_do_everything_once(manual_store, clock, database_url):
     """P16: housekeeping is safe on all nodes at once."""
     other = await open_store(database_url, clock=CLOCK)
     lost = await hold(manual_store, await enter(manual_store), n=100)
@@ -118,7 +118,7 @@ async def test_two_that_keep_house_at_once_do_everything_once(manual_store, cloc
     assert sum(event.jobs for event in events) == 100
 
 
-async def test_housekeeping_outlives_a_database_that_was_away(manual_store, clock):
+async def test_maintenance_continues_after_the_database_was_unavailable(manual_store, clock):
     """P16, L3"""
     await hold(manual_store, await enter(manual_store), n=5)
     await clock.expire()
@@ -139,7 +139,7 @@ async def test_housekeeping_outlives_a_database_that_was_away(manual_store, cloc
     assert any(isinstance(event, LoopFailed) for event in events)
 
 
-async def test_ten_nodes_that_start_under_load_take_nothing_from_each_other(manual_store):
+async def test_ten_nodes_that_start_under_load_claim_disjoint_jobs(manual_store):
     """S6, L4: nothing is reclaimed because somebody starts."""
     held = await hold(manual_store, await enter(manual_store), n=20)
     for _ in range(10):
