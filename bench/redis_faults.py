@@ -14,20 +14,25 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from statistics import quantiles
+from typing import Any
 
 from holdfast.cli.event_loop import new_loop
 from holdfast.compose import open_engine
 from holdfast.config import Settings
-from holdfast.coordination.in_redis import KeysInRedis
 from holdfast.engine.engine import Engine
+from holdfast.errors import Conflict, RateLimited
+from holdfast.model.access import Quotas
 from holdfast.model.job import JobSpec
+from holdfast.model.time import seconds as duration
 from tests.support.eventually import eventually
 from tests.support.outages import Outages, outages
 from tests.support.proxy import Proxy, proxied
 
-PARTS = ("wakeups", "limits", "keys", "workers")
+PARTS = ("wakeups", "limits")
+TENANT = "bench-over"
+"""Tenant whose submissions are rejected by its rate quota."""
 Do = Callable[[], None]
 
 
@@ -39,8 +44,12 @@ async def main(url: str, seconds: float) -> None:
         async with proxied(redis._server_url) as (proxy, address):  # noqa: SLF001
             plain = await open_engine(Settings(database_url=url), migrate=True)
             near = await open_engine(Settings(database_url=url, redis_url=address, redis_for=PARTS))
+            with suppress(Conflict):
+                await plain.access.create_tenant(TENANT, Quotas(rate=10, rate_window=duration(3_600)))
+            for engine in (plain, near):
+                await engine.submitter.limited.refresh()
             waits = watched(near)
-            print(f"{url.split(':', 1)[0]}: submits with keys, 8 at once, for {seconds:g} s around each fault")
+            print(f"{url.split(':', 1)[0]}: rejected submissions, 8 in flight, for {seconds:g} s around each fault")
             for name, (inflict, heal) in faults(redis, proxy).items():
                 await eventually(lambda: up(near))
                 waits.clear()
@@ -75,19 +84,18 @@ async def lateness() -> AsyncIterator[list[float]]:
 
 
 def watched(engine: Engine) -> list[float]:
-    """How long each question to Redis took, from now on."""
-    keys, waits = engine.coordination.keys, []
-    assert isinstance(keys, KeysInRedis)
-    find = keys.find
+    """Return a list to which the duration of each later lookup in Redis is added."""
+    rejections: Any = engine.coordination.rejections
+    lookup, waits = rejections.lookup, []
 
-    async def timed(jobs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    async def timed(tenant: str, cost: int) -> RateLimited | None:
         began = time.perf_counter()
         try:
-            return await find(jobs)
+            return await lookup(tenant, cost)
         finally:
             waits.append(time.perf_counter() - began)
 
-    keys.find = timed  # type: ignore[method-assign]
+    rejections.lookup = timed
     return waits
 
 
@@ -116,9 +124,8 @@ async def stretch(engine: Engine, seconds: float, inflict: Do) -> list[float]:
     async def client() -> None:
         while time.monotonic() < until:
             began = time.perf_counter()
-            await engine.jobs.submit(
-                JobSpec(type="bench.noop", payload=1, queue="bench", idempotency_key=os.urandom(8).hex())
-            )
+            with suppress(RateLimited):
+                await engine.jobs.submit(JobSpec(type="bench.noop", payload=1, queue="bench", tenant=TENANT))
             took.append((time.perf_counter() - began) * 1_000)
 
     asyncio.get_running_loop().call_later(seconds / 2, inflict)
@@ -128,7 +135,7 @@ async def stretch(engine: Engine, seconds: float, inflict: Do) -> list[float]:
 
 async def up(engine: Engine) -> bool:
     """Whether Redis is in use."""
-    return engine.coordination.figures().up is True
+    return engine.coordination.status().up is True
 
 
 def p99(took: list[float]) -> float:

@@ -14,7 +14,6 @@ import time
 from collections.abc import Awaitable, Callable
 from statistics import median
 from typing import NamedTuple
-from uuid import uuid4
 
 from holdfast.cli.event_loop import new_loop
 from holdfast.compose import open_engine
@@ -30,7 +29,7 @@ from holdfast.model.time import seconds
 from holdfast.model.worker import WorkerInfo
 
 PAYLOAD = {"to": "ada@example.com", "subject": "hello", "lines": ["one", "two", "three"]}
-PARTS = ("wakeups", "limits", "keys", "workers")
+PARTS = ("wakeups", "limits")
 
 Call = Callable[[Engine], Awaitable[object]]
 Once = Callable[[Engine, Engine], Awaitable[float]]
@@ -76,7 +75,7 @@ async def main(url: str, redis: str, rounds: int, times: int, parts: list[str]) 
     plain = [await open_engine(Settings(database_url=url), migrate=True) for _ in range(2)]
     near = [await open_engine(Settings(database_url=url, redis_url=redis, redis_for=PARTS)) for _ in range(2)]
     print(f"{url.split(':', 1)[0]}: with Redis, as against without")
-    measured = {"keys": keys, "limits": limits, "workers": workers}
+    measured = {"limits": limits}
     for clients in (1, 32):
         if measured.keys() & set(parts):
             print(f"{clients} client{'s' * (clients > 1)} at once")
@@ -88,19 +87,6 @@ async def main(url: str, redis: str, rounds: int, times: int, parts: list[str]) 
         await latency("stream: a job is settled, its event is read", streamed, (plain, near), rounds)
     for engine in (*plain, *near):
         await engine.aclose()
-
-
-async def keys(sides: Sides) -> None:
-    """Idempotency keys: repeated, and new."""
-    before = [_spec("bench", idempotency_key=str(uuid4())) for _ in range(500)]
-    await sides.near.jobs.submit_many(before)
-    await sides.compare("keys: repeated, answered by a receipt", lambda e: e.jobs.submit(random.choice(before)))
-    await sides.compare("keys: repeated, answered by the job", lambda e: e.jobs.submit_and_get(random.choice(before)))
-
-    def new(engine: Engine) -> Awaitable[object]:
-        return engine.jobs.submit(_spec("bench", idempotency_key=str(uuid4())))
-
-    await sides.compare("keys: new ones", new)
 
 
 async def limits(sides: Sides) -> None:
@@ -130,16 +116,6 @@ async def limits(sides: Sides) -> None:
         return engine.jobs.submit(_spec("bench-within"))
 
     await sides.compare("limits: accepted", within)
-
-
-async def workers(sides: Sides) -> None:
-    """The register, with twenty workers."""
-    enrolled = [WorkerInfo(new_worker_id(), f"bench-{n}", "here", n, "0") for n in range(20)]
-    for each in enrolled:
-        await sides.near.workers.register(each, seconds(600))
-    await sides.compare("workers: who is there", lambda e: e.workers.fleet())
-    for each in enrolled:
-        await sides.near.workers.depart(each.id)
 
 
 async def latency(what: str, once: Once, pairs: tuple[list[Engine], list[Engine]], rounds: int) -> None:

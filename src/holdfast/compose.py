@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 from msgspec.structs import replace
 
 from holdfast.config import Settings
-from holdfast.coordination.in_database import in_database
+from holdfast.coordination.no_redis import NoRedis, NoRejectionCache
 from holdfast.coordination.port import Coordination
 from holdfast.engine.engine import Engine, EngineRules
 from holdfast.errors import Misconfigured
@@ -96,21 +96,20 @@ async def open_engine(settings: Settings, *, migrate: bool = False, emit: Emit =
 
 
 async def open_coordination(
-    settings: Settings, store: Store, *, emit: Emit = log_event, deadline: float | None = None
+    settings: Settings, store: Store, *, emit: Emit = log_event, timeout: float | None = None
 ) -> Coordination:
     """Open the coordination of nodes: in Redis if the settings name one, or in the database.
 
-    An unavailable Redis is not an error: it is used as soon as it becomes available. `deadline` is the timeout of its
+    An unavailable Redis is not an error: it is used as soon as it becomes available. `timeout` is that of its
     responses in seconds, for tests.
     """
-    fallback = in_database(store)
     if settings.redis_url is None or not settings.redis_for:
-        return fallback
+        return NoRedis()
     try:
-        from holdfast.coordination.bus import RedisBus
-        from holdfast.coordination.in_redis import SCRIPTS, InRedis
-        from holdfast.coordination.redis_connection import Link
-        from holdfast.coordination.redis_protocol import DEADLINE
+        from holdfast.coordination.redis_bus import RedisBus
+        from holdfast.coordination.redis_connection import RedisConnection
+        from holdfast.coordination.redis_coordination import REJECTION_WINDOW, RedisCoordination, RedisRejectionCache
+        from holdfast.coordination.redis_protocol import RESPONSE_TIMEOUT_S
     except ImportError as error:
         raise Misconfigured(
             f"HOLDFAST_REDIS_URL: the Redis driver is not installed ({error.name}): pip install 'holdfast[redis]'"
@@ -118,12 +117,14 @@ async def open_coordination(
     await store.check_schema()
     # Other installations may share the Redis: prefix the keys with the unique id of this database.
     prefix = f"holdfast:{sha256((await store.installation()).encode()).hexdigest()[:16]}:"
-    link = Link(settings.redis_url, SCRIPTS, deadline=deadline or DEADLINE, emit=emit)
-    await link.start()
-    bus = RedisBus(link, prefix) if "wakeups" in settings.redis_for else None
+    timeout = timeout or RESPONSE_TIMEOUT_S
+    connection = RedisConnection(settings.redis_url, [REJECTION_WINDOW], timeout=timeout, emit=emit)
+    await connection.start()
+    rejections = RedisRejectionCache(connection, prefix) if "limits" in settings.redis_for else NoRejectionCache()
+    bus = RedisBus(connection, prefix) if "wakeups" in settings.redis_for else None
     if bus is not None:
         store.join(bus)
-    return InRedis(link, prefix, settings.redis_for, fallback, bus)
+    return RedisCoordination(connection, prefix, rejections, bus)
 
 
 async def open_jobs(settings: Settings, url: str, *, check: bool = True) -> "Engine | RemoteEngine":
@@ -212,7 +213,7 @@ def build_api(
         ),
         admin=None if key is None else AdminKey(key),
         addresses=ClientAddresses(settings.trusted_proxies),
-        attempts=FailureThrottle(monotonic=monotonic),
+        throttle=FailureThrottle(monotonic=monotonic),
     )
     routes = Routes(route for route in ALL if settings.demo or not route.demo)
     rules = ServiceRules(

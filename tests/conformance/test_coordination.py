@@ -47,7 +47,6 @@ async def test_a_repeated_key_is_the_same_job_on_every_node(nodes):
     repeat = (await other.jobs.submit_and_get(mail("k1"))).earlier
     assert (repeat.id, repeat.status) == (made.id, Status.READY)
     assert [job.id for job in await there(one)] == [made.id]
-    assert hits(other, "keys") == (3 if one.used else 0)
 
 
 async def test_a_key_with_another_body_is_refused_and_with_another_tenant_a_new_job(nodes):
@@ -180,8 +179,6 @@ async def test_who_works_is_seen_on_every_node_until_it_leaves(nodes):
 
     await eventually(known_dead)
     assert (await seen(other))[first]
-    if one.used:
-        assert hits(other, "workers") > 0
 
 
 async def test_memory_and_a_drain_are_seen_on_every_node(nodes):

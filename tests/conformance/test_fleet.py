@@ -3,9 +3,8 @@
 import msgspec
 import pytest
 
-from holdfast.coordination.in_database import in_database
 from holdfast.engine import workers
-from holdfast.engine.workers import Workers
+from holdfast.engine.workers import WorkerService
 from holdfast.errors import NotFound
 from holdfast.model.ids import new_worker_id
 from holdfast.model.job_type import JobType
@@ -18,7 +17,7 @@ SEND = JobType("send", schema='{"type":"object","title":"Grüße \\u0000"}', que
 
 
 def workers_of(store):
-    return Workers(store, in_database(store).registry)
+    return WorkerService(store)
 
 
 async def register(store, *described, **changes):

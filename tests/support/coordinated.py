@@ -1,4 +1,4 @@
-"""Engines whose nodes share a Redis, for tests: ready when Redis is, and as patient as a loaded machine needs."""
+"""Engines that share a Redis, with timeouts long enough for a loaded machine."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from redis import Redis
 from holdfast.compose import engine_rules, open_coordination, open_store
 from holdfast.config import Settings
 from holdfast.engine.engine import Engine
-from tests.support.eventually import PATIENCE, eventually
+from tests.support.eventually import TIMEOUT_S, eventually
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from holdfast.store.port.store import Store
 
-PARTS = ("wakeups", "limits", "keys", "workers")
+PARTS = ("wakeups", "limits")
 
 
 @asynccontextmanager
@@ -28,15 +28,15 @@ async def node(
     redis_url: str | None,
     *,
     parts: tuple[str, ...] = PARTS,
-    deadline: float = PATIENCE,
+    deadline: float = TIMEOUT_S,
     around: Callable[[Store], Any] = lambda store: store,
     **settings: Any,
 ) -> AsyncIterator[Engine]:
-    """An engine, with Redis if one is given; `around` may wrap its store."""
-    chosen = Settings(database_url=database_url, redis_url=redis_url, redis_for=parts, pool_size=4, **settings)
+    """Open an engine, with Redis if a URL is given; `around` may wrap its store."""
+    options = Settings(database_url=database_url, redis_url=redis_url, redis_for=parts, pool_size=4, **settings)
     store = around(await open_store(database_url, pool_size=4))
-    coordination = await open_coordination(chosen, store, deadline=deadline)
-    engine = await Engine.open(store, engine_rules(chosen), coordination=coordination)
+    coordination = await open_coordination(options, store, timeout=deadline)
+    engine = await Engine.open(store, engine_rules(options), coordination=coordination)
     try:
         yield engine
     finally:
@@ -44,30 +44,30 @@ async def node(
 
 
 async def is_up(engine: Engine) -> None:
-    """Wait until a node has its Redis."""
+    """Wait until a node is connected to Redis."""
 
     async def up() -> bool:
-        return engine.coordination.figures().up is True
+        return engine.coordination.status().up is True
 
     await eventually(up)
 
 
 async def is_down(engine: Engine) -> None:
-    """Wait until a node knows that it has none."""
+    """Wait until a node knows that Redis is unavailable."""
 
     async def down() -> bool:
-        return engine.coordination.figures().up is False
+        return engine.coordination.status().up is False
 
     await eventually(down)
 
 
 def hits(engine: Engine, part: str) -> int:
-    """How often Redis answered in place of the database."""
-    return engine.coordination.figures().asked.get((part, "hit"), 0)
+    """Return how often Redis saved a query to the database."""
+    return engine.coordination.status().lookups.get((part, "hit"), 0)
 
 
 def forget(redis_url: str, engine: Engine) -> None:
-    """Have Redis forget what it knows of this database: tests empty theirs, which no installation does."""
+    """Delete the keys of this database in Redis, because tests reuse databases."""
     prefix = engine.coordination.prefix  # type: ignore[attr-defined]
     with Redis.from_url(redis_url) as client:
         for name in client.scan_iter(f"{prefix}*", count=1_000):
@@ -75,7 +75,7 @@ def forget(redis_url: str, engine: Engine) -> None:
 
 
 class Server:
-    """A Redis of a test's own, to be tormented."""
+    """Private Redis server for fault tests."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -88,9 +88,9 @@ class Server:
             return client.execute_command(*command)
 
     def freeze(self) -> None:
-        """It is there and says nothing."""
+        """Stop the process, so that it accepts connections and does not respond."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """It goes on."""
+        """Continue the process."""
         os.kill(self.pid, signal.SIGCONT)

@@ -1,6 +1,6 @@
-"""Processes that submit for one tenant as fast as they can, and say what was accepted when.
+"""Processes that submit jobs of one tenant as fast as they can, and record what was accepted.
 
-Run as a module with a database URL, a number and a span: it goes on until the database's clock has moved that far.
+Run as a module with a database URL, a number and a duration by the clock of the database.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holdfast.compose import open_engine
 from holdfast.config import Settings
 from holdfast.errors import RateLimited
 from holdfast.model.job import JobSpec
-from tests.support.eventually import PATIENCE
+from tests.support.eventually import TIMEOUT_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -31,66 +31,68 @@ ROOT = Path(__file__).resolve().parents[2]
 TENANT = "acme"
 
 
-class Accepted(NamedTuple):
-    """A submission that was answered with a job."""
+class AcceptedJob(NamedTuple):
+    """Accepted submission."""
 
     id: str
     at: int
     cost: int
 
 
-def over(accepted: Iterable[Accepted], window: int, limit: int) -> list[tuple[int, int]]:
-    """The windows, both ends included, in which more than the limit was accepted: when each ends, and how much."""
+def over(accepted: Iterable[AcceptedJob], window: int, limit: int) -> list[tuple[int, int]]:
+    """Return end and total of every window, both ends included, that exceeds the limit."""
     found: list[tuple[int, int]] = []
-    line = sorted(accepted, key=lambda each: each.at)
+    ordered = sorted(accepted, key=lambda each: each.at)
     first = spent = 0
-    for index, each in enumerate(line):
+    for index, each in enumerate(ordered):
         spent += each.cost
-        while line[first].at < each.at - window:
-            spent -= line[first].cost
+        while ordered[first].at < each.at - window:
+            spent -= ordered[first].cost
             first += 1
-        if spent > limit and (index + 1 == len(line) or line[index + 1].at > each.at):
+        if spent > limit and (index + 1 == len(ordered) or ordered[index + 1].at > each.at):
             found.append((each.at, spent))
     return found
 
 
 class Submitter:
-    """One of the processes."""
+    """Submitting process."""
 
     def __init__(self, process: subprocess.Popen[bytes], file: Path) -> None:
         self.process = process
         self._file = file
 
-    def said(self) -> list[list[object]]:
-        """The lines it has written, whole ones."""
+    def output(self) -> list[list[object]]:
+        """Return the complete lines of its output."""
         lines = self._file.read_bytes().split(b"\n")[:-1]
         return [json.loads(line) for line in lines]
 
-    def accepted(self) -> list[Accepted]:
-        """What it was told is accepted."""
-        return [Accepted(str(line[1]), int(str(line[2])), int(str(line[3]))) for line in self.said() if line[0] == "ok"]
+    def accepted(self) -> list[AcceptedJob]:
+        """Return the accepted submissions."""
+        return [
+            AcceptedJob(str(line[1]), int(str(line[2])), int(str(line[3]))) for line in self.output() if line[0] == "ok"
+        ]
 
     def refused(self) -> int:
-        """How often it was turned away."""
-        return sum(line[0] == "no" for line in self.said())
+        """Return the number of rejections."""
+        return sum(line[0] == "no" for line in self.output())
 
     async def was_refused(self) -> bool:
-        """Whether it was turned away by now."""
+        """Tell if a submission was rejected."""
         return self.refused() > 0
 
     async def has_ended(self) -> bool:
-        """Whether it is done."""
+        """Tell if the process has exited."""
         return self.process.poll() is not None
 
     def kill(self) -> None:
-        """As if the machine died."""
+        """Kill the process with SIGKILL."""
         os.kill(self.process.pid, signal.SIGKILL)
-        self.process.wait(PATIENCE)
+        self.process.wait(TIMEOUT_S)
 
 
 @contextmanager
 def submitters(database_url: str, folder: Path, count: int, span: int) -> Iterator[Sequence[Submitter]]:
-    """So many of them, at work; ended with the block."""
+    """Run this many submitters within a block."""
     started: list[Submitter] = []
     try:
         for number in range(count):
@@ -144,7 +146,7 @@ async def _main(url: str, number: int, span: int) -> None:
             for task in range(6):
                 group.create_task(_submit(engine, number * 100 + task, until))
     finally:
-        early = engine.coordination.figures().asked.get(("limits", "hit"), 0)
+        early = engine.coordination.status().lookups.get(("limits", "hit"), 0)
         print(json.dumps(["early", early]), flush=True)
         await engine.aclose()
 

@@ -170,7 +170,7 @@ SETTINGS: tuple[Setting, ...] = (
         "Redis for wake-ups, caches and counters; optional, and safe to lose",
     ),
     Setting(
-        "redis_for", "redis_for", Choices(("wakeups", "limits", "keys", "workers")),
+        "redis_for", "redis_for", Choices(("wakeups", "limits")),
         "features that use Redis; the others use the database",
     ),
     Setting("host", "host", Text("an address or a host name"), "address that the API listens on"),

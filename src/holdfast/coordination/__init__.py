@@ -1,1 +1,1 @@
-"""What nodes share beside the jobs. The database is the truth; Redis may wake, remember and refuse early."""
+"""Coordination of nodes through an optional Redis: wake-ups and early rejections. The database decides."""

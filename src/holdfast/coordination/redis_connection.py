@@ -1,8 +1,8 @@
-"""The link to Redis that all parts of a process share: there, or not there and then nobody waits for it.
+"""Connection to Redis shared by all parts of a process, which never delays a caller for longer than the deadline.
 
-One answer that is overdue ends the connection for all. A task beside the requests tries to have it back, with longer
-and longer pauses, and it is used again only when it answers within the deadline. So a Redis that is down, frozen, slow
-or not ours costs the requests under way one deadline, and those that come after it nothing.
+One late response ends the connection for all callers. A background task reconnects with growing delays, and the
+connection is used again only after Redis has responded within the deadline. A Redis that is down, frozen, slow or
+not a Redis costs the requests in flight one deadline, and later requests nothing.
 """
 
 import asyncio
@@ -13,119 +13,142 @@ from contextlib import suppress
 from importlib.resources import files
 from typing import Any
 
-from holdfast.coordination.redis_protocol import DEADLINE, Address, Argument, Away, Wire, connect, read_url
+from holdfast import tasks
+from holdfast.coordination.redis_protocol import (
+    RESPONSE_TIMEOUT_S,
+    Argument,
+    PipelinedConnection,
+    RedisAddress,
+    RedisUnavailable,
+    connect,
+    parse_url,
+)
 from holdfast.telemetry.emit import Emit, log_event
 from holdfast.telemetry.events import RedisChanged
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
+_MIN_RECONNECT_DELAY_S, _MAX_RECONNECT_DELAY_S = 0.1, 2.0
 
 
 class Script:
-    """A Lua script, known to the server by its digest."""
+    """Lua script of this package, which the server caches by its digest."""
 
     def __init__(self, name: str) -> None:
         self.text = files("holdfast.coordination").joinpath(f"{name}.lua").read_text()
         self.digest = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
 
 
-class Link:
-    """Asks Redis, within the deadline or not at all. Belongs to one event loop."""
+class RedisConnection:
+    """Reconnecting connection for commands. Belongs to one event loop.
+
+    Args:
+        url: `redis://`, `rediss://` or `unix://` URL.
+        scripts: Scripts to load after connecting.
+        timeout: Seconds within which every response must arrive.
+        emit: Sink of `RedisChanged` events.
+    """
 
     def __init__(
-        self, url: str, scripts: Sequence[Script] = (), *, deadline: float = DEADLINE, emit: Emit = log_event
+        self,
+        url: str,
+        scripts: Sequence[Script] = (),
+        *,
+        timeout: float = RESPONSE_TIMEOUT_S,
+        emit: Emit = log_event,
     ) -> None:
-        self.address: Address = read_url(url)
-        self.counted: Counter[tuple[str, str]] = Counter()
-        """What came of questions: the part that asked, and `hit`, `miss` or `away`."""
+        self.address: RedisAddress = parse_url(url)
+        self.lookups: Counter[tuple[str, str]] = Counter()
+        """Number of lookups by purpose and result: `hit`, `miss` or `away`."""
         self.losses = 0
-        """How often it went, or was not there to begin with."""
-        self.changed: list[Callable[[], None]] = []
-        """Called when it came or went."""
-        self._deadline = deadline
+        """Number of times that Redis became unavailable, including at the start."""
+        self.on_change: list[Callable[[], None]] = []
+        """Called when Redis becomes available or unavailable."""
+        self._timeout = timeout
         self._scripts = scripts
         self._emit = emit
-        self._wire: Wire | None = None
+        self._current: PipelinedConnection | None = None
         self._task: asyncio.Task[None] | None = None
-        self._told: bool | None = None
-        self._tried = asyncio.Event()
+        self._reported: bool | None = None
+        self._first_try = asyncio.Event()
 
     @property
     def up(self) -> bool:
-        """Whether Redis answers, as far as is known."""
-        return self._wire is not None
+        """True while connected."""
+        return self._current is not None
 
     async def start(self) -> None:
-        """Connect if that can be done at once, and go on trying otherwise."""
-        self._task = asyncio.create_task(keep(self._connected, self._lost))
+        """Connect; return after the first try, or earlier if it takes long."""
+        self._task = tasks.start(keep_connected(self._connect, self._on_loss), name="holdfast redis connection")
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._tried.wait(), 4 * self._deadline)
+            await asyncio.wait_for(self._first_try.wait(), 4 * self._timeout)
 
-    async def ask(self, *command: Argument) -> Any:
-        """What Redis says to a command; raises `Away`, at once while it is known to be away."""
-        if self._wire is None:
-            raise Away("it is away")
-        return await self._wire.ask(*command)
+    async def query(self, *command: Argument) -> Any:
+        """Return the response to a command; raises `RedisUnavailable`, at once while disconnected."""
+        if self._current is None:
+            raise RedisUnavailable("not connected")
+        return await self._current.query(*command)
 
     async def run(self, script: Script, key: str, *arguments: Argument) -> Any:
-        """What a script says; raises `Away`."""
+        """Run a script and return its result; raises `RedisUnavailable`."""
         try:
-            return await self.ask("EVALSHA", script.digest, 1, key, *arguments)
-        except Away as error:
-            if str(error).startswith("NOSCRIPT") and self._wire is not None:
-                self._wire.close("it has forgotten our scripts")  # they are sent with the next connection
+            return await self.query("EVALSHA", script.digest, 1, key, *arguments)
+        except RedisUnavailable as error:
+            if str(error).startswith("NOSCRIPT") and self._current is not None:
+                self._current.close("the server has lost our scripts")  # reconnecting loads them again
             raise
 
     def send(self, *command: Argument) -> None:
-        """Send a command whose answer nobody needs. While Redis is away it is dropped."""
-        if self._wire is not None:
-            with suppress(Away):
-                self._wire.send(*command)
+        """Send a command without waiting for its response. Dropped while disconnected."""
+        if self._current is not None:
+            with suppress(RedisUnavailable):
+                self._current.send(*command)
 
     async def aclose(self) -> None:
-        """Close it; what was sent has been sent."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        """Close the connection; commands passed to `send` have been written."""
+        await tasks.stop(self._task)
 
-    async def _connected(self) -> Wire:
-        wire = await connect(self.address, deadline=self._deadline)
+    async def _connect(self) -> PipelinedConnection:
+        connection = await connect(self.address, timeout=self._timeout)
         for script in self._scripts:
-            await wire.ask("SCRIPT", "LOAD", script.text)
-        self._wire = wire
-        self._tell(up=True, reason="")
-        return wire
+            await connection.query("SCRIPT", "LOAD", script.text)
+        self._current = connection
+        self._report(up=True, reason="")
+        return connection
 
-    def _lost(self, reason: str) -> None:
-        self._wire = None
-        self._tell(up=False, reason=reason)
+    def _on_loss(self, reason: str) -> None:
+        self._current = None
+        self._report(up=False, reason=reason)
 
-    def _tell(self, *, up: bool, reason: str) -> None:
-        self._tried.set()
-        if up is self._told:
+    def _report(self, *, up: bool, reason: str) -> None:
+        self._first_try.set()
+        if up is self._reported:
             return
         self.losses += not up
-        self._told = up
+        self._reported = up
         self._emit(RedisChanged(up, reason))
-        for each in self.changed:
-            each()
+        for callback in self.on_change:
+            callback()
 
 
-async def keep(connected: Callable[[], Awaitable[Wire]], lost: Callable[[str], None]) -> None:
-    """Have a connection, again and again, until this is cancelled."""
-    pause = _FIRST_PAUSE
+async def keep_connected(
+    open_connection: Callable[[], Awaitable[PipelinedConnection]], on_loss: Callable[[str], None]
+) -> None:
+    """Connect and reconnect until cancelled; call `on_loss` with the reason after every loss and failed try."""
+    delay = _MIN_RECONNECT_DELAY_S
     loop = asyncio.get_running_loop()
     while True:
-        wire: Wire | None = None
+        connection: PipelinedConnection | None = None
         began = loop.time()
         try:
-            wire = await connected()
-            reason = await asyncio.shield(wire.lost)
-        except Away as error:
+            connection = await open_connection()
+            reason = await asyncio.shield(connection.lost)
+        except RedisUnavailable as error:
             reason = str(error)
         finally:
-            if wire is not None:
-                wire.close("this process ends")
-        lost(reason)
-        # One that is lost as soon as it is had is tried for ever more rarely: each try may cost requests a deadline.
-        pause = _FIRST_PAUSE if loop.time() - began > 10 * _LONGEST_PAUSE else min(2 * pause, _LONGEST_PAUSE)
-        await asyncio.sleep(pause)
+            if connection is not None:
+                connection.close("this process closed it")
+        on_loss(reason)
+        # Delays grow for a connection that is lost soon after it was opened, because each try may cost requests a
+        # deadline.
+        lasted = loop.time() - began > 10 * _MAX_RECONNECT_DELAY_S
+        delay = _MIN_RECONNECT_DELAY_S if lasted else min(2 * delay, _MAX_RECONNECT_DELAY_S)
+        await asyncio.sleep(delay)

@@ -1,4 +1,4 @@
-"""One connection to Redis that many share: commands go out as they come, and answers come in the same order."""
+"""Pipelined Redis connection for many concurrent callers, with one deadline for all responses."""
 
 import asyncio
 import time
@@ -12,192 +12,196 @@ from redis.exceptions import RedisError
 
 from holdfast.errors import Misconfigured
 
-DEADLINE = 0.025
-"""Seconds within which an answer must come. One that does not is not waited for, and neither is any other after it."""
+RESPONSE_TIMEOUT_S = 0.025
+"""A response that takes longer ends the connection, and all callers stop waiting."""
 
-CONNECT_WITHIN = 1.0
-"""Seconds that connecting may take. Nobody waits for it."""
+CONNECT_TIMEOUT_S = 1.0
+"""Timeout of connecting, for which no caller waits."""
 
-_LOOP_WAS_BUSY = 0.005
-"""Seconds that a timer may be late before it is this process that was slow, rather than Redis."""
+_BUSY_LOOP_S = 0.005
+"""A timer that fires this late means that this process was busy, not that Redis was slow."""
 
-_ONCE_MORE = 0.001
-"""Seconds until an answer is looked for again that may be here and not read yet: what is here is read before."""
+_RECHECK_DELAY_S = 0.001
+"""Delay that lets the loop read a response that has already arrived."""
 
 Argument = str | bytes | int
-Pushed = Callable[[bytes], None]
+OnMessage = Callable[[bytes], None]
 
 
-class Away(Exception):
-    """Redis does not answer, or not with what was asked for: ask the database."""
+class RedisUnavailable(Exception):
+    """Redis did not respond in time, or responded with an error: use the database."""
 
 
-class Address(NamedTuple):
-    """Where a Redis is and how it lets us in."""
+class RedisAddress(NamedTuple):
+    """Address of a Redis server and the commands that log in."""
 
-    place: dict[str, Any]
-    """For the event loop: `host` and `port`, or `path`; `ssl`."""
-    greeting: Sequence[tuple[Argument, ...]]
-    """What must be said first."""
+    endpoint: dict[str, Any]
+    """Arguments of the event loop's connect method: `host` and `port`, or `path`; `ssl`."""
+    login: Sequence[tuple[Argument, ...]]
 
 
-def read_url(url: str) -> Address:
-    """The address in a URL; `Misconfigured` when it is none."""
+def parse_url(url: str) -> RedisAddress:
+    """Return the address of a URL; raises `Misconfigured` if it is malformed."""
     try:
-        asked = ConnectionPool.from_url(url).make_connection()  # type: ignore[no-untyped-call]
+        parsed = ConnectionPool.from_url(url).make_connection()  # type: ignore[no-untyped-call]
     except (ValueError, TypeError, AttributeError, RedisError, OSError) as error:
         raise Misconfigured(f"HOLDFAST_REDIS_URL: {error}: use redis://user:password@host:6379/0") from error
-    place: dict[str, Any]
-    if isinstance(asked, UnixDomainSocketConnection):
-        place = {"path": asked.path}
+    endpoint: dict[str, Any]
+    if isinstance(parsed, UnixDomainSocketConnection):
+        endpoint = {"path": parsed.path}
     else:
-        place = {"host": asked.host, "port": asked.port}
-    if isinstance(asked, SSLConnection):
-        place |= {"ssl": asked.ssl_context.get()}
-    greeting: list[tuple[Argument, ...]] = []
-    if asked.password is not None:
-        greeting.append(("AUTH", *([asked.username] if asked.username else []), asked.password))
-    if int(asked.db):
-        greeting.append(("SELECT", int(asked.db)))
-    return Address(place, greeting)
+        endpoint = {"host": parsed.host, "port": parsed.port}
+    if isinstance(parsed, SSLConnection):
+        endpoint |= {"ssl": parsed.ssl_context.get()}
+    login: list[tuple[Argument, ...]] = []
+    if parsed.password is not None:
+        login.append(("AUTH", *([parsed.username] if parsed.username else []), parsed.password))
+    if int(parsed.db):
+        login.append(("SELECT", int(parsed.db)))
+    return RedisAddress(endpoint, login)
 
 
-class Wire(asyncio.Protocol):
-    """One connection. It is lost as a whole: by whatever breaks it, or when one answer is overdue."""
+class PipelinedConnection(asyncio.Protocol):
+    """One connection. Commands are sent as they come; responses arrive in the same order.
 
-    def __init__(self, *, deadline: float, pushed: Pushed | None = None) -> None:
+    The connection fails as a whole: by any error of the socket, and when one response is late.
+    """
+
+    def __init__(self, *, timeout: float, on_message: OnMessage | None = None) -> None:
         self.lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        """Done, with the reason, when it is of no use any more."""
-        self._deadline = deadline
-        self._pushed = pushed
+        """Completed with the reason when the connection is no longer usable."""
+        self._timeout = timeout
+        self._on_message = on_message
         self._loop = asyncio.get_running_loop()
-        self._replies = hiredis.Reader()
-        self._waiting: deque[tuple[float, asyncio.Future[Any] | None]] = deque()
+        self._parser = hiredis.Reader()
+        self._pending: deque[tuple[float, asyncio.Future[Any] | None]] = deque()
+        """Send time of each command without a response, and the future that receives it."""
         self._unsent: list[bytes] = []
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._given_time: tuple[float, asyncio.Future[Any] | None] | None = None
-        """Whose answer was looked for once more, because the loop came late."""
+        self._rechecked: tuple[float, asyncio.Future[Any] | None] | None = None
+        """Command that got the extra time of `_RECHECK_DELAY_S`."""
 
-    def send(self, *command: Argument, answer: asyncio.Future[Any] | None = None) -> None:
-        """Send a command. Its answer goes to `answer`, if somebody is to have it; an error of the server is a value."""
+    def send(self, *command: Argument, response: asyncio.Future[Any] | None = None) -> None:
+        """Send a command. `response`, if given, receives the response; an error of the server is a value."""
         if self._transport is None or self.lost.done():
-            raise Away("there is no connection")
-        if not self._unsent:  # what is sent in one turn of the loop leaves together
+            raise RedisUnavailable("not connected")
+        if not self._unsent:  # commands of one iteration of the loop are written together
             self._loop.call_soon(self._flush)
         self._unsent.append(hiredis.pack_command(command))  # type: ignore[arg-type]
-        self._waiting.append((time.monotonic(), answer))
+        self._pending.append((time.monotonic(), response))
         if self._timer is None:
-            self._timer = self._loop.call_later(self._deadline, self._look)
+            self._timer = self._loop.call_later(self._timeout, self._check_deadline)
 
-    async def ask(self, *command: Argument) -> Any:
-        """Send a command; what the server says to it. Raises `Away` when it says nothing in time, or an error."""
-        answer: asyncio.Future[Any] = self._loop.create_future()
-        self.send(*command, answer=answer)
-        reply = await answer
+    async def query(self, *command: Argument) -> Any:
+        """Send a command and return its response; raises `RedisUnavailable` for a late response or an error."""
+        response: asyncio.Future[Any] = self._loop.create_future()
+        self.send(*command, response=response)
+        reply = await response
         if isinstance(reply, hiredis.ReplyError):
-            raise Away(str(reply))
+            raise RedisUnavailable(str(reply))
         return reply
 
-    def expect(self, deadline: float) -> None:
-        """From now on an answer must come within this."""
-        self._deadline = deadline
+    def set_timeout(self, timeout: float) -> None:
+        """Change the timeout, also for commands in flight."""
+        self._timeout = timeout
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-            self._look()
+            self._check_deadline()
 
-    def beat_every(self, seconds: float) -> None:
-        """Ask for a sign of life now and then: one that says nothing is lost."""
+    def ping_periodically(self, interval: float) -> None:
+        """Send PING at this interval, so that a silent server is noticed."""
         if not self.lost.done():
             self.send("PING")
-            self._loop.call_later(seconds, self.beat_every, seconds)
+            self._loop.call_later(interval, self.ping_periodically, interval)
 
-    def close(self, why: str) -> None:
-        """Use it no more; whoever waits is told."""
+    def close(self, reason: str) -> None:
+        """Close the connection and fail all pending commands."""
         if not self.lost.done():
-            self.lost.set_result(why)
+            self.lost.set_result(reason)
         if self._transport is not None:
             self._transport.abort()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        while self._waiting:
-            _, answer = self._waiting.popleft()
-            if answer is not None and not answer.done():
-                answer.set_exception(Away(why))
+        while self._pending:
+            _, response = self._pending.popleft()
+            if response is not None and not response.done():
+                response.set_exception(RedisUnavailable(reason))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See `asyncio.Protocol`."""
         self._transport = cast("asyncio.Transport", transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.Protocol`."""
         self.close(f"the connection was lost ({exc})" if exc else "the connection was closed")
 
     def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`."""
         try:
-            self._replies.feed(data)
-            while (reply := self._replies.gets()) is not False:
-                self._take(reply)
+            self._parser.feed(data)
+            while (reply := self._parser.gets()) is not False:
+                self._on_reply(reply)
         except (hiredis.HiredisError, IndexError) as error:
-            self.close(f"what it said makes no sense ({error})")
+            self.close(f"the server does not speak the Redis protocol ({error})")
 
     def _flush(self) -> None:
         if self._transport is not None and not self.lost.done():
             self._transport.write(b"".join(self._unsent))
         self._unsent.clear()
 
-    def _take(self, reply: Any) -> None:
-        if self._pushed is not None and isinstance(reply, list) and reply[0] == b"message":
-            self._pushed(reply[2])
+    def _on_reply(self, reply: Any) -> None:
+        if self._on_message is not None and isinstance(reply, list) and reply[0] == b"message":
+            self._on_message(reply[2])
             return
-        _, answer = self._waiting.popleft()
-        if answer is not None and not answer.done():
-            answer.set_result(reply)
+        _, response = self._pending.popleft()
+        if response is not None and not response.done():
+            response.set_result(reply)
 
-    def _look(self) -> None:
-        """Whether an answer is overdue."""
+    def _check_deadline(self) -> None:
+        """Close the connection if the oldest pending response is late."""
         self._timer = None
-        if not self._waiting:
+        if not self._pending:
             return
         now = time.monotonic()
-        due = self._waiting[0][0] + self._deadline
+        due = self._pending[0][0] + self._timeout
         if now < due:
-            self._timer = self._loop.call_later(due - now, self._look)
-        elif now - due > _LOOP_WAS_BUSY and self._waiting[0] is not self._given_time:
-            # The answer may be here and not read yet: once more, after that. Only once, however busy the loop is: what
-            # did not come by then is overdue.
-            self._given_time = self._waiting[0]
-            self._timer = self._loop.call_later(_ONCE_MORE, self._look)
+            self._timer = self._loop.call_later(due - now, self._check_deadline)
+        elif now - due > _BUSY_LOOP_S and self._pending[0] is not self._rechecked:
+            # The loop was busy, so the response may have arrived without being read. Check again after the loop has
+            # read, but only once per command, however busy the loop is.
+            self._rechecked = self._pending[0]
+            self._timer = self._loop.call_later(_RECHECK_DELAY_S, self._check_deadline)
         else:
-            self.close(f"no answer within {self._deadline * 1_000:.0f} ms")
+            self.close(f"no response within {self._timeout * 1_000:.0f} ms")
 
 
-async def connect(address: Address, *, deadline: float = DEADLINE, pushed: Pushed | None = None) -> Wire:
-    """A connection that was let in and answers quickly enough; raises `Away`."""
+async def connect(
+    address: RedisAddress, *, timeout: float = RESPONSE_TIMEOUT_S, on_message: OnMessage | None = None
+) -> PipelinedConnection:
+    """Return a connection that has logged in and responds within the timeout; raises `RedisUnavailable`."""
     loop = asyncio.get_running_loop()
-    wire: Wire | None = None
+    connection: PipelinedConnection | None = None
     try:
-        async with asyncio.timeout(CONNECT_WITHIN):
-            opening = loop.create_unix_connection if "path" in address.place else loop.create_connection
-            _, wire = await opening(lambda: Wire(deadline=CONNECT_WITHIN, pushed=pushed), **address.place)
-            for command in address.greeting:
-                await wire.ask(*command)
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            open_transport = loop.create_unix_connection if "path" in address.endpoint else loop.create_connection
+            _, connection = await open_transport(
+                lambda: PipelinedConnection(timeout=CONNECT_TIMEOUT_S, on_message=on_message), **address.endpoint
+            )
+            for command in address.login:
+                await connection.query(*command)
             began = time.monotonic()
-            await wire.ask("PING")
+            await connection.query("PING")
             took = time.monotonic() - began
-    except (OSError, TimeoutError, Away) as error:
-        if wire is not None:
-            wire.close("it could not be used")
-        raise Away(str(error) or f"it could not be reached within {CONNECT_WITHIN:g} s") from error
+    except (OSError, TimeoutError, RedisUnavailable) as error:
+        if connection is not None:
+            connection.close("it could not be used")
+        raise RedisUnavailable(str(error) or f"it could not be reached within {CONNECT_TIMEOUT_S:g} s") from error
     except BaseException:
-        if wire is not None:
-            wire.close("connecting was given up")
+        if connection is not None:
+            connection.close("connecting was cancelled")
         raise
-    if took > deadline:
-        wire.close("it is too slow")
-        raise Away(f"it took {took * 1_000:.0f} ms to answer, and {deadline * 1_000:.0f} ms are allowed")
-    wire.expect(deadline)
-    return wire
+    if took > timeout:
+        connection.close("it is too slow")
+        raise RedisUnavailable(f"it took {took * 1_000:.0f} ms to respond; {timeout * 1_000:.0f} ms are allowed")
+    connection.set_timeout(timeout)
+    return connection

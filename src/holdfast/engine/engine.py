@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable
 from typing import NamedTuple, Self
 
-from holdfast.coordination.in_database import in_database
+from holdfast.coordination.no_redis import NoRedis
 from holdfast.coordination.port import Coordination
 from holdfast.engine import maintenance
 from holdfast.engine.access import Access
@@ -13,14 +13,13 @@ from holdfast.engine.attempts import Attempts
 from holdfast.engine.changes.analytics import Analytics
 from holdfast.engine.clock import DatabaseClock
 from holdfast.engine.deliveries import Deliveries
-from holdfast.engine.jobs.jobs import Jobs
-from holdfast.engine.limits import Limits
+from holdfast.engine.jobs.jobs import JobService
+from holdfast.engine.limits import LimitService
 from holdfast.engine.maintenance import MaintenanceRules
-from holdfast.engine.queues import Queues
+from holdfast.engine.queues import QueueService
 from holdfast.engine.remote_workers import RemoteWorkers
-from holdfast.engine.submitting.cache import SubmissionCache
 from holdfast.engine.submitting.submitter import Submitter
-from holdfast.engine.workers import Workers
+from holdfast.engine.workers import WorkerService
 from holdfast.errors import SchemaMismatch, Unavailable
 from holdfast.model.job import RetryRule
 from holdfast.model.time import Duration, days
@@ -58,8 +57,8 @@ class Engine:
     ) -> None:
         self.store = store
         self.rules = rules
-        self.coordination = in_database(store) if coordination is None else coordination
-        """State that nodes share in addition to the jobs."""
+        self.coordination = NoRedis() if coordination is None else coordination
+        """Optional Redis: wake-ups and early rejections."""
         self._rng = rng
         self._emit = emit
         self.clock = DatabaseClock()
@@ -67,27 +66,25 @@ class Engine:
         """Job counts and statistics."""
         self.submitter = Submitter(
             store,
-            SubmissionCache(self.coordination, now=self.clock.now, key_retention=rules.key_retention),
+            self.coordination.rejections,
             self.clock,
             max_attempts=rules.max_attempts,
             key_retention=rules.key_retention,
             default_quota=rules.quota,
         )
-        self.jobs = Jobs(store, self.submitter, self.analytics)
+        self.jobs = JobService(store, self.submitter, self.analytics)
         """Submission, queries and operator actions."""
         self.attempts = Attempts(store, self.clock, retry=rules.retry, rng=rng)
         """Claims, outcomes, steps and progress of workers."""
-        self.workers = Workers(store, self.coordination.registry)
+        self.workers = WorkerService(store)
         """Leases, drain requests and job types of workers."""
-        self.remote_workers = RemoteWorkers(
-            store, self.workers, self.coordination.registry, settle=self.attempts.settle_many
-        )
+        self.remote_workers = RemoteWorkers(store, self.workers, settle=self.attempts.settle_many)
         """Workers that connect over the network."""
-        self.queues = Queues(store)
+        self.queues = QueueService(store)
         """Queues and their pauses."""
-        self.limits = Limits(store)
+        self.limits = LimitService(store)
         """Concurrency and rate limits, and pauses of job types and tenants."""
-        self.access = Access(store, limits_changed=self.coordination.limiter.forget)
+        self.access = Access(store, limits_changed=self.coordination.rejections.forget)
         """Tenants and API keys."""
         self.deliveries = Deliveries(store, rules.breakers, emit=self._emit_event)
         """Circuit breakers and signing keys of webhooks."""

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, Unpack
 
 from holdfast import tasks
-from holdfast.coordination.port import Registry
 from holdfast.engine.claiming.claims import Claims
 from holdfast.engine.jobs import steps
 from holdfast.engine.workers import WorkerReport, WorkerService
@@ -102,10 +101,9 @@ class RemoteWorkers:
     not trusted.
     """
 
-    def __init__(self, store: Store, workers: WorkerService, registry: Registry, *, settle: Settle) -> None:
+    def __init__(self, store: Store, workers: WorkerService, *, settle: Settle) -> None:
         self._store = store
         self._workers = workers
-        self._registry = registry
         self._settle = settle
         self._poll_states: dict[tuple[WorkerId, ClaimRequest], _PollState] = {}
 
@@ -182,7 +180,6 @@ class RemoteWorkers:
         state = await self._require_live(worker, by)
         if not await self._store.single(lambda tx: tx.renew(worker, lease, **report)):
             raise _lost(worker)
-        self._registry.beat(worker, lease)
         return state.draining or report.get("draining", False)
 
     async def lost(self, held: Collection[HeldJob], worker: WorkerId, *, by: str | None) -> set[JobId]:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple, TypedDict, Unpack
 
-from holdfast.coordination.port import Registry
 from holdfast.errors import HoldfastError, NotFound
 from holdfast.model.ids import WorkerId, worker_name
 from holdfast.model.job_type import ALL_TENANTS, MAX_DESCRIBED_TYPES, JobType, TypeMark, TypeRow
@@ -50,14 +49,12 @@ class WorkerReport(TypedDict, total=False):
 class WorkerService:
     """Use cases of workers: leases, drain requests and the job types that they handle."""
 
-    def __init__(self, store: Store, registry: Registry) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._registry = registry
 
     async def register(self, worker: WorkerInfo, lease: Duration, described: Sequence[JobType] = ()) -> None:
         """Register a worker with a new lease and the job types it describes."""
         await self._store.single(lambda tx: tx.register(worker, lease))
-        self._registry.beat(worker.id, lease, worker)
         with suppress(HoldfastError):  # descriptions are optional: the next registration sends them again
             await learn(self._store, worker, described)
 
@@ -65,16 +62,12 @@ class WorkerService:
         """Renew a worker's lease and return its status; `LOST` if the lease and its jobs are gone."""
         if not await self._store.single(lambda tx: tx.renew(worker, lease, **report)):
             return LeaseStatus.LOST
-        self._registry.beat(worker, lease)
         state = await self._store.single(lambda tx: tx.lease_state(worker))
         return LeaseStatus.DRAINING if state is not None and state.draining else LeaseStatus.KEPT
 
     async def depart(self, worker: WorkerId) -> bool:
         """Remove a worker that holds no jobs; False if it still holds some."""
-        gone = await self._store.single(lambda tx: tx.depart(worker))
-        if gone:
-            self._registry.leave(worker)
-        return gone
+        return await self._store.single(lambda tx: tx.depart(worker))
 
     async def drain(self, worker: WorkerId) -> tuple[Instant, list[WorkerRow]]:
         """Ask all workers on the node of this worker to drain; raises `NotFound`.
@@ -92,7 +85,6 @@ class WorkerService:
         at, rows = await self._store.run(work)
         if not rows:
             raise NotFound(f"there is no worker {worker_name(worker)!r}: it may have stopped already")
-        self._registry.changed()
         return at, rows
 
     async def all(self) -> list[WorkerRow]:
@@ -100,19 +92,23 @@ class WorkerService:
         return await self._store.single(lambda tx: tx.workers())
 
     async def fleet(self) -> tuple[Instant, list[WorkerRow]]:
-        """Return the time and the registered workers, read from the shared registry."""
-        return await self._registry.fleet()
+        """Return the time and the registered workers, oldest first."""
+        return await self._store.read(_read_fleet)
 
     async def types(self, tenant: str | None, after: tuple[str, str], limit: int) -> list[TypeSummary]:
         """Return the job types that a tenant sees (None: all), ordered by name."""
         found = await self._store.single(lambda tx: tx.types(tenant, after, limit))
-        now, fleet = await self._registry.fleet()
+        now, fleet = await self.fleet()
         handlers: dict[tuple[str, str], list[WorkerRow]] = defaultdict(list)
         for row in fleet:
             if row.expires_at > now:
                 for name in row.info.types or ():
                     handlers[row.info.tenant or ALL_TENANTS, name].append(row)
         return [TypeSummary(row, handlers[row.tenant, row.about.type]) for row in found]
+
+
+async def _read_fleet(tx: Tx) -> tuple[Instant, list[WorkerRow]]:
+    return await tx.now(), await tx.workers()
 
 
 async def learn(store: Store, worker: WorkerInfo, described: Sequence[JobType]) -> None:

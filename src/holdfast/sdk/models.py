@@ -6,14 +6,13 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from msgspec import Struct, field
 
 from holdfast.model.state import Status
-from holdfast.wire.access import KeyFields, KeyMadeFields, TenantFields
+from holdfast.wire.access import KeyFields, TenantFields
 from holdfast.wire.analytics import QueueFields, StatsFields, SummaryFields
 from holdfast.wire.types import (
     AttemptFields,
     BulkOut,
     ErrorOut,
     GroupFields,
-    JobDetailFields,
     JobFields,
     LineageOut,
     LogLineFields,
@@ -52,8 +51,13 @@ class Step(StepFields[datetime, Any], frozen=True):
     """Recorded step of a job."""
 
 
-class JobDetail(JobDetailFields[datetime, Any, Status, Progress | None, Attempt, Step], frozen=True):
+class JobDetail(Job, frozen=True):
     """A job with its attempts, steps and lineage."""
+
+    attempt_log: list[Attempt]
+    """Oldest first."""
+    steps: list[Step]
+    lineage: Lineage
 
 
 class Receipt(ReceiptFields[datetime], frozen=True):
@@ -92,8 +96,11 @@ class Key(KeyFields[datetime], frozen=True):
     """An API key, without its secret."""
 
 
-class NewKey(KeyMadeFields[datetime], frozen=True):
-    """A new API key. `token` is available only here."""
+class NewKey(Key, frozen=True):
+    """A new API key."""
+
+    token: str
+    """Available only here: the service does not show it again."""
 
 
 class ListPage(Struct, Generic[T], frozen=True):

@@ -108,15 +108,11 @@ class KeyOut(KeyFields[str], frozen=True):
     """An API key, without its secret."""
 
 
-class KeyMadeFields(KeyFields[TimeT], Generic[TimeT], frozen=True):
-    """Fields of a new API key."""
+class KeyMade(KeyOut, frozen=True):
+    """A new API key. Only this response contains its token."""
 
     token: str
     """Send it as `Authorization: Bearer …`. Store it: it is not shown again."""
-
-
-class KeyMade(KeyMadeFields[str], frozen=True):
-    """A new API key. Only this response contains its token."""
 
 
 class KeyPage(Struct, frozen=True):

@@ -46,8 +46,6 @@ StatusT = TypeVar("StatusT")
 ProgressT = TypeVar("ProgressT")
 LineT = TypeVar("LineT")
 LogsT = TypeVar("LogsT")
-AttemptT = TypeVar("AttemptT")
-StepT = TypeVar("StepT")
 JobT = TypeVar("JobT")
 # A response type that contains times or JSON is defined once, as generic `…Fields`. The API binds it to text and raw
 # JSON (`…Out`), which it writes without further conversion; `holdfast.sdk.models` binds it to `datetime` and values.
@@ -274,21 +272,13 @@ class LineageOut(Struct, frozen=True):
     workflow_id: str | None = None
 
 
-class JobDetailFields(
-    JobFields[TimeT, JsonT, StatusT, ProgressT],
-    Generic[TimeT, JsonT, StatusT, ProgressT, AttemptT, StepT],
-    frozen=True,
-):
-    """Fields of a job with its history."""
-
-    attempt_log: list[AttemptT]
-    """Oldest first."""
-    steps: list[StepT]
-    lineage: LineageOut
-
-
-class JobDetail(JobDetailFields[str, Raw, StatusName, Raw, AttemptOut, StepOut], frozen=True):
+class JobDetail(JobOut, frozen=True):
     """A job with its attempts, steps and lineage."""
+
+    attempt_log: list[AttemptOut]
+    """Oldest first."""
+    steps: list[StepOut]
+    lineage: LineageOut
 
 
 class JobPage(Struct, frozen=True):

@@ -12,7 +12,7 @@ GOOD = {
     "api_url": ("https://jobs.example:8443", "https://jobs.example:8443"),
     "api_key": ("hf_1_2", "hf_1_2"),
     "redis_url": ("redis://h:6379/0", "redis://h:6379/0"),
-    "redis_for": ("workers, wakeups", ("wakeups", "workers")),
+    "redis_for": ("limits, wakeups", ("wakeups", "limits")),
     "host": ("0.0.0.0", "0.0.0.0"),
     "port": ("9000", 9000),
     "tls_cert": ("chain.pem", "chain.pem"),

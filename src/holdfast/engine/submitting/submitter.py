@@ -8,9 +8,9 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from holdfast.coordination.port import RejectionCache
 from holdfast.engine.batcher import Batcher
 from holdfast.engine.clock import DatabaseClock
-from holdfast.engine.submitting.cache import SubmissionCache
 from holdfast.engine.submitting.insert import InsertRules, insert_batch, insert_each
 from holdfast.engine.submitting.limited_tenants import LimitedTenants
 from holdfast.engine.submitting.receipts import Receipt, SubmitResult
@@ -19,13 +19,13 @@ from holdfast.model.bounds import MAX_BATCH_SIZE
 from holdfast.model.ids import JobId, new_job_id
 from holdfast.model.job import Job, JobSpec, NewJob
 from holdfast.model.time import Duration
-from holdfast.policy.quotas import TenantQuota
+from holdfast.policy.quotas import TenantQuota, demand_of
 from holdfast.policy.submission import build_job, build_jobs
 from holdfast.store.port.store import Store
 
 FLUSH_BATCH_SIZE = 500
 _MAX_LIMITED_TRANSACTIONS = 4
-"""Cap on concurrent transactions of limited tenants, so that lock waits cannot use up the connections."""
+"""Concurrent transactions of limited tenants; lock waits must not use up the connections."""
 
 
 class _TenantQueue:
@@ -44,7 +44,7 @@ class Submitter:
     def __init__(
         self,
         store: Store,
-        cache: SubmissionCache,
+        rejections: RejectionCache,
         clock: DatabaseClock,
         *,
         max_attempts: int,
@@ -52,22 +52,24 @@ class Submitter:
         default_quota: TenantQuota,
     ) -> None:
         self._store = store
-        self._cache = cache
+        self._rejections = rejections
         self._clock = clock
         self._max_attempts = max_attempts
         self._unlimited_rules = InsertRules(key_retention)
         self._limited_rules = InsertRules(key_retention, default_quota)
         self.limited = LimitedTenants(store, everybody=default_quota.is_limited)
         """Tenants that have quotas."""
-        self.unlimited: Batcher[NewJob, Receipt] = Batcher(self._flush_unlimited, largest=FLUSH_BATCH_SIZE, width=3)
+        self.unlimited: Batcher[NewJob, Receipt] = Batcher(
+            self._flush_unlimited, max_batch_size=FLUSH_BATCH_SIZE, width=3
+        )
         """Batcher shared by all tenants without quotas."""
         self._queues: dict[str, _TenantQueue] = {}
         self._slots = asyncio.Semaphore(_MAX_LIMITED_TRANSACTIONS)
 
-    async def submit(self, spec: JobSpec, *, from_json: bool = False, bypass_cache: bool = False) -> SubmitResult:
+    async def submit(self, spec: JobSpec, *, from_json: bool = False) -> SubmitResult:
         """Submit one job; it shares a transaction with other jobs that are waiting.
 
-        `from_json`: the spec was decoded from JSON. `bypass_cache`: look for its idempotency key in the database.
+        `from_json`: the spec was decoded from JSON.
         """
         job_id = new_job_id(self._clock.now_ms())
         job = build_job(spec, job_id, max_attempts=self._max_attempts, from_json=from_json)
@@ -75,20 +77,14 @@ class Submitter:
         if limited is None:
             limited = bool(await self.limited.among(frozenset((job.spec.tenant,))))
         if limited:
-            await self._cache.reject_early(job.spec.tenant, [job])
+            await self._reject_early(job.spec.tenant, [job])
             async with self._tenant_queues([job.spec.tenant]) as (queue,):
                 try:
                     return SubmitResult(job, await queue.batcher.submit(job))
                 except RateLimited as error:
-                    self._cache.remember_rejection(job.spec.tenant, error)
+                    self._rejections.remember(job.spec.tenant, error)
                     raise
-        if not bypass_cache and not self._cache.off and (cached := await self._cache.lookup([job])):
-            if isinstance(cached[0], HoldfastError):
-                raise cached[0]
-            return SubmitResult(job, cached[0])
-        receipt = await self.unlimited.submit(job)
-        self._cache.remember(job, receipt)
-        return SubmitResult(job, receipt)
+        return SubmitResult(job, await self.unlimited.submit(job))
 
     async def submit_and_get(self, spec: JobSpec) -> SubmitResult:
         """Submit one job decoded from JSON; the result of a replayed submission has the earlier job.
@@ -99,12 +95,6 @@ class Submitter:
         if not result.receipt.replayed:
             return result
         earlier = await self._find(result.receipt.id)
-        if earlier is None and not self._cache.off:
-            # The cache may name a job that was deleted, or that a restored backup of the database lacks.
-            result = await self.submit(spec, from_json=True, bypass_cache=True)
-            if not result.receipt.replayed:
-                return result
-            earlier = await self._find(result.receipt.id)
         if earlier is None:
             raise Conflict(
                 f"an earlier submission created job {result.receipt.id}, which was deleted or is past its retention: "
@@ -113,7 +103,7 @@ class Submitter:
         return result._replace(earlier=earlier)
 
     async def submit_many(self, specs: Sequence[JobSpec | Invalid], *, from_json: bool = False) -> list[Receipt]:
-        """Submit all jobs in one transaction, or none; raises `InvalidBatch` with each fault by index."""
+        """Submit all jobs in one transaction or none; raises `InvalidBatch` with faults by index."""
         if len(specs) > MAX_BATCH_SIZE:
             raise InvalidBatch.too_many(len(specs), MAX_BATCH_SIZE)
         if not specs:
@@ -123,20 +113,18 @@ class Submitter:
         tenants = frozenset(job.spec.tenant for job in jobs)
         if limited := await self.limited.among(tenants):
             return await self._submit_limited(jobs, sorted(limited), jobs[0].spec.tenant if len(tenants) == 1 else None)
-        cached = await self._cache.lookup(jobs) or ()
-        receipts = [receipt for receipt in cached if isinstance(receipt, Receipt)]
-        if len(receipts) == len(jobs):
-            return receipts
-        receipts = await insert_batch(self._store, jobs, self._unlimited_rules)
-        for job, receipt in zip(jobs, receipts, strict=True):
-            self._cache.remember(job, receipt)
-        return receipts
+        return await insert_batch(self._store, jobs, self._unlimited_rules)
 
     async def drain(self) -> None:
         """Wait until no submission is in flight."""
         await self.limited.aclose()
         for batcher in [self.unlimited, *[queue.batcher for queue in self._queues.values()]]:
             await batcher.drain()
+
+    async def _reject_early(self, tenant: str, jobs: Sequence[NewJob]) -> None:
+        """Raise `RateLimited` if the database would certainly reject these jobs."""
+        if rejection := await self._rejections.lookup(tenant, demand_of(jobs).cost):
+            raise rejection
 
     async def _find(self, job_id: JobId) -> Job | None:
         found = await self._store.single(lambda tx: tx.get([job_id]))
@@ -150,7 +138,7 @@ class Submitter:
         `only_tenant`: tenant of all jobs, if it is the same, because rejections are cached by tenant.
         """
         if only_tenant is not None:
-            await self._cache.reject_early(only_tenant, jobs)
+            await self._reject_early(only_tenant, jobs)
         async with self._tenant_queues(limited) as queues, AsyncExitStack() as stack:
             for queue in queues:  # always in the same order, as in the database
                 await stack.enter_async_context(queue.lock)
@@ -159,7 +147,7 @@ class Submitter:
                     return await insert_batch(self._store, jobs, self._limited_rules)
                 except RateLimited as error:
                     if only_tenant is not None:
-                        self._cache.remember_rejection(only_tenant, error)
+                        self._rejections.remember(only_tenant, error)
                     raise
 
     @asynccontextmanager
@@ -181,7 +169,7 @@ class Submitter:
             async with queue.lock, self._slots:
                 return await insert_each(self._store, jobs, self._limited_rules)
 
-        queue = self._queues[tenant] = _TenantQueue(Batcher(flush, largest=FLUSH_BATCH_SIZE, width=1))
+        queue = self._queues[tenant] = _TenantQueue(Batcher(flush, max_batch_size=FLUSH_BATCH_SIZE, width=1))
         return queue
 
     async def _flush_unlimited(self, jobs: Sequence[NewJob]) -> Sequence[Receipt | HoldfastError]:

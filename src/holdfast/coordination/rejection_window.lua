@@ -1,13 +1,14 @@
--- How long a tenant that was refused has to wait, by the window that it was refused for. Atomic, as every script is.
+-- Rate window of a tenant that the database rejected: decides whether it would reject again. Scripts are atomic.
 --
---   note: ARGV = 'note', trusted (µs), at, rate, window, number of the latest slice, costs (latest first, commas between)
---         What a ledger in the database held at `at`. The latest is kept, and only for a moment.
---   ask:  ARGV = 'ask', trusted (µs), cost
---         nothing: ask the database. Otherwise {spent, µs to wait, rate, window}: the database would refuse this too.
+--   note: ARGV = 'note', trust time (µs), at, rate, window, number of the newest slice, costs (newest first, by commas)
+--         Store the window as it was in the database at `at`, unless a newer one is stored. It expires after the trust
+--         time.
+--   ask:  ARGV = 'ask', trust time (µs), cost
+--         Return nil if the database must decide, else {spent, µs to wait, rate, window}: the database would reject.
 --
--- The window slides as in holdfast/policy/admission.py: the slice of now and the sixty before it count. What was accepted
--- since `at` is not known here, so it can refuse too little and never too much. Time passes by this server's clock from
--- when the note was taken; nobody's clocks are compared.
+-- The window slides as in holdfast/policy/quotas.py: the current slice and the sixty before it count. Jobs accepted after
+-- `at` are not known here, so the script may reject too little but never too much. Time passes by the clock of this
+-- server, from the moment of the note; clocks of different machines are never compared.
 
 local SLICES = 60
 local time = redis.call('TIME')
@@ -36,7 +37,7 @@ end
 local at = tonumber(found[1]) + passed
 local rate, window, newest = tonumber(found[3]), tonumber(found[4]), tonumber(found[5])
 local cost = tonumber(ARGV[3])
-if cost > rate then -- never passes, which the database says in other words
+if cost > rate then -- can never pass; the database has a different error for it
   return false
 end
 
