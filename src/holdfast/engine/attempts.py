@@ -1,4 +1,4 @@
-"""Attempts: a worker claims a job, records its steps and progress, and settles it with an outcome."""
+"""Attempts to run jobs: claim a job, record its steps and progress, report its outcome."""
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -25,7 +25,7 @@ class Attempts:
         self._clock = clock
         self._retry = retry
         self._rng = rng
-        self._settles: Batcher[Report, bool] = Batcher(self._flush_settles, largest=_SETTLE_BATCH_SIZE)
+        self._settles: Batcher[Report, bool] = Batcher(self._flush_settles, max_batch_size=_SETTLE_BATCH_SIZE)
 
     def claims(self, worker: WorkerId, queues: Sequence[str], types: Sequence[str] | None = None) -> Claims:
         """Return a claimer of jobs in these queues (and of these types) for a worker."""

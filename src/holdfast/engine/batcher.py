@@ -11,38 +11,38 @@ Flush = Callable[[Sequence[In]], Awaitable[Sequence[Out | BaseException]]]
 """Flushes many items and returns the result or the error of each."""
 
 MAX_FLUSH_DELAY_S = 0.05
-"""Longest wait for a flush in flight, which may be blocked by a lock."""
+"""Start another flush after this long even if a flush in flight has not finished."""
 
 
 class Batcher(Generic[In, Out]):
     """Batches items; each caller gets its result after its own item was flushed.
 
-    A lone item leaves at once. Under load, items gather while flushes are under way, so batches grow just as large as
-    the database is slow. A further flush, up to `width`, leaves when as many items wait as are under way: of many
-    callers one half is answered while the other half is flushed. If each left as soon as it could, three thirds would
-    wait for each other at the disk, which flushes one at a time.
+    A lone item is flushed at once. Items that arrive during a flush wait for the next one, so that batches grow with
+    the latency of the database. Up to `width` flushes run concurrently, but another one starts only when at least as
+    many items wait as are in flight: half of the callers then prepare new items while the other half is flushed.
+    Starting earlier would only produce small batches, which queue up at the disk because it syncs one at a time.
     """
 
-    def __init__(self, flush: Flush[In, Out], *, largest: int, width: int = 2) -> None:
+    def __init__(self, flush: Flush[In, Out], *, max_batch_size: int, width: int = 2) -> None:
         self._flush = flush
-        self._largest = largest
+        self._max_batch_size = max_batch_size
         self._width = width
         self._waiting: list[tuple[In, asyncio.Future[Out]]] = []
         self._flushing: set[asyncio.Task[None]] = set()
-        self._called = False
+        self._starting = False
         """True while a new flush task has not yet taken its batch."""
-        self._under_way = 0
+        self._in_flight = 0
         """Number of items in flight."""
         self._timer: asyncio.TimerHandle | None = None
         """Set while items wait although another flush could start."""
-        self._pressing = False
+        self._overdue = False
         """True if the timer expired."""
 
     async def submit(self, item: In) -> Out:
         """Flush this item together with others that are waiting and return its result."""
         result: asyncio.Future[Out] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, result))
-        self._call()
+        self._start_flush()
         return await result
 
     @property
@@ -55,61 +55,62 @@ class Batcher(Generic[In, Out]):
         while self._flushing:
             await asyncio.gather(*self._flushing, return_exceptions=True)
 
-    def _call(self) -> None:
+    def _start_flush(self) -> None:
         """Start a flush if one is due."""
-        if self._called or not self._waiting or len(self._flushing) >= self._width:
+        if self._starting or not self._waiting or len(self._flushing) >= self._width:
             return
-        if self._is_time():
-            self._called = True
-            self._flushing.add(asyncio.create_task(self._run()))
+        if self._is_due():
+            self._starting = True
+            # The set holds the reference to the task; a lone submission cannot afford the bookkeeping of `tasks`.
+            self._flushing.add(asyncio.create_task(self._run(), name="holdfast flush"))
         elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(MAX_FLUSH_DELAY_S, self._press)
+            self._timer = asyncio.get_running_loop().call_later(MAX_FLUSH_DELAY_S, self._on_timer)
 
-    def _is_time(self) -> bool:
-        return self._pressing or len(self._waiting) >= self._under_way
+    def _is_due(self) -> bool:
+        return self._overdue or len(self._waiting) >= self._in_flight
 
-    def _press(self) -> None:
+    def _on_timer(self) -> None:
         self._timer = None
-        self._pressing = True
-        self._call()
+        self._overdue = True
+        self._start_flush()
 
-    def _take(self) -> list[tuple[In, asyncio.Future[Out]]]:
-        self._pressing = False
+    def _take_batch(self) -> list[tuple[In, asyncio.Future[Out]]]:
+        self._overdue = False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        batch, self._waiting = self._waiting[: self._largest], self._waiting[self._largest :]
+        batch, self._waiting = self._waiting[: self._max_batch_size], self._waiting[self._max_batch_size :]
         return batch
 
     async def _run(self) -> None:
-        self._called = False
-        while self._waiting and self._is_time():
-            batch = self._take()
-            self._under_way += len(batch)
-            self._call()  # there may be more than one takes
-            await self._answer(batch)
-            self._under_way -= len(batch)
-        # Left here and not in a callback: a caller answered just now may put again before a callback runs.
+        self._starting = False
+        while self._waiting and self._is_due():
+            batch = self._take_batch()
+            self._in_flight += len(batch)
+            self._start_flush()  # the rest may fill another batch
+            await self._flush_batch(batch)
+            self._in_flight -= len(batch)
+        # Here and not in a done callback, because a caller may submit again before a callback runs.
         if task := asyncio.current_task():
             self._flushing.discard(task)
-        self._call()  # what is left has to be called some time
+        self._start_flush()  # or set the timer for the rest
 
-    async def _answer(self, batch: list[tuple[In, asyncio.Future[Out]]]) -> None:
-        # A caller that gave up while its item was still waiting is not served.
-        batch = [(item, answer) for item, answer in batch if not answer.done()]
+    async def _flush_batch(self, batch: list[tuple[In, asyncio.Future[Out]]]) -> None:
+        # Drop the items of callers that were cancelled while they waited.
+        batch = [(item, future) for item, future in batch if not future.done()]
         if not batch:
             return
         results: Sequence[Out | BaseException]
         try:
             results = await self._flush([item for item, _ in batch])
-        except BaseException as error:  # noqa: BLE001 - every caller must get an answer, whatever happened
+        except BaseException as error:  # noqa: BLE001 - every caller must get a result, or it would wait for ever
             results = [error] * len(batch)
         if len(results) != len(batch):
-            results = [RuntimeError(f"{len(batch)} items were flushed and {len(results)} answered")] * len(batch)
-        for (_, answer), result in zip(batch, results, strict=True):
-            if answer.done():
+            results = [RuntimeError(f"a flush of {len(batch)} items returned {len(results)} results")] * len(batch)
+        for (_, future), result in zip(batch, results, strict=True):
+            if future.done():
                 continue
             if isinstance(result, BaseException):
-                answer.set_exception(result)
+                future.set_exception(result)
             else:
-                answer.set_result(result)
+                future.set_result(result)

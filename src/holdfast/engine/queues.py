@@ -5,7 +5,7 @@ from holdfast.model.time import Instant
 from holdfast.store.port.store import Store, Tx
 
 
-class Queues:
+class QueueService:
     """Use cases of queues. A change takes effect on all workers within a second."""
 
     def __init__(self, store: Store) -> None:
