@@ -1,4 +1,4 @@
-"""Claims: who gets what, how much of it, and never twice."""
+"""Claims: each job goes to one worker, within the limits of the claim."""
 
 import asyncio
 import itertools
@@ -15,7 +15,7 @@ from tests.support.builders import (
     LEASE,
     MAIL,
     a_job,
-    a_move,
+    a_transition,
     a_worker,
     enter,
     error,
@@ -27,10 +27,10 @@ from tests.support.builders import (
     read,
     read_all,
     report,
+    roll_back,
     share,
     some_jobs,
     take,
-    undone,
 )
 from tests.support.long import LONG
 
@@ -124,7 +124,7 @@ async def test_the_limit_ends_a_claim_at_the_lanes_named_first(store):
 
 async def test_an_empty_lane_does_not_affect_the_others(store):
     await put(store, a_job())
-    held = await take(store, await enter(store), Lane("mail", "nobody", 0), MAIL, Lane("nothing", "acme", 0))
+    held = await take(store, await enter(store), Lane("mail", "unknown", 0), MAIL, Lane("nothing", "acme", 0))
     assert len(held) == 1
 
 
@@ -225,7 +225,7 @@ async def test_a_claim_that_is_rolled_back_changes_nothing(store):
     job = a_job()
     await put(store, job)
     worker = await enter(store)
-    await undone(store, lambda tx: tx.claim(worker, [share()], 10, None))
+    await roll_back(store, lambda tx: tx.claim(worker, [share()], 10, None))
     assert fields(await read(store, job), "status", "attempts", "fence", "worker") == (Status.READY, 0, 0, None)
     assert len(await take(store, worker)) == 1
 
@@ -234,7 +234,7 @@ async def test_a_cancelled_job_is_never_claimed(store):
     """S17"""
     job = a_job()
     await put(store, job)
-    await move(store, a_move(await read(store, job), Status.CANCELLED, reason="not wanted"))
+    await move(store, a_transition(await read(store, job), Status.CANCELLED, reason="not wanted"))
     assert await take(store, await enter(store)) == []
 
 
@@ -280,7 +280,7 @@ async def test_a_holder_learns_which_jobs_it_lost(manual_store):
     kept, settled, cancelled, handed_back, retaken = await hold(manual_store, worker, n=5)
     other = await enter(manual_store)
     await report(manual_store, settled)
-    await move(manual_store, a_move(cancelled, Status.CANCELLED))
+    await move(manual_store, a_transition(cancelled, Status.CANCELLED))
     await report(manual_store, handed_back, Interrupted())
     await report(manual_store, retaken, Interrupted())
     (again,) = await take(
@@ -317,7 +317,7 @@ async def test_a_claim_of_everything_leaves_no_job_behind(store):
 
 
 async def test_concurrent_claims_in_a_few_lanes_respect_their_limits_and_all_get_jobs(store):
-    """P34, P35: eight claimers at once, in the same few lanes, while others settle and hand back there."""
+    """P34, P35: eight workers claim from the same lanes while others settle and release jobs there."""
     lanes = [Lane("mail", f"t{number}", 0) for number in range(30)]
     await put(store, *(a_job(queue=lane.queue, tenant=lane.tenant) for lane in lanes for _ in range(100)))
     taken = Counter()
@@ -335,7 +335,7 @@ async def test_concurrent_claims_in_a_few_lanes_respect_their_limits_and_all_get
             assert all(jobs <= quotas[tenant] for tenant, jobs in Counter(job.tenant for job in held).items())
             taken.update((job.id, job.fence) for job in held)
             await report(store, held[::2])
-            await move(store, *(a_move(job, Status.READY) for job in held[1::2]))
+            await move(store, *(a_transition(job, Status.READY) for job in held[1::2]))
         return got
 
     got = await asyncio.gather(*(claim(random.Random(seed)) for seed in range(8)))

@@ -1,4 +1,4 @@
-"""S14 on the real stores: whoever claims keeps the bound, whatever the backlogs, the weights and the priorities."""
+"""S14 on the real stores: claims stay within the fairness bound for any backlogs, weights and priorities."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WORKERS, SLOTS = 4, 10
 
 
 class Tenant(NamedTuple):
-    """Who has how many jobs waiting, of what cost, and what its turns weigh."""
+    """Backlog of a tenant, cost of each job, and weight."""
 
     jobs: int
     weight: int = 1
@@ -31,39 +31,38 @@ class Tenant(NamedTuple):
 
 
 class History:
-    """What each claim took, and which claims had begun when it was answered.
+    """Jobs taken by each claim, and how many claims had started when it returned.
 
-    A job waits until a claim begins that takes it. While one claim takes the last jobs of a tenant, which it has locked
-    and not yet told of, the others rightly find none of them and give all their slots to who has jobs left, however
-    often they claim meanwhile. So answers are judged up to the first for which no jobs may have been left by all other
-    claims that had begun before it came.
+    A job waits until a claim that takes it starts. While one claim takes the last jobs of a tenant, which it has locked
+    but not yet returned, concurrent claims correctly find none of them and use all their slots for other tenants. So
+    results are checked only up to the first one for which the claims started before it may have left no jobs.
     """
 
     def __init__(self) -> None:
         self._claims: list[Counter[str]] = []
-        """What each took of whom, in the order in which they began."""
-        self._answers: list[tuple[int, int]] = []
-        """Which claim was answered, and how many had begun by then."""
+        """Jobs taken per tenant, in the order in which the claims started."""
+        self._returned: list[tuple[int, int]] = []
+        """Index of each claim that returned, and how many claims had started by then."""
 
     async def claim(self, claims: Claims) -> Counter[str]:
-        """Claim, and note it; what it took of whom."""
+        """Claim and record it; return the jobs taken per tenant."""
         nth = len(self._claims)
         self._claims.append(took := Counter())
         took.update(job.tenant for job in await claims.claim(SLOTS))
-        self._answers.append((nth, len(self._claims)))
+        self._returned.append((nth, len(self._claims)))
         return took
 
     def taken(self) -> Counter[str]:
-        """By all that were answered."""
+        """Return the jobs taken per tenant by all claims."""
         return sum(self._claims, Counter())
 
-    def judged(self, waiting: Callable[[Counter[str]], bool]) -> Iterator[Counter[str]]:
-        """What had been started after each answer, while jobs were waiting for it, whatever the others took."""
+    def checkable(self, waiting: Callable[[Counter[str]], bool]) -> Iterator[Counter[str]]:
+        """Yield the jobs started after each result, as long as jobs were certainly waiting."""
         started: Counter[str] = Counter()
-        for nth, begun in self._answers:
+        for nth, begun in self._returned:
             if not waiting(sum(self._claims[:begun], Counter()) - self._claims[nth]):
                 return
-            assert self._claims[nth], "somebody has work"
+            assert self._claims[nth], "no job was claimed although some were waiting"
             started = started + self._claims[nth]
             yield started
 
@@ -80,7 +79,7 @@ class History:
 async def test_tenants_with_work_receive_service_by_weight_within_the_bound(
     store: Store, tenants: dict[str, Tenant]
 ) -> None:
-    """S14: cost started by weight differs by no more than Q + 2 C + W C while all have jobs waiting (see `History`)."""
+    """S14: the cost started per weight differs by at most Q + 2 C + W C while all have jobs (see `History`)."""
     for name, tenant in tenants.items():
         await store.run(lambda tx, name=name, tenant=tenant: tx.add_tenant(name, Quotas(weight=tenant.weight)))  # type: ignore[misc]
         await put(store, *some_jobs(tenant.jobs, tenant=name, cost=tenant.cost))
@@ -98,15 +97,17 @@ async def test_tenants_with_work_receive_service_by_weight_within_the_bound(
 
     await asyncio.gather(*[work() for _ in range(WORKERS)])
     started: Counter[str] = Counter()
-    for started in history.judged(all_have_work):
+    for started in history.checkable(all_have_work):
         received = [started[name] * tenant.cost / tenant.weight for name, tenant in tenants.items()]
         assert max(received) - min(received) <= bound
-    assert any(started[name] > tenant.jobs - WORKERS * SLOTS for name, tenant in tenants.items()), "judged to the end"
+    assert any(started[name] > tenant.jobs - WORKERS * SLOTS for name, tenant in tenants.items()), (
+        "the run was checked to its end"
+    )
     assert any(started[name] < tenant.jobs for name, tenant in tenants.items())
 
 
 async def test_each_of_many_single_jobs_starts_within_one_round(store: Store) -> None:
-    """S14: beside a huge backlog, which gets no more than its own turns meanwhile, whatever came first."""
+    """S14: a huge backlog gets only its own share meanwhile, even if it was submitted first."""
     singles = 120
     await put(store, *some_jobs(500, tenant="huge"), *[a_job(tenant=f"single-{n}") for n in range(singles)])
     history = History()
@@ -121,13 +122,13 @@ async def test_each_of_many_single_jobs_starts_within_one_round(store: Store) ->
 
     await asyncio.gather(*[work() for _ in range(WORKERS)])
     started: Counter[str] = Counter()
-    for started in history.judged(some_wait):
+    for started in history.checkable(some_wait):
         assert started["huge"] <= WORKERS * (QUANTUM + 2 * SLOTS)
-    assert started.total() - started["huge"] > singles - WORKERS * SLOTS, "judged to the end"
+    assert started.total() - started["huge"] > singles - WORKERS * SLOTS, "the run was checked to its end"
 
 
 async def test_less_urgent_jobs_of_a_tenant_do_not_starve(store: Store) -> None:
-    """Among urgent ones that never end, every so many visits of its turn go to the others."""
+    """Under an endless supply of urgent jobs, every `AGING_INTERVAL`th visit serves the less urgent ones."""
     await put(store, humble := a_job(priority=-5))
     claims = Claims(store, await enter(store), ["mail"], None)
     started = []

@@ -1,4 +1,4 @@
-"""What is inserted is there, whole, and in order."""
+"""Inserts: every field is stored, and jobs keep their order."""
 
 import msgspec
 import pytest
@@ -20,10 +20,10 @@ from tests.support.builders import (
     read,
     read_all,
     report,
+    roll_back,
     share,
     some_jobs,
     take,
-    undone,
 )
 
 COMPUTED = ("id", "payload", "max_attempts")
@@ -144,7 +144,7 @@ async def test_a_job_whose_scheduled_time_has_passed_is_ready(manual_store, cloc
 
 
 async def test_ten_thousand_jobs_of_a_batch_are_claimed_in_its_order(store):
-    """S3: what comes out is what went in."""
+    """S3: jobs are claimed in the order in which they were submitted."""
     jobs = some_jobs(10_000)
     answers = await put(store, *jobs)
     assert [answer.id for answer in answers] == [job.id for job in jobs]
@@ -192,7 +192,7 @@ async def test_a_batch_with_an_existing_id_is_rejected_as_a_whole(store):
 async def test_a_single_statement_rejects_an_existing_id_too(store):
     job = a_job()
     await put(store, job)
-    for _ in range(20):  # more often than there are connections: none is spoilt by it
+    for _ in range(20):  # more often than there are connections: none is left unusable
         with pytest.raises(Rejected):
             await store.single(lambda tx: tx.insert([job], key_retention=days(1)))
     assert (await read(store, job)).status is Status.READY
@@ -207,13 +207,13 @@ async def test_a_batch_with_a_duplicate_id_is_rejected(store):
 
 async def test_an_insert_that_is_rolled_back_leaves_nothing(store):
     job = a_job(idempotency_key="k", unique=Unique("u"))
-    await undone(store, lambda tx: tx.insert([job], key_retention=days(1)))
+    await roll_back(store, lambda tx: tx.insert([job], key_retention=days(1)))
     assert await read_all(store, [job.id]) == []
     assert (await put(store, a_job(idempotency_key="k", unique=Unique("u"))))[0].repeats is None
 
 
 async def test_names_that_differ_in_case_or_spaces_are_different(store):
-    """Collations must not fold what the engine keeps apart."""
+    """Collations must not equate names that the engine distinguishes."""
     jobs = [a_job(tenant=tenant, queue=queue) for tenant in ("acme", "Acme") for queue in ("mail", "MAIL")]
     await put(store, *jobs)
     worker = await enter(store)

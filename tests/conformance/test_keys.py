@@ -1,4 +1,4 @@
-"""Keys: one job for each, whatever happens at the same time."""
+"""Idempotency and unique keys: one job per key under concurrency."""
 
 import asyncio
 from unittest.mock import ANY
@@ -14,17 +14,17 @@ from holdfast.model.time import Duration, days, seconds
 from holdfast.store.port.store import Retention
 from holdfast.store.sql.tx import KeyRequest
 from tests.support.builders import (
-    Undone,
+    RolledBack,
     a_job,
-    a_move,
+    a_transition,
     enter,
     error,
     move,
     put,
     read,
     report,
+    roll_back,
     take,
-    undone,
 )
 
 FOREVER = Retention(history=days(10_000), dead=days(10_000))
@@ -35,10 +35,10 @@ async def everything(store):
 
 
 async def finish(store, job, to=Status.SUCCEEDED):
-    """Bring a job to an end, past its rules."""
+    """End a job regardless of its retry rule."""
     (held,) = await take(store, await enter(store, lease=days(9_000)))
     assert held.id == job.id
-    assert await move(store, a_move(held, to)) == {job.id}
+    assert await move(store, a_transition(held, to)) == {job.id}
 
 
 async def test_an_idempotency_key_creates_one_job(store):
@@ -53,11 +53,11 @@ async def test_an_idempotency_key_creates_one_job(store):
 
 async def test_a_key_belongs_to_its_tenant(store):
     """S10, S23: never across tenants."""
-    answers = [
+    results = [
         (await put(store, a_job(tenant=tenant, idempotency_key="order-1")))[0]
         for tenant in ("acme", "umbrella", "Acme")
     ]
-    assert [answer.repeats for answer in answers] == [None] * 3
+    assert [result.repeats for result in results] == [None] * 3
     assert len(await everything(store)) == 3
 
 
@@ -90,14 +90,14 @@ async def test_a_key_still_finds_its_job_after_it_finished(manual_store, clock, 
 
 @pytest.mark.parametrize("end", [Status.SUCCEEDED, Status.DEAD, Status.CANCELLED])
 async def test_a_key_is_free_after_its_retention(manual_store, clock, end):
-    """S10: the term runs by the database's clock."""
+    """S10: retention is measured by the clock of the database."""
     job = a_job(idempotency_key="order-1")
     await put(manual_store, job, key_retention=days(7))
     await finish(manual_store, job, end)
     await clock.advance(days(7))
     fresh = a_job(idempotency_key="order-1")
-    (answer,) = await put(manual_store, fresh, key_retention=days(7))
-    assert (answer.id, answer.repeats) == (fresh.id, None)
+    (result,) = await put(manual_store, fresh, key_retention=days(7))
+    assert (result.id, result.repeats) == (fresh.id, None)
     (again,) = await put(manual_store, a_job(idempotency_key="order-1"), key_retention=days(7))
     assert (again.id, again.repeats) == (fresh.id, "idempotency_key")
 
@@ -114,7 +114,7 @@ async def test_a_key_is_never_free_while_its_job_is_unfinished(manual_store, clo
 
 
 async def test_a_key_is_held_in_every_state_of_an_unfinished_job(manual_store, clock):
-    """P10: a job that retries for long keeps its key."""
+    """P10: a job that retries for a long time keeps its key."""
     job = a_job(idempotency_key="order-1")
     await put(manual_store, job, key_retention=seconds(1))
     worker = await enter(manual_store, lease=days(1_000))
@@ -137,14 +137,16 @@ async def test_a_pruned_key_is_free(manual_store, clock):
     await clock.advance(Duration(days(7) + 1))
     assert await manual_store.run(lambda tx: tx.prune(FOREVER, 1_000)) == 1
     fresh = a_job(idempotency_key="order-1")
-    (answer,) = await put(manual_store, fresh)
-    assert (answer.id, answer.repeats) == (fresh.id, None)
+    (result,) = await put(manual_store, fresh)
+    assert (result.id, result.repeats) == (fresh.id, None)
     assert (await read(manual_store, job)).status is Status.SUCCEEDED
 
 
 async def test_a_key_taken_in_a_transaction_that_is_rolled_back_is_free(store):
     """P28"""
-    await undone(store, lambda tx: tx.insert([a_job(idempotency_key="k", unique=Unique("u"))], key_retention=days(1)))
+    await roll_back(
+        store, lambda tx: tx.insert([a_job(idempotency_key="k", unique=Unique("u"))], key_retention=days(1))
+    )
     fresh = a_job(idempotency_key="k", unique=Unique("u"))
     assert (await put(store, fresh))[0].id == fresh.id
 
@@ -158,20 +160,20 @@ async def test_concurrent_inserts_with_one_key_create_one_job_although_half_roll
         async def work(tx):
             (inserted,) = await tx.insert([job], key_retention=days(1))
             if number % 2:
-                raise Undone
+                raise RolledBack
             return inserted
 
         try:
             return await store.run(work)
-        except Undone:
+        except RolledBack:
             return None
 
-    answers = [answer for answer in await asyncio.gather(*(submit(number) for number in range(100))) if answer]
+    results = [result for result in await asyncio.gather(*(submit(number) for number in range(100))) if result]
     (job,) = await everything(store)
-    assert len(answers) == 50
-    assert {answer.id for answer in answers} == {job.id}
-    assert sum(answer.repeats is None for answer in answers) == 1
-    assert all(answer.same_body for answer in answers)
+    assert len(results) == 50
+    assert {result.id for result in results} == {job.id}
+    assert sum(result.repeats is None for result in results) == 1
+    assert all(result.same_body for result in results)
 
 
 async def test_batches_with_the_same_keys_in_opposite_orders_do_not_deadlock(store):
@@ -182,10 +184,10 @@ async def test_batches_with_the_same_keys_in_opposite_orders_do_not_deadlock(sto
         return await put(store, *(a_job(idempotency_key=key) for key in order))
 
     orders = [keys, keys[::-1]] * 8
-    answers = await asyncio.gather(*(submit(order) for order in orders))
+    results = await asyncio.gather(*(submit(order) for order in orders))
     owners = [
-        {key: answer.id for key, answer in zip(order, batch, strict=True)}
-        for order, batch in zip(orders, answers, strict=True)
+        {key: result.id for key, result in zip(order, batch, strict=True)}
+        for order, batch in zip(orders, results, strict=True)
     ]
     assert all(owner == owners[0] for owner in owners)
     assert {job.id for job in await everything(store)} == set(owners[0].values())
@@ -195,9 +197,9 @@ async def test_a_batch_distinguishes_new_jobs_from_duplicates_in_its_order(store
     old = a_job(idempotency_key="old", fingerprint=b"1")
     await put(store, old)
     batch = [a_job(), a_job(idempotency_key="old", fingerprint=b"1"), a_job(idempotency_key="new")]
-    answers = await put(store, *batch)
-    assert [answer.id for answer in answers] == [batch[0].id, old.id, batch[2].id]
-    assert [answer.repeats for answer in answers] == [None, "idempotency_key", None]
+    results = await put(store, *batch)
+    assert [result.id for result in results] == [batch[0].id, old.id, batch[2].id]
+    assert [result.repeats for result in results] == [None, "idempotency_key", None]
     assert len(await everything(store)) == 3
 
 
@@ -237,26 +239,26 @@ async def test_unique_keys_belong_to_their_tenants_and_are_not_idempotency_keys(
 
 
 async def test_concurrent_inserts_of_a_unique_job_create_one_job(store):
-    answers = await asyncio.gather(*(put(store, a_job(unique=Unique("nightly"))) for _ in range(50)))
+    results = await asyncio.gather(*(put(store, a_job(unique=Unique("nightly"))) for _ in range(50)))
     (job,) = await everything(store)
-    assert {answer.id for (answer,) in answers} == {job.id}
+    assert {result.id for (result,) in results} == {job.id}
 
 
 async def test_the_idempotency_key_of_a_duplicate_points_to_the_unique_job(manual_store, clock):
-    """S10: whoever repeats the submission gets the same answer as the first time, also when that job is long done."""
+    """S10: a replayed submission gets the same result, even after that job has finished."""
     job = a_job(unique=Unique("nightly"))
     await put(manual_store, job)
 
-    def asked():
+    def duplicate():
         return a_job(idempotency_key="order-1", fingerprint=b"body", unique=Unique("nightly"))
 
-    (first,) = await put(manual_store, asked(), key_retention=days(7))
+    (first,) = await put(manual_store, duplicate(), key_retention=days(7))
     assert (first.id, first.repeats) == (job.id, "unique")
-    (again,) = await put(manual_store, asked(), key_retention=days(7))
+    (again,) = await put(manual_store, duplicate(), key_retention=days(7))
     assert (again.id, again.repeats, again.same_body) == (job.id, "idempotency_key", True)
     await finish(manual_store, job)
     await clock.advance(Duration(days(7) - 1))
-    (later,) = await put(manual_store, asked(), key_retention=days(7))
+    (later,) = await put(manual_store, duplicate(), key_retention=days(7))
     assert (later.id, later.repeats) == (job.id, "idempotency_key")
     assert len(await everything(manual_store)) == 1
 
@@ -269,7 +271,7 @@ async def test_a_job_with_both_keys_is_found_by_either(store):
     assert (by_unique.id, by_unique.repeats) == (job.id, "unique")
 
 
-def wanted(payload=b"{}", **changes):
+def replacing(payload=b"{}", **changes):
     return a_job(payload=payload, **({"unique": Unique("nightly", on_conflict="replace")} | changes))
 
 
@@ -278,13 +280,13 @@ async def submit(store, *jobs):
 
 
 async def test_a_job_that_replaces_a_waiting_one_cancels_it_and_takes_its_key(manual_store):
-    for number, earlier in enumerate((wanted(), wanted(delay=seconds(60)), wanted(delay=seconds(60)))):
+    for number, earlier in enumerate((replacing(), replacing(delay=seconds(60)), replacing(delay=seconds(60)))):
         (first,) = await submit(manual_store, earlier)
         assert (first.id, first.replayed) == (earlier.id, False), number
     waiting, retrying = (await everything(manual_store))[:2]
     assert (waiting.id, waiting.status) == (earlier.id, Status.SCHEDULED)
     assert (retrying.status, retrying.reason) == (Status.CANCELLED, f"replaced by job {earlier.id}")
-    last = wanted(b'{"now":1}')
+    last = replacing(b'{"now":1}')
     assert (await submit(manual_store, last))[0].id == last.id
     (held,) = await take(manual_store, await enter(manual_store))
     assert (held.id, held.payload) == (last.id, last.payload)
@@ -292,30 +294,30 @@ async def test_a_job_that_replaces_a_waiting_one_cancels_it_and_takes_its_key(ma
 
 
 async def test_a_running_job_is_not_replaced_but_a_retrying_one_is(manual_store):
-    job = wanted()
+    job = replacing()
     await put(manual_store, job)
     (held,) = await take(manual_store, await enter(manual_store))
-    (refused,) = await submit(manual_store, wanted(idempotency_key="k"))
-    assert isinstance(refused, DuplicateJob)
-    assert (refused.job_id, "is running" in str(refused)) == (str(job.id), True)
+    (rejected,) = await submit(manual_store, replacing(idempotency_key="k"))
+    assert isinstance(rejected, DuplicateJob)
+    assert (rejected.job_id, "is running" in str(rejected)) == (str(job.id), True)
     assert await report(manual_store, held, error()) == {job.id}
-    last = wanted(idempotency_key="k")  # which the refused one has not used up
+    last = replacing(idempotency_key="k")  # the rejected submission did not take the key
     assert (await submit(manual_store, last))[0] == (last.id, ANY, False)
     assert (await read(manual_store, job)).reason == f"replaced by job {last.id}"
-    assert (await submit(manual_store, wanted(idempotency_key="k")))[0] == (last.id, ANY, True)
+    assert (await submit(manual_store, replacing(idempotency_key="k")))[0] == (last.id, ANY, True)
     assert (await read(manual_store, last)).status is Status.READY
 
 
 async def test_a_finished_job_is_not_replaced_within_its_window_but_a_deleted_one_is(manual_store):
     rule = Unique("nightly", days(1), "replace")
-    job = wanted(unique=rule)
+    job = replacing(unique=rule)
     await put(manual_store, job)
     await finish(manual_store, job)
-    (refused,) = await submit(manual_store, wanted(unique=rule))
-    assert isinstance(refused, DuplicateJob)
-    assert "already succeeded" in str(refused)
+    (rejected,) = await submit(manual_store, replacing(unique=rule))
+    assert isinstance(rejected, DuplicateJob)
+    assert "already succeeded" in str(rejected)
     await manual_store.run(lambda tx: remove(tx, job))
-    fresh = wanted(unique=rule)
+    fresh = replacing(unique=rule)
     assert (await submit(manual_store, fresh))[0].id == fresh.id
     assert [each.id for each in await everything(manual_store)] == [fresh.id]
 
@@ -334,16 +336,16 @@ async def test_a_batch_replaces_each_job_or_is_rejected_as_a_whole(store):
     assert {job.id for job in await everything(store) if job.status is Status.CANCELLED} == {job.id for job in old}
     (held,) = await take(store, await enter(store), limit=1)
     again = [a_job(unique=Unique(str(number), on_conflict="replace")) for number in range(4)]
-    with pytest.raises(InvalidBatch) as refused:
+    with pytest.raises(InvalidBatch) as rejected:
         await insert_batch(store, again, InsertRules(days(7)))
-    assert [again[index].unique.key for index in refused.value.faults] == [
+    assert [again[index].unique.key for index in rejected.value.faults] == [
         job.unique.key for job in new if job.id == held.id
     ]
     assert len(await everything(store)) == 8
 
 
 async def test_concurrent_replacements_leave_one_job(store):
-    jobs = [wanted() for _ in range(30)]
+    jobs = [replacing() for _ in range(30)]
     await asyncio.gather(*(submit(store, job) for job in jobs))
     found = await everything(store)
     assert len(found) == 30
@@ -351,12 +353,12 @@ async def test_concurrent_replacements_leave_one_job(store):
     by_id = {job.id: job for job in found}
     (left,) = [job for job in found if job.status is Status.READY]
     replaced = {job.id for job in found if job.reason == f"replaced by job {left.id}"}
-    assert len(replaced) == 1  # each by the one that came next: a chain through all of them
+    assert len(replaced) == 1  # each was replaced by the next one
     assert len({job.reason for job in by_id.values() if job.reason}) == 29
 
 
 async def test_a_key_that_changes_owner_is_not_taken_by_a_waiting_transaction_too(manual_store, interleaving):
-    """S10: whoever waited for a lock decides on what is there when it has it."""
+    """S10: a transaction that waited for the lock decides on the state after the wait."""
     job = a_job(unique=Unique("nightly"))
     await put(manual_store, job)
     await finish(manual_store, job)
@@ -374,9 +376,9 @@ async def test_a_key_that_changes_owner_is_not_taken_by_a_waiting_transaction_to
 
 
 async def test_a_claim_and_a_replacement_never_both_get_the_job(store, interleaving):
-    job = wanted()
+    job = replacing()
     await put(store, job)
-    worker, new = await enter(store), wanted()
+    worker, new = await enter(store), replacing()
 
     async def replace(tx):
         return await insert_replacing(tx, [new], key_retention=days(1))

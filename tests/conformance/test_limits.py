@@ -1,4 +1,4 @@
-"""Limits on what runs (S16): reserved with the claim, given back by whatever ends a job; and what rests."""
+"""S16: concurrency and rate limits, taken by a claim and released when the attempt ends; and pauses."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HOUR = seconds(3_600)
 
 
 @pytest.fixture(autouse=True)
-def always_look(monkeypatch: pytest.MonkeyPatch) -> None:
+def always_refresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatch_settings, "REFRESH_INTERVAL_S", 0)
     monkeypatch.setattr("holdfast.engine.claiming.limited.RECHECK_INTERVAL_S", 0.0)
 
@@ -54,13 +54,13 @@ async def limit(store: Store, name: Any, most: int | None = None, rate: Rate | N
 
 
 def spied(method: Any, calls: list[str]) -> Any:
-    """The method, which notes that it was called."""
+    """Return the function, which records its calls."""
 
-    def noting(*given: Any) -> Any:
+    def recorded(*args: Any) -> Any:
         calls.append(method.__name__)
-        return method(*given)
+        return method(*args)
 
-    return noting
+    return recorded
 
 
 async def ids(claims: Claims, slots: int = 100) -> list[Any]:
@@ -92,13 +92,11 @@ class TestConcurrency:
         assert len(jobs) >= 4
         assert await used(store, MAIL, ACME) == [Counter(job.queue for job in jobs)["mail"], 2]
 
-    @pytest.mark.parametrize(
-        "how", ["done", "failed", "dead", "snoozed", "handed back", "stopped", "cancelled", "lost"]
-    )
+    @pytest.mark.parametrize("how", ["done", "failed", "dead", "snoozed", "released", "stopped", "cancelled", "lost"])
     async def test_every_end_of_an_attempt_releases_its_slots(
         self, manual_store: Store, clock: ManualClock, how: str
     ) -> None:
-        """P18: also when nobody reports."""
+        """P18: even if no worker reports."""
         store = manual_store
         await limit(store, MAIL, 1)
         await limit(store, ACME, 1)
@@ -119,7 +117,7 @@ class TestConcurrency:
             "failed": Failed(failure, retry_in=seconds(60)),
             "dead": Failed(failure, retryable=False),
             "snoozed": Snoozed(seconds(60)),
-            "handed back": Interrupted(),
+            "released": Interrupted(),
             "stopped": CancelledByHandler("enough"),
         }
         if how == "cancelled":
@@ -131,7 +129,7 @@ class TestConcurrency:
             await report(store, job, outcomes[how])
 
     async def test_a_settled_batch_releases_only_the_slots_of_reports_that_took_effect(self, store: Store) -> None:
-        """S7, S16: what was taken away from its holder was given back by whoever took it."""
+        """S7, S16: the cancellation already released the slot of the job that it took from its worker."""
         await limit(store, MAIL, 3)
         await put(store, *some_jobs(3))
         jobs = await (await claims_on(store)).claim(3)
@@ -182,50 +180,50 @@ class TestConcurrency:
         assert await ids(await claims_on(store)) == [other.id]
 
     async def test_concurrent_workers_never_exceed_a_limit_together(self, store: Store) -> None:
-        """S16, S17: four at once, over and over, each ending what it has in every way."""
+        """S16, S17: four workers claim concurrently and end their jobs in every way."""
         await limit(store, MAIL, 5)
         await put(store, *some_jobs(60, max_attempts=100))
-        running = most = 0
+        running = peak = 0
 
         async def work(n: int) -> None:
-            nonlocal running, most
+            nonlocal running, peak
             claims = await claims_on(store)
             idle = 0
             while idle < 50:
                 jobs = await claims.claim(3)
                 running += len(jobs)
-                most = max(most, running)
+                peak = max(peak, running)
                 idle = 0 if jobs else idle + 1
                 await asyncio.sleep(0.002)
                 for job in jobs:
-                    running -= 1  # before it is told: who sees the slot free must not see the job running
+                    running -= 1  # before the report: a worker that sees the free slot must not see the job running
                     await report(store, job, DONE if (job.fence + n) % 3 else Interrupted())
 
         await asyncio.gather(*[work(n) for n in range(4)])
-        assert 2 <= most <= 5
+        assert 2 <= peak <= 5
         assert await used(store, MAIL) == [0]
         assert await store.read(lambda tx: tx.counts(JobFilter())) == []
 
     async def test_an_optimistic_claim_respects_the_limit(
         self, manual_store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """S16: jobs are claimed first and counted last; what does not fit any more is undone, and claimed anew."""
+        """S16: jobs are claimed first and counted last; if they no longer fit, the claim rolls back and is repeated."""
         store = manual_store
-        ways: list[str] = []
-        for way in ("_claim_optimistically", "_claim_pessimistically"):
-            monkeypatch.setattr(limited, way, spied(getattr(limited, way), ways))
+        calls: list[str] = []
+        for name in ("_claim_optimistically", "_claim_pessimistically"):
+            monkeypatch.setattr(limited, name, spied(getattr(limited, name), calls))
         await put(store, *some_jobs(60))
         await limit(store, MAIL, 50)
         await clock.advance(2 * SETTLES_AFTER)
         claims, other = await claims_on(store), await claims_on(store)
 
         held = [job for _ in range(2) for job in await claims.claim(2)]
-        assert (len(held), ways) == (4, ["_claim_pessimistically", "_claim_optimistically"])
+        assert (len(held), calls) == (4, ["_claim_pessimistically", "_claim_optimistically"])
         assert await used(store, MAIL) == [4]
         assert len(await other.claim(45)) == 45
 
         assert [len(await claims.claim(2)) for _ in range(2)] == [1, 0]
-        assert ways[3:] == ["_claim_optimistically", "_claim_pessimistically", "_claim_pessimistically"]
+        assert calls[3:] == ["_claim_optimistically", "_claim_pessimistically", "_claim_pessimistically"]
         assert await used(store, MAIL) == [50]
         for job in held:
             await report(store, job, DONE)
@@ -234,7 +232,7 @@ class TestConcurrency:
     async def test_a_limit_that_changes_during_an_optimistic_claim_counts_correctly(
         self, manual_store: Store, clock: ManualClock
     ) -> None:
-        """S16: what was marked first and is not counted after all is not claimed with that mark."""
+        """S16: a job that the changed limit does not count is not marked as counted."""
         store = manual_store
         await put(store, *some_jobs(20))
         await limit(store, MAIL, 50, Rate(10, seconds(1), 10))
@@ -282,14 +280,14 @@ class TestRates:
         await limit(manual_store, KEY, 5, Rate(1, seconds(10), 1))
         await put(manual_store, *some_jobs(4, concurrency_key="k"))
         claims = await claims_on(manual_store, lease=seconds(36_000))
-        turns = KeySlotRotation(manual_store)
+        rotation = KeySlotRotation(manual_store)
 
         assert len(await ids(claims)) == 1
-        await turns.round()
+        await rotation.round()
         claims.on_ready([])
         assert await ids(claims) == []
         await clock.advance(seconds(10))
-        await turns.round()
+        await rotation.round()
         claims.on_ready([])
         assert len(await ids(claims)) == 1
 
@@ -307,15 +305,15 @@ class TestKeys:
         jobs = {job.id: job for _ in range(3) for job in await claims.claim(10)}
         assert set(jobs) == {first.id, free.id, other.id} or set(jobs) == {urgent.id, free.id, other.id}
         served = []
-        turn = next(job for job in jobs.values() if job.concurrency_key and job.tenant == "acme")
+        running = next(job for job in jobs.values() if job.concurrency_key and job.tenant == "acme")
         while True:
-            served.append(turn.id)
-            await report(store, turn, DONE)
+            served.append(running.id)
+            await report(store, running, DONE)
             claims.on_ready([])
             found = [job for _ in range(3) for job in await claims.claim(10)]
             if not found:
                 break
-            (turn,) = found
+            (running,) = found
         assert served == [urgent.id, first.id, second.id, last.id]
 
     async def test_jobs_that_wait_for_their_key_are_shown_as_ready(self, store: Store) -> None:
@@ -357,11 +355,11 @@ class TestKeys:
         act = actions.delete if how == "delete" else lambda s, which: actions.cancel(s, which, reason="no")
 
         assert await act(store, [second.id]) == {second.id}
-        assert await act(store, [first.id]) == {first.id}  # it had the turn, and nobody had claimed it
+        assert await act(store, [first.id]) == {first.id}  # it had the key slot and was not claimed
         assert await ids(await claims_on(store)) == [third.id]
 
     async def test_every_way_to_become_ready_respects_the_key(self, manual_store: Store, clock: ManualClock) -> None:
-        """Promoted, handed back, retried, revived, reaped: never two at once."""
+        """Jobs that were promoted, released, retried, revived or reaped never run concurrently."""
         store = manual_store
         await put(store, *some_jobs(3, concurrency_key="k", delay=seconds(5)), *some_jobs(2, concurrency_key="k"))
         claims = await claims_on(store, lease=seconds(36_000))
@@ -393,21 +391,21 @@ class TestKeys:
         assert await store.read(lambda tx: tx.counts(JobFilter())) == []
 
     async def test_an_unused_key_slot_passes_to_the_next_job(self, store: Store) -> None:
-        """Its queue rests, or no worker handles it: jobs of other queues with the same key run all the same."""
-        stuck, alike, other = (a_job(queue, concurrency_key="k") for queue in ("resting", "resting", "mail"))
+        """If its queue is paused or has no worker, jobs of other queues with the same key run."""
+        stuck, alike, other = (a_job(queue, concurrency_key="k") for queue in ("paused", "paused", "mail"))
         await put(store, stuck, alike, other)
         claims = await claims_on(store)
         assert await ids(claims) == []
         now = 0.0
-        turns = KeySlotRotation(store, monotonic=lambda: now)
-        await turns.round()
+        rotation = KeySlotRotation(store, monotonic=lambda: now)
+        await rotation.round()
         now = UNCLAIMED_SLOT_TIMEOUT_S
-        await turns.round()
+        await rotation.round()
         claims.on_ready([])
 
         assert await ids(claims) == [other.id]
         await report(store, (await store.read(lambda tx: tx.get([other.id])))[0], DONE)
-        assert len(await ids(await claims_on(store, "resting"))) == 1
+        assert len(await ids(await claims_on(store, "paused"))) == 1
 
     async def test_unused_key_rows_are_pruned(self, store: Store) -> None:
         await put(store, a_job(concurrency_key="k"))
@@ -420,7 +418,7 @@ class TestKeys:
         assert await store.run(lambda tx: tx.prune_limits(10)) == 0
 
     async def test_a_key_runs_one_job_at_a_time_under_concurrent_submissions_and_claims(self, store: Store) -> None:
-        """Submits, claims, reports and cancels of one key, at once."""
+        """Concurrent submissions, claims and reports of one key."""
         running: Counter[str] = Counter()
 
         async def submit(n: int) -> None:
@@ -461,8 +459,8 @@ class TestPauses:
         await limits.pause(Pause(PauseKind.TENANT, "other", "unpaid"))
         everything = await claims_on(store)
         assert await ids(everything) == [jobs[0].id]
-        _, resting = await limits.pauses()
-        assert [(each.kind, each.name, each.reason, each.changed_by) for each in resting] == [
+        _, pauses = await limits.pauses()
+        assert [(pause.kind, pause.name, pause.reason, pause.changed_by) for pause in pauses] == [
             (PauseKind.TYPE, "render", "broken", "key:ops"),
             (PauseKind.TENANT, "other", "unpaid", ""),
         ]

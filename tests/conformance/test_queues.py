@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.engine.claiming import dispatch_settings
 from holdfast.engine.claiming.claims import Claims
-from holdfast.engine.queues import Queues
+from holdfast.engine.queues import QueueService
 from holdfast.model.lane import LaneReady
 from holdfast.model.queue import Queue
 from holdfast.model.time import Instant, seconds
@@ -25,7 +25,7 @@ def always_look(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def rest(store: Store, name: str, until: Instant | None = None) -> Queue:
-    return await Queues(store).pause(name, reason="maintenance", until=until, by="key:ops")
+    return await QueueService(store).pause(name, reason="maintenance", until=until, by="key:ops")
 
 
 async def test_nothing_of_a_paused_queue_is_claimed(store: Store) -> None:
@@ -41,7 +41,7 @@ async def test_nothing_of_a_paused_queue_is_claimed(store: Store) -> None:
     claims.on_ready([LaneReady(lane_of(paused), 1)])
     claims.on_ready([])
     assert await claims.claim(10) == []
-    await Queues(store).resume("mail", by="key:ops")
+    await QueueService(store).resume("mail", by="key:ops")
     assert [job.id for job in await claims.claim(10)] == [paused.id]
 
 
@@ -62,7 +62,7 @@ async def test_what_is_set_is_kept_and_replaced(manual_store: Store, clock: Manu
     until = Instant(clock.now + seconds(60))
     assert await rest(manual_store, "mail", until) == Queue("mail", True, "maintenance", until, clock.now, "key:ops")
     await clock.advance(seconds(5))
-    assert await Queues(manual_store).resume("mail", by="key:other") == Queue(
+    assert await QueueService(manual_store).resume("mail", by="key:other") == Queue(
         "mail", False, "", None, clock.now, "key:other"
     )
     await rest(manual_store, "reports")

@@ -1,4 +1,4 @@
-"""Group commit without timers: everyone is answered once, after their own flush and never before."""
+"""Batcher: each caller gets one result, after its own item was flushed."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -11,25 +11,25 @@ from holdfast.engine.batcher import Batcher
 from tests.support.eventually import eventually
 
 T = TypeVar("T")
-Answers = Sequence[str | BaseException]
+Results = Sequence[str | BaseException]
 
 
 class Database:
-    """Flushes when told to, and remembers what it was given."""
+    """Scripted database that records its batches and ends a flush when the test says so."""
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []
-        self.gates: list[asyncio.Future[Answers | None]] = []
+        self.gates: list[asyncio.Future[Results | None]] = []
 
-    async def flush(self, items: Sequence[int]) -> Answers:
+    async def flush(self, items: Sequence[int]) -> Results:
         self.batches.append(list(items))
         self.gates.append(asyncio.get_running_loop().create_future())
-        answers = await self.gates[-1]
-        return [f"done {item}" for item in items] if answers is None else answers
+        results = await self.gates[-1]
+        return [f"done {item}" for item in items] if results is None else results
 
-    def finish(self, batch: int, answers: Answers | None = None) -> None:
-        """Let a flush end: all well, or with these answers."""
-        self.gates[batch].set_result(answers)
+    def finish(self, batch: int, results: Results | None = None) -> None:
+        """End a flush, successfully or with these results."""
+        self.gates[batch].set_result(results)
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def database() -> Database:
 
 
 async def settle_down() -> None:
-    """Let everything run that can run without a flush ending."""
+    """Run all tasks until they wait for a flush."""
     for _ in range(20):
         await asyncio.sleep(0)
 
@@ -111,7 +111,7 @@ async def test_at_most_two_flushes_run_concurrently(database: Database) -> None:
 
 
 async def test_another_flush_starts_when_as_many_items_wait_as_are_in_flight(database: Database) -> None:
-    """So that of many callers one half is answered while the other half is flushed."""
+    """Half of the callers prepare new items while the other half is flushed."""
     batcher = Batcher(database.flush, max_batch_size=100, width=3)
     await start(*(batcher.submit(n) for n in range(4)))
     for n in range(4, 7):
@@ -122,7 +122,7 @@ async def test_another_flush_starts_when_as_many_items_wait_as_are_in_flight(dat
     await start(*(batcher.submit(n) for n in range(8, 12)))
     assert len(database.batches) == 2
 
-    database.finish(0)  # half of those under way are back, and the others are as many as wait
+    database.finish(0)  # four items are still in flight, and four wait
     await settle_down()
     assert database.batches[2:] == [[8, 9, 10, 11]]
     for batch in (1, 2):
@@ -143,7 +143,7 @@ async def test_waiting_items_are_flushed_when_the_only_flush_ends(database: Data
 
 
 async def test_items_wait_only_briefly_for_a_stuck_flush(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Behind a lock, say: a few that wait leave by themselves, however many are under way."""
+    """For example behind a lock: a few waiting items are flushed after a short time."""
     monkeypatch.setattr(batcher_module, "MAX_FLUSH_DELAY_S", 0.001)
     batcher = Batcher(database.flush, max_batch_size=100, width=2)
     await start(*(batcher.submit(n) for n in range(4)))
@@ -219,14 +219,14 @@ async def test_a_caller_cancelled_during_its_flush_does_not_affect_others(databa
     assert await other == "done 2"
 
 
-async def again_and_again(put: Callable[[int], Awaitable[str]], times: int) -> list[str]:
-    return [await put(n) for n in range(times)]
+async def submit_repeatedly(submit: Callable[[int], Awaitable[str]], times: int) -> list[str]:
+    return [await submit(n) for n in range(times)]
 
 
 @pytest.mark.parametrize("width", [1, 2, 3])
 async def test_a_caller_that_submits_again_at_once_is_served(database: Database, width: int) -> None:
     batcher = Batcher(database.flush, max_batch_size=10, width=width)
-    (caller,) = await start(again_and_again(batcher.submit, 5))
+    (caller,) = await start(submit_repeatedly(batcher.submit, 5))
     for batch in range(5):
         database.finish(batch)
         await settle_down()
@@ -235,9 +235,9 @@ async def test_a_caller_that_submits_again_at_once_is_served(database: Database,
 
 
 async def test_the_last_item_of_a_burst_is_flushed_when_two_flushes_end_together(database: Database) -> None:
-    """It arrives after both flushes ended, and nobody puts anything after it."""
+    """It arrives after both flushes ended, and no item follows."""
     batcher = Batcher(database.flush, max_batch_size=10, width=2)
-    (eager,) = await start(again_and_again(batcher.submit, 2))
+    (eager,) = await start(submit_repeatedly(batcher.submit, 2))
     (other,) = await start(batcher.submit(9))
     database.finish(0)
     database.finish(1)
@@ -294,12 +294,12 @@ async def test_a_flush_that_returns_too_few_results_fails_every_caller(database:
     await settle_down()
 
     assert all(call.done() for call in calls)
-    with pytest.raises(Exception):  # noqa: B017, PT011 - which error is nobody's promise
+    with pytest.raises(Exception):  # noqa: B017, PT011 - the type of the error is not part of the contract
         await calls[1]
 
 
 async def test_items_that_arrive_together_set_no_timer(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches grow because the database is slow, not because a clock says so."""
+    """Batches grow with the latency of the database, not by a timer."""
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a timer was set")

@@ -1,4 +1,4 @@
-"""A worker's claims over a store that is scripted: turns survive whatever the store does."""
+"""Claims of a worker on a scripted store: lanes keep their share whatever the store does."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,17 +20,17 @@ A, B = Lane("q", "a", 0), Lane("q", "b", 0)
 
 
 class ScriptedStore:
-    """Gives each lane it visits its whole share, unless told to fail."""
+    """Store that fills the whole share of each lane, unless the test makes it fail."""
 
     has_push = False
 
     def __init__(self, *lanes: Lane) -> None:
         self.ready = set(lanes)
         self.visited: list[str] = []
-        self.looks = 0
+        self.scans = 0
         self.failure: BaseException | None = None
         self.gate: asyncio.Event | None = None
-        self.slow_look: asyncio.Event | None = None
+        self.slow_scan: asyncio.Event | None = None
         self._seq = 0
 
     async def single(self, work: Callable[[Tx], Awaitable[Any]]) -> Any:
@@ -45,9 +45,9 @@ class ScriptedStore:
         return DispatchSettings(0)
 
     async def lanes(self, queues: Sequence[str], cap: int) -> list[LaneReady]:
-        self.looks += 1
-        if self.slow_look is not None:
-            await self.slow_look.wait()
+        self.scans += 1
+        if self.slow_scan is not None:
+            await self.slow_scan.wait()
         return [LaneReady(lane, self._seq + 1) for lane in sorted(self.ready)]
 
     async def claim(self, worker: WorkerId, shares: Sequence[Share], limit: int, types: Any, **more: Any) -> list[Job]:
@@ -76,7 +76,7 @@ async def test_claims_alternate_between_lanes() -> None:
     assert [(await claims.claim(5))[0].tenant for _ in range(4)] == ["a", "b", "a", "b"]
 
 
-@pytest.mark.parametrize("failure", [Unavailable("away"), asyncio.CancelledError()], ids=repr)
+@pytest.mark.parametrize("failure", [Unavailable("database unavailable"), asyncio.CancelledError()], ids=repr)
 async def test_a_lane_whose_claim_failed_is_served_when_the_database_is_available_again(failure: BaseException) -> None:
     store = ScriptedStore(A, B)
     claims = claims_on(store)
@@ -91,11 +91,11 @@ async def test_a_cancelled_claim_costs_no_lane_its_share() -> None:
     store = ScriptedStore(A, B)
     claims = claims_on(store)
     store.gate = asyncio.Event()
-    cut = asyncio.create_task(claims.claim(5))
+    claiming = asyncio.create_task(claims.claim(5))
     while not store.visited:
         await asyncio.sleep(0)
-    cut.cancel()
-    await asyncio.gather(cut, return_exceptions=True)
+    claiming.cancel()
+    await asyncio.gather(claiming, return_exceptions=True)
     store.gate.set()
 
     assert {job.tenant for _ in range(4) for job in await claims.claim(5)} == {"a", "b"}
@@ -106,7 +106,7 @@ async def test_concurrent_claims_share_one_scan() -> None:
     claims = claims_on(store)
     await asyncio.gather(*(claims.claim(5) for _ in range(10)))
 
-    assert store.looks == 1
+    assert store.scans == 1
 
 
 async def test_a_slow_scan_does_not_delay_claims_from_known_lanes() -> None:
@@ -114,15 +114,15 @@ async def test_a_slow_scan_does_not_delay_claims_from_known_lanes() -> None:
     claims = claims_on(store)
     await claims.claim(5)
     claims.on_ready([])
-    store.slow_look = asyncio.Event()
-    looking = asyncio.create_task(claims.claim(5))
-    while store.looks < 2:
+    store.slow_scan = asyncio.Event()
+    scanning = asyncio.create_task(claims.claim(5))
+    while store.scans < 2:
         await asyncio.sleep(0)
 
     assert len(await claims.claim(5)) == 5
-    assert not looking.done()
-    store.slow_look.set()
-    assert len(await looking) == 5
+    assert not scanning.done()
+    store.slow_scan.set()
+    assert len(await scanning) == 5
 
 
 async def test_a_claim_continues_with_other_lanes_when_the_first_are_empty() -> None:
@@ -154,7 +154,7 @@ async def test_a_notification_adds_a_lane_without_a_scan() -> None:
     claims.on_ready([LaneReady(A, 1)])
 
     assert [job.tenant for job in await claims.claim(5)] == ["a"] * 5
-    assert store.looks == 1
+    assert store.scans == 1
 
 
 async def test_a_notification_without_lanes_requests_a_scan() -> None:
@@ -165,7 +165,7 @@ async def test_a_notification_without_lanes_requests_a_scan() -> None:
     claims.on_ready([])
 
     assert await claims.claim(5)
-    assert store.looks == 2
+    assert store.scans == 2
 
 
 async def test_a_wait_that_timed_out_requests_no_scan() -> None:
@@ -175,4 +175,4 @@ async def test_a_wait_that_timed_out_requests_no_scan() -> None:
     claims.on_ready(None)
     await claims.claim(5)
 
-    assert store.looks == 1
+    assert store.scans == 1

@@ -1,4 +1,4 @@
-"""The one periodic loop, without waiting for it."""
+"""The periodic loop, without real waiting."""
 
 import asyncio
 
@@ -6,42 +6,42 @@ from holdfast.engine import periodic
 from holdfast.errors import Unavailable
 
 
-async def rounds(monkeypatch, once, count):
-    """Run a loop for so many rounds; how many seconds it would have waited after each."""
-    waited, stop = [], asyncio.Event()
+async def run_ticks(monkeypatch, once, count):
+    """Run a loop for `count` ticks; return its delays and events."""
+    delays, stop = [], asyncio.Event()
 
-    async def pass_over(waiting, pause):
+    async def skip_wait(waiting, delay):
         waiting.close()
-        waited.append(pause)
-        if len(waited) == count:
+        delays.append(delay)
+        if len(delays) == count:
             stop.set()
 
-    monkeypatch.setattr(periodic.asyncio, "wait_for", pass_over)
+    monkeypatch.setattr(periodic.asyncio, "wait_for", skip_wait)
     events = []
     await periodic.run_periodically("reap", once, stop=stop, emit=events.append)
-    return waited, events
+    return delays, events
 
 
 async def test_a_periodic_loop_notices_soon_that_the_database_is_available_again(monkeypatch):
-    """L3, P14: claiming, with all that makes jobs due, within five seconds of its return."""
+    """L3, P14: promotion and claims resume within five seconds."""
 
     async def once():
-        raise Unavailable("away")
+        raise Unavailable("database unavailable")
 
-    waited, events = await rounds(monkeypatch, once, 1_000)
-    assert waited == sorted(waited)
-    assert max(waited) == periodic.MAX_DELAY_S <= 5 / 2
+    delays, events = await run_ticks(monkeypatch, once, 1_000)
+    assert delays == sorted(delays)
+    assert max(delays) == periodic.MAX_DELAY_S <= 5 / 2
     assert [event.failures for event in events] == list(range(1, 1_001))
 
 
 async def test_a_successful_tick_is_followed_by_the_interval_it_returned(monkeypatch):
-    left = [Unavailable("away")] * 5
+    left = [Unavailable("database unavailable")] * 5
 
     async def once():
         if left:
             raise left.pop()
         return 7.0
 
-    waited, events = await rounds(monkeypatch, once, 7)
-    assert waited[5:] == [7.0, 7.0]
+    delays, events = await run_ticks(monkeypatch, once, 7)
+    assert delays[5:] == [7.0, 7.0]
     assert len(events) == 5

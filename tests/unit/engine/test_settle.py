@@ -1,4 +1,4 @@
-"""Settling: applied once, told truly, also when the answer of the database was lost."""
+"""Settling: each outcome is applied once, even if the reply to its commit was lost."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ from holdfast.policy.lifecycle import MAX_RELEASES, attempt_log
 from tests.support.builders import (
     LEASE,
     a_job,
-    a_move,
+    a_transition,
     as_dict,
     enter,
     error,
@@ -39,7 +39,7 @@ from tests.support.builders import (
     running,
     take,
 )
-from tests.support.interleave import Counting, Faulty, after, before
+from tests.support.interleave import CountingStore, FaultyStore, after, before
 
 ENDINGS = [
     (Succeeded(b'"done"'), Status.SUCCEEDED, 1),
@@ -51,19 +51,19 @@ ENDINGS = [
     (Crashed("signal 9 (SIGKILL)"), Status.READY, 1),
     (Snoozed(seconds(60)), Status.SCHEDULED, 0),
     (Interrupted(), Status.READY, 0),
-    (CancelledByHandler("pointless"), Status.CANCELLED, 1),
+    (CancelledByHandler("not needed"), Status.CANCELLED, 1),
 ]
 NAMES = [
     "succeeded",
     "failed",
     "retry-in",
     "retry-now",
-    "hopeless",
+    "not-retryable",
     "timed-out",
     "crashed",
     "snoozed",
     "interrupted",
-    "pointless",
+    "cancelled-by-handler",
 ]
 
 
@@ -81,8 +81,8 @@ async def test_a_settle_whose_commit_reply_was_lost_returns_true(manual_store, o
     job = await running(manual_store)
     turns = (
         [after(OutcomeUnknown)] if type(outcome) is Succeeded else [None, after(OutcomeUnknown)]
-    )  # others read the clock first
-    engine = Engine(Faulty(manual_store, *turns))
+    )  # other outcomes read the clock first
+    engine = Engine(FaultyStore(manual_store, *turns))
     assert await engine.attempts.settle(job, outcome)
     settled = await read(manual_store, job)
     assert fields(settled, "status", "attempts") == (status, attempts)
@@ -92,7 +92,7 @@ async def test_a_settle_whose_commit_reply_was_lost_returns_true(manual_store, o
 async def test_a_settle_whose_commit_request_was_lost_is_applied(manual_store):
     """F10: the commit had not happened."""
     job = await running(manual_store)
-    assert await Engine(Faulty(manual_store, before(OutcomeUnknown))).attempts.settle(job, Succeeded())
+    assert await Engine(FaultyStore(manual_store, before(OutcomeUnknown))).attempts.settle(job, Succeeded())
     assert (await read(manual_store, job)).status is Status.SUCCEEDED
 
 
@@ -102,13 +102,13 @@ async def test_a_stale_settle_whose_commit_reply_was_lost_returns_false(manual_s
     await clock.expire()
     await reap_once(manual_store)
     (again,) = await take(manual_store, await enter(manual_store), lane_of(job))
-    assert not await Engine(Faulty(manual_store, after(OutcomeUnknown))).attempts.settle(job, Succeeded())
+    assert not await Engine(FaultyStore(manual_store, after(OutcomeUnknown))).attempts.settle(job, Succeeded())
     assert await read(manual_store, job) == again
 
 
 async def test_a_settle_can_be_repeated_after_the_database_was_unavailable(manual_store):
     job = await running(manual_store)
-    engine = Engine(Faulty(manual_store, before(Unavailable)))
+    engine = Engine(FaultyStore(manual_store, before(Unavailable)))
     with pytest.raises(Unavailable):
         await engine.attempts.settle(job, Succeeded())
     assert await engine.attempts.settle(job, Succeeded())
@@ -117,7 +117,7 @@ async def test_a_settle_can_be_repeated_after_the_database_was_unavailable(manua
 
 async def test_concurrent_settles_share_transactions(manual_store):
     jobs = await hold(manual_store, await enter(manual_store), n=200)
-    counting = Counting(manual_store)
+    counting = CountingStore(manual_store)
     engine = Engine(counting)
     assert all(await asyncio.gather(*(engine.attempts.settle(job, Succeeded()) for job in jobs)))
     assert counting.transactions <= 20
@@ -127,27 +127,27 @@ async def test_concurrent_settles_share_transactions(manual_store):
 async def test_each_settle_of_a_group_gets_its_own_result(manual_store):
     """S7"""
     jobs = await hold(manual_store, await enter(manual_store), n=40)
-    await move(manual_store, *(a_move(job, Status.CANCELLED) for job in jobs[::4]))
+    await move(manual_store, *(a_transition(job, Status.CANCELLED) for job in jobs[::4]))
     engine = Engine(manual_store)
-    answers = await asyncio.gather(
+    results = await asyncio.gather(
         *(engine.attempts.settle(job, error() if number % 2 else Succeeded()) for number, job in enumerate(jobs))
     )
-    assert answers == [bool(number % 4) for number in range(40)]
+    assert results == [bool(number % 4) for number in range(40)]
 
 
 @pytest.mark.parametrize("other", [1, 4, 8, 9], ids=[NAMES[number] for number in (1, 4, 8, 9)])
 async def test_a_job_settled_twice_concurrently_is_settled_once(manual_store, console, other):
-    """S1: also when both reports go out in one batch, and each is told the truth."""
+    """S1: even if both reports are in one batch; each caller gets the correct result."""
     jobs = await hold(manual_store, await enter(manual_store), n=20)
     engine = Engine(manual_store)
     outcome, status, _ = ENDINGS[other]
     first = asyncio.gather(*(engine.attempts.settle(job, Succeeded()) for job in jobs))
     second = asyncio.gather(*(engine.attempts.settle(job, outcome) for job in jobs))
-    answers = dict(zip((job.id for job in jobs), zip(await first, await second, strict=True), strict=True))
+    results = dict(zip((job.id for job in jobs), zip(await first, await second, strict=True), strict=True))
     now = await read_all(manual_store, [job.id for job in jobs])
     assert [job.id for job in now] == [job.id for job in jobs]
-    told = {job.id: (job.status is Status.SUCCEEDED, job.status is status) for job in now}
-    assert told == answers
+    expected = {job.id: (job.status is Status.SUCCEEDED, job.status is status) for job in now}
+    assert results == expected
 
 
 async def test_a_retry_waits_as_long_as_the_rule_says(manual_store, clock):
@@ -180,7 +180,7 @@ async def test_the_retry_rule_of_a_job_overrides_the_default(manual_store, clock
 
 
 async def test_a_job_cannot_be_released_without_limit(manual_store):
-    """S8: hand-backs spend no attempt, but are bounded."""
+    """S8: releases use no attempt, but their number is bounded."""
     engine, worker = Engine(manual_store), await enter(manual_store)
     job = a_job()
     await put(manual_store, job)

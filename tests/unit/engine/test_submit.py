@@ -1,4 +1,4 @@
-"""Submitting: many at once go out together, each has its own answer, and none comes before it is true."""
+"""Submission: concurrent callers share transactions, and each gets its own durable receipt."""
 
 import asyncio
 import time
@@ -21,11 +21,11 @@ from holdfast.model.ids import new_job_id
 from holdfast.model.job import JobFilter, JobSpec, Page, UniqueSpec
 from holdfast.model.state import Status
 from tests.support.builders import a_job
-from tests.support.interleave import Counting, Faulty, Held, after, before
+from tests.support.interleave import BlockedStore, CountingStore, FaultyStore, after, before
 
 
-def mail(number=0, **asked):
-    return JobSpec(type="send", payload={"to": number}, **asked)
+def mail(number=0, **options):
+    return JobSpec(type="send", payload={"to": number}, **options)
 
 
 async def everything(store):
@@ -37,20 +37,20 @@ async def engine(store):
     return await Engine.open(store)
 
 
-async def on(around, *turns):
-    """An engine that knows already who has limits, and keeps to it: what is counted or fails is what is submitted."""
+async def engine_on(around, *faults):
+    """Open an engine whose set of limited tenants never expires, so that only submissions use the store."""
     engine = await Engine.open(around)
     at = time.monotonic()
     engine.submitter.limited.monotonic = lambda: at
-    around.turns = list(turns)
+    around.faults = list(faults)
     around.transactions = 0
     return engine
 
 
 async def test_two_hundred_concurrent_submissions_share_a_few_transactions(store):
-    """S1: every answer is a job that is there."""
-    counting = Counting(store)
-    engine = await on(counting)
+    """S1: every receipt names a stored job."""
+    counting = CountingStore(store)
+    engine = await engine_on(counting)
     receipts = await asyncio.gather(*(engine.jobs.submit(mail(number)) for number in range(200)))
     assert {receipt.id for receipt in receipts} == {job.id for job in await everything(store)}
     assert len({receipt.id for receipt in receipts}) == 200
@@ -65,8 +65,8 @@ async def test_each_caller_gets_the_receipt_of_its_own_job(engine):
 
 
 async def test_a_lone_submission_is_inserted_at_once(store):
-    counting = Counting(store)
-    await (await on(counting)).jobs.submit(mail())
+    counting = CountingStore(store)
+    await (await engine_on(counting)).jobs.submit(mail())
     assert counting.transactions == 1
 
 
@@ -75,41 +75,41 @@ async def test_a_rejected_row_fails_only_its_own_submission(store, monkeypatch):
     taken = (await engine.jobs.submit(mail())).id
     ids = iter([new_job_id(), new_job_id(), taken, new_job_id(), taken, new_job_id()])
     monkeypatch.setattr(submitter, "new_job_id", lambda _at_ms=None: next(ids))
-    answers = await asyncio.gather(*(engine.jobs.submit(mail(number)) for number in range(6)), return_exceptions=True)
-    assert [isinstance(answer, Rejected) for answer in answers] == [False, False, True, False, True, False]
+    results = await asyncio.gather(*(engine.jobs.submit(mail(number)) for number in range(6)), return_exceptions=True)
+    assert [isinstance(result, Rejected) for result in results] == [False, False, True, False, True, False]
     assert len(await everything(store)) == 5
 
 
 async def test_no_caller_gets_a_receipt_before_the_commit(store):
     """S1"""
-    held = Held(store)
+    held = BlockedStore(store)
     engine = Engine(held)
-    answers = [asyncio.create_task(engine.jobs.submit(mail(number))) for number in range(50)]
+    results = [asyncio.create_task(engine.jobs.submit(mail(number))) for number in range(50)]
     await held.asked.wait()
     await asyncio.sleep(0)
-    assert not any(answer.done() for answer in answers)
+    assert not any(result.done() for result in results)
     assert await everything(store) == []
     held.let_go.set()
-    assert len({receipt.id for receipt in await asyncio.gather(*answers)}) == 50
+    assert len({receipt.id for receipt in await asyncio.gather(*results)}) == 50
 
 
 async def test_a_cancelled_caller_does_not_affect_other_submissions(store):
-    held = Held(store)
+    held = BlockedStore(store)
     engine = Engine(held)
-    answers = [asyncio.create_task(engine.jobs.submit(mail(number))) for number in range(10)]
+    results = [asyncio.create_task(engine.jobs.submit(mail(number))) for number in range(10)]
     await held.asked.wait()
-    answers[3].cancel()
+    results[3].cancel()
     held.let_go.set()
-    results = await asyncio.gather(*answers, return_exceptions=True)
+    results = await asyncio.gather(*results, return_exceptions=True)
     assert [isinstance(result, asyncio.CancelledError) for result in results] == [number == 3 for number in range(10)]
-    there = {job.id for job in await everything(store)}
-    assert {result.id for number, result in enumerate(results) if number != 3} <= there
+    stored = {job.id for job in await everything(store)}
+    assert {result.id for number, result in enumerate(results) if number != 3} <= stored
 
 
 async def test_every_caller_gets_an_error_while_the_database_is_unavailable(store):
-    engine = await on(Faulty(store), *[before(Unavailable)] * 50)
-    answers = await asyncio.gather(*(engine.jobs.submit(mail(number)) for number in range(50)), return_exceptions=True)
-    assert {type(answer) for answer in answers} == {Unavailable}
+    engine = await engine_on(FaultyStore(store), *[before(Unavailable)] * 50)
+    results = await asyncio.gather(*(engine.jobs.submit(mail(number)) for number in range(50)), return_exceptions=True)
+    assert {type(result) for result in results} == {Unavailable}
     assert await everything(store) == []
 
 
@@ -123,16 +123,16 @@ async def test_concurrent_submissions_with_one_key_create_one_job(engine, store)
 
 async def test_a_key_reused_with_another_body_is_rejected(engine, store):
     """S10"""
-    asked = (engine.jobs.submit(mail(number, idempotency_key="order-1")) for number in range(10))
-    answers = await asyncio.gather(*asked, return_exceptions=True)
-    assert [isinstance(answer, IdempotencyMismatch) for answer in answers] == [False] + [True] * 9
+    submissions = (engine.jobs.submit(mail(number, idempotency_key="order-1")) for number in range(10))
+    results = await asyncio.gather(*submissions, return_exceptions=True)
+    assert [isinstance(result, IdempotencyMismatch) for result in results] == [False] + [True] * 9
     assert len(await everything(store)) == 1
 
 
 async def test_keys_of_different_tenants_are_independent(engine, store):
     """S10, S23"""
-    asked = (engine.jobs.submit(mail(tenant=f"t{n}", idempotency_key="order-1")) for n in range(10))
-    assert len({receipt.id for receipt in await asyncio.gather(*asked)}) == 10
+    submissions = (engine.jobs.submit(mail(tenant=f"t{n}", idempotency_key="order-1")) for n in range(10))
+    assert len({receipt.id for receipt in await asyncio.gather(*submissions)}) == 10
 
 
 async def test_a_duplicate_of_a_unique_job_is_returned_or_rejected_as_requested(engine):
@@ -140,31 +140,31 @@ async def test_a_duplicate_of_a_unique_job_is_returned_or_rejected_as_requested(
     first = await engine.jobs.submit(mail(unique=unique))
     again = await engine.jobs.submit(mail(unique=unique))
     assert (again.id, again.replayed) == (first.id, True)
-    with pytest.raises(DuplicateJob) as refused:
+    with pytest.raises(DuplicateJob) as rejected:
         await engine.jobs.submit(mail(unique=UniqueSpec(on_conflict="reject")))
-    assert refused.value.job_id == str(first.id)
+    assert rejected.value.job_id == str(first.id)
     assert not (await engine.jobs.submit(mail(1, unique=unique))).replayed
 
 
 async def test_an_invalid_submission_fails_alone(engine, store):
-    asked = [engine.jobs.submit(mail(number, priority=5_000 if number == 7 else 0)) for number in range(20)]
-    answers = await asyncio.gather(*asked, return_exceptions=True)
-    assert [number for number, answer in enumerate(answers) if isinstance(answer, Invalid)] == [7]
+    submissions = [engine.jobs.submit(mail(number, priority=5_000 if number == 7 else 0)) for number in range(20)]
+    results = await asyncio.gather(*submissions, return_exceptions=True)
+    assert [number for number, result in enumerate(results) if isinstance(result, Invalid)] == [7]
     assert len(await everything(store)) == 19
 
 
 async def test_a_batch_is_inserted_as_a_whole_or_not_at_all(engine, store):
     """F06"""
-    with pytest.raises(InvalidBatch) as refused:
+    with pytest.raises(InvalidBatch) as rejected:
         await engine.jobs.submit_many([mail(), mail(priority=5_000), mail(), mail(cost=0)])
-    assert sorted(refused.value.faults) == [1, 3]
+    assert sorted(rejected.value.faults) == [1, 3]
     await engine.jobs.submit(mail(1, idempotency_key="order-1"))
-    with pytest.raises(InvalidBatch) as refused:
+    with pytest.raises(InvalidBatch) as rejected:
         await engine.jobs.submit_many([mail(), mail(), mail(2, idempotency_key="order-1")])
-    assert sorted(refused.value.faults) == [2]
-    with pytest.raises(InvalidBatch) as refused:
+    assert sorted(rejected.value.faults) == [2]
+    with pytest.raises(InvalidBatch) as rejected:
         await engine.jobs.submit_many([mail(idempotency_key="k"), mail(), mail(idempotency_key="k")])
-    assert sorted(refused.value.faults) == [2]
+    assert sorted(rejected.value.faults) == [2]
     assert len(await everything(store)) == 1
 
 
@@ -183,7 +183,7 @@ async def test_an_empty_batch_returns_no_receipts(engine):
 
 async def test_a_keyed_submission_creates_one_job_after_a_lost_commit_reply(store):
     """S2: the commit had happened."""
-    engine = await on(Faulty(store), after(OutcomeUnknown))
+    engine = await engine_on(FaultyStore(store), after(OutcomeUnknown))
     receipt = await engine.jobs.submit(mail(idempotency_key="order-1"))
     (job,) = await everything(store)
     assert (receipt.id, receipt.replayed) == (job.id, False)
@@ -193,7 +193,7 @@ async def test_a_keyed_submission_creates_one_job_after_a_lost_commit_reply(stor
 
 async def test_a_keyed_submission_creates_one_job_after_a_lost_commit_request(store):
     """S2: the commit had not happened."""
-    engine = await on(Faulty(store), before(OutcomeUnknown))
+    engine = await engine_on(FaultyStore(store), before(OutcomeUnknown))
     receipt = await engine.jobs.submit(mail(idempotency_key="order-1"))
     (job,) = await everything(store)
     assert (receipt.id, receipt.replayed) == (job.id, False)
@@ -201,15 +201,15 @@ async def test_a_keyed_submission_creates_one_job_after_a_lost_commit_request(st
 
 async def test_a_submission_without_key_is_found_after_a_lost_commit_reply(store):
     """S2"""
-    engine = await on(Faulty(store), after(OutcomeUnknown))
+    engine = await engine_on(FaultyStore(store), after(OutcomeUnknown))
     receipts = await asyncio.gather(*(engine.jobs.submit(mail(number)) for number in range(20)))
     assert {receipt.id for receipt in receipts} == {job.id for job in await everything(store)}
     assert len(receipts) == 20
 
 
 async def test_a_submission_without_key_that_is_not_found_has_an_unknown_outcome(store):
-    """S2: never told as failed, never told as done."""
-    engine = await on(Faulty(store), before(OutcomeUnknown))
+    """S2: it is reported neither as failed nor as done."""
+    engine = await engine_on(FaultyStore(store), before(OutcomeUnknown))
     with pytest.raises(OutcomeUnknown):
         await engine.jobs.submit(mail())
     assert await everything(store) == []
@@ -217,22 +217,22 @@ async def test_a_submission_without_key_that_is_not_found_has_an_unknown_outcome
 
 async def test_a_batch_is_found_as_a_whole_after_a_lost_commit_reply(store):
     """S2, F06"""
-    engine = await on(Faulty(store), after(OutcomeUnknown))
+    engine = await engine_on(FaultyStore(store), after(OutcomeUnknown))
     receipts = await engine.jobs.submit_many([mail(number) for number in range(10)])
     assert [receipt.id for receipt in receipts] == sorted(
         (job.id for job in await everything(store)), key=[receipt.id for receipt in receipts].index
     )
     with pytest.raises(OutcomeUnknown):
-        await (await on(Faulty(store), before(OutcomeUnknown))).jobs.submit_many([mail()])
+        await (await engine_on(FaultyStore(store), before(OutcomeUnknown))).jobs.submit_many([mail()])
 
 
 @pytest.mark.parametrize("then", [OutcomeUnknown, Unavailable])
 @pytest.mark.parametrize("key", [None, "order-1"])
 async def test_a_submission_has_an_unknown_outcome_if_the_lookup_fails_too(store, key, then):
-    """S2: unknown is never told as failed; a repetition with the key finds the one job."""
-    engine = await on(Faulty(store), after(OutcomeUnknown), *[before(then)] * 10)
-    answers = await asyncio.gather(*[engine.jobs.submit(mail(idempotency_key=key))], return_exceptions=True)
-    assert [type(answer) for answer in answers] == [OutcomeUnknown]
+    """S2: an unknown outcome is not reported as a failure; a retry with the key finds the job."""
+    engine = await engine_on(FaultyStore(store), after(OutcomeUnknown), *[before(then)] * 10)
+    results = await asyncio.gather(*[engine.jobs.submit(mail(idempotency_key=key))], return_exceptions=True)
+    assert [type(result) for result in results] == [OutcomeUnknown]
     (job,) = await everything(store)
     if key is not None:
         again = await Engine(store).jobs.submit(mail(idempotency_key=key))
@@ -241,14 +241,14 @@ async def test_a_submission_has_an_unknown_outcome_if_the_lookup_fails_too(store
 
 async def test_a_batch_has_an_unknown_outcome_if_the_lookup_fails_too(store):
     """S2"""
-    engine = await on(Faulty(store), after(OutcomeUnknown), *[before(Unavailable)] * 10)
+    engine = await engine_on(FaultyStore(store), after(OutcomeUnknown), *[before(Unavailable)] * 10)
     with pytest.raises(OutcomeUnknown):
         await engine.jobs.submit_many([mail(1), mail(2)])
     assert len(await everything(store)) == 2
 
 
 async def test_ids_contain_the_database_time(manual_store, clock):
-    """S24: a node whose clock is wrong mixes nothing up."""
+    """S24: a node with a wrong clock does not disturb the order of ids."""
     engine = await Engine.open(manual_store)
     receipt = await engine.jobs.submit(mail())
     assert abs((receipt.id.int >> 80) - clock.now // 1_000) < 60_000

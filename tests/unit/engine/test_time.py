@@ -13,20 +13,20 @@ from holdfast.model.time import days, seconds
 from holdfast.policy.lifecycle import MAX_LOG_ENTRIES, attempt_log
 from holdfast.store.port.store import Retention
 from holdfast.telemetry.events import LoopFailed
-from tests.support.builders import a_job, a_move, a_worker, enter, error, fields, hold, move, put, read_all, take
+from tests.support.builders import a_job, a_transition, a_worker, enter, error, fields, hold, move, put, read_all, take
 from tests.support.clock import CLOCK
 from tests.support.eventually import eventually
-from tests.support.interleave import Faulty, before
+from tests.support.interleave import FaultyStore, before
 
 HOURLY = RetryRule(base=seconds(3_600), cap=seconds(3_600), jitter=0.0)
 
 
-def mail(number=0, **asked):
-    return JobSpec(type="send", payload={"to": number}, **asked)
+def mail(number=0, **options):
+    return JobSpec(type="send", payload={"to": number}, **options)
 
 
 async def test_a_month_of_retries_loses_no_job_and_exceeds_no_attempt_limit(manual_store, clock):
-    """P10, S8: no hidden term ends a job that is still trying, nor its key."""
+    """P10, S8: no retention ends a job that is still retrying, or frees its idempotency key."""
     engine = await Engine.open(manual_store, EngineRules(retry=HOURLY, key_retention=days(1)))
     worker = a_worker()
     await engine.workers.register(worker, days(60))
@@ -83,12 +83,12 @@ async def test_a_tenant_with_one_job_is_served_despite_the_backlog_of_another(st
 
 
 async def test_two_nodes_that_run_maintenance_do_everything_once(manual_store, clock, database_url):
-    """P16: housekeeping is safe on all nodes at once."""
+    """P16: maintenance is safe on all nodes concurrently."""
     other = await open_store(database_url, clock=CLOCK)
     lost = await hold(manual_store, await enter(manual_store), n=100)
     await put(manual_store, *(a_job(delay=seconds(5)) for _ in range(100)))
     done = await hold(manual_store, await enter(manual_store), n=50)
-    await move(manual_store, *(a_move(job, Status.SUCCEEDED) for job in done))
+    await move(manual_store, *(a_transition(job, Status.SUCCEEDED) for job in done))
     await clock.advance(days(30))
     rules = EngineRules(retention=Retention(days(7), days(7)))
     events = []
@@ -123,7 +123,7 @@ async def test_maintenance_continues_after_the_database_was_unavailable(manual_s
     await hold(manual_store, await enter(manual_store), n=5)
     await clock.expire()
     events = []
-    engine = Engine(Faulty(manual_store, *[before(Unavailable)] * 6), emit=events.append)
+    engine = Engine(FaultyStore(manual_store, *[before(Unavailable)] * 6), emit=events.append)
     stop = asyncio.Event()
 
     async def reaped():
@@ -140,7 +140,7 @@ async def test_maintenance_continues_after_the_database_was_unavailable(manual_s
 
 
 async def test_ten_nodes_that_start_under_load_claim_disjoint_jobs(manual_store):
-    """S6, L4: nothing is reclaimed because somebody starts."""
+    """S6, L4: a node that starts does not reclaim the jobs of others."""
     held = await hold(manual_store, await enter(manual_store), n=20)
     for _ in range(10):
         engine = await Engine.open(manual_store)
