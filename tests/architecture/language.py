@@ -117,7 +117,6 @@ SAME_NAME_ALLOWED: dict[str, tuple[set[str], str]] = {
     "LogLine": ({"model", "sdk"}, CLIENT),
     "Logs": ({"model", "sdk"}, CLIENT),
     "NewJob": ({"model", "sdk"}, CLIENT),
-    "NewKey": ({"model", "sdk"}, CLIENT),
     "Queue": ({"model", "sdk"}, CLIENT),
     "Receipt": ({"engine", "sdk"}, CLIENT),
     "Sessions": ({"store/mysql", "store/postgres", "store/sqlite"}, DIALECT),

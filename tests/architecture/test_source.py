@@ -27,7 +27,9 @@ BUILT_SQL = {
         "table": "MySQL has no array parameters: only this module formats values as text, and it has its own tests",
         "_rows": "part of `table`",
     },
-    "store/mysql/transitions.py": {"TransitionsTx._lock_ready": "joins named statements whose values come from `literal`"},
+    "store/mysql/transitions.py": {
+        "TransitionsTx._lock_ready": "joins named statements whose values come from `literal`"
+    },
     "store/indexes.py": {
         "_standard": "definitions of indexes, taken from the migrations",
         "_mysql": "the same",
