@@ -23,7 +23,7 @@ from holdfast.telemetry import logs
 
 
 class NodeApplication:
-    """ASGI application that runs one node of the HTTP service, from lifespan startup to lifespan shutdown."""
+    """ASGI application that runs a service node from lifespan startup to lifespan shutdown."""
 
     def __init__(self) -> None:
         self._api: Api | None = None
@@ -75,7 +75,7 @@ def _load_settings() -> Settings:
 
 @contextlib.contextmanager
 def _set_on_signal(stopping: asyncio.Event) -> Iterator[None]:
-    """Set `stopping` as soon as the process gets SIGTERM or SIGINT, and let the server's own handlers run too.
+    """Set `stopping` on SIGTERM or SIGINT, in addition to what the server's own handlers do.
 
     ASGI servers send lifespan shutdown only after all responses have ended. Event streams and long polls do not end
     before `stopping` is set, so without this each would wait for the other.

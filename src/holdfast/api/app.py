@@ -1,4 +1,4 @@
-"""ASGI application: route, authenticate, authorise, parse, handle and respond, in this order."""
+"""ASGI application: route, authenticate, authorise, parse, handle, respond, in this order."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ from holdfast.api import asgi
 from holdfast.api.headers import REQUEST_ID, Cors, Headers, headers_of
 from holdfast.api.http import ClientGone, HttpRequest, HttpResponse, Stream
 from holdfast.api.request_log import LOG, log_fault, loggable_path
-from holdfast.api.routing import ANY_CALLER, PUBLIC, Call, Route
+from holdfast.api.routing import ANY_CALLER, PUBLIC, Route, RouteCall
 from holdfast.api.server.streaming import send_stream
 from holdfast.api.service import Service
 from holdfast.errors import HoldfastError, Invalid
@@ -108,7 +108,7 @@ class Api:
         body = None
         if route.body is not None:
             body = json.read(await request.json_body(route.body_limit), route.body)
-        return await route.handler(Call(service, caller, path, body, query, request))
+        return await route.handler(RouteCall(service, caller, path, body, query, request))
 
     def headers(self, response: HttpResponse | Stream, request: HttpRequest) -> Headers:
         """Return all headers of a response except its length."""

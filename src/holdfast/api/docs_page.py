@@ -23,9 +23,9 @@ _SHOWN = ("payload", "ids", "reason", "filter", "paused", "max_running")
 
 def page(routes: Iterable[Route], version: str) -> bytes:
     """Render the page."""
-    given = list(routes)
-    tags = list(dict.fromkeys(route.tag for route in given))
-    table = sorted(given, key=lambda route: tags.index(route.tag))
+    unsorted = list(routes)
+    tags = list(dict.fromkeys(route.tag for route in unsorted))
+    table = sorted(unsorted, key=lambda route: tags.index(route.tag))
     described = describe(table, version)
     groups = [(tag, list(group)) for tag, group in groupby(table, key=lambda route: route.tag)]
     parts = [
@@ -72,7 +72,7 @@ def _operation(route: Route, described: Mapping[str, Any]) -> Iterator[str]:
     if route.body is not None:
         schema = described["components"]["schemas"][route.body.__name__]
         yield from _table("Body", _fields(schema, described))
-    yield from _table("Responses", _answers(operation, described))
+    yield from _table("Responses", _responses(operation, described))
     example = escape(_curl(route, described))
     yield f"<details><summary>Example</summary><pre><code>{example}</code></pre></details></article>"
 
@@ -85,20 +85,20 @@ def _fields(schema: Mapping[str, Any], described: Mapping[str, Any]) -> list[str
     ]
 
 
-def _answers(operation: Mapping[str, Any], described: Mapping[str, Any]) -> list[str]:
+def _responses(operation: Mapping[str, Any], described: Mapping[str, Any]) -> list[str]:
     rows = []
-    problems = [status for status, answer in operation["responses"].items() if "$ref" in answer]
-    for status, answer in operation["responses"].items():
-        if "$ref" in answer:
+    problems = [status for status, response in operation["responses"].items() if "$ref" in response]
+    for status, response in operation["responses"].items():
+        if "$ref" in response:
             continue
-        found = _resolved(answer, described)
+        resolved = _resolved(response, described)
         kinds = [
             f"{escape(media)}: {_kind(content['schema'], described)}" if media == "application/json" else escape(media)
-            for media, content in found.get("content", {}).items()
+            for media, content in resolved.get("content", {}).items()
         ]
-        rows.append(f"<tr><td><code>{status}</code><td>{escape(found['description'])}<td>{', '.join(kinds) or '–'}")
-    told = ", ".join(f"<code>{status}</code> {escape(TITLES[int(status)].lower())}" for status in problems)
-    return [*rows, f"<tr><td>problems<td>{told}<td>{MEDIA_TYPE}"]
+        rows.append(f"<tr><td><code>{status}</code><td>{escape(resolved['description'])}<td>{', '.join(kinds) or '–'}")
+    titles = ", ".join(f"<code>{status}</code> {escape(TITLES[int(status)].lower())}" for status in problems)
+    return [*rows, f"<tr><td>problems<td>{titles}<td>{MEDIA_TYPE}"]
 
 
 def _table(title: str, rows: list[str]) -> Iterator[str]:
@@ -118,8 +118,8 @@ def _row(
     notes = [escape(text)] if text else []
     if default not in (None, [], {}, ""):
         notes.append(f"Default: <code>{escape(json.dumps(default))}</code>.")
-    told = " ".join(each for each in (where, "<b>required</b>" if needed else "") if each)
-    return f"<tr><td><code>{escape(name)}</code> <small>{told}</small><td>{kind}<td>{' '.join(notes)}"
+    labels = " ".join(label for label in (where, "<b>required</b>" if needed else "") if label)
+    return f"<tr><td><code>{escape(name)}</code> <small>{labels}</small><td>{kind}<td>{' '.join(notes)}"
 
 
 def _kind(schema: Mapping[str, Any], described: Mapping[str, Any]) -> str:
@@ -155,14 +155,14 @@ def _curl(route: Route, described: Mapping[str, Any]) -> str:
     if route.method != "GET":
         parts.append(f"-X {route.method}")
     if route.scope != PUBLIC:
-        parts.append('-H "Authorization: Bearer $HOLDFAST_KEY"')
+        parts.append('-H "Authorization: Bearer $HOLDFAST_API_KEY"')
     if route.body is not None:
         sample = _sample(described["components"]["schemas"][route.body.__name__], described)
         parts.append("-H 'Content-Type: application/json' \\\n  -d '" + json.dumps(sample) + "'")
     path = route.path
     for name in route.parameters:
         path = path.replace(f"{{{name}}}", {"id": "01981a52-7c3e-7000-8000-000000000000"}.get(name, "mail"))
-    return " ".join([*parts, f"http://127.0.0.1:8080{path}"])
+    return " ".join([*parts, f'"$HOLDFAST_API_URL{path}"'])
 
 
 def _sample(schema: Mapping[str, Any], described: Mapping[str, Any]) -> Any:

@@ -106,15 +106,15 @@ class Cors:
             return []
         if origin is None or origin not in self._origins:
             return [(b"vary", b"Origin")]
-        told = [
+        headers = [
             (b"vary", b"Origin"),
             (b"access-control-allow-origin", origin),
             (b"access-control-expose-headers", EXPOSED_HEADERS),
         ]
         if method == "OPTIONS":
-            told += [
+            headers += [
                 (b"access-control-allow-methods", METHODS),
                 (b"access-control-allow-headers", ALLOWED_HEADERS),
                 (b"access-control-max-age", b"600"),
             ]
-        return told
+        return headers

@@ -34,7 +34,7 @@ class Chunks(Protocol):
 
 
 class Stream(NamedTuple):
-    """Streamed response: chunks are sent until the iterator ends or the client disconnects."""
+    """Streamed response; chunks are sent until they end or the client disconnects."""
 
     chunks: Chunks
     media_type: str
@@ -119,7 +119,7 @@ class HttpRequest:
         return parameters
 
     async def json_body(self, max_bytes: int) -> bytes:
-        """Read the body; reject wrong media types and oversized bodies before reading them completely."""
+        """Read the body; reject wrong media types and oversized bodies early."""
         headers = self.headers
         media_type = headers.get(b"content-type", b"")
         if media_type != b"application/json" and not _JSON_TYPE.fullmatch(media_type):

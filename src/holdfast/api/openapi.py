@@ -15,7 +15,7 @@ _REF = "#/components/schemas/{name}"
 def describe(routes: Iterable[Route], version: str) -> dict[str, Any]:
     """Return the document served at `/openapi.json`."""
     table = list(routes)
-    kinds = [kind for route in table for kind in (route.body, *route.answers.values()) if _is_type(kind)]
+    kinds = [kind for route in table for kind in (route.body, *route.responses.values()) if _is_type(kind)]
     schemas, components = msgspec.json.schema_components([*kinds, Problem], ref_template=_REF)
     by_kind = dict(zip([*kinds, Problem], schemas, strict=True))
     for kind, rule in RULES.items():
@@ -50,14 +50,14 @@ def _operation(route: Route, schemas: dict[Any, Any], components: Mapping[str, A
         "summary": route.summary,
         "tags": [route.tag],
         "parameters": [*_path_parameters(route), *_query_parameters(route), *_header_parameters(route)],
-        "responses": {str(status): _response(route, status, kind, schemas) for status, kind in route.answers.items()},
+        "responses": {str(status): _response(route, status, kind, schemas) for status, kind in route.responses.items()},
     }
     if route.body is not None:
         operation["requestBody"] = {
             "required": _is_needed(components[route.body.__name__]),
             "content": {"application/json": {"schema": schemas[route.body]}},
         }
-    for status in _refusals(route):
+    for status in _error_statuses(route):
         operation["responses"].setdefault(str(status), {"$ref": f"#/components/responses/{status}"})
     if route.scope == PUBLIC:
         operation["security"] = []
@@ -73,16 +73,16 @@ def _is_needed(schema: Mapping[str, Any]) -> bool:
     return bool(schema.get("required")) or any(all(kind["required"] for kind in rule["anyOf"]) for rule in rules)
 
 
-def _refusals(route: Route) -> list[int]:
+def _error_statuses(route: Route) -> list[int]:
     """Return the error statuses that a route may respond with."""
-    found = {400, 408, 414, 422, 431, 500, 503, *route.refusals}
+    statuses = {400, 408, 414, 422, 431, 500, 503, *route.error_statuses}
     if route.scope != PUBLIC:
-        found |= {401, 403, 429}
+        statuses |= {401, 403, 429}
     if route.body is not None:
-        found |= {413, 415}
+        statuses |= {413, 415}
     if route.parameters:
-        found.add(404)
-    return sorted(found)
+        statuses.add(404)
+    return sorted(statuses)
 
 
 def _problem(status: int, schema: Any) -> dict[str, Any]:
@@ -100,17 +100,17 @@ def _link(route: Route, table: Iterable[Route], operation: dict[str, Any]) -> No
     """
     if route.method != "POST":
         return
-    made = {each.path for each in table if each.method == "POST" and 201 in each.answers}
-    for status, kind in route.answers.items():
+    created = {each.path for each in table if each.method == "POST" and 201 in each.responses}
+    for status, kind in route.responses.items():
         fields = getattr(kind, "__struct_fields__", ())
         links = {
             each.name: {"operationId": each.name, "parameters": {n: f"$response.body#/{n}" for n in each.parameters}}
             for each in table
             if each.path.startswith(f"{route.path}/{{")
             and set(each.parameters) <= set(fields)
-            and (each.path not in made or 201 in each.answers)
+            and (each.path not in created or 201 in each.responses)
         }
-        if route.path in made and route.parameters:
+        if route.path in created and route.parameters:
             links |= {
                 each.name: {"operationId": each.name, "parameters": {n: f"$request.path.{n}" for n in route.parameters}}
                 for each in table
@@ -126,9 +126,9 @@ def _response(route: Route, status: int, kind: Any, schemas: dict[Any, Any]) -> 
         described["content"] = {kind: {"schema": {"type": "string"}}}
     elif kind is not None:
         described["content"] = {"application/json": {"schema": schemas[kind]}}
-    told = route.answer_headers.get(status, {})
     described["headers"] = _COMMON_HEADERS | {
-        name: {"description": text, "schema": {"type": "string"}} for name, text in told.items()
+        name: {"description": text, "schema": {"type": "string"}}
+        for name, text in route.response_headers.get(status, {}).items()
     }
     return described
 

@@ -19,9 +19,10 @@ def loggable_path(request: HttpRequest) -> str:
     """Return the route with UUID parameters filled in; other parameters may be secrets."""
     if "{" not in request.route:
         return request.route or "(no route)"
-    given = request.path.split("/")
-    parts = zip(request.route.split("/"), given, strict=True)
-    return "/".join(own if not own.startswith("{") or not _UUID.fullmatch(told) else told for own, told in parts)
+    segments = zip(request.route.split("/"), request.path.split("/"), strict=True)
+    return "/".join(
+        value if template.startswith("{") and _UUID.fullmatch(value) else template for template, value in segments
+    )
 
 
 def log_fault(level: int, words: str, request: HttpRequest, error: BaseException, *, where: bool = False) -> None:
@@ -56,10 +57,10 @@ def _message(error: BaseException, request: HttpRequest) -> str:
 
 def _where(error: BaseException) -> str:
     """Return exception types and code locations along the cause chain, without values."""
-    told: list[str] = []
+    causes: list[str] = []
     cause: BaseException | None = error
-    while cause is not None and len(told) < _MAX_FRAMES:
+    while cause is not None and len(causes) < _MAX_FRAMES:
         frames = [f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in traceback.extract_tb(cause.__traceback__)]
-        told.append(f"{type(cause).__name__} at {' > '.join(frames[-_MAX_FRAMES:])}")
+        causes.append(f"{type(cause).__name__} at {' > '.join(frames[-_MAX_FRAMES:])}")
         cause = cause.__cause__ or cause.__context__
-    return "; by ".join(told)
+    return "; caused by ".join(causes)

@@ -26,7 +26,7 @@ MAX_BODY_BYTES = 1024 * 1024
 MAX_BATCH_BODY_BYTES = 5 * 1024 * 1024
 
 
-class Call(NamedTuple, Generic[Body, QueryT]):
+class RouteCall(NamedTuple, Generic[Body, QueryT]):
     """Arguments of a route handler: the validated request and its caller."""
 
     service: "Service"
@@ -37,11 +37,11 @@ class Call(NamedTuple, Generic[Body, QueryT]):
     request: HttpRequest
 
 
-Handler = Callable[[Call[Any, Any]], Awaitable[HttpResponse | Stream]]
+Handler = Callable[[RouteCall[Any, Any]], Awaitable[HttpResponse | Stream]]
 
 
 class Route(NamedTuple):
-    """An entry of the route table."""
+    """Entry of the route table."""
 
     method: Literal["GET", "POST", "PATCH", "PUT", "DELETE"]
     path: str
@@ -49,7 +49,7 @@ class Route(NamedTuple):
     scope: Scope | Literal["public", "any caller"]
     handler: Handler
     summary: str
-    answers: Mapping[int, Any]
+    responses: Mapping[int, Any]
     """Body type by success status: None if empty, a string for a raw media type."""
     body: Any = None
     query: Any = None
@@ -57,9 +57,9 @@ class Route(NamedTuple):
     tag: str = "jobs"
     headers: Mapping[str, str] = {}
     """Request headers it reads, with descriptions."""
-    answer_headers: Mapping[int, Mapping[str, str]] = {}
+    response_headers: Mapping[int, Mapping[str, str]] = {}
     """Response headers by status, with descriptions."""
-    refusals: tuple[int, ...] = ()
+    error_statuses: tuple[int, ...] = ()
     """Error statuses in addition to those of every route."""
     demo: bool = False
     """Available only in demo mode."""
@@ -76,7 +76,7 @@ class Route(NamedTuple):
 
 
 class Match(NamedTuple):
-    """A matched route and its path parameters."""
+    """Matched route and its path parameters."""
 
     route: Route
     path: Mapping[str, str]
@@ -138,7 +138,7 @@ def _unescaped(value: str) -> str:
     try:
         return unquote(value, errors="strict")
     except UnicodeDecodeError:
-        raise HttpError(404, "no_such_route", "the path is not UTF-8") from None
+        raise HttpError(404, "no_such_route", "no such route: the path is not UTF-8; see /docs") from None
 
 
 def _segment(part: str) -> str:
@@ -147,6 +147,6 @@ def _segment(part: str) -> str:
 
 def _check(route: Route) -> None:
     if not isinstance(route.scope, Scope) and route.scope not in (PUBLIC, ANY_CALLER):
-        raise Misconfigured(f"the route {route.method} {route.path} declares no scope: say which, PUBLIC or ANY_CALLER")
-    if not route.answers:
-        raise Misconfigured(f"the route {route.method} {route.path} declares no response")
+        raise Misconfigured(f"the route {route.method} {route.path} declares no scope: give one, PUBLIC or ANY_CALLER")
+    if not route.responses:
+        raise Misconfigured(f"the route {route.method} {route.path} declares no response: list its statuses")

@@ -11,7 +11,7 @@ INDEX = "index.html"
 
 CACHE_FOREVER = "public, max-age=31536000, immutable"
 """For files whose names contain a content hash."""
-LIMIT_RECHECK_INTERVAL_S = "no-cache"
+REVALIDATE = "no-cache"
 """For the index page: cached, but revalidated on every load."""
 
 _MEDIA_TYPES = {

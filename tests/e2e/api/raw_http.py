@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from holdfast.api.server.server import bind, serve
 from holdfast.api.server.timeouts import DEFAULT_LIMITS, ServerLimits
 from tests.e2e.api.conftest import ADMIN, Served
-from tests.support.eventually import PATIENCE
+from tests.support.eventually import TIMEOUT_S
 
 if TYPE_CHECKING:
     import ssl
@@ -46,7 +46,7 @@ class RawConnection:
 
     async def response(self) -> Response | None:
         """Return the next response; None if the server closed the connection instead."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT_S):
             try:
                 head = await self.reader.readuntil(b"\r\n\r\n")
             except (asyncio.IncompleteReadError, ConnectionError):
@@ -58,7 +58,7 @@ class RawConnection:
 
     async def rest(self) -> bytes:
         """Return everything up to the end of the connection."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT_S):
             try:
                 return await self.reader.read()
             except ConnectionError:

@@ -145,7 +145,7 @@ async def test_the_guard_of_a_transaction_is_shown_without_what_its_statements_g
     async with served.engine.attempts.session(HeldJob(held.id, held.fence, held.worker), "pay") as session:
         journal = StatementLog()
         journal.add("SELECT 1", [(1,)])
-        session.record(journal.stored())
+        session.record(journal.to_bytes())
     (step,) = (await client.get(f"/v1/jobs/{job_id}")).json()["steps"]
     assert (step["key"], step["state"], step["transaction"], step["result"]) == ("pay", "done", True, None)
 

@@ -33,10 +33,11 @@ from holdfast.model.ids import new_job_id
 from holdfast.model.job import JobFilter, JobSpec
 from holdfast.model.outcome import Succeeded
 from holdfast.model.time import Instant
+from holdfast.wire.events import job_event
 from tests.e2e.api.conftest import ADMIN, Served, problem
 from tests.support.builders import KEY_RETENTION, a_job, enter, error, hold, put, take
 from tests.support.clock import Console, console
-from tests.support.eventually import PATIENCE, eventually
+from tests.support.eventually import TIMEOUT_S, eventually
 from tests.support.interleave import Interleaving
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Listening:
 
     async def until(self, fact: Any) -> None:
         """Until this is true of it."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT_S):
             while not fact():
                 self._news.clear()
                 await self._news.wait()
@@ -432,8 +433,8 @@ def change(tenant: str = "a") -> JobChange:
 
 
 async def anext_of(reader: EventReader) -> bytes:
-    reader._begun = True
-    return await asyncio.wait_for(anext(reader), PATIENCE)
+    reader._started = True
+    return await asyncio.wait_for(anext(reader), TIMEOUT_S)
 
 
 class TestAReader:
@@ -453,7 +454,7 @@ class TestAReader:
         """F41: a socket that nobody empties holds nothing of ours."""
         monkeypatch.setattr("holdfast.api.server.streaming.CUT_TIMEOUT_S", 0.01)
         _, reader = unattached(ADMINISTRATOR, EventFilter())
-        reader._begun = True
+        reader._started = True
         reader.take(ChangeEntry(1, Instant(1), ChangeBody(c=[change()])), 0, {}, 0)
         stuck = asyncio.Event()
 
@@ -475,7 +476,7 @@ class TestAReader:
         sending = asyncio.create_task(api(scope, receive, send))
         await stuck.wait()
         reader.end("slow")
-        await asyncio.wait_for(sending, PATIENCE)
+        await asyncio.wait_for(sending, TIMEOUT_S)
 
     async def test_hears_once_of_a_change_that_a_look_saw_before_its_row(self) -> None:
         """Many moved, so the job was looked up; by then it had changed again, and the row that says so comes after."""
@@ -487,14 +488,14 @@ class TestAReader:
 
         for learnt, rows in ((ahead, [ahead]), (replace(ahead, fence=4), [back, replace(ahead, fence=4)])):
             reader.take(many, 1, {}, 0)
-            reader.learn(learnt, 1, 0)
+            reader.refresh(learnt, 1, 0)
             for number, row in enumerate(rows, 2):
                 reader.take(ChangeEntry(number, Instant(1), ChangeBody(c=[row])), number, {}, 0)
 
         told = [ahead, replace(ahead, fence=4), back, replace(ahead, fence=4)]
         text = await anext_of(reader)
         assert [event.split(b"data: ")[1] for event in text.split(b"\n\n")[:-1]] == [
-            event_stream.job_event(each, Instant(1)).split(b"data: ")[1].strip() for each in told
+            job_event(each, Instant(1)).split(b"data: ")[1].strip() for each in told
         ]
 
     async def test_hears_a_beat_while_nothing_happens_and_is_ended_after_an_hour(self) -> None:
@@ -536,7 +537,7 @@ class TestThereAreNoMore:
                 assert heard.status == 200
         await eventually(lambda: left(live, 0))
 
-    @pytest.mark.parametrize("limit, tenants", [("PER_TENANT", 1), ("PER_NODE", 3)])
+    @pytest.mark.parametrize("limit, tenants", [("MAX_STREAMS_PER_TENANT", 1), ("MAX_STREAMS_PER_NODE", 3)])
     async def test_than_a_tenant_or_a_node_may_have(
         self, monkeypatch: pytest.MonkeyPatch, limit: str, tenants: int
     ) -> None:
@@ -562,7 +563,7 @@ async def left(live: Served, streams: int) -> bool:
 
 async def test_nothing_is_asked_of_the_database_while_nobody_listens(live: Served) -> None:
     client = await live.client()
-    tasks = ("holdfast streams", "holdfast streams' clock", "holdfast streams' stop")
+    tasks = ("holdfast event streams read", "holdfast event streams tick", "holdfast event streams stop")
     async with listening(client):
         assert {task.get_name() for task in asyncio.all_tasks()} >= set(tasks)
     await eventually(lambda: left(live, 0))

@@ -14,7 +14,7 @@ from holdfast.compose import build_api
 from holdfast.model.job import JobFilter, Page
 from tests.e2e.api.conftest import ADMIN, Served
 from tests.e2e.api.raw_http import AUTHORIZATION, GET, JOB, post, running_server
-from tests.support.eventually import PATIENCE
+from tests.support.eventually import TIMEOUT_S
 
 pytestmark = pytest.mark.databases("sqlite")
 
@@ -102,7 +102,7 @@ class TestSlow:
             assert len((await other.response())[2]) == 50_000_000
             # The response is larger than the socket buffers, so part of it is still pending in the server.
             server.stop()
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT_S):
                 await server.ended
 
     async def test_slow_connections_do_not_delay_other_clients(self, served):
@@ -392,7 +392,7 @@ class TestProtocol:
         assert (await connection.response())[0] == 400
 
         async with dripping(server, connection, b"x") as sending:
-            await asyncio.wait_for(sending, PATIENCE)  # ends when the connection is closed
+            await asyncio.wait_for(sending, TIMEOUT_S)  # ends when the connection is closed
 
     async def test_an_http_1_0_client_gets_a_stream_without_chunked_encoding(self, server):
         connection = await server.connect()

@@ -42,7 +42,7 @@ BODIES = [
 def example(method, path):
     """The body that `/docs` shows."""
     shown = unescape(page(ALL, "0").decode())
-    (given,) = re.findall(rf"curl -X {method} [^<]*-d '([^']*)' http://127.0.0.1:8080{path}<", shown)
+    (given,) = re.findall(rf"curl -X {method} [^<]*-d '([^']*)' \"\$HOLDFAST_API_URL{path}\"<", shown)
     return json.loads(given)
 
 

@@ -12,7 +12,7 @@ from holdfast.model.job import JobSpec
 from holdfast.model.state import Status
 from holdfast.model.time import seconds
 from tests.e2e.api.conftest import problem
-from tests.support.builders import a_job, a_move, enter, error, hold, move, put, report, some_jobs
+from tests.support.builders import a_job, a_transition, enter, error, hold, move, put, report, some_jobs
 
 if TYPE_CHECKING:
     import httpx2
@@ -36,7 +36,7 @@ async def some_work(engine: Engine) -> None:
     jobs = await hold(store, await enter(store), 14, tenant="a", queue="q", type="t")
     await report(store, jobs[:10])
     await report(store, jobs[10:12], error())
-    await move(store, a_move(jobs[12], Status.DEAD), a_move(jobs[13], Status.CANCELLED))
+    await move(store, a_transition(jobs[12], Status.DEAD), a_transition(jobs[13], Status.CANCELLED))
     await put(store, *some_jobs(3, tenant="a", queue="q", type="u"))
     await put(store, *some_jobs(2, tenant="a", queue="q", type="u", delay=seconds(600)))
     await put(store, *some_jobs(4, tenant=CANARY, queue=CANARY, type=CANARY))

@@ -21,7 +21,7 @@ from tests.e2e.api.conftest import ADMIN
 from tests.e2e.api.raw_http import AUTHORIZATION, GET, JOB, post, running_server
 from tests.e2e.api.test_hardening import CORPUS
 from tests.support.certificate import a_certificate
-from tests.support.eventually import PATIENCE
+from tests.support.eventually import TIMEOUT_S
 from tests.support.services import Service
 
 pytestmark = pytest.mark.databases("sqlite")
@@ -53,7 +53,7 @@ async def server(served, context):
 
 def shake_hands(port, context):
     """Do a TLS handshake as a client with this context."""
-    with socket.create_connection(("127.0.0.1", port), PATIENCE) as connection:
+    with socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as connection:
         context.wrap_socket(connection, server_hostname="localhost").close()
 
 
@@ -149,7 +149,7 @@ class TestConnections:
             await other.send(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
             assert len((await other.response())[2]) == 50_000_000
             server.stop()
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT_S):
                 await server.ended
 
     async def test_events_are_streamed(self, server, served, trusting):
@@ -159,7 +159,7 @@ class TestConnections:
         submitting = await server.connect(trusting)
         await submitting.send(post(JOB))
         assert (await submitting.response())[0] == 201
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT_S):
             await connection.reader.readuntil(b"event: job")
         server.stop()
         assert (await connection.rest()).endswith(b"0\r\n\r\n")

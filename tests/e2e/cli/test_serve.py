@@ -44,7 +44,7 @@ def test_serve_does_not_start_without_a_key(serve, host, named):
         ({"HOLDFAST_JWT_SECRET": "secret" * 6}, "HOLDFAST_JWT_SECRET: it is well known"),
         ({"HOLDFAST_JWT_SECRET": STRONG, "HOLDFAST_ADMIN_KEY": "admin"}, "HOLDFAST_ADMIN_KEY: it has 5 bytes"),
         ({"HOLDFAST_JWT_JWKS_FILE": "nowhere.json"}, "HOLDFAST_JWT_JWKS_FILE: nowhere.json cannot be read"),
-        ({"HOLDFAST_JWT_PUBLIC_KEY_FILE": "jobs.db"}, "HOLDFAST_JWT_PUBLIC_KEY_FILE: jobs.db: it holds no public key"),
+        ({"HOLDFAST_JWT_PUBLIC_KEY_FILE": "jobs.db"}, "HOLDFAST_JWT_PUBLIC_KEY_FILE: jobs.db: it contains no"),
     ],
 )  # fmt: skip
 def test_serve_does_not_start_with_a_weak_or_broken_key(serve, variables, message):

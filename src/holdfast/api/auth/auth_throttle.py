@@ -1,4 +1,4 @@
-"""Failed attempts to be recognised: so many a minute from one address or at one key, and no more."""
+"""Throttle for failed authentication: at most ten failures a minute per address and per key."""
 
 import time
 from collections import OrderedDict, deque
@@ -18,7 +18,7 @@ Network = IPv4Network | IPv6Network
 
 
 class FailureThrottle:
-    """Counts failures by whatever they have in common. The longest ago are forgotten when there are too many."""
+    """Sliding-window counter of failures by source. The oldest sources are dropped when there are too many."""
 
     def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -27,40 +27,40 @@ class FailureThrottle:
     def __len__(self) -> int:
         return len(self._failures)
 
-    def wait(self, who: str) -> float:
-        """Seconds until the next attempt is looked at; 0 when it is now."""
-        found = self._failures.get(who)
-        if found is None or len(found) < MAX_FAILURES:
+    def wait(self, source: str) -> float:
+        """Return the seconds until the next attempt is allowed; 0 if it is allowed now."""
+        failures = self._failures.get(source)
+        if failures is None or len(failures) < MAX_FAILURES:
             return 0.0
-        return max(0.0, found[0] + WINDOW_S - self._monotonic())
+        return max(0.0, failures[0] + WINDOW_S - self._monotonic())
 
-    def failed(self, who: str) -> None:
-        """Count one more."""
-        found = self._failures.setdefault(who, deque(maxlen=MAX_FAILURES))
-        found.append(self._monotonic())
-        self._failures.move_to_end(who)
+    def failed(self, source: str) -> None:
+        """Record a failure."""
+        failures = self._failures.setdefault(source, deque(maxlen=MAX_FAILURES))
+        failures.append(self._monotonic())
+        self._failures.move_to_end(source)
         if len(self._failures) > _MAX_TRACKED:
             self._failures.popitem(last=False)
 
 
 class ClientAddresses:
-    """Where requests come from, past the proxies that are trusted to say so."""
+    """Client address of a request, read from `X-Forwarded-For` behind trusted proxies."""
 
     def __init__(self, trusted: Sequence[str] = ()) -> None:
-        self._trusted: tuple[Network, ...] = tuple(ip_network(each) for each in trusted)
+        self._trusted: tuple[Network, ...] = tuple(ip_network(network) for network in trusted)
 
     def of(self, request: HttpRequest) -> str:
-        """The nearest address that is none of a trusted proxy. What others say of themselves counts for nothing."""
+        """Return the nearest address that is not a trusted proxy; ignore headers set by anyone else."""
         if not self._trusted:
             return _plain(request.address)
         nearest = _address(request.address)
         if nearest is None:
             return request.address
-        said = (request.header("x-forwarded-for") or "").split(",")
-        for each in said[: -_MAX_HOPS - 1 : -1]:
+        hops = (request.header("x-forwarded-for") or "").split(",")
+        for hop in hops[: -_MAX_HOPS - 1 : -1]:
             if not self._trusts(nearest):
                 break
-            further = _address(each)
+            further = _address(hop)
             if further is None:
                 break
             nearest = further
@@ -70,25 +70,25 @@ class ClientAddresses:
         return any(address in network for network in self._trusted)
 
 
-@lru_cache(_MAX_TRACKED)  # most requests come from where others came from just now
+@lru_cache(_MAX_TRACKED)  # most requests come from a few addresses
 def throttle_key(address: str) -> str:
-    """What attempts from an address are counted by: of IPv6 the network, for a single host has all of its addresses."""
-    found = _address(address)
-    if isinstance(found, IPv6Address):
-        return str(IPv6Network((found, 64), strict=False))
+    """Return the throttle key of an address: the /64 network for IPv6, because one host owns all of it."""
+    parsed = _address(address)
+    if isinstance(parsed, IPv6Address):
+        return str(IPv6Network((parsed, 64), strict=False))
     return address
 
 
 @lru_cache(_MAX_TRACKED)
 def _plain(text: str) -> str:
-    """An address in its usual form; what is none stays as it is."""
-    found = _address(text)
-    return text if found is None else str(found)
+    """Return an address in canonical form; text that is not an address is returned unchanged."""
+    parsed = _address(text)
+    return text if parsed is None else str(parsed)
 
 
 def _address(text: str) -> IPv4Address | IPv6Address | None:
     try:
-        found = ip_address(text.strip().partition("%")[0])
+        parsed = ip_address(text.strip().partition("%")[0])
     except ValueError:
         return None
-    return found.ipv4_mapped or found if isinstance(found, IPv6Address) else found
+    return parsed.ipv4_mapped or parsed if isinstance(parsed, IPv6Address) else parsed

@@ -151,9 +151,9 @@ class BearerAuthenticator(Authenticator):
         Keys are reloaded from the database every few seconds, so a revoked key is soon rejected.
         """
         verified = self._verified.get(request.headers.get(b"authorization", b""))
-        if proven is None:
+        if verified is None:
             return None
-        return proven.caller if proven.key is None or self._key_cache.is_current(proven.key) else None
+        return verified.caller if verified.key is None or self._key_cache.is_current(verified.key) else None
 
     async def _check(self, text: str) -> CredentialCheck:
         if self._admin is not None and self._admin.matches(text):

@@ -1,4 +1,4 @@
-"""Signatures of tokens: the one module that knows the library, loaded by nodes that have a key to check them with."""
+"""Token signatures: the only module that imports the JWT library, loaded only if a signing key is configured."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from holdfast.policy.access import MIN_SECRET_BYTES, find_weakness
 from holdfast.wire import json
 
 KeyName = tuple[str | None, str]
-"""The name of a key, None for one without, and its algorithm."""
+"""Key id (None for an unnamed key) and algorithm."""
 
 _KINDS = {"RS256": "RSA", "ES256": "EC", "EdDSA": "OKP", "HS256": "oct"}
 _CURVES = {"ES256": "P-256", "EdDSA": "Ed25519"}
@@ -21,11 +21,11 @@ _JWS = PyJWS(options={"enforce_minimum_key_length": True})
 
 
 class UnusableKey(Exception):
-    """Why a key cannot be used."""
+    """The key cannot be used; the message says why."""
 
 
 def is_signed(token: str, key: Any, algorithm: str) -> bool:
-    """Whether a token was signed with this key, by this algorithm and no other."""
+    """Return whether the token was signed with this key and exactly this algorithm."""
     try:
         _JWS.decode_complete(token, key, algorithms=[algorithm])
     except (jwt.InvalidTokenError, jwt.InvalidKeyError):
@@ -34,7 +34,7 @@ def is_signed(token: str, key: Any, algorithm: str) -> bool:
 
 
 def sign(claims: dict[str, Any], secret: str, kid: str) -> str:
-    """A token of these claims, signed with a secret of that name."""
+    """Return a token with these claims, signed (HS256) with the secret named `kid`."""
     return _JWS.encode(msgspec.json.encode(claims), secret.encode(), "HS256", headers={"kid": kid})
 
 
@@ -49,13 +49,15 @@ def read_keys(content: bytes, algorithm: str | None) -> dict[KeyName, Any]:
 
 def _pem(content: bytes, algorithm: str) -> Any:
     if b"PRIVATE KEY" in content:
-        raise UnusableKey("it holds a private key: give the public one, and keep the other with whoever signs")
+        raise UnusableKey(
+            "it contains a private key: name the file of the public key, and keep the private key with the issuer"
+        )
     try:
         key = jwt.get_algorithm_by_name(algorithm).prepare_key(content)
     except NotImplementedError as error:
         raise _without_cryptography() from error
     except (jwt.InvalidKeyError, ValueError, TypeError) as error:
-        raise UnusableKey(f"it holds no public key for {algorithm} in PEM") from error
+        raise UnusableKey(f"it contains no public key for {algorithm} in PEM") from error
     return _checked(key, algorithm)
 
 
@@ -64,14 +66,14 @@ def _jwks(content: bytes) -> dict[KeyName, Any]:
         listed = json.parse(content)["keys"]
         members = [dict(each) for each in listed]
     except (Invalid, ValueError, TypeError, LookupError) as error:
-        raise UnusableKey('it is no set of keys: write {"keys": [{"kid": …, "kty": …, "alg": …, …}, …]}') from error
+        raise UnusableKey('it is not a JSON key set: write {"keys": [{"kid": …, "kty": …, "alg": …, …}, …]}') from error
     found: dict[KeyName, Any] = {}
     for member in members:
         if member.get("use", "sig") != "sig":
             continue
         kid, key = member.get("kid"), _jwk(member)
         if (kid, key[0]) in found:
-            raise UnusableKey(f"two keys are called {kid!r}")
+            raise UnusableKey(f"two keys have the id {kid!r}: give each key its own kid")
         found[kid, key[0]] = key[1]
     return found
 
@@ -79,25 +81,25 @@ def _jwks(content: bytes) -> dict[KeyName, Any]:
 def _jwk(member: dict[str, Any]) -> tuple[str, Any]:
     kid, kind = member.get("kid"), member.get("kty")
     if not isinstance(kid, str) or not kid:
-        raise UnusableKey("one of its keys has no name: give each a kid")
+        raise UnusableKey("a key has no id: give each key a kid")
     algorithm = member.get("alg") or next((alg for alg, kty in _KINDS.items() if kty == kind), None)
     if _KINDS.get(str(algorithm)) != kind or member.get("crv") != _CURVES.get(str(algorithm)):
-        raise UnusableKey(f"the key {kid!r} is none for RS256, ES256, EdDSA or HS256")
+        raise UnusableKey(f"the key {kid!r} is not for RS256, ES256, EdDSA or HS256: use one of these algorithms")
     if "d" in member:
         raise UnusableKey(
-            f"the key {kid!r} is a private one: give the public one, and keep the other with whoever signs"
+            f"the key {kid!r} is a private key: list the public key, and keep the private key with the issuer"
         )
     try:
         made = jwt.PyJWK(member, str(algorithm))
     except MissingCryptographyError as error:
         raise _without_cryptography() from error
     except (jwt.PyJWKError, jwt.InvalidKeyError, ValueError, TypeError) as error:
-        raise UnusableKey(f"the key {kid!r} cannot be read") from error
+        raise UnusableKey(f"the key {kid!r} is malformed: export it again") from error
     return str(algorithm), _checked(made.key, str(algorithm), kid)
 
 
 def _checked(key: Any, algorithm: str, kid: str = "") -> Any:
-    """The key, if it is strong enough and of the kind its algorithm takes."""
+    """Return the key if it is strong enough and fits its algorithm. Raises `UnusableKey`."""
     named = f"the key {kid!r}" if kid else "the key"
     if algorithm == "HS256" and (weak := find_weakness(key.decode("latin-1"), min_bytes=MIN_SECRET_BYTES)):
         raise UnusableKey(f"{named}: {weak}")
@@ -106,9 +108,9 @@ def _checked(key: Any, algorithm: str, kid: str = "") -> Any:
     if algorithm == "ES256" and key.curve.name != "secp256r1":
         raise UnusableKey(f"{named} is on the curve {key.curve.name}, and ES256 needs P-256")
     if algorithm == "EdDSA" and not type(key).__name__.startswith("Ed25519"):
-        raise UnusableKey(f"{named} is none of Ed25519")
+        raise UnusableKey(f"{named} is not an Ed25519 key, and EdDSA needs one")
     return key
 
 
 def _without_cryptography() -> UnusableKey:
-    return UnusableKey("tokens signed so need the package cryptography: pip install 'holdfast[jwt]'")
+    return UnusableKey("this algorithm needs the package cryptography: pip install 'holdfast[jwt]'")

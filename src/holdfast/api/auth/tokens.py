@@ -1,7 +1,6 @@
-"""Tokens (JWT): which keys they may be signed with, how they are checked, how they are made.
+"""Signed tokens (JWT): their keys, verification and creation.
 
-A key has a name (`kid`, or none) and one algorithm, and is found by both: what a token says of itself only chooses
-among the keys that are here.
+Keys are looked up by id (`kid`) and algorithm together, so a token header can only choose among the configured pairs.
 """
 
 import logging
@@ -24,24 +23,24 @@ from holdfast.wire import json
 _LOG = logging.getLogger("holdfast.api")
 
 RELOAD_INTERVAL_S = 2.0
-"""Seconds after which a file of keys is looked at again, when a token comes."""
+"""Minimum time between two checks whether a key file has changed."""
 
 _MAX_FILE_BYTES = 1024 * 1024
 
 KeyName = tuple[str | None, str]
-"""The name of a key, None for one without, and its algorithm."""
+"""Key id (None for an unnamed key) and algorithm."""
 Keys = Mapping[KeyName, Any]
 
 
 class KeyFile(NamedTuple):
-    """A file with public keys: one in PEM, of this algorithm, or a set in JSON (JWKS), where each names its own."""
+    """File with public keys: one PEM key of `algorithm`, or a JSON key set (JWKS) if that is None."""
 
     setting: str
     path: Path
     algorithm: str | None = None
 
     def read(self) -> dict[KeyName, Any]:
-        """Its keys; `Misconfigured` names the setting, and what is wrong with the file."""
+        """Return the keys. Raises `Misconfigured` with the setting and the cause."""
         from holdfast.api.auth import signatures  # noqa: PLC0415 - imports cryptography
 
         try:
@@ -49,21 +48,23 @@ class KeyFile(NamedTuple):
                 content = file.read(_MAX_FILE_BYTES)
             return signatures.read_keys(content, self.algorithm)
         except OSError as error:
-            raise Misconfigured(f"{self.setting}: {self.path} cannot be read ({error.strerror})") from error
+            raise Misconfigured(
+                f"{self.setting}: {self.path} cannot be read ({error.strerror}): name a readable file"
+            ) from error
         except signatures.UnusableKey as error:
             raise Misconfigured(f"{self.setting}: {self.path}: {error}") from error.__cause__
 
-    def look(self) -> tuple[int, int, int] | None:
-        """Changes whenever the file does."""
+    def version(self) -> tuple[int, int, int] | None:
+        """Return a value that changes whenever the file does; None if there is no file."""
         try:
-            found = self.path.stat()
+            stat = self.path.stat()
         except OSError:
             return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
+        return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
 class TokenKeys:
-    """The keys that tokens may be signed with, as the settings and the files have them now."""
+    """Keys that tokens may be signed with, from the settings and the current key files."""
 
     def __init__(
         self,
@@ -75,53 +76,52 @@ class TokenKeys:
     ) -> None:
         self.secret = secret
         self._fixed: dict[KeyName, Any] = {}
-        for name, each in (("HOLDFAST_JWT_PREVIOUS_SECRET", previous), ("HOLDFAST_JWT_SECRET", secret)):
-            if each is not None:
-                if weak := find_weakness(each, min_bytes=MIN_SECRET_BYTES):
+        for name, value in (("HOLDFAST_JWT_PREVIOUS_SECRET", previous), ("HOLDFAST_JWT_SECRET", secret)):
+            if value is not None:
+                if weak := find_weakness(value, min_bytes=MIN_SECRET_BYTES):
                     raise Misconfigured(f"{name}: {weak}: make one with 'openssl rand -hex 32'")
-                if "-----BEGIN" in each:
+                if "-----BEGIN" in value:
                     raise Misconfigured(
-                        f"{name}: it is a key in PEM, which is no secret: see HOLDFAST_JWT_PUBLIC_KEY_FILE"
+                        f"{name}: it is a PEM key, not a secret: use HOLDFAST_JWT_PUBLIC_KEY_FILE for public keys"
                     )
-                self._fixed[secret_name(each), "HS256"] = each.encode()
+                self._fixed[secret_name(value), "HS256"] = value.encode()
         if secret is not None:
             self._fixed[None, "HS256"] = secret.encode()
         self._files = files
-        self._read = {file: file.read() for file in files}
-        self._seen = {file: file.look() for file in files}
+        self._loaded = {file: file.read() for file in files}
+        self._versions = {file: file.version() for file in files}
         self._monotonic = monotonic
-        self._looked = monotonic()
+        self._checked_at = monotonic()
 
     def __bool__(self) -> bool:
-        """Whether there is any."""
         return bool(self._fixed) or bool(self._files)
 
     def find(self, name: KeyName) -> Any:
-        """The key of that name and algorithm, if there is one now."""
-        self._look()
+        """Return the key of this id and algorithm; None if there is none."""
+        self._reload()
         if name in self._fixed:
             return self._fixed[name]
-        return next((keys[name] for keys in self._read.values() if name in keys), None)
+        return next((keys[name] for keys in self._loaded.values() if name in keys), None)
 
-    def _look(self) -> None:
-        """Read what has changed. A file that cannot be used changes nothing; one that is gone takes its keys along."""
-        if not self._files or self._monotonic() - self._looked < RELOAD_INTERVAL_S:
+    def _reload(self) -> None:
+        """Read changed files. A malformed file keeps its previous keys; a deleted file loses them."""
+        if not self._files or self._monotonic() - self._checked_at < RELOAD_INTERVAL_S:
             return
-        self._looked = self._monotonic()
+        self._checked_at = self._monotonic()
         for file in self._files:
-            seen = file.look()
-            if seen == self._seen[file]:
+            version = file.version()
+            if version == self._versions[file]:
                 continue
-            self._seen[file] = seen
+            self._versions[file] = version
             try:
-                self._read[file] = {} if seen is None else file.read()
-                _LOG.info("%s has changed: %d keys", file.path, len(self._read[file]))
+                self._loaded[file] = {} if version is None else file.read()
+                _LOG.info("%s has changed: loaded %d keys", file.path, len(self._loaded[file]))
             except Misconfigured as error:
-                _LOG.warning("%s: the keys it had before stay in use", error)
+                _LOG.warning("%s; its previous keys stay in use", error)
 
 
 class Tokens:
-    """Checks tokens, and makes some. What does it takes a while to load: a node that has no key goes without."""
+    """Verifies and creates tokens; the JWT library is imported only if there are keys, because it loads slowly."""
 
     def __init__(self, keys: TokenKeys, expected: Audience) -> None:
         self.keys = keys
@@ -129,7 +129,7 @@ class Tokens:
         self._signatures = import_module("holdfast.api.auth.signatures") if keys else None
 
     def read(self, token: str, at: Instant) -> Caller | None:
-        """Whom a token stands for at that time; None when it is not good, whatever the reason."""
+        """Return the caller that a token represents at this time; None if it is not valid, for any reason."""
         if self._signatures is None or len(token) > MAX_TOKEN_LENGTH:
             return None
         parts = token.split(".")
@@ -146,7 +146,7 @@ class Tokens:
             return None
 
     def make(self, caller: Caller, at: Instant, life: Duration) -> tuple[str, Instant] | None:
-        """A token for a caller, and when it ends; None when there is nothing to sign it with."""
+        """Return a token for a caller and its expiry; None if there is no secret to sign it with."""
         secret = self.keys.secret
         if self._signatures is None or secret is None:
             return None
@@ -156,13 +156,13 @@ class Tokens:
 
 
 def secret_name(secret: str) -> str:
-    """The name of a key that is a secret: tells it from others and nothing else."""
+    """Return the key id of a secret: distinguishes secrets without revealing them."""
     return f"hs-{sha256(b'holdfast kid ' + secret.encode()).hexdigest()[:16]}"
 
 
 def _bytes(part: str) -> bytes:
-    """A part of a token, in its one right spelling: no other characters, no bits that stand for nothing."""
-    found = urlsafe_b64decode(part + "=" * (-len(part) % 4))
-    if urlsafe_b64encode(found).rstrip(b"=") != part.encode():
+    """Decode a part of a token; reject non-canonical base64, so that each token has one spelling."""
+    decoded = urlsafe_b64decode(part + "=" * (-len(part) % 4))
+    if urlsafe_b64encode(decoded).rstrip(b"=") != part.encode():
         raise ValueError(part)
-    return found
+    return decoded

@@ -1,4 +1,4 @@
-"""Streams of events: one tail of the feed for each node, which all its readers share."""
+"""Event streams of a node: one tail of the change log, shared by all its readers."""
 
 import asyncio
 import contextlib
@@ -18,26 +18,26 @@ from holdfast.model.ids import JobId
 from holdfast.store.port.store import Store
 
 RECHECK_INTERVAL_S = 10.0
-"""Seconds between two looks whether a reader's key was revoked."""
+"""Time between two checks whether the credentials of readers are still valid."""
 
 MAX_STREAMS_PER_KEY, MAX_STREAMS_PER_TENANT, MAX_STREAMS_PER_NODE = 5, 50, 1_000
 
 _MAX_MISSED_ROWS = 5_000
-"""Rows that are read for a reader who comes back; one who missed more begins anew."""
+"""Maximum number of rows replayed to a reader that reconnects; after a longer gap it must start over."""
 
 _TICK_INTERVAL_S = 1.0
 _RETRY_AFTER_S = 5.0
 
 
 class StillGood(Protocol):
-    """Knows whether what a caller came with would still be accepted."""
+    """Check whether a caller's credentials are still valid."""
 
     async def still_good(self, caller: Caller) -> bool:
-        """Whether it would."""
+        """Return whether the caller's credentials would be accepted now."""
 
 
 class EventBroadcaster:
-    """All streams of one node. Nothing is asked of the database while there are none."""
+    """All event streams of one node; reads the database only while there are streams."""
 
     def __init__(
         self,
@@ -52,50 +52,56 @@ class EventBroadcaster:
         self._stopping = stopping
         self._monotonic = monotonic
         self._readers: dict[str | None, set[EventReader]] = defaultdict(set)
-        """By the tenant they see; None is all."""
+        """Readers by the tenant they see; None for readers that see all tenants."""
         self._count = 0
         self._by_key: Counter[str] = Counter()
         self._by_tenant: Counter[str] = Counter()
         self._running: asyncio.Task[None] | None = None
-        self._begun: asyncio.Future[Tail] | None = None
+        self._started: asyncio.Future[Tail] | None = None
         self._checked = 0.0
 
     def __len__(self) -> int:
         return self._count
 
-    def open(self, caller: Caller, wanted: EventFilter, last: int | None, job: JobChange | None = None) -> EventReader:
-        """A stream for a caller who may see what is wanted; `RateLimited` when there are enough.
+    def open(
+        self, caller: Caller, event_filter: EventFilter, last: int | None, job: JobChange | None = None
+    ) -> EventReader:
+        """Open a stream. Raises `RateLimited` if too many are open.
 
-        `job`: the one that is watched, as it is.
+        Args:
+            caller: Caller, who must be allowed to see what the filter selects.
+            event_filter: Events to send.
+            last: Id of the last event that the client received; None to start now.
+            job: Current state of the job to watch, if the stream watches one job.
         """
         key = caller.key or caller.name
-        for have, most, whose in (
-            (self._by_key[key], MAX_STREAMS_PER_KEY, "with this key"),
+        for count, maximum, owner in (
+            (self._by_key[key], MAX_STREAMS_PER_KEY, "with this API key"),
             (self._by_tenant[caller.tenant], MAX_STREAMS_PER_TENANT, "of this tenant"),
             (self._count, MAX_STREAMS_PER_NODE, "on this node"),
         ):
-            if have >= most:
+            if count >= maximum:
                 raise RateLimited(
-                    f"{most} streams {whose} are open already: close one first", retry_after=_RETRY_AFTER_S
+                    f"{maximum} streams {owner} are already open: close one first", retry_after=_RETRY_AFTER_S
                 )
-        reader = EventReader(self, caller, wanted, last, self._monotonic(), job=job)
-        self._readers[wanted.tenant].add(reader)
+        reader = EventReader(self, caller, event_filter, last, self._monotonic(), job=job)
+        self._readers[event_filter.tenant].add(reader)
         self._count += 1
         self._by_key[key] += 1
         self._by_tenant[caller.tenant] += 1
         if self._running is None:
-            self._begun = asyncio.get_running_loop().create_future()
-            self._running = tasks.start(self._run(self._begun), name="holdfast event streams")
+            self._started = asyncio.get_running_loop().create_future()
+            self._running = tasks.start(self._run(self._started), name="holdfast event streams")
         return reader
 
     def leave(self, reader: EventReader) -> None:
-        """A stream is over."""
-        here = self._readers.get(reader.wanted.tenant, set())
-        if reader not in here:
+        """Remove a reader whose stream has ended."""
+        readers = self._readers.get(reader.filter.tenant, set())
+        if reader not in readers:
             return
-        here.discard(reader)
-        if not here:
-            del self._readers[reader.wanted.tenant]
+        readers.discard(reader)
+        if not readers:
+            del self._readers[reader.filter.tenant]
         self._count -= 1
         self._by_key[reader.caller.key or reader.caller.name] -= 1
         self._by_tenant[reader.caller.tenant] -= 1
@@ -106,29 +112,29 @@ class EventBroadcaster:
             self._running = None
 
     async def tail(self) -> Tail:
-        """The tail that all read from, once it has begun."""
-        if self._begun is None:
+        """Return the shared tail, once it has started."""
+        if self._started is None:
             raise RuntimeError("no stream is open")
-        return await asyncio.shield(self._begun)
+        return await asyncio.shield(self._started)
 
     async def missed(self, last: int, upto: int) -> list[ChangeEntry] | Literal["expired", "behind"]:
-        """Rows that a reader missed who has read up to `last`; or why they cannot be told."""
+        """Return the rows after `last` up to `upto`, or the reason why they cannot be replayed."""
         kept = await self._store.single(lambda tx: tx.change_log_range())
         if last < kept.pruned or last > max(kept.last, upto):
             return "expired"
         if upto - last > _MAX_MISSED_ROWS:
             return "behind"
-        found: list[ChangeEntry] = []
+        missed: list[ChangeEntry] = []
         while last < upto:
             rows = await self._store.single(lambda tx, after=last: tx.changes_after(after, 500))  # type: ignore[misc]
             if not rows:
                 break
-            found += [entry for entry in rows if entry.seq <= upto]
+            missed += [entry for entry in rows if entry.seq <= upto]
             last = rows[-1].seq
-        return found
+        return missed
 
     def publish(self, entry: ChangeEntry, low_water: int) -> None:
-        """Hand a row to those who may see something of it."""
+        """Pass a row to the readers that may see part of it."""
         now = self._monotonic()
         texts: dict[int, bytes] = {}
         tenants = {each.tenant for each in entry.body.listed()} | {each.tenant for each in entry.body.unlisted()}
@@ -136,28 +142,28 @@ class EventBroadcaster:
             for reader in self._readers.get(tenant, ()):
                 reader.take(entry, low_water, texts, now)
 
-    async def look(self, ids: Collection[JobId]) -> dict[JobId, JobChange]:
-        """Jobs as they are, those that are still there."""
+    async def current(self, ids: Collection[JobId]) -> dict[JobId, JobChange]:
+        """Return the current state of those jobs that still exist."""
         found = await self._store.single(lambda tx: tx.get(ids))
         return {job.id: change_of(job) for job in found}
 
-    async def look_up(self, low_water: int) -> None:
-        """Find out what became of jobs that are watched one by one, where so many moved that none was named."""
-        unsure = [(reader, reader.job) for reader in self._all() if reader.unsure and reader.job is not None]
-        if unsure:
-            found = await self.look({job.id for _, job in unsure})
+    async def refresh_watched(self, low_water: int) -> None:
+        """Read watched jobs that may be among changes which the log only counts."""
+        stale = [(reader, reader.job) for reader in self._all() if reader.is_stale and reader.job is not None]
+        if stale:
+            jobs = await self.current({job.id for _, job in stale})
             now = self._monotonic()
-            for reader, job in unsure:
-                reader.learn(found.get(job.id), low_water, now)
+            for reader, job in stale:
+                reader.refresh(jobs.get(job.id), low_water, now)
 
     def tick(self, low_water: int) -> None:
-        """A second has passed."""
+        """Send counts and heartbeats; called every second."""
         now = self._monotonic()
         for reader in self._all():
             reader.tick(now, low_water)
 
     async def check_keys(self) -> None:
-        """End the streams of callers who would not be let in any more."""
+        """End the streams of callers whose credentials are no longer valid."""
         readers = self._all()
         good = {caller: await self._auth.still_good(caller) for caller in {reader.caller for reader in readers}}
         for reader in readers:
@@ -172,43 +178,43 @@ class EventBroadcaster:
     def _all(self) -> list[EventReader]:
         return [reader for readers in self._readers.values() for reader in readers]
 
-    async def _run(self, begun: asyncio.Future[Tail]) -> None:
+    async def _run(self, started: asyncio.Future[Tail]) -> None:
         tail = Tail(self._store)
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._read(tail, begun), name="holdfast streams")
-                group.create_task(self._keep_time(tail), name="holdfast streams' clock")
-                group.create_task(self._stop(), name="holdfast streams' stop")
+                group.create_task(self._read(tail, started), name="holdfast event streams read")
+                group.create_task(self._tick_periodically(tail), name="holdfast event streams tick")
+                group.create_task(self._stop(), name="holdfast event streams stop")
         finally:
-            begun.cancel()
+            started.cancel()
             tail.close()
 
-    async def _read(self, tail: Tail, begun: asyncio.Future[Tail]) -> None:
+    async def _read(self, tail: Tail, started: asyncio.Future[Tail]) -> None:
         failures = 0
         while True:
             try:
-                if not begun.done():
+                if not started.done():
                     await tail.begin()
-                    begun.set_result(tail)
+                    started.set_result(tail)
                 for entry in await tail.more():
                     self.publish(entry, tail.low_water)
                     tail.mark_seen(entry)
                 tail.expire_gaps()
-                await self.look_up(tail.low_water)
+                await self.refresh_watched(tail.low_water)
                 await tail.wait()
                 failures = 0
-            except HoldfastError:  # the database is away: readers stay, and hear of it all when it is back
+            except HoldfastError:  # the database is unavailable: readers stay connected and catch up later
                 failures += 1
                 await asyncio.sleep(pause_after(failures, 0.2))
 
-    async def _keep_time(self, tail: Tail) -> None:
+    async def _tick_periodically(self, tail: Tail) -> None:
         while True:
             await asyncio.sleep(_TICK_INTERVAL_S)
             self.tick(tail.low_water)
             now = self._monotonic()
             if now - self._checked >= RECHECK_INTERVAL_S:
                 self._checked = now
-                with contextlib.suppress(HoldfastError):  # the database is away: asked again in a second
+                with contextlib.suppress(HoldfastError):  # the database is unavailable: checked again in a second
                     await self.check_keys()
 
     async def _stop(self) -> None:

@@ -1,4 +1,4 @@
-"""The routes, by what they are about. `ALL` is the whole table."""
+"""Route handlers by subject; `ALL` is the complete route table."""
 
 from holdfast.api.routes import (
     access,

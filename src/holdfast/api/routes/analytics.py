@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from holdfast.api.http import HttpResponse, Stream
-from holdfast.api.routing import Call, Route
+from holdfast.api.routing import Route, RouteCall
 from holdfast.engine.changes.analytics import Window, rate
 from holdfast.errors import Invalid
 from holdfast.model.access import Scope
@@ -61,7 +61,7 @@ class FairnessQuery(Query):
     window: Seconds = "15m"
 
 
-async def stats(call: Call[None, StatsQuery]) -> HttpResponse | Stream:
+async def stats(call: RouteCall[None, StatsQuery]) -> HttpResponse | Stream:
     """Counts by state, queue and type."""
     tenant = visible_tenant(call.caller, call.query.tenant)
     analytics = call.service.engine.analytics
@@ -78,7 +78,7 @@ async def stats(call: Call[None, StatsQuery]) -> HttpResponse | Stream:
     )
 
 
-async def summary(call: Call[None, WindowQuery]) -> HttpResponse | Stream:
+async def summary(call: RouteCall[None, WindowQuery]) -> HttpResponse | Stream:
     """What happened in a window."""
     window = await _window(call)
     whole = rollups.total(window.stats.values())
@@ -95,7 +95,7 @@ async def summary(call: Call[None, WindowQuery]) -> HttpResponse | Stream:
     )
 
 
-async def throughput(call: Call[None, WindowQuery]) -> HttpResponse | Stream:
+async def throughput(call: RouteCall[None, WindowQuery]) -> HttpResponse | Stream:
     """A window step by step."""
     window = await _window(call)
     points: dict[Instant, JobStats] = defaultdict(JobStats)
@@ -110,7 +110,7 @@ def _point(at: Instant, figures: JobStats) -> Point:
     return Point(rfc3339(at), _totals(figures), _percentiles(figures.wait), _percentiles(figures.run))
 
 
-async def types(call: Call[None, WindowQuery]) -> HttpResponse | Stream:
+async def types(call: RouteCall[None, WindowQuery]) -> HttpResponse | Stream:
     """Each type of jobs."""
     window = await _window(call)
     by_type: dict[str, JobStats] = defaultdict(JobStats)
@@ -131,7 +131,7 @@ async def types(call: Call[None, WindowQuery]) -> HttpResponse | Stream:
     return HttpResponse(TypeList(rfc3339(window.since), rfc3339(window.until), items))
 
 
-async def fairness(call: Call[None, FairnessQuery]) -> HttpResponse | Stream:
+async def fairness(call: RouteCall[None, FairnessQuery]) -> HttpResponse | Stream:
     """Who received what, against what they were entitled to."""
     span = codec.span(call.query.window, "/window")
     if span is None or not MIN_WINDOW <= span <= MAX_FAIRNESS_WINDOW:
@@ -196,7 +196,7 @@ def _named(by: Literal["queue", "type"], standings: Iterable[Standing], ended: r
     return [NamedCounts(name, counts(standing[name], happened[name])) for name in sorted({*standing, *happened})]
 
 
-async def _window(call: Call[None, WindowQuery]) -> Window:
+async def _window(call: RouteCall[None, WindowQuery]) -> Window:
     asked = call.query
     span = codec.span(asked.window, "/window")
     if span is None or not MIN_WINDOW <= span <= MAX_WINDOW:

@@ -1,9 +1,9 @@
-"""The dashboard: its page, its files, and what it asks first."""
+"""Routes of the dashboard: its page, its files, sign-in and the current caller."""
 
 from holdfast.api import static_files
 from holdfast.api.http import HttpResponse, Stream
-from holdfast.api.routing import ANY_CALLER, PUBLIC, Call, Route
-from holdfast.api.static_files import CACHE_FOREVER, LIMIT_RECHECK_INTERVAL_S, File
+from holdfast.api.routing import ANY_CALLER, PUBLIC, Route, RouteCall
+from holdfast.api.static_files import CACHE_FOREVER, REVALIDATE, File
 from holdfast.errors import NotFound
 from holdfast.model.access import DEFAULT_TENANT, Scope
 from holdfast.model.time import rfc3339, seconds
@@ -11,31 +11,31 @@ from holdfast.wire import access as wire
 from holdfast.wire.access import KeyMade, Me, SignIn
 
 SIGN_IN_LIFETIME = seconds(12 * 3_600)
-"""A working day: after it, whoever came by a link signs in again."""
+"""Lifetime of a key from a sign-in link: a working day."""
 
-NOT_BUILT = "the dashboard was not built into this installation: run ./dev dashboard"
-CACHED = {"If-None-Match": "The `ETag` that is held already."}
-
-
-async def dashboard(call: Call[None, None]) -> HttpResponse | Stream:
-    """The page that starts it."""
-    return _answer(call, static_files.index(), NOT_BUILT, LIMIT_RECHECK_INTERVAL_S)
+NOT_BUILT = "this installation has no dashboard files: build them with ./dev dashboard"
+CACHED = {"If-None-Match": "`ETag` of the cached copy."}
 
 
-async def dashboard_file(call: Call[None, None]) -> HttpResponse | Stream:
-    """A file of it; its name changes with its content."""
-    return _answer(
-        call, static_files.asset(call.path["name"]), "there is no such file: load the page again", CACHE_FOREVER
+async def dashboard(call: RouteCall[None, None]) -> HttpResponse | Stream:
+    """Return the index page."""
+    return _file_response(call, static_files.index(), NOT_BUILT, REVALIDATE)
+
+
+async def dashboard_file(call: RouteCall[None, None]) -> HttpResponse | Stream:
+    """Return a file of the dashboard; its name contains a hash of its content."""
+    return _file_response(
+        call, static_files.asset(call.path["name"]), "there is no such file: reload the page", CACHE_FOREVER
     )
 
 
-def _answer(call: Call[None, None], file: File | None, missing: str, kept: str) -> HttpResponse:
+def _file_response(call: RouteCall[None, None], file: File | None, missing: str, cache_control: str) -> HttpResponse:
     if file is None:
         raise NotFound(missing)
     packed = file.compressed if static_files.accepts_gzip(call.request.header("accept-encoding") or "") else None
-    # Two encodings are two representations, each with a tag of its own.
+    # Each encoding is its own representation, with its own tag.
     etag = file.etag if packed is None else f"{file.etag}-gzip"
-    headers = {"etag": f'"{etag}"', "cache-control": kept, "vary": "accept-encoding"}
+    headers = {"etag": f'"{etag}"', "cache-control": cache_control, "vary": "accept-encoding"}
     if static_files.is_known(etag, call.request.header("if-none-match") or ""):
         return HttpResponse(None, 304, headers, file.media_type)
     if packed is None:
@@ -43,8 +43,8 @@ def _answer(call: Call[None, None], file: File | None, missing: str, kept: str) 
     return HttpResponse(packed, 200, headers | {"content-encoding": "gzip"}, file.media_type)
 
 
-async def me(call: Call[None, None]) -> HttpResponse | Stream:
-    """Who the caller is, so that a page shows what may be done and hides what may not."""
+async def me(call: RouteCall[None, None]) -> HttpResponse | Stream:
+    """Describe the caller, so that the dashboard shows only permitted actions."""
     caller, rules = call.caller, call.service.rules
     until = None if caller.until is None else rfc3339(caller.until)
     return HttpResponse(
@@ -52,24 +52,25 @@ async def me(call: Call[None, None]) -> HttpResponse | Stream:
     )
 
 
-async def sign_in(call: Call[SignIn, None]) -> HttpResponse | Stream:
-    """Take a ticket, once, for a key of the administrator that ends by itself."""
+async def sign_in(call: RouteCall[SignIn, None]) -> HttpResponse | Stream:
+    """Exchange a single-use ticket for an administrator's API key that expires."""
     call.service.tickets.redeem(call.body.ticket)
     key, token = await call.service.engine.access.create_key(
-        DEFAULT_TENANT, "dashboard, by the link of `up`", frozenset(Scope), lifetime=SIGN_IN_LIFETIME
+        DEFAULT_TENANT, "dashboard, from the link of `up`", frozenset(Scope), lifetime=SIGN_IN_LIFETIME
     )
     return HttpResponse(wire.key_made(key, token), 201)
 
 
 ROUTES = (
-    Route("GET", "/", PUBLIC, dashboard, "The dashboard", {200: "text/html"}, tag="dashboard", refusals=(404,)),
+    Route("GET", "/", PUBLIC, dashboard, "Dashboard page", {200: "text/html"}, tag="dashboard", error_statuses=(404,)),
     Route(
-        "GET", "/assets/{name}", PUBLIC, dashboard_file, "A file of the dashboard", {200: "application/octet-stream"},
+        "GET", "/assets/{name}", PUBLIC, dashboard_file, "Dashboard file", {200: "application/octet-stream"},
         tag="dashboard",
     ),
-    Route("GET", "/v1/me", ANY_CALLER, me, "Who the caller is, and what they may do", {200: Me}, tag="access"),
+    Route("GET", "/v1/me", ANY_CALLER, me, "Describe the caller and its scopes", {200: Me}, tag="access"),
     Route(
-        "POST", "/v1/sign-in", PUBLIC, sign_in, "Take the ticket of `holdfast up`, once, for a key of 12 hours",
-        {201: KeyMade}, SignIn, tag="access", refusals=(401,),
+        "POST", "/v1/sign-in", PUBLIC, sign_in,
+        "Exchange the ticket of `holdfast up`, once, for an API key valid for 12 hours", {201: KeyMade}, SignIn,
+        tag="access", error_statuses=(401,),
     ),
 )  # fmt: skip

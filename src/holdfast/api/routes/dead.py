@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from holdfast.api.http import HttpResponse, Stream
 from holdfast.api.routes.jobs import bulk_out, render_job
-from holdfast.api.routing import Call, Route
+from holdfast.api.routing import Route, RouteCall
 from holdfast.engine.jobs.queries import MAX_COUNTED, DeadLetterGroup
 from holdfast.errors import Invalid
 from holdfast.model.access import Caller, Scope
@@ -44,7 +44,7 @@ class PurgeQuery(DeadFilter):
     cursor: Cursor | None = None
 
 
-async def list_dead(call: Call[None, DeadQuery]) -> HttpResponse | Stream:
+async def list_dead(call: RouteCall[None, DeadQuery]) -> HttpResponse | Stream:
     """Dead letters, newest first, or in groups with the same error."""
     if call.query.group is not None:
         return await _grouped(call)
@@ -55,20 +55,24 @@ async def list_dead(call: Call[None, DeadQuery]) -> HttpResponse | Stream:
     )
 
 
-async def replay_dead(call: Call[ReplayRequest, None]) -> HttpResponse | Stream:
+async def replay_dead(call: RouteCall[ReplayRequest, None]) -> HttpResponse | Stream:
     """Run dead letters again, each as a new generation of the same job."""
     asked = call.body
     return await _act(call, "retry", asked.filter or DeadFilter(), asked.ids, asked)
 
 
-async def purge_dead(call: Call[None, PurgeQuery]) -> HttpResponse | Stream:
+async def purge_dead(call: RouteCall[None, PurgeQuery]) -> HttpResponse | Stream:
     """Delete dead letters for good."""
     asked = call.query
     return await _act(call, "delete", asked, None if asked.ids is None else asked.ids.split(","), asked)
 
 
 async def _act(
-    call: Call[Any, Any], action: Action, which: DeadFilter, ids: list[str] | None, asked: ReplayRequest | PurgeQuery
+    call: RouteCall[Any, Any],
+    action: Action,
+    which: DeadFilter,
+    ids: list[str] | None,
+    asked: ReplayRequest | PurgeQuery,
 ) -> HttpResponse | Stream:
     where = codec.filter_of(which, tenant=visible_tenant(call.caller, which.tenant))
     if ids is None:
@@ -84,7 +88,7 @@ async def _act(
     return HttpResponse(bulk_out(done, dry_run=asked.dry_run))
 
 
-async def _grouped(call: Call[None, DeadQuery]) -> HttpResponse | Stream:
+async def _grouped(call: RouteCall[None, DeadQuery]) -> HttpResponse | Stream:
     asked = call.query
     for name in ("type", "queue", "tag", "created_after", "created_before", "error"):
         if getattr(asked, name) is not None:

@@ -6,7 +6,7 @@ from msgspec import UnsetType
 
 from holdfast.api.http import HttpResponse, Stream
 from holdfast.api.routes.analytics import counts, rates
-from holdfast.api.routing import Call, Route
+from holdfast.api.routing import Route, RouteCall
 from holdfast.errors import Invalid
 from holdfast.model.access import Scope
 from holdfast.model.limit import Limit, LimitKind, queue_limit
@@ -31,12 +31,12 @@ class QueueQuery(Query):
     tenant: Name | None = None
 
 
-async def list_queues(call: Call[None, QueueQuery]) -> HttpResponse | Stream:
+async def list_queues(call: RouteCall[None, QueueQuery]) -> HttpResponse | Stream:
     """All queues in which the caller sees something."""
     return HttpResponse(await _queues(call, visible_tenant(call.caller, call.query.tenant)))
 
 
-async def change_queue(call: Call[ChangeQueue, None]) -> HttpResponse | Stream:
+async def change_queue(call: RouteCall[ChangeQueue, None]) -> HttpResponse | Stream:
     """Pause a queue, or resume it."""
     name = strict.convert(call.path["name"], Name)
     asked = call.body
@@ -47,7 +47,7 @@ async def change_queue(call: Call[ChangeQueue, None]) -> HttpResponse | Stream:
     return HttpResponse(next(queue for queue in shown.items if queue.name == name))
 
 
-async def _limit(call: Call[ChangeQueue, None], name: str, asked: ChangeQueue) -> None:
+async def _limit(call: RouteCall[ChangeQueue, None], name: str, asked: ChangeQueue) -> None:
     if isinstance(asked.max_running, UnsetType) and isinstance(asked.rate, UnsetType):
         return
     limits = call.service.engine.limits
@@ -58,7 +58,7 @@ async def _limit(call: Call[ChangeQueue, None], name: str, asked: ChangeQueue) -
     await limits.set(of, max_running=most, rate=rate, by=call.caller.name)
 
 
-async def _change(call: Call[ChangeQueue, None], name: str, asked: ChangeQueue) -> None:
+async def _change(call: RouteCall[ChangeQueue, None], name: str, asked: ChangeQueue) -> None:
     engine, by = call.service.engine, call.caller.name
     now, known = await engine.queues.all()
     before = next((queue for queue in known if queue.name == name), Queue(name))
@@ -77,7 +77,7 @@ async def _change(call: Call[ChangeQueue, None], name: str, asked: ChangeQueue) 
 
 
 async def _queues(
-    call: Call[ChangeQueue, None] | Call[None, QueueQuery], tenant: str | None, *, also: str | None = None
+    call: RouteCall[ChangeQueue, None] | RouteCall[None, QueueQuery], tenant: str | None, *, also: str | None = None
 ) -> QueueList:
     engine = call.service.engine
     now, known = await engine.queues.all()

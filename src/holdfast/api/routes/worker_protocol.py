@@ -1,4 +1,4 @@
-"""The worker protocol: claim, renew, settle, and what handlers record meanwhile."""
+"""Routes of the worker protocol: claim, renew, settle, and record steps and progress."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,7 +8,7 @@ from typing import Any
 from holdfast import tasks
 from holdfast.api.http import ClientGone, HttpResponse, Stream
 from holdfast.api.routes.jobs import TENANT
-from holdfast.api.routing import MAX_BATCH_BODY_BYTES, Call, Route
+from holdfast.api.routing import MAX_BATCH_BODY_BYTES, Route, RouteCall
 from holdfast.engine.remote_workers import AttemptResult, ClaimRequest
 from holdfast.model.access import Scope
 from holdfast.model.ids import WorkerId, new_worker_id, worker_name
@@ -42,59 +42,60 @@ from holdfast.wire.worker_protocol import (
 _MAX_NOTE_CHARS = 500
 
 
-async def lease_jobs(call: Call[LeaseRequest, None]) -> HttpResponse | Stream:
-    """Claim jobs, as soon as there are some."""
-    asked = call.body
+async def lease_jobs(call: RouteCall[LeaseRequest, None]) -> HttpResponse | Stream:
+    """Claim jobs, waiting for them if requested; register the worker if it is new."""
+    request = call.body
     by, remote_workers = tenant_of(call), call.service.engine.remote_workers
-    lease = wire.lease_of(asked.lease)
-    wait = asked.wait
-    if asked.worker is None or asked.register is not None:
-        worker = new_worker_id() if asked.worker is None else wire.worker_id(asked.worker)
-        about = asked.register or About()
-        about.queues = about.queues or ",".join(asked.queues)
-        about.types = about.types or asked.types
+    lease = wire.lease_of(request.lease)
+    wait = request.wait
+    if request.worker is None or request.register is not None:
+        worker = new_worker_id() if request.worker is None else wire.worker_id(request.worker)
+        about = request.register or About()
+        about.queues = about.queues or ",".join(request.queues)
+        about.types = about.types or request.types
         info = wire.info_of(about, worker, by)
         await remote_workers.register(info, lease or seconds(DEFAULT_LEASE_S), wire.types_of(about))
-        wait = 0.0  # it cannot renew a lease whose name it does not know
+        wait = 0.0  # the worker needs its id to renew its lease, so respond at once
     else:
-        worker = wire.worker_id(asked.worker)
+        worker = wire.worker_id(request.worker)
         if lease is not None:
             await remote_workers.renew(worker, lease, by=by)
             wait = min(wait, in_seconds(lease) / 2)
-    wanted = ClaimRequest(tuple(asked.queues), None if asked.types is None else frozenset(asked.types), asked.limit)
+    types = None if request.types is None else frozenset(request.types)
+    claim = ClaimRequest(tuple(request.queues), types, request.limit)
     async with _poll_ends(call) as ends:
-        jobs, draining = await remote_workers.claim(worker, wanted, wait=wait, by=by, ends=ends)
+        jobs, draining = await remote_workers.claim(worker, claim, wait=wait, by=by, ends=ends)
         if ends[0].done():
             raise ClientGone
     return HttpResponse(LeaseOut(worker_name(worker), [wire.leased(job) for job in jobs], draining))
 
 
-async def renew_lease(call: Call[RenewRequest, None]) -> HttpResponse | Stream:
-    """Prolong a lease, and tell what was taken away from its worker, and whether it is to end."""
-    asked, by, remote_workers = call.body, tenant_of(call), call.service.engine.remote_workers
-    worker, lease = wire.worker_id(asked.worker), wire.lease_of(asked.lease) or seconds(DEFAULT_LEASE_S)
-    draining = await remote_workers.renew(worker, lease, by=by, memory=asked.memory, draining=asked.draining)
-    lost = await remote_workers.lost(_held(worker, asked.held), worker, by=by)
+async def renew_lease(call: RouteCall[RenewRequest, None]) -> HttpResponse | Stream:
+    """Renew a lease; report jobs that the worker has lost, and whether it should drain."""
+    body, by, remote_workers = call.body, tenant_of(call), call.service.engine.remote_workers
+    worker, lease = wire.worker_id(body.worker), wire.lease_of(body.lease) or seconds(DEFAULT_LEASE_S)
+    draining = await remote_workers.renew(worker, lease, by=by, memory=body.memory, draining=body.draining)
+    lost = await remote_workers.lost(_held(worker, body.held), worker, by=by)
     return HttpResponse(LostOut(sorted(str(each) for each in lost), draining))
 
 
-async def lost_jobs(call: Call[LostRequest, None]) -> HttpResponse | Stream:
-    """What was taken away from a worker."""
+async def lost_jobs(call: RouteCall[LostRequest, None]) -> HttpResponse | Stream:
+    """Return which of these jobs the worker has lost."""
     worker = wire.worker_id(call.body.worker)
     held = _held(worker, call.body.held)
     lost = await call.service.engine.remote_workers.lost(held, worker, by=tenant_of(call))
     return HttpResponse(LostOut(sorted(str(each) for each in lost)))
 
 
-async def held_jobs(call: Call[HeldRequest, None]) -> HttpResponse | Stream:
-    """What a worker holds."""
+async def held_jobs(call: RouteCall[HeldRequest, None]) -> HttpResponse | Stream:
+    """List the jobs that a worker holds."""
     worker = wire.worker_id(call.body.worker)
     jobs = await call.service.engine.remote_workers.held(worker, call.body.limit, by=tenant_of(call))
     return HttpResponse(HeldPage([HeldOut(str(job.id), job.fence, job.queue, job.type) for job in jobs]))
 
 
-async def settle_jobs(call: Call[SettleRequest, None]) -> HttpResponse | Stream:
-    """Take in what came of attempts, where they are still the worker's."""
+async def settle_jobs(call: RouteCall[SettleRequest, None]) -> HttpResponse | Stream:
+    """Settle attempts that the worker still holds; idempotent."""
     results = [
         AttemptResult(wire.job_id(given.id), given.fence, *wire.outcome_of(given, index))
         for index, given in enumerate(call.body.outcomes)
@@ -104,38 +105,38 @@ async def settle_jobs(call: Call[SettleRequest, None]) -> HttpResponse | Stream:
     return HttpResponse(SettledOut(sorted(str(each) for each in settled)))
 
 
-async def depart_worker(call: Call[DepartRequest, None]) -> HttpResponse | Stream:
-    """Strike a worker that holds nothing."""
+async def depart_worker(call: RouteCall[DepartRequest, None]) -> HttpResponse | Stream:
+    """Remove a worker that holds no jobs."""
     worker = wire.worker_id(call.body.worker)
     return HttpResponse(DepartedOut(await call.service.engine.remote_workers.depart(worker, by=tenant_of(call))))
 
 
-async def recorded_steps(call: Call[None, StepsQuery]) -> HttpResponse | Stream:
-    """What earlier attempts of a job recorded."""
+async def recorded_steps(call: RouteCall[None, StepsQuery]) -> HttpResponse | Stream:
+    """List the steps that earlier attempts of a job recorded."""
     steps = await call.service.engine.remote_workers.steps(_job(call.query), by=tenant_of(call))
     return HttpResponse(StepList([wire.step_record(step) for step in steps]))
 
 
-async def record_step(call: Call[StepRequest, None]) -> HttpResponse | Stream:
-    """Record a step of a job; what is done stays as it is."""
+async def record_step(call: RouteCall[StepRequest, None]) -> HttpResponse | Stream:
+    """Record a step of a job; a finished step is never overwritten."""
     await call.service.engine.remote_workers.record_step(_job(call.body), wire.step_of(call.body), by=tenant_of(call))
     return HttpResponse(None, 204)
 
 
-async def save_progress(call: Call[ProgressRequest, None]) -> HttpResponse | Stream:
-    """Keep how far a job is."""
+async def save_progress(call: RouteCall[ProgressRequest, None]) -> HttpResponse | Stream:
+    """Save the progress of a job."""
     progress = wire.progress_of(call.body.fraction, sanitize(call.body.note, _MAX_NOTE_CHARS))
     await call.service.engine.remote_workers.save_progress(_job(call.body), progress, by=tenant_of(call))
     return HttpResponse(None, 204)
 
 
-def tenant_of(call: Call[Any, Any]) -> str | None:
-    """Whose jobs and workers a caller reaches; None: everybody's."""
+def tenant_of(call: RouteCall[Any, Any]) -> str | None:
+    """Return the tenant whose jobs and workers the caller may use; None for all tenants."""
     return visible_tenant(call.caller, call.request.header("holdfast-tenant"))
 
 
-def _job(asked: StepRequest | StepsQuery | ProgressRequest) -> HeldJob:
-    return HeldJob(wire.job_id(asked.id), asked.fence, wire.worker_id(asked.worker))
+def _job(request: StepRequest | StepsQuery | ProgressRequest) -> HeldJob:
+    return HeldJob(wire.job_id(request.id), request.fence, wire.worker_id(request.worker))
 
 
 def _held(worker: WorkerId, named: list[HeldShape]) -> list[HeldJob]:
@@ -143,7 +144,7 @@ def _held(worker: WorkerId, named: list[HeldShape]) -> list[HeldJob]:
 
 
 @asynccontextmanager
-async def _poll_ends(call: Call[Any, Any]) -> AsyncIterator[list[asyncio.Task[Any]]]:
+async def _poll_ends(call: RouteCall[Any, Any]) -> AsyncIterator[list[asyncio.Task[Any]]]:
     """Tasks that end a long poll when done: the client disconnects, or the node shuts down."""
     ends: list[asyncio.Task[Any]] = [
         tasks.start(call.request.wait_disconnected(), name="holdfast long poll disconnect", awaited=True),
@@ -157,41 +158,43 @@ async def _poll_ends(call: Call[Any, Any]) -> AsyncIterator[list[asyncio.Task[An
 
 ROUTES = (
     Route(
-        "POST", "/v1/leases", Scope.WORKER, lease_jobs, "Claim jobs, waiting for them if asked to; register a worker",
-        {200: LeaseOut}, LeaseRequest, tag="workers", headers=TENANT, refusals=(409,),
+        "POST", "/v1/leases", Scope.WORKER, lease_jobs, "Claim jobs, waiting for them if requested; register a worker",
+        {200: LeaseOut}, LeaseRequest, tag="workers", headers=TENANT, error_statuses=(409,),
     ),
     Route(
-        "POST", "/v1/leases/renew", Scope.WORKER, renew_lease, "Prolong a lease; hear which jobs were taken away",
-        {200: LostOut}, RenewRequest, tag="workers", headers=TENANT, refusals=(409,),
+        "POST", "/v1/leases/renew", Scope.WORKER, renew_lease, "Renew a lease; returns the jobs that were lost",
+        {200: LostOut}, RenewRequest, tag="workers", headers=TENANT, error_statuses=(409,),
     ),
     Route(
-        "POST", "/v1/leases/settle", Scope.WORKER, settle_jobs, "Report what came of attempts; safe to repeat",
-        {200: SettledOut}, SettleRequest, body_limit=MAX_BATCH_BODY_BYTES, tag="workers",
-        headers=TENANT, refusals=(409,),
+        "POST", "/v1/leases/settle", Scope.WORKER, settle_jobs, "Report the outcomes of attempts; idempotent",
+        {200: SettledOut}, SettleRequest, body_limit=MAX_BATCH_BODY_BYTES, tag="workers", headers=TENANT,
+        error_statuses=(409,),
     ),
     Route(
-        "POST", "/v1/leases/lost", Scope.WORKER, lost_jobs, "Which of these jobs were taken away", {200: LostOut},
-        LostRequest, tag="workers", headers=TENANT, refusals=(409,),
+        "POST", "/v1/leases/lost", Scope.WORKER, lost_jobs, "Find out which of these jobs were lost", {200: LostOut},
+        LostRequest, tag="workers", headers=TENANT, error_statuses=(409,),
     ),
     Route(
-        "POST", "/v1/leases/held", Scope.WORKER, held_jobs, "What a worker holds, by the database's account",
-        {200: HeldPage}, HeldRequest, tag="workers", headers=TENANT, refusals=(409,),
+        "POST", "/v1/leases/held", Scope.WORKER, held_jobs,
+        "List the jobs that a worker holds, according to the database", {200: HeldPage}, HeldRequest, tag="workers",
+        headers=TENANT, error_statuses=(409,),
     ),
     Route(
-        "POST", "/v1/leases/depart", Scope.WORKER, depart_worker, "Strike a worker that holds nothing",
-        {200: DepartedOut}, DepartRequest, tag="workers", headers=TENANT, refusals=(409,),
+        "POST", "/v1/leases/depart", Scope.WORKER, depart_worker, "Remove a worker that holds no jobs",
+        {200: DepartedOut}, DepartRequest, tag="workers", headers=TENANT, error_statuses=(409,),
     ),
     Route(
-        "GET", "/v1/leases/steps", Scope.WORKER, recorded_steps, "What earlier attempts of a held job recorded",
-        {200: StepList}, query=StepsQuery, tag="workers", headers=TENANT, refusals=(409,),
+        "GET", "/v1/leases/steps", Scope.WORKER, recorded_steps,
+        "List the steps that earlier attempts of a held job recorded", {200: StepList}, query=StepsQuery, tag="workers",
+        headers=TENANT, error_statuses=(409,),
     ),
     Route(
-        "POST", "/v1/leases/steps", Scope.WORKER, record_step, "Record a step of a held job; what is done stays",
-        {204: None}, StepRequest, body_limit=MAX_BATCH_BODY_BYTES, tag="workers",
-        headers=TENANT, refusals=(409,),
+        "POST", "/v1/leases/steps", Scope.WORKER, record_step,
+        "Record a step of a held job; a finished step is never overwritten", {204: None}, StepRequest,
+        body_limit=MAX_BATCH_BODY_BYTES, tag="workers", headers=TENANT, error_statuses=(409,),
     ),
     Route(
-        "POST", "/v1/leases/progress", Scope.WORKER, save_progress, "Keep how far a held job is", {204: None},
-        ProgressRequest, tag="workers", headers=TENANT, refusals=(409,),
+        "POST", "/v1/leases/progress", Scope.WORKER, save_progress, "Save the progress of a held job", {204: None},
+        ProgressRequest, tag="workers", headers=TENANT, error_statuses=(409,),
     ),
 )  # fmt: skip

@@ -1,10 +1,10 @@
-"""Who runs jobs, asking them to end, and the types of jobs that they handle."""
+"""Routes for workers, draining them, and the job types they handle."""
 
 import re
 from collections import defaultdict
 
 from holdfast.api.http import HttpResponse, Stream
-from holdfast.api.routing import Call, Route
+from holdfast.api.routing import Route, RouteCall
 from holdfast.errors import NotFound
 from holdfast.model.access import Scope
 from holdfast.model.ids import worker_name
@@ -19,8 +19,8 @@ from holdfast.wire.workers import DrainOut, TypePage, TypesQuery, WorkerList, Wo
 _WORKER = re.compile(r"w-[0-3][0-9a-f]{15}")
 
 
-async def list_workers(call: Call[None, None]) -> HttpResponse | Stream:
-    """Who is registered."""
+async def list_workers(call: RouteCall[None, None]) -> HttpResponse | Stream:
+    """List registered workers."""
     now, rows = await call.service.engine.workers.fleet()
     held = await _held(call)
     admin, tenant = call.caller.is_admin, call.caller.tenant
@@ -32,32 +32,32 @@ async def list_workers(call: Call[None, None]) -> HttpResponse | Stream:
     return HttpResponse(WorkerList(items))
 
 
-async def drain_worker(call: Call[None, None]) -> HttpResponse | Stream:
-    """Ask a worker, and the other processes of its node, to end in good order."""
+async def drain_worker(call: RouteCall[None, None]) -> HttpResponse | Stream:
+    """Drain a worker and the other processes of its node: they finish their jobs and exit."""
     name = call.path["id"]
     if not _WORKER.fullmatch(name):
-        raise NotFound(f"there is no worker {name[:40]!r}: GET /v1/workers tells their ids")
+        raise NotFound(f"there is no worker {name[:40]!r}: GET /v1/workers lists them")
     engine = call.service.engine
     now, rows = await engine.workers.drain(worker_id(name))
     held = await _held(call)
     return HttpResponse(DrainOut([_worker_out(row, now, running=held[row.info.id], admin=True) for row in rows]))
 
 
-async def list_types(call: Call[None, TypesQuery]) -> HttpResponse | Stream:
-    """What workers tell of the types they handle."""
-    asked, engine = call.query, call.service.engine
-    tenant, after = visible_tenant(call.caller, asked.tenant), wire.read_type_cursor(asked.cursor)
-    found = await engine.workers.types(tenant, after, asked.limit)
+async def list_types(call: RouteCall[None, TypesQuery]) -> HttpResponse | Stream:
+    """List the job types that workers handle, with their schemas."""
+    query, engine = call.query, call.service.engine
+    tenant, after = visible_tenant(call.caller, query.tenant), wire.read_type_cursor(query.cursor)
+    found = await engine.workers.types(tenant, after, query.limit)
     items = [
         wire.type_out(each.row.tenant, each.row.about, each.queues, workers=len(each.workers), last_seen=each.last_seen)
         for each in found
     ]
-    last = found[-1].row if len(found) == asked.limit else None
+    last = found[-1].row if len(found) == query.limit else None
     return HttpResponse(TypePage(items, None if last is None else wire.type_cursor(last.about.type, last.tenant)))
 
 
 def _worker_out(row: WorkerRow, now: Instant, *, running: int, admin: bool) -> WorkerOut:
-    """A worker, as a caller sees it."""
+    """Render a worker; only administrators see its host."""
     info = row.info
     return WorkerOut(
         id=worker_name(info.id),
@@ -79,8 +79,8 @@ def _worker_out(row: WorkerRow, now: Instant, *, running: int, admin: bool) -> W
     )
 
 
-async def _held(call: Call[None, None]) -> dict[int, int]:
-    """How many jobs each worker holds, as far as the caller sees."""
+async def _held(call: RouteCall[None, None]) -> dict[int, int]:
+    """Return the number of jobs that each worker holds and the caller may see."""
     held: dict[int, int] = defaultdict(int)
     for holding in await call.service.engine.analytics.holding():
         if call.caller.is_admin or holding.tenant == call.caller.tenant:
@@ -89,13 +89,14 @@ async def _held(call: Call[None, None]) -> dict[int, int]:
 
 
 ROUTES = (
-    Route("GET", "/v1/workers", Scope.READ, list_workers, "Who runs jobs", {200: WorkerList}, tag="workers"),
+    Route("GET", "/v1/workers", Scope.READ, list_workers, "List workers", {200: WorkerList}, tag="workers"),
     Route(
         "POST", "/v1/workers/{id}/drain", Scope.ADMIN, drain_worker,
-        "Have a worker and its node finish what they run and end", {200: DrainOut}, tag="workers",
+        "Drain a worker and its node: finish running jobs and exit", {200: DrainOut}, tag="workers",
     ),
     Route(
-        "GET", "/v1/types", Scope.READ, list_types, "Types of jobs that workers handle, and what their payload is",
-        {200: TypePage}, query=TypesQuery, tag="workers",
+        "GET", "/v1/types", Scope.READ, list_types,
+        "List the job types that workers handle, with their payload schemas", {200: TypePage}, query=TypesQuery,
+        tag="workers",
     ),
 )  # fmt: skip

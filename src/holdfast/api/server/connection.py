@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection: timeouts, size limits, and rejection of malformed requests.
+"""HTTP/1.1 connection: timeouts, size limits, and rejection of malformed requests.
 
 Receiving the head, receiving the body and sending the response each have a timeout. Pipelining is not supported: if a
 second request arrives before the first response is complete, the connection closes after that response. This prevents
@@ -324,7 +324,7 @@ class Connection(asyncio.Protocol):
         return data
 
     def _start_cached(self, data: bytes) -> bool:
-        """Start handling a complete request whose head is cached; return False for any other input."""
+        """Start a complete request whose head is cached; return False for any other input."""
         size = data.find(END) + len(END)
         head = self._connections.heads.get(data[:size])
         if head is None or len(data) - size != head.body_length:

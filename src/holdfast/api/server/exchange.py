@@ -1,4 +1,4 @@
-"""One request on a connection and its response, sent whole or in chunks."""
+"""Request on a connection and its response, sent whole or in chunks."""
 
 import asyncio
 from typing import Protocol
@@ -43,25 +43,25 @@ class Exchange(BodySource, StreamWriter):
     def __init__(self, connection: ConnectionPort, *, keep_alive: bool, http_1_0: bool, expects_continue: bool) -> None:
         self._connection = connection
         self.keep_alive = keep_alive
-        """Whether the connection stays open for another request."""
+        """True if the connection stays open for another request."""
         self.http_1_0 = http_1_0
-        """Whether the client speaks HTTP/1.0, which has no chunked encoding."""
+        """True if the client speaks HTTP/1.0, which has no chunked encoding."""
         self._expects_continue = expects_continue
         self.complete = False
-        """Whether the request is complete."""
+        """True once the whole request has arrived."""
         self.started = False
-        """Whether part of the response was sent."""
+        """True once part of the response was sent."""
         self.done = False
-        """Whether the whole response was sent."""
+        """True once the whole response was sent."""
         self.abandoned = False
-        """Whether the client disconnected, or the connection already rejected the request."""
+        """True if the client disconnected, or the connection already rejected the request."""
         self._parts: list[bytes] = []
         self._size = 0
         self._changed: asyncio.Event | None = None
 
     @property
     def is_cacheable(self) -> bool:
-        """Whether the head of this request may be cached."""
+        """True if the head of this request may be cached."""
         return self.keep_alive and not self._expects_continue
 
     # Calls from the connection

@@ -1,4 +1,7 @@
-"""HTTP server: listen, serve until stopped, shut down within a bounded time. See README.md in this folder."""
+"""HTTP server: listen, serve until stopped, shut down within a bounded time.
+
+The README in this folder lists its guarantees.
+"""
 
 import asyncio
 import contextlib
@@ -16,7 +19,7 @@ GRACE_TIMEOUT_S = 10
 """Time that requests in progress have to finish at shutdown."""
 
 LAST_RESPONSE_TIMEOUT_S = 1.0
-"""Time at shutdown in which keep-alive connections get one more response (`Connection: close`)."""
+"""Time at shutdown in which keep-alive connections get one more response."""
 
 _BACKLOG = 2_048
 _RESERVED_FILES = 256

@@ -26,7 +26,7 @@ DEFAULT_LIMITS = ServerLimits()
 
 
 class Deadline:
-    """One-shot timer that is cheap to reset: it reschedules the event-loop timer only when necessary."""
+    """Timer that is cheap to reset: it reschedules the event-loop timer only when necessary."""
 
     __slots__ = ("_callback", "_due", "_loop", "_timer")
 
@@ -68,7 +68,7 @@ class Deadline:
 
 
 class ReadWatchdog:
-    """Abort the connection of a client that reads nothing for a whole interval; slow readers may stay."""
+    """Abort a connection whose client reads nothing for a whole interval; slow readers may stay."""
 
     __slots__ = ("_loop", "_seconds", "_timer", "_transport")
 

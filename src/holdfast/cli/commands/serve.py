@@ -69,7 +69,7 @@ async def open_node(settings: Settings, stop: asyncio.Event) -> AsyncIterator[Ap
 
 
 def tls_of(settings: Settings) -> ssl.SSLContext | None:
-    """Return the TLS context that the settings define; None for plain HTTP. Raises `Misconfigured`."""
+    """Return the configured TLS context; None for plain HTTP. Raises `Misconfigured`."""
     names = {key: settings.sources.get(key, f"HOLDFAST_{key.upper()}") for key in ("tls_cert", "tls_key")}
     if settings.tls_cert is None and settings.tls_key is None:
         return None
