@@ -47,7 +47,7 @@ def _on(url: str, folder: Path, plan: effects.Plan) -> bool:
     run(migrate(url))
     began = time.monotonic()
     found = run(effects.run(url, folder, plan))
-    right = found.succeeded == found.rows == plan.jobs and not found.written_twice and not found.not_written
+    right = found.succeeded == found.rows == plan.jobs and not found.duplicates and not found.missing_rows
     print(
         f"{dialect_of(url)}: {plan.jobs:,} jobs, seed {plan.seed}, {time.monotonic() - began:.0f} s: "
         f"{found.succeeded:,} succeeded, {found.rows:,} rows, {found.written_twice} written twice, "

@@ -92,7 +92,7 @@ class Killing:
     def node(self, victim: Node) -> None:
         """Kill a node and all below it; start another."""
         self.alive.remove(victim)
-        self._kill(victim.everyone())
+        self._kill(victim.all_processes())
         self.nodes += 1
         self.alive.append(self._node())
 

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.model.access import KeyPosition, NewApiKey, Quotas, Scope
 from holdfast.model.time import Duration, Instant, seconds
-from tests.support.builders import undone
+from tests.support.builders import roll_back
 from tests.support.clock import START
 
 FULL = Quotas(weight=5, rate=1_000_000_000, rate_window=seconds(60), backlog=10_000_000_000, queue_backlog=0)
@@ -128,7 +128,7 @@ class TestKeys:
     async def test_a_revocation_that_is_undone_is_none(self, manual_store):
         await add(manual_store, a_key())
 
-        await undone(manual_store, lambda tx: tx.revoke_key("aa11"))
+        await roll_back(manual_store, lambda tx: tx.revoke_key("aa11"))
         assert (await key(manual_store)).revoked_at is None
 
     async def test_its_use_is_noted_coarsely(self, manual_store, clock):

@@ -15,7 +15,7 @@ from holdfast.policy import lifecycle
 from holdfast.policy.lifecycle import attempt_log
 from tests.support.builders import (
     a_job,
-    a_move,
+    a_transition,
     as_dict,
     enter,
     error,
@@ -29,7 +29,7 @@ from tests.support.builders import (
     report,
     running,
     take,
-    undone,
+    roll_back,
 )
 
 LEGAL = [(was, to) for was, targets in TRANSITIONS.items() for to in sorted(targets) if to is not Status.RUNNING]
@@ -47,7 +47,7 @@ async def bring(store, console, status):
         return await read(store, job)
     (held,) = await take(store, await enter(store))
     if status is not Status.RUNNING:
-        assert await move(store, a_move(held, status, attempt_log=b"[]")) == {job.id}
+        assert await move(store, a_transition(held, status, attempt_log=b"[]")) == {job.id}
     return await read(store, job)
 
 
@@ -62,7 +62,7 @@ async def test_every_legal_move_is_made_and_leaves_one_row_in_the_right_table(ma
     """S4"""
     job = await bring(manual_store, console, was)
     assert job.status is was
-    assert await move(manual_store, a_move(job, to)) == {job.id}
+    assert await move(manual_store, a_transition(job, to)) == {job.id}
     moved = await read(manual_store, job)
     assert moved.status is to
     assert moved.fence == job.fence
@@ -77,11 +77,11 @@ async def test_a_move_of_a_job_that_was_moved_since_is_refused(manual_store, con
     """S4, S7"""
     job = await bring(manual_store, console, was)
     alike = [status for status in Status if status.terminal is was.terminal and status is not was]
-    wrong = [a_move(job, to, fence=job.fence + 1), a_move(job, to, was=alike[0])]
+    wrong = [a_transition(job, to, fence=job.fence + 1), a_transition(job, to, was=alike[0])]
     if was not in TERMINAL:
-        wrong.append(a_move(job, to, worker=new_worker_id()))
+        wrong.append(a_transition(job, to, worker=new_worker_id()))
     if was is Status.RUNNING:
-        wrong += [a_move(job, to, worker=None), a_move(job, to, fence=job.fence - 1)]
+        wrong += [a_transition(job, to, worker=None), a_transition(job, to, fence=job.fence - 1)]
     for each in wrong:
         assert await move(manual_store, each) == set()
     assert as_dict(await read(manual_store, job)) == as_dict(job)
@@ -91,7 +91,7 @@ async def test_a_move_of_a_job_that_was_moved_since_is_refused(manual_store, con
 async def test_the_same_move_made_twice_is_made_once(manual_store, console, was, to):
     """S4"""
     job = await bring(manual_store, console, was)
-    once = a_move(job, to)
+    once = a_transition(job, to)
     assert await move(manual_store, once) == {job.id}
     after = await read(manual_store, job)
     assert await move(manual_store, once) == set()
@@ -108,7 +108,7 @@ async def test_an_end_carries_all_that_is_known_of_it(manual_store, clock, to):
         "reason": "it’s over 🐙",
         "fingerprint": "f" * 40,
     }
-    await move(manual_store, a_move(job, to, **told))
+    await move(manual_store, a_transition(job, to, **told))
     done = await read(manual_store, job)
     assert {name: getattr(done, name) for name in told} == told
     assert (done.finished_at, done.worker, done.started_at) == (clock.now, job.worker, job.started_at)
@@ -136,16 +136,16 @@ async def test_an_end_without_a_log_keeps_the_one_there_is(manual_store, clock):
 async def test_a_job_that_waits_again_without_a_log_keeps_the_one_there_is(manual_store, to):
     worker = await enter(manual_store)
     (job,) = await hold(manual_store, worker)
-    await move(manual_store, a_move(job, Status.READY, attempt_log=b"[1]"))
+    await move(manual_store, a_transition(job, Status.READY, attempt_log=b"[1]"))
     (again,) = await take(manual_store, worker, lane_of(job))
-    await move(manual_store, a_move(again, to))
+    await move(manual_store, a_transition(again, to))
     assert (await read(manual_store, job)).attempt_log == b"[1]"
 
 
 async def test_a_large_log_and_result_are_kept_whole(manual_store):
     job = await running(manual_store)
     log, result = msgspec.json.encode(["ß" * 200_000]), msgspec.json.encode("r" * 250_000)
-    await move(manual_store, a_move(job, Status.SUCCEEDED, attempt_log=log, result=result))
+    await move(manual_store, a_transition(job, Status.SUCCEEDED, attempt_log=log, result=result))
     assert fields(await read(manual_store, job), "attempt_log", "result") == (log, result)
 
 
@@ -153,7 +153,7 @@ async def test_a_large_log_and_result_are_kept_whole(manual_store):
 async def test_a_job_that_waits_again_carries_its_counts_and_when_it_is_due(manual_store, clock, to):
     job = await running(manual_store)
     await clock.advance(seconds(3))
-    await move(manual_store, a_move(job, to, attempts=7, releases=3, delay=seconds(42), attempt_log=b"[1]"))
+    await move(manual_store, a_transition(job, to, attempts=7, releases=3, delay=seconds(42), attempt_log=b"[1]"))
     waits = await read(manual_store, job)
     assert fields(waits, "status", "attempts", "releases", "attempt_log", "worker") == (to, 7, 3, b"[1]", None)
     assert waits.scheduled_at == clock.now + seconds(42)
@@ -166,7 +166,7 @@ async def test_a_stale_worker_cannot_settle_a_job_another_holds(manual_store, cl
     """S7: whatever it reports."""
     stale = await running(manual_store)
     await clock.expire()
-    await manual_store.run(lambda tx: tx.apply([a_move(stale, Status.READY)]))
+    await manual_store.run(lambda tx: tx.apply([a_transition(stale, Status.READY)]))
     (held,) = await take(manual_store, await enter(manual_store), lane_of(stale))
     for outcome in (None, error(), Snoozed(seconds(5))):
         assert await report(manual_store, stale, outcome) == set()
@@ -178,7 +178,7 @@ async def test_one_worker_cannot_settle_with_the_fence_of_its_earlier_claim(manu
     """S5, S7: the same worker, the same job, another claim."""
     worker = await enter(manual_store)
     (first,) = await hold(manual_store, worker)
-    await move(manual_store, a_move(first, Status.READY))
+    await move(manual_store, a_transition(first, Status.READY))
     (second,) = await take(manual_store, worker, lane_of(first))
     assert await report(manual_store, first) == set()
     assert await report(manual_store, second) == {second.id}
@@ -191,7 +191,7 @@ async def test_in_a_batch_the_stale_are_refused_and_the_rest_is_done(manual_stor
     fresh = [job for number, job in enumerate(jobs) if number % 3]
     ends = (Status.SUCCEEDED, Status.DEAD, Status.RETRYING, Status.CANCELLED, Status.SCHEDULED, Status.READY)
     chosen = {job.id: ends[number % 6] for number, job in enumerate(fresh)}
-    moves = [*(a_move(job, chosen[job.id]) for job in fresh), *(a_move(job, Status.SUCCEEDED) for job in stale)]
+    moves = [*(a_transition(job, chosen[job.id]) for job in fresh), *(a_transition(job, Status.SUCCEEDED) for job in stale)]
     moves.sort(key=lambda each: each.id)
     assert await move(manual_store, *moves) == set(chosen)
     now = {job.id: job.status for job in await read_all(manual_store, [job.id for job in jobs])}
@@ -298,7 +298,7 @@ async def test_a_succeeded_job_cannot_be_replayed(manual_store):
 async def test_moves_that_are_rolled_back_leave_everything_as_it_was(manual_store):
     jobs = await hold(manual_store, await enter(manual_store), n=4)
     ends = (Status.SUCCEEDED, Status.DEAD, Status.RETRYING, Status.READY)
-    await undone(manual_store, lambda tx: tx.apply([a_move(job, end) for job, end in zip(jobs, ends, strict=True)]))
+    await roll_back(manual_store, lambda tx: tx.apply([a_transition(job, end) for job, end in zip(jobs, ends, strict=True)]))
     assert await read_all(manual_store, [job.id for job in jobs]) == jobs
 
 
@@ -320,9 +320,9 @@ async def watched(store, look):
         try:
             for _ in range(15):
                 await asyncio.gather(
-                    move(store, *(a_move(job, Status.DEAD) for job in held[:3])),
-                    move(store, *(a_move(job, Status.CANCELLED) for job in held[3:6])),
-                    move(store, *(a_move(job, Status.RETRYING) for job in held[6:])),
+                    move(store, *(a_transition(job, Status.DEAD) for job in held[:3])),
+                    move(store, *(a_transition(job, Status.CANCELLED) for job in held[3:6])),
+                    move(store, *(a_transition(job, Status.RETRYING) for job in held[6:])),
                 )
                 await actions.retry(store, ids)
                 held = await take(store, worker, lane_of(jobs[0]))
@@ -361,7 +361,7 @@ async def test_a_count_counts_a_moving_job_once(store):
         moving = held
         try:
             for _ in range(15):
-                await move(store, *(a_move(job, Status.DEAD) for job in moving))
+                await move(store, *(a_transition(job, Status.DEAD) for job in moving))
                 await actions.retry(store, ids)
                 moving = await take(store, worker, lane_of(moving[0]))
         finally:

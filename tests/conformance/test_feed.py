@@ -17,7 +17,7 @@ from holdfast.model.time import Duration, Instant, seconds
 from tests.support.builders import (
     KEY_RETENTION,
     a_job,
-    a_move,
+    a_transition,
     enter,
     error,
     hold,
@@ -30,7 +30,7 @@ from tests.support.builders import (
     share,
     some_jobs,
     take,
-    undone,
+    roll_back,
 )
 
 if TYPE_CHECKING:
@@ -136,9 +136,9 @@ class TestARowTells:
         worker = await enter(store)
         jobs = await hold(store, worker, n + 1)
         stolen = jobs[0]
-        await move(store, a_move(stolen, Status.CANCELLED))
+        await move(store, a_transition(stolen, Status.CANCELLED))
         tail = await Tail.begin(store)
-        await self.apply(store, way, [a_move(job, Status.SUCCEEDED) for job in jobs], ended_at=jobs[0].started_at)
+        await self.apply(store, way, [a_transition(job, Status.SUCCEEDED) for job in jobs], ended_at=jobs[0].started_at)
 
         (entry,) = await tail.rows()
         assert [(g.status, g.jobs, g.failed) for g in entry.body.g] == [(Status.SUCCEEDED.code, n, 0)]
@@ -148,29 +148,29 @@ class TestARowTells:
     async def test_of_every_way_out_of_running(self, store: Store, way: str, to: Status) -> None:
         worker = await enter(store)
         jobs = await hold(store, worker, 3)
-        await move(store, a_move(jobs[0], Status.CANCELLED))
+        await move(store, a_transition(jobs[0], Status.CANCELLED))
         tail = await Tail.begin(store)
-        await self.apply(store, way, [a_move(job, to) for job in jobs])
+        await self.apply(store, way, [a_transition(job, to) for job in jobs])
 
         assert await tail.changes() == [told(job, to, 1, 1) for job in jobs[1:]]
 
     async def test_of_nothing_when_all_was_refused(self, store: Store, way: str) -> None:
         job = await running(store)
-        await move(store, a_move(job, Status.CANCELLED))
+        await move(store, a_transition(job, Status.CANCELLED))
         tail = await Tail.begin(store)
-        await self.apply(store, way, [a_move(job, Status.SUCCEEDED)])
-        await self.apply(store, way, [a_move(job, Status.RETRYING)])
+        await self.apply(store, way, [a_transition(job, Status.SUCCEEDED)])
+        await self.apply(store, way, [a_transition(job, Status.RETRYING)])
 
         assert await tail.rows() == []
 
     async def test_of_mixed_moves_each_once(self, store: Store, way: str) -> None:
         jobs = await hold(store, await enter(store), 5)
-        await move(store, a_move(jobs[4], Status.DEAD))
+        await move(store, a_transition(jobs[4], Status.DEAD))
         dead = await read(store, jobs[4])
         states = [Status.SUCCEEDED, Status.DEAD, Status.RETRYING, Status.READY]
         tail = await Tail.begin(store)
-        moves = [a_move(job, to) for job, to in zip(jobs, states, strict=False)]
-        await self.apply(store, way, [*moves, a_move(dead, Status.READY, attempts=0, generation=1)])
+        moves = [a_transition(job, to) for job, to in zip(jobs, states, strict=False)]
+        await self.apply(store, way, [*moves, a_transition(dead, Status.READY, attempts=0, generation=1)])
 
         assert by_status(await tail.groups()) == Counter([*states, Status.READY])
 
@@ -258,7 +258,7 @@ class TestTheFeed:
 
     async def test_tells_nothing_of_what_was_rolled_back(self, store: Store) -> None:
         tail = await Tail.begin(store)
-        await undone(store, lambda tx: tx.insert([a_job()], key_retention=KEY_RETENTION))
+        await roll_back(store, lambda tx: tx.insert([a_job()], key_retention=KEY_RETENTION))
 
         assert await tail.rows() == []
 

@@ -11,7 +11,7 @@ from holdfast.model.time import seconds
 from holdfast.store.sql import job_search
 from tests.support.builders import (
     a_job,
-    a_move,
+    a_transition,
     enter,
     hold,
     lane_of,
@@ -46,7 +46,7 @@ async def spread(store, n=48):
     await move(
         store,
         *(
-            a_move(job, ENDS[number % 4], fingerprint=f"e{number % 3}" if ENDS[number % 4] is Status.DEAD else None)
+            a_transition(job, ENDS[number % 4], fingerprint=f"e{number % 3}" if ENDS[number % 4] is Status.DEAD else None)
             for number, job in enumerate(held)
             if number % 4 < 3
         ),
@@ -128,7 +128,7 @@ async def test_no_job_is_left_out_for_the_many_claims_and_queues_there_are(store
     worker = await enter(store)
     again, *others = [(await hold(store, worker))[0] for _ in range(4)]  # each a claim and a queue of its own
     for _ in range(3):
-        await move(store, a_move(again, Status.READY))
+        await move(store, a_transition(again, Status.READY))
         (again,) = await take(store, worker, lane_of(again))
     (own,) = await put(store, a_job(tenant="umbrella", queue="last"))
     held = sorted((job.id for job in (again, *others)), reverse=True)
@@ -177,7 +177,7 @@ async def test_what_a_removed_job_recorded_goes_with_it(store):
     recorded = Step("charge", StepState.DONE, b"1")
     for each in (job, other):
         await store.run(lambda tx, each=each: tx.record_step(HeldJob(each.id, each.fence, each.worker), recorded))
-    await move(store, a_move(job, Status.SUCCEEDED))
+    await move(store, a_transition(job, Status.SUCCEEDED))
     (done,) = await read_all(store, [job.id])
     await store.run(lambda tx: tx.remove([done]))
     assert await store.single(lambda tx: tx.steps(job.id)) == []
@@ -191,7 +191,7 @@ async def test_dead_letters_are_grouped_by_tenant_and_error(store):
     dead = []
     for tenant, error in kinds:
         (job,) = await hold(store, worker, tenant=tenant)
-        await move(store, a_move(job, Status.DEAD, fingerprint=error))
+        await move(store, a_transition(job, Status.DEAD, fingerprint=error))
         dead.append(job.id)
 
     async def groups(tenant=None, after=None, limit=100, most=100):

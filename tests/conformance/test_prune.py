@@ -9,7 +9,7 @@ from holdfast.model.time import Duration, Instant, days, seconds
 from holdfast.store.port.store import Retention
 from tests.support.builders import (
     a_job,
-    a_move,
+    a_transition,
     enter,
     error,
     hold,
@@ -32,7 +32,7 @@ async def prune(store, rule=RULE, limit=1_000):
 
 async def ended(store, end, n=1):
     held = await hold(store, await enter(store), n=n)
-    await move(store, *(a_move(job, end) for job in held))
+    await move(store, *(a_transition(job, end) for job in held))
     return [job.id for job in held]
 
 
@@ -76,7 +76,7 @@ async def test_a_key_inside_its_term_stays_when_its_job_goes(manual_store, clock
     """S25"""
     job = a_job(idempotency_key="k", unique=Unique("u", within=days(300)))
     await put(manual_store, job, key_retention=days(300))
-    await move(manual_store, a_move(await read(manual_store, job), Status.CANCELLED))
+    await move(manual_store, a_transition(await read(manual_store, job), Status.CANCELLED))
     await clock.advance(days(299))
     assert await prune(manual_store) == 1
     assert await read_all(manual_store, [job.id]) == []
@@ -94,7 +94,7 @@ async def test_no_more_than_asked_for_goes_at_once(manual_store, clock):
 async def test_keys_go_in_small_parts_too(manual_store, clock):
     jobs = [a_job(idempotency_key=f"k-{number}") for number in range(25)]
     await put(manual_store, *jobs, key_retention=days(1))
-    await move(manual_store, *[a_move(job, Status.DEAD) for job in await read_all(manual_store, [j.id for j in jobs])])
+    await move(manual_store, *[a_transition(job, Status.DEAD) for job in await read_all(manual_store, [j.id for j in jobs])])
     await clock.advance(days(2))
     assert [await prune(manual_store, limit=10) for _ in range(4)] == [10, 10, 5, 0]
 
@@ -105,7 +105,7 @@ async def test_keys_of_unfinished_jobs_do_not_hide_those_that_may_go(manual_stor
     await put(manual_store, *unfinished, key_retention=days(1))
     done = a_job(idempotency_key="done")
     await put(manual_store, done, key_retention=days(2))
-    await move(manual_store, a_move(await read(manual_store, done), Status.CANCELLED))
+    await move(manual_store, a_transition(await read(manual_store, done), Status.CANCELLED))
     await clock.advance(days(3))
     assert await prune(manual_store, limit=10) == 1
 

@@ -21,7 +21,7 @@ from tests.support.builders import (
     MAIL,
     RETRY,
     a_job,
-    a_move,
+    a_transition,
     enter,
     error,
     fields,
@@ -293,14 +293,14 @@ async def test_a_deadlock_is_resolved_unseen(manual_store, interleaving):
 
     async def crosswise():
         async def work(tx):
-            return await tx.apply([a_move(two, Status.READY)]) | await tx.apply([a_move(one, Status.READY)])
+            return await tx.apply([a_transition(two, Status.READY)]) | await tx.apply([a_transition(one, Status.READY)])
 
         return await manual_store.run(work)
 
     async def then(tx, moved):
-        return moved | await tx.apply([a_move(two, Status.RETRYING)])
+        return moved | await tx.apply([a_transition(two, Status.RETRYING)])
 
-    both = await interleaving.run(manual_store, lambda tx: tx.apply([a_move(one, Status.RETRYING)]), crosswise, then)
+    both = await interleaving.run(manual_store, lambda tx: tx.apply([a_transition(one, Status.RETRYING)]), crosswise, then)
     assert both.parked | both.meanwhile == {one.id, two.id}
     assert not both.parked & both.meanwhile
     assert len(await read_all(manual_store, [one.id, two.id])) == 2
@@ -437,11 +437,11 @@ async def test_a_move_and_a_claim_of_one_job_never_both_succeed(manual_store, in
     worker = await enter(manual_store)
     both = await interleaving.run(
         manual_store,
-        lambda tx: tx.apply([a_move(ready, Status.CANCELLED)]),
+        lambda tx: tx.apply([a_transition(ready, Status.CANCELLED)]),
         lambda: take(manual_store, worker),
         nothing,
     )
     assert both.parked == {job.id}
     assert both.meanwhile == []
     assert (await read(manual_store, job)).status is Status.CANCELLED
-    assert await move(manual_store, a_move(ready, Status.CANCELLED)) == set()
+    assert await move(manual_store, a_transition(ready, Status.CANCELLED)) == set()

@@ -11,7 +11,7 @@ from holdfast.model.state import Status
 from holdfast.model.time import seconds
 from tests.support.builders import (
     a_job,
-    a_move,
+    a_transition,
     enter,
     error,
     lane_of,
@@ -23,7 +23,7 @@ from tests.support.builders import (
     share,
     some_jobs,
     take,
-    undone,
+    roll_back,
 )
 
 ENDS = (Status.SUCCEEDED, Status.DEAD, Status.CANCELLED)
@@ -55,7 +55,7 @@ async def spread(store, n=60):
     await put(store, *jobs)
     held = await take(store, await enter(store), *{lane_of(job) for job in jobs}, limit=n)
     held.sort(key=lambda job: job.id)
-    await move(store, *(a_move(job, ENDS[number % 4]) for number, job in enumerate(held) if number % 4 < 3))
+    await move(store, *(a_transition(job, ENDS[number % 4]) for number, job in enumerate(held) if number % 4 < 3))
     return {job.id: job for job in await read_all(store, [job.id for job in jobs])}
 
 
@@ -242,7 +242,7 @@ async def test_a_transaction_reads_its_own_writes(store):
         assert [each.id for each in found] == [job.id]
         assert [lane for lane, _ in await tx.lanes(["mail"], 10)] == [lane_of(job)]
 
-    await undone(store, work)
+    await roll_back(store, work)
     assert await read_all(store, [job.id]) == []
 
 

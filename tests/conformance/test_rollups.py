@@ -32,7 +32,7 @@ from holdfast.policy.rollups import (
 from tests.support.builders import (
     KEY_RETENTION,
     a_job,
-    a_move,
+    a_transition,
     enter,
     error,
     hold,
@@ -79,8 +79,8 @@ async def some_work(store: Store) -> None:
     jobs = await hold(store, worker, 30, tenant="a", queue="q", type="t")
     await report(store, jobs[:20])
     await report(store, jobs[20:24], error())
-    await move(store, a_move(jobs[24], Status.DEAD))
-    await move(store, *[a_move(job, Status.CANCELLED) for job in jobs[25:]])
+    await move(store, a_transition(jobs[24], Status.DEAD))
+    await move(store, *[a_transition(job, Status.CANCELLED) for job in jobs[25:]])
     await put(store, *some_jobs(3, tenant="b", queue="q", type="t"))
 
 
@@ -240,7 +240,7 @@ async def test_a_census_counts_what_stands_where(manual_store: Store, clock: Man
     await clock.advance(seconds(1))
     await put(manual_store, a_job(tenant="a", queue="q"))
     (held,) = await take(manual_store, await enter(manual_store), lane_of(a_job(tenant="a", queue="q")), limit=1)
-    await move(manual_store, a_move(held, Status.DEAD))
+    await move(manual_store, a_transition(held, Status.DEAD))
 
     found = await manual_store.read(lambda tx: tx.census())
     assert sorted((each.tenant, each.status.value, each.jobs, each.since) for each in found) == [

@@ -32,7 +32,7 @@ from holdfast.model.time import Duration
 from holdfast.store.port.store import Retention
 from holdfast.worker.context.context import Context
 from tests.conformance.test_steps import done, held, next_attempt, record, recorded
-from tests.support.builders import a_move, enter, hold, move, put, read, reap_once, report, running, some_jobs, undone
+from tests.support.builders import a_transition, enter, hold, move, put, read, reap_once, report, running, some_jobs, roll_back
 from tests.support.eventually import eventually
 
 MARKS = {"postgres": "$1 $2 $3 $4", "mysql": "%s %s %s %s", "sqlite": "? ? ? ?"}
@@ -600,7 +600,7 @@ async def test_a_conflict_that_rolls_back_ends_the_transaction(store, shop):
 
 async def test_moves_and_rolled_back_work_do_not_disturb_a_session(store, shop):
     job, other = await running(store), await running(store)
-    await undone(store, lambda tx: tx.apply([a_move(job, Status.CANCELLED)]))
+    await roll_back(store, lambda tx: tx.apply([a_transition(job, Status.CANCELLED)]))
     assert (await sell(Context(job, Engine(store).attempts), shop))[0] == 1
-    await move(store, a_move(other, Status.CANCELLED))
+    await move(store, a_transition(other, Status.CANCELLED))
     assert (await read(store, job)).status is Status.RUNNING

@@ -44,7 +44,7 @@ from tests.support.builders import (
     report,
     share,
     take,
-    undone,
+    roll_back,
 )
 from tests.support.clock import CLOCK, Console, ManualClock
 
@@ -360,7 +360,7 @@ class Machine(RuleBasedStateMachine):
             await tx.forget(await tx.expired(10))
             await tx.insert([a_job(idempotency_key="k1")], key_retention=days(1))
 
-        self.do(undone(self.store, work))
+        self.do(roll_back(self.store, work))
 
     @invariant()
     def store_and_model_agree(self):

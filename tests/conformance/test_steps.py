@@ -15,7 +15,7 @@ from holdfast.model.time import Duration, days, seconds
 from holdfast.store.port.store import Retention
 from holdfast.worker.context.context import Context
 from tests.support.builders import (
-    a_move,
+    a_transition,
     enter,
     error,
     fields,
@@ -29,7 +29,7 @@ from tests.support.builders import (
     share,
     take,
 )
-from tests.support.interleave import Faulty, after, before
+from tests.support.interleave import FaultyStore, after, before
 
 RULE = Retention(history=days(7), dead=days(30))
 
@@ -126,7 +126,7 @@ async def test_a_holder_of_another_time_records_nothing(manual_store, clock):
 async def test_who_has_given_the_job_up_records_nothing(store, end):
     """S7, S17"""
     job = await running(store)
-    await move(store, a_move(job, end))
+    await move(store, a_transition(job, end))
     assert not await record(store, job, done("late"))
     assert not await progress(store, job)
     assert await recorded(store, job) == {}
@@ -146,7 +146,7 @@ async def test_a_step_and_a_cancel_have_an_order(store, interleaving):
     """S17: a cancel that comes first is obeyed."""
     job = await running(store)
     both = await interleaving.run(
-        store, lambda tx: tx.apply([a_move(job, Status.CANCELLED)]), lambda: record(store, job, done("k")), nothing
+        store, lambda tx: tx.apply([a_transition(job, Status.CANCELLED)]), lambda: record(store, job, done("k")), nothing
     )
     assert both == ({job.id}, False)
     assert await recorded(store, job) == {}
@@ -193,7 +193,7 @@ async def test_progress_is_the_latest_and_goes_wherever_its_job_goes(manual_stor
     assert listed.progress == b"2"
     job = await next_attempt(manual_store, clock, job)
     assert job.progress == b"2"
-    await move(manual_store, a_move(job, Status.DEAD))
+    await move(manual_store, a_transition(job, Status.DEAD))
     dead = await read(manual_store, job)
     assert fields(dead, "status", "progress") == (Status.DEAD, b"2")
     assert await actions.retry(manual_store, [job.id]) == {job.id}
@@ -219,7 +219,7 @@ async def test_steps_go_with_their_job_and_not_before(manual_store, clock, end, 
     job = await running(manual_store)
     await record(manual_store, job, done("a"))
     await record(manual_store, job, started("b"))
-    await move(manual_store, a_move(job, end))
+    await move(manual_store, a_transition(job, end))
     await clock.advance(kept)
     assert await prune(manual_store) == 0
     assert set(await recorded(manual_store, job)) == {"a", "b"}
@@ -246,7 +246,7 @@ async def test_steps_go_in_small_parts_and_those_that_stay_hide_none(manual_stor
     for job in going:
         for number in range(5):
             await record(manual_store, job, done(f"s{number}"))
-    await move(manual_store, *(a_move(job, Status.SUCCEEDED) for job in going))
+    await move(manual_store, *(a_transition(job, Status.SUCCEEDED) for job in going))
     await clock.advance(days(8))
     assert [await prune(manual_store, limit=10) for _ in range(4)] == [5 + 10, 10, 5, 0]
     assert len(await recorded(manual_store, staying)) == 20
@@ -352,7 +352,7 @@ async def test_a_replayed_job_reuses_what_its_earlier_generation_recorded(manual
 async def test_a_record_whose_commit_was_not_answered_is_made_sure_of(store):
     for fault in (after(OutcomeUnknown), before(OutcomeUnknown)):
         job = await running(store)
-        assert await stepping.record(Faulty(store, fault), held(job), done("k", b"7"))
+        assert await stepping.record(FaultyStore(store, fault), held(job), done("k", b"7"))
         assert await recorded(store, job) == {"k": (StepState.DONE, b"7")}
 
 

@@ -22,9 +22,9 @@ from tests.support.builders import (
     report,
     share,
     take,
-    undone,
+    roll_back,
 )
-from tests.support.eventually import PATIENCE, eventually
+from tests.support.eventually import TIMEOUT_S, eventually
 
 FOR_EVER = 600.0
 """Seconds: whoever waits that long was not woken."""
@@ -105,7 +105,7 @@ async def test_everything_that_makes_a_job_ready_is_heard(manual_store, clock):
 async def test_what_is_not_ready_or_not_committed_wakes_nobody(manual_store):
     subscription = await hearing(manual_store)
     await put(manual_store, a_job(delay=seconds(50)))
-    await undone(manual_store, lambda tx: tx.insert([a_job()], key_retention=days(1)))
+    await roll_back(manual_store, lambda tx: tx.insert([a_job()], key_retention=days(1)))
     await put(manual_store, a_job(queue="other"))
     assert await subscription.wait(0) is None
 
@@ -120,7 +120,7 @@ async def test_what_is_heard_between_a_look_and_the_wait_is_kept(store):
 
 async def test_a_wait_that_is_in_progress_is_ended_by_news(store):
     subscription = await hearing(store)
-    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as group:
         found = group.create_task(first_job(store, await enter(store), subscription))
         job = a_job()
         await put(store, job)
@@ -131,7 +131,7 @@ async def test_a_job_submitted_by_another_node_wakes_this_one(store, other):
     subscription = await hearing(store)
     worker = await enter(store)
     for _ in range(5):
-        async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as group:
             found = group.create_task(first_job(store, worker, subscription))
             job = a_job()
             await put(other, job)
@@ -149,7 +149,7 @@ async def test_closing_a_subscription_ends_its_wait(store):
     waiting = asyncio.create_task(subscription.wait(FOR_EVER))
     await asyncio.sleep(0)
     subscription.close()
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT_S):
         await waiting
     await put(store, a_job())  # which tells nobody, and fails for nobody
 
@@ -168,7 +168,7 @@ async def test_a_listener_whose_connection_is_cut_hears_again(store, other, cons
     for _ in range(2):
         ((pid,),) = await console.run(LISTENERS)
         await console.run(f"SELECT pg_terminate_backend({pid})")
-        async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:  # polling finds it meanwhile
+        async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as group:  # polling finds it meanwhile
             found = group.create_task(first_job(store, worker, subscription))
             job = a_job()
             await put(other, job)
@@ -182,7 +182,7 @@ async def test_a_listener_whose_connection_is_cut_hears_again(store, other, cons
     while await subscription.wait(0) is not None:
         pass
     await put(other, a_job())
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT_S):
         news = await subscription.wait(FOR_EVER)
     assert [item.lane for item in news] == [MAIL]
 
@@ -196,7 +196,7 @@ async def test_who_cannot_listen_at_all_polls(store, other):
 
     store._listener._connect = refuse
     subscription = store.listen(["mail"])
-    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as group:
         found = group.create_task(first_job(store, await enter(store), subscription))
         job = a_job()
         await put(other, job)
@@ -209,7 +209,7 @@ async def test_losing_every_notification_costs_only_the_wait(store, other):
     subscription = await hearing(store)
     other._notifier.tell = lambda news: None
     worker = await enter(store)
-    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as group:
         found = group.create_task(first_job(store, worker, subscription, timeout=0.1))
         job = a_job()
         await put(other, job)
@@ -220,5 +220,5 @@ async def test_losing_every_notification_costs_only_the_wait(store, other):
 async def test_news_of_more_lanes_than_a_notification_holds_are_still_heard(store, other):
     subscription = await hearing(store)
     await put(other, *(a_job(tenant=f"tenant-{'x' * 100}-{number}") for number in range(500)))
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT_S):
         assert await subscription.wait(FOR_EVER) == []  # somewhere in this queue

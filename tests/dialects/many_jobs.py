@@ -19,7 +19,7 @@ from holdfast.model.limit import QUEUE_SLOT, TENANT_SLOT, Limit, queue_limit, te
 from holdfast.model.state import Status
 from holdfast.model.step import Step, StepState
 from holdfast.model.time import seconds
-from tests.support.builders import Undone, a_move, share
+from tests.support.builders import RolledBack, a_transition, share
 from tests.support.clock import Console
 from tests.support.databases import DATABASES
 from tests.support.long import LONG
@@ -261,13 +261,13 @@ HOT = {
         20,
     ),
     "settle": Hot(
-        lambda tx, held: tx.apply([a_move(job, Status.SUCCEEDED) for job in held]), {ID, LIMITS}, {MY_ID}, 8 * BATCH
+        lambda tx, held: tx.apply([a_transition(job, Status.SUCCEEDED) for job in held]), {ID, LIMITS}, {MY_ID}, 8 * BATCH
     ),
     "settle as dead": Hot(
-        lambda tx, held: tx.apply([a_move(job, Status.DEAD) for job in held]), {ID, LIMITS}, {MY_ID}, 8 * BATCH
+        lambda tx, held: tx.apply([a_transition(job, Status.DEAD) for job in held]), {ID, LIMITS}, {MY_ID}, 8 * BATCH
     ),
     "settle under limits": Hot(
-        lambda tx, held: tx.apply([a_move(limited(job), Status.SUCCEEDED) for job in held]),
+        lambda tx, held: tx.apply([a_transition(limited(job), Status.SUCCEEDED) for job in held]),
         {ID, LIMITS},
         {MY_ID, "PRIMARY"},
         9 * BATCH,
@@ -276,13 +276,13 @@ HOT = {
         lambda tx, held: lock_and_write(tx), {LIMITS, WORKERS, "holdfast_terms_pkey"}, {"PRIMARY"}, 40
     ),
     "retry": Hot(
-        lambda tx, held: tx.apply([a_move(job, Status.RETRYING, delay=seconds(9)) for job in held]),
+        lambda tx, held: tx.apply([a_transition(job, Status.RETRYING, delay=seconds(9)) for job in held]),
         {ID},
         {MY_ID},
         8 * BATCH,
     ),
     "hand back": Hot(
-        lambda tx, held: tx.apply([a_move(job, Status.READY) for job in held]), {ID}, {MY_ID}, 8 * BATCH
+        lambda tx, held: tx.apply([a_transition(job, Status.READY) for job in held]), {ID}, {MY_ID}, 8 * BATCH
     ),
     "promote": Hot(lambda tx, held: tx.promote(BATCH), {DUE}, {DUE, MY_ID}, 6 * BATCH),
     "expired": Hot(lambda tx, held: tx.expired(10), {EXPIRY}, {EXPIRY}, 10),
@@ -306,8 +306,8 @@ async def undoing(store, work):
 
     async def whole(tx):
         seen.append(await work(tx))
-        raise Undone
+        raise RolledBack
 
-    with pytest.raises(Undone):
+    with pytest.raises(RolledBack):
         await store.run(whole)
     return seen[0]

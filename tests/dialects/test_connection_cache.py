@@ -10,7 +10,7 @@ from holdfast.model.time import days
 from holdfast.store.port.store import Retention
 from holdfast.store.postgres import connection_cache
 from holdfast.store.postgres.store import PostgresStore
-from tests.support.eventually import PATIENCE, eventually
+from tests.support.eventually import TIMEOUT_S, eventually
 
 pytestmark = pytest.mark.databases("postgres")
 
@@ -22,7 +22,7 @@ async def narrow(database_url):
     """A store with one connection."""
     opened = await PostgresStore.open(database_url, pool_size=1)
     yield opened
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT_S):
         await opened.aclose()
 
 
@@ -37,7 +37,7 @@ async def backend(store):
 
 async def test_one_connection_is_enough_for_all_who_want_one(narrow):
     """One after the other, whichever way they come: what is at hand is not kept from those who wait."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT_S):
         await asyncio.gather(
             *(narrow.single(lambda tx: tx.now()) for _ in range(5)),
             *(narrow.run(lambda tx: tx.now()) for _ in range(5)),

@@ -12,7 +12,7 @@ from holdfast.model.time import seconds
 from holdfast.store.mysql.literal import literal, table
 from holdfast.store.mysql.store import MysqlStore
 from tests.dialects.test_mysql_plans import noted
-from tests.support.builders import a_job, a_move, enter, put, read, read_all, share, some_jobs, take
+from tests.support.builders import a_job, a_transition, enter, put, read, read_all, share, some_jobs, take
 from tests.support.clock import console
 
 __all__ = ["console"]
@@ -27,12 +27,12 @@ async def test_eight_claimers_at_once_all_get_rows(store):
     """P34"""
     await put(store, *some_jobs(100))
     workers = [await enter(store) for _ in range(8)]
-    everyone = asyncio.Barrier(8)
+    all_processes = asyncio.Barrier(8)
 
     async def claim(worker):
         async def work(tx):
             held = await tx.claim(worker, [share(quota=10)], 10, None)
-            await everyone.wait()  # all hold their rows at the same time
+            await all_processes.wait()  # all hold their rows at the same time
             return held
 
         return await store.run(work)
@@ -168,7 +168,7 @@ async def test_any_text_comes_back_as_it_went_in(store, value):
     await put(store, job)
     worker = await enter(store)
     (held,) = await take(store, worker)
-    await store.run(lambda tx: tx.apply([a_move(held, Status.CANCELLED, reason=value, result=value.encode())]))
+    await store.run(lambda tx: tx.apply([a_transition(held, Status.CANCELLED, reason=value, result=value.encode())]))
     found = await read(store, job)
     assert (found.concurrency_key, found.payload, found.result, found.reason) == (
         value,
@@ -184,7 +184,7 @@ async def test_texts_that_differ_in_nature_stand_in_one_column(store):
     jobs = some_jobs(3)
     await put(store, *jobs)
     held = await take(store, await enter(store))
-    moves = [a_move(job, Status.CANCELLED, reason=reason) for job, reason in zip(held, reasons, strict=True)]
+    moves = [a_transition(job, Status.CANCELLED, reason=reason) for job, reason in zip(held, reasons, strict=True)]
     await store.run(lambda tx: tx.apply(moves))
     assert [job.reason for job in await read_all(store, [job.id for job in jobs])] == reasons
 
@@ -210,7 +210,7 @@ async def test_a_batch_larger_than_a_packet_goes_in_whole(store, console):
     await put(store, *jobs)
     held = await take(store, await enter(store))
     assert [job.id for job in held] == [job.id for job in jobs]
-    await store.run(lambda tx: tx.apply([a_move(job, Status.DEAD) for job in held]))
+    await store.run(lambda tx: tx.apply([a_transition(job, Status.DEAD) for job in held]))
     assert {job.status for job in await read_all(store, [job.id for job in jobs])} == {Status.DEAD}
 
 

@@ -9,7 +9,7 @@ from asyncmy.errors import IntegrityError, OperationalError, ProgrammingError
 
 from holdfast.errors import Misconfigured, OutcomeUnknown, Rejected, SchemaMismatch, Unavailable
 from holdfast.model.time import seconds
-from holdfast.store.mysql.driver import MESSAGE_TIMEOUT_S, STATEMENT_TIMEOUT_S, Link, Server
+from holdfast.store.mysql.driver import MESSAGE_TIMEOUT_S, STATEMENT_TIMEOUT_S, MysqlConnection, ServerVersion
 from holdfast.store.mysql.errors import ambiguous, transient, translate
 from holdfast.store.mysql.pool import Pool
 from holdfast.store.mysql.store import MysqlStore
@@ -49,11 +49,11 @@ async def test_a_connection_that_died_while_idle_is_not_noticed_by_anybody(store
 async def test_any_number_of_connections_that_died_while_idle_is_not_noticed_by_anybody(database_url):
     """F11: a firewall forgets all of them at once, and each tells only when it is used."""
     size = 15
-    everyone = asyncio.Barrier(size)
+    all_processes = asyncio.Barrier(size)
 
     async def use(tx):
         await tx.now()
-        await everyone.wait()
+        await all_processes.wait()
 
     async def died(*_):
         raise OperationalError(2013, "Lost connection to MySQL server during query")
@@ -117,7 +117,7 @@ async def test_a_cancelled_work_leaves_no_lock_and_no_broken_connection_behind(s
 
 async def test_who_waits_too_long_for_a_connection_is_told_so(database_url):
     address = read_url(database_url)
-    pool = Pool(lambda: Link.connect(address), 1, wait=0.01)
+    pool = Pool(lambda: MysqlConnection.connect(address), 1, wait=0.01)
     link = await pool.acquire()
     with pytest.raises(Unavailable, match="no database connection was free"):
         await pool.acquire()
@@ -146,7 +146,7 @@ def test_a_server_that_resets_a_new_connection_is_unavailable():
         server = await asyncio.start_server(lambda _, writer: writer.transport.abort(), "127.0.0.1", 0)
         async with server:
             address = read_url(f"mysql://who@127.0.0.1:{server.sockets[0].getsockname()[1]}/holdfast")
-            pool = Pool(lambda: Link.connect(address), 1)
+            pool = Pool(lambda: MysqlConnection.connect(address), 1)
             with pytest.raises(Unavailable, match="does not respond"):
                 await pool.acquire()
 
@@ -156,7 +156,7 @@ def test_a_server_that_resets_a_new_connection_is_unavailable():
 
 async def test_the_server_gives_up_on_a_statement_before_the_client_gives_up_on_the_server(database_url):
     """F11: an answer tells what became of it, a connection that is cut does not."""
-    link = await Link.connect(read_url(database_url))
+    link = await MysqlConnection.connect(read_url(database_url))
     try:
         (limit,) = await link.send(f"SELECT @@{link.server.statement_limit}")
         unit = 1 if link.server.name == "mariadb" else 1_000
@@ -166,7 +166,7 @@ async def test_the_server_gives_up_on_a_statement_before_the_client_gives_up_on_
 
 
 async def test_a_message_that_takes_too_long_costs_its_connection(database_url):
-    link = await Link.connect(read_url(database_url))
+    link = await MysqlConnection.connect(read_url(database_url))
     with pytest.raises(TimeoutError):
         await link.send("SELECT SLEEP(30)", timeout=0.05)
     assert not link.usable()
@@ -195,7 +195,7 @@ async def test_a_newer_schema_is_refused(empty_database_url):
     opened = await MysqlStore.open(empty_database_url)
     try:
         await opened.migrate()
-        await opened._on_link(
+        await opened._on_connection(
             lambda link: link.send("INSERT INTO holdfast_schema (version, name, checksum) VALUES (9999, 'later', 'x')")
         )
         with pytest.raises(SchemaMismatch, match="9999"):
@@ -282,13 +282,13 @@ def test_a_percent_sign_in_a_url_is_a_code():
     ],
 )
 def test_servers_that_are_new_enough(greeting, expected):
-    assert Server.read(greeting) == expected
+    assert ServerVersion.read(greeting) == expected
 
 
 @pytest.mark.parametrize("greeting", ["5.7.44-log", "5.5.5-10.5.29-MariaDB", "8.0.0-dmr", "TiDB"])
 def test_servers_that_are_too_old(greeting):
     with pytest.raises(Misconfigured, match="HOLDFAST_DATABASE_URL"):
-        Server.read(greeting)
+        ServerVersion.read(greeting)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from holdfast.model.state import Status
 from holdfast.model.time import seconds
 from holdfast.store.mysql.literal import items, table
 from holdfast.store.port.store import Retention
-from tests.support.builders import a_job, a_move, enter, lane_of, put, share, some_jobs, take
+from tests.support.builders import a_job, a_transition, enter, lane_of, put, share, some_jobs, take
 from tests.support.clock import console
 from tests.support.long import LONG
 
@@ -193,7 +193,7 @@ async def test_what_a_worker_claimed_twice_is_held_once(store):
     await put(store, job)
     worker = await enter(store)
     (first,) = await take(store, worker)
-    await store.run(lambda tx: tx.apply([a_move(first, Status.READY)]))
+    await store.run(lambda tx: tx.apply([a_transition(first, Status.READY)]))
     assert not await store.run(lambda tx: tx.held_by(worker, 10))
     again = await take(store, worker)
     assert [held.fence for held in again] == [2]
@@ -204,7 +204,7 @@ async def test_what_another_worker_claimed_later_is_not_held_by_the_first(store,
     await put(store, a_job())
     first, second = await enter(store), await enter(store)
     (held,) = await take(store, first)
-    await store.run(lambda tx: tx.apply([a_move(held, Status.READY)]))
+    await store.run(lambda tx: tx.apply([a_transition(held, Status.READY)]))
     (taken,) = await take(store, second)
     assert await noted(console) == [1, 1]
     assert not await store.run(lambda tx: tx.held_by(first, 10))
@@ -220,11 +220,11 @@ async def test_claims_are_tidied_as_jobs_are_let_go(store, console):
     first, *others = await take(store, worker)
     await tidy(store, console)
     assert await noted(console) == [3]
-    await store.run(lambda tx: tx.apply([a_move(job, Status.SUCCEEDED) for job in others]))
+    await store.run(lambda tx: tx.apply([a_transition(job, Status.SUCCEEDED) for job in others]))
     await tidy(store, console)
     assert await noted(console) == [1]
     assert await store.run(lambda tx: tx.held_by(worker, 10)) == [first]
-    await store.run(lambda tx: tx.apply([a_move(first, Status.SUCCEEDED)]))
+    await store.run(lambda tx: tx.apply([a_transition(first, Status.SUCCEEDED)]))
     await tidy(store, console)
     assert await noted(console) == []
 
@@ -249,7 +249,7 @@ async def test_more_claims_than_one_look_takes_are_all_tidied(store, console):
     worker = await enter(store)
     for _ in jobs:
         (held,) = await take(store, worker, share(quota=1), limit=1)
-        await store.run(lambda tx, held=held: tx.apply([a_move(held, Status.SUCCEEDED)]))
+        await store.run(lambda tx, held=held: tx.apply([a_transition(held, Status.SUCCEEDED)]))
     assert len(await noted(console)) == 50
     await tidy(store, console)
     assert await noted(console) == []
@@ -260,6 +260,6 @@ async def test_a_worker_that_is_struck_leaves_no_claim_behind(store, console):
     worker = await enter(store)
     for _ in range(20):
         held = await take(store, worker, share(quota=1), limit=1)
-        await store.run(lambda tx, held=held: tx.apply([a_move(job, Status.SUCCEEDED) for job in held]))
+        await store.run(lambda tx, held=held: tx.apply([a_transition(job, Status.SUCCEEDED) for job in held]))
     assert await store.run(lambda tx: tx.depart(worker))
     assert await noted(console) == []

@@ -38,12 +38,12 @@ from tests.support.builders import (
     share,
     some_jobs,
     take,
-    undone,
+    roll_back,
 )
 from tests.support.clock import Console, clock, console, manual_store
 from tests.support.databases import at_database
-from tests.support.eventually import PATIENCE, eventually
-from tests.support.servers import Server, kept
+from tests.support.eventually import TIMEOUT_S, eventually
+from tests.support.servers import Server, keep_servers
 from tests.support.servers.given import VARIABLES
 from tests.support.servers.recipes import PgBouncer
 
@@ -92,7 +92,7 @@ async def everywhere(store):
         await together.wait()
         await together.wait()
 
-    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as group:
         for _ in range(POOLED_SERVERS):
             group.create_task(store.run(work))
         await together.wait()
@@ -262,7 +262,7 @@ async def test_nobody_waits_for_a_lock_for_ever_behind_a_pooler(store, monkeypat
             go.set()
         return await tx.renew(worker, seconds(15))
 
-    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as group:
         group.create_task(store.run(holder))
         await locked.wait()
         renewed = group.create_task(store.run(waiter))
@@ -341,7 +341,7 @@ async def test_a_transaction_that_fails_sticks_to_nothing(store, direct):
     for _ in range(2 * POOLED_SERVERS):
         with pytest.raises(Rejected):
             await store.run(refused)
-        await undone(store, lambda tx: tx.claim(worker, [share()], 1, None))
+        await roll_back(store, lambda tx: tx.claim(worker, [share()], 1, None))
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(store.run(wander_off), 0.05)
         with pytest.raises(TimeoutError):
@@ -481,7 +481,7 @@ async def test_many_tasks_of_two_stores_share_a_few_servers_and_nothing_is_lost_
             ends.update(await report(node, held) if held else ())
         assert await node.single(lambda tx: tx.depart(worker))
 
-    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as group:
         for start in range(0, len(jobs), 20):
             group.create_task(submit(jobs[start : start + 20]))
         for seed in range(20):
@@ -502,7 +502,7 @@ async def test_whoever_waits_behind_a_pooler_finds_work_by_looking(store, other)
         return held[0].id
 
     for _ in range(3):
-        async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as group:
             found = group.create_task(wait_for_one())
             await asyncio.sleep(0.1)
             job = a_job()
@@ -606,7 +606,7 @@ async def test_a_pooler_that_is_restarted_under_load_loses_and_doubles_nothing(r
     """F23: kill it three times while jobs come in and are worked off; everybody goes on by himself."""
     environment = run.servers.beside("pgbouncer")
     assert isinstance(environment, dict)
-    with kept(["pgbouncer"], environment) as keeper:
+    with keep_servers(["pgbouncer"], environment) as keeper:
         pooler = keeper.found["pgbouncer"]
         assert isinstance(pooler, Server)
         url = at_database(pooler.url, urlsplit(database_url).path.lstrip("/"))
@@ -635,7 +635,7 @@ async def test_a_pooler_that_is_restarted_under_load_loses_and_doubles_nothing(r
 
 async def test_a_database_that_is_away_behind_its_pooler_is_told_in_our_words_until_it_is_back(database_url):
     """The pooler greets everybody all the same."""
-    with kept(["postgres", "pgbouncer"], dict.fromkeys(VARIABLES.values(), "")) as keeper:
+    with keep_servers(["postgres", "pgbouncer"], dict.fromkeys(VARIABLES.values(), "")) as keeper:
         pooler = keeper.found["pgbouncer"]
         assert isinstance(pooler, Server)
         store = await open_store(pooler.url)

@@ -21,7 +21,7 @@ from holdfast.model.time import days, seconds
 from holdfast.store.port.store import Retention
 from holdfast.store.sqlite import connection
 from holdfast.store.sqlite.batched_statements import BatchedStatements
-from tests.support.builders import KEY_RETENTION, a_job, a_move, enter, put, some_jobs, take
+from tests.support.builders import KEY_RETENTION, a_job, a_transition, enter, put, some_jobs, take
 from tests.support.long import LONG
 
 pytestmark = pytest.mark.databases("sqlite")
@@ -145,7 +145,7 @@ async def test_positions_are_never_given_twice(store, database_url):
         jobs = await take(store, worker)
         assert min(job.seq for job in jobs) > highest
         highest = max(job.seq for job in jobs)
-        await store.run(lambda tx: tx.apply([a_move(job, Status.SUCCEEDED) for job in jobs]))  # noqa: B023
+        await store.run(lambda tx: tx.apply([a_transition(job, Status.SUCCEEDED) for job in jobs]))  # noqa: B023
         with console(database_url) as db:
             db.execute("DELETE FROM holdfast_history")
         reopened = await open_store(database_url)
@@ -241,7 +241,7 @@ async def test_what_changes_nothing_writes_nothing(store, database_url):
     worker = await enter(store)
     await put(store, a_job())
     (job,) = await take(store, worker)
-    stale = a_move(job, Status.SUCCEEDED, fence=job.fence + 1)
+    stale = a_transition(job, Status.SUCCEEDED, fence=job.fence + 1)
     before = wal_size(database_url)
     for _ in range(3):
         assert await take(store, worker) == []

@@ -21,7 +21,7 @@ from tests.support.builders import enter, hold, read, reap_once, share
 from tests.support.clock import Console, dialect_of
 from tests.support.eventually import eventually
 from tests.support.ledger import Ledger
-from tests.support.lossy_proxy import cutting
+from tests.support.lossy_proxy import lossy_proxy
 from tests.support.outages import Client, all_ended, check_all, outages
 from tests.support.proxy import proxied
 
@@ -63,7 +63,7 @@ def ledger(tmp_path):
 
 @pytest.fixture
 def start(url, tmp_path, ledger):
-    """Start a node; all are ended with the test."""
+    """Start a node that ends with the test."""
     with ExitStack() as stack:
 
         def one(at=url, **options):
@@ -80,7 +80,7 @@ def a_job(kind="sink", /, delay=None, queue="default", **payload):
 
 
 def in_every_stage(n):
-    """Jobs that wait, are due later, run for long or shortly, and fail at first, in all places a handler runs in."""
+    """Submit waiting, delayed, long, short and first failing jobs for each isolation."""
     for number in range(n):
         yield a_job(sleep=0.01)
         yield a_job("sink_thread", sleep=0.02)
@@ -96,7 +96,7 @@ async def keep_submitting(client, stop):
         if stop.is_set():
             return
         await client.submit(job)
-        await asyncio.sleep(0.03)  # the pace at which jobs come in, whatever happens to the database
+        await asyncio.sleep(0.03)  # the submission rate, independent of the database
 
 
 async def at_work(engine, *workers):
@@ -110,7 +110,7 @@ async def at_work(engine, *workers):
 
 
 async def begun(ledger, more):
-    """Wait until so many more handlers have started."""
+    """Wait until this many more handlers have started."""
     before = ledger.count("start")
 
     async def so_many():
@@ -121,7 +121,7 @@ async def begun(ledger, more):
 
 @pytest.mark.parametrize("ends", [("crash", 0.0, 3.0), ("shut_down", 3.0)], ids=["crash", "shut down"])
 async def test_jobs_in_every_state_survive_the_end_of_the_database(server, engine, ledger, start, ends):
-    """F08, F09, P14, S1–S8, L3: away for less and for longer than a lease, while clients go on submitting."""
+    """F08, F09, P14, S1–S8, L3: unavailable for less and for more than a lease, while clients keep submitting."""
     workers = [start(processes=1), start(processes=1)]
     await at_work(engine, *workers)
     client = Client(engine)
@@ -145,7 +145,7 @@ async def test_jobs_in_every_state_survive_the_end_of_the_database(server, engin
 
 
 async def test_all_workers_claim_again_after_repeated_resets_of_every_connection(server, url, engine, ledger, start):
-    """P05, F09, L3: twenty times, as soon as somebody is back, under load; nothing is lost, nobody falls silent."""
+    """P05, F09, L3: twenty times, as soon as a worker is back; no job is lost and every worker claims again."""
     workers = [start(processes=2), start()]
     await at_work(engine, *workers)
     client = Client(engine)
@@ -173,18 +173,18 @@ async def test_all_workers_claim_again_after_repeated_resets_of_every_connection
 
 
 async def test_requests_with_lost_responses_take_effect_once(url, engine, ledger, start):
-    """F10, S2, S4, S11: requests that never came, commits never heard of; of submits, claims, settles and steps."""
+    """F10, S2, S4, S11: lost requests and lost responses to commits of submits, claims, settles and steps."""
     async with Console(url) as console:
         await console.run(effects.TABLE)
     sql = effects.INSERT[dialect_of(url)]
-    async with cutting(url, seed=7) as (proxy, through):
+    async with lossy_proxy(url, seed=7) as (proxy, through):
         workers = [start(through), start(through)]
         await at_work(engine, *workers)
         other = await open_engine(msgspec.structs.replace(Settings(), database_url=through))
         client = Client(other)
         proxy.chance = 0.03
         submitted = 0
-        while proxy.lost_requests < 40 or proxy.lost_answers < 40:
+        while proxy.lost_requests < 40 or proxy.lost_responses < 40:
             submitted += 1
             await client.submit(a_job("effect", sql=sql, args=[f"e{submitted}", "write"]))
             await client.submit(a_job(sleep=0.01))
@@ -199,7 +199,7 @@ async def test_requests_with_lost_responses_take_effect_once(url, engine, ledger
 
 @pytest.mark.parametrize("place", ["sink", "sink_process"])
 async def test_a_node_with_silent_connections_stops_before_others_take_over(url, engine, ledger, start, place):
-    """F11, P22, P39, S6: nobody is told anything; the lease alone ends the handlers, and in time."""
+    """F11, P22, P39, S6: no error is reported; only the lease ends the handlers, in time."""
     client = Client(engine)
     async with proxied(url) as first, proxied(url) as second:
         pairs = [
@@ -211,7 +211,7 @@ async def test_a_node_with_silent_connections_stops_before_others_take_over(url,
         await client.submit(spec)
         await begun(ledger, 1)
         (begin,) = ledger.entries("start")
-        ((node, proxy, its_queue),) = [pair for pair in pairs if begin.pid in pair[0].everyone()]
+        ((node, proxy, its_queue),) = [pair for pair in pairs if begin.pid in pair[0].all_processes()]
         proxy.black_hole()
         await begun(ledger, 1)
         ledger.write("go", job="", key=spec.payload["key"], attempt=0, fence=0, pid=0)
@@ -220,7 +220,7 @@ async def test_a_node_with_silent_connections_stops_before_others_take_over(url,
         assert again.fence > begin.fence
         stopped = ledger.entries("cancelled")
         assert [entry.at < again.at for entry in stopped] == ([] if place == "sink_process" else [True])
-        assert begin.pid not in node.everyone()
+        assert begin.pid not in node.all_processes()
         proxy.heal()
         await client.submit(a_job(queue=its_queue))
         await all_ended(engine, client.accepted.values())
@@ -230,7 +230,7 @@ async def test_a_node_with_silent_connections_stops_before_others_take_over(url,
 
 @pytest.mark.databases("postgres", "mysql")
 async def test_a_client_silent_in_a_transaction_blocks_its_jobs_for_seconds_only(store, database_url):
-    """F11: a connection goes dead in a transaction; its lock on the worker would keep the reaper away for hours."""
+    """F11: a connection dies in a transaction; its lock on the worker would block the reaper for hours."""
     other = await open_store(database_url)
     worker = await enter(store, lease=seconds(3))
     (job,) = await hold(store, worker)
@@ -238,7 +238,7 @@ async def test_a_client_silent_in_a_transaction_blocks_its_jobs_for_seconds_only
 
     async def lock(tx):
         await tx.claim(worker, [share()], 1, None)
-        await tx.depart(worker)  # PostgreSQL locks it to claim, MySQL to see what it holds
+        await tx.depart(worker)  # PostgreSQL locks the row to claim, MySQL to read the held jobs
         locked.set()
         await silence.wait()
 
@@ -257,12 +257,12 @@ async def test_a_client_silent_in_a_transaction_blocks_its_jobs_for_seconds_only
     await other.aclose()
 
 
-# SQLite has no server that could end, but other processes that lock the file
+# SQLite has no server that could die, but other processes can lock the file
 
 
 @pytest.fixture
 def file_of_its_own(database_url, tmp_path, ledger):
-    """A node on the test's SQLite file, and that file."""
+    """Return a node on the test's SQLite file, and that file."""
     with nodes.node(database_url, tmp_path, ledger=ledger.path, queues="default:10", lease=2.0) as node:
         yield node, database_url.removeprefix("sqlite:///")
 
@@ -270,9 +270,9 @@ def file_of_its_own(database_url, tmp_path, ledger):
 @pytest.mark.databases("sqlite")
 @pytest.mark.parametrize("end", ["release", "kill"])
 async def test_a_file_locked_for_longer_than_a_lease_loses_nothing(database_url, file_of_its_own, ledger, end):
-    """F08, F21, P14: another process holds the write lock; it lets go, or is killed in the middle of its transaction.
+    """F08, F21, P14: another process holds the write lock; it releases it or is killed during its transaction.
 
-    Jobs fall due meanwhile, and start afterwards.
+    Jobs become due meanwhile and start afterwards.
     """
     node, file = file_of_its_own
     engine = await open_engine(msgspec.structs.replace(Settings(), database_url=database_url))

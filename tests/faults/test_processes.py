@@ -1,4 +1,4 @@
-"""Handlers that end, break or bloat the process they run in."""
+"""Handlers that end, crash or exhaust the process they run in."""
 
 import os
 from pathlib import Path
@@ -28,9 +28,9 @@ RAISES = {
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_handler_that_ends_its_process_is_recorded_and_dead_after_its_attempts(scene, kind, dialect):
-    """F30, F31, F32, P03, P04: the exit code or signal is told; a poison pill starts `max_attempts` times.
+    """F30, F31, F32, P03, P04: the exit code or signal is recorded; a poison pill starts `max_attempts` times.
 
-    What became of a process is one matter and where that is recorded another, so the servers see two ways to end.
+    The kind of exit does not depend on the database, so database servers see only two kinds.
     """
     node = scene.node()
     ends = ENDS if LONG or dialect == "sqlite" else {key: ENDS[key] for key in ("exit 0", "segfault")}
@@ -49,7 +49,7 @@ async def test_a_handler_that_ends_its_process_is_recorded_and_dead_after_its_at
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_any_exception_of_a_handler_is_a_failed_attempt_and_costs_no_process(scene, kind):
-    """F30: SystemExit, KeyboardInterrupt and other exceptions that end programs end no worker, and no slot of it."""
+    """F30: SystemExit, KeyboardInterrupt and the like end neither a worker nor one of its slots."""
     node = scene.node(queues="default:2")
     for key, (action, amount, _) in RAISES.items():
         await scene.submit(key, kind, action=action, amount=amount, max_attempts=3)
@@ -65,7 +65,7 @@ async def test_any_exception_of_a_handler_is_a_failed_attempt_and_costs_no_proce
 
 
 async def test_an_exit_in_the_event_loop_ends_the_process_even_if_threads_still_run(scene):
-    """F30: raised in a task that a handler left behind, it ends the event loop. The process must not linger."""
+    """F30: raised in a task that a handler left behind, it ends the event loop; the process must end too."""
     scene.node()
     await scene.submit("slow", "thread", sleep=600, max_attempts=1)
     await scene.starts("slow")
@@ -78,9 +78,9 @@ async def test_an_exit_in_the_event_loop_ends_the_process_even_if_threads_still_
 
 @pytest.mark.by_http_too("sqlite")
 async def test_jobs_beside_a_poison_pill_finish(scene):
-    """P04, S8: they have attempts left and finish; none of several pills starts more often than it has attempts.
+    """P04, S8: they have attempts left and finish; no pill starts more often than it has attempts.
 
-    One may be ended by the other's crash as its handler begins, before it could write that in the ledger.
+    The crash of one pill may end the other as its handler starts, before it writes to the ledger.
     """
     scene.node(queues="default:4")
     beside = [f"beside-{n}" for n in range(12)]
@@ -99,7 +99,7 @@ async def test_jobs_beside_a_poison_pill_finish(scene):
 
 @pytest.mark.databases("sqlite")
 async def test_an_isolated_poison_pill_spends_its_attempt_even_if_its_worker_dies_at_the_start(scene):
-    """F02, P04, S8: that it began is noted by the process that begins it, not by one that may be dead by then."""
+    """F02, P04, S8: the job process records the start itself, because its worker may be dead by then."""
     node = scene.node(environment={"HOLDFAST_FAILPOINT": "after_isolated_start:1:kill"})
     await scene.submit("poison", action="exit", amount=1, max_attempts=3)
     await scene.becomes("dead", "poison")
@@ -113,7 +113,7 @@ async def test_an_isolated_poison_pill_spends_its_attempt_even_if_its_worker_die
 
 
 async def test_a_crashing_job_process_harms_no_other_job(scene):
-    """F30, F31: a crash of one is no crash of those beside it, nor of the worker."""
+    """F30, F31: its crash ends neither the jobs beside it nor the worker."""
     node = scene.node()
     beside = ("beside", "beside too")
     for key, kind in zip(beside, ("process", "async"), strict=True):
@@ -130,7 +130,7 @@ async def test_a_crashing_job_process_harms_no_other_job(scene):
 
 
 async def test_too_much_memory_fails_the_attempt_or_the_process_but_not_the_node(scene):
-    """F32: with a limit of its own a handler gets MemoryError; killed by the kernel (P03) it has crashed."""
+    """F32: a handler with a memory limit gets MemoryError; if the kernel kills it (P03), it has crashed."""
     scene.node()
     await scene.submit("limited", "process", action="allocate", amount=100_000, max_attempts=1)
     await scene.submit("killed", "process", action="kill", max_attempts=1)
@@ -140,7 +140,7 @@ async def test_too_much_memory_fails_the_attempt_or_the_process_but_not_the_node
 
 
 async def test_the_job_of_a_killed_job_process_is_retried(scene):
-    """P03: killed from outside, as by the kernel when memory is short."""
+    """P03: killed from outside, as by the kernel when memory runs out."""
     scene.node()
     await scene.submit("job", "process", sleep=600, held=True)
     await scene.starts("job")
@@ -170,7 +170,7 @@ async def test_programs_that_a_job_process_started_end_with_it(scene):
 
 @pytest.mark.parametrize("end", ["crash", "kill"])
 async def test_programs_that_a_job_process_started_end_with_the_worker_too(scene, end):
-    """F34: also when the worker had no time to see to it."""
+    """F34: even if the worker had no time to kill them."""
     node = scene.node()
     await scene.submit("job", "spawning", sleep=600)
     await scene.starts("job")
@@ -189,12 +189,12 @@ async def test_programs_that_a_job_process_started_end_with_the_worker_too(scene
 
 @pytest.mark.databases("sqlite")
 async def test_processes_outlive_their_fork_server(scene):
-    """F34, P04: nothing ends with it, and what dies later is replaced all the same."""
+    """F34, P04: no process ends with it, and processes that die later are replaced."""
     node = scene.node()
     await scene.workers(1)
     await scene.submit("job", "process", sleep=600, held=True)
     await scene.starts("job")
-    for pid in node.nurseries():
+    for pid in node.fork_servers():
         os.kill(pid, SIGKILL)
         await scene.gone(pid)
     scene.let_go("job")
@@ -205,12 +205,12 @@ async def test_processes_outlive_their_fork_server(scene):
     assert scene.ledger.count("start", "poison") == 2
     await scene.submit("after")
     await scene.becomes("succeeded", "after")
-    assert node.nurseries()
+    assert len(node.fork_servers()) == 2  # of the supervisor and of the worker
 
 
 @pytest.mark.databases("sqlite")
 async def test_an_application_with_a_thread_runs_without_being_forked(scene, tmp_path):
-    """F45, P04: each process loads it anew, those of jobs that run alone too."""
+    """F45, P04: each worker and job process loads it itself."""
     text = "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
     (tmp_path / "threaded.py").write_text(f"{text}from tests.support.fault_app import app as app\n")
     node = scene.node(app="threaded:app")
@@ -220,11 +220,11 @@ async def test_an_application_with_a_thread_runs_without_being_forked(scene, tmp
     await scene.submit("after")
     await scene.becomes("succeeded", "after")
     assert "it has started 1 thread" in node.log
-    assert not node.nurseries()
+    assert not node.fork_servers()
 
 
 async def test_descriptors_threads_and_zombies_do_not_grow_with_jobs(scene):
-    """F34: after some hundreds of jobs a node holds what it held after the first hundred."""
+    """F34: after four hundred jobs a node has no more of them than after the first hundreds."""
     node = scene.node(queues="default:4")
 
     async def run(batch):
@@ -240,7 +240,7 @@ async def test_descriptors_threads_and_zombies_do_not_grow_with_jobs(scene):
     before = [await run("first"), await run("second")][-1]
     after = [await run("third"), await run("fourth")][-1]
     for now, then in zip(after, before, strict=True):
-        assert now.descriptors <= then.descriptors + 4  # a process for a job more has one socket more
+        assert now.descriptors <= then.descriptors + 4  # one more job process means one more socket
         assert now.threads <= then.threads + 4
         assert now.zombies == 0
 

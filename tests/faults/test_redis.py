@@ -1,7 +1,7 @@
-"""Redis fails in every way it can, under nodes that use it for all it is good for: answers stay right, it comes back.
+"""Faults of Redis under nodes that use all of its features: responses stay correct, and Redis recovers.
 
-F24, P08: it is real, and what is done to it is real. That nobody waits for it is shown by all of this coming to an end;
-how long requests take meanwhile is measured by `bench/redis_faults.py`.
+F24, P08: Redis and the faults are real. The tests finish, so no request waits for Redis forever;
+`bench/redis_faults.py` measures how long requests take meanwhile.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ def redis():
 
 
 class Trial:
-    """Two nodes, their Redis, and a proxy before it."""
+    """Two nodes, their Redis, and a proxy in front of it."""
 
     def __init__(self, redis, proxy, nodes):
         self.redis = redis
@@ -92,7 +92,7 @@ async def frozen(trial):
 async def evicting(trial):
     server = trial.server
     server.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-    server.do("CONFIG", "SET", "maxmemory", "1mb")  # less than it needs for itself: nothing that is written stays
+    server.do("CONFIG", "SET", "maxmemory", "1mb")  # less than Redis needs itself: nothing written is kept
     try:
         yield
     finally:
@@ -103,7 +103,7 @@ async def evicting(trial):
 async def full(trial):
     server = trial.server
     server.do("CONFIG", "SET", "maxmemory-policy", "noeviction")
-    server.do("CONFIG", "SET", "maxmemory", "1mb")  # every write is refused
+    server.do("CONFIG", "SET", "maxmemory", "1mb")  # every write is rejected
     try:
         yield
     finally:
@@ -130,7 +130,7 @@ async def swallowed(trial):
 
 @asynccontextmanager
 async def locked_out(trial):
-    """The password was changed."""
+    """Change the password."""
     server = trial.server
     password = server.do("CONFIG", "GET", "requirepass")[b"requirepass"].decode()
     server.do("CONFIG", "SET", "requirepass", "another")
@@ -144,11 +144,11 @@ async def locked_out(trial):
 
 FAULTS = {each.__name__: each for each in (killed, flushed, frozen, evicting, full, slow, swallowed, locked_out)}
 GONE = {"killed", "frozen", "slow", "swallowed", "locked_out"}
-"""Those in which it does not answer at all, or not in time."""
+"""Faults in which Redis does not respond, or not in time."""
 
 
 async def all_is_right(trial, name):
-    """Whatever nodes may ask of Redis, the answers are those of the database. Costs nothing but time."""
+    """Check that responses match the database, whatever Redis does."""
     one, other = trial.one, trial.other
     await keys_are_right(trial, name)
     await limits_hold(trial, f"tenant-{name}")
@@ -178,7 +178,7 @@ async def keys_are_right(trial, name):
 
 
 async def limits_hold(trial, tenant):
-    """S15: of many at once and one after the other, on two nodes, exactly what the rate allows."""
+    """S15: of concurrent and sequential submissions to two nodes exactly as many as the rate allows are accepted."""
     await trial.one.access.create_tenant(tenant, Quotas(rate=5, rate_window=seconds(3_600)))
     for engine in (trial.one, trial.other):
         await engine.submitter.limited.refresh()
@@ -198,7 +198,7 @@ async def limits_hold(trial, tenant):
 
 
 async def used_again(trial):
-    """By itself, on both nodes."""
+    """Wait until both nodes use Redis again without a restart."""
     with suppress(Conflict):
         await trial.one.access.create_tenant("probe", Quotas(rate=1, rate_window=seconds(3_600)))
     for engine in (trial.one, trial.other):
@@ -226,7 +226,7 @@ async def endure(trial, name):
             await keys_are_right(trial, f"{name}-known")
     await used_again(trial)
     await limits_hold(trial, f"tenant-{name}-after")
-    # Nothing was lost and nothing was made twice: each key has its one job.
+    # No job was lost or created twice: each idempotency key has exactly one job.
     there = await trial.one.jobs.find(JobFilter(queue="keyed"), Page(1_000))
     named = [job.idempotency_key for job in there if job.idempotency_key.startswith(name)]
     assert len(named) == len(set(named)) == (16 if name in GONE else 8)
@@ -235,19 +235,19 @@ async def endure(trial, name):
 @pytest.mark.databases("sqlite")
 @pytest.mark.parametrize("name", FAULTS)
 async def test_a_fault_costs_nothing_but_time(trial, name):
-    """F24, P08, S1, S15: one fault after the other."""
+    """F24, P08, S1, S15: each fault separately."""
     await endure(trial, name)
 
 
 @pytest.mark.databases("postgres", "mysql")
 async def test_all_faults_in_turn_cost_nothing_but_time(trial):
-    """F24, P08, S1, S15: the same on the databases that have servers."""
+    """F24, P08, S1, S15: in sequence, on databases that have servers."""
     for name in FAULTS:
         await endure(trial, name)
 
 
 async def test_nodes_start_without_redis_and_use_it_when_it_is_back(redis, database_url):
-    """F24: it is down from the start."""
+    """F24: Redis is down from the start."""
     redis.crash()
     try:
         async with node(database_url, redis._server_url, deadline=0.025) as one:
@@ -264,7 +264,7 @@ async def test_nodes_start_without_redis_and_use_it_when_it_is_back(redis, datab
 
 @pytest.mark.databases("postgres")
 async def test_no_window_exceeds_the_rate_when_redis_dies(store, database_url, redis, tmp_path, monkeypatch):
-    """S15, F24: four processes, six submitting at once in each; Redis is killed, comes back, and forgets."""
+    """S15, F24: four processes with six submitters each; Redis is killed and comes back empty."""
     monkeypatch.setenv("HOLDFAST_REDIS_URL", redis._server_url)
     await store.run(lambda tx: tx.add_tenant(TENANT, Quotas(rate=RATE, rate_window=WINDOW)))
     with submitters(database_url, tmp_path, 4, 3 * WINDOW) as processes:
@@ -286,6 +286,6 @@ async def test_no_window_exceeds_the_rate_when_redis_dies(store, database_url, r
         there = {str(job.id) for job in await store.read(lambda tx: tx.find(JobFilter(), Page(100_000)))}
         assert {each.id.split("/")[0] for each in told} == there
         assert over(told, WINDOW, RATE) == []
-        assert sum(each.cost for each in told) > RATE  # more than one window's worth
-        early = [line for process in processes for line in process.said() if line[0] == "early"]
+        assert sum(each.cost for each in told) > RATE  # more than one window
+        early = [line for process in processes for line in process.output() if line[0] == "early"]
         assert sum(int(str(line[1])) for line in early) > 0, "Redis was never asked, and so nothing was tried"

@@ -1,4 +1,4 @@
-"""Run `holdfast bench` on databases of our own: `python -m tests.support.bench [--db NAME]… [arguments of bench]`."""
+"""Run `holdfast bench` on private servers: `python -m tests.support.bench [--db NAME]… [arguments of bench]`."""
 
 from __future__ import annotations
 
@@ -21,23 +21,26 @@ DIALECTS = ("postgres", "mysql", "sqlite")
 
 
 def main(arguments: list[str]) -> int:
-    """Measure on each database that is asked for, on all by default; give the exit code of the benchmark."""
+    """Run the benchmark on the selected databases, by default on all; return its exit code."""
     parser = argparse.ArgumentParser(prog="./dev bench", add_help=False, allow_abbrev=False)
     parser.add_argument("--db", action="append", choices=DIALECTS)
-    mine, theirs = parser.parse_known_args(arguments)
-    asked = mine.db or DIALECTS
+    own, bench_arguments = parser.parse_known_args(arguments)
+    selected = own.db or DIALECTS
     prefix = f"holdfast_bench_{secrets.token_hex(6)}_"
-    with running(set(asked) & set(DATABASES)) as servers, scratch() as folder:
+    with running(set(selected) & set(DATABASES)) as servers, scratch() as folder:
         for name, each in servers.items():
             print(f"{name}: {each}", file=sys.stderr)
         try:
             urls = asyncio.run(_create(servers, prefix))
-            if "sqlite" in asked:
+            if "sqlite" in selected:
                 urls.append(_sqlite(folder))
             options = [option for url in urls for option in ("--url", url)]
-            if any(each.split("=")[0] == "--bare-loop" for each in theirs):  # it wipes its database: one of its own
-                theirs += ["--bare-url", *asyncio.run(_create({"postgres": servers["postgres"]}, f"{prefix}bare_"))]
-            return subprocess.call([sys.executable, "-m", "holdfast", "bench", *options, *theirs])
+            if any(
+                each.split("=")[0] == "--bare-loop" for each in bench_arguments
+            ):  # it wipes its database, so it gets its own
+                bare = asyncio.run(_create({"postgres": servers["postgres"]}, f"{prefix}bare_"))
+                bench_arguments += ["--bare-url", *bare]
+            return subprocess.call([sys.executable, "-m", "holdfast", "bench", *options, *bench_arguments])
         finally:
             asyncio.run(_drop(servers, prefix))
 

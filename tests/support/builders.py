@@ -1,4 +1,4 @@
-"""Jobs and workers as tests want them: sensible in all that a test does not care about."""
+"""Builders of jobs and workers with sensible defaults, and transactions of tests."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ RETRY = RetryRule(base=seconds(1), cap=seconds(60), jitter=0.0)
 MAIL = Lane("mail", "acme", 0)
 
 _latest = itertools.accumulate(iter(lambda: time.time_ns() // 1_000_000, None), lambda last, now: max(last + 1, now))
-"""Milliseconds, each later than the one before and none long past: whoever looks for jobs trusts the time in an id."""
+"""Increasing milliseconds close to now, because scans rely on the time in an id."""
 
 
 def a_job(queue: str = "mail", **changes: Any) -> NewJob:
-    """A job that may run at once; each is younger than those built before it."""
-    given: dict[str, Any] = {"id": new_job_id(next(_latest)), "payload": b"{}", "max_attempts": 5}
-    own = given | {name: changes.pop(name) for name in NewJob.__struct_fields__ if name in changes}
+    """Build a job that may run at once; later calls give higher ids."""
+    defaults: dict[str, Any] = {"id": new_job_id(next(_latest)), "payload": b"{}", "max_attempts": 5}
+    own = defaults | {name: changes.pop(name) for name in NewJob.__struct_fields__ if name in changes}
     return NewJob(spec=JobSpec(**({"type": "send", "tenant": "acme", "queue": queue} | changes)), **own)
 
 
 def some_jobs(n: int, **changes: Any) -> list[NewJob]:
-    """Many alike."""
+    """Build several equal jobs."""
     return [a_job(**changes) for _ in range(n)]
 
 
 def a_worker(**changes: Any) -> WorkerInfo:
-    """A worker nobody had before."""
-    given: dict[str, Any] = {
+    """Build a worker with a new id."""
+    defaults: dict[str, Any] = {
         "id": new_worker_id(),
         "name": "worker-1",
         "host": "host-1",
@@ -59,28 +59,28 @@ def a_worker(**changes: Any) -> WorkerInfo:
         "queues": "mail",
         "slots": 10,
     }
-    return WorkerInfo(**(given | changes))
+    return WorkerInfo(**(defaults | changes))
 
 
 def error(message: str = "SMTP 421") -> Failed:
-    """An attempt that failed, to be retried by the rule."""
+    """Build a failure that may be retried."""
     return Failed(Failure(kind="SmtpError", message=message))
 
 
 def lane_of(job: NewJob | Job) -> Lane:
-    """Where a job waits for its turn."""
+    """Return the lane of a job."""
     spec = job.spec if isinstance(job, NewJob) else job
     return Lane(spec.queue, spec.tenant, spec.priority)
 
 
 def share(lane: Lane = MAIL, quota: int = 1_000_000, floor: int = 0) -> Share:
-    """All of a lane, if nothing else is said."""
+    """Build a share, by default of the whole lane."""
     return Share(lane, quota, floor)
 
 
-def a_move(job: Job, to: Status, **changes: Any) -> Transition:
-    """A change of the job as it was read, whatever the rules say."""
-    given: dict[str, Any] = {
+def a_transition(job: Job, to: Status, **changes: Any) -> Transition:
+    """Build a transition of a job, valid or not."""
+    defaults: dict[str, Any] = {
         "id": job.id,
         "fence": job.fence,
         "was": job.status,
@@ -91,38 +91,38 @@ def a_move(job: Job, to: Status, **changes: Any) -> Transition:
         "releases": job.releases,
         "generation": job.generation,
     }
-    return Transition(**(given | changes))
+    return Transition(**(defaults | changes))
 
 
 def fields(job: Job, *names: str) -> tuple[Any, ...]:
-    """Some of a job's fields."""
+    """Return some fields of a job."""
     return tuple(getattr(job, name) for name in names)
 
 
 def as_dict(job: Job) -> dict[str, Any]:
-    """All of a job's fields."""
+    """Return all fields of a job."""
     return msgspec.structs.asdict(job)
 
 
-class Undone(HoldfastError):
-    """Raised by a test's work, so that its transaction is rolled back."""
+class RolledBack(HoldfastError):
+    """Raised in a transaction to roll it back."""
 
 
-async def undone(store: Store, work: Work[object]) -> None:
-    """Do the work in a transaction that is rolled back at its end."""
+async def roll_back(store: Store, work: Work[object]) -> None:
+    """Run the work in a transaction and roll it back."""
 
     async def whole(tx: Tx) -> None:
         await work(tx)
-        raise Undone
+        raise RolledBack
 
     try:
         await store.run(whole)
-    except Undone:
+    except RolledBack:
         return
-    raise AssertionError("the transaction was to be rolled back")
+    raise AssertionError("the transaction was not rolled back")
 
 
-# What a test does to a store, one transaction each
+# Operations of tests on a store, each in its own transaction
 
 
 async def put(store: Store, *jobs: NewJob, key_retention: Duration = KEY_RETENTION) -> list[InsertResult]:
@@ -144,13 +144,13 @@ async def take(
     limit: int = 1_000_000,
     types: Sequence[str] | None = None,
 ) -> list[Job]:
-    """Claim for a worker; without shares all of the lane that `a_job` is in."""
-    wanted = [share(each) if isinstance(each, Lane) else each for each in shares] or [share()]
-    return await store.single(lambda tx: tx.claim(worker, wanted, limit, types))
+    """Claim jobs for a worker, by default from the lane of `a_job`."""
+    requested = [share(each) if isinstance(each, Lane) else each for each in shares] or [share()]
+    return await store.single(lambda tx: tx.claim(worker, requested, limit, types))
 
 
 async def hold(store: Store, worker: WorkerId, n: int = 1, **changes: Any) -> list[Job]:
-    """Insert jobs into a lane of their own and claim them for the worker, oldest first."""
+    """Insert jobs into a new lane and claim them for the worker; return them oldest first."""
     jobs = some_jobs(n, **({"queue": f"held-{next(_latest)}"} | changes))
     await put(store, *jobs)
     held = await take(store, worker, lane_of(jobs[0]))
@@ -159,29 +159,29 @@ async def hold(store: Store, worker: WorkerId, n: int = 1, **changes: Any) -> li
 
 
 async def running(store: Store, **changes: Any) -> Job:
-    """A job in the hands of a worker of its own."""
+    """Return a running job of a new worker."""
     return (await hold(store, await enter(store), **changes))[0]
 
 
-async def move(store: Store, *moves: Transition) -> set[JobId]:
-    """Apply these moves; which took effect."""
-    return await store.run(lambda tx: tx.apply(moves))
+async def move(store: Store, *transitions: Transition) -> set[JobId]:
+    """Apply transitions; return the jobs of those that took effect."""
+    return await store.run(lambda tx: tx.apply(transitions))
 
 
 async def report(store: Store, jobs: Job | Sequence[Job], outcome: Outcome | None = None) -> set[JobId]:
-    """Settle jobs, all with one outcome (success)."""
-    which = [jobs] if isinstance(jobs, Job) else jobs
-    reports = [Report(job, outcome or Succeeded()) for job in which]
+    """Settle jobs with an outcome, by default success."""
+    settled = [jobs] if isinstance(jobs, Job) else jobs
+    reports = [Report(job, outcome or Succeeded()) for job in settled]
     return await settle(store, reports, default=RETRY, rng=lambda: 0.5)
 
 
 async def reap_once(store: Store) -> int:
-    """One round of the reaper."""
+    """Run one round of the reaper."""
     return await reap(store, default=RETRY, rng=lambda: 0.5)
 
 
 async def reap_all(store: Store) -> int:
-    """Rounds of the reaper until one finds nothing."""
+    """Run the reaper until it finds nothing."""
     total = 0
     while moved := await reap_once(store):
         total += moved
@@ -189,12 +189,12 @@ async def reap_all(store: Store) -> int:
 
 
 async def read(store: Store, job: JobId | NewJob | Job | InsertResult) -> Job:
-    """The job as it is now: exactly one row, wherever it is."""
+    """Read a job, which must exist exactly once."""
     (found,) = await read_all(store, [job.id if isinstance(job, NewJob | Job | InsertResult) else job])
     return found
 
 
 async def read_all(store: Store, ids: Collection[JobId]) -> list[Job]:
-    """Those jobs as they are now, oldest id first."""
+    """Read jobs, ordered by id."""
     found = await store.single(lambda tx: tx.get(ids))
     return sorted(found, key=lambda job: job.id)

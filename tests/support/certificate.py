@@ -1,4 +1,4 @@
-"""A certificate that nobody signed but itself."""
+"""Self-signed certificates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def a_certificate(folder: Path, host: str = "localhost") -> tuple[Path, Path]:
-    """Where a certificate for this host is, and its key."""
+    """Create a self-signed certificate; return the paths of certificate and key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
     now = datetime.now(UTC)

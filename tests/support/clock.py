@@ -1,4 +1,4 @@
-"""A console beside the store, and a clock that stands still until a test moves it."""
+"""SQL console that bypasses the store, and a database clock that tests control."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 CLOCK = "(SELECT at FROM holdfast_test_clock)"
 START = Instant(1_000_000_000_000_000)
-"""A day without partitions of its own, so that on PostgreSQL retention deletes rows as elsewhere."""
+"""Time without its own partition, so that retention deletes rows on PostgreSQL too."""
 
 
 def dialect_of(url: str) -> str:
-    """The kind of database, whatever stands in front of it."""
+    """Return the dialect of a URL."""
     scheme = urlsplit(url).scheme
     return {"postgresql": "postgres", "mariadb": "mysql"}.get(scheme, scheme)
 
@@ -38,7 +38,7 @@ class _Connection(Protocol):
 
 
 class Console:
-    """Runs SQL past the store, each statement in its own transaction."""
+    """Connection that runs SQL, each statement in its own transaction."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -55,43 +55,43 @@ class Console:
         await self._connection.close()
 
     async def run(self, statement: str) -> list[tuple[Any, ...]]:
-        """Run a statement that all databases understand; its rows."""
+        """Run a statement in portable SQL and return its rows."""
         async with self._busy:
             return await self._connection.run(statement)
 
     async def value(self, statement: str) -> Any:
-        """The first value of the first row."""
+        """Return the first value of the first row."""
         return (await self.run(statement))[0][0]
 
 
 class ManualClock:
-    """The database's clock, as far as the store can tell."""
+    """Clock in a table, which the store reads instead of the database's clock."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._now = START
 
     async def start(self) -> None:
-        """Fill the table that the store reads the time from; made here if no test before did."""
+        """Create the table of the clock unless it exists, and set the time."""
         await self._console.run("CREATE TABLE IF NOT EXISTS holdfast_test_clock (at BIGINT NOT NULL)")
         await self._console.run(f"INSERT INTO holdfast_test_clock (at) VALUES ({self._now})")
 
     @property
     def now(self) -> Instant:
-        """What it shows."""
+        """Current time of the clock."""
         return self._now
 
     async def advance(self, span: Duration) -> None:
-        """Let time pass; a negative span turns the clock back."""
+        """Move the clock; a negative span turns it back."""
         await self.set(Instant(self._now + span))
 
     async def set(self, at: Instant) -> None:
-        """Set it."""
+        """Set the clock."""
         self._now = at
         await self._console.run(f"UPDATE holdfast_test_clock SET at = {at}")
 
     async def expire(self, lease: Duration = seconds(15)) -> None:
-        """Let every lease given until now run out."""
+        """Advance the clock until every current lease has expired."""
         await self.advance(lease)
 
 
@@ -110,7 +110,7 @@ async def clock(console: Console) -> ManualClock:
 
 @pytest_asyncio.fixture
 async def manual_store(database_url: str, clock: ManualClock) -> AsyncIterator[Store]:
-    """The store, on a clock that the test moves."""
+    """Store whose clock the test controls."""
     opened = await open_store(database_url, clock=CLOCK)
     yield opened
     await opened.aclose()

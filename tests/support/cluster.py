@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from tests.support.nodes import Node
 
 ADMIN_KEY = "the-first-administrator-of-a-cluster"
-_ASK = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-SETTINGS = ROOT / "deploy" / "nginx" / "nginx.conf"
+_HEALTH_REQUEST = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+NGINX_CONF = ROOT / "deploy" / "nginx" / "nginx.conf"
 
 
 class Cluster:
-    """Everything of an installation but the servers, on loopback; all of it ends with the block."""
+    """Nodes, workers and nginx of an installation on loopback, stopped at the end of the block."""
 
     def __init__(self, database_url: str, redis_url: str, folder: Path) -> None:
         self._database_url = database_url
@@ -63,7 +63,7 @@ class Cluster:
         self.workers = [self._worker() for _ in range(3)]
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
-        self._stack.callback(_ended, start_nginx(self._folder, port, [service.url for service in self.services]))
+        self._stack.callback(_terminate, start_nginx(self._folder, port, [service.url for service in self.services]))
 
     def _worker(self) -> Node:
         worker = nodes.start(
@@ -73,7 +73,7 @@ class Cluster:
         return worker
 
     async def restart_all(self) -> None:
-        """One node after the other is told to end, and started again when it has: services, then workers."""
+        """Restart all services, then all workers, one at a time and gracefully."""
         for service in self.services:
             assert await asyncio.to_thread(service.stop) == 0
             await asyncio.to_thread(service.start)
@@ -83,10 +83,10 @@ class Cluster:
             self.workers[index] = self._worker()
 
 
-def rendered(port: int, services: Sequence[str], folder: Path) -> str:
-    """The settings of `deploy/`, with the nodes by their addresses in place of a name that is looked up."""
+def render_settings(port: int, services: Sequence[str], folder: Path) -> str:
+    """Return the nginx settings of `deploy/` with the addresses of these nodes."""
     lines = []
-    for line in SETTINGS.read_text().splitlines():
+    for line in NGINX_CONF.read_text().splitlines():
         match line.split():
             case ["server", "serve:8080", "resolve", *options]:
                 lines += [f"server {url.removeprefix('http://')} {' '.join(options)}" for url in services]
@@ -100,20 +100,20 @@ def rendered(port: int, services: Sequence[str], folder: Path) -> str:
 
 
 def start_nginx(folder: Path, port: int, services: Sequence[str]) -> subprocess.Popen[bytes]:
-    """Start it in front of these nodes; it answers when this returns."""
+    """Start nginx in front of these nodes and wait until it responds."""
     program = Nginx().find()
-    assert program is not None, "ask for the server `nginx` first"
+    assert program is not None, "the test must request the server `nginx` first"
     settings = folder / "nginx.conf"
-    settings.write_text(rendered(port, services, folder))
+    settings.write_text(render_settings(port, services, folder))
     with (folder / "nginx.log").open("wb") as log:
         process = subprocess.Popen(
             [str(program.path), "-e", "stderr", "-g", "daemon off;", "-c", str(settings)], stdout=log, stderr=log
         )
-    while not exchange(port, _ASK).startswith(b"HTTP/1.1 200"):
+    while not exchange(port, _HEALTH_REQUEST).startswith(b"HTTP/1.1 200"):
         assert process.poll() is None, (folder / "nginx.log").read_text()
     return process
 
 
-def _ended(process: subprocess.Popen[bytes]) -> None:
+def _terminate(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     process.wait(30)

@@ -1,4 +1,4 @@
-"""Databases of our own on a server: created under names nobody else has, emptied quickly, dropped again."""
+"""Test databases on a server: created under unique names, emptied quickly, dropped at the end."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from types import TracebackType
 
-MANY = 5_000  # rows, from which on truncating a table of MySQL is quicker than deleting them
-KEPT = frozenset({"holdfast_test_clock"})
-"""Tables of tests: most make the same one, and to make it and drop it again takes longer than many a test."""
-PATIENCE = 10  # seconds to wait for locks that a test left behind
+MANY_ROWS = 5_000  # from here on, MySQL truncates a table faster than it deletes the rows
+PERMANENT_TABLES = frozenset({"holdfast_test_clock"})
+"""Tables of tests that are emptied but not dropped, because creating them takes longer than many tests."""
+TIMEOUT_S = 10  # seconds to wait for locks that a test left
 
 
 async def migrate(url: str) -> None:
-    """Bring the database to the newest schema."""
+    """Migrate a database to the newest schema."""
     store = await open_store(url)
     try:
         await store.migrate()
@@ -32,18 +32,18 @@ async def migrate(url: str) -> None:
 
 
 def at_database(url: str, name: str) -> str:
-    """The same server's URL, at another database."""
+    """Return the URL of another database on the same server."""
     return urlsplit(url)._replace(path=f"/{name}").geturl()
 
 
 class Database(ABC):
-    """One database of our own, with a connection to it. Its URL may lead `through` a pooler, the connection never."""
+    """Test database with a direct connection; its URL may lead `through` a pooler."""
 
     def __init__(self, server_url: str, name: str, *, through: str | None = None) -> None:
         self.server_url = server_url
         self.name = name
         self.url = at_database(through or server_url, name)
-        self._rowless: list[str] = []
+        self._empty_tables: list[str] = []
         self._tables: frozenset[str] = frozenset()
 
     async def __aenter__(self) -> Self:
@@ -56,16 +56,16 @@ class Database(ABC):
         await self._disconnect()
 
     async def migrate(self) -> None:
-        """Bring it to the newest schema, and remember which tables that leaves without rows."""
+        """Migrate the database, and remember which tables are empty afterwards."""
         await migrate(self.url)
         self._tables = frozenset(await self._list_tables())
-        self._rowless = [table for table in sorted(self._tables) if not await self._has_rows(table)]
+        self._empty_tables = [table for table in sorted(self._tables) if not await self._has_rows(table)]
 
     async def empty(self) -> None:
-        """Bring it back to how the migration left it; but the table of a clock stays, without rows."""
-        there = set(await self._list_tables())
-        await self._drop_tables(there - self._tables - KEPT)
-        await self._delete_rows([*self._rowless, *(there & KEPT)])
+        """Restore the state after the migration, except that permanent tables stay, without rows."""
+        present = set(await self._list_tables())
+        await self._drop_tables(present - self._tables - PERMANENT_TABLES)
+        await self._delete_rows([*self._empty_tables, *(present & PERMANENT_TABLES)])
 
     @abstractmethod
     async def _connect(self) -> None: ...
@@ -82,7 +82,7 @@ class Database(ABC):
 
 
 class PostgresDatabase(Database):
-    """A database on PostgreSQL."""
+    """Test database on PostgreSQL."""
 
     _connection: asyncpg.Connection
 
@@ -92,7 +92,7 @@ class PostgresDatabase(Database):
             await server.execute(f'CREATE DATABASE "{self.name}"')
         finally:
             await server.close()
-        settings = {"synchronous_commit": "off", "lock_timeout": f"{PATIENCE}s"}
+        settings = {"synchronous_commit": "off", "lock_timeout": f"{TIMEOUT_S}s"}
         direct = at_database(self.server_url, self.name)
         self._connection = await asyncpg.connect(direct, server_settings=settings)
 
@@ -117,7 +117,7 @@ class PostgresDatabase(Database):
         size = await self._connection.fetchval(
             "SELECT sum(pg_relation_size(name::regclass)) FROM unnest($1::text[]) AS name", tables
         )
-        # Deleting takes a millisecond, truncating ten, but leaves nothing behind that slows later tests.
+        # Deleting takes 1 ms and truncating 10 ms, but truncating leaves no dead rows that slow down later tests.
         if size > 1_000_000:
             await self._connection.execute(f"TRUNCATE {', '.join(tables)}")
         else:
@@ -125,7 +125,7 @@ class PostgresDatabase(Database):
 
 
 class MysqlDatabase(Database):
-    """A database on MySQL or MariaDB."""
+    """Test database on MySQL or MariaDB."""
 
     _connection: asyncmy.Connection
 
@@ -134,7 +134,7 @@ class MysqlDatabase(Database):
         await self._run(f"CREATE DATABASE `{self.name}`")
         await self._run(f"USE `{self.name}`")
         await self._run(
-            f"SET foreign_key_checks = 0, lock_wait_timeout = {PATIENCE}, innodb_lock_wait_timeout = {PATIENCE}"
+            f"SET foreign_key_checks = 0, lock_wait_timeout = {TIMEOUT_S}, innodb_lock_wait_timeout = {TIMEOUT_S}"
         )
 
     async def _disconnect(self) -> None:
@@ -151,11 +151,11 @@ class MysqlDatabase(Database):
             await self._run(f"DROP TABLE IF EXISTS `{table}`")
 
     async def _delete_rows(self, tables: Sequence[str]) -> None:
-        # As on PostgreSQL: a few rows are quickly deleted, very many are not.
+        # As on PostgreSQL: deleting is faster for few rows, truncating for many.
         await self._run("BEGIN")
-        deleted = {table: await self._count(f"DELETE FROM `{table}` LIMIT {MANY}") for table in tables}
+        deleted = {table: await self._count(f"DELETE FROM `{table}` LIMIT {MANY_ROWS}") for table in tables}
         await self._run("COMMIT")
-        for table in [table for table, rows in deleted.items() if rows == MANY]:
+        for table in [table for table, rows in deleted.items() if rows == MANY_ROWS]:
             await self._run(f"TRUNCATE `{table}`")
 
     async def _run(self, statement: str) -> list[tuple[Any, ...]]:

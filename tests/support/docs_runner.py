@@ -1,14 +1,14 @@
-"""Reads a page of the documentation as somebody does who tries everything in it, in the order it stands there.
+"""Run the code blocks of a documentation page in order.
 
-| block | what is done with it |
+| block | how it is run |
 |---|---|
-| `sh` | typed into one shell for the whole page; it must end well |
-| `python` | run in one interpreter for the whole page; with a first line `# name.py` it is that file |
-| `json`, `yaml` | read |
-| `text` | right after a block that was run: what that prints, `…` standing for anything, a line of it for any lines |
+| `sh` | in one shell for the whole page; it must succeed |
+| `python` | in one interpreter for the whole page; with a first line `# name.py` it is saved as that file |
+| `json`, `yaml` | parsed |
+| `text` | right after a block that was run: its expected output; `…` matches anything, a line `…` any lines |
 
-A comment before a block says more: `<!-- stays: text -->` is typed into a terminal of its own, says that text when it
-is at work, and stays until the reader is done.
+A block after the comment `<!-- stays: text -->` runs in its own terminal until the end of the page; the next block
+starts when it has printed that text.
 """
 
 import json
@@ -28,14 +28,14 @@ import msgspec.yaml
 from tests.support.long import LONG
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-PATIENCE = 150.0
-"""Seconds for one block, on a machine that has other things to do."""
+TIMEOUT_S = 150.0
+"""Timeout of one block, long enough for a loaded machine."""
 
 _FENCE = re.compile(r"(?:^<!-- (stays): (.*?) -->\n)?^```(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"# (\w+\.py)\n")
-_DONE = "-- that was all --"
+_DONE = "-- end of block --"
 _SHELL = f"""set -eu
-curl() {{ command curl --fail-with-body "$@"; }}  # what is refused does not pass for done
+curl() {{ command curl --fail-with-body "$@"; }}  # fail on an HTTP error
 while read -r block; do . "$block" < /dev/null; printf '\\n%s\\n' '{_DONE}'; done"""
 _PYTHON = f"""
 import sys
@@ -48,23 +48,23 @@ for block in sys.stdin:
 
 
 class Block(NamedTuple):
-    """A fenced block of a page."""
+    """Fenced block of a page."""
 
     page: str
     line: int
     language: str
     text: str
     stays: str | None
-    """What it says once it is at work, if it stays."""
+    """Output that shows that a permanent block is ready."""
 
     @property
     def place(self) -> str:
-        """Where it stands."""
+        """Page and line, for messages."""
         return f"{self.page}:{self.line}"
 
 
 def blocks(page: Path) -> list[Block]:
-    """The fenced blocks of a page, in order."""
+    """Return the fenced blocks of a page, in order."""
     text = page.read_text()
     return [
         Block(page.name, text[: found.start(4)].count("\n"), found[3], found[4], found[2])
@@ -72,18 +72,18 @@ def blocks(page: Path) -> list[Block]:
     ]
 
 
-def matches(said: str, expected: str) -> bool:
-    """Whether this was said, `…` standing for anything in its line and a line of `…` for any lines."""
+def matches(output: str, expected: str) -> bool:
+    """Compare output to a pattern in which `…` matches anything in a line, and a line `…` any lines."""
     lines = [" ".join(line.split()) for line in expected.strip().splitlines()]
     pattern = "".join(
         r"(?:.*\n)*?" if line == "…" else ".*?".join(map(re.escape, line.split("…"))) + r" ?\n" for line in lines
     )
-    plain = "".join(" ".join(line.split()) + "\n" for line in said.strip().splitlines())
+    plain = "".join(" ".join(line.split()) + "\n" for line in output.strip().splitlines())
     return re.fullmatch(pattern, plain) is not None
 
 
 class _Interpreter:
-    """A shell or Python that is handed one file after the other."""
+    """Shell or Python process that runs files in turn."""
 
     def __init__(self, command: list[str], folder: Path, environment: Mapping[str, str]) -> None:
         self._process = subprocess.Popen(
@@ -97,25 +97,25 @@ class _Interpreter:
         )
 
     def run(self, file: Path) -> tuple[bool, str]:
-        """Whether it came to its end, and what it said."""
+        """Run a file; return whether it succeeded, and its output."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        watch = threading.Timer(PATIENCE, self._process.kill)
+        watch = threading.Timer(TIMEOUT_S, self._process.kill)
         watch.start()
         self._process.stdin.write(f"{file}\n")
         self._process.stdin.flush()
-        said: list[str] = []
+        output: list[str] = []
         try:
             for line in self._process.stdout:
                 if line == f"{_DONE}\n":
-                    return True, "".join(said).removesuffix("\n")  # ours, for what ends without one
-                said.append(line)
+                    return True, "".join(output).removesuffix("\n")  # the one printed before the marker
+                output.append(line)
         finally:
             watch.cancel()
-        return False, "".join(said)
+        return False, "".join(output)
 
     def end(self) -> None:
-        """Close it; it has nothing left to do."""
+        """Close the process."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
@@ -124,7 +124,7 @@ class _Interpreter:
 
 
 class _Terminal:
-    """A terminal in which something stays."""
+    """Terminal that runs a block until the end of the page."""
 
     def __init__(self, block: Block, file: Path, folder: Path, environment: Mapping[str, str]) -> None:
         self._log = file.with_suffix(".log")
@@ -133,18 +133,18 @@ class _Terminal:
                 ["bash", "-eu", str(file)],
                 cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
-        until = time.monotonic() + PATIENCE
-        while (block.stays or "") not in self.said():
-            assert self.process.poll() is None, f"{block.place} ended: {self.said()}"
-            assert time.monotonic() < until, f"{block.place} never said {block.stays!r}: {self.said()}"
+        until = time.monotonic() + TIMEOUT_S
+        while (block.stays or "") not in self.output():
+            assert self.process.poll() is None, f"{block.place} ended: {self.output()}"
+            assert time.monotonic() < until, f"{block.place} did not print {block.stays!r}: {self.output()}"
             time.sleep(0.05)
 
-    def said(self) -> str:
-        """What it has told so far."""
+    def output(self) -> str:
+        """Return the output so far."""
         return self._log.read_text()
 
     def end(self) -> int:
-        """Ctrl-C; how it ended."""
+        """Send Ctrl-C and return the exit code."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGINT)
         try:
@@ -155,7 +155,7 @@ class _Terminal:
 
 
 class Reader:
-    """Somebody in a folder, with as many terminals as it takes."""
+    """Runs the blocks of pages in a folder."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self.folder = folder
@@ -164,14 +164,14 @@ class Reader:
         self._number = 0
 
     def close(self) -> list[int]:
-        """End what stayed, the latest first; how each ended."""
+        """Stop the permanent blocks, the latest first; return their exit codes."""
         codes = [terminal.end() for terminal in reversed(self._terminals)]
         self._terminals.clear()
         return codes
 
     def read(self, page: Path, replace: Mapping[str, str] | None = None) -> list[str]:
-        """Do all that a page says; what its blocks printed. `replace` has other words for some of the page's."""
-        said: list[str] = []
+        """Run all blocks of a page and return their outputs; `replace` substitutes words in the blocks."""
+        outputs: list[str] = []
         shell = python = None
         try:
             for block in blocks(page):
@@ -183,23 +183,23 @@ class Reader:
                     self._terminals.append(_Terminal(block, file, self.folder, self.environment))
                 elif block.language == "sh":
                     shell = shell or _Interpreter(["bash", "-c", _SHELL], self.folder, self.environment)
-                    said.append(self._run(shell, file, block))
+                    outputs.append(self._run(shell, file, block))
                 elif block.language == "python" and (named := _FILE.match(text)):
                     (self.folder / named[1]).write_text(text)
                 elif block.language == "python":
                     python = python or _Interpreter([sys.executable, "-c", _PYTHON], self.folder, self.environment)
-                    said.append(self._run(python, file, block))
+                    outputs.append(self._run(python, file, block))
                 elif block.language == "json":
                     json.loads(text)
                 elif block.language == "yaml":
                     msgspec.yaml.decode(text)
-                elif said and self._follows(page, block):
-                    assert matches(said[-1], text), f"{block.place}: it said\n{said[-1]}"
+                elif outputs and self._follows(page, block):
+                    assert matches(outputs[-1], text), f"{block.place}: the output was\n{outputs[-1]}"
         finally:
             for each in (shell, python):
                 if each is not None:
                     each.end()
-        return said
+        return outputs
 
     def _file(self, block: Block, text: str) -> Path:
         self._number += 1
@@ -208,20 +208,20 @@ class Reader:
         return file
 
     def _run(self, interpreter: _Interpreter, file: Path, block: Block) -> str:
-        ended, said = interpreter.run(file)
-        beside = "".join(f"\nBeside it:\n{terminal.said()[-2_000:]}" for terminal in self._terminals)
-        assert ended, f"{block.place} failed:\n{block.text}\nIt said:\n{said}{beside}"
-        return said
+        succeeded, output = interpreter.run(file)
+        terminals = "".join(f"\nOutput of a terminal:\n{terminal.output()[-2_000:]}" for terminal in self._terminals)
+        assert succeeded, f"{block.place} failed:\n{block.text}\nOutput:\n{output}{terminals}"
+        return output
 
     @staticmethod
     def _follows(page: Path, block: Block) -> bool:
-        """Whether only a line or none stands between it and the block before."""
+        """Tell if at most one line separates the block from the previous one."""
         before = page.read_text().splitlines()[: block.line - 1]
         return "```" in before[-2:]
 
 
 def checkout(folder: Path) -> Path:
-    """A fresh clone, as far as it takes to run what is in the working tree."""
+    """Create a clone with what `./dev` needs; its source is that of the working tree."""
     clone = folder / "holdfast"
     files = subprocess.check_output(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "dev", "requirements", "README.md"],
@@ -238,7 +238,7 @@ def checkout(folder: Path) -> Path:
 
 
 def _lend_packages(clone: Path) -> None:
-    """Have `./dev` find all it would install. The long tests have it do so."""
+    """Make `./dev` use the packages of this environment; only long tests install them."""
     for name, start in (("python", ""), ("holdfast", "-m holdfast ")):
         script = clone / ".venv" / "bin" / name
         script.parent.mkdir(parents=True, exist_ok=True)
@@ -248,11 +248,11 @@ def _lend_packages(clone: Path) -> None:
         import json, runpy
         dev = runpy.run_path("dev")
         print(json.dumps({"base": dev["base"](), "run": dev["fingerprint"]("run")}))"""
-    found = subprocess.check_output(["python3", "-c", state], cwd=clone, text=True)
-    (clone / ".venv" / "holdfast.json").write_text(found)
+    output = subprocess.check_output(["python3", "-c", state], cwd=clone, text=True)
+    (clone / ".venv" / "holdfast.json").write_text(output)
 
 
 def pages() -> Iterator[Path]:
-    """All that is to be read."""
+    """Yield all pages to test."""
     yield CHECKOUT / "README.md"
     yield from sorted((CHECKOUT / "docs").rglob("*.md"))

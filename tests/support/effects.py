@@ -1,4 +1,4 @@
-"""Jobs with one write each in the engine's own database, while the processes that run them are killed."""
+"""Jobs that each write one row in the engine's database, while their processes are killed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holdfast.model.ids import JobId
 
 TABLE = "CREATE TABLE ledger_tx (job VARCHAR(40) NOT NULL, step VARCHAR(40) NOT NULL)"
-"""Without any constraint: nothing but the engine keeps a row from being written twice."""
+"""Has no constraint, so that only the engine prevents duplicate rows."""
 
 INSERT = {
     "postgres": "INSERT INTO ledger_tx (job, step) VALUES ($1, $2)",
@@ -36,17 +36,17 @@ INSERT = {
 }
 _RETRY = RetryRule(base=Duration(20_000), cap=Duration(100_000), jitter=0.5)
 _BATCH = 1_000
-_REST = 0.05
-"""Seconds from a job's write to its end, so that whoever is killed has some in between."""
+_PAUSE_S = 0.05
+"""Time between the write of a job and its end, so that kills hit jobs in between."""
 
 
 class Plan(NamedTuple):
-    """How many jobs, and what is done to those who run them."""
+    """Number of jobs, and kills of the processes that run them."""
 
     jobs: int
     kills: int
-    """SIGKILLs of single worker processes and, every third, of a whole node; while the first half of the work is done,
-    so that there is enough left for the last of them."""
+    """SIGKILLs of worker processes, every third of a whole node. All happen during the first half of the jobs, so that
+    enough remain after the last."""
     nodes: int = 2
     processes: int = 1
     slots: int = 10
@@ -54,20 +54,20 @@ class Plan(NamedTuple):
     seed: int = 1
 
 
-class Found(NamedTuple):
-    """What there was to see afterwards."""
+class EffectCounts(NamedTuple):
+    """Counts after the run."""
 
     succeeded: int
     rows: int
-    written_twice: int
-    not_written: int
+    duplicates: int
+    missing_rows: int
     kills: int
     interrupted: int
-    """Claims that did not come to their end."""
+    """Claims that did not finish."""
 
 
-async def run(url: str, folder: Path, plan: Plan) -> Found:
-    """Have all jobs done under kills, and count."""
+async def run(url: str, folder: Path, plan: Plan) -> EffectCounts:
+    """Run all jobs under kills and return the counts."""
     engine = await open_engine(msgspec.structs.replace(Settings(), database_url=url))
     try:
         async with Console(url) as console:
@@ -86,7 +86,7 @@ async def _submit(engine: Engine, url: str, jobs: int) -> list[JobId]:
         specs = [
             JobSpec(
                 "effect",
-                {"key": f"e{n}", "sql": sql, "args": [f"e{n}", "write"], "sleep": _REST},
+                {"key": f"e{n}", "sql": sql, "args": [f"e{n}", "write"], "sleep": _PAUSE_S},
                 max_attempts=1_000,
                 retry=_RETRY,
             )
@@ -97,9 +97,9 @@ async def _submit(engine: Engine, url: str, jobs: int) -> list[JobId]:
 
 
 async def _work_under_kills(engine: Engine, console: Console, url: str, folder: Path, plan: Plan) -> int:
-    """Until nothing is left to do; how many processes were killed on the way."""
+    """Run until all jobs have finished; return the number of kills."""
     rng = random.Random(plan.seed)
-    every = plan.jobs / 2 / (plan.kills + 1)
+    interval = plan.jobs / 2 / (plan.kills + 1)
     kills = 0
     with ExitStack() as stack:
 
@@ -109,10 +109,10 @@ async def _work_under_kills(engine: Engine, console: Console, url: str, folder: 
 
         fleet = [start() for _ in range(plan.nodes)]
         while True:
-            written = await _asked(console)
+            written = await _count_rows(console)
             if written >= plan.jobs and not await _unfinished(engine):
                 return kills
-            if kills < plan.kills and written >= (kills + 1) * every:
+            if kills < plan.kills and written >= (kills + 1) * interval:
                 at = rng.randrange(len(fleet))
                 if kills % 3 == 2:
                     fleet[at].signal_all(SIGKILL)
@@ -127,7 +127,7 @@ async def _work_under_kills(engine: Engine, console: Console, url: str, folder: 
             await asyncio.sleep(0.02)
 
 
-async def _asked(console: Console) -> int:
+async def _count_rows(console: Console) -> int:
     return int(await console.value("SELECT count(*) FROM ledger_tx"))
 
 
@@ -137,19 +137,19 @@ async def _unfinished(engine: Engine) -> int:
     return 1
 
 
-async def _count(engine: Engine, console: Console, ids: list[JobId], kills: int) -> Found:
+async def _count(engine: Engine, console: Console, ids: list[JobId], kills: int) -> EffectCounts:
     succeeded = interrupted = 0
     for low in range(0, len(ids), _BATCH):
-        lot = ids[low : low + _BATCH]
-        for job in await engine.store.single(lambda tx, lot=lot: tx.get(lot)):  # type: ignore[misc]
+        batch = ids[low : low + _BATCH]
+        for job in await engine.store.single(lambda tx, batch=batch: tx.get(batch)):  # type: ignore[misc]
             succeeded += job.status is Status.SUCCEEDED
             interrupted += job.fence - 1
     rows = await console.run("SELECT job, count(*) FROM ledger_tx GROUP BY job")
-    return Found(
+    return EffectCounts(
         succeeded=succeeded,
-        rows=await _asked(console),
-        written_twice=sum(times > 1 for _, times in rows),
-        not_written=len(ids) - len(rows),
+        rows=await _count_rows(console),
+        duplicates=sum(times > 1 for _, times in rows),
+        missing_rows=len(ids) - len(rows),
         kills=kills,
         interrupted=interrupted,
     )

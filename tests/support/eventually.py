@@ -1,4 +1,4 @@
-"""Waiting for facts."""
+"""Wait for conditions."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PATIENCE = 30.0
-"""Seconds after which a fact is given up; far longer than any takes."""
+TIMEOUT_S = 30.0
+"""Time after which waiting fails; much longer than any condition needs."""
 
 
-async def eventually(fact: Callable[[], Awaitable[T]], *, within: float = PATIENCE) -> T:
-    """Ask again and again until the answer is true; that answer. Who waits long asks less often."""
+async def eventually(fact: Callable[[], Awaitable[T]], *, within: float = TIMEOUT_S) -> T:
+    """Poll until `fact` returns a true value, with increasing pauses; return that value."""
     pause = 0.005
     async with asyncio.timeout(within):
-        while not (answer := await fact()):
+        while not (value := await fact()):
             await asyncio.sleep(pause)
             pause = min(0.05, 1.25 * pause)
-    return answer
+    return value
 
 
-def awaited(fact: Callable[[], T], *, within: float = 3 * PATIENCE) -> T:
-    """The same for tests of processes, which have no event loop of their own."""
+def awaited(fact: Callable[[], T], *, within: float = 3 * TIMEOUT_S) -> T:
+    """Poll like `eventually`, in tests without an event loop."""
     until = time.monotonic() + within
-    while not (answer := fact()):
-        assert time.monotonic() < until, "it did not come true"
+    while not (value := fact()):
+        assert time.monotonic() < until, "the condition did not become true in time"
         time.sleep(0.05)
-    return answer
+    return value

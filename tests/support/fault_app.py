@@ -1,7 +1,7 @@
-"""An application whose jobs do whatever their payload says: it serves every fault test.
+"""Application of the fault tests, whose jobs do what their payload says.
 
-`sink` runs on the event loop, `sink_thread` in a thread, `sink_process` in a process of its own. Each writes to the
-ledger named by KITCHEN_LEDGER that it started, and that it came to its end.
+`sink` runs on the event loop, `sink_thread` in a thread, `sink_process` in its own process. Each records its start and
+its end in the ledger that FAULT_APP_LEDGER names.
 """
 
 import asyncio
@@ -26,27 +26,27 @@ _LIBC = ctypes.PyDLL(None)  # calls through PyDLL keep the interpreter's lock
 
 
 def _note(event: str, ctx: Context | SyncContext, key: str) -> None:
-    if path := os.environ.get("KITCHEN_LEDGER"):
+    if path := os.environ.get("FAULT_APP_LEDGER"):
         job = ctx.job
         Ledger(Path(path)).write(
             event, job=str(job.id), key=key, attempt=job.attempts, fence=job.fence, pid=os.getpid()
         )
 
 
-def _rested(until: float, key: str, *, held: bool) -> bool:
-    """Whether a handler has slept long enough; one that is held sleeps until the ledger lets it go, at most so long."""
-    return time.monotonic() >= until or (held and Ledger(Path(os.environ["KITCHEN_LEDGER"])).count("go", key) > 0)
+def _may_continue(until: float, key: str, *, held: bool) -> bool:
+    """Tell if a handler has slept until the deadline, or, if it is held, until the test releases it."""
+    return time.monotonic() >= until or (held and Ledger(Path(os.environ["FAULT_APP_LEDGER"])).count("go", key) > 0)
 
 
 def _do_at_once(ctx: Context | SyncContext, action: str, amount: float) -> None:
-    """What blocks, breaks or ends whoever does it."""
+    """Run an action that blocks, fails or ends the process."""
     if action:
         ACTIONS[action](ctx, amount)
 
 
 def _fail_times(ctx: Context | SyncContext, amount: float) -> None:
     if ctx.attempt <= amount:
-        raise RuntimeError(f"attempt {ctx.attempt} of {amount:g} that are to fail")
+        raise RuntimeError(f"attempt {ctx.attempt} of {amount:g} that fail")
 
 
 def _interrupt(_ctx: Context | SyncContext, _amount: float) -> None:
@@ -74,7 +74,7 @@ def _spawn(ctx: Context | SyncContext, amount: float) -> None:
 
 
 def _fork_and_exit(ctx: Context | SyncContext, amount: float) -> None:
-    """Leave a child behind that has inherited everything, and end."""
+    """Leave a forked child behind, and exit."""
     if (child := os.fork()) == 0:
         time.sleep(amount)
         os._exit(0)
@@ -83,11 +83,11 @@ def _fork_and_exit(ctx: Context | SyncContext, amount: float) -> None:
 
 
 def _cancelled(_ctx: Context | SyncContext, _amount: float) -> None:
-    raise asyncio.CancelledError("by nobody but the handler")
+    raise asyncio.CancelledError("by the handler itself")
 
 
 def _exit_in_task(_ctx: Context | SyncContext, amount: float) -> None:
-    """What ends the program is raised where no handler's caller can catch it."""
+    """Raise SystemExit in a task, where the caller of the handler cannot catch it."""
 
     async def leave() -> None:
         sys.exit(int(amount))
@@ -144,10 +144,10 @@ async def sink(
     held: bool = False,
     ctx: Context,
 ) -> str:
-    """On the event loop."""
+    """Run on the event loop."""
     _note("start", ctx, key)
     until = time.monotonic() + sleep
-    while not _rested(until, key, held=held):
+    while not _may_continue(until, key, held=held):
         try:
             await asyncio.sleep(0.05 if held else until - time.monotonic())
         except asyncio.CancelledError:
@@ -172,10 +172,10 @@ def sink_thread(
     held: bool = False,
     ctx: SyncContext,
 ) -> str:
-    """In a thread."""
+    """Run in a thread."""
     _note("start", ctx, key)
     until = time.monotonic() + sleep
-    while not _rested(until, key, held=held):
+    while not _may_continue(until, key, held=held):
         time.sleep(0.02)
         if ctx.cancelled and not ignore_cancel:
             _note("cancelled", ctx, key)
@@ -198,12 +198,12 @@ def sink_process(
     held: bool = False,
     ctx: SyncContext,
 ) -> str:
-    """In a process of its own."""
+    """Run in a separate process."""
     if ignore_cancel:
         _LIBC.signal(int(signal.SIGTERM), 1)  # SIG_IGN; Python's own call is for main threads only
     _note("start", ctx, key)
     until = time.monotonic() + sleep
-    while not _rested(until, key, held=held):
+    while not _may_continue(until, key, held=held):
         time.sleep(0.02 if held else max(0.0, until - time.monotonic()))
     if held and action:
         _note("acts", ctx, key)
@@ -214,7 +214,7 @@ def sink_process(
 
 @app.job(isolation="process")
 def spawning(key: str = "", sleep: float = 0.0, *, ctx: SyncContext) -> str:
-    """In a process of its own, with a child that would outlive it."""
+    """Run in a separate process, with a child that would outlive it."""
     _spawn(ctx, sleep)
     _note("start", ctx, key)
     time.sleep(sleep)
@@ -223,7 +223,7 @@ def spawning(key: str = "", sleep: float = 0.0, *, ctx: SyncContext) -> str:
 
 @app.job
 async def stepping(key: str = "", *, ctx: Context) -> str:
-    """One step: what it does is noted, and so is what it gave."""
+    """Run one step, and record its effect and its result."""
     _note("start", ctx, key)
 
     async def effect() -> int:
@@ -238,10 +238,10 @@ async def stepping(key: str = "", *, ctx: Context) -> str:
 
 @app.job
 async def writing(key: str = "", *, ctx: Context) -> str:
-    """A step after the other, until the ledger lets it go."""
+    """Run steps until the test releases the job."""
     _note("start", ctx, key)
     number = 0
-    while not _rested(math.inf, key, held=True):
+    while not _may_continue(math.inf, key, held=True):
         number += 1
         await ctx.step(f"{ctx.attempt}-{number}", asyncio.sleep, 0.02)
     _note("end", ctx, key)
@@ -250,7 +250,7 @@ async def writing(key: str = "", *, ctx: Context) -> str:
 
 @app.job
 async def effect(key: str, sql: str, args: list[str], sleep: float = 0.0, *, ctx: Context) -> str:
-    """One write in the engine's own database, once, whatever happens to the worker."""
+    """Write a row in the engine's database exactly once, even if the worker dies."""
     _note("start", ctx, key)
     async with ctx.transaction() as tx:
         await tx.execute(sql, *args)

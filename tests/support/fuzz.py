@@ -1,4 +1,4 @@
-"""schemathesis against a real node: whatever the description allows, and much that it does not, is answered as it says.
+"""Run schemathesis against a node: valid and invalid requests get the responses that OpenAPI describes.
 
 python tools/fuzz.py --url postgresql://… --examples 200
 """
@@ -27,15 +27,15 @@ KEY = "the-key-of-a-node-that-is-fuzzed-0815"
 
 _SETTINGS = """\
 [checks.positive_data_acceptance]
-# What a schema cannot say is refused in words: two fields that exclude each other, a length of time out of bounds.
+# A schema cannot express some rules: fields that exclude each other, durations out of bounds.
 expected-statuses = ["2xx", "401", "403", "404", "409", "422", "429", "503"]
 
 [checks.negative_data_rejection]
-# What is wrong may be too long as well: that is found first.
+# Invalid data may also be too long, which is checked first.
 expected-statuses = ["400", "401", "403", "404", "405", "406", "409", "413", "414", "415", "422", "428", "429", "431"]
 
 [[operations]]
-# A tenant that was entered has no secret until one is made for it: that is what 404 says here.
+# A new tenant has no secret until one is created, so that 404 is correct here.
 include-path = "/v1/tenants/{name}/webhook-secret"
 include-method = "GET"
 checks.ensure_resource_availability.enabled = false
@@ -43,22 +43,22 @@ checks.ensure_resource_availability.enabled = false
 
 
 async def _serve(url: str, port: int) -> None:
-    """A node that anybody may try to guess the keys of: the fuzzer does nothing else for a while."""
+    """Run a node without throttling of failed authentication, because the fuzzer sends many bad keys."""
     auth_throttle.MAX_FAILURES = 10**9
     settings = Settings(database_url=url, admin_key=KEY, jwt_secret="s" * 16 + KEY)
     engine = await open_engine(settings, migrate=True)
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    housekeeping = asyncio.create_task(engine.run_maintenance(stop))
+    maintenance = asyncio.create_task(engine.run_maintenance(stop))
     ready = lambda: print("ready", flush=True)  # noqa: E731
     await serve(build_api(settings, engine), bind("127.0.0.1", port), stop=stop, ready=ready)
-    await housekeeping
+    await maintenance
     await engine.aclose()
 
 
 @contextmanager
 def a_node(url: str, log: Path) -> Iterator[str]:
-    """Such a node, in a process of its own; its address."""
+    """Start such a node in a process; yield its URL."""
     listening = bind("127.0.0.1", 0)
     port: int = listening.getsockname()[1]
     listening.close()
@@ -85,18 +85,18 @@ def a_node(url: str, log: Path) -> Iterator[str]:
 def fuzz(
     url: str, folder: Path, *, examples: int, seed: int, seconds: int | None = None, options: Sequence[str] = ()
 ) -> subprocess.CompletedProcess[str]:
-    """What schemathesis says of a node on this database. All its checks; streams apart, for they do not end.
+    """Run all checks of schemathesis against a node on this database, except on event streams.
 
-    The same seed asks the same. With `seconds` it goes on for so long, and how much it asks is up to the machine.
+    The same seed gives the same requests. With `seconds` it runs at most this long.
     """
     (folder / "schemathesis.toml").write_text(_SETTINGS)
-    patience = () if seconds is None else ("--max-time", str(seconds))
+    time_limit = () if seconds is None else ("--max-time", str(seconds))
     with a_node(url, folder / "node.log") as address:
         return subprocess.run(
             [
                 sys.executable, "-m", "schemathesis.cli", "run", f"{address}/openapi.json",
                 "-H", f"Authorization: Bearer {KEY}", "--exclude-path", "/v1/events",
-                "--seed", str(seed), "--generation-database", "none", "--max-examples", str(examples), *patience,
+                "--seed", str(seed), "--generation-database", "none", "--max-examples", str(examples), *time_limit,
                 "--continue-on-failure", "--no-color", "--request-timeout", "40", *options,
             ],
             cwd=folder, capture_output=True, text=True, check=False,

@@ -1,8 +1,7 @@
-"""Two transactions in an order that a test chooses.
+"""Two transactions in an order that a test chooses, and store wrappers that inject faults.
 
-A transaction is parked where it stands while others run. Where a database runs one transaction at a time to its
-end, nothing can come in between: there the same parts run one after the other, each in a transaction of its own,
-which is what any interleaving amounts to.
+A transaction is parked while others run. SQLite runs one write transaction at a time, so there the parts run in
+sequence, each in its own transaction.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import apsw
 
-from tests.support.builders import Undone, undone
-from tests.support.eventually import PATIENCE, eventually
+from tests.support.builders import RolledBack, roll_back
+from tests.support.eventually import TIMEOUT_S, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -30,15 +29,15 @@ B = TypeVar("B")
 C = TypeVar("C")
 
 
-class WorkerEngine(NamedTuple, Generic[B, C]):
-    """What came of both sides."""
+class Results(NamedTuple, Generic[B, C]):
+    """Results of both transactions."""
 
     parked: B
     meanwhile: C
 
 
 class Interleaving:
-    """Forces orders on one database. `possible` tells whether its transactions can overlap at all."""
+    """Runs transactions of one database in a given order. `possible`: they can overlap."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -50,27 +49,27 @@ class Interleaving:
         first: Callable[[Tx], Awaitable[A]],
         meanwhile: Callable[[], Coroutine[None, None, C]],
         then: Callable[[Tx, A], Awaitable[B]],
-    ) -> WorkerEngine[B, C]:
-        """Do `first` and `then` in one transaction, and `meanwhile` in between, until it is done or has to wait."""
+    ) -> Results[B, C]:
+        """Run `first` and `then` in one transaction, and in between `meanwhile` until it ends or waits for a lock."""
         if not self.possible:
             seen = await store.run(first)
             between = await meanwhile()
-            return WorkerEngine(await store.run(lambda tx: then(tx, seen)), between)
+            return Results(await store.run(lambda tx: then(tx, seen)), between)
         return await self._overlap(store.run, first, meanwhile, then)
 
     async def undo(
         self, store: Store, first: Callable[[Tx], Awaitable[object]], meanwhile: Callable[[], Coroutine[None, None, C]]
     ) -> C:
-        """Do `first` in a transaction that is rolled back after `meanwhile` is done or has to wait."""
+        """Run `first` in a transaction that is rolled back after `meanwhile` ended or waits for a lock."""
         if not self.possible:
-            await undone(store, first)
+            await roll_back(store, first)
             return await meanwhile()
 
         async def fail(_tx: Tx, _seen: object) -> None:
-            raise Undone
+            raise RolledBack
 
         async def run(work: Work[None]) -> None:
-            with contextlib.suppress(Undone):
+            with contextlib.suppress(RolledBack):
                 await store.run(work)
 
         return (await self._overlap(run, first, meanwhile, fail)).meanwhile
@@ -81,7 +80,7 @@ class Interleaving:
         first: Callable[[Tx], Awaitable[A]],
         meanwhile: Callable[[], Coroutine[None, None, C]],
         then: Callable[[Tx, A], Awaitable[B]],
-    ) -> WorkerEngine[B, C]:
+    ) -> Results[B, C]:
 
         parked, go = asyncio.Event(), asyncio.Event()
 
@@ -91,16 +90,16 @@ class Interleaving:
             await go.wait()
             return await then(tx, seen)
 
-        async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as group:
             holder = group.create_task(run(work))
             await _either(parked.wait(), holder)
             other = group.create_task(meanwhile())
-            await self.stands(other)
+            await self.done_or_blocked(other)
             go.set()
-        return WorkerEngine(holder.result(), other.result())
+        return Results(holder.result(), other.result())
 
-    async def stands(self, other: asyncio.Task[C]) -> None:
-        """Wait until this is done, or a transaction of this database waits for a lock that another holds."""
+    async def done_or_blocked(self, other: asyncio.Task[C]) -> None:
+        """Wait until the task ends, or a transaction of this database waits for a lock."""
         await eventually(partial(self._done_or_waiting, other))
 
     async def _done_or_waiting(self, other: asyncio.Task[C]) -> bool:
@@ -124,7 +123,7 @@ async def _postgres_waits(console: Console) -> bool:
 async def _mysql_waits(console: Console) -> bool:
     if not await console.run("SHOW GLOBAL STATUS WHERE variable_name = 'Innodb_row_lock_current_waits' AND value > 0"):
         return False
-    # One of ours? The table of transactions does not tell: it is not renewed for as long as it is asked for often.
+    # Find out if it is in this database. INNODB_TRX is stale if it is read often.
     ((*_, status),) = await console.run("SHOW ENGINE INNODB STATUS")
     waiting = [part for part in status.split("---TRANSACTION") if "LOCK WAIT" in part]
     threads = {int(match[1]) for part in waiting if (match := re.search(r"thread id (\d+)", part))}
@@ -133,7 +132,7 @@ async def _mysql_waits(console: Console) -> bool:
 
 
 async def _sqlite_waits(console: Console) -> bool:
-    """Nobody can tell who waits; but while the write lock is taken, everybody does who wants to write."""
+    """Tell if the write lock is taken: then every writer waits."""
     file = apsw.Connection(console.url.removeprefix("sqlite:///"))
     try:
         file.execute("BEGIN IMMEDIATE")
@@ -147,45 +146,42 @@ async def _sqlite_waits(console: Console) -> bool:
 _WAITS = {"postgres": _postgres_waits, "mysql": _mysql_waits, "sqlite": _sqlite_waits}
 
 
-class Around:
-    """A store whose every transaction goes through `transact`, which a test overrides."""
+class StoreWrapper:
+    """Store wrapper whose transactions go through `transact`, which subclasses override."""
 
     def __init__(self, store: Store) -> None:
         self.inner = store
 
     async def run(self, work: Work[A]) -> A:
-        """See the port."""
         return await self.transact(self.inner.run, work)
 
     async def single(self, work: Work[A]) -> A:
-        """See the port."""
         return await self.transact(self.inner.single, work)
 
     async def read(self, work: Work[A]) -> A:
-        """See the port."""
         return await self.transact(self.inner.read, work)
 
     async def transact(self, go: Callable[[Work[A]], Awaitable[A]], work: Work[A]) -> A:
-        """Do the transaction."""
+        """Run the transaction."""
         return await go(work)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
 
-class Counting(Around):
-    """Counts transactions."""
+class CountingStore(StoreWrapper):
+    """Store wrapper that counts transactions."""
 
     transactions = 0
 
     async def transact(self, go: Callable[[Work[A]], Awaitable[A]], work: Work[A]) -> A:
-        """Do it and count it."""
+        """Count and run the transaction."""
         self.transactions += 1
         return await go(work)
 
 
-class Held(Around):
-    """Lets no transaction begin until it is let go."""
+class BlockedStore(StoreWrapper):
+    """Store wrapper whose transactions wait until `let_go` is set."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
@@ -193,42 +189,42 @@ class Held(Around):
         self.let_go = asyncio.Event()
 
     async def transact(self, go: Callable[[Work[A]], Awaitable[A]], work: Work[A]) -> A:
-        """Wait, then do it."""
+        """Wait, then run the transaction."""
         self.asked.set()
         await self.let_go.wait()
         return await go(work)
 
 
-class Faulty(Around):
-    """Fails the transactions whose turn it is, in order: before they begin, or after they were committed."""
+class FaultyStore(StoreWrapper):
+    """Store wrapper that fails transactions in order: before they start, or after the commit."""
 
-    def __init__(self, store: Store, *turns: Fault | None) -> None:
+    def __init__(self, store: Store, *faults: Fault | None) -> None:
         super().__init__(store)
-        self.turns = list(turns)
+        self.faults = list(faults)
 
     async def transact(self, go: Callable[[Work[A]], Awaitable[A]], work: Work[A]) -> A:
-        """Fail, or do it and say that it failed, or do it."""
-        turn = self.turns.pop(0) if self.turns else None
-        if turn and not turn.committed:
-            raise turn.error("so the test wants it")
+        """Raise the next fault before or after the transaction, if there is one."""
+        fault = self.faults.pop(0) if self.faults else None
+        if fault and not fault.committed:
+            raise fault.error("injected by the test")
         result = await go(work)
-        if turn:
-            raise turn.error("so the test wants it")
+        if fault:
+            raise fault.error("injected by the test")
         return result
 
 
 class Fault(NamedTuple):
-    """What happens to a transaction, and what is told of it."""
+    """Error that a transaction raises, and whether it was committed."""
 
     error: type[HoldfastError]
     committed: bool
 
 
 def before(error: type[HoldfastError]) -> Fault:
-    """It fails before it began."""
+    """Fail before the transaction starts."""
     return Fault(error, committed=False)
 
 
 def after(error: type[HoldfastError]) -> Fault:
-    """It is committed, but this is what is heard."""
+    """Commit the transaction, then raise this error."""
     return Fault(error, committed=True)

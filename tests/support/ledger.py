@@ -1,4 +1,4 @@
-"""What handlers really did, in a file that no fault touches: written before a handler goes on."""
+"""Record of what handlers did, in a file that no fault affects."""
 
 import os
 import time
@@ -10,7 +10,7 @@ import msgspec
 
 
 class Entry(NamedTuple):
-    """One thing a handler did. `at` is the machine's monotonic clock, which all its processes share."""
+    """Action of a handler. `at` is the monotonic clock, which all processes share."""
 
     event: str
     job: str
@@ -25,39 +25,39 @@ _DECODE = msgspec.json.Decoder(Entry).decode
 
 
 class Ledger:
-    """A file that only grows, a line for each entry, opened anew for it: safe in threads, in children, across forks.
+    """Append-only file with a line per entry, opened for each: safe in threads and across forks.
 
-    No locks: a process that was frozen or killed while it wrote keeps nobody else from writing.
+    It has no locks, so that a process that is stopped or killed during a write blocks no other.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def create(self) -> "Ledger":
-        """Make the file."""
+        """Create the file."""
         self.path.touch()
         return self
 
     def write(self, event: str, *, job: str, key: str, attempt: int, fence: int, pid: int) -> None:
-        """It outlives the process when this returns."""
+        """Append an entry, which survives the process when this returns."""
         line = msgspec.json.encode(Entry(event, job, key, attempt, fence, pid, time.monotonic())) + b"\n"
         file = os.open(self.path, os.O_WRONLY | os.O_APPEND)
         try:
-            assert os.write(file, line) == len(line)  # one call: lines of others come before it or after it
+            assert os.write(file, line) == len(line)  # one system call, so that lines do not mix
         finally:
             os.close(file)
 
     def entries(self, event: str | None = None, key: str | None = None) -> list[Entry]:
-        """What was written, in the order of time."""
-        lines = self.path.read_bytes().split(b"\n")[:-1]  # what has no end is being written
+        """Return the entries in order of time."""
+        lines = self.path.read_bytes().split(b"\n")[:-1]  # an incomplete last line is being written
         found = [_DECODE(line) for line in lines]
-        wanted = [each for each in found if event in (None, each.event) and key in (None, each.key)]
-        return sorted(wanted, key=lambda each: each.at)
+        selected = [each for each in found if event in (None, each.event) and key in (None, each.key)]
+        return sorted(selected, key=lambda each: each.at)
 
     def count(self, event: str, key: str | None = None) -> int:
-        """How often."""
+        """Count the entries of an event."""
         return len(self.entries(event, key))
 
     def per_key(self, event: str) -> Counter[str]:
-        """How often for each key."""
+        """Count the entries of an event by key."""
         return Counter(entry.key for entry in self.entries(event))

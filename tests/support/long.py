@@ -1,4 +1,4 @@
-"""Proofs that take long run only when asked for: HOLDFAST_LONG_TESTS=1."""
+"""Switch for full test sizes: HOLDFAST_LONG_TESTS=1."""
 
 import os
 

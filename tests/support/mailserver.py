@@ -1,9 +1,9 @@
-"""A real mail server as a process of its own, which does to single recipients and messages what their names say.
+"""SMTP server in a process, whose behaviour depends on recipients and subjects.
 
-Runs `python -m tests.support.mailserver FILE [options]`: prints its port, and writes each message it took as a line of
-JSON into FILE. Recipients: `later…` is put off (450) the first time, `never…` is refused (550). Subjects:
-`greylist` is put off at DATA (451) once, `spam` is refused at DATA (554), `drop` is taken and the connection cut
-before the answer, once; `hang` is never answered.
+`python -m tests.support.mailserver FILE [options]` prints its port, and appends each accepted message to FILE as a line
+of JSON. Recipients: `later…` gets 450 the first time, `never…` gets 550. Subjects: `greylist` gets 451 at DATA the
+first time, `spam` gets 554 at DATA; for `drop` the server accepts the message and cuts the connection before its
+response, once; for `hang` it never responds.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ USER, PASSWORD = b"jobs", b"secret of the mail server"
 
 
 class Handler:
-    """What is done with a message."""
+    """Handler of recipients and messages."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._seen: set[str] = set()
 
-    async def handle_RCPT(  # noqa: N802 - the library's name for it
+    async def handle_RCPT(  # noqa: N802 - name defined by the library
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: Sequence[str]
     ) -> str:
         del server, session, options
@@ -53,7 +53,7 @@ class Handler:
             return "451 later"
         if subject == "hang":
             await asyncio.sleep(3_600)
-        told = {
+        message_data = {
             "from": envelope.mail_from,
             "to": envelope.rcpt_tos,
             "headers": [[name, str(value)] for name, value in message.items()],
@@ -67,7 +67,7 @@ class Handler:
             "raw": content.decode("latin-1"),
         }
         with self._file.open("a") as file:
-            file.write(json.dumps(told) + "\n")
+            file.write(json.dumps(message_data) + "\n")
         if subject == "drop" and not self._again(subject):
             assert isinstance(server.transport, asyncio.WriteTransport)
             server.transport.abort()
@@ -81,36 +81,36 @@ class Handler:
 
 def _login(_server: object, _session: object, _envelope: object, _mechanism: str, given: Any) -> AuthResult:
     good = isinstance(given, LoginPassword) and (given.login, given.password) == (USER, PASSWORD)
-    return AuthResult(success=good, handled=good)  # of a wrong one the server tells by itself
+    return AuthResult(success=good, handled=good)  # the server rejects a wrong login itself
 
 
-async def _main(asked: argparse.Namespace) -> None:
+async def _main(options: argparse.Namespace) -> None:
     context = None
-    if asked.certificate:
+    if options.certificate:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.load_cert_chain(asked.certificate, asked.key)
-    handler = Handler(Path(asked.file))
-    upgrade = asked.mode == "starttls"
+        context.load_cert_chain(options.certificate, options.key)
+    handler = Handler(Path(options.file))
+    upgrade = options.mode == "starttls"
 
-    def made() -> SMTP:
+    def create() -> SMTP:
         return SMTP(
             handler,
             hostname="mail.test",
             tls_context=context if upgrade else None,
             require_starttls=upgrade,
             auth_require_tls=upgrade,
-            authenticator=_login if asked.login else None,
-            auth_required=asked.login,
+            authenticator=_login if options.login else None,
+            auth_required=options.login,
         )
 
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(made, "127.0.0.1", 0, ssl=context if asked.mode == "tls" else None)
+    server = await loop.create_server(create, "127.0.0.1", 0, ssl=context if options.mode == "tls" else None)
     print(server.sockets[0].getsockname()[1], flush=True)
-    await loop.run_in_executor(None, sys.stdin.read)  # until whoever started it is gone
+    await loop.run_in_executor(None, sys.stdin.read)  # until the parent process exits
 
 
 def main() -> None:
-    """See the module."""
+    """Run the server."""
     parser = argparse.ArgumentParser()
     parser.add_argument("file")
     parser.add_argument("--mode", choices=("plain", "starttls", "tls"), default="plain")

@@ -1,4 +1,4 @@
-"""Worker nodes as real processes: started, signalled by their id, looked into, and always ended."""
+"""Worker nodes as processes that tests start, signal, inspect and stop."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Node:
-    """A `holdfast work` on the kitchen application, and all the processes below it."""
+    """A running `holdfast work` with all its processes."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", log: Path) -> None:
         self._process = process
@@ -20,50 +20,50 @@ class Node:
 
     @property
     def pid(self) -> int:
-        """The supervisor's process id."""
+        """Process id of the supervisor."""
         return self._process.pid
 
     @property
     def log(self) -> str:
-        """What it said."""
+        """Log of the node."""
         return self._log.read_text(errors="replace")
 
     def alive(self) -> bool:
-        """Whether the supervisor runs."""
+        """Tell if the supervisor is running."""
         return self._process.poll() is None
 
     def children(self) -> list[int]:
-        """Its worker processes, without the one that they are forked of."""
+        """Return the worker processes, without the fork server."""
         return [pid for pid in children_of(self.pid) if _name(pid) == "hf-worker"]
 
-    def nurseries(self) -> list[int]:
-        """What its processes are forked of: workers, and below each of those the jobs that run alone."""
-        return [pid for pid in self.everyone() if _name(pid) == "hf-forkserver"]
+    def fork_servers(self) -> list[int]:
+        """Return the fork servers: of the workers, and of isolated jobs."""
+        return [pid for pid in self.all_processes() if _name(pid) == "hf-forkserver"]
 
-    def everyone(self) -> list[int]:
-        """The supervisor and all below it."""
-        found, left = [], [self.pid]
-        while left:
-            found.append(pid := left.pop())
-            left += children_of(pid)
+    def all_processes(self) -> list[int]:
+        """Return the supervisor and all its descendants."""
+        found, pending = [], [self.pid]
+        while pending:
+            found.append(pid := pending.pop())
+            pending += children_of(pid)
         return found
 
     def signal(self, number: Signals) -> None:
-        """Signal the supervisor alone."""
+        """Signal only the supervisor."""
         os.kill(self.pid, number)
 
     def signal_all(self, number: Signals) -> None:
-        """Signal the supervisor and everything below it, as if the machine did."""
-        for pid in self.everyone():
+        """Signal the supervisor and all its descendants."""
+        for pid in self.all_processes():
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
 
     def wait(self, timeout: float = 60) -> int:
-        """Until the supervisor ended; its exit code."""
+        """Wait until the supervisor exits; return its exit code."""
         return self._process.wait(timeout)
 
     def end(self) -> None:
-        """Leave nothing running."""
+        """Kill all processes of the node."""
         for number in (SIGCONT, SIGKILL):
             with suppress(ProcessLookupError):
                 self.signal_all(number)
@@ -83,14 +83,14 @@ def start(
     environment: dict[str, str] | None = None,
     options: Sequence[str] = (),
 ) -> Node:
-    """Start a node; it is at work when its worker is in the register."""
+    """Start a node; it is ready when its workers are registered."""
     log = folder / f"node-{len(list(folder.glob('node-*')))}.log"
     variables = {
         **os.environ,
         "HOLDFAST_DATABASE_URL": database_url,
         "HOLDFAST_LEASE_SECONDS": str(lease),
         "HOLDFAST_DRAIN_SECONDS": str(drain),
-        "KITCHEN_LEDGER": str(ledger) if ledger else "",
+        "FAULT_APP_LEDGER": str(ledger) if ledger else "",
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
         **(environment or {}),
     }
@@ -115,7 +115,7 @@ def start(
 
 @contextmanager
 def node(database_url: str, folder: Path, **options: object) -> Iterator[Node]:
-    """A node for the length of a block."""
+    """Run a node within a block."""
     started = start(database_url, folder, **options)  # type: ignore[arg-type]
     try:
         yield started
@@ -124,7 +124,7 @@ def node(database_url: str, folder: Path, **options: object) -> Iterator[Node]:
 
 
 def children_of(pid: int, *, zombies: bool = False) -> list[int]:
-    """The processes that a process started and that are still there, zombies counted only if asked for."""
+    """Return the child processes of a process, zombies only on request."""
     found: list[int] = []
     with suppress(FileNotFoundError, ProcessLookupError):
         for task in Path(f"/proc/{pid}/task").iterdir():
@@ -133,12 +133,12 @@ def children_of(pid: int, *, zombies: bool = False) -> list[int]:
 
 
 def state_of(pid: int) -> str:
-    """A process's state in a letter: R, S, T …; Z if it has ended."""
+    """Return the state of a process as a letter: R, S, T …; Z if it has ended."""
     return _state(Path(f"/proc/{pid}/stat"))
 
 
-def stands_still(pid: int) -> bool:
-    """Whether all threads of a process are stopped, or it has ended: a signal takes its time to reach them."""
+def is_stopped(pid: int) -> bool:
+    """Tell if all threads of a process are stopped or it has ended; signals arrive with a delay."""
     try:
         return all(_state(task / "stat") in "TZ" for task in Path(f"/proc/{pid}/task").iterdir())
     except (FileNotFoundError, ProcessLookupError):

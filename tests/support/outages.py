@@ -1,4 +1,4 @@
-"""A database server that a test may crash, restart and reset under its workers, and what must be true afterwards."""
+"""Database server that tests crash, restart and reset, and checks of the state afterwards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.databases import at_database, migrate
 from tests.support.eventually import eventually
 from tests.support.nodes import children_of
 from tests.support.servers.__main__ import find
-from tests.support.servers.private import Private
+from tests.support.servers.private import PrivateServer
 from tests.support.servers.process import scratch
 from tests.support.servers.recipes import RECIPES, Program
 
@@ -38,16 +38,16 @@ _KILL = {"postgres": "SELECT pg_terminate_backend({})", "mysql": "KILL {}"}
 
 
 class Outages:
-    """A server of the test's own. All its faults leave the data as the database itself would recover it."""
+    """Private database server with faults from which the database recovers by itself."""
 
-    def __init__(self, private: Private, url: str) -> None:
+    def __init__(self, private: PrivateServer, url: str) -> None:
         self._private = private
         self._server_url = url
         self.dialect = private.recipe.name
         self._databases = 0
 
     async def new_database(self) -> str:
-        """The URL of another database in it, migrated and empty."""
+        """Create and migrate a database; return its URL."""
         self._databases += 1
         name = f"holdfast_{self._databases}"
         async with Console(self._server_url) as console:
@@ -57,7 +57,7 @@ class Outages:
         return url
 
     def crash(self) -> None:
-        """Kill every process of it at once, as a power failure would end them."""
+        """Kill all processes of the server at once, like a power failure."""
         process = self._private._process
         assert process is not None
         pids = [process.pid, *children_of(process.pid)]
@@ -67,11 +67,11 @@ class Outages:
         self._private.stop()
         while any(_alive(pid) for pid in pids):
             time.sleep(0.005)
-        # A note of a server that is no more; it would be taken for that of the next one.
+        # The stale pid file would be taken for that of the next server.
         (self._private.folder / "data" / "postmaster.pid").unlink(missing_ok=True)
 
     def shut_down(self) -> None:
-        """End it in good order: it takes no more, ends what runs, and writes all it has."""
+        """Shut the server down gracefully."""
         process = self._private._process
         assert process is not None
         process.send_signal(SIGINT if self.dialect == "postgres" else SIGTERM)
@@ -79,30 +79,30 @@ class Outages:
         self._private.stop()
 
     def start(self) -> None:
-        """Have it back, on the same port with the same data."""
+        """Start the server again on the same port with the same data."""
         self._private.start()
         self._private.wait()
 
     async def reset(self, url: str, *, one_in: int = 1) -> int:
-        """Cut the sessions of all others at a database, or every so manieth; how many."""
+        """Cut the sessions of a database, or one in `one_in`; return how many."""
         async with Console(url) as console:
             sessions = [row[0] for row in await console.run(_OTHERS[self.dialect])]
             for session in sessions[::one_in]:
-                with suppress(Exception):  # gone by itself meanwhile
+                with suppress(Exception):  # already closed
                     await console.run(_KILL[self.dialect].format(session))
         return len(sessions[::one_in])
 
 
 @contextmanager
 def outages(dialect: str) -> Iterator[Outages | str]:
-    """Such a server for the length of a block, or why there is none."""
+    """Run such a server within a block; yield a reason if there is none."""
     recipe = RECIPES[dialect]()
     (program,) = find([recipe])
     if not isinstance(program, Program):
         yield program.reason
         return
     with scratch() as folder:
-        private = Private(recipe, program, folder)
+        private = PrivateServer(recipe, program, folder)
         private.prepare()
         private.start()
         try:
@@ -112,7 +112,7 @@ def outages(dialect: str) -> Iterator[Outages | str]:
 
 
 class Client:
-    """Submits jobs whatever happens to the database, with keys, until each is accepted."""
+    """Client that repeats each submission with its idempotency key until it is accepted."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -121,7 +121,7 @@ class Client:
         """Submissions that had to be repeated."""
 
     async def submit(self, spec: JobSpec) -> JobId:
-        """One job for its key, however often it has to be asked for."""
+        """Submit a job, repeatedly if needed."""
         key = spec.idempotency_key or ""
         while key not in self.accepted:
             try:
@@ -133,7 +133,7 @@ class Client:
 
 
 async def all_ended(engine: Engine, ids: Collection[JobId], *, within: float = 60) -> None:
-    """Wait until each of these jobs has come to its end."""
+    """Wait until all these jobs have finished."""
 
     async def ended() -> bool:
         try:
@@ -145,7 +145,7 @@ async def all_ended(engine: Engine, ids: Collection[JobId], *, within: float = 6
 
 
 async def check_all(engine: Engine, ids: Collection[JobId], ledger: Ledger | None = None) -> None:
-    """S1, S3, S5, S8: each of these jobs is there once and has succeeded; there is no other; claims rose by one."""
+    """S1, S3, S5, S8: each job exists once and succeeded, there is no other, and its fences increase."""
     jobs = await read_all(engine.store, ids)
     assert [job.id for job in jobs] == sorted(ids)
     assert {job.status for job in jobs} == {Status.SUCCEEDED}

@@ -1,8 +1,8 @@
-"""pytest glue: the option `--db`, the servers of a run, and a clean migrated database for each test that asks.
+"""pytest plugin: the option `--db`, servers of a run, and a clean database for each test.
 
-A test that takes `database_url` or `store` runs once for each database; `@pytest.mark.databases("mysql")` names the
-only ones it is for. A server is started the first time a test needs it, and the run's last lines tell what it ran on.
-With `--db pgbouncer` the tests that are for all databases run on PostgreSQL through a pooler.
+A test with the fixture `database_url` or `store` runs once per database; `@pytest.mark.databases("mysql")` restricts it
+to some. A server starts when a test first needs it, and the last lines of the run list all servers. With
+`--db pgbouncer`, tests for all databases run on PostgreSQL through a pooler.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
 
 DIALECTS = ("postgres", "mysql", "sqlite")
 POOLED = {"pgbouncer": "postgres"}
-"""Databases behind a pooler, and what they are: for tests that name them, and for all where `--db` does."""
+"""Databases behind a pooler; used by tests that name them, and by all tests with `--db`."""
 RUN = pytest.StashKey["Run"]()
 
 
 class Run:
-    """What belongs to one run of the tests, across its processes."""
+    """State of a test run, shared by its processes."""
 
     def __init__(self, servers: Shared, prefix: str) -> None:
         self.servers = servers
         self.prefix = prefix  # of the names of all its databases
 
     def server(self, name: str) -> Server:
-        """The named server; without it the test is skipped, or fails where all servers must be there."""
+        """Return the named server; if it is missing, skip the test, or fail in CI."""
         found = self.servers.get(name)
         if isinstance(found, Server):
             return found
@@ -60,7 +60,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--db",
         action="append",
         choices=(*DIALECTS, *POOLED),
-        help="run database tests on this database only; may be given again (default: all, each without a pooler)",
+        help="run database tests only on this database; may be repeated (default: all, without a pooler)",
     )
 
 
@@ -68,12 +68,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell without job control starts background commands with SIGINT ignored, and child processes inherit that.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    config.addinivalue_line("markers", "databases(*names): the only databases this test is for")
+    config.addinivalue_line("markers", "databases(*names): run the test only on these databases")
     config.addinivalue_line(
-        "markers", "by_http_too(*names): workers by HTTP as well, on these databases; with HOLDFAST_LONG_TESTS=1 all do"
+        "markers", "by_http_too(*names): run it also with workers over HTTP on these databases (long tests: on all)"
     )
-    config.addinivalue_line("markers", "only_by_http: for workers that reach their jobs by HTTP")
-    config.addinivalue_line("markers", "only_by_database: not for workers that reach their jobs by HTTP")
+    config.addinivalue_line("markers", "only_by_http: run it only with workers over HTTP")
+    config.addinivalue_line("markers", "only_by_database: never run it with workers over HTTP")
     worker = getattr(config, "workerinput", None)
     if worker is not None:
         config.stash[RUN] = Run(Shared(Path(worker["servers"])), worker["database_prefix"])
@@ -87,33 +87,33 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: object) -> None:
-    """Tell an xdist worker about the run."""
+    """Pass the state of the run to an xdist worker."""
     run: Run = node.config.stash[RUN]  # type: ignore[attr-defined]
     node.workerinput |= {"servers": str(run.servers.folder), "database_prefix": run.prefix}  # type: ignore[attr-defined]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Spread tests of a database over all databases that are asked for."""
+    """Parametrize tests over the selected databases."""
     for fixture in ("database_url", "empty_database_url"):
         if fixture in metafunc.fixturenames:
             names = dialects(metafunc)
             if fixture == "database_url" and "scene" in metafunc.fixturenames:
-                ways = [(name, way) for name in names for way in ways_to_jobs(metafunc, name)]
-                ids = [name if way == "database" else f"{name}-{way}" for name, way in ways]
-                metafunc.parametrize(("database_url", "scene"), ways, indirect=True, ids=ids)
+                transports = [(name, way) for name in names for way in worker_transports(metafunc, name)]
+                ids = [name if way == "database" else f"{name}-{way}" for name, way in transports]
+                metafunc.parametrize(("database_url", "scene"), transports, indirect=True, ids=ids)
             else:
                 metafunc.parametrize(fixture, names, indirect=True, ids=names)
 
 
 def dialects(metafunc: pytest.Metafunc) -> list[str]:
-    """The databases that a test runs on: those it is for, of those that are asked for."""
+    """Return the databases that a test runs on."""
     named = {name for mark in metafunc.definition.iter_markers("databases") for name in mark.args}
-    asked = metafunc.config.getoption("--db") or named or DIALECTS
-    return [name for name in (*DIALECTS, *POOLED) if name in asked and (name in named or not named)]
+    selected = metafunc.config.getoption("--db") or named or DIALECTS
+    return [name for name in (*DIALECTS, *POOLED) if name in selected and (name in named or not named)]
 
 
-def ways_to_jobs(metafunc: pytest.Metafunc, dialect: str) -> list[str]:
-    """How the workers of a test reach their jobs: by the database, and some tests by HTTP as well."""
+def worker_transports(metafunc: pytest.Metafunc, dialect: str) -> list[str]:
+    """Return how the workers of a test get their jobs: from the database, and in some tests over HTTP."""
     marks = {mark.name: mark for mark in metafunc.definition.iter_markers()}
     if "only_by_database" in marks:
         return ["database"]
@@ -147,31 +147,31 @@ def redis_server(run: Run) -> Server:
 
 
 class Databases:
-    """The databases of one test process: one for each server, made at its first use and emptied before each other."""
+    """Databases of a test process: one per server, created at its first use and emptied before each test."""
 
     def __init__(self, run: Run, folder: Path) -> None:
         self._run = run
         self._folder = folder
-        # Its own loop, quite apart from those of the tests.
+        # A separate event loop, independent of those of the tests.
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
         self._stack = AsyncExitStack()
-        self._made: dict[str, Database] = {}
+        self._created: dict[str, Database] = {}
         self._sqlite: Path | None = None
 
     def clean(self, dialect: str, folder: Path) -> str:
-        """The URL of a migrated database without rows; SQLite's is a file in `folder`."""
+        """Return the URL of a migrated, empty database; for SQLite a file in `folder`."""
         if dialect == "sqlite":
             return sqlite_url(Path(shutil.copy(self._sqlite_template(), folder / "holdfast.db")))
-        if dialect in self._made:
-            self._runner.run(self._made[dialect].empty())
+        if dialect in self._created:
+            self._runner.run(self._created[dialect].empty())
         else:
             database = self._new(dialect)
             self._runner.run(database.migrate())
-            self._made[dialect] = database
-        return self._made[dialect].url
+            self._created[dialect] = database
+        return self._created[dialect].url
 
     def blank(self, dialect: str, folder: Path) -> str:
-        """The URL of a new database without tables."""
+        """Return the URL of a new database without tables."""
         return sqlite_url(folder / "blank.db") if dialect == "sqlite" else self._new(dialect).url
 
     def close(self) -> None:
@@ -195,27 +195,27 @@ class Databases:
 
 @pytest.fixture(scope="session")
 def databases(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Databases]:
-    made = Databases(run, tmp_path_factory.mktemp("sqlite"))
-    yield made
-    made.close()
+    created = Databases(run, tmp_path_factory.mktemp("sqlite"))
+    yield created
+    created.close()
 
 
 @pytest.fixture
 def dialect(request: pytest.FixtureRequest) -> str:
-    """Which database a test of `database_url` runs on, as the option `--db` has it."""
+    """Name of the database of this test, as in `--db`."""
     name: str = request.node.callspec.params["database_url"]
     return name
 
 
 @pytest.fixture
 def database_url(request: pytest.FixtureRequest, databases: Databases, tmp_path: Path) -> str:
-    """A migrated database without rows, the test's own while it runs."""
+    """URL of a migrated, empty database for this test."""
     return databases.clean(request.param, tmp_path)
 
 
 @pytest.fixture
 def empty_database_url(request: pytest.FixtureRequest, databases: Databases, tmp_path: Path) -> str:
-    """A database without tables, for tests of migrations."""
+    """URL of a database without tables, for tests of migrations."""
     return databases.blank(request.param, tmp_path)
 
 
@@ -231,7 +231,7 @@ def sqlite_url(file: Path) -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Tell what the run ran on, and loudly what it went without."""
+    """Print the servers of the run, and those that were missing."""
     known = config.stash[RUN].servers.known()
     parts = [f"Python {platform.python_version()}", f"SQLite {apsw.sqlite_lib_version()}"]
     parts += [f"{name} {each}" for name, each in known.items() if isinstance(each, Server)]

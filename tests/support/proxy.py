@@ -1,4 +1,4 @@
-"""A TCP proxy in front of a server, with faults: delay, a black hole, connections cut."""
+"""TCP proxy with faults: delay, lost data, closed connections."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ _PIECE = 64 * 1024
 
 
 class Proxy:
-    """Passes bytes on, unless told otherwise. What a black hole swallowed is gone, and the connection with it."""
+    """Proxy that passes bytes on. Data lost in a black hole never arrives; its connections are cut later."""
 
     def __init__(self, host: str, port: int) -> None:
         self._server = (host, port)
         self._listener: asyncio.Server
         self._links: set[asyncio.Task[None]] = set()
         self._writers: set[asyncio.StreamWriter] = set()
-        self._swallowing = False
+        self._dropping = False
         self.delay = 0.0
-        """Seconds that everything takes longer, each way."""
+        """Additional delay in seconds, each way."""
 
     @property
     def port(self) -> int:
-        """Where it listens, on 127.0.0.1."""
+        """Port on 127.0.0.1."""
         port: int = self._listener.sockets[0].getsockname()[1]
         return port
 
     def black_hole(self) -> None:
-        """From now on nothing arrives, neither way, and nobody is told."""
-        self._swallowing = True
+        """Silently drop all data in both directions from now on."""
+        self._dropping = True
 
     def heal(self) -> None:
-        """New connections work again. Those that were in the black hole are cut."""
-        self._swallowing = False
+        """Accept new connections again, and cut those that lost data."""
+        self._dropping = False
         self.cut()
 
     def cut(self) -> None:
@@ -52,7 +52,7 @@ class Proxy:
         self._links.add(task)
         self._writers.add(writer)
         try:
-            while self._swallowing:  # a connection that is never answered
+            while self._dropping:  # accept the connection and never respond
                 await asyncio.sleep(0.01)
             if writer.transport.is_closing():
                 return
@@ -62,7 +62,7 @@ class Proxy:
         except OSError:
             pass
         except asyncio.CancelledError:
-            pass  # by us, at the end; and before Python 3.12 a stream's handler that ends as cancelled is an error
+            pass  # from `aclose`; before Python 3.12, a cancelled stream handler logs an error
         finally:
             self._links.discard(task)
             writer.transport.abort()
@@ -72,10 +72,10 @@ class Proxy:
             while piece := await reader.read(_PIECE):
                 if self.delay:
                     await asyncio.sleep(self.delay)
-                if not self._swallowing:
+                if not self._dropping:
                     writer.write(piece)
                     await writer.drain()
-        if not self._swallowing:
+        if not self._dropping:
             writer.transport.abort()
 
     async def start(self) -> None:
@@ -83,7 +83,7 @@ class Proxy:
         self._listener = await asyncio.start_server(self._serve, "127.0.0.1", 0)
 
     async def aclose(self) -> None:
-        """End it."""
+        """Close the proxy and all connections."""
         self._listener.close()
         self.cut()
         for link in list(self._links):
@@ -93,7 +93,7 @@ class Proxy:
 
 @asynccontextmanager
 async def proxied(url: str) -> AsyncIterator[tuple[Proxy, str]]:
-    """A proxy in front of a database, and the database's URL through it."""
+    """Run a proxy in front of a database; yield it and the URL through it."""
     at = urlsplit(url)
     proxy = Proxy(at.hostname or "127.0.0.1", at.port or {"postgresql": 5432}.get(at.scheme, 3306))
     await proxy.start()

@@ -1,4 +1,4 @@
-"""A receiver of webhooks that does as it is told: raw bytes in, raw bytes out, every connection counted."""
+"""Receiver of webhooks with configurable behaviour, down to raw bytes."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from typing import NamedTuple, Self
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
-class Got(NamedTuple):
-    """One request as it came in."""
+class ReceivedRequest(NamedTuple):
+    """Request as it was received."""
 
     line: str
     headers: list[tuple[str, str]]
     body: bytes
 
     def header(self, name: str) -> str | None:
-        """The value of a header; it must not be there twice."""
+        """Return the value of a header, which must not occur twice."""
         found = [value for each, value in self.headers if each.lower() == name.lower()]
         assert len(found) <= 1, f"{name} came {len(found)} times"
         return found[0] if found else None
 
 
-Behaviour = Callable[[Got, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+Behaviour = Callable[[ReceivedRequest, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 def answers(status: int, *headers: str, body: bytes = b"") -> Behaviour:
-    """Answer with this status."""
+    """Respond with this status."""
     head = "".join(f"{each}\r\n" for each in headers)
 
-    async def answer(_got: Got, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(f"HTTP/1.1 {status} Told\r\nContent-Length: {len(body)}\r\n{head}\r\n".encode() + body)
+    async def respond(_got: ReceivedRequest, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(f"HTTP/1.1 {status} Test\r\nContent-Length: {len(body)}\r\n{head}\r\n".encode() + body)
 
-    return answer
+    return respond
 
 
-async def hangs(_got: Got, reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
-    """Say nothing until the other side is gone."""
+async def hangs(_got: ReceivedRequest, reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+    """Never respond."""
     await reader.read()
 
 
-async def resets(_got: Got, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Cut the connection with a reset."""
+async def resets(_got: ReceivedRequest, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Reset the connection."""
     writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
 
 
-async def drips(_got: Got, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer byte by byte, without end; not even the head is ever complete."""
+async def drips(_got: ReceivedRequest, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Respond with an endless head."""
     writer.write(b"HTTP/1.1 200 OK\r\n")
     while True:
         writer.write(b"x-a: b\r\n")
@@ -60,9 +60,9 @@ async def drips(_got: Got, _reader: asyncio.StreamReader, writer: asyncio.Stream
 
 
 def pours(megabytes: int) -> Behaviour:
-    """Answer with a very long body, as far as it is taken."""
+    """Respond with a very long body."""
 
-    async def pour(_got: Got, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def pour(_got: ReceivedRequest, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(f"HTTP/1.1 200 OK\r\nContent-Length: {megabytes << 20}\r\n\r\n".encode())
         for _ in range(megabytes):
             writer.write(b"x" * (1 << 20))
@@ -72,26 +72,26 @@ def pours(megabytes: int) -> Behaviour:
 
 
 class Receiver:
-    """Listens on a port of its own. `behave` says what it does with a request."""
+    """Server on a free port; `behave` handles each request."""
 
     def __init__(self, host: str = "127.0.0.1") -> None:
         self.host = host
         self.behave: Behaviour = answers(200, body=b"ok")
         self.connections = 0
-        self.got: list[Got] = []
+        self.got: list[ReceivedRequest] = []
         self.sent = 0
         self._server: asyncio.Server
         self._writers: set[asyncio.StreamWriter] = set()
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Port of the server."""
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
     @property
     def url(self) -> str:
-        """Where webhooks go."""
+        """URL for webhooks."""
         return f"http://{self.host}:{self.port}/hook"
 
     async def __aenter__(self) -> Self:
@@ -117,9 +117,9 @@ class Receiver:
         self._writers.discard(writer)
 
 
-async def _request(reader: asyncio.StreamReader) -> Got:
+async def _request(reader: asyncio.StreamReader) -> ReceivedRequest:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     line, *rest = head.removesuffix("\r\n\r\n").split("\r\n")
     headers = [(name, value.strip()) for name, _, value in (each.partition(":") for each in rest)]
     length = int(next((value for name, value in headers if name.lower() == "content-length"), "0"))
-    return Got(line, headers, await reader.readexactly(length))
+    return ReceivedRequest(line, headers, await reader.readexactly(length))

@@ -1,4 +1,4 @@
-"""A node of the service in a thread of this process, on a real socket: for tests whose own code has no event loop."""
+"""Node of the service in a thread, on a real socket, for tests without an event loop."""
 
 import asyncio
 import threading
@@ -24,8 +24,8 @@ FAILS = Failed(Failure(kind="SmtpError", message="421 try again"), retryable=Fal
 WORKS = Succeeded(b'{"sent":1}')
 
 
-class Living:
-    """A node, and its engine to be used from elsewhere."""
+class ServiceThread:
+    """Running node, and access to its engine from other threads."""
 
     def __init__(self, url: str, engine: Engine, loop: asyncio.AbstractEventLoop) -> None:
         self.url = url
@@ -34,38 +34,38 @@ class Living:
         self._loop = loop
 
     def do(self, work: Callable[[Engine], Awaitable[T]]) -> T:
-        """Do this with the engine, in its own loop."""
+        """Run a coroutine with the engine, on its event loop."""
 
-        async def done() -> T:
+        async def main() -> T:
             return await work(self._engine)
 
-        return asyncio.run_coroutine_threadsafe(done(), self._loop).result(60)
+        return asyncio.run_coroutine_threadsafe(main(), self._loop).result(60)
 
     def settle(self, outcome: Outcome, *, queue: str = "default") -> list[Job]:
-        """Do what a worker would: claim all jobs of a queue and settle them so."""
+        """Claim all jobs of a queue and settle them with this outcome, as a worker would."""
 
         async def work(engine: Engine) -> list[Job]:
-            worker = WorkerInfo(new_worker_id(), "by hand", "here", 1, "1", queue, 100)
+            worker = WorkerInfo(new_worker_id(), "manual", "here", 1, "1", queue, 100)
             await engine.workers.register(worker, seconds(60))
-            taken = await engine.attempts.claims(worker.id, [queue]).claim(1_000)
-            await engine.attempts.settle_many([Report(job, outcome) for job in taken])
+            jobs = await engine.attempts.claims(worker.id, [queue]).claim(1_000)
+            await engine.attempts.settle_many([Report(job, outcome) for job in jobs])
             await engine.workers.depart(worker.id)
-            return taken
+            return jobs
 
         return self.do(work)
 
     def enter(self, node: str = "") -> str:
-        """Register a worker that handles `send` and tells what it takes; its id."""
+        """Register a worker that handles `send`; return its id."""
         schema = '{"type":"object","properties":{"to":{},"cc":{}},"required":["to"]}'
-        worker = WorkerInfo(new_worker_id(), "by hand", "here", 1, "1", "mail:2", 2, types=("send",), node=node)
+        worker = WorkerInfo(new_worker_id(), "manual", "here", 1, "1", "mail:2", 2, types=("send",), node=node)
         self.do(lambda engine: engine.workers.register(worker, seconds(60), [JobType("send", schema, "mail")]))
         return worker_name(worker.id)
 
 
 @contextmanager
-def living(database_url: str) -> Iterator[Living]:
-    """A node within this block."""
-    found: list[Living] = []
+def run_service(database_url: str) -> Iterator[ServiceThread]:
+    """Run a node within a block."""
+    found: list[ServiceThread] = []
     ready, stop = threading.Event(), asyncio.Event()
 
     async def main() -> None:
@@ -73,7 +73,7 @@ def living(database_url: str) -> Iterator[Living]:
         engine = await open_engine(settings)
         listening = bind("127.0.0.1", 0)
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        found.append(Living(url, engine, asyncio.get_running_loop()))
+        found.append(ServiceThread(url, engine, asyncio.get_running_loop()))
         try:
             await serve(build_api(settings, engine), listening, stop=stop, ready=ready.set)
         finally:

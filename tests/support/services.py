@@ -1,4 +1,4 @@
-"""A node of the HTTP service as a real process: started, killed by its id, started again at the same address."""
+"""Node of the HTTP service as a process that can be killed and started again at the same address."""
 
 import os
 import re
@@ -10,11 +10,11 @@ from pathlib import Path
 
 from tests.support.nodes import ROOT
 
-_SAID = re.compile(r"listening on (https?://\S+:(\d+));")
+_LISTENING = re.compile(r"listening on (https?://\S+:(\d+));")
 
 
 class Service:
-    """A `holdfast serve`. Its address stays the same from its first start on."""
+    """A `holdfast serve` process. Its address stays the same after the first start."""
 
     def __init__(self, database_url: str, folder: Path, environment: Mapping[str, str] | None = None) -> None:
         self._database_url = database_url
@@ -26,7 +26,7 @@ class Service:
         self.url = ""
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start the node and wait until it listens."""
         self._starts += 1
         log = self._folder / f"service-{id(self)}-{self._starts}.log"
         variables = {
@@ -39,17 +39,17 @@ class Service:
         command = [sys.executable, "-m", "holdfast", "serve", "--port", self._port]
         with log.open("wb") as output:
             self._process = subprocess.Popen(command, cwd=self._folder, env=variables, stdout=output, stderr=output)
-        while not (said := _SAID.search(log.read_text())):
+        while not (match := _LISTENING.search(log.read_text())):
             assert self._process.poll() is None, log.read_text()
             time.sleep(0.02)
-        self.url, self._port = said[1], said[2]
+        self.url, self._port = match[1], match[2]
 
     def kill(self) -> None:
-        """End it at once, in the middle of whatever it does."""
+        """Kill the node."""
         self._process.kill()
         self._process.wait(30)
 
     def stop(self) -> int:
-        """Tell it to end, and wait until it has; its exit code."""
+        """Stop the node gracefully; return its exit code."""
         self._process.terminate()
         return self._process.wait(30)

@@ -16,7 +16,7 @@ from holdfast.cli.render import Column
 from holdfast.model.time import seconds
 from holdfast.wire.worker_protocol_codec import worker_id
 from tests.support.eventually import awaited
-from tests.support.service_thread import ADMIN, FAILS, WORKS, living
+from tests.support.service_thread import ADMIN, FAILS, WORKS, run_service
 
 UNKNOWN_ID = "01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11"
 START = "from holdfast.cli.main import main; main()"
@@ -24,7 +24,7 @@ START = "from holdfast.cli.main import main; main()"
 
 @pytest.fixture
 def node(database_url):
-    with living(database_url) as found:
+    with run_service(database_url) as found:
         yield found
 
 

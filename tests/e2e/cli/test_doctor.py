@@ -20,7 +20,7 @@ from holdfast.store.indexes import expected
 from tests.support import nodes
 from tests.support.builders import a_job, enter, hold, put
 from tests.support.eventually import awaited
-from tests.support.service_thread import living
+from tests.support.service_thread import run_service
 
 
 def on_store(url, work):
@@ -241,7 +241,7 @@ def test_doctor_reports_secrets_that_other_users_can_read(doctor, apply_fix, dat
 
 @pytest.mark.databases("sqlite")
 def test_doctor_reports_an_invalid_key_and_an_unavailable_service(doctor, apply_fix, database_url):
-    with living(database_url) as node:
+    with run_service(database_url) as node:
         found = doctor(HOLDFAST_API_URL=node.url, HOLDFAST_API_KEY="hf_none")
         assert list(found) == ["key"]
         token = apply_fix(found["key"]["fix"], database_url, DATABASE=database_url).out.strip()

@@ -1,4 +1,4 @@
-"""Every block of code in the documentation is run as it stands, or is none."""
+"""Run every code block of the documentation."""
 
 import json
 import os
@@ -15,10 +15,10 @@ ELSEWHERE = {
     "python.md": "tests/unit/sdk/test_guide.py",
     "client.md": "tests/unit/sdk/test_client.py",
 }
-"""Pages whose Python has a test of its own, because it needs a worker that plays along."""
+"""Pages whose Python blocks have their own test, because they need a worker."""
 
-MADE = {"cli.md": {"sh"}, "states.md": {"mermaid"}, "metrics.md": {"yaml"}}
-"""Pages made of the code, which a test compares with it."""
+GENERATED = {"cli.md": {"sh"}, "states.md": {"mermaid"}, "metrics.md": {"yaml"}}
+"""Generated pages, which another test compares with the code."""
 
 LINK = re.compile(r"""(?:\]\(|src(?:set)?=")([^)\s"]+)[)"]""")
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -27,13 +27,13 @@ RUN = {"sh", "python", "json", "yaml"}
 
 @pytest.fixture
 def clone(tmp_path):
-    """A fresh clone."""
+    """Clone of the checkout."""
     return checkout(tmp_path)
 
 
 @pytest.fixture
 def reader(clone):
-    """Somebody in it, who has set nothing."""
+    """Reader in the clone, without settings of holdfast."""
     ours = ("HOLDFAST_", "DATABASE_URL", "DB_DSN", "PORT")
     plain = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     path = f"{clone / '.venv' / 'bin'}:{plain['PATH']}"
@@ -42,19 +42,19 @@ def reader(clone):
     assert not any(reader.close())
 
 
-def test_no_block_is_neither_run_nor_text():
+def test_every_block_is_run_or_marked_as_text():
     bad = []
     for page in pages():
-        allowed = {"text"} | (MADE.get(page.name) or ({"python"} if page.name in ELSEWHERE else RUN))
+        allowed = {"text"} | (GENERATED.get(page.name) or ({"python"} if page.name in ELSEWHERE else RUN))
         bad += [
             f"{page.name}:{block.line} {block.language!r}" for block in blocks(page) if block.language not in allowed
         ]
-    assert not bad, "say `text`, or a language that is run"
+    assert not bad, "use `text`, or a language that is run"
     for name, test in ELSEWHERE.items():
         assert name in (CHECKOUT / test).read_text()
 
 
-def test_every_link_leads_somewhere():
+def test_every_link_has_a_target():
     broken = [
         f"{page.relative_to(CHECKOUT)}: {place}"
         for page in [*pages(), *CHECKOUT.glob("*.md")]
@@ -64,11 +64,11 @@ def test_every_link_leads_somewhere():
     assert not broken
 
 
-def test_the_tutorial_runs_word_by_word_on_a_fresh_clone(reader):
+def test_the_tutorial_runs_on_a_new_clone(reader):
     reader.read(CHECKOUT / "docs" / "tutorial.md")
 
 
-def test_the_readme_and_the_guides_run_as_they_stand(reader):
+def test_the_readme_and_the_guides_run(reader):
     *_, lines, commands = reader.read(CHECKOUT / "README.md")
     submitted, job, cancelled, listed, dead, replay, stats, *stream = lines.splitlines()
     assert json.loads(submitted)["status"] == "scheduled"
@@ -85,14 +85,14 @@ def test_the_readme_and_the_guides_run_as_they_stand(reader):
     url = (reader.folder / ".holdfast" / "url").read_text().strip()
     key = (reader.folder / ".holdfast" / "admin.key").read_text().strip()
     reader.environment |= dict.fromkeys(("KEY", "ADMIN_KEY", "HOLDFAST_ADMIN_KEY"), key) | {"HOLDFAST_PORT": "0"}
-    there = {"http://localhost:8080": url, "localhost:8080": url}
+    addresses = {"http://localhost:8080": url, "localhost:8080": url}
     for page in pages():
         if page.parent.name in ("guide", "how-it-works") and page.name not in ELSEWHERE:
-            reader.read(page, there)
+            reader.read(page, addresses)
 
 
 @pytest.mark.parametrize(
-    "said, expected, same",
+    "output, expected, same",
     [
         ("a  b\n", "a b", True),
         ("id 7\nrest\nmore\nend\n", "id …\n…\nend", True),
@@ -101,14 +101,14 @@ def test_the_readme_and_the_guides_run_as_they_stand(reader):
         ("two\n", "one", False),
     ],
 )
-def test_what_is_printed_is_compared(said, expected, same):
-    assert matches(said, expected) is same
+def test_output_is_compared_with_the_expected_text(output, expected, same):
+    assert matches(output, expected) is same
 
 
 EXAMPLE = re.compile(r"^holdfast (.*)$", re.MULTILINE)
 
 
-def test_the_examples_of_the_reference_are_commands_that_there_are():
+def test_the_examples_of_the_cli_reference_are_valid_commands():
     lines = [line for block in blocks(CHECKOUT / "docs/reference/cli.md") for line in EXAMPLE.findall(block.text)]
     assert len(lines) > 50
     for line in lines:

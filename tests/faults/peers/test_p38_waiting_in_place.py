@@ -1,6 +1,6 @@
-"""P38: laravel/ideas#1364: to wait again, a job was deleted and inserted anew, in no transaction.
+"""P38: laravel/ideas#1364: to retry a job, it was deleted and inserted again without a transaction.
 
-P13: dramatiq#431, dramatiq#461: what was due later was copied to where it runs before the first copy was gone.
+P13: dramatiq#431, dramatiq#461: delayed messages were copied to the work queue before the original was deleted.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ WAITS = [
 
 
 async def test_a_reader_sees_each_job_exactly_once_at_any_moment(scene):
-    """Due later, tried again, put off: each in its place, also while a node is killed."""
+    """Delayed, retried and snoozed jobs stay in place, even while a node is killed."""
     first, _ = [scene.node(lease=1.0) for _ in range(2)]
     await scene.workers(2)
     ids = []
@@ -33,11 +33,10 @@ async def test_a_reader_sees_each_job_exactly_once_at_any_moment(scene):
 
     watching = asyncio.create_task(eventually(all_there_and_done, within=60))
     await scene.noted("start", times=len(ids))
-    killed = set(first.everyone())
+    killed = set(first.all_processes())
     first.signal_all(SIGKILL)
     await watching
-    # What was done by whoever was killed before the report is done again: at least once is the promise. Nothing else is
-    # done twice.
+    # Jobs that the killed node finished and did not report run again (at least once). No other job runs twice.
     ends = [entry for entry in scene.ledger.entries("end") if entry.pid not in killed]
     assert len(ends) == len({entry.key for entry in ends})
     assert len(scene.ledger.per_key("end")) == len(ids)

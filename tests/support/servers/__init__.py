@@ -1,12 +1,11 @@
-"""Private database servers for tests, benchmarks and trials by hand.
+"""Private database servers for tests, benchmarks and experiments.
 
-`running({"postgres", "mysql"})` brings servers up for the length of a block; each is on a free loopback port, with its
-data in a temporary folder, and gone afterwards. A server named in the environment (`HOLDFAST_TEST_POSTGRES_URL`, …) is
-used as it is instead, and is never stopped. By hand: `python -m tests.support.servers` prints the URLs as JSON.
-`kept` does the same for who wants to stop servers and start them again meanwhile.
+`running({"postgres", "mysql"})` runs servers within a block, each on a free loopback port with its data in a temporary
+folder. A server named in the environment (`HOLDFAST_TEST_POSTGRES_URL`, …) is used instead, and never stopped.
+`python -m tests.support.servers` prints the URLs as JSON. `keep_servers` also allows stopping and starting them.
 
-The servers belong to a keeper process, so that they end and their data goes even when the one who asked is killed.
-A new kind of server is one class in `recipes.py`.
+The servers belong to a keeper process, so that they are stopped and deleted even if their user is killed. A new kind of
+server is a class in `recipes.py`.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ CHECKOUT = Path(__file__).resolve().parents[3]
 
 @dataclass(frozen=True)
 class Server:
-    """A server that answers at `url`."""
+    """Server that responds at `url`."""
 
     url: str
     version: str
     source: str
-    private: bool  # ours alone: it and all in it goes when we are done
+    private: bool  # started for this run and deleted afterwards
 
     def __str__(self) -> str:
         return f"{self.version} ({self.source}{', private' if self.private else ''})"
@@ -43,7 +42,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Missing:
-    """Why a server cannot be had, and what to do about it."""
+    """Reason why a server is not available, and what to do about it."""
 
     reason: str
 
@@ -52,54 +51,54 @@ class Missing:
 
 
 def encode(found: Found) -> str:
-    """One line of JSON, which `decode` reads back."""
+    """Encode servers as a line of JSON."""
     return json.dumps({name: asdict(each) for name, each in found.items()})
 
 
 def decode(line: str) -> dict[str, Server | Missing]:
-    """Read the line that `encode` wrote."""
+    """Decode a line of JSON from `encode`."""
     found: dict[str, dict[str, Any]] = json.loads(line)
     return {name: Missing(**each) if "reason" in each else Server(**each) for name, each in found.items()}
 
 
 class Keeper:
-    """Servers of our own, which can be stopped as a crash would, and started again where they were."""
+    """Private servers that can be killed, and started again on the same port."""
 
     def __init__(self, process: subprocess.Popen[str], found: Found) -> None:
         self.found = found
         self._process = process
 
     def stop(self, name: str) -> None:
-        """End a server at once; returns when it is gone."""
-        self._tell("stop", name, "stopped")
+        """Kill a server and wait until it has ended."""
+        self._send("stop", name, "stopped")
 
     def start(self, name: str) -> None:
-        """Start a server that was stopped; returns when it answers."""
-        self._tell("start", name, "started")
+        """Start a stopped server and wait until it responds."""
+        self._send("start", name, "started")
 
-    def _tell(self, order: str, name: str, done: str) -> None:
+    def _send(self, command: str, name: str, done: str) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(f"{order} {name}\n")
+        self._process.stdin.write(f"{command} {name}\n")
         self._process.stdin.flush()
-        answer = self._process.stdout.readline().rstrip()
-        if answer != f"{done} {name}":
-            raise RuntimeError(f"the server keeper was told to {order} {name} and said: {answer or 'nothing'}")
+        reply = self._process.stdout.readline().rstrip()
+        if reply != f"{done} {name}":
+            raise RuntimeError(f"the server keeper replied {reply!r} to {command} {name}")
 
 
 @contextmanager
 def running(names: Collection[str]) -> Iterator[Found]:
-    """Give the named servers for the length of the block, each as `Server` or `Missing`."""
+    """Run the named servers within a block; yield each as `Server` or `Missing`."""
     if not names:
         yield {}
         return
-    with kept(names) as keeper:
+    with keep_servers(names) as keeper:
         yield keeper.found
 
 
 @contextmanager
-def kept(names: Collection[str], environment: Mapping[str, str] | None = None) -> Iterator[Keeper]:
-    """Keep the named servers for the length of the block, to be stopped and started at will."""
+def keep_servers(names: Collection[str], environment: Mapping[str, str] | None = None) -> Iterator[Keeper]:
+    """Run the named servers within a block; yield the keeper that stops and starts them."""
     keeper = subprocess.Popen(
         [sys.executable, "-m", __name__, *sorted(names)],
         cwd=CHECKOUT,
@@ -107,14 +106,14 @@ def kept(names: Collection[str], environment: Mapping[str, str] | None = None) -
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        start_new_session=True,  # a Ctrl-C is ours to handle; the keeper ends when its stdin closes
+        start_new_session=True,  # Ctrl-C must not reach the keeper, which exits when its stdin closes
     )
     assert keeper.stdin is not None
     assert keeper.stdout is not None
     try:
         line = keeper.stdout.readline()
         if not line:
-            message = f"the server keeper ended early, with code {keeper.wait()}"
+            message = f"the server keeper exited early with code {keeper.wait()}"
             raise RuntimeError(message)
         yield Keeper(keeper, decode(line))
     finally:

@@ -1,7 +1,7 @@
-"""The keeper: bring servers up, print their URLs as one line of JSON, and hold them until told to end.
+"""Keeper process: start servers, print their URLs as one line of JSON, and keep them running.
 
-It ends when its standard input closes (Ctrl-D, or the one who started it is gone), or by SIGTERM or SIGINT. Until
-then it does what the lines of its standard input say, `stop NAME` or `start NAME`, and answers each with a line.
+It exits when its standard input closes (Ctrl-D, or the parent process ended), or on SIGTERM or SIGINT. Until then it
+reads commands from standard input, `stop NAME` or `start NAME`, and replies to each with a line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 from tests.support.servers import Missing, Server, encode
 from tests.support.servers.given import VARIABLES, given
 from tests.support.servers.packages import install, may_install
-from tests.support.servers.private import Private
+from tests.support.servers.private import PrivateServer
 from tests.support.servers.process import ServerFailedError, scratch
 from tests.support.servers.recipes import RECIPES
 
@@ -34,32 +34,32 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def main(arguments: list[str]) -> None:
-    """Keep the servers that the arguments name, or all."""
+    """Run the servers that the arguments name, by default all."""
     parser = argparse.ArgumentParser(prog="python -m tests.support.servers", description=__doc__)
-    parser.add_argument("--while-locked", type=Path, metavar="FILE", help="end when nobody locks this file any more")
+    parser.add_argument("--while-locked", type=Path, metavar="FILE", help="exit when this file is no longer locked")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(RECIPES)}; default all")
-    asked = parser.parse_args(arguments)
-    unknown = set(asked.names) - set(RECIPES)
+    options = parser.parse_args(arguments)
+    unknown = set(options.names) - set(RECIPES)
     if unknown:
         parser.error(f"unknown server {', '.join(sorted(unknown))}")
     for each in SIGNALS:
         signal.signal(each, _leave)
     with suppress(SystemExit), ExitStack() as stack:
         try:
-            found, privates = bring_up(asked.names or list(RECIPES), stack)
+            found, privates = bring_up(options.names or list(RECIPES), stack)
             print(encode(found), flush=True)
             if any(isinstance(each, Server) for each in found.values()):
-                hold(asked.while_locked, privates)
+                hold(options.while_locked, privates)
         finally:
-            _ignore_signals()  # from here on nothing interrupts the cleaning up
+            _ignore_signals()  # nothing may interrupt the cleanup
 
 
-def bring_up(names: Iterable[str], stack: ExitStack) -> tuple[dict[str, Server | Missing], dict[str, Private]]:
-    """Bring the named servers up together, and those that they need before them; the stack takes them down again."""
+def bring_up(names: Iterable[str], stack: ExitStack) -> tuple[dict[str, Server | Missing], dict[str, PrivateServer]]:
+    """Start the named servers and those they need; the stack stops them."""
     found: dict[str, Server | Missing] = {}
-    privates: dict[str, Private] = {}
-    wanted = {need for name in names for need in (name, *RECIPES[name].needs)}
-    for name in wanted:
+    privates: dict[str, PrivateServer] = {}
+    required = {need for name in names for need in (name, *RECIPES[name].needs)}
+    for name in required:
         known = given(name)
         if known:
             found[name] = known
@@ -67,7 +67,7 @@ def bring_up(names: Iterable[str], stack: ExitStack) -> tuple[dict[str, Server |
     for needy in (False, True):
         recipes = []
         for name in RECIPES:
-            if name in wanted - set(found) and bool(RECIPES[name].needs) is needy:
+            if name in required - set(found) and bool(RECIPES[name].needs) is needy:
                 behind = {need: found[need] for need in RECIPES[name].needs}
                 urls = {need: server.url for need, server in behind.items() if isinstance(server, Server)}
                 if without := behind.keys() - urls:
@@ -79,23 +79,23 @@ def bring_up(names: Iterable[str], stack: ExitStack) -> tuple[dict[str, Server |
 
 
 def _start(
-    recipes: list[Recipe], folder: Path, stack: ExitStack, started: dict[str, Private]
+    recipes: list[Recipe], folder: Path, stack: ExitStack, started: dict[str, PrivateServer]
 ) -> dict[str, Server | Missing]:
-    """Find and run these servers; `started` gets what runs."""
+    """Find and run these servers; add those that run to `started`."""
     found: dict[str, Server | Missing] = {}
     privates = []
     for recipe, program in zip(recipes, find(recipes), strict=True):
         if isinstance(program, Missing):
             found[recipe.name] = program
         else:
-            privates.append(Private(recipe, program, folder))
+            privates.append(PrivateServer(recipe, program, folder))
     found |= run_all(privates, stack)
     started |= {each.recipe.name: each for each in privates if isinstance(found[each.recipe.name], Server)}
     return found
 
 
 def find(recipes: list[Recipe]) -> list[Program | Missing]:
-    """Find each server's program, installing what is missing if we may."""
+    """Find the program of each server; install missing ones if permitted."""
     absent = [recipe for recipe in recipes if recipe.find() is None]
     failure = None
     if absent and may_install():
@@ -106,8 +106,8 @@ def find(recipes: list[Recipe]) -> list[Program | Missing]:
     return [recipe.find() or Missing(failure or _advice(recipe)) for recipe in recipes]
 
 
-def run_all(privates: list[Private], stack: ExitStack) -> dict[str, Server | Missing]:
-    """Prepare all servers at once, start them, and wait until each answers."""
+def run_all(privates: list[PrivateServer], stack: ExitStack) -> dict[str, Server | Missing]:
+    """Prepare all servers concurrently, start them, and wait until each responds."""
     found: dict[str, Server | Missing] = {}
     with ThreadPoolExecutor() as pool:
         prepared = [pool.submit(private.prepare) for private in privates]
@@ -124,22 +124,22 @@ def run_all(privates: list[Private], stack: ExitStack) -> dict[str, Server | Mis
     return found
 
 
-def hold(lock: Path | None, privates: dict[str, Private]) -> None:
-    """Return when the file is unlocked, or without one when standard input closes; until then do as it says."""
+def hold(lock: Path | None, privates: dict[str, PrivateServer]) -> None:
+    """Wait until the file is unlocked, or execute commands until standard input closes."""
     if lock is not None:
         with lock.open() as file:
             fcntl.flock(file, fcntl.LOCK_SH)
         return
     kind = os.fstat(0).st_mode
     if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or os.isatty(0)):
-        while True:  # /dev/null or a file never closes: a signal ends us
+        while True:  # /dev/null or a file never closes: wait for a signal
             signal.pause()
     for line in sys.stdin:
-        obey(line.split(), privates)
+        execute(line.split(), privates)
 
 
-def obey(words: list[str], privates: dict[str, Private]) -> None:
-    """Stop or start one of our servers, on the same port with the same data; tell when that is done."""
+def execute(words: list[str], privates: dict[str, PrivateServer]) -> None:
+    """Stop or start a server on the same port with the same data, and print when it is done."""
     match words:
         case ["stop", name] if name in privates:
             privates[name].stop()
@@ -149,7 +149,7 @@ def obey(words: list[str], privates: dict[str, Private]) -> None:
             privates[name].wait()
             print(f"started {name}", flush=True)
         case _:
-            print(f"not understood; `stop` or `start`, and one of {', '.join(privates)}", flush=True)
+            print(f"unknown command: write `stop` or `start`, and one of {', '.join(privates)}", flush=True)
 
 
 def _advice(recipe: Recipe) -> str:

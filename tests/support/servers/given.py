@@ -1,4 +1,4 @@
-"""Servers that the environment names: used as they are, never started nor stopped."""
+"""Servers that the environment names; they are never started or stopped."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ VARIABLES = {
 
 
 def given(name: str) -> Server | Missing | None:
-    """The server that the environment names, if any; missing if it names one that does not answer."""
+    """Return the server that the environment names, if any; `Missing` if it does not respond."""
     variable = VARIABLES.get(name, "")
     url = os.environ.get(variable)
     if not url:
         return None
     try:
-        version = asyncio.run(asyncio.wait_for(_ASK[name](url), timeout=15))
-    except Exception as error:  # noqa: BLE001  whatever a driver raises, the run goes on and names it
-        return Missing(f"the server of {variable} does not answer: {type(error).__name__}: {error}")
+        version = asyncio.run(asyncio.wait_for(_VERSION_QUERIES[name](url), timeout=15))
+    except Exception as error:  # noqa: BLE001  any error of a driver is reported
+        return Missing(f"the server of {variable} does not respond: {type(error).__name__}: {error}")
     return Server(url, version, source=f"from {variable}", private=False)
 
 
 def mysql_address(url: str) -> dict[str, Any]:
-    """The arguments with which the driver connects to the URL's server."""
+    """Return the connection arguments of the MySQL driver for a URL."""
     at = urlsplit(url)
     return {
         "host": at.hostname or "127.0.0.1",
@@ -40,7 +40,7 @@ def mysql_address(url: str) -> dict[str, Any]:
     }
 
 
-async def _ask_postgres(url: str) -> str:
+async def _version_of_postgres(url: str) -> str:
     import asyncpg  # only a server named in the environment needs its driver here
 
     connection = await asyncpg.connect(url)
@@ -50,7 +50,7 @@ async def _ask_postgres(url: str) -> str:
         await connection.close()
 
 
-async def _ask_mysql(url: str) -> str:
+async def _version_of_mysql(url: str) -> str:
     import asyncmy
 
     connection = await asyncmy.connect(**mysql_address(url))
@@ -62,11 +62,11 @@ async def _ask_mysql(url: str) -> str:
         await connection.ensure_closed()
 
 
-async def _ask_redis(url: str) -> str:
+async def _version_of_redis(url: str) -> str:
     from redis.asyncio import Redis
 
     async with Redis.from_url(url) as client:
         return str((await client.info("server"))["redis_version"])
 
 
-_ASK = {"postgres": _ask_postgres, "mysql": _ask_mysql, "redis": _ask_redis}
+_VERSION_QUERIES = {"postgres": _version_of_postgres, "mysql": _version_of_mysql, "redis": _version_of_redis}

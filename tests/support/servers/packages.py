@@ -1,4 +1,4 @@
-"""Install what is missing with apt, where we may."""
+"""Install missing programs with apt, if permitted."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.support.servers.process import last_words
+from tests.support.servers.process import last_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
 UNPACKED = Path("/var/cache/holdfast-tests")
-"""Where programs lie that were taken out of their packages."""
+"""Folder of programs that were extracted from their packages."""
 
 
 def may_install() -> bool:
-    """Root on Debian, Ubuntu and their kin."""
+    """Tell if this is root on a system with apt."""
     return os.geteuid() == 0 and shutil.which("apt-get") is not None
 
 
 def install(packages: Collection[str], unpack: Collection[str] = ()) -> str | None:
-    """Install the packages; give the reason if that failed. One at a time on the machine, as apt demands.
+    """Install packages; return the reason if that failed. A lock allows one installation at a time.
 
-    Of those to unpack only the files are taken, and the libraries they need installed: no service comes with them.
+    Packages in `unpack` are only extracted, and their libraries installed, so that no service starts.
     """
     with Path("/var/lock/holdfast-apt.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -45,7 +45,7 @@ def install(packages: Collection[str], unpack: Collection[str] = ()) -> str | No
 
 
 def _unpack(package: str) -> list[str]:
-    """Take the files out of a package; the libraries that they need."""
+    """Extract a package; return the libraries that it needs."""
     UNPACKED.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="holdfast-apt-") as folder:
         _run("apt-get", "-q", "download", package, cwd=folder)
@@ -68,7 +68,7 @@ def _run(*command: str, cwd: str | None = None) -> str:
         check=False,
     )
     if done.returncode != 0:
-        raise _FailedError(f"{' '.join(command[:3])} failed: {last_words(done.stdout)}")
+        raise _FailedError(f"{' '.join(command[:3])} failed: {last_line(done.stdout)}")
     return done.stdout
 
 

@@ -1,4 +1,4 @@
-"""A private server's life: found, prepared, started, stopped."""
+"""Private server: prepare, start and stop it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from tests.support.servers import Server
-from tests.support.servers.process import ServerFailedError, free_port, last_words, make_folder, start, stop
+from tests.support.servers.process import ServerFailedError, free_port, last_line, make_folder, start, stop
 
 if TYPE_CHECKING:
     import subprocess
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
     from tests.support.servers.recipes import Program, Recipe
 
-PATIENCE = 60.0  # seconds until a server that does not answer has failed
+TIMEOUT_S = 60.0  # seconds until a server that does not respond has failed
 
 
-class Private:
-    """One server of our own. It may be stopped and started again, on the same port with the same data."""
+class PrivateServer:
+    """Private server that can be stopped and started again with the same port and data."""
 
     def __init__(self, recipe: Recipe, program: Program, scratch: Path) -> None:
         self.recipe = recipe
@@ -29,20 +29,20 @@ class Private:
         self._process: subprocess.Popen[bytes] | None = None
 
     def prepare(self) -> None:
-        """Make its data; slow, and safe beside the others'."""
+        """Create its data; slow, and safe to run concurrently."""
         self.recipe.prepare(self.program, self.folder, self.port)
 
     def start(self) -> None:
-        """Start it without waiting, from the main thread."""
+        """Start the server without waiting. Call it from the main thread."""
         command = self.recipe.command(self.program, self.folder, self.port)
         self._process = start(command, executable=self.program.path, folder=self.folder, log=self.log)
 
     def wait(self) -> Server:
-        """Wait until it answers."""
-        end = time.monotonic() + PATIENCE
+        """Wait until the server responds."""
+        end = time.monotonic() + TIMEOUT_S
         while not self.recipe.ready(self.folder, self.port):
             if self._process is None or self._process.poll() is not None or time.monotonic() > end:
-                message = f"{self.recipe.program} did not start: {last_words(self.log.read_text(errors='replace'))}"
+                message = f"{self.recipe.program} did not start: {last_line(self.log.read_text(errors='replace'))}"
                 raise ServerFailedError(message)
             time.sleep(0.02)
         return Server(
@@ -53,7 +53,7 @@ class Private:
         )
 
     def stop(self) -> None:
-        """End it at once, as a crash of the machine would, and wait until it is gone."""
+        """Kill the server and wait until it has ended."""
         if self._process is not None:
             stop(self._process, self.recipe.stop_by)
             self._process = None

@@ -1,4 +1,4 @@
-"""Run a server program as a child that ends with us, as an unprivileged user when we are root."""
+"""Server processes that end with their parent, and run without privileges even if it is root."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 PR_SET_PDEATHSIG = 1
+UNPRIVILEGED_UID = 65_534  # by convention on Linux
 FOLDER_PREFIX = "holdfast-servers-"
 LOCK = "keeper.lock"
-SETTLED = 10  # seconds after which a keeper surely holds the lock it created
+LOCK_GRACE_S = 10  # a keeper holds the lock of its folder after this time
 
 
 class Identity(TypedDict, total=False):
-    """Whom a child runs as, in the words of `subprocess`; empty when as ourselves."""
+    """User of a child process, as arguments of `subprocess`; empty for the current user."""
 
     user: int
     group: int
@@ -37,15 +38,15 @@ class Identity(TypedDict, total=False):
 
 @functools.cache
 def identity() -> Identity:
-    """Servers refuse to run as root, rightly: give them `nobody` then."""
+    """Return the unprivileged system user if this process is root, because servers refuse root."""
     if os.geteuid() != 0:
         return {}
-    nobody = pwd.getpwnam("nobody")
-    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+    user = pwd.getpwuid(UNPRIVILEGED_UID)
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 
 def free_port() -> int:
-    """A loopback port that was free a moment ago."""
+    """Return a free loopback port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -53,7 +54,7 @@ def free_port() -> int:
 
 
 def make_folder(path: Path) -> Path:
-    """Create a folder that only the server's user can read."""
+    """Create a folder that only the user of the servers can read."""
     path.mkdir(mode=0o700)
     if "user" in identity():
         os.chown(path, identity()["user"], identity()["group"])
@@ -62,11 +63,11 @@ def make_folder(path: Path) -> Path:
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder for server data, removed afterwards; on a disk, since durability costs what it costs there."""
+    """Create a folder for server data within a block; on disk by default, where fsync has its real cost."""
     parent = Path(os.environ.get("TMPDIR") or ("/var/tmp" if Path("/var/tmp").is_dir() else tempfile.gettempdir()))
-    _sweep(parent)
+    _remove_stale(parent)
     folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=parent))
-    folder.chmod(0o711)  # the servers' user passes through to its own folders
+    folder.chmod(0o711)  # the user of the servers must pass through
     try:
         with (folder / LOCK).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -75,18 +76,18 @@ def scratch() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _sweep(parent: Path) -> None:
-    """Remove what keepers that were killed left behind: their lock is free."""
+def _remove_stale(parent: Path) -> None:
+    """Remove the folders of killed keepers, whose locks are free."""
     for lock in parent.glob(f"{FOLDER_PREFIX}*/{LOCK}"):
-        with suppress(OSError), lock.open("r+") as file:  # another user's, in use, or gone meanwhile
-            aged = time.time() - lock.stat().st_mtime > SETTLED
+        with suppress(OSError), lock.open("r+") as file:  # of another user, in use, or already removed
+            aged = time.time() - lock.stat().st_mtime > LOCK_GRACE_S
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if aged and lock.stat().st_uid == os.geteuid():
                 shutil.rmtree(lock.parent, ignore_errors=True)
 
 
 def run(command: Sequence[str | Path], *, executable: Path | None = None, cwd: Path | None = None) -> str:
-    """Run a command to its end as the server's user and give its output; raise with its last words if it failed."""
+    """Run a command as the user of the servers and return its output; raise if it failed."""
     done = subprocess.run(
         command,
         executable=executable,
@@ -100,13 +101,13 @@ def run(command: Sequence[str | Path], *, executable: Path | None = None, cwd: P
         **identity(),
     )
     if done.returncode != 0:
-        message = f"{Path(command[0]).name} failed: {last_words(done.stdout)}"
+        message = f"{Path(command[0]).name} failed: {last_line(done.stdout)}"
         raise ServerFailedError(message)
     return done.stdout
 
 
 def start(command: Sequence[str | Path], *, executable: Path, folder: Path, log: Path) -> subprocess.Popen[bytes]:
-    """Start a server in the background. It is killed when the calling thread ends, so call it from the main one."""
+    """Start a server. It is killed when the calling thread ends, so call this from the main thread."""
     with log.open("ab") as output:
         return subprocess.Popen(
             command,
@@ -123,7 +124,7 @@ def start(command: Sequence[str | Path], *, executable: Path, folder: Path, log:
 
 
 def stop(process: subprocess.Popen[bytes], by: signal.Signals) -> None:
-    """End a server and wait until it is gone; its data is thrown away, so there is nothing to save."""
+    """Stop a server and wait until it has ended."""
     if process.poll() is None:
         process.send_signal(by)
     try:
@@ -133,17 +134,17 @@ def stop(process: subprocess.Popen[bytes], by: signal.Signals) -> None:
         process.wait()
 
 
-def last_words(log: str) -> str:
-    """The last line that says something, shortened."""
+def last_line(log: str) -> str:
+    """Return the last line that is not empty, shortened."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
-    return lines[-1][-300:] if lines else "it said nothing"
+    return lines[-1][-300:] if lines else "no output"
 
 
 class ServerFailedError(Exception):
-    """A server program did not do what it should; the message is for people."""
+    """A server program failed."""
 
 
 def _die_with(parent: int) -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGQUIT)
-    if os.getppid() != parent:  # it died before the request stood
+    if os.getppid() != parent:  # the parent died before the call
         os._exit(1)

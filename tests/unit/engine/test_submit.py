@@ -84,23 +84,23 @@ async def test_no_caller_gets_a_receipt_before_the_commit(store):
     """S1"""
     held = BlockedStore(store)
     engine = Engine(held)
-    results = [asyncio.create_task(engine.jobs.submit(mail(number))) for number in range(50)]
+    tasks = [asyncio.create_task(engine.jobs.submit(mail(number))) for number in range(50)]
     await held.asked.wait()
     await asyncio.sleep(0)
-    assert not any(result.done() for result in results)
+    assert not any(task.done() for task in tasks)
     assert await everything(store) == []
     held.let_go.set()
-    assert len({receipt.id for receipt in await asyncio.gather(*results)}) == 50
+    assert len({receipt.id for receipt in await asyncio.gather(*tasks)}) == 50
 
 
 async def test_a_cancelled_caller_does_not_affect_other_submissions(store):
     held = BlockedStore(store)
     engine = Engine(held)
-    results = [asyncio.create_task(engine.jobs.submit(mail(number))) for number in range(10)]
+    tasks = [asyncio.create_task(engine.jobs.submit(mail(number))) for number in range(10)]
     await held.asked.wait()
-    results[3].cancel()
+    tasks[3].cancel()
     held.let_go.set()
-    results = await asyncio.gather(*results, return_exceptions=True)
+    results = await asyncio.gather(*tasks, return_exceptions=True)
     assert [isinstance(result, asyncio.CancelledError) for result in results] == [number == 3 for number in range(10)]
     stored = {job.id for job in await everything(store)}
     assert {result.id for number, result in enumerate(results) if number != 3} <= stored

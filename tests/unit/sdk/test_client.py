@@ -30,7 +30,7 @@ from holdfast.sdk import async_client, http_transport
 from holdfast.sdk import client as sync
 from holdfast.sdk.responses import Response
 from holdfast.sdk.sse import EventParser
-from tests.support.service_thread import FAILS, WORKS, living
+from tests.support.service_thread import FAILS, WORKS, run_service
 from tests.unit.sdk.scripted import REFUSED, RESET, ScriptedTransport, ok, problem
 
 NOBODY = "01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11"
@@ -70,7 +70,7 @@ class OnALoop:
 
 @pytest.fixture
 def node(database_url):
-    with living(database_url) as found:
+    with run_service(database_url) as found:
         yield found
 
 

@@ -1,4 +1,4 @@
-"""What is kept of attempts, and what a death costs, with real processes."""
+"""Records of attempts and the cost of crashes, with real processes."""
 
 import os
 from signal import SIGKILL
@@ -14,7 +14,7 @@ APP = "tests.unit.worker.diary:app"
 
 @pytest.mark.by_http_too("sqlite")
 async def test_log_lines_are_stored_with_their_attempts(scene):
-    """T25: whether they failed or succeeded, wherever they ran, and without their secrets."""
+    """T25: for failed and successful attempts of each isolation, without secrets."""
     scene.node(app=APP)
     kinds = ("on_loop", "in_thread", "in_process")
     for kind in kinds:
@@ -41,7 +41,7 @@ async def test_a_job_that_logs_nothing_has_no_attempt_log(scene):
 
 @pytest.mark.databases("sqlite")
 async def test_lines_of_a_job_process_are_stored_even_if_it_dies_or_is_killed(scene):
-    """F30, S19: it was told line by line, so the last one tells how far it came."""
+    """F30, S19: lines are forwarded one by one, so that the last one shows how far the handler came."""
     scene.node(app=APP)
     await scene.submit("exit", "in_process", end="exit", max_attempts=1)
     await scene.submit("hang", "in_process", end="hang", max_attempts=1, timeout=1.0)
@@ -81,7 +81,7 @@ async def test_an_unknown_step_outcome_ends_the_job_unless_its_handler_decides(s
 
 @pytest.mark.databases("sqlite")
 async def test_jobs_beside_a_poison_pill_lose_only_one_attempt_to_it(scene):
-    """P03, P04, S8: all of its suspects run alone from then on; the pill starts `max_attempts` times all the same."""
+    """P03, P04, S8: all suspects run in job processes afterwards; the pill starts `max_attempts` times."""
     node = scene.node(app=APP, queues="default:10")
     beside = [f"beside {n}" for n in range(4)]
     for key in beside:
@@ -113,7 +113,7 @@ async def test_the_time_to_load_the_application_does_not_count_towards_a_timeout
 @pytest.mark.databases("sqlite")
 @pytest.mark.parametrize("kind", ["spawns", "spawns_apart"])
 async def test_programs_of_handlers_end_when_the_supervisor_is_killed(scene, kind):
-    """F34, F01: nobody is left to end it but the kernel, and whoever waits there."""
+    """F34, F01: only the kernel and the sentinel process are left to end them."""
     node = scene.node(app=APP)
     await scene.submit("job", kind)
 
@@ -122,7 +122,7 @@ async def test_programs_of_handlers_end_when_the_supervisor_is_killed(scene, kin
 
     (program,) = await eventually(spawned, within=60)
     scene.leaves_running(program)
-    below = node.everyone()[1:]
+    below = node.all_processes()[1:]
     for pid in below:
         scene.leaves_running(pid)
     assert program in below
