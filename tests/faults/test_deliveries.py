@@ -1,4 +1,4 @@
-"""Webhooks from real workers: killed in the middle of deliveries, and before destinations that are down."""
+"""Webhooks from real workers that are killed during deliveries or whose destinations are down."""
 
 import asyncio
 import json
@@ -61,7 +61,7 @@ async def all_of(engine, ids, status, fleet):
 @pytest.mark.timeout(1_800 if LONG else 120)
 @pytest.mark.databases("sqlite")
 async def test_each_delivery_is_applied_once_even_if_workers_are_killed_during_it(database_url, tmp_path):
-    """S12, F01: a second one only after an interruption, and always with the same key."""
+    """S12, F01: a second delivery happens only after an interruption and has the same idempotency key."""
     got = []
 
     async def slowly(request, _reader, writer):
@@ -96,7 +96,7 @@ async def test_each_delivery_is_applied_once_even_if_workers_are_killed_during_i
         jobs = await all_of(engine, ids, Status.SUCCEEDED, fleet)
 
     applied, deliveries = {}, Counter()
-    for request in got:  # what a receiver does that keeps the keys it has seen
+    for request in got:  # deduplicate by key, as a receiver does
         key = request.header("idempotency-key")
         assert request.header("webhook-id") == key.removesuffix(":deliver")
         deliveries[key] += 1
@@ -110,7 +110,7 @@ async def test_each_delivery_is_applied_once_even_if_workers_are_killed_during_i
 
 @pytest.mark.databases("postgres")
 async def test_a_destination_that_is_down_gets_probes_and_other_destinations_are_unaffected(database_url, tmp_path):
-    """F39: four worker processes share one breaker; no attempt is spent while it is open; all is done in the end."""
+    """F39: four worker processes share one breaker; no attempt is spent while it is open; all jobs succeed."""
     rules = {"HOLDFAST_BREAKER_FAILURES": str(FAILURES), "HOLDFAST_BREAKER_REST_SECONDS": "0.5",
              "HOLDFAST_BREAKER_LONGEST_REST_SECONDS": "0.5"}  # fmt: skip
     async with AsyncExitStack() as stack:
@@ -143,7 +143,7 @@ async def test_a_destination_that_is_down_gets_probes_and_other_destinations_are
         assert len(well.got) == 40
 
         breaker = await eventually(probed, within=PATIENCE)
-        # What opened it, what each slot had sent before its process knew of that, and the probes.
+        # The deliveries that opened the breaker, one per slot before its process knew of that, and the probes.
         assert len(down.got) <= FAILURES + 2 * SLOTS + breaker.openings
 
         down.behave = answers(200)

@@ -13,7 +13,7 @@ LEASE = 2.0
 
 @pytest.mark.by_http_too("sqlite", "postgres")
 async def test_jobs_of_a_killed_node_run_on_another(scene):
-    """F01, S1, S8: all that it held, begun or not; each is started once more, and an attempt is spent."""
+    """F01, S1, S8: all jobs it held, started or not; each starts once more and spends an attempt."""
     first = scene.node(lease=LEASE, queues="default:3")
     for kind in KINDS:
         await scene.submit(kind, kind, sleep=600, held=True)
@@ -37,7 +37,7 @@ async def test_jobs_of_a_killed_node_run_on_another(scene):
 
 
 async def test_a_node_frozen_beyond_its_lease_changes_no_job_when_it_resumes(scene):
-    """F03, S6, S7: its job runs elsewhere once more; the zombie goes on for a moment, but can report nothing."""
+    """F03, S6, S7: its job runs again elsewhere; the zombie continues for a moment but cannot report."""
     zombie = scene.node(lease=LEASE)
     await scene.submit("job", "thread", sleep=600, held=True)
     await scene.starts("job")
@@ -47,7 +47,7 @@ async def test_a_node_frozen_beyond_its_lease_changes_no_job_when_it_resumes(sce
     await scene.starts("job", times=2)
     scene.let_go("job")
     (settled,) = await scene.becomes("succeeded", "job")
-    await asyncio.sleep(LEASE)  # frozen for three leases in all: the length of the fault, not a guess
+    await asyncio.sleep(LEASE)  # frozen for three leases in total: the length of the fault
     zombie.signal_all(SIGCONT)
     await scene.gone(worker.info.pid)
     await scene.workers(2)
@@ -60,7 +60,7 @@ async def test_a_node_frozen_beyond_its_lease_changes_no_job_when_it_resumes(sce
 
 
 async def test_a_node_frozen_beyond_its_lease_records_no_step_when_it_resumes(scene):
-    """F03, P29, S7: bull#308, bull#1416; its handler is at its next step while another attempt works on the job."""
+    """F03, P29, S7: bull#308, bull#1416; its handler reaches its next step while another attempt runs the job."""
 
     async def steps_of(attempt):
         steps = {step.key for step in await scene.engine.jobs.steps(job)}
@@ -85,7 +85,7 @@ async def test_a_node_frozen_beyond_its_lease_records_no_step_when_it_resumes(sc
 
 @pytest.mark.databases("postgres")
 async def test_starting_nodes_take_no_job_from_a_working_one(scene):
-    """L4: only leases that ran out are taken back, never because somebody starts."""
+    """L4: only jobs of expired leases are recovered; a start recovers nothing."""
     scene.node(lease=LEASE)
     for kind in KINDS:
         await scene.submit(kind, kind, sleep=6)

@@ -1,27 +1,27 @@
-"""A worker process is killed at each point of a job's way through it, and another node takes over."""
+"""A worker process is killed at each failpoint of a job's attempt, and another node takes over."""
 
 import pytest
 
 from holdfast.failpoints import POINTS
 
 STARTED_TWICE = {"before_step_commit", "after_step_commit", "before_settle"}
-"""Points between the handler's start and the commit of what came of it."""
+"""Failpoints between the handler's start and the commit of its outcome."""
 
 
 @pytest.mark.parametrize("point", sorted(POINTS))
 async def test_a_job_survives_a_kill_at(scene, point):
-    """F02, P06, S1, S12: the job succeeds once; a handler or a step that was not recorded runs again, no other.
+    """F02, P06, S1, S12: the job succeeds once; only handlers and steps that were not recorded run again.
 
-    P07: rq#2424, rq#2289: what had finished before its worker died is left alone when the worker's lease is cleared.
+    P07: rq#2424, rq#2289: a job that finished before its worker died is not changed when the lease is cleared.
     """
     node = scene.node(lease=1.0, environment={"HOLDFAST_FAILPOINT": f"{point}:1:kill"})
     await scene.submit("job", "stepping", max_attempts=10)
     await scene.says(node, "ended by signal SIGKILL")
-    node.end()  # its next process would be killed at the same point
+    node.end()  # its next process would be killed at the same failpoint
     killed_in = {entry.pid for entry in scene.ledger.entries()}
     scene.node()
     (job,) = await scene.becomes("succeeded", "job")
-    await scene.workers(1)  # what the dead ones left is seen to
+    await scene.workers(1)  # the dead workers are removed
     assert await scene.job("job") == job
 
     starts, effects = scene.ledger.count("start"), scene.ledger.count("effect")
@@ -30,11 +30,11 @@ async def test_a_job_survives_a_kill_at(scene, point):
         assert (starts, effects, job.attempts) == (1, 1, 1)
     elif point in STARTED_TWICE:
         assert starts == job.fence == job.attempts >= 2
-    else:  # claimed, never started there
+    else:  # claimed by the killed process, never started
         assert not killed_in
         assert (starts, effects) == (1, 1)
     if point == "before_step_commit":
-        assert effects == starts  # not recorded, so done again: at least once
+        assert effects == starts  # not recorded, so it runs again: at least once
     else:
         assert effects == 1
         assert {entry.event for entry in scene.ledger.entries()} >= {"step of attempt 1"} or starts == 1

@@ -1,4 +1,4 @@
-"""Nodes of the HTTP service that are killed, and databases that go away under them."""
+"""Nodes of the HTTP service that are killed or lose their database."""
 
 import asyncio
 import contextlib
@@ -37,7 +37,7 @@ def client(service):
 
 @pytest.mark.timeout(1_800 if LONG else 120)
 async def test_a_batch_is_stored_completely_or_not_at_all_if_its_node_is_killed(service, database_url):
-    """F06, S2, S10: 6 kills (HOLDFAST_LONG_TESTS=1: 200). What was not answered is resolved by its keys."""
+    """F06, S2, S10: 6 kills (HOLDFAST_LONG_TESTS=1: 200). Batches without a response are resolved by their keys."""
     engine = await open_engine(Settings(database_url=database_url))
     numbers = itertools.count()
     answered: set[int] = set()
@@ -62,7 +62,7 @@ async def test_a_batch_is_stored_completely_or_not_at_all_if_its_node_is_killed(
         stop = asyncio.Event()
         seen = len(answered)
         clients = [asyncio.create_task(keep_on(stop)) for _ in range(4)]
-        # At another moment each time: some are being read, some written, some answered.
+        # At a different moment each time: while requests are read, written or responded to.
         await eventually(lambda seen=seen, more=kill % 5: _true(len(answered) > seen + more))
         service.kill()
         stop.set()
@@ -75,7 +75,7 @@ async def test_a_batch_is_stored_completely_or_not_at_all_if_its_node_is_killed(
         there.update(int(job.type[1:]) for job in jobs)
         page = Page(limit=1_000, before=jobs[-1].id)
     assert set(there.values()) == {BATCH}  # whole
-    assert answered <= set(there) <= begun  # an answer is a promise
+    assert answered <= set(there) <= begun  # a response is a promise
     ambiguous = begun - answered
     async with client(service) as http:
         for number in ambiguous:
@@ -83,7 +83,7 @@ async def test_a_batch_is_stored_completely_or_not_at_all_if_its_node_is_killed(
             assert answer.status_code == 201
             replayed = [item["replayed"] for item in answer.json()["items"]]
             assert replayed == [number in there] * BATCH
-    assert len(ambiguous) >= KILLS / 6  # it was killed in the middle of something
+    assert len(ambiguous) >= KILLS / 6  # it was killed during a request
     await engine.aclose()
 
 
@@ -93,7 +93,7 @@ async def _true(fact):
 
 @pytest.mark.parametrize("server", ["postgres", "mysql"])
 async def test_callers_get_retry_after_during_an_outage_and_succeed_afterwards(server, request):
-    """F09: 503 with Retry-After, never anything else; and no restart afterwards."""
+    """F09: 503 with Retry-After and no other error; the node recovers without a restart."""
     asked = request.config.getoption("--db")
     if asked and server not in asked:
         pytest.skip(f"--db {asked}")

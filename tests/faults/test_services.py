@@ -1,4 +1,4 @@
-"""The node of the HTTP service that workers reach their jobs through is killed, stopped, or falls silent."""
+"""Remote workers whose service node is killed, stopped or silent."""
 
 import time
 from contextlib import AsyncExitStack
@@ -17,7 +17,7 @@ LEASE = 3.0
 
 
 async def begun(scene, more):
-    """Wait until so many more handlers have started, or all there are."""
+    """Wait until this many more handlers have started, or all."""
     wanted = min(scene.ledger.count("start") + more, len(scene._jobs))
 
     async def so_many():
@@ -29,11 +29,11 @@ async def begun(scene, more):
 @pytest.mark.timeout(300)
 @pytest.mark.databases("postgres")
 async def test_jobs_survive_repeated_kills_of_the_service(scene):
-    """F01, F08, F10, S1, S3: in the middle of claims, settles and steps; back before the lease is over.
+    """F01, F08, F10, S1, S3: during claims, settles and steps; it is back before the lease ends.
 
-    No lease is lost meanwhile, so no job starts twice: what a lost answer left in doubt is looked up, not guessed.
+    No lease is lost meanwhile, so no job starts twice: workers look up the outcome of requests with a lost response.
     """
-    node = scene.node(lease=600, queues="default:4", processes=2)  # however slowly a service starts here
+    node = scene.node(lease=600, queues="default:4", processes=2)  # longer than any start of the service
     for n in range(60):
         await scene.submit(f"job-{n}", "stepping" if n % 3 == 0 else "async", **({} if n % 3 == 0 else {"sleep": 0.1}))
     for _ in range(3):
@@ -53,7 +53,7 @@ async def test_jobs_survive_repeated_kills_of_the_service(scene):
 
 @pytest.mark.parametrize("how", ["killed", "silent"])
 async def test_handlers_are_stopped_before_their_lease_ends_even_if_the_service_is_silent(scene, how):
-    """P39, F11, S6: a timer stops them, whether connections are refused or go nowhere; later the node works again."""
+    """P39, F11, S6: a timer stops them if connections are refused or hang; the node recovers afterwards."""
     async with AsyncExitStack() as stack:
         proxy, url = await stack.enter_async_context(proxied(scene.service.url))
         node = scene.node(lease=LEASE, environment={"HOLDFAST_API_URL": url})
@@ -86,13 +86,13 @@ async def test_handlers_are_stopped_before_their_lease_ends_even_if_the_service_
 
 
 async def expiry(scene, worker):
-    """When the lease of a worker ends, or when it ended if it was struck since: not before it could be struck."""
+    """Return the end of a worker's lease, or an upper bound of it if the worker was removed since."""
     rows = {row.info.id: row.expires_at for row in await scene.engine.workers.all()}
     return rows.get(worker.info.id, await scene.engine.store.single(lambda tx: tx.now()))
 
 
 async def test_a_service_that_shuts_down_ends_waiting_claims(scene):
-    """F04: at once, and workers go on with the next node at its address."""
+    """F04: at once; workers continue with the next node at the same address."""
     scene.node(queues="default:2")
     await scene.submit("before")
     await scene.becomes("succeeded", "before")
@@ -104,7 +104,7 @@ async def test_a_service_that_shuts_down_ends_waiting_claims(scene):
 
 
 async def test_a_cancellation_reaches_a_handler_on_a_remote_worker(scene):
-    """S7, S19: it is stopped, and nothing it does counts."""
+    """S7, S19: the handler is stopped and cannot record anything."""
     scene.node()
     for kind in ("async", "thread"):
         await scene.submit(kind, kind, sleep=600)
@@ -119,12 +119,12 @@ async def test_a_cancellation_reaches_a_handler_on_a_remote_worker(scene):
 
 
 async def test_a_transaction_is_rejected_on_a_worker_without_a_database(scene):
-    """The job is dead at once, and says what to do: no attempt could end otherwise."""
+    """The job is dead at once with advice, because every attempt would fail."""
     scene.node()
     await scene.submit("job", "effect", sql="SELECT 1", args=[])
     await scene.becomes("dead", "job")
     (attempt,) = await scene.attempts("job")
-    assert "no database at hand" in attempt.error.message
+    assert "no database" in attempt.error.message
 
 
 async def test_a_node_with_a_wrong_api_key_reports_it_and_ends(scene):

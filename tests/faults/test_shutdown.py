@@ -1,4 +1,4 @@
-"""Nodes that are told to end. Two of the cases wait long, and run only with HOLDFAST_LONG_TESTS=1."""
+"""Nodes that are stopped. Two slow cases run only with HOLDFAST_LONG_TESTS=1."""
 
 from signal import SIGTERM
 
@@ -9,7 +9,7 @@ from tests.support.long import LONG
 
 
 async def test_a_stopped_node_finishes_running_jobs_and_claims_no_more(scene):
-    """F04: told to end, a node finishes what runs, leaves the rest ready, and departs."""
+    """F04: a node that gets SIGTERM finishes running jobs, leaves the others ready, and unregisters."""
     node = scene.node(queues="default:3", drain=60)
     for kind in KINDS:
         await scene.submit(kind, kind, sleep=600, held=True)
@@ -33,7 +33,7 @@ async def test_a_stopped_node_finishes_running_jobs_and_claims_no_more(scene):
 
 @pytest.mark.by_http_too("sqlite")
 async def test_jobs_that_do_not_finish_are_released_and_run_elsewhere_at_once(scene):
-    """F04: no attempt is spent, and no lease is waited for: this one is far longer than the test's patience."""
+    """F04: they spend no attempt and do not wait for the lease, which is far longer than the test."""
     node = scene.node(lease=600, drain=0)
     for kind in KINDS:
         await scene.submit(kind, kind, sleep=600, held=True)
@@ -56,7 +56,7 @@ async def test_jobs_that_do_not_finish_are_released_and_run_elsewhere_at_once(sc
 
 @pytest.mark.databases("sqlite")
 async def test_a_node_drained_through_the_service_under_load_loses_and_repeats_no_job(scene):
-    """F04: all of its processes finish what runs, the rest is another's, and no attempt is spent on the way."""
+    """F04: all of its processes finish running jobs, another node runs the rest, and no attempt is wasted."""
     node = scene.node(processes=2, queues="default:2", lease=9, drain=60)
     await scene.submit("held", sleep=600, held=True)
     await scene.starts("held")
@@ -66,9 +66,9 @@ async def test_a_node_drained_through_the_service_under_load_loses_and_repeats_n
     rows = await scene.workers(2)
     assert [row.info.node for row in rows] == [rows[0].info.node] * 2
     for _ in range(2):
-        _, asked = await scene.engine.workers.drain(rows[1].info.id)
-        assert all(row.draining for row in asked)
-    assert len(asked) == 2
+        _, drained = await scene.engine.workers.drain(rows[1].info.id)
+        assert all(row.draining for row in drained)
+    assert len(drained) == 2
     await scene.says(node, "draining: requested through the service")
     assert len(scene.ledger.per_key("end")) < len(keys)
     after = scene.node(lease=600)
@@ -85,7 +85,7 @@ async def test_a_node_drained_through_the_service_under_load_loses_and_repeats_n
 
 @pytest.mark.databases("sqlite")
 async def test_a_second_signal_releases_running_jobs_at_once(scene):
-    """F04: what still runs is handed back without waiting for the end of the drain."""
+    """F04: running jobs are released without waiting for the end of the drain period."""
     node = scene.node(drain=3600)
     for kind in KINDS:
         await scene.submit(kind, kind, sleep=3600)
@@ -104,7 +104,7 @@ async def test_a_second_signal_releases_running_jobs_at_once(scene):
 @pytest.mark.parametrize("kind, action", [("async", "block"), ("thread", "hold_gil")])
 @pytest.mark.parametrize("signals", [pytest.param(1, marks=pytest.mark.skipif(not LONG, reason="long")), 2])
 async def test_a_blocked_handler_does_not_prevent_a_node_from_ending(scene, kind, action, signals):
-    """F04: its process is killed after the drain, or at a second signal, and the job is handed back."""
+    """F04: its process is killed after the drain period, or after a second signal; the job is released."""
     node = scene.node(lease=600, drain=1)
     await scene.submit("stuck", kind, action=action, amount=3600)
     await scene.starts("stuck")
@@ -120,7 +120,7 @@ async def test_a_blocked_handler_does_not_prevent_a_node_from_ending(scene, kind
 
 @pytest.mark.databases("sqlite")
 async def test_a_node_that_is_stopped_while_it_starts_ends(scene):
-    """F04: whatever it has got to, it leaves nothing behind."""
+    """F04: it leaves no worker registered, however far the start has come."""
     node = scene.node()
     await scene.says(node, "ends in good order")
     node.signal(SIGTERM)

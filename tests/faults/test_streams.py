@@ -1,4 +1,4 @@
-"""Nodes that are killed while they tell what changes."""
+"""Nodes that are killed while they stream events."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KILLS = 4
 
 
 class Follower:
-    """A client as it should be: it comes back to any node after the last id, and looks at what was only counted."""
+    """Client that reconnects to any node after its last event id and fetches jobs that were only counted."""
 
     def __init__(self, *nodes: Service) -> None:
         self._nodes = nodes
@@ -87,7 +87,7 @@ async def engine(database_url: str) -> AsyncIterator[Engine]:
 async def test_an_event_reader_misses_nothing_if_either_of_two_nodes_is_killed(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine
 ) -> None:
-    """F41: a job at a time runs while nodes are killed in turn; each that succeeded was told of by one of them."""
+    """F41: jobs run one at a time while nodes are killed in turn; each success is reported by one of them."""
     monkeypatch.setenv("HOLDFAST_ADMIN_KEY", KEY)
     nodes = [Service(database_url, tmp_path), Service(database_url, tmp_path / "other")]
     (tmp_path / "other").mkdir()
@@ -111,7 +111,7 @@ async def test_an_event_reader_misses_nothing_if_either_of_two_nodes_is_killed(
         return follower.opened > 0
 
     try:
-        worker = await enter(engine.store, lease=seconds(3_600))  # nobody renews it
+        worker = await enter(engine.store, lease=seconds(3_600))  # its lease is not renewed
         await eventually(connected)
         for kill in range(KILLS):
             wanted = len(follower.told) + 10

@@ -1,7 +1,7 @@
-"""Handlers that take too long and will not stop.
+"""Handlers that exceed their timeout and do not stop.
 
-After its timeout a handler is told to end; some seconds later its slot is given up: these tests wait for that, and
-what can be waited for at the same time is, on nodes with a queue each.
+A handler is stopped at its timeout, and its slot is abandoned some seconds later. These tests wait for that, in
+parallel where possible, on nodes with a queue each.
 """
 
 import asyncio
@@ -11,17 +11,17 @@ import pytest
 from tests.support.long import LONG
 
 
-async def has_a_process_ready(scene):
-    """To start one takes its time, and counts."""
+async def start_job_process(scene):
+    """Wait for an idle job process, so that its start does not delay the test."""
     await scene.submit("first", "process")
     await scene.becomes("succeeded", "first")
 
 
 @pytest.mark.by_http_too("sqlite")
 async def test_a_handler_is_stopped_at_its_timeout(scene):
-    """S19: wherever it runs; the slot is used again and the process stays."""
+    """S19: for each isolation; the slot is reused and the process continues."""
     node = scene.node(queues="default:1")
-    await has_a_process_ready(scene)
+    await start_job_process(scene)
     for kind in ("async", "thread", "process"):
         await scene.submit(kind, kind, sleep=600, timeout=0.5, max_attempts=1)
     await scene.submit("after")
@@ -35,17 +35,17 @@ async def test_a_handler_is_stopped_at_its_timeout(scene):
 
 
 async def test_handlers_that_do_not_stop_cost_at_most_a_slot_or_a_process(scene, dialect):
-    """P26, F33: stubborn ones lose their slots, and what blocks a whole process loses it, each at its timeout."""
-    blocks = "spin" if LONG or dialect == "sqlite" else "block"  # the one computes all the while, the other rests
+    """P26, F33: a handler that ignores its stop loses its slot; one that blocks a process loses the process."""
+    blocks = "spin" if LONG or dialect == "sqlite" else "block"  # "spin" computes, "block" sleeps
     async with asyncio.TaskGroup() as group:
         for kind in ("async", "thread"):
-            group.create_task(_loses_its_slot_and_has_its_process_replaced(scene, kind))
+            group.create_task(_lose_slot_and_replace_process(scene, kind))
         for kind, action in (("async", blocks), ("thread", "hold_gil")):
-            group.create_task(_has_its_process_ended_by_the_supervisor(scene, kind, action))
+            group.create_task(_kill_blocked_process(scene, kind, action))
 
 
-async def _loses_its_slot_and_has_its_process_replaced(scene, kind):
-    """It is reported as timed out while it runs on; the others end first; its slot comes back with the next process."""
+async def _lose_slot_and_replace_process(scene, kind):
+    """It is reported as timed out while it runs on; other jobs finish; the next process has the slot again."""
     queue = f"stubborn-{kind}"
     stubborn, beside, after = [f"{queue} {name}" for name in ("itself", "beside", "after")]
     node = scene.node(queues=f"{queue}:2", drain=600)
@@ -66,8 +66,8 @@ async def _loses_its_slot_and_has_its_process_replaced(scene, kind):
     assert second.at > scene.ledger.entries("end", beside)[0].at
 
 
-async def _has_its_process_ended_by_the_supervisor(scene, kind, action):
-    """Neither the loop nor a thread there can act on the timeout. Jobs beside are handed back, at no attempt's cost."""
+async def _kill_blocked_process(scene, kind, action):
+    """Neither its event loop nor a thread can act on the timeout. Jobs beside it are released without an attempt."""
     queue = f"stuck-{kind}"
     stuck, beside = f"{queue} itself", f"{queue} beside"
     node = scene.node(queues=f"{queue}:2")
@@ -84,9 +84,9 @@ async def _has_its_process_ended_by_the_supervisor(scene, kind, action):
 
 
 async def test_a_job_process_that_does_not_stop_is_killed(scene):
-    """P26, F33: asked first, then killed; nothing else is replaced."""
+    """P26, F33: SIGTERM first, then SIGKILL; the worker is not replaced."""
     node = scene.node(queues="default:1")
-    await has_a_process_ready(scene)
+    await start_job_process(scene)
     await scene.submit("stubborn", "process", sleep=600, ignore_cancel=True, timeout=0.5, max_attempts=1)
     await scene.starts("stubborn")
     await scene.becomes("dead", "stubborn")
@@ -98,10 +98,10 @@ async def test_a_job_process_that_does_not_stop_is_killed(scene):
 
 
 async def test_an_endless_loop_in_a_job_process_is_killed_at_its_timeout(scene):
-    """F33: pure Python or C, it makes no difference."""
+    """F33: in Python code as well as in C code."""
     node = scene.node(queues="default:1")
     for action in ("spin", "hold_gil"):
-        await has_a_process_ready(scene)
+        await start_job_process(scene)
         await scene.submit(action, "process", action=action, amount=600, timeout=0.5, max_attempts=1)
         await scene.becomes("dead", action)
         assert [each.outcome for each in await scene.attempts(action)] == ["timed_out"]

@@ -79,7 +79,7 @@ class LeaseService(Protocol):
 
 
 class TransactionSession(Protocol):
-    """Transaction in the engine's database for a handler's statements, committed with its guard row."""
+    """Database transaction for a handler's statements, committed with its guard row."""
 
     @property
     def recorded(self) -> bytes | None:

@@ -1,4 +1,4 @@
-"""P09: arq#343, arq#407: the job of a crashed worker lay idle until its own timeout, which may be hours."""
+"""P09: arq#343, arq#407: the job of a crashed worker stayed idle until its own timeout, possibly for hours."""
 
 from signal import SIGKILL
 

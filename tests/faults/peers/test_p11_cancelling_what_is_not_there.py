@@ -1,4 +1,4 @@
-"""P11: arq#485: the abort of a job that was not there killed a later job of the same id."""
+"""P11: arq#485: aborting a job that did not exist killed a later job with the same id."""
 
 from holdfast.model.ids import new_job_id
 

@@ -1,4 +1,4 @@
-"""P17: pgqueuer#430, pgqueuer#323: heartbeats came as seldom as leases ran out; a running job was picked again."""
+"""P17: pgqueuer#430, pgqueuer#323: the heartbeat interval equalled the lease; a running job was claimed again."""
 
 import pytest
 
@@ -16,13 +16,13 @@ def test_a_lease_is_renewed_after_a_third_of_it(lease, tmp_path):
 
 
 async def test_a_lease_never_comes_near_its_end_while_the_processors_are_busy(scene):
-    """L4: by the database's clock, over two leases, with an endless loop beside it."""
+    """L4: measured by the database's clock over two leases, while another process spins."""
     node = scene.node(lease=LEASE)
     (worker,) = await scene.workers(1)
     await scene.submit("spin", "process", action="spin", amount=2 * LEASE)
     seen, shortest = set(), LEASE
 
-    async def looked_until_the_end():
+    async def watched_until_the_end():
         nonlocal shortest
         now = await scene.engine.store.single(lambda tx: tx.now())
         rows = await scene.engine.workers.all()
@@ -31,7 +31,7 @@ async def test_a_lease_never_comes_near_its_end_while_the_processors_are_busy(sc
         shortest = min(shortest, in_seconds(rows[0].expires_at - now))
         return (await scene.job("spin")).status == "succeeded"
 
-    await eventually(looked_until_the_end)
+    await eventually(watched_until_the_end)
     assert len(seen) >= 4  # twice as often as needed
     assert shortest > 0
     assert "lease" not in node.log

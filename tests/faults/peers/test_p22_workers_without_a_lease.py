@@ -1,6 +1,6 @@
-"""P22: solid_queue#589, solid_queue#778: a process whose heartbeats failed went on working as a zombie.
+"""P22: solid_queue#589, solid_queue#778: a process whose heartbeats failed kept working as a zombie.
 
-P41: loupe#50: a worker that had lost its lease worked on for hours.
+P41: loupe#50: a worker that had lost its lease kept working for hours.
 """
 
 from signal import SIGCONT
@@ -10,7 +10,7 @@ from tests.support.fault_env import KINDS
 
 
 async def test_a_worker_that_lost_its_lease_stops_its_handlers(scene):
-    """Its lease is ended behind its back: it hears so at its next renewal."""
+    """The lease expires in the database; the worker learns it from its next renewal."""
     node = scene.node(lease=2.0)
     (worker,) = await scene.workers(1)
     for kind in KINDS:
@@ -27,7 +27,7 @@ async def test_a_worker_that_lost_its_lease_stops_its_handlers(scene):
 
 
 async def test_a_worker_whose_supervisor_is_frozen_stops_its_handlers_by_itself(scene):
-    """P41, F03: nobody tells it; its own timer does, before the lease is over and another node begins."""
+    """P41, F03: its own timer stops them before the lease ends and another node takes over."""
     frozen = scene.node(lease=2.0)
     await scene.workers(1)
     for kind in KINDS:

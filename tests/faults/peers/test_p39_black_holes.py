@@ -1,4 +1,4 @@
-"""P39: aegra#547: the heartbeat itself hung longer than the lease, so that the handler was never told."""
+"""P39: aegra#547: the heartbeat itself hung longer than the lease, so the handler was never stopped."""
 
 import time
 
@@ -14,7 +14,7 @@ LEASE = 3.0
 @pytest.mark.only_by_database
 @pytest.mark.databases("postgres", "mysql")
 async def test_handlers_are_stopped_before_their_lease_ends_even_if_the_database_is_silent(scene):
-    """F11, S6: bytes vanish and no connection breaks. A timer stops the handlers; the node works again afterwards."""
+    """F11, S6: packets vanish without an error. A timer stops the handlers; the node recovers afterwards."""
     async with proxied(scene.url) as (proxy, url):
         node = scene.node(lease=LEASE, url=url)
         (worker,) = await scene.workers(1)
@@ -26,7 +26,7 @@ async def test_handlers_are_stopped_before_their_lease_ends_even_if_the_database
         for kind in ("async", "thread"):
             await scene.noted("cancelled", kind)
         await scene.gone(worker.info.pid)
-        (row,) = await scene.engine.workers.all()  # straight, not through the proxy
+        (row,) = await scene.engine.workers.all()  # directly, not through the proxy
         left = in_seconds(row.expires_at - await scene.engine.store.single(lambda tx: tx.now()))
         over = time.monotonic() + left
         assert all(entry.at < over for entry in scene.ledger.entries("cancelled"))

@@ -1,4 +1,4 @@
-"""P40: silo#399, lion-reader#917: a heartbeat under way while a job was settled gave a false alarm or stole it."""
+"""P40: silo#399, lion-reader#917: a heartbeat during a settle raised a false alarm or took the job away."""
 
 import asyncio
 
@@ -8,11 +8,11 @@ from holdfast.model.time import seconds
 from tests.support.builders import a_worker
 
 JOBS = 10_000
-LOT = 250
+BATCH_SIZE = 250
 
 
 async def test_ten_thousand_settles_during_renewals_raise_no_false_alarm(scene):
-    """In this process: renewals follow each other without a pause, from before the first claim to the last settle."""
+    """In one process: renewals run back to back from before the first claim until the last settle."""
     engine, worker = scene.engine, a_worker()
     await engine.workers.register(worker, seconds(60))
     await engine.jobs.submit_many([JobSpec(type="sink", payload={})] * JOBS)
@@ -25,12 +25,12 @@ async def test_ten_thousand_settles_during_renewals_raise_no_false_alarm(scene):
     renewing = asyncio.create_task(renew())
     settled, false_alarms = 0, 0
     while settled < JOBS:
-        jobs = await claims.claim(LOT)
+        jobs = await claims.claim(BATCH_SIZE)
         halves = jobs[::2], jobs[1::2]
-        lots = [[Report(job, Succeeded(b"null")) for job in half] for half in halves if half]
+        batches = [[Report(job, Succeeded(b"null")) for job in half] for half in halves if half]
         lost = await engine.attempts.lost([HeldJob(job.id, job.fence, worker.id) for job in jobs])
-        done = await asyncio.gather(*[engine.attempts.settle_many(lot) for lot in lots])
-        false_alarms += len(lost) + len(jobs) - sum(len(each) for each in done)
+        done = await asyncio.gather(*[engine.attempts.settle_many(batch) for batch in batches])
+        false_alarms += len(lost) + len(jobs) - sum(len(settled_ids) for settled_ids in done)
         settled += len(jobs)
     ended.set()
     await renewing

@@ -1,4 +1,4 @@
-"""P42: huey#844, huey#733, huey#253: what was taken from the queue was deleted there, and died with its worker.
+"""P42: huey#844, huey#733, huey#253: a claimed job was deleted from the queue and lost when its worker died.
 
 Ten thousand jobs with HOLDFAST_LONG_TESTS=1.
 """
@@ -40,7 +40,7 @@ async def claimer(url, lease, die=""):
 
 
 async def test_eight_processes_claim_each_job_once_and_jobs_of_a_killed_one_again(store, database_url):
-    """F01, S6: also on SQLite, where a claim must not read first and write afterwards."""
+    """F01, S6: even on SQLite, where a claim must not read before it writes."""
     jobs = some_jobs(JOBS)
     await put(store, *jobs)
     killed = await claimer(database_url, seconds(1), "die")

@@ -1,4 +1,4 @@
-"""A worker in this process, fed by a script in place of a database."""
+"""Fixtures: a queue runner in this process on a scripted backend instead of a database."""
 
 import asyncio
 import itertools
@@ -25,7 +25,7 @@ _seq = itertools.count(1)
 
 
 def a_job(kind="work", /, payload=None, **changes):
-    """A job as a claim gives it."""
+    """Build a job as a claim returns it."""
     given = dict.fromkeys(Job.__struct_fields__) | {
         "id": new_job_id(), "tenant": "acme", "type": kind, "queue": "default", "status": Status.RUNNING, "priority": 0,
         "seq": next(_seq), "payload": msgspec.json.encode(payload or {}), "worker": WORKER, "fence": 1, "attempts": 1,
@@ -36,17 +36,17 @@ def a_job(kind="work", /, payload=None, **changes):
 
 
 class Script:
-    """Stands in for the engine: gives what it was told to give, and keeps what it is told."""
+    """Scripted backend: hands out prepared jobs and faults, and records the reports."""
 
     def __init__(self):
         self.ready = deque()
         self.asked = []
-        """How many jobs each claim asked for."""
+        """Number of jobs that each claim requested."""
         self.held = {}
         self.reports = []
         self.settled = {}
         self.lots = []
-        """The jobs of each report, as they came in together."""
+        """Job ids of each batch of reports."""
         self.news = asyncio.Event()
         self.claim_faults = deque()
         self.settle_faults = deque()
@@ -54,7 +54,7 @@ class Script:
         self.taken_away = set()
         self.settling = asyncio.Event()
         self.settling.set()
-        """Cleared, it keeps reports from being answered."""
+        """Clear it to delay the response to reports."""
 
     def add(self, *jobs):
         self.ready.extend(jobs)
@@ -65,7 +65,7 @@ class Script:
         return self.settled.get(job.id)
 
     async def outcomes(self, *jobs):
-        """Wait until all of these are settled; what came of each."""
+        """Wait until all of these jobs are settled; return their outcomes."""
 
         async def all_settled():
             return all(job.id in self.settled for job in jobs)
@@ -73,7 +73,7 @@ class Script:
         await eventually(all_settled)
         return [self.outcome_of(job) for job in jobs]
 
-    # What a worker asks of its source
+    # The worker's ports
 
     def claims(self, worker, queues, types=None):
         return self
@@ -141,7 +141,7 @@ class Script:
 
 
 class Bench:
-    """A queue of a worker, at work."""
+    """Running queue runner and its collaborators."""
 
     def __init__(self, script, slots, settler, shared_state, on_slot_lost):
         self.script = script
@@ -163,7 +163,7 @@ async def script():
 
 @pytest.fixture
 def runner(app):
-    """Runs handlers of `app`, as they are declared when it is asked for."""
+    """Return a factory of runners for the handlers of `app`."""
     threads = ThreadPoolExecutor(4)
     yield lambda **options: Runner(app.registry, None, threads=threads, **options)
     threads.shutdown(wait=False, cancel_futures=True)
@@ -171,7 +171,7 @@ def runner(app):
 
 @pytest.fixture
 def at_work(app, script, runner):
-    """A queue with so many slots, at work for the length of a block."""
+    """Return a context manager that runs a queue runner with this many slots."""
 
     @asynccontextmanager
     async def working(size=2, *, max_prefetch=1_000, poll=0.05):

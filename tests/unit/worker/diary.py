@@ -24,7 +24,7 @@ if loading := float(os.environ.get("DIARY_LOADING", "0")):
 
 
 def _ledger() -> Ledger:
-    return Ledger(Path(os.environ["KITCHEN_LEDGER"]))
+    return Ledger(Path(os.environ["FAULT_APP_LEDGER"]))
 
 
 def _note(event: str, ctx: Context | SyncContext, key: str) -> None:
@@ -42,7 +42,7 @@ def _write(ctx: Context | SyncContext, key: str, end: str) -> None:
 
 @app.job
 async def on_loop(key: str, end: str = "", *, ctx: Context = CONTEXT) -> None:
-    """Logs a line."""
+    """Log a line."""
     await ctx.progress(0.1)
     await ctx.progress(ctx.attempt / 10, "so far")
     _write(ctx, key, end)
@@ -52,13 +52,13 @@ async def on_loop(key: str, end: str = "", *, ctx: Context = CONTEXT) -> None:
 
 @app.job
 def in_thread(key: str, end: str = "", *, ctx: SyncContext = CONTEXT) -> None:
-    """The same."""
+    """Log a line in a thread."""
     _write(ctx, key, end)
 
 
 @app.job(isolation="process")
 def in_process(key: str, end: str = "", *, ctx: SyncContext = CONTEXT) -> None:
-    """The same."""
+    """Log a line in a job process."""
     _write(ctx, key, end)
     if end == "hang":
         time.sleep(600)
@@ -66,20 +66,20 @@ def in_process(key: str, end: str = "", *, ctx: SyncContext = CONTEXT) -> None:
 
 @app.job
 async def silent(key: str) -> str:
-    """Logs nothing."""
+    """Log nothing."""
     return key
 
 
 @app.job
 async def at_most_once(key: str, *, ctx: Context = CONTEXT) -> None:
-    """Dies in the middle of a step that is not to be repeated."""
+    """Die during an at-most-once step."""
     _note("start", ctx, key)
     await ctx.step("pay", lambda: os._exit(5), at_most_once=True)
 
 
 @app.job
 async def at_most_once_and_knows(key: str, *, ctx: Context = CONTEXT) -> str:
-    """The same, but goes on without it."""
+    """Die during an at-most-once step; continue without it in the next attempt."""
     _note("start", ctx, key)
     try:
         await ctx.step("pay", lambda: os._exit(5), at_most_once=True)
@@ -90,7 +90,7 @@ async def at_most_once_and_knows(key: str, *, ctx: Context = CONTEXT) -> str:
 
 @app.job
 async def waits(key: str, *, ctx: Context = CONTEXT) -> str:
-    """Until the ledger lets it go."""
+    """Wait for a "go" in the ledger."""
     _note("start", ctx, key)
     while not _ledger().count("go"):
         await asyncio.sleep(0.02)
@@ -99,7 +99,7 @@ async def waits(key: str, *, ctx: Context = CONTEXT) -> str:
 
 @app.job
 async def poison(key: str, beside: int, *, ctx: Context = CONTEXT) -> None:
-    """Kills its process when so many others have started."""
+    """Kill the process when this many other jobs have started."""
     while len(_ledger().per_key("start")) < beside:
         await asyncio.sleep(0.02)
     _note("poison", ctx, key)
@@ -108,14 +108,14 @@ async def poison(key: str, beside: int, *, ctx: Context = CONTEXT) -> None:
 
 @app.job
 async def spawns(key: str, *, ctx: Context = CONTEXT) -> None:
-    """Starts a program that would outlive it."""
+    """Start a program that would outlive the handler."""
     await asyncio.to_thread(_spawn, ctx, key)
     await asyncio.Event().wait()
 
 
 @app.job(isolation="process")
 def spawns_apart(key: str, *, ctx: SyncContext = CONTEXT) -> None:
-    """The same."""
+    """Start such a program from a job process."""
     _spawn(ctx, key)
     time.sleep(600)
 

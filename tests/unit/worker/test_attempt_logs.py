@@ -1,4 +1,4 @@
-"""What is kept of what a handler logs."""
+"""Log lines of handlers."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ SECRET = "hunter2-canary"
 
 @pytest.fixture
 def logged(app, runner):
-    """Run this as a handler; the lines that are kept of it."""
+    """Run a function as a handler and return the stored lines."""
 
     async def run(function):
         app.job(name="work")(function)

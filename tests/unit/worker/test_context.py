@@ -1,4 +1,4 @@
-"""A handler's context, over records that are kept in memory."""
+"""Context of a handler on an in-memory step store."""
 
 # ruff: noqa: PT012 - what is tested is how a block ends
 
@@ -28,7 +28,7 @@ from tests.unit.policy.strategies import a_job
 
 
 class FakeSession:
-    """Counts what is run and gives it numbers."""
+    """Session that counts and numbers the executed statements."""
 
     def __init__(self, recorded):
         self.recorded = recorded
@@ -49,7 +49,7 @@ class FakeSession:
 
 @dataclass
 class FakeRecords:
-    """What the engine would keep."""
+    """In-memory step store."""
 
     kept: dict = field(default_factory=dict)
     progress: list = field(default_factory=list)
@@ -117,7 +117,7 @@ async def test_a_step_returns_the_annotated_type_in_every_attempt(records):
 
 
 async def test_a_step_returns_the_same_value_in_its_first_and_later_attempts(records):
-    """What JSON bends is bent at once, not when it is too late."""
+    """Values that JSON changes, such as tuples, are changed in the first attempt already."""
 
     def pair():
         return (1, {2: "two"})
@@ -254,7 +254,7 @@ async def test_a_stopped_handler_cannot_record_anything(records):
 
 
 async def test_a_step_that_ends_after_the_stop_is_recorded_while_the_job_is_held(records):
-    """Its effect has happened: whoever runs the job next should know. The store decides whether it may."""
+    """Its effect has happened, so the next attempt should know; the store checks that the job is held."""
     context = attempt(records)
 
     async def slow():
@@ -334,7 +334,7 @@ async def test_steps_and_progress_are_rejected_inside_a_transaction(records):
 
 
 async def test_a_transaction_inside_a_step_is_rejected(records):
-    """The next attempt would not come to it, and would count the others from one too early."""
+    """The next attempt would skip it, and so number later transactions differently."""
     context = attempt(records)
     with pytest.raises(Conflict, match="while step 'outer' runs"):
         await context.step("outer", lambda: sell(context, "a"))

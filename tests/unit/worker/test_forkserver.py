@@ -1,4 +1,4 @@
-"""Processes that are forked where everything is loaded already: whose they are, and what is not forked at all."""
+"""Fork server: parentage of forked processes, and applications that must not be forked."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ from holdfast.worker.processes.forkserver import SOCKET_TYPE, ForkServer, adopti
 from tests.support.eventually import eventually
 from tests.support.nodes import ROOT, children_of
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="nothing is forked elsewhere")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
 
 PROGRAM = """
 import os, socket, sys
@@ -34,7 +34,7 @@ os._exit(code)
 
 @pytest.fixture
 def forkserver():
-    """One at work, and its process."""
+    """Return a running fork server and its process."""
     ours, theirs = socket.socketpair(*SOCKET_TYPE)
     text = textwrap.dedent(PROGRAM).format(root=str(ROOT / "src"))
     process = subprocess.Popen([sys.executable, "-c", text, str(theirs.fileno())], pass_fds=[theirs.fileno()])
@@ -48,10 +48,10 @@ def forkserver():
 
 @pytest.fixture
 def born(forkserver):
-    """A process of it, our end of the line to it, and what it says of itself: its id, its parent and its session."""
+    """Return a function that forks a process: the process, a channel to it, and its pid, parent and session."""
     lines = []
 
-    async def one():
+    async def fork_one():
         ours, theirs = socket.socketpair()
         lines.append(ours)
         ours.setblocking(False)
@@ -60,13 +60,13 @@ def born(forkserver):
         said = (await asyncio.get_running_loop().sock_recv(ours, 100)).decode()
         return process, ours, [int(each) for each in said.split()]
 
-    yield one
+    yield fork_one
     for line in lines:
         line.close()
 
 
 async def test_a_forked_process_is_a_child_of_the_requester_and_leads_its_own_session(born):
-    """F45: it ends with the asker, who learns how it ended."""
+    """F45: the requester can wait for it and learns how it ended."""
     process, line, (pid, parent, session) = await born()
     assert (pid, session, parent) == (process.pid, process.pid, os.getpid())
     line.send(b"7")
@@ -77,7 +77,7 @@ async def test_a_forked_process_is_a_child_of_the_requester_and_leads_its_own_se
 
 
 async def test_a_forked_process_outlives_its_fork_server(forkserver, born):
-    """P23, F30: nothing is lost with it but time."""
+    """P23, F30: the death of a fork server costs only time."""
     made, keeper = forkserver
     process, line, _ = await born()
     keeper.kill()
@@ -89,7 +89,7 @@ async def test_a_forked_process_outlives_its_fork_server(forkserver, born):
 
 
 async def test_concurrent_and_cancelled_fork_requests_leave_no_process_behind(forkserver):
-    """F34: each asker has its own; what a cancelled one had asked for is ended, and no zombie is left."""
+    """F34: each request gets its own process; those of cancelled requests are killed, and no zombie remains."""
     made, keeper = forkserver
     before = children_of(os.getpid(), zombies=True)
     lines = [socket.socketpair() for _ in range(12)]
@@ -113,18 +113,18 @@ async def test_concurrent_and_cancelled_fork_requests_leave_no_process_behind(fo
 
 
 async def test_a_process_that_is_forked_too_late_exits(forkserver, monkeypatch):
-    """P22: whoever asked has begun another one in its place by then."""
+    """P22: the requester has started another process instead by then."""
     made, keeper = forkserver
     monkeypatch.setattr("holdfast.worker.processes.forkserver.FORK_TIMEOUT_S", 0.05)
     before = {*children_of(os.getpid(), zombies=True)}
     ours, theirs = socket.socketpair()
-    with ours, adopting():  # as if it had been forked just in time, and only the answer came late
+    with ours, adopting():  # as if the fork was in time and only the response was late
         keeper.send_signal(signal.SIGSTOP)
         assert await made.start([theirs.fileno()]) is None
         theirs.close()
         keeper.send_signal(signal.SIGCONT)
         ours.setblocking(False)
-        assert not await asyncio.get_running_loop().sock_recv(ours, 100)  # it ended without a word
+        assert not await asyncio.get_running_loop().sock_recv(ours, 100)  # it exited without a message
     for late in {*children_of(os.getpid(), zombies=True)} - before:
         await asyncio.to_thread(os.waitpid, late, 0)
 
@@ -142,7 +142,7 @@ LEFT_OPEN = {
 
 @pytest.mark.parametrize("left, reason", LEFT_OPEN.values(), ids=LEFT_OPEN)
 def test_fork_hazard_names_threads_and_connections_of_the_application(left, reason, tmp_path):
-    """F45: neither threads nor connections are there twice."""
+    """F45: threads and connections must not exist in two processes."""
     text = f"""
 import socket, sys, threading, time
 sys.path[:0] = [{str(ROOT / "src")!r}]

@@ -1,4 +1,4 @@
-"""The slots of a queue: what they claim, run, stop and give back."""
+"""Queue runner: claiming, running, stopping and releasing jobs."""
 
 import asyncio
 import threading
@@ -10,7 +10,7 @@ from holdfast import Context
 from holdfast.errors import OutcomeUnknown, Unavailable
 from holdfast.model.outcome import Failed, Interrupted, Succeeded, TimedOut
 from holdfast.model.time import Duration, days, seconds
-from holdfast.worker.running import queue_runner as slots_module
+from holdfast.worker.running import queue_runner
 from tests.support.eventually import eventually
 from tests.unit.worker.conftest import a_job
 
@@ -18,7 +18,7 @@ MOMENT = Duration(20_000)
 
 
 class Gate:
-    """A handler that counts who is inside and lets them go when told."""
+    """Handler that counts its concurrent runs and blocks until it is opened."""
 
     def __init__(self):
         self.inside = 0
@@ -46,10 +46,10 @@ async def gate(app):
 
 
 async def inside(gate, n):
-    async def so_many():
+    async def reached():
         return gate.inside == n
 
-    await eventually(so_many)
+    await eventually(reached)
 
 
 async def settled_down():
@@ -67,7 +67,7 @@ async def test_at_most_as_many_jobs_run_as_there_are_slots(at_work, script, gate
 
 
 async def test_nothing_is_claimed_ahead_before_a_job_has_ended(at_work, script, gate):
-    """Prefetch is for jobs that are done quickly: one that waits behind slow ones is better off elsewhere."""
+    """Prefetch is for quick jobs: behind slow ones, a job would start earlier on another worker."""
     async with at_work(3):
         script.add(*[a_job() for _ in range(50)])
         await inside(gate, 3)
@@ -77,7 +77,7 @@ async def test_nothing_is_claimed_ahead_before_a_job_has_ended(at_work, script, 
 
 
 async def test_quick_jobs_are_claimed_ahead_up_to_the_maximum(at_work, script, app):
-    """Never more than the setting allows, at whatever pace."""
+    """At most as many as the setting allows, at any rate."""
     held = []
 
     async def work() -> None:
@@ -88,7 +88,7 @@ async def test_quick_jobs_are_claimed_ahead_up_to_the_maximum(at_work, script, a
     async with at_work(2, max_prefetch=40):
         jobs = script.add(*[a_job() for _ in range(5_000)])
         await script.outcomes(*jobs)
-    # What is settled may not be accepted yet: it is held, but neither waits nor runs.
+    # Settled jobs whose report is not accepted yet are held, but neither wait nor run.
     assert max(script.asked) > 2
     assert max(script.asked) <= 2 + 40
 
@@ -121,7 +121,7 @@ async def test_nothing_is_claimed_ahead_after_jobs_became_slow(at_work, script, 
 
 
 async def test_a_job_of_an_unknown_type_is_retried_later(at_work, script, gate):
-    """F37: never a silent success, and no crash."""
+    """F37: it neither succeeds silently nor crashes the worker."""
     async with at_work():
         (outcome,) = await script.outcomes(*script.add(a_job("gone")))
     assert isinstance(outcome, Failed)
@@ -129,7 +129,7 @@ async def test_a_job_of_an_unknown_type_is_retried_later(at_work, script, gate):
 
 
 async def test_a_job_whose_start_deadline_passed_in_the_worker_is_released(at_work, script, gate):
-    """It was claimed in time, but would begin too late: no attempt is spent."""
+    """It was claimed in time but would start too late, so it spends no attempt."""
     gate.open.set()
     in_time, too_late = a_job(started_at=0, deadline=days(1)), a_job(started_at=5, deadline=5)
     async with at_work(1):
@@ -146,15 +146,15 @@ async def test_a_failed_claim_is_followed_by_another(at_work, script, gate):
         await script.outcomes(*script.add(a_job()))
 
 
-async def lost_answer(applied):
+async def lost_response(applied):
     error = OutcomeUnknown("broke at the commit")
     error.applied = applied
     return error
 
 
 async def test_jobs_of_a_claim_with_a_lost_response_are_released(at_work, script, gate):
-    """F10: the worker holds them and does not know; nobody else could have them before the worker is gone."""
-    script.claim_faults.append(await lost_answer(applied=True))
+    """F10: the worker holds them unknowingly, and no other worker could claim them during its lease."""
+    script.claim_faults.append(await lost_response(applied=True))
     script.held_faults.append(Unavailable("still away"))
     lost = script.add(a_job(), a_job())
     async with at_work(2):
@@ -162,11 +162,11 @@ async def test_jobs_of_a_claim_with_a_lost_response_are_released(at_work, script
 
 
 async def test_running_jobs_are_not_released_with_those_of_a_lost_response(at_work, script, gate):
-    """F10: only what is unknown here."""
+    """F10: only unknown jobs are released."""
     async with at_work(2) as bench:
         (known,) = script.add(a_job())
         await inside(gate, 1)
-        script.claim_faults.append(await lost_answer(applied=True))
+        script.claim_faults.append(await lost_response(applied=True))
         (lost,) = script.add(a_job())
         assert await script.outcomes(lost) == [Interrupted()]
         assert bench.slots.running == 1
@@ -175,15 +175,15 @@ async def test_running_jobs_are_not_released_with_those_of_a_lost_response(at_wo
 
 
 async def test_a_claim_that_commits_after_its_response_was_lost_is_found(at_work, script, gate, monkeypatch):
-    """F10: the request was still under way in the database when it was first looked for."""
-    monkeypatch.setattr(slots_module, "RECHECK_DELAYS_S", (0.0, 0.05, 0.1))
-    script.claim_faults.append(await lost_answer(applied=False))
-    looks = []
+    """F10: the claim was still executing in the database at the first check."""
+    monkeypatch.setattr(queue_runner, "RECHECK_DELAYS_S", (0.0, 0.05, 0.1))
+    script.claim_faults.append(await lost_response(applied=False))
+    checks = []
     original = script.held_by
 
     async def held_by(worker, limit):
-        looks.append(None)
-        if len(looks) == 2:  # only now
+        checks.append(None)
+        if len(checks) == 2:
             script.held[late.id] = late
         return await original(worker, limit)
 
@@ -195,9 +195,9 @@ async def test_a_claim_that_commits_after_its_response_was_lost_is_found(at_work
 
 async def test_a_lost_response_is_checked_even_while_all_slots_are_busy(at_work, script, gate, monkeypatch):
     """F10"""
-    monkeypatch.setattr(slots_module, "RECHECK_DELAYS_S", (0.2,))
+    monkeypatch.setattr(queue_runner, "RECHECK_DELAYS_S", (0.2,))
     async with at_work(1):
-        script.claim_faults.append(await lost_answer(applied=False))
+        script.claim_faults.append(await lost_response(applied=False))
         script.add(a_job())
         await inside(gate, 1)
         late = a_job()
@@ -212,11 +212,11 @@ async def test_a_handler_that_times_out_is_stopped_and_frees_its_slot(at_work, s
         assert await script.outcomes(*late) == [TimedOut(MOMENT)]
         gate.open.set()
         await script.outcomes(*script.add(a_job()))
-        await nothing_stands_on(bench.shared_state)
+        await no_entry_in_use(bench.shared_state)
 
 
 async def test_a_swallowed_cancellation_does_not_leak_into_the_next_job(at_work, script, app):
-    """A later handler in the same slot is not taken for cancelled."""
+    """The next handler in the same slot does not count as cancelled."""
 
     async def work(stubborn: bool = False) -> str:
         if stubborn:
@@ -255,7 +255,7 @@ async def test_a_lost_job_is_stopped_and_not_reported(at_work, script, gate):
 
 
 async def test_the_context_of_a_stopped_handler_is_cancelled(at_work, script, app):
-    """S7, S19: its context says so before the database would."""
+    """S7, S19: its context rejects writes before the database would."""
     seen = []
 
     async def work(*, ctx: Context) -> None:
@@ -272,7 +272,7 @@ async def test_the_context_of_a_stopped_handler_is_cancelled(at_work, script, ap
 
 async def test_a_thread_that_does_not_stop_costs_its_slot_and_requests_a_replacement(at_work, script, app, monkeypatch):
     """P26, F33"""
-    monkeypatch.setattr(slots_module, "STOP_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(queue_runner, "STOP_TIMEOUT_S", 0.05)
     never = threading.Event()
 
     def work() -> None:
@@ -285,7 +285,7 @@ async def test_a_thread_that_does_not_stop_costs_its_slot_and_requests_a_replace
             assert await script.outcomes(*stuck) == [TimedOut(MOMENT)]
             (reason,) = bench.on_slot_lost
             assert "'work'" in reason
-            await nothing_stands_on(bench.shared_state)
+            await no_entry_in_use(bench.shared_state)
             script.asked.clear()
             script.add(a_job(), a_job())
 
@@ -298,8 +298,8 @@ async def test_a_thread_that_does_not_stop_costs_its_slot_and_requests_a_replace
         never.set()
 
 
-async def nothing_stands_on(shared_state):
-    """Soon: it is cleared when the report was accepted."""
+async def no_entry_in_use(shared_state):
+    """Wait until no entry is in use: entries are freed when their report is accepted."""
 
     async def cleared():
         return not list(shared_state.running())
@@ -308,7 +308,7 @@ async def nothing_stands_on(shared_state):
 
 
 async def test_a_started_job_stays_in_the_shared_state_until_its_report_is_accepted(at_work, script, gate):
-    """P03: after a crash the supervisor reads there whom to blame."""
+    """P03: after a crash the supervisor reads there which jobs were running."""
     async with at_work(2) as bench:
         jobs = script.add(a_job(fence=3), a_job(fence=4))
         await inside(gate, 2)
@@ -320,7 +320,7 @@ async def test_a_started_job_stays_in_the_shared_state_until_its_report_is_accep
         assert len(list(bench.shared_state.running())) == 2
         script.settling.set()
         await script.outcomes(*jobs)
-        await nothing_stands_on(bench.shared_state)
+        await no_entry_in_use(bench.shared_state)
 
 
 async def test_stop_claiming_returns_the_jobs_that_have_not_started(at_work, script, app):

@@ -1,4 +1,4 @@
-"""What comes of running a handler, whatever it does."""
+"""Outcomes of handlers for everything they can return or raise."""
 
 import asyncio
 import dataclasses
@@ -22,7 +22,7 @@ SECRET = "hunter2-canary"
 
 @pytest.fixture
 def outcome(app, runner):
-    """Declare this function as the handler of a job, in each place it can run in, and run that."""
+    """Run a function as the handler of a job and return the outcome."""
 
     async def run(function, payload=None, **options):
         app.job(name="work", **options)(function)
@@ -35,7 +35,7 @@ def outcome(app, runner):
 
 
 def both_ways(function):
-    """The function as it is, and as a coroutine."""
+    """Return the function itself and an `async` version of it."""
 
     async def coroutine():
         return function()
@@ -68,7 +68,7 @@ async def test_a_handler_without_a_result_stores_null(outcome):
     "value", [object(), {1, 2, object()}, "lone \ud800 surrogate", float], ids=["object", "set", "text", "class"]
 )
 async def test_a_result_that_json_cannot_represent_is_not_retried(outcome, value):
-    """F36: another attempt would return the same."""
+    """F36: another attempt would return the same value."""
 
     async def work():
         return value
@@ -91,7 +91,7 @@ async def test_a_result_that_contains_itself_is_not_retried(outcome):
 
 
 async def test_a_result_that_is_too_large_is_truncated_and_marked(outcome):
-    """F36: the job succeeded, but its row stays small."""
+    """F36: the job succeeds, and its row stays small."""
 
     async def work() -> str:
         return "x" * (8 * MAX_RESULT_BYTES)
@@ -143,7 +143,7 @@ async def test_an_exception_sets_retry_and_delay(outcome, raised, retryable, ret
     ids=["unknown", "not deterministic", "step used twice"],
 )
 async def test_an_error_that_every_attempt_would_repeat_is_not_retried(outcome, raised):
-    """F02: the records stay as they are; another attempt would only do once more what comes before."""
+    """F02: the step records do not change, so another attempt would only repeat what comes before."""
 
     async def work():
         raise raised
@@ -161,7 +161,7 @@ async def test_an_invalid_submission_by_a_handler_is_an_ordinary_failure(outcome
 
 
 async def test_a_crash_suspect_runs_in_a_job_process_until_it_is_replayed(app, runner):
-    """P04: it can take no other with it; nor can another take it."""
+    """P04: neither can it crash another job, nor another job it."""
     app.job(name="work")(_nothing)
     made = runner(processes=object())
     crashed = settle(a_job(), Crashed("signal SIGSEGV"), now=Instant(0), default=RetryRule(), rand=0.5).attempt_log
@@ -173,7 +173,7 @@ async def test_a_crash_suspect_runs_in_a_job_process_until_it_is_replayed(app, r
 
 
 async def test_the_number_of_crash_suspects_that_run_at_a_time_is_limited(app, runner):
-    """F32: a process that ran hundreds may have died for want of memory."""
+    """F32: a process that ran hundreds of jobs may have died from a lack of memory."""
     go, running = asyncio.Event(), []
 
     class Elsewhere:
@@ -219,7 +219,7 @@ async def test_a_payload_that_does_not_match_the_signature_is_not_retried(outcom
 )
 @pytest.mark.parametrize("way", [0, 1], ids=["thread", "loop"])
 async def test_a_handler_that_tries_to_end_the_program_fails(outcome, raised, way):
-    """F30: the worker goes on, the attempt is spent."""
+    """F30: the worker continues, and the attempt is spent."""
 
     def work():
         raise raised
@@ -231,7 +231,7 @@ async def test_a_handler_that_tries_to_end_the_program_fails(outcome, raised, wa
 
 
 async def test_a_thread_that_raises_stop_iteration_fails_without_hanging(outcome):
-    """No future can carry it: whoever waited would wait forever."""
+    """A future cannot hold StopIteration, so the caller would wait forever."""
 
     def work():
         next(iter([]))
@@ -240,7 +240,7 @@ async def test_a_thread_that_raises_stop_iteration_fails_without_hanging(outcome
 
 
 async def test_a_handler_that_awaits_something_cancelled_fails(outcome):
-    """Nobody cancelled the handler itself: its slot must not end with it."""
+    """The handler itself was not cancelled, so its slot must not end."""
 
     async def work():
         waiting = asyncio.get_running_loop().create_future()
@@ -273,7 +273,7 @@ async def test_cancelling_the_call_raises_instead_of_returning_an_outcome(outcom
     ],
 )
 async def test_secrets_in_an_exception_are_not_stored(outcome, text):
-    """T25: neither in the message nor in the traceback, nor in what it was raised from."""
+    """T25: neither in the message, nor in the traceback, nor in the cause."""
 
     async def work():
         raise RuntimeError(f"wrapped: {text}") from ValueError(text)
@@ -286,7 +286,7 @@ async def test_secrets_in_an_exception_are_not_stored(outcome, text):
 
 
 async def test_a_traceback_shows_lines_but_no_values(outcome):
-    """T25: what variables held stays where it was."""
+    """T25: values of local variables are not stored."""
 
     async def work():
         card = "4111-" + "1111"
@@ -300,7 +300,7 @@ async def test_a_traceback_shows_lines_but_no_values(outcome):
 
 
 async def test_the_traceback_of_a_deep_recursion_is_shortened(outcome):
-    """F36: the innermost frames tell the most."""
+    """F36: the innermost frames are kept."""
 
     async def work():
         def deeper(n):

@@ -1,4 +1,4 @@
-"""Outcomes are reported in batches, each until it is accepted."""
+"""Settler: outcomes are reported in batches until they are accepted."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ async def settler(script):
 
 
 def held(script, n):
-    """Jobs in the worker's hands."""
+    """Return jobs that the worker holds."""
     jobs = [a_job() for _ in range(n)]
     script.held |= {job.id: job for job in jobs}
     return jobs
@@ -31,7 +31,7 @@ def held(script, n):
 async def test_outcomes_that_arrive_during_a_report_are_sent_as_a_batch(settler, script):
     script.settling.clear()
     jobs = held(script, 1_202)
-    for job in jobs[:2]:  # one for each report that may be under way
+    for job in jobs[:2]:  # one for each concurrent report
         settler.put(job, DONE)
         await asyncio.sleep(0.01)
     for job in jobs[2:]:
@@ -65,7 +65,7 @@ async def test_outcomes_are_kept_while_the_database_is_unavailable(settler, scri
 
 
 async def test_a_report_for_a_job_that_is_no_longer_held_is_counted(settler, script):
-    """S7: the job had been given to somebody else."""
+    """S7: another worker holds the job by then."""
     mine, lost = held(script, 1)[0], a_job()
     settler.put(mine, DONE)
     settler.put(lost, DONE)
@@ -99,7 +99,7 @@ async def test_a_value_that_the_database_rejects_fails_only_its_own_job(settler,
 
 
 async def test_nothing_is_reported_after_the_lease_is_lost(settler, script):
-    """P41: it would be refused anyway."""
+    """P41: the backend would reject it."""
     script.settle_faults.append(Unavailable("away"))
     jobs = held(script, 2)
     settler.put(jobs[0], DONE)

@@ -1,4 +1,4 @@
-"""A supervisor and its children, as real processes around a scripted fleet."""
+"""Supervisor with real child processes on a scripted backend."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ from holdfast.model.time import seconds
 from holdfast.model.worker import LeaseStatus
 from holdfast.worker.processes.launcher import CannotRun
 from holdfast.worker.processes.protocol import EXIT_LEASE_LOST, EXIT_NO_DATABASE
-from holdfast.worker.processes.supervised_process import LaunchPlan
+from holdfast.worker.processes.supervised_process import LaunchPlan, SupervisedProcess
 from holdfast.worker.processes.supervisor import (
     MAX_RECONNECT_DELAY_S,
     MAX_RESTART_DELAY_S,
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.slow  # starts processes
 
 LEASE = seconds(2)
 
-# A child that says hello and does as it is told, without a database or an application.
+# A worker process that follows the protocol without a database or an application.
 CHILD = """
 import os, socket, sys, time
 sys.path[:0] = [{root!r} + "/src"]
@@ -42,7 +42,7 @@ from holdfast.worker.processes.shared_state import SharedState
 from holdfast.worker.processes.protocol import Drain, Hello, Lost, SlotLost, Start, StartFailed, line, read_to_child
 
 channel = socket.socket(fileno=int(sys.argv[-2]))
-board = SharedState(int(sys.argv[-1]), 16)
+state = SharedState(int(sys.argv[-1]), 16)
 said = channel.makefile("rwb", buffering=0)
 {first}
 said.write(line(Hello("sqlite:///nowhere", {{"default": 2}}, ["work"])))
@@ -65,7 +65,7 @@ class ScriptedBackend:
         self.departed = []
         self.held = {}
         self.late = deque()
-        """What claims under way take just before the worker is struck."""
+        """Jobs that claims in flight take just before the worker is removed."""
         self.reports = []
         self.register_faults = deque()
         self.renewals = 0
@@ -124,7 +124,7 @@ async def fleet():
 
 @pytest.fixture
 async def supervise(fleet, tmp_path):
-    """Run a supervisor over children that do this."""
+    """Return a function that starts a supervisor over scripted worker processes."""
     running = []
     said = []
 
@@ -167,9 +167,9 @@ async def at_work(fleet, n):
     await eventually(registered)
 
 
-def begun(*jobs):
-    """A child notes these as begun, on its board."""
-    return "; ".join(f"board.begin(JobId(UUID({str(job.id)!r})), {job.fence}, time.monotonic(), None)" for job in jobs)
+def record_started(*jobs):
+    """Return code with which a worker records these jobs as started."""
+    return "; ".join(f"state.begin(JobId(UUID({str(job.id)!r})), {job.fence}, time.monotonic(), None)" for job in jobs)
 
 
 async def test_each_worker_process_is_registered_with_its_own_id(fleet, supervise):
@@ -181,7 +181,7 @@ async def test_each_worker_process_is_registered_with_its_own_id(fleet, supervis
 
 
 async def test_a_worker_process_that_ends_is_replaced_under_another_id(fleet, supervise):
-    """P15, P23: an incarnation is never used again."""
+    """P15, P23: worker ids are never reused."""
     await supervise()
     await at_work(fleet, 1)
     os.kill(fleet.registered[0].pid, SIGKILL)
@@ -195,10 +195,10 @@ async def test_a_worker_process_that_ends_is_replaced_under_another_id(fleet, su
 
 
 async def test_jobs_of_a_crashed_worker_are_reported_at_once(fleet, supervise):
-    """P03, F30: what it had begun has crashed, what it only held goes back without an attempt."""
+    """P03, F30: started jobs crashed; jobs that were only held are released without an attempt."""
     jobs = [a_job(id=new_job_id()) for _ in range(3)]
     fleet.held = {job.id: job for job in jobs}
-    await supervise(go=begun(jobs[0]) + "; os._exit(9)")
+    await supervise(go=record_started(jobs[0]) + "; os._exit(9)")
 
     async def reported():
         return len(fleet.reports) >= 3
@@ -210,7 +210,7 @@ async def test_jobs_of_a_crashed_worker_are_reported_at_once(fleet, supervise):
 
 
 async def test_jobs_of_the_last_claim_of_a_dead_worker_are_released_too(fleet, supervise):
-    """L2, P06: at once, without an attempt spent, and not when the lease has run out."""
+    """L2, P06: at once and without an attempt, not only when the lease expires."""
     fleet.late.extend(jobs := [a_job(id=new_job_id()) for _ in range(2)])
     await supervise(go="os._exit(9)")
     await at_work(fleet, 2)
@@ -219,11 +219,11 @@ async def test_jobs_of_the_last_claim_of_a_dead_worker_are_released_too(fleet, s
 
 
 async def test_an_entry_of_an_older_claim_does_not_blame_the_job(fleet, supervise):
-    """S7: the same job, claimed again since."""
+    """S7: the same job was claimed again since."""
     old = a_job(fence=1)
     now = a_job(id=old.id, fence=2)
     fleet.held = {now.id: now}
-    await supervise(go=begun(old) + "; os._exit(9)")
+    await supervise(go=record_started(old) + "; os._exit(9)")
 
     async def reported():
         return fleet.reports
@@ -234,7 +234,7 @@ async def test_an_entry_of_an_older_claim_does_not_blame_the_job(fleet, supervis
 
 @pytest.mark.parametrize("error", [Unavailable("away"), OutcomeUnknown("broke")], ids=["away", "unknown"])
 async def test_a_worker_waits_for_an_unavailable_database_when_it_starts(fleet, supervise, error):
-    """F08, P05: neither the child nor the node ends for it."""
+    """F08, P05: neither the worker nor the node ends."""
     fleet.register_faults.extend([error] * 3)
     supervisor = await supervise()
     await at_work(fleet, 1)
@@ -247,7 +247,7 @@ def pauses(code, **how):
 
 
 def test_workers_restart_within_the_bound_after_an_outage_of_any_length():
-    """L3, F08: five seconds, of which this is the first."""
+    """L3, F08: the bound is five seconds; the restart delay takes at most one of them."""
     for code in (EXIT_LEASE_LOST, EXIT_NO_DATABASE):
         assert max(pauses(code, at_work=False, lived=0.0)) == MAX_RECONNECT_DELAY_S <= 1.0
 
@@ -273,7 +273,7 @@ async def test_a_renewal_that_fails_is_repeated_before_the_lease_ends(fleet, sup
 
 
 async def test_a_drain_request_for_one_worker_drains_the_whole_node(fleet, supervise):
-    """F04: as at SIGTERM, and none of its processes is started anew."""
+    """F04: as after SIGTERM; no process is started again."""
     supervisor = await supervise(count=2)
     await at_work(fleet, 2)
     fleet.answer = LeaseStatus.DRAINING
@@ -286,7 +286,7 @@ async def test_a_drain_request_for_one_worker_drains_the_whole_node(fleet, super
 
 
 async def test_a_drain_request_for_a_dead_worker_drains_the_node(fleet, supervise):
-    """F04, F30: it dies before its next renewal; what was asked of it was meant for the node."""
+    """F04, F30: the worker dies before its next renewal, but the request is meant for the node."""
     supervisor = await supervise(go="os._exit(9)")
     fleet.answer = LeaseStatus.DRAINING
     async with asyncio.timeout(30):
@@ -325,7 +325,7 @@ async def test_a_worker_that_lost_its_lease_is_stopped_and_replaced(fleet, super
 
 
 async def test_a_worker_that_does_not_stop_after_a_lost_lease_is_killed(fleet, supervise):
-    """P22: a zombie is not left running."""
+    """P22: no zombie keeps running."""
     await supervise(lost="time.sleep(600)")
     await at_work(fleet, 1)
     fleet.answer = LeaseStatus.LOST
@@ -385,11 +385,28 @@ async def test_jobs_of_a_worker_that_dies_while_draining_spend_no_attempt(fleet,
     """F04"""
     job = a_job()
     fleet.held = {job.id: job}
-    supervisor = await supervise(go=begun(job), drain="os._exit(1)")
+    supervisor = await supervise(go=record_started(job), drain="os._exit(1)")
     await at_work(fleet, 1)
     supervisor.stop()
     await asyncio.wait_for(supervisor.task, 30)
     assert [report.outcome for report in fleet.reports] == [Interrupted()]
+
+
+async def test_the_second_stop_ends_the_drain_period(fleet, supervise, monkeypatch):
+    """F04: the workers are told to release their running jobs now; they are not just killed."""
+    periods, shut_down = [], SupervisedProcess.shut_down
+
+    def recording(process, period):
+        periods.append(period)
+        shut_down(process, period)
+
+    monkeypatch.setattr(SupervisedProcess, "shut_down", recording)
+    supervisor = await supervise(drain="pass", grace=600.0)
+    await at_work(fleet, 1)
+    for _ in range(3):
+        supervisor.stop()
+    await asyncio.wait_for(supervisor.task, 30)
+    assert periods == [600.0, 0]
 
 
 async def test_the_third_stop_kills_workers_that_do_not_end(fleet, supervise):
@@ -409,7 +426,7 @@ async def test_a_worker_that_lost_a_slot_is_drained_and_replaced(fleet, supervis
 
 
 async def test_a_worker_that_lost_a_slot_does_not_drain_the_node(fleet, supervise):
-    """P26: only it is to end, which is not what is told with the lease."""
+    """P26: only this worker ends, so its renewals do not report a draining node."""
     supervisor = await supervise(go='said.write(line(SlotLost("a handler does not stop")))', drain="pass", grace=60.0)
 
     async def on_slot_lost():
@@ -429,7 +446,7 @@ async def test_a_worker_that_lost_a_slot_does_not_drain_the_node(fleet, supervis
 
 
 async def test_an_unexpected_error_does_not_end_the_node(fleet, supervise):
-    """P23: neither when a child is entered nor when its death is accounted for; its lease is renewed no more then."""
+    """P23: neither at registration nor when its jobs are reported; its lease is no longer renewed then."""
     fleet.register_faults.append(RuntimeError("odd"))
     supervisor = await supervise()
     await at_work(fleet, 1)
@@ -461,7 +478,7 @@ async def test_an_unexpected_error_does_not_end_the_node(fleet, supervise):
 
 
 async def test_an_application_that_worked_once_is_loaded_again_after_a_failure(fleet, supervise, tmp_path):
-    """F37: while another version of it is put in place, say."""
+    """F37: for example while another version is being deployed."""
     broken = tmp_path / "broken"
     say_so = 'said.write(line(StartFailed("no module named shop"))); os._exit(2)'
     supervisor = await supervise(first=f"if os.path.exists({str(broken)!r}): {say_so}")
