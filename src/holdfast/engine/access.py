@@ -24,10 +24,10 @@ class Access:
         store: Store,
         *,
         monotonic: Monotonic = time.monotonic,
-        limits_changed: Callable[[str], None] = lambda tenant: None,  # noqa: ARG005
+        on_quota_changed: Callable[[str], None] = lambda tenant: None,  # noqa: ARG005
     ) -> None:
         self._store = store
-        self._limits_changed = limits_changed
+        self._on_quota_changed = on_quota_changed
         self.key_cache = ApiKeyCache(store, monotonic)
         """API keys by id, cached for seconds."""
 
@@ -49,7 +49,7 @@ class Access:
             return await _tenant(tx, name)
 
         changed = await self._store.run(work)
-        self._limits_changed(name)
+        self._on_quota_changed(name)
         return changed
 
     async def tenants(self, after: str = "", limit: int = 50) -> list[Tenant]:

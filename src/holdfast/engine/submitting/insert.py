@@ -6,10 +6,12 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.engine.submitting.quotas import check_quotas, record_usage
-from holdfast.engine.submitting.receipts import Receipt, receipt_for
+from holdfast.engine.submitting.receipts import Receipt
 from holdfast.engine.submitting.unique import insert_replacing
 from holdfast.errors import (
+    DuplicateJob,
     HoldfastError,
+    IdempotencyMismatch,
     Invalid,
     InvalidBatch,
     OutcomeUnknown,
@@ -19,6 +21,7 @@ from holdfast.errors import (
 )
 from holdfast.model.ids import JobId, new_job_id
 from holdfast.model.job import InsertResult, Job, NewJob
+from holdfast.model.state import Status
 from holdfast.model.time import Duration
 from holdfast.policy.quotas import TenantQuota
 from holdfast.store.port.store import Store, Tx
@@ -55,7 +58,7 @@ async def insert_batch(store: Store, jobs: Sequence[NewJob], rules: InsertRules)
         rejections, rows = await _insert(tx, jobs, rules, atomic=True)
         if rejections:
             return rejections[0]  # and commit: the usage has new backlog counts, which are expensive to repeat
-        results = [receipt_for(job, row) for job, row in zip(jobs, rows, strict=True)]
+        results = [_receipt_for(job, row) for job, row in zip(jobs, rows, strict=True)]
         if faults := {i: result for i, result in enumerate(results) if isinstance(result, HoldfastError)}:
             raise InvalidBatch(faults)
         return [result for result in results if isinstance(result, Receipt)]
@@ -87,7 +90,8 @@ async def _insert_group(
         return [error] * len(jobs)
     inserted = iter(rows)
     return [
-        rejections[index] if index in rejections else receipt_for(job, next(inserted)) for index, job in enumerate(jobs)
+        rejections[index] if index in rejections else _receipt_for(job, next(inserted))
+        for index, job in enumerate(jobs)
     ]
 
 
@@ -105,6 +109,29 @@ async def _insert(
     rows = await insert_replacing(tx, accepted, key_retention=rules.key_retention) if accepted else []
     await record_usage(tx, usages, accepted, rows)
     return rejections, rows
+
+
+def _receipt_for(job: NewJob, row: InsertResult) -> Receipt | HoldfastError:
+    """Return the receipt of an inserted row, or the error if it is a duplicate."""
+    match row.repeats:
+        case None:
+            return Receipt(row.id, row.created_at, replayed=False)
+        case "idempotency_key" if not row.same_body:
+            return IdempotencyMismatch(
+                f"the idempotency key {job.spec.idempotency_key!r} was used before for another job ({row.id}): "
+                "use a new key for a new job, or repeat the same submission",
+                pointer="/idempotency_key",
+            )
+        case "unique" if job.unique is not None and job.unique.on_conflict == "reject":
+            return DuplicateJob(f"a job like this exists already ({row.id}) and is unique", job_id=str(row.id))
+        case "unique" if row.holder is not None:
+            why = "running" if row.holder is Status.RUNNING else f"already {row.holder}, and its unique key still held"
+            return DuplicateJob(
+                f"job {row.id} cannot be replaced because it is {why}: only a waiting job can be; submit again later",
+                job_id=str(row.id),
+            )
+        case _:
+            return Receipt(row.id, row.created_at, replayed=True)
 
 
 async def _resolve_batch(store: Store, jobs: Sequence[NewJob]) -> list[Receipt]:
@@ -149,7 +176,7 @@ async def _insert_again(
         return error if isinstance(rejections[0], RateLimited) else rejections[0]  # if rate limited: still unknown
     if rows[0].id == job.id:  # the first commit succeeded
         return Receipt(rows[0].id, rows[0].created_at, replayed=False)
-    return receipt_for(again, rows[0])
+    return _receipt_for(again, rows[0])
 
 
 async def _find_committed(store: Store, jobs: Sequence[NewJob]) -> dict[JobId, Job] | None:

@@ -23,10 +23,10 @@ class LimitedTenants:
     A stale entry costs only time, because quotas are read in the transaction itself.
     """
 
-    def __init__(self, store: Store, *, everybody: bool, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, store: Store, *, all_limited: bool, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.monotonic = monotonic
         self._store = store
-        self._everybody = everybody
+        self._all_limited = all_limited
         """True if the installation has default quotas, so that every tenant is limited."""
         self._names: frozenset[str] | None = None
         """None: too many to cache."""
@@ -35,7 +35,7 @@ class LimitedTenants:
 
     def has(self, tenant: str) -> bool | None:
         """Return True if a tenant has quotas, None if the cache is too old."""
-        if self._everybody:
+        if self._all_limited:
             return True
         if self.monotonic() - self._read_at >= REFRESH_INTERVAL_S:
             return None
@@ -43,7 +43,7 @@ class LimitedTenants:
 
     async def among(self, tenants: frozenset[str]) -> frozenset[str]:
         """Return the tenants that have quotas; raises `Unavailable` if they cannot be read."""
-        if self._everybody:
+        if self._all_limited:
             return tenants
         age = self.monotonic() - self._read_at
         if age >= REFRESH_INTERVAL_S:

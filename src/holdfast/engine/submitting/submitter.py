@@ -57,7 +57,7 @@ class Submitter:
         self._max_attempts = max_attempts
         self._unlimited_rules = InsertRules(key_retention)
         self._limited_rules = InsertRules(key_retention, default_quota)
-        self.limited = LimitedTenants(store, everybody=default_quota.is_limited)
+        self.limited = LimitedTenants(store, all_limited=default_quota.is_limited)
         """Tenants that have quotas."""
         self.unlimited: Batcher[NewJob, Receipt] = Batcher(
             self._flush_unlimited, max_batch_size=FLUSH_BATCH_SIZE, width=3
