@@ -1,1 +1,1 @@
-"""The job types in the box."""
+"""Built-in job types: `webhook`, `email` and `demo`."""

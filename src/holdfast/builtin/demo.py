@@ -1,4 +1,4 @@
-"""The `demo` job type, for trying things out: it sleeps, fails and returns as its payload says."""
+"""The `demo` job type: sleeps, fails and returns a result as its payload says."""
 
 import asyncio
 import random
@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.worker.context.context import Context
 
-LONGEST_SLEEP = 3_600.0
+MAX_SLEEP_S = 3_600.0
 
 
 async def demo(
@@ -18,10 +18,10 @@ async def demo(
     *,
     ctx: Context,
 ) -> Any:
-    """Sleep; fail the first `fail_times` attempts, or any with chance `fail_rate`; then return `result`."""
-    await asyncio.sleep(min(max(sleep, 0.0), LONGEST_SLEEP))
+    """Sleep, fail the first `fail_times` attempts and others with probability `fail_rate`, or return `result`."""
+    await asyncio.sleep(min(max(sleep, 0.0), MAX_SLEEP_S))
     if ctx.attempt <= fail_times:
-        raise RuntimeError(reason or f"attempt {ctx.attempt} of {fail_times} that are to fail")
+        raise RuntimeError(reason or f"attempt {ctx.attempt} of {fail_times} that should fail")
     if random.random() < fail_rate:
-        raise RuntimeError(reason or "bad luck: this attempt was to fail by chance")
+        raise RuntimeError(reason or "this attempt failed at random (fail_rate)")
     return result

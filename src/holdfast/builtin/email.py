@@ -1,4 +1,4 @@
-"""The `email` job type: one message by SMTP, sent at least once, with the same Message-ID at each attempt."""
+"""The `email` job type: one SMTP message, sent at least once, with the same Message-ID."""
 
 import asyncio
 import re
@@ -21,10 +21,10 @@ from holdfast.policy.text import escape_unprintable, sanitize
 from holdfast.worker.context.context import Context
 from holdfast.worker.handlers.exceptions import Discard, Retry
 
-MOST_RECIPIENTS = 50
-LONGEST_SUBJECT = 500
+MAX_RECIPIENTS = 50
+MAX_SUBJECT_LENGTH = 500
 _PORTS = {"smtps": 465, "smtp": 587, "smtp+plain": 25}
-_LONGEST_TOLD = 300
+_MAX_REPLY_LENGTH = 300
 
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
@@ -32,24 +32,26 @@ _ADDRESS = re.compile(rf"(?P<local>{_ATOM}(?:\.{_ATOM})*)@(?P<domain>{_LABEL}(?:
 
 
 class MailFailed(Retry):
-    """It was not sent, or it is not known whether it was; another attempt may help."""
+    """The message was not sent, or the outcome is unknown; a later attempt may succeed."""
 
 
 class MailRefused(Discard):
-    """It cannot be sent, however often it is tried."""
+    """The message cannot be sent; retrying does not help."""
 
 
-class Sent(Struct, frozen=True):
-    """What a server did with a message: for whom it took it, for whom not now, and for whom never."""
+class SendResult(Struct, frozen=True):
+    """Result of handing a message to the server."""
 
     accepted: list[str]
     later: dict[str, str]
+    """Recipients to try again, and the server's reply."""
     never: dict[str, str]
+    """Recipients that the server rejected permanently, and its reply."""
     answer: str
 
 
 class Mail(Struct, frozen=True):
-    """The record of a mail: what the job returns."""
+    """Result of a message, which the job returns."""
 
     message_id: str
     accepted: list[str]
@@ -57,25 +59,25 @@ class Mail(Struct, frozen=True):
     answer: str
 
 
-class Server(NamedTuple):
-    """How mail goes out."""
+class SmtpServer(NamedTuple):
+    """SMTP server and sender."""
 
     host: str
     port: int
     sender: str
     tls: bool = True
-    """From the first byte."""
+    """TLS from the first byte."""
     upgrade: bool = False
-    """By STARTTLS, and not without it."""
+    """STARTTLS is required."""
     user: str | None = None
     password: str | None = None
     timeout: Duration = seconds(60)
     allowed: tuple[str, ...] = ()
-    """Addresses and domains that mail may go to; any when there are none."""
+    """Addresses and domains that may receive mail; empty allows all."""
 
     @classmethod
-    def of(cls, url: str, sender: str | None, *, timeout: Duration, allowed: Sequence[str] = ()) -> "Server":
-        """From settings; raises `Misconfigured`."""
+    def parse(cls, url: str, sender: str | None, *, timeout: Duration, allowed: Sequence[str] = ()) -> "SmtpServer":
+        """Return the server of the settings; raises `Misconfigured`."""
         try:
             parts = urlsplit(url)
             port = parts.port or _PORTS[parts.scheme]
@@ -83,20 +85,20 @@ class Server(NamedTuple):
         except (ValueError, KeyError):
             raise Misconfigured("HOLDFAST_SMTP_URL: write smtps://user:password@host:465") from None
         if not host:
-            raise Misconfigured("HOLDFAST_SMTP_URL: it names no host: write smtps://user:password@host:465")
+            raise Misconfigured("HOLDFAST_SMTP_URL: the host is missing: write smtps://user:password@host:465")
         if sender is None:
-            raise Misconfigured("HOLDFAST_SMTP_FROM: say which address mail comes from, such as jobs@example.com")
+            raise Misconfigured("HOLDFAST_SMTP_FROM: set the sender's address, such as jobs@example.com")
         if parts.username and parts.scheme == "smtp+plain":
             raise Misconfigured("HOLDFAST_SMTP_URL: a password is not sent without TLS: use smtp:// or smtps://")
-        user, password = (None if each is None else unquote(each) for each in (parts.username, parts.password))
+        user, password = (None if part is None else unquote(part) for part in (parts.username, parts.password))
         tls, upgrade = parts.scheme == "smtps", parts.scheme == "smtp"
         return cls(host, port, sender, tls, upgrade, user, password, timeout, tuple(allowed))
 
 
 class Email:
-    """Sends mail for one worker."""
+    """Handler of one worker."""
 
-    def __init__(self, server: Server, *, trust: ssl.SSLContext | None = None) -> None:
+    def __init__(self, server: SmtpServer, *, trust: ssl.SSLContext | None = None) -> None:
         self._server = server
         self._trust = trust
 
@@ -112,38 +114,38 @@ class Email:
         reply_to: str | None = None,
         ctx: Context,
     ) -> Mail:
-        """Send one message. A recipient whom the server puts off is tried again at the next attempt, alone.
+        """Send one message. Recipients that the server defers are tried again, alone, at the next attempt.
 
-        Whom it refuses for good is told in the result; when it refuses all, the job is dead.
+        The result lists recipients that the server rejected permanently; if it rejects all, the job is dead.
         """
         message = self._message(to, cc=cc or [], subject=subject, text=text, html=html, reply_to=reply_to, ctx=ctx)
-        left = _recipients([*_listed(to), *(cc or []), *(bcc or [])], self._server.allowed)
+        left = _recipients([*_as_list(to), *(cc or []), *(bcc or [])], self._server.allowed)
         accepted: list[str] = []
         never: dict[str, str] = {}
         calls = 0
 
-        async def send() -> Sent:
+        async def send() -> SendResult:
             nonlocal calls
             calls += 1
             seconds_left = ctx.time_left()
-            within = in_seconds(self._server.timeout)
+            limit = in_seconds(self._server.timeout)
             try:
-                async with asyncio.timeout(within if seconds_left is None else min(within, 0.9 * seconds_left)):
+                async with asyncio.timeout(limit if seconds_left is None else min(limit, 0.9 * seconds_left)):
                     return await self._send(message, left)
             except TimeoutError:
-                raise MailFailed("the mail server took too long") from None
+                raise MailFailed("the mail server did not respond in time") from None
 
-        for turn in range(1, ctx.job.max_attempts + ctx.attempt + 1):
-            # What earlier attempts got rid of is recorded under their turns: only the rest is sent now.
-            sent = await ctx.step(f"send-{turn}", send)
-            accepted += sent.accepted
-            never |= sent.never
-            left = list(sent.later)
+        for number in range(1, ctx.job.max_attempts + ctx.attempt + 1):
+            # Earlier attempts recorded their results as steps: send only to the recipients that are left.
+            result = await ctx.step(f"send-{number}", send)
+            accepted += result.accepted
+            never |= result.never
+            left = list(result.later)
             if not left:
-                return Mail(str(message["Message-ID"]), accepted, never, sent.answer)
+                return Mail(str(message["Message-ID"]), accepted, never, result.answer)
             if calls:
-                raise MailFailed(f"{len(left)} of its recipients are to be tried later: {_first(sent.later)}")
-        raise MailRefused("its recipients were put off too often")
+                raise MailFailed(f"the mail server deferred {len(left)} recipients: {_first(result.later)}")
+        raise MailRefused("the mail server deferred the recipients too often")
 
     def _message(
         self,
@@ -157,21 +159,21 @@ class Email:
         ctx: Context,
     ) -> EmailMessage:
         if text is None and html is None:
-            raise Invalid("text: there is nothing to send: give text, html, or both", pointer="/payload/text")
-        if len(subject) > LONGEST_SUBJECT or not subject.isprintable():
+            raise Invalid("text: the message is empty: give text, html, or both", pointer="/payload/text")
+        if len(subject) > MAX_SUBJECT_LENGTH or not subject.isprintable():
             raise Invalid(
-                f"subject: give at most {LONGEST_SUBJECT} characters in one line, none of them a control character",
+                f"subject: give one line of at most {MAX_SUBJECT_LENGTH} characters, without control characters",
                 pointer="/payload/subject",
             )
         message = EmailMessage(policy=SMTP)
         message["From"] = _mailbox(self._server.sender, "from")
-        message["To"] = [_mailbox(each, "to") for each in _listed(to)]
+        message["To"] = [_mailbox(address, "to") for address in _as_list(to)]
         if cc:
-            message["Cc"] = [_mailbox(each, "cc") for each in cc]
+            message["Cc"] = [_mailbox(address, "cc") for address in cc]
         if reply_to is not None:
             message["Reply-To"] = _mailbox(reply_to, "reply_to")
         message["Subject"] = subject
-        # The same at every attempt, so that whoever gets it twice can tell.
+        # The same at every attempt, so that a receiver can recognise a duplicate.
         message["Date"] = format_datetime(datetime.fromtimestamp(ctx.job.created_at / 1_000_000, UTC))
         message["Message-ID"] = f"<{ctx.job.id}@{self._server.sender.rpartition('@')[2]}>"
         try:
@@ -179,10 +181,10 @@ class Email:
             if text is not None and html is not None:
                 message.add_alternative(html, subtype="html")
         except (UnicodeError, ValueError) as error:
-            raise Invalid(f"text: it cannot be written as mail ({error})", pointer="/payload/text") from None
+            raise Invalid(f"text: it cannot be encoded as mail ({error})", pointer="/payload/text") from None
         return message
 
-    async def _send(self, message: EmailMessage, recipients: list[str]) -> Sent:
+    async def _send(self, message: EmailMessage, recipients: list[str]) -> SendResult:
         server = self._server
         client = aiosmtplib.SMTP(
             hostname=server.host,
@@ -195,20 +197,20 @@ class Email:
         try:
             await client.connect()
         except aiosmtplib.SMTPException as error:
-            raise MailFailed(f"the mail server cannot be reached: {_told(error)}") from error
+            raise MailFailed(f"the mail server cannot be reached: {_describe(error)}") from error
         except OSError as error:
             raise MailFailed(f"the mail server cannot be reached: {error}") from error
         try:
-            return await self._hand_over(client, message, recipients)
+            return await self._deliver(client, message, recipients)
         finally:
             client.close()
 
-    async def _hand_over(self, client: aiosmtplib.SMTP, message: EmailMessage, recipients: list[str]) -> Sent:
+    async def _deliver(self, client: aiosmtplib.SMTP, message: EmailMessage, recipients: list[str]) -> SendResult:
         if self._server.user is not None:
             try:
                 await client.login(self._server.user, self._server.password or "")
-            except (aiosmtplib.SMTPException, OSError) as error:  # not the job's fault, so another attempt may help
-                raise MailFailed(f"the mail server takes no login: {_told(error)}") from error
+            except (aiosmtplib.SMTPException, OSError) as error:  # not a fault of the job, so it is retried
+                raise MailFailed(f"the mail server rejected the login: {_describe(error)}") from error
         refused: dict[str, aiosmtplib.SMTPRecipientRefused] = {}
         answer = ""
         try:
@@ -218,25 +220,25 @@ class Email:
                 for address, reply in responses.items()
             }
         except aiosmtplib.SMTPRecipientsRefused as error:
-            refused = {each.recipient: each for each in error.recipients}
+            refused = {rejection.recipient: rejection for rejection in error.recipients}
         except aiosmtplib.SMTPResponseException as error:
             raise (MailRefused if 500 <= error.code <= 599 else MailFailed)(
-                f"the mail server refused it: {_told(error)}"
+                f"the mail server rejected the message: {_describe(error)}"
             ) from error
         except (aiosmtplib.SMTPException, OSError) as error:
-            # It may have been taken: the next attempt has the same Message-ID.
-            raise MailFailed(f"the mail server hung up: {_told(error)}") from error
-        later = {each: _told(why) for each, why in refused.items() if not 500 <= why.code <= 599}
-        never = {each: _told(why) for each, why in refused.items() if each not in later}
-        accepted = [each for each in recipients if each not in refused]
+            # The server may have accepted it: the next attempt has the same Message-ID.
+            raise MailFailed(f"the connection to the mail server was lost: {_describe(error)}") from error
+        later = {address: _describe(reply) for address, reply in refused.items() if not 500 <= reply.code <= 599}
+        never = {address: _describe(reply) for address, reply in refused.items() if address not in later}
+        accepted = [address for address in recipients if address not in refused]
         if not accepted and not later:
-            raise MailRefused(f"the mail server refused all of its recipients: {_first(never)}")
+            raise MailRefused(f"the mail server rejected all recipients: {_first(never)}")
         if not accepted and not never:
-            raise MailFailed(f"all of its recipients are to be tried later: {_first(later)}")
-        return Sent(accepted, later, never, sanitize(escape_unprintable(answer), _LONGEST_TOLD))
+            raise MailFailed(f"the mail server deferred all recipients: {_first(later)}")
+        return SendResult(accepted, later, never, sanitize(escape_unprintable(answer), _MAX_REPLY_LENGTH))
 
 
-def _listed(to: str | list[str]) -> list[str]:
+def _as_list(to: str | list[str]) -> list[str]:
     return [to] if isinstance(to, str) else to
 
 
@@ -251,9 +253,9 @@ def _mailbox(address: str, field: str) -> Address:
 
 
 def _recipients(addresses: Sequence[str], allowed: Sequence[str]) -> list[str]:
-    """Everybody once, and nobody whom the installation does not write to."""
-    if not 1 <= len(addresses) <= MOST_RECIPIENTS:
-        raise Invalid(f"to: give 1 to {MOST_RECIPIENTS} recipients, cc and bcc among them", pointer="/payload/to")
+    """Return each address once; raises `Invalid` for an address that the settings do not allow."""
+    if not 1 <= len(addresses) <= MAX_RECIPIENTS:
+        raise Invalid(f"to: give 1 to {MAX_RECIPIENTS} recipients, including cc and bcc", pointer="/payload/to")
     for address in addresses:
         domain = _mailbox(address, "to").domain.lower()
         if allowed and domain not in allowed and address.lower() not in allowed:
@@ -261,10 +263,10 @@ def _recipients(addresses: Sequence[str], allowed: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(addresses))
 
 
-def _told(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     text = f"{error.code} {error.message}" if isinstance(error, aiosmtplib.SMTPResponseException) else str(error)
-    return sanitize(escape_unprintable(text), _LONGEST_TOLD) or type(error).__name__
+    return sanitize(escape_unprintable(text), _MAX_REPLY_LENGTH) or type(error).__name__
 
 
-def _first(told: dict[str, str]) -> str:
-    return next((f"{address}: {why}" for address, why in told.items()), "")
+def _first(replies: dict[str, str]) -> str:
+    return next((f"{address}: {reply}" for address, reply in replies.items()), "")

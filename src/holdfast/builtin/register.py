@@ -1,35 +1,35 @@
-"""The job types in the box: which a worker has beside its application's own."""
+"""Registration of the built-in job types with a worker."""
 
 from typing import Any
 
 from holdfast.builtin.demo import demo
 from holdfast.builtin.webhooks.address_guard import GuardRules
 from holdfast.builtin.webhooks.handler import Webhook, WebhookRules
-from holdfast.builtin.webhooks.ports import Shared
+from holdfast.builtin.webhooks.ports import DeliveryState
 from holdfast.config import Settings
 from holdfast.policy.demo import TYPES as DEMO_TYPES
 from holdfast.worker.handlers.registry import Handler, Registry
 from holdfast.worker.handlers.signature import Arguments
 
 QUEUE = "default"
-"""Where a submission goes that names no queue."""
+"""Queue of submissions that name none."""
 
 
-def fill(registry: Registry, settings: Settings, shared: Shared) -> list[str]:
-    """Add the types of the box that the application has not itself; which.
+def register_builtin(registry: Registry, settings: Settings, deliveries: DeliveryState) -> list[str]:
+    """Register the built-in types that the application does not define, and return their names.
 
-    `webhook` is there always, `email` where a mail server is set up, `demo` in demo mode.
+    `webhook` is always available, `email` if a mail server is configured, `demo` in demo mode.
     """
     rules = WebhookRules(
         GuardRules.of(settings.webhook_allow, settings.webhook_ports, plain_http=settings.webhook_http),
         settings.webhook_timeout,
     )
-    functions: dict[str, Any] = {"webhook": Webhook(rules, shared).webhook}
+    functions: dict[str, Any] = {"webhook": Webhook(rules, deliveries).webhook}
     queues: dict[str, str] = {}
     if settings.smtp_url is not None:
-        from holdfast.builtin.email import Email, Server  # noqa: PLC0415  most workers send no mail
+        from holdfast.builtin.email import Email, SmtpServer  # noqa: PLC0415 - most workers send no mail
 
-        server = Server.of(
+        server = SmtpServer.parse(
             settings.smtp_url, settings.smtp_from, timeout=settings.smtp_timeout, allowed=settings.email_allow
         )
         functions["email"] = Email(server).email

@@ -13,8 +13,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from holdfast.builtin.register import fill
-from holdfast.builtin.webhooks.ports import Shared
+from holdfast.builtin.register import register_builtin
+from holdfast.builtin.webhooks.ports import DeliveryState
 from holdfast.cli import event_loop
 from holdfast.cli.loader import MAX_SLOTS, application, parse_slots
 from holdfast.compose import open_jobs, preload
@@ -76,7 +76,7 @@ class AppRuntime(Runtime):
     def prepare(self, app: Application) -> "LazyEngine":
         settings = load()
         engine = LazyEngine(lambda: open_jobs(settings, app.url))
-        fill(app.registry, settings, engine)
+        register_builtin(app.registry, settings, engine)
         return engine
 
     def worker_options(self, app: Application) -> WorkerOptions:
@@ -96,7 +96,7 @@ class AppRuntime(Runtime):
         event_loop.reduce_gc()
 
 
-class LazyEngine(StepStore, Shared):
+class LazyEngine(StepStore, DeliveryState):
     """Engine, or HTTP client of one, that connects on first use.
 
     A job process needs a connection only if its handler uses steps, transactions or progress, or delivers a webhook.

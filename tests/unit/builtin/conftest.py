@@ -46,7 +46,7 @@ class Bench:
         key = repr(settings)
         if key not in self._runners:
             registry = Registry()
-            register.fill(registry, Settings(**settings), self.engine.deliveries)
+            register.register_builtin(registry, Settings(**settings), self.engine.deliveries)
             for handler in registry:
                 owner = getattr(handler.function, "__self__", None)
                 if hasattr(owner, "aclose"):

@@ -32,7 +32,7 @@ def app(tmp_path, monkeypatch):
 
 async def test_one_file_and_one_decorator_make_a_type(app, engine, bench):
     registry = app.registry
-    assert register.fill(registry, Settings(), engine.deliveries) == ["webhook"]
+    assert register.register_builtin(registry, Settings(), engine.deliveries) == ["webhook"]
     assert registry.types() == ["sms", "webhook"]
     assert parse_slots("", registry) == {"default": 10, "messages": 10}
     runner = Runner(registry, engine.attempts, threads=ThreadPoolExecutor(1))
@@ -58,11 +58,11 @@ def test_an_application_s_own_type_takes_the_place_of_one_in_the_box(engine):
     registry = Registry()
     registry.add(Handler("webhook", own, "async", Arguments(own, "webhook")))
     settings = Settings(smtp_url="smtps://mail.example", smtp_from="jobs@example.com", demo=True)
-    added = register.fill(registry, settings, engine.deliveries)
+    added = register.register_builtin(registry, settings, engine.deliveries)
     assert "webhook" not in added
     assert {"email", "demo"} <= set(added)
     assert registry.get("webhook").function is own
 
 
 def test_a_worker_has_only_what_it_is_set_up_for(engine):
-    assert register.fill(Registry(), Settings(), engine.deliveries) == ["webhook"]
+    assert register.register_builtin(Registry(), Settings(), engine.deliveries) == ["webhook"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from holdfast.builtin.email import Email, Server
+from holdfast.builtin.email import Email, SmtpServer
 from holdfast.errors import Misconfigured
 from holdfast.model.outcome import Failed, Succeeded
 from holdfast.model.time import Instant, seconds
@@ -206,7 +206,7 @@ async def test_tls_and_login_are_as_the_settings_say(bench, tmp_path):
                 (f"jobs:{password}", None, Failed),
             ):
                 url = f"{scheme}://{user}@localhost:{server.port}"
-                made = Email(Server.of(url, "jobs@example.org", timeout=seconds(10)), trust=context)
+                made = Email(SmtpServer.parse(url, "jobs@example.org", timeout=seconds(10)), trust=context)
                 outcome = await _sent_by(bench, made)
                 assert isinstance(outcome, kind), (mode, user, outcome)
                 assert kind is Succeeded or (outcome.retryable and "secret" not in str(outcome))
@@ -247,4 +247,4 @@ async def test_mail_goes_where_the_installation_allows_it(bench, mail):
 )
 def test_a_server_that_cannot_be_used_is_refused_at_the_start(url, sender):
     with pytest.raises(Misconfigured, match=r"^HOLDFAST_SMTP_"):
-        Server.of(url, sender, timeout=seconds(1))
+        SmtpServer.parse(url, sender, timeout=seconds(1))

@@ -9,8 +9,8 @@ from ipaddress import ip_address
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from holdfast.builtin.webhooks.address_guard import Guard, GuardRules
-from holdfast.builtin.webhooks.client import Client
+from holdfast.builtin.webhooks.address_guard import AddressGuard, GuardRules
+from holdfast.builtin.webhooks.client import WebhookClient
 from holdfast.builtin.webhooks.handler import Webhook, WebhookRules
 from holdfast.model.outcome import Failed, Succeeded
 from holdfast.worker.handlers.registry import Handler, Registry
@@ -113,7 +113,7 @@ class Names(AbstractResolver):
 async def delivering(engine, *, allow=(), ports=(), resolver=None):
     """Without any other reason to refuse than the address: plain http, on the very port."""
     rules = GuardRules.of(allow, ports, plain_http=True)
-    made = Webhook(WebhookRules(rules), engine.deliveries, client=Client(Guard(rules), resolver=resolver))
+    made = Webhook(WebhookRules(rules), engine.deliveries, client=WebhookClient(AddressGuard(rules), resolver=resolver))
     registry = Registry()
     registry.add(Handler("webhook", made.webhook, "async", Arguments(made.webhook, "webhook")))
     runner = Runner(registry, engine.attempts, threads=ThreadPoolExecutor(1))
@@ -191,7 +191,7 @@ async def test_a_name_that_changes_its_address_does_not_reach_the_trap(engine):
             outcome = await deliver(f"http://rebind.example:{trap.port}/")
             assert isinstance(outcome, Failed)
             assert not outcome.retryable
-            assert "may not be reached" in outcome.failure.message
+            assert "is not allowed" in outcome.failure.message
         assert (trap.connections, len(receiver.got)) == (0, 1)
 
 

@@ -148,7 +148,7 @@ async def test_a_request_ends_before_its_attempt_does(deliver, receiver):
     """F39: so that what came of it is known, and the breaker hears of it."""
     receiver.behave = hangs
     outcome = await deliver(receiver.url, timeout=0.5)
-    assert "no answer within" in outcome.failure.message
+    assert "no response within" in outcome.failure.message
 
 
 async def test_a_very_long_answer_is_not_read(deliver, receiver):

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from holdfast.builtin.register import fill
+from holdfast.builtin.register import register_builtin
 from holdfast.config import Settings
 from holdfast.model.job_type import MAX_SCHEMA_BYTES
 from holdfast.worker.handlers import registry as registering
@@ -102,7 +102,7 @@ def test_a_schema_that_is_too_large_is_none(monkeypatch):
 
 def of(settings):
     registry = Registry()
-    fill(registry, settings, None)
+    register_builtin(registry, settings, None)
     return {each.type: each for each in registry.described()}
 
 

@@ -1,7 +1,7 @@
-"""Which addresses a webhook may reach. Asked at the socket: after names were resolved, and for literal addresses alike.
+"""IPAddress guard of webhooks: checks every address when its socket is created, resolved or literal.
 
-The payload of a job is not trusted, nor is the name server that resolves what it names. Whatever stands in front, an
-address is looked at where a socket is made for it, and nothing is connected that was not looked at.
+Neither the payload of a job nor the name server that resolves its host is trusted. No connection is opened to an
+address that was not checked.
 """
 
 import socket
@@ -17,22 +17,22 @@ from holdfast.policy.breaker import destination_of
 if TYPE_CHECKING:
     from yarl import URL
 
-Address = IPv4Address | IPv6Address
+IPAddress = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
-LONGEST_URL = 4_096
-LONGEST_DESTINATION = 300
+MAX_URL_LENGTH = 4_096
+MAX_DESTINATION_LENGTH = 300
 
-_WITHIN = ip_network("2000::/3")
-"""All of IPv6 that is given out to networks at all."""
+_PUBLIC_IPV6 = ip_network("2000::/3")
+"""The part of IPv6 that is assigned to public networks."""
 
 _DENIED: tuple[tuple[str, str], ...] = (
     ("0.0.0.0/8", "on this host"),
     ("10.0.0.0/8", "on a private network"),
-    ("100.64.0.0/10", "on a carrier's own network"),
+    ("100.64.0.0/10", "on a carrier's internal network"),
     ("127.0.0.0/8", "on this host"),
-    ("168.63.129.16/32", "a cloud's own service"),
-    ("169.254.0.0/16", "on this link, where clouds keep their metadata"),
+    ("168.63.129.16/32", "an internal service of a cloud"),
+    ("169.254.0.0/16", "link-local, where clouds serve their metadata"),
     ("172.16.0.0/12", "on a private network"),
     ("192.0.0.0/24", "reserved for protocols"),
     ("192.0.2.0/24", "reserved for documentation"),
@@ -50,64 +50,64 @@ _DENIED: tuple[tuple[str, str], ...] = (
 _DENIED_NETWORKS = tuple((ip_network(network), why) for network, why in _DENIED)
 
 _LAST_32 = tuple(ip_network(network) for network in ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96"))
-"""Where the last 32 bits are an IPv4 address: compatible, mapped, translated, and NAT64."""
+"""IPv6 networks whose last 32 bits are an IPv4 address: compatible, mapped, translated, and NAT64."""
 _COMPATIBLE = _LAST_32[0]
 _6TO4 = ip_network("2002::/16")
 _TEREDO = ip_network("2001::/32")
 _ISATAP = (0x0000_5EFE, 0x0200_5EFE, 0x0100_5EFE, 0x0300_5EFE)
 
 
-class Refused(OSError):
-    """A connection that is not made."""
+class AddressRefused(OSError):
+    """The guard does not allow a connection to this address."""
 
 
 class Target(NamedTuple):
-    """Where a request goes."""
+    """Destination of a request."""
 
     url: "URL"
     destination: str
     """Scheme, host and port."""
     trusted: bool
-    """The installation allows this host by name."""
+    """The settings allow this host by name."""
 
 
 class GuardRules(NamedTuple):
-    """What an installation allows beyond the public network."""
+    """Addresses and ports that the settings allow."""
 
     networks: tuple[Network, ...] = ()
     hosts: frozenset[str] = frozenset()
-    """Names, or names with a port: `hooks.internal`, `hooks.internal:8080`."""
+    """Host names, with or without a port: `hooks.internal`, `hooks.internal:8080`."""
     ports: frozenset[int] = frozenset({80, 443})
     plain_http: bool = False
 
     @classmethod
     def of(cls, allowed: Iterable[str], ports: Iterable[int], *, plain_http: bool) -> "GuardRules":
-        """Rules from settings: what can be read as a network is one, all else is a name."""
+        """Return the rules of the settings; entries of `allowed` that are not networks are host names."""
         networks: list[Network] = []
         hosts: list[str] = []
-        for each in allowed:
+        for entry in allowed:
             try:
-                networks.append(ip_network(each))
+                networks.append(ip_network(entry))
             except ValueError:
-                hosts.append(each.lower())
+                hosts.append(entry.lower())
         return cls(tuple(networks), frozenset(hosts), frozenset(ports), plain_http)
 
 
 _target: ContextVar[tuple[Target, list[str]]] = ContextVar("holdfast webhook target")
 
 
-class Guard:
-    """Makes sockets for those addresses that a request may reach."""
+class AddressGuard:
+    """Creates sockets only for addresses that a request may reach."""
 
     def __init__(self, rules: GuardRules = GuardRules()) -> None:
         self._rules = rules
 
-    def target(self, url: str) -> Target:
-        """Read a URL; `Invalid` for one that no request may go to, whatever it resolves to."""
-        from yarl import URL  # noqa: PLC0415  comes with the client, which most workers never need
+    def parse(self, url: str) -> Target:
+        """Return the destination of a URL; raises `Invalid` for a URL that is never allowed."""
+        from yarl import URL  # noqa: PLC0415 - most workers send no webhooks
 
-        if len(url) > LONGEST_URL or not url.isascii() or not url.isprintable() or set(url) & {" ", "\\"}:
-            raise _invalid(f"give at most {LONGEST_URL:,} printable ASCII characters, without spaces or backslashes")
+        if len(url) > MAX_URL_LENGTH or not url.isascii() or not url.isprintable() or set(url) & {" ", "\\"}:
+            raise _invalid(f"give at most {MAX_URL_LENGTH:,} printable ASCII characters, without spaces or backslashes")
         try:
             parsed = URL(url)
             host, port = parsed.raw_host, parsed.port
@@ -120,36 +120,36 @@ class Guard:
         name = host.rstrip(".").lower()
         trusted = name in self._rules.hosts or f"{name}:{port}" in self._rules.hosts
         called = destination_of(url)
-        if called is None or len(called) > LONGEST_DESTINATION:
-            raise _invalid("no host has such a name")
+        if called is None or len(called) > MAX_DESTINATION_LENGTH:
+            raise _invalid("this is not a valid host name")
         return Target(parsed.with_fragment(None), called, trusted)
 
-    def enter(self, target: Target) -> list[str]:
-        """From here on, in this task, connections are for this target; gives the list of what is refused."""
-        refused: list[str] = []
-        _target.set((target, refused))
-        return refused
+    def set_target(self, target: Target) -> list[str]:
+        """Set the destination of later connections of this task; return a list that collects refusals."""
+        refusals: list[str] = []
+        _target.set((target, refusals))
+        return refusals
 
-    def socket(self, info: tuple[Any, ...]) -> socket.socket:
-        """A socket for one resolved address, or `Refused`."""
+    def create_socket(self, info: tuple[Any, ...]) -> socket.socket:
+        """Return a socket for one resolved address; raises `AddressRefused`."""
         family, kind, protocol, _, at = info
         try:
-            target, refused = _target.get()
+            target, refusals = _target.get()
         except LookupError:
-            raise Refused("a connection that no request asked for") from None
-        why = self.why_not(target, str(at[0]))
-        if why is not None:
-            refused.append(why)
-            raise Refused(why)
+            raise AddressRefused("the connection belongs to no request") from None
+        reason = self.refusal(target, str(at[0]))
+        if reason is not None:
+            refusals.append(reason)
+            raise AddressRefused(reason)
         return socket.socket(family, kind, protocol)
 
-    def why_not(self, target: Target, address: str) -> str | None:
-        """Why a request to this target may not connect to this address; None when it may."""
+    def refusal(self, target: Target, address: str) -> str | None:
+        """Return why a request to this target may not connect to this address; None if it may."""
         if target.trusted:
             return None
-        allowed, why = look(address, self._rules.networks)
-        if why is not None:
-            return f"{address} is {why} (HOLDFAST_WEBHOOK_ALLOW can allow it)"
+        allowed, reason = check_address(address, self._rules.networks)
+        if reason is not None:
+            return f"{address} is {reason} (HOLDFAST_WEBHOOK_ALLOW can allow it)"
         if allowed:
             return None
         if target.url.scheme != "https" and not self._rules.plain_http:
@@ -160,32 +160,32 @@ class Guard:
 
 
 @lru_cache(4_096)
-def look(address: str, allowed: Sequence[Network]) -> tuple[bool, str | None]:
-    """Whether an address is expressly allowed, and if not, why it is denied.
+def check_address(address: str, allowed: Sequence[Network]) -> tuple[bool, str | None]:
+    """Return whether the settings allow an address, and if not, why it is denied (None: public).
 
-    An address that carries others is as they are: one that is denied anywhere in it is denied.
+    IPv4 addresses embedded in an IPv6 address are checked too; if one is denied, the address is denied.
     """
     try:
         outer = ip_address(address.partition("%")[0])
     except ValueError:
-        return False, "no address at all"
+        return False, "not an IP address"
     if _among(outer, allowed):
         return True, None
-    expressly = False
-    for each in (outer, *carried(outer)):
-        if _among(each, allowed):
-            expressly = True
-        elif (why := _denied(each)) is not None:
-            return False, why
-    return expressly, None
+    allowed_inside = False
+    for checked in (outer, *embedded_addresses(outer)):
+        if _among(checked, allowed):
+            allowed_inside = True
+        elif (reason := _denied(checked)) is not None:
+            return False, reason
+    return allowed_inside, None
 
 
-def _among(address: Address, networks: Sequence[Network]) -> bool:
+def _among(address: IPAddress, networks: Sequence[Network]) -> bool:
     return any(address.version == network.version and address in network for network in networks)
 
 
-def carried(address: Address) -> Iterator[IPv4Address]:
-    """The IPv4 addresses that are written into an IPv6 address, in any of the ways there are."""
+def embedded_addresses(address: IPAddress) -> Iterator[IPv4Address]:
+    """Yield the IPv4 addresses embedded in an IPv6 address, in every standard notation."""
     if isinstance(address, IPv4Address):
         return
     number = int(address)
@@ -200,18 +200,18 @@ def carried(address: Address) -> Iterator[IPv4Address]:
         yield IPv4Address(number & 0xFFFF_FFFF)
 
 
-def _denied(address: Address) -> str | None:
-    for network, why in _DENIED_NETWORKS:
+def _denied(address: IPAddress) -> str | None:
+    for network, reason in _DENIED_NETWORKS:
         if address.version == network.version and address in network:
-            return why
+            return reason
     if isinstance(address, IPv4Address):
         return None
     if address in _COMPATIBLE:
-        return "of no network any more"
-    if address in _WITHIN or any(address in network for network in _LAST_32[1:]):
+        return "a deprecated IPv4-compatible address"
+    if address in _PUBLIC_IPV6 or any(address in network for network in _LAST_32[1:]):
         return None
-    return "not of the public network"
+    return "not on the public network"
 
 
-def _invalid(why: str) -> Invalid:
-    return Invalid(f"url: {why}", pointer="/payload/url")
+def _invalid(reason: str) -> Invalid:
+    return Invalid(f"url: {reason}", pointer="/payload/url")

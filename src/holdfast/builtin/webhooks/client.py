@@ -1,4 +1,4 @@
-"""Sends one HTTP request to whomever a payload names: guarded at the socket, bounded in time and size."""
+"""HTTP client of webhooks: checks addresses at the socket, and limits time and size."""
 
 import asyncio
 import socket
@@ -9,44 +9,49 @@ from types import SimpleNamespace
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from holdfast.builtin.webhooks.address_guard import Guard
-from holdfast.builtin.webhooks.messages import Answer, Blocked, NoAnswer, Request
+from holdfast.builtin.webhooks.address_guard import AddressGuard
+from holdfast.builtin.webhooks.messages import DestinationBlocked, NoResponse, WebhookRequest, WebhookResponse
 
-MOST_READ = 64 * 1024
-"""Bytes that are read of an answer; more than is kept, so that most connections can be used again."""
+MAX_RESPONSE_BYTES = 64 * 1024
+"""Maximum size read of a response. Larger than what is stored, so that most connections can be reused."""
 
-READ_FOR = 5.0
-"""Seconds that an answer's body may take: its status has said it all."""
+BODY_TIMEOUT_S = 5.0
+"""Time limit for reading a body, which is only informative: the status decides."""
 
-_THREADS = 32
-_IDLE = 15.0
+_RESOLVER_THREADS = 32
+_KEEP_ALIVE_S = 15.0
 
 
-class Client:
-    """Connections of one worker. Belongs to one event loop; opened when first used.
+class WebhookClient:
+    """Connections of one worker, opened on first use. Belongs to one event loop.
 
-    It follows no redirects, keeps no cookies, knows no proxies, and unpacks nothing.
+    The client follows no redirects, stores no cookies, uses no proxies and decompresses nothing.
     """
 
-    def __init__(self, guard: Guard, *, resolver: AbstractResolver | None = None) -> None:
+    def __init__(self, guard: AddressGuard, *, resolver: AbstractResolver | None = None) -> None:
         self._guard = guard
         self._resolver = resolver
         self._session: aiohttp.ClientSession | None = None
 
-    async def send(self, request: Request, *, timeout: float) -> Answer:
-        """The answer, or `NoAnswer`, or `Blocked`; within the timeout."""
-        refused = self._guard.enter(request.target)
+    async def send(self, request: WebhookRequest, *, timeout: float) -> WebhookResponse:
+        """Send a request and return the response.
+
+        Raises:
+            NoResponse: The receiver did not respond within the timeout, or the connection failed.
+            DestinationBlocked: The address guard does not allow the destination.
+        """
+        blocked = self._guard.set_target(request.target)
         try:
             async with asyncio.timeout(timeout):
                 return await self._send(request, timeout)
         except TimeoutError:
-            raise NoAnswer(f"no answer within {timeout:g} s") from None
+            raise NoResponse(f"no response within {timeout:g} s") from None
         except aiohttp.InvalidURL as error:
-            raise Blocked(f"the URL cannot be used: {error}") from None
+            raise DestinationBlocked(f"the URL cannot be used: {error}") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            if refused:
-                raise Blocked("; ".join(dict.fromkeys(refused))) from None
-            raise NoAnswer(_told(error)) from error
+            if blocked:
+                raise DestinationBlocked("; ".join(dict.fromkeys(blocked))) from None
+            raise NoResponse(_describe(error)) from error
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -54,18 +59,18 @@ class Client:
             await self._session.close()
             self._session = None
 
-    async def _send(self, request: Request, timeout: float) -> Answer:
+    async def _send(self, request: WebhookRequest, timeout: float) -> WebhookResponse:
         for fresh in (False, True):
-            seen = SimpleNamespace(reused=False)
+            trace = SimpleNamespace(reused=False)
             try:
-                return await self._once(request, timeout, seen)
+                return await self._send_once(request, timeout, trace)
             except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-                # The other side closes what was idle for long, and this may have crossed the request.
-                if fresh or not seen.reused:
+                # The receiver may have closed an idle connection while we sent the request: try once on a new one.
+                if fresh or not trace.reused:
                     raise
-        raise AssertionError("one of the two returns or raises")
+        raise AssertionError("unreachable")
 
-    async def _once(self, request: Request, timeout: float, seen: SimpleNamespace) -> Answer:
+    async def _send_once(self, request: WebhookRequest, timeout: float, trace: SimpleNamespace) -> WebhookResponse:
         async with self._open().request(
             request.method,
             request.target.url,
@@ -73,10 +78,10 @@ class Client:
             headers=request.headers,
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(total=timeout),
-            trace_request_ctx=seen,
+            trace_request_ctx=trace,
         ) as response:
-            beginning = await _beginning(response)
-            return Answer(response.status, response.headers.get("Retry-After"), beginning)
+            body_start = await _read_start(response)
+            return WebhookResponse(response.status, response.headers.get("Retry-After"), body_start)
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -87,8 +92,8 @@ class Client:
                     limit=0,
                     use_dns_cache=False,
                     resolver=self._resolver or Resolver(),
-                    keepalive_timeout=_IDLE,
-                    socket_factory=self._guard.socket,
+                    keepalive_timeout=_KEEP_ALIVE_S,
+                    socket_factory=self._guard.create_socket,
                 ),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
@@ -99,15 +104,15 @@ class Client:
 
 
 class Resolver(AbstractResolver):
-    """The system's resolver, on threads of its own: names that resolve slowly must not hold up anything else."""
+    """The system's resolver on its own threads, so that slow name servers do not delay other work."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="holdfast resolver")
+        self._threads = ThreadPoolExecutor(_RESOLVER_THREADS, thread_name_prefix="holdfast resolver")
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """All addresses of a name."""
+        """Return all addresses of a name."""
         found = await asyncio.get_running_loop().run_in_executor(
             self._threads, lambda: socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
         )
@@ -117,34 +122,34 @@ class Resolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Wait for nobody."""
+        """Shut down without waiting for lookups in progress."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 _NUMERIC = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
 
 
-async def _beginning(response: aiohttp.ClientResponse) -> bytes:
-    """The first bytes of an answer. What is wrong with the rest does not matter: the status was there."""
-    found = bytearray()
+async def _read_start(response: aiohttp.ClientResponse) -> bytes:
+    """Return the first bytes of a body. Errors are ignored, because the status has arrived."""
+    start = bytearray()
     try:
-        async with asyncio.timeout(READ_FOR):
-            while len(found) < MOST_READ:
-                chunk = await response.content.read(MOST_READ - len(found))
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            while len(start) < MAX_RESPONSE_BYTES:
+                chunk = await response.content.read(MAX_RESPONSE_BYTES - len(start))
                 if not chunk:
-                    return bytes(found)
-                found += chunk
+                    return bytes(start)
+                start += chunk
     except (aiohttp.ClientError, OSError, ValueError, TimeoutError):
         pass
     response.close()
-    return bytes(found)
+    return bytes(start)
 
 
 async def _note_reuse(_session: object, context: SimpleNamespace, _parameters: object) -> None:
     context.trace_request_ctx.reused = True
 
 
-def _told(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     match error:
         case aiohttp.ClientConnectorDNSError():
             return f"its name cannot be resolved ({error.os_error.strerror or error.os_error})"
@@ -152,12 +157,12 @@ def _told(error: BaseException) -> str:
             inner = error.__cause__
             return f"TLS failed ({getattr(inner, 'verify_message', '') or getattr(inner, 'reason', '') or inner})"
         case aiohttp.ClientConnectorError():
-            return f"it cannot be reached ({error.os_error.strerror or str(error.os_error) or 'it hung up'})"
+            return f"it cannot be reached ({error.os_error.strerror or str(error.os_error) or 'connection closed'})"
         case ssl.SSLError():
             return f"TLS failed ({error.reason})"
         case aiohttp.ServerDisconnectedError():
-            return "it hung up without an answer"
+            return "it closed the connection without a response"
         case aiohttp.ClientResponseError():
-            return f"its answer is not HTTP ({error.message})"
+            return f"its response is not HTTP ({error.message})"
         case _:
             return f"{type(error).__name__}: {error}"

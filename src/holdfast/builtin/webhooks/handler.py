@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from holdfast.builtin.webhooks.address_guard import Guard, GuardRules
-from holdfast.builtin.webhooks.messages import Answer, Blocked, NoAnswer, Request
-from holdfast.builtin.webhooks.ports import Shared
+from holdfast.builtin.webhooks.address_guard import AddressGuard, GuardRules
+from holdfast.builtin.webhooks.messages import DestinationBlocked, NoResponse, WebhookRequest, WebhookResponse
+from holdfast.builtin.webhooks.ports import DeliveryState
 from holdfast.errors import Invalid, Unavailable
 from holdfast.model.time import Duration, in_seconds, seconds
 from holdfast.policy import webhooks
@@ -21,32 +21,34 @@ from holdfast.worker.context.context import Context
 from holdfast.worker.handlers.exceptions import Discard, Hold, Retry, duration
 
 if TYPE_CHECKING:
-    from holdfast.builtin.webhooks.client import Client
+    from holdfast.builtin.webhooks.client import WebhookClient
 
 AGENT = "holdfast-webhooks/1"
 STEP = "deliver"
-"""The step that the idempotency key names: `job_id:deliver`."""
+"""Step in the idempotency key `job_id:deliver`."""
 
-SHORTEST, LONGEST = seconds(0.1), seconds(3_600)
-MOST_STATUSES = 50
+MIN_TIMEOUT, MAX_TIMEOUT = seconds(0.1), seconds(3_600)
+MAX_STATUSES = 50
 
-_DATABASE_AWAY = 5.0
-_SPARE = seconds(10)
-"""A probe is given up so much later than it can take."""
+_UNAVAILABLE_HOLD_S = 5.0
+"""A job is held this long if the database is unavailable."""
+
+_PROBE_MARGIN = seconds(10)
+"""A probe of a circuit breaker expires this long after the timeout of its request."""
 
 Method = Literal["POST", "PUT", "PATCH", "GET", "DELETE"]
 
 
 class DeliveryFailed(Retry):
-    """It was not delivered; another attempt may help."""
+    """The webhook was not delivered; a later attempt may succeed."""
 
 
 class DeliveryRefused(Discard):
-    """It cannot be delivered, however often it is tried."""
+    """The webhook cannot be delivered; retrying does not help."""
 
 
 class Delivery(Struct, frozen=True):
-    """The record of a delivery: what the job returns."""
+    """Result of a delivery, which the job returns."""
 
     status: int
     destination: str
@@ -55,23 +57,23 @@ class Delivery(Struct, frozen=True):
     seconds: float
     signed: bool
     answer: str
-    """Its beginning, as text."""
+    """Start of the response body, as text."""
 
 
 class WebhookRules(NamedTuple):
-    """What an installation chooses."""
+    """Settings of webhooks."""
 
     guard: GuardRules = GuardRules()
     timeout: Duration = seconds(30)
 
 
 class Webhook:
-    """Delivers webhooks for one worker."""
+    """Handler of one worker."""
 
-    def __init__(self, rules: WebhookRules, shared: Shared, *, client: "Client | None" = None) -> None:
+    def __init__(self, rules: WebhookRules, state: DeliveryState, *, client: "WebhookClient | None" = None) -> None:
         self._rules = rules
-        self._shared = shared
-        self._guard = Guard(rules.guard)
+        self._state = state
+        self._guard = AddressGuard(rules.guard)
         self._client = client
 
     async def webhook(
@@ -86,59 +88,61 @@ class Webhook:
         timeout: float | str | None = None,
         ctx: Context,
     ) -> Delivery:
-        """Send one request. It is delivered when the answer's status is expected: any 2xx unless `expect` says others.
+        """Send one signed HTTP request; delivered if the response has an expected status (by default any 2xx).
 
-        A text is sent as it is, anything else as JSON. Each attempt carries the same id and idempotency key.
+        A string body is sent as text, any other body as JSON. All attempts have the same id and idempotency key.
         """
-        target = self._guard.target(url)
-        sent = webhooks.check_headers(headers or {})
+        target = self._guard.parse(url)
+        own_headers = webhooks.check_headers(headers or {})
         expected = _statuses(expect, "expect")
-        again = _statuses(retry_on, "retry_on")
-        data = _data(method, body)
-        within = _within(
+        retryable = _statuses(retry_on, "retry_on")
+        data = _encode(method, body)
+        time_limit = _time_limit(
             self._rules.timeout if timeout is None else duration(timeout, "payload/timeout"), ctx.time_left()
         )
 
         destination, stamp = target.destination, int(time.time())
         try:
-            probe_for = Duration(seconds(within) + _SPARE)
-            permit, signature = await self._shared.before_delivery(
+            probe_for = Duration(seconds(time_limit) + _PROBE_MARGIN)
+            permit, signature = await self._state.before_delivery(
                 ctx.job, destination, probe_for=probe_for, at=stamp, body=data or b""
             )
         except Unavailable:
-            raise Hold(_DATABASE_AWAY) from None
+            raise Hold(_UNAVAILABLE_HOLD_S) from None
         if permit.wait is not None:
             raise Hold(in_seconds(permit.wait))
 
-        async def tell(error: str | None) -> None:
-            await self._shared.after_delivery(ctx.job, destination, probe=permit.probe, error=error)
+        async def report(error: str | None) -> None:
+            await self._state.after_delivery(ctx.job, destination, probe=permit.probe, error=error)
 
         kind = None if data is None else "text/plain; charset=utf-8" if isinstance(body, str) else "application/json"
-        request = Request(method, target, _headers(sent, kind, ctx, at=stamp, signature=signature), data)
-        client = await self._connected()
+        request = WebhookRequest(method, target, _headers(own_headers, kind, ctx, at=stamp, signature=signature), data)
+        client = await self._open_client()
         at, began = datetime.now(UTC), time.monotonic()
         try:
-            answer = await client.send(request, timeout=within)
-        except Blocked as error:
-            raise DeliveryRefused(f"{destination} may not be reached: {error}") from None
-        except NoAnswer as error:
+            response = await client.send(request, timeout=time_limit)
+        except DestinationBlocked as error:
+            raise DeliveryRefused(f"{destination} is not allowed: {error}") from None
+        except NoResponse as error:
             ctx.log(f"{method} {destination}: {error}", seconds=round(time.monotonic() - began, 3))
-            await tell(str(error))
+            await report(str(error))
             raise DeliveryFailed(f"{destination}: {error}") from error
         took = time.monotonic() - began
         now = datetime.now(UTC)
-        verdict = webhooks.classify_response(answer.status, answer.retry_after, expected=expected, again=again, now=now)
-        await tell(f"HTTP {answer.status}" if verdict.destination_failed else None)
+        verdict = webhooks.classify_response(
+            response.status, response.retry_after, expected=expected, again=retryable, now=now
+        )
+        await report(f"HTTP {response.status}" if verdict.destination_failed else None)
         if not verdict.delivered:
-            raise _not_delivered(f"{method} {destination}", answer, verdict, took, ctx)
+            raise _not_delivered(f"{method} {destination}", response, verdict, took, ctx)
         return Delivery(
-            status=answer.status,
+            status=response.status,
             destination=destination,
             attempt=ctx.attempt,
             sent_at=f"{at:%Y-%m-%dT%H:%M:%S.%f}Z",
             seconds=round(took, 3),
             signed=bool(signature),
-            answer=webhooks.excerpt(answer.beginning),
+            answer=webhooks.excerpt(response.body_start),
         )
 
     async def aclose(self) -> None:
@@ -146,33 +150,35 @@ class Webhook:
         if self._client is not None:
             await self._client.aclose()
 
-    async def _connected(self) -> "Client":
+    async def _open_client(self) -> "WebhookClient":
         if self._client is None:
-            # In a thread: it takes long to import, and the event loop is that of other jobs too.
+            # In a thread, because importing aiohttp is slow and other jobs share the event loop.
             module = await asyncio.to_thread(importlib.import_module, "holdfast.builtin.webhooks.client")
-            if self._client is None:  # another may have been quicker
-                self._client = module.Client(self._guard)
+            if self._client is None:  # another job may have opened it meanwhile
+                self._client = module.WebhookClient(self._guard)
         return self._client
 
 
-def _not_delivered(what: str, answer: Answer, verdict: DeliveryVerdict, took: float, ctx: Context) -> Exception:
-    seen: dict[str, Any] = {"seconds": round(took, 3), "answer": webhooks.excerpt(answer.beginning)}
-    if answer.retry_after is not None:
-        seen["retry_after"] = answer.retry_after[:100]
-    ctx.log(f"{what}: HTTP {answer.status}", **seen)
-    why = "; redirects are not followed" if 300 <= answer.status <= 399 else ""
-    told = f"{what}: HTTP {answer.status}{why}"
+def _not_delivered(
+    what: str, response: WebhookResponse, verdict: DeliveryVerdict, took: float, ctx: Context
+) -> Exception:
+    fields: dict[str, Any] = {"seconds": round(took, 3), "answer": webhooks.excerpt(response.body_start)}
+    if response.retry_after is not None:
+        fields["retry_after"] = response.retry_after[:100]
+    ctx.log(f"{what}: HTTP {response.status}", **fields)
+    hint = "; redirects are not followed" if 300 <= response.status <= 399 else ""
+    message = f"{what}: HTTP {response.status}{hint}"
     if not verdict.retryable:
-        return DeliveryRefused(told)
-    return DeliveryFailed(told, in_=None if verdict.wait is None else in_seconds(verdict.wait))
+        return DeliveryRefused(message)
+    return DeliveryFailed(message, in_=None if verdict.wait is None else in_seconds(verdict.wait))
 
 
 def _headers(given: Mapping[str, str], kind: str | None, ctx: Context, *, at: int, signature: str) -> dict[str, str]:
     headers = {"Accept-Encoding": "identity", "User-Agent": AGENT}
     if kind is not None:
         headers["Content-Type"] = kind
-    for name, value in given.items():  # the caller's own take the place of ours
-        headers.pop(next((each for each in headers if each.lower() == name.lower()), ""), None)
+    for name, value in given.items():  # headers of the caller replace defaults
+        headers.pop(next((other for other in headers if other.lower() == name.lower()), ""), None)
         headers[name] = value
     headers |= {
         "Idempotency-Key": ctx.idempotency_key(STEP),
@@ -184,24 +190,24 @@ def _headers(given: Mapping[str, str], kind: str | None, ctx: Context, *, at: in
     return headers
 
 
-def _data(method: str, body: Any) -> bytes | None:
+def _encode(method: str, body: Any) -> bytes | None:
     if body is None:
         return None if method in ("GET", "DELETE") else b""
     if method == "GET":
-        raise Invalid("body: a GET has none: leave it out, or use POST", pointer="/payload/body")
+        raise Invalid("body: a GET request has no body: leave it out, or use POST", pointer="/payload/body")
     return body.encode() if isinstance(body, str) else msgspec.json.encode(body)
 
 
 def _statuses(given: int | list[int] | None, field: str) -> list[int]:
     found = [] if given is None else given if isinstance(given, list) else [given]
-    if len(found) > MOST_STATUSES or not all(100 <= each <= 599 for each in found):
+    if len(found) > MAX_STATUSES or not all(100 <= status <= 599 for status in found):
         raise Invalid(f"{field}: give statuses from 100 to 599, such as [200, 202]", pointer=f"/payload/{field}")
     return found
 
 
-def _within(span: Duration, left: float | None) -> float:
-    """Seconds that the request may take: done before the attempt times out, so that it is known what came of it."""
-    if not SHORTEST <= span <= LONGEST:
+def _time_limit(timeout: Duration, left: float | None) -> float:
+    """Return the seconds for the request: it must end before the attempt times out, so that its outcome is known."""
+    if not MIN_TIMEOUT <= timeout <= MAX_TIMEOUT:
         raise Invalid("timeout: give 0.1 s to 1 h", pointer="/payload/timeout")
-    whole = in_seconds(span)
-    return whole if left is None else max(0.05, min(whole, left - min(0.5, left / 10)))
+    limit = in_seconds(timeout)
+    return limit if left is None else max(0.05, min(limit, left - min(0.5, left / 10)))

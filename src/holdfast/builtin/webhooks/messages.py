@@ -1,4 +1,4 @@
-"""What goes to a receiver and comes back, apart from the client: that takes long to import, and many never need it."""
+"""Requests and responses of webhooks. Separate from the client, because importing aiohttp is slow."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -6,8 +6,8 @@ from typing import NamedTuple
 from holdfast.builtin.webhooks.address_guard import Target
 
 
-class Request(NamedTuple):
-    """What is sent."""
+class WebhookRequest(NamedTuple):
+    """Request to a receiver."""
 
     method: str
     target: Target
@@ -15,17 +15,17 @@ class Request(NamedTuple):
     body: bytes | None
 
 
-class Answer(NamedTuple):
-    """What came back."""
+class WebhookResponse(NamedTuple):
+    """Response of a receiver."""
 
     status: int
     retry_after: str | None
-    beginning: bytes
+    body_start: bytes
 
 
-class NoAnswer(Exception):
-    """There was none; the text says why."""
+class NoResponse(Exception):
+    """The receiver did not respond; the text says why."""
 
 
-class Blocked(Exception):
-    """The request may not go there; the text says why."""
+class DestinationBlocked(Exception):
+    """The address guard does not allow the destination; the text says why."""

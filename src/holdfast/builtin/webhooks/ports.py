@@ -1,4 +1,4 @@
-"""What executors ask of the rest: what all workers share about deliveries."""
+"""Interface of the webhook handler to the state that all workers share."""
 
 from typing import Protocol
 
@@ -7,16 +7,18 @@ from holdfast.model.job import Job
 from holdfast.model.time import Duration
 
 
-class Shared(Protocol):
-    """Breakers of destinations, and signatures. An engine's `deliveries` fit, and so does the sdk (HTTP)."""
+class DeliveryState(Protocol):
+    """Circuit breakers of destinations, and signatures: an engine's `deliveries`, or those of an HTTP client."""
 
     async def before_delivery(
         self, job: Job, destination: str, *, probe_for: Duration, at: int, body: bytes
     ) -> DeliveryPermit:
-        """Whether a delivery may go out now, and the signature of this body at this time (seconds since 1970).
+        """Return whether a delivery may be sent now, and the signature of this body at `at` (Unix seconds).
 
-        Raises `Unavailable` when that cannot be found out, `LeaseLost` when the job is not the caller's any more.
+        Raises:
+            Unavailable: The database or node is unavailable.
+            LeaseLost: The worker no longer holds the job.
         """
 
     async def after_delivery(self, job: Job, destination: str, *, probe: bool, error: str | None) -> None:
-        """What came of it: the destination answered, or it did not, or not as it should, and why. Never raises."""
+        """Report the outcome of a delivery; `error` is None if the destination responded properly. Never raises."""
