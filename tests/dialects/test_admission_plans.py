@@ -57,9 +57,9 @@ async def test_a_count_rides_the_primary_key_on_mysql(store, name):
         return sum(int(value) for _, value in shown.rows)
 
     async def work(tx):
-        explaining = tx._link = ExplainingLink(tx._link)
+        explaining = tx._connection = ExplainingLink(tx._connection)
         await count(tx)
-        tx._link = explaining._link
+        tx._connection = explaining._connection
         before = await looked_at(tx)
         await count(tx)
         after = await looked_at(tx)

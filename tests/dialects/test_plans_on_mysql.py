@@ -14,19 +14,19 @@ class ExplainingLink:
 
     def __init__(self, link):
         self.steps = []
-        self._link = link
+        self._connection = link
 
     async def send(self, *statements):
         results = []
         for statement in statements:
             if statement.lstrip("(").startswith(("SELECT", "INSERT", "UPDATE", "DELETE")):
-                (shown,) = await self._link.send(f"EXPLAIN {statement}")
+                (shown,) = await self._connection.send(f"EXPLAIN {statement}")
                 self.steps += [planned(row) for row in shown.rows if row[1] != "INSERT"]
-            results += await self._link.send(statement)
+            results += await self._connection.send(statement)
         return results
 
     def __getattr__(self, name):
-        return getattr(self._link, name)
+        return getattr(self._connection, name)
 
 
 class PlanStep(NamedTuple):
@@ -44,7 +44,7 @@ def planned(row):
 
 async def steps_for(store, work):
     async def shown(tx):
-        explaining = tx._link = ExplainingLink(tx._link)
+        explaining = tx._connection = ExplainingLink(tx._connection)
         await work(tx)
         await tx.now()  # and with it what was held back
         return explaining.steps

@@ -13,7 +13,7 @@ _NAME = re.compile(r"\{([A-Z_]+)\}")
 
 
 class Parked(enum.IntEnum):
-    """Values of the column `parked`, which leads the clustered key of the live table on MySQL and MariaDB."""
+    """Values of `parked`, the first column of the clustered key on MySQL and MariaDB."""
 
     NOT_PARKED = 0
     """Ready or running."""

@@ -1,4 +1,4 @@
-"""Plain database connection for work that the store port does not cover: schema checks and benchmarks.
+"""Plain database connections for schema checks and benchmarks.
 
 Statements are constants without parameters, so that each driver is used in its simplest way.
 """

@@ -1,4 +1,4 @@
-"""Indexes that the schema should have, read from the migrations, with statements that recreate them."""
+"""Indexes that the schema should have, and statements that recreate them."""
 
 import re
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Schema migrations: numbered SQL files per dialect, applied in order, never changed once released."""
+"""Schema migrations: numbered SQL files per dialect, never changed once released."""
 
 import hashlib
 import re
@@ -17,7 +17,10 @@ FIX_NEW = "upgrade holdfast on this node, or point it at another database"
 
 
 class Migration(NamedTuple):
-    """One schema migration. Names of stored codes are substituted in `sql`; the checksum covers the result."""
+    """Schema migration.
+
+    Names of stored codes are already substituted in `sql`; the checksum covers the result.
+    """
 
     version: int
     name: str

@@ -28,7 +28,7 @@ class Statement(NamedTuple):
 
 
 Placeholder = Callable[[str, int], str]
-"""Function that returns the driver's placeholder for a parameter name and its position, counted from 1."""
+"""Function that returns the placeholder for a parameter name and its position, from 1."""
 
 
 class Statements:
@@ -66,7 +66,10 @@ def _read(dialect: str) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _adapt(name: str, text: str, placeholder: Placeholder, *, repeat_positions: bool) -> Statement:
-    """Replace parameters by placeholders; `repeat_positions` if each occurrence needs its own value."""
+    """Replace parameters by placeholders.
+
+    With `repeat_positions`, each occurrence of a parameter takes its own value.
+    """
     order: list[str] = []
 
     def place(match: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
--- Tenants and keys. Nobody looks here on the way of a job: nodes remember what they read for a few seconds.
+-- Tenants and API keys. Nodes cache these rows for a few seconds, so that jobs do not read them.
 
 -- columns: tenant
 name, weight, rate, rate_window, backlog, queue_backlog, created_at
@@ -20,7 +20,7 @@ VALUES (:name, :weight, :rate, :rate_window, :backlog, :queue_backlog, clock())
 ON CONFLICT (name) DO NOTHING;
 
 -- name: change_tenant
--- Uses the primary key. Only what is given is written, so that two who change different things both succeed.
+-- Uses the primary key. Writes only the given fields, so that concurrent changes of different fields both succeed.
 UPDATE holdfast_tenants SET
   weight = CASE WHEN :set_weight = 1 THEN :weight ELSE weight END,
   rate = CASE WHEN :set_rate = 1 THEN :rate ELSE rate END,
@@ -30,7 +30,7 @@ UPDATE holdfast_tenants SET
 WHERE name = :name;
 
 -- name: api_key
--- Uses the primary key. What time it is comes with it, so that whoever reads it can tell whether it has expired.
+-- Uses the primary key. Returns the time too, so that the caller can check the expiry.
 SELECT {api_key}, clock() FROM holdfast_api_keys WHERE id = :id;
 
 -- name: api_keys
@@ -43,7 +43,7 @@ INSERT INTO holdfast_api_keys (id, tenant, name, digest, scopes, created_at, exp
 VALUES (:id, :tenant, :name, :digest, :scopes, clock(), coalesce(:expires_at, clock() + :lifetime));
 
 -- name: revoke_api_key
--- Uses the primary key. The first time counts.
+-- Uses the primary key. Keeps the time of the first revocation.
 UPDATE holdfast_api_keys SET revoked_at = coalesce(revoked_at, clock()) WHERE id = :id;
 
 -- name: note_api_key

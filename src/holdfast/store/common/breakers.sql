@@ -1,5 +1,5 @@
--- Breakers of destinations that gave trouble, and the keys that webhooks are signed with. A delivery that succeeds at a
--- destination without trouble touches nothing here.
+-- Circuit breakers of destinations that failed recently, and webhook signing keys. A successful delivery to a
+-- destination without recent failures does not access these tables.
 
 -- columns: breaker
 tenant, destination, state, failures, openings, until, error, changed_at
@@ -12,7 +12,7 @@ WHERE (:tenant IS NULL OR tenant = :tenant)
 ORDER BY tenant, destination LIMIT :limit;
 
 -- name: troubled_breakers
--- Reads the table, which has destinations that gave trouble within a day; a worker that delivers asks about once a second.
+-- Reads the table, which has the destinations that failed within a day; each delivering worker runs this once a second.
 SELECT {breaker} FROM holdfast_breakers WHERE state > {BREAKER_CLOSED} OR failures > 0 LIMIT :limit;
 
 -- name: breaker
@@ -35,7 +35,8 @@ WHERE tenant = :tenant AND destination = :destination;
 
 -- name: prune_breakers
 DELETE FROM holdfast_breakers WHERE (tenant, destination) IN (
-  SELECT tenant, destination FROM holdfast_breakers WHERE state = {BREAKER_CLOSED} AND changed_at <= clock() - :keep LIMIT :limit);
+  SELECT tenant, destination FROM holdfast_breakers
+  WHERE state = {BREAKER_CLOSED} AND changed_at <= clock() - :keep LIMIT :limit);
 
 -- name: signing_keys
 -- Uses the primary key.

@@ -1,4 +1,4 @@
--- The feed, as tails and roll-ups read it.
+-- Reads of the change log and roll-ups.
 
 -- name: changes_after
 -- Uses the primary key.
@@ -9,7 +9,7 @@ SELECT seq, at, body FROM holdfast_feed WHERE seq > :seq ORDER BY seq LIMIT :lim
 SELECT seq FROM holdfast_feed WHERE seq > :seq ORDER BY seq LIMIT :limit;
 
 -- name: change_log_range
--- Uses the primary keys: a look at the last row.
+-- Uses the primary keys; reads the last row.
 SELECT (SELECT pruned FROM holdfast_folded WHERE one = 1), (SELECT max(seq) FROM holdfast_feed);
 
 -- name: rollup_cursor
@@ -17,14 +17,14 @@ SELECT (SELECT pruned FROM holdfast_folded WHERE one = 1), (SELECT max(seq) FROM
 SELECT seq, holes, pruned, hours, lost FROM holdfast_folded WHERE one = 1;
 
 -- name: lock_rollup_cursor
--- Uses the primary key. Whoever comes second passes by.
+-- Uses the primary key. A concurrent caller gets no row.
 SELECT seq, holes, pruned, hours, lost FROM holdfast_folded WHERE one = 1 FOR UPDATE SKIP LOCKED;
 
 -- name: save_rollup_cursor
 UPDATE holdfast_folded SET seq = :seq, holes = :holes, pruned = :pruned, hours = :hours, lost = :lost WHERE one = 1;
 
 -- name: old_changes
--- Uses the primary key, from its beginning. Numbers are in the order of time but for seconds.
+-- Uses the primary key, from its beginning. Numbers are in the order of time except for a few seconds.
 SELECT max(f.seq) FROM (SELECT seq, at FROM holdfast_feed WHERE seq <= :upto ORDER BY seq LIMIT :limit) AS f
 WHERE f.at < clock() - :keep;
 
@@ -50,11 +50,12 @@ WHERE span = :span AND at >= :since AND tenant <> '' GROUP BY tenant, at LIMIT :
 SELECT {stats} FROM holdfast_rollup WHERE span = :span AND at = :at;
 
 -- name: census
--- Reads all unfinished jobs; asked as seldom as it is slow.
+-- Reads all unfinished jobs; the interval between runs grows with its duration.
 SELECT tenant, queue, type, {visible_status}, count(*),
-       min(CASE WHEN status IN ({READY}, {AWAITING_KEY}) THEN CASE WHEN scheduled_at > created_at THEN scheduled_at ELSE created_at END END)
+       min(CASE WHEN status IN ({READY}, {AWAITING_KEY})
+                THEN CASE WHEN scheduled_at > created_at THEN scheduled_at ELSE created_at END END)
 FROM holdfast_live GROUP BY 1, 2, 3, 4;
 
 -- name: dead_census
--- Reads all dead letters; asked as seldom as it is slow.
+-- Reads all dead letters; the interval between runs grows with its duration.
 SELECT tenant, queue, type, status, count(*), NULL FROM holdfast_dead GROUP BY tenant, queue, type, status;

@@ -1,4 +1,4 @@
--- Lists of columns that many statements share; written {name} where they are used.
+-- Column lists and expressions that many statements share; used as {name}.
 
 -- columns: job
 id, seq, status, fence, worker, tenant, queue, type, payload, priority, attempts, max_attempts, releases, generation, cost,
@@ -6,7 +6,7 @@ created_at, scheduled_at, started_at, timeout, deadline, retry, tags, concurrenc
 progress, slots
 
 -- columns: past
--- As `job`, of one that is finished.
+-- Same as `job`, for a finished job.
 id, seq, status, fence, worker, tenant, queue, type, payload, priority, attempts, max_attempts, releases, generation, cost,
 created_at, scheduled_at, started_at, timeout, deadline, retry, tags, concurrency_key, idempotency_key, attempt_log,
 progress, 0 AS slots
@@ -29,11 +29,11 @@ id, created_at, scheduled_at, timeout, deadline, fence, cost, status, priority, 
 type, concurrency_key, idempotency_key, payload, retry, tags, attempt_log, progress
 
 -- columns: reviving
--- Whoever runs a job again that missed its deadline wants it to run: the deadline is lifted.
+-- Drops a deadline that has passed, because a replayed job is meant to run.
 id, created_at, clock(), timeout, CASE WHEN deadline > clock() THEN deadline END, fence, cost,
-CASE WHEN concurrency_key IS NULL THEN {READY} ELSE {AWAITING_KEY} END, priority, max_attempts, next_generation, tenant, queue,
-type, concurrency_key, idempotency_key, payload, retry, tags, attempt_log, progress
+CASE WHEN concurrency_key IS NULL THEN {READY} ELSE {AWAITING_KEY} END, priority, max_attempts, next_generation, tenant,
+queue, type, concurrency_key, idempotency_key, payload, retry, tags, attempt_log, progress
 
 -- columns: visible_status
--- The status of an unfinished job as it is shown: one that waits for its key is ready.
+-- Public status of an unfinished job: a job that waits for its concurrency key is ready.
 CASE WHEN status = {AWAITING_KEY} THEN {READY} ELSE status END

@@ -1,10 +1,10 @@
--- Looking for jobs: what all three databases accept as it stands.
+-- Job search: statements that all dialects share.
 
 -- name: lease_until
 -- Uses the primary key.
 SELECT expires_at FROM holdfast_workers WHERE id = :worker;
 
 -- name: dead_group_size
--- Uses holdfast_dead_alike; counts no further than :most.
+-- Uses holdfast_dead_alike; counts up to :most.
 SELECT count(*) FROM (
   SELECT 1 FROM holdfast_dead WHERE tenant = :tenant AND fingerprint = :fingerprint LIMIT :most) AS g;

@@ -1,7 +1,7 @@
--- What workers tell of the types of jobs that they handle.
+-- Job types as reported by workers.
 
 -- name: type_marks
--- Uses the primary key. Without what was told, which may be long.
+-- Uses the primary key. Omits the descriptions, which may be long.
 SELECT type, digest, seen_at FROM holdfast_types WHERE tenant = :tenant ORDER BY type LIMIT :limit;
 
 -- name: save_type
@@ -17,12 +17,12 @@ UPDATE holdfast_types SET seen_at = clock() WHERE tenant = :tenant AND type = :t
 DELETE FROM holdfast_types WHERE tenant = :tenant AND type = :type;
 
 -- name: types
--- Of everybody: reads the table, which is small, from where the page before ended.
+-- All tenants: reads the table, which is small.
 SELECT tenant, about, seen_at FROM holdfast_types
 WHERE type > :after OR (type = :after AND tenant > :after_tenant) ORDER BY type, tenant LIMIT :limit;
 
 -- name: types_seen_by
--- Uses the primary key, twice. What a tenant's own workers tell of a type stands in for what those of everybody tell.
+-- Uses the primary key, twice. The description of a tenant's own workers replaces that of shared workers.
 SELECT t.tenant, t.about, t.seen_at FROM holdfast_types t
 WHERE (t.tenant = :tenant OR (t.tenant = '' AND NOT EXISTS (
     SELECT 1 FROM holdfast_types own WHERE own.tenant = :tenant AND own.type = t.type)))

@@ -1,10 +1,10 @@
--- Statements that all three databases accept as they stand.
+-- Statements that all dialects share.
 
 -- name: now
 SELECT clock();
 
 -- name: next_due
--- Uses holdfast_live_due: two looks at its first entry.
+-- Uses holdfast_live_due; reads its first entry.
 SELECT min(scheduled_at) - clock() FROM holdfast_live WHERE status IN ({SCHEDULED}, {RETRYING});
 
 -- name: counts_live

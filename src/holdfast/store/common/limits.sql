@@ -1,4 +1,4 @@
--- Limits on what runs, and what rests. Kinds of limits: 0 of a queue, 1 of a tenant, 2 of a concurrency key.
+-- Concurrency and rate limits, and pauses.
 
 -- columns: limit
 kind, tenant, name, max_running, rate, per, burst, used, unsettled, tokens, refilled_at, changed_at, changed_by
@@ -11,10 +11,11 @@ UPDATE holdfast_terms SET version = version + 1 WHERE one = 1;
 
 -- name: limited
 -- Uses the primary key.
-SELECT kind, tenant, name FROM holdfast_limits WHERE kind IN ({LIMIT_QUEUE}, {LIMIT_TENANT}) AND (max_running IS NOT NULL OR rate IS NOT NULL);
+SELECT kind, tenant, name FROM holdfast_limits
+WHERE kind IN ({LIMIT_QUEUE}, {LIMIT_TENANT}) AND (max_running IS NOT NULL OR rate IS NOT NULL);
 
 -- name: weights
--- Reads all tenants; asked when something changed.
+-- Reads all tenants; runs after a change of the dispatch settings.
 SELECT name, weight FROM holdfast_tenants WHERE weight <> 1;
 
 -- name: limits
@@ -29,7 +30,7 @@ ORDER BY kind, tenant, name LIMIT :limit;
 SELECT {limit} FROM holdfast_limits WHERE kind = :kind AND tenant = :tenant AND name = :name;
 
 -- name: set_limit
--- One that counted nobody so far does not know who runs. A bucket that is changed begins full.
+-- A limit that counted no jobs so far does not know which run: it is unsettled. A changed token bucket starts full.
 INSERT INTO holdfast_limits (kind, tenant, name, max_running, rate, per, burst, unsettled, tokens, refilled_at, changed_at,
                              changed_by)
 VALUES (:kind, :tenant, :name, :max_running, :rate, :per, :burst, 1, :tokens, clock(), clock(), :changed_by)
@@ -49,7 +50,7 @@ UPDATE holdfast_limits SET used = :used, unsettled = :unsettled, tokens = :token
 WHERE kind = :kind AND tenant = :tenant AND name = :name;
 
 -- name: release_slots
--- Uses the primary key. In the order of the names, so that two who give back never wait for each other.
+-- Uses the primary key. Runs in the order of names, so that two transactions cannot deadlock.
 UPDATE holdfast_limits SET used = used - :jobs WHERE kind = :kind AND tenant = :tenant AND name = :name;
 
 -- name: pauses
@@ -70,7 +71,7 @@ SELECT count(*) FROM holdfast_live
 WHERE concurrency_key IS NOT NULL AND status < {SUCCEEDED} AND tenant = :tenant AND concurrency_key = :name;
 
 -- name: key_holder_ids
--- Uses holdfast_live_turns, no further than asked.
+-- Uses holdfast_live_turns, up to :most rows.
 SELECT id FROM holdfast_live
 WHERE concurrency_key IS NOT NULL AND status < {SUCCEEDED} AND tenant = :tenant AND concurrency_key = :name LIMIT :most;
 
@@ -81,4 +82,5 @@ SELECT status FROM holdfast_live WHERE id = :id;
 -- name: key_holders
 -- Uses holdfast_live_turns.
 SELECT id, seq, tenant, concurrency_key, queue, type FROM holdfast_live
-WHERE concurrency_key IS NOT NULL AND status < {SUCCEEDED} AND status = {READY} AND tenant = :tenant AND concurrency_key = :name;
+WHERE concurrency_key IS NOT NULL AND status < {SUCCEEDED} AND status = {READY}
+  AND tenant = :tenant AND concurrency_key = :name;

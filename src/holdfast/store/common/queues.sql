@@ -1,4 +1,4 @@
--- What is set for queues, and what workers hold.
+-- Queue settings, and the jobs that workers hold.
 
 -- name: queues
 SELECT name, paused, reason, until, changed_at, changed_by FROM holdfast_queues ORDER BY name;
@@ -10,5 +10,5 @@ ON CONFLICT (name) DO UPDATE SET paused = excluded.paused, reason = excluded.rea
   changed_at = excluded.changed_at, changed_by = excluded.changed_by;
 
 -- name: holding
--- Uses holdfast_live_held; on MySQL it reads all ready and running jobs. Asked as seldom as it is slow.
+-- Uses holdfast_live_held; MySQL reads all ready and running jobs. The interval between runs grows with its duration.
 SELECT worker, tenant, count(*) FROM holdfast_live WHERE status = {RUNNING} GROUP BY worker, tenant;

@@ -1,7 +1,7 @@
--- What is known of tenants that have limits, locked by whoever submits for one.
+-- Quota usage of tenants, locked by submissions for them.
 
 -- name: limited_tenants
--- Reads all tenants, or an index of those it looks for where there is one; a node asks about once a second.
+-- Reads all tenants, or the partial index of those with quotas; each node runs this about once a second.
 SELECT name FROM holdfast_tenants WHERE rate IS NOT NULL OR backlog IS NOT NULL OR queue_backlog IS NOT NULL
 LIMIT :limit;
 

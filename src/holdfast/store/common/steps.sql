@@ -1,4 +1,4 @@
--- What attempts recorded, and how far they are. Only a holder whose fence still stands writes here.
+-- Steps and progress of jobs. Writes are fenced: only the current holder writes.
 
 -- name: steps
 -- Uses the primary key.

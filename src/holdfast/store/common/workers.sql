@@ -5,7 +5,8 @@ INSERT INTO holdfast_workers (id, name, host, pid, version, queues, slots, tenan
 VALUES (:worker, :name, :host, :pid, :version, :queues, :slots, :tenant, :types, :node, clock(), clock() + :lease);
 
 -- name: renew
--- Uses the primary key: `+ 0` keeps the index of expiry out, which looks as good while one worker is there. The lease only ever grows while it lives: an expired one stays expired.
+-- Uses the primary key; `+ 0` excludes the index of expiry, which looks equally good to the planner while there is one
+-- worker. An expired lease cannot be renewed.
 UPDATE holdfast_workers SET expires_at = clock() + :lease, renewed_at = clock(), memory = COALESCE(:memory, memory),
   drain_at = CASE WHEN :draining = 1 THEN COALESCE(drain_at, clock()) ELSE drain_at END
 WHERE id = :worker AND expires_at + 0 > clock();
@@ -40,7 +41,7 @@ SELECT id, name, host, queues, types, tenant, CASE WHEN renewed_at > started_at 
 FROM holdfast_workers WHERE id = :worker;
 
 -- name: remember_worker
--- Of one that was just struck: an id is never used again.
+-- Runs after the worker was deleted; worker ids are never reused.
 INSERT INTO holdfast_departed (id, name, host, queues, types, tenant, seen_at)
 VALUES (:worker, :name, :host, :queues, :types, :tenant, :seen_at);
 

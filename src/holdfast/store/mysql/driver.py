@@ -10,25 +10,28 @@ from asyncmy.constants import CLIENT, CR
 from asyncmy.errors import OperationalError
 
 from holdfast.errors import Misconfigured, Rejected
-from holdfast.store.mysql.url import SETTING, Address
+from holdfast.store.mysql.url import SETTING, MysqlAddress
 from holdfast.store.sql.codec import Row
 
 STATEMENT_TIMEOUT_S = 30.0
 """Timeout of a statement on the server; MySQL applies it to reads only."""
 
 MESSAGE_TIMEOUT_S = STATEMENT_TIMEOUT_S + 5
-"""Timeout of a message; afterwards the connection is closed, because late responses may still arrive on it."""
+"""Timeout of a message, after which the connection is closed."""
 
 _CONNECT_TIMEOUT_S = 10.0
 _LOCK_WAIT_TIMEOUT_S = 5
 """Timeout of a row lock, after which the whole transaction is retried."""
 
 _MAX_IDLE_S = 60.0
-"""Idle time after which a connection is not reused, because firewalls and servers drop idle ones silently."""
+"""Idle time after which a connection is not reused: firewalls drop idle ones silently."""
 
 IDLE_IN_TRANSACTION_TIMEOUT_S = 5
-"""Time until the server ends a transaction of a silent client. The client may hold a lock that the recovery of its own
-jobs waits for, and the server would keep a connection for hours that died silently."""
+"""Timeout of an idle transaction on the server.
+
+A silent client may hold a lock that the recovery of its own jobs waits for, and the server would keep a connection that
+died silently for hours.
+"""
 
 _PACKET_RESERVE = 1024
 _MIN_VERSIONS = {"mariadb": (10, 6, 0), "mysql": (8, 0, 1)}
@@ -44,7 +47,7 @@ class Result(NamedTuple):
     matched: Any
 
 
-class Server(NamedTuple):
+class ServerVersion(NamedTuple):
     """Name and version of the server."""
 
     name: str
@@ -75,10 +78,10 @@ class Server(NamedTuple):
         return "max_statement_time" if self.name == "mariadb" else "max_execution_time"
 
 
-class Link:
+class MysqlConnection:
     """Connection with the session settings that our statements rely on."""
 
-    def __init__(self, connection: "asyncmy.Connection", server: Server, max_message_bytes: int) -> None:
+    def __init__(self, connection: "asyncmy.Connection", server: ServerVersion, max_message_bytes: int) -> None:
         self.server = server
         self.max_message_bytes = max_message_bytes
         self.messages_sent = 0
@@ -90,9 +93,14 @@ class Link:
 
     @classmethod
     async def connect(
-        cls, address: Address, *, idle_in_transaction: int | None = IDLE_IN_TRANSACTION_TIMEOUT_S
+        cls, address: MysqlAddress, *, idle_in_transaction: int | None = IDLE_IN_TRANSACTION_TIMEOUT_S
     ) -> Self:
-        """Connect; raise driver errors. Pass None for `idle_in_transaction` if the caller sets its own timeout."""
+        """Connect; raise driver errors.
+
+        Args:
+            address: Server and credentials.
+            idle_in_transaction: Timeout of idle transactions in seconds; None if the caller sets its own.
+        """
         try:
             async with asyncio.timeout(_CONNECT_TIMEOUT_S):
                 connection = await asyncmy.connect(
@@ -107,18 +115,18 @@ class Link:
         except RuntimeError as error:  # the driver raises this for a connection that was reset immediately
             raise OperationalError(CR.CR_SERVER_LOST, f"the server reset a new connection ({error})") from error
         try:
-            server = Server.read(connection.get_server_info())
-            link = cls(connection, server, 1024 * 1024)
+            server = ServerVersion.read(connection.get_server_info())
+            opened = cls(connection, server, 1024 * 1024)
             # Transactions set their own isolation level; this one applies to statements outside of them.
-            settings, packet = await link.send(
+            settings, packet = await opened.send(
                 f"SET SESSION {_session(server, idle_in_transaction)}", "SELECT @@max_allowed_packet"
             )
             del settings
         except BaseException:
             connection.close()
             raise
-        link.max_message_bytes = int(packet.rows[0][0]) - _PACKET_RESERVE
-        return link
+        opened.max_message_bytes = int(packet.rows[0][0]) - _PACKET_RESERVE
+        return opened
 
     def usable(self) -> bool:
         """Return True if the connection can be reused: apparently open and used recently."""
@@ -139,7 +147,7 @@ class Link:
         return str(self._cursor.mogrify(sql, args)) if args else sql
 
     async def send(self, *statements: str, timeout: float = MESSAGE_TIMEOUT_S) -> list[Result]:
-        """Run statements in order, in as few messages as their size allows; return the result of each.
+        """Run statements in order, in as few messages as possible; return their results.
 
         Stops at the first failure; earlier statements remain in effect, within the transaction if one is open.
         """
@@ -196,7 +204,7 @@ class Link:
         return [*messages, ";".join(parts)]
 
 
-def _session(server: Server, idle_in_transaction: int | None) -> str:
+def _session(server: ServerVersion, idle_in_transaction: int | None) -> str:
     settings: dict[str, Any] = {
         "sql_mode": f"'{_SQL_MODE}'",
         "innodb_lock_wait_timeout": _LOCK_WAIT_TIMEOUT_S,

@@ -12,7 +12,7 @@ DRIVER = (MySQLError, OSError, TimeoutError)
 """Everything a statement or a connection attempt can raise."""
 
 TRANSIENT = frozenset({1213, 1205, 1020, 3572})
-"""Deadlock, lock wait timeout, concurrent change, row locked: the whole transaction can be retried."""
+"""Deadlock, lock timeout, concurrent change, locked row: the transaction can be retried."""
 
 _BROKEN = frozenset({2006, 2013, 2014, 2055, 1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 4031})
 """The connection or the server failed during the statement."""

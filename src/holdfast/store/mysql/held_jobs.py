@@ -53,7 +53,7 @@ class HeldJobsTx(TransitionsTx):
         )
 
     async def compact_claims(self, limit: int) -> int:
-        """Check claims that are due and remove jobs that their workers no longer hold; return how many were checked."""
+        """Remove jobs from claims that their workers no longer hold; return how many were checked."""
         claims = await self.rows("lock_claims", limit=limit)
         held = await self._held_of([(claim[0], job_id) for claim in claims for job_id in _split(claim[4])])
         gone: list[Row] = []
@@ -90,7 +90,7 @@ class HeldJobsTx(TransitionsTx):
         ]
 
     async def _holding(self, worker: WorkerId, limit: int) -> AsyncIterator[set[bytes]]:
-        """Yield the ids of jobs that a worker holds, in batches. Deletes claims of which no job is held."""
+        """Yield the ids of jobs that a worker holds, in batches; delete claims without held jobs."""
         rows = min(_READ_BATCH_SIZE, math.ceil(limit / _MAX_IDS_PER_ROW))
         last: Row = (bytes(_ID_BYTES), -1)
         while True:

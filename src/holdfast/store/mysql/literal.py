@@ -1,7 +1,8 @@
-"""SQL literals. Several statements in one message must be text, because prepared statements cannot be combined.
+"""SQL literals.
 
-Bytes and any text that is not plain ASCII are written in hexadecimal, so that a value can never be read as SQL,
-whatever the server's modes and character sets. This is also faster than escaping.
+Several statements in one message must be text, because prepared statements cannot be combined. Bytes and any text that
+is not plain ASCII are written in hexadecimal, so that a value can never be read as SQL, whatever the server's modes and
+character sets. This is also faster than escaping.
 """
 
 import re

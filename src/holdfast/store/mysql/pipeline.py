@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from holdfast.store.mysql.driver import Link, Result
+from holdfast.store.mysql.driver import MysqlConnection, Result
 from holdfast.store.mysql.literal import Sql, literal, table
 from holdfast.store.mysql.rows import job_row
 from holdfast.store.sql.codec import Row
@@ -46,7 +46,7 @@ class Mode(enum.Enum):
 
     WHOLE = enum.auto()
     SINGLE = enum.auto()
-    """One call, which needs no transaction if it is one statement."""
+    """Single call, which needs no transaction if it is one statement."""
     SNAPSHOT = enum.auto()
     """Reads on one consistent snapshot."""
 
@@ -54,11 +54,11 @@ class Mode(enum.Enum):
 class PipelinedTx(SqlTx):
     """Transaction that pipelines its statements on a connection."""
 
-    def __init__(self, link: Link, statements: Statements, mode: Mode) -> None:
+    def __init__(self, connection: MysqlConnection, statements: Statements, mode: Mode) -> None:
         super().__init__()
         self.committing = False
         """True if the last message may have been committed even if its response is lost."""
-        self._link = link
+        self._connection = connection
         self._statements = statements
         self._mode = mode
         self._begun = False
@@ -73,7 +73,7 @@ class PipelinedTx(SqlTx):
     async def rows(self, name: str, /, **parameters: Any) -> Sequence[Row]:
         """Run a named statement and return its rows."""
         text = self.text(name, **parameters)
-        (result,) = await (self._link.send(text) if name in _READS and self.alone else self.send(text))
+        (result,) = await (self._connection.send(text) if name in _READS and self.alone else self.send(text))
         return [job_row(row) for row in result.rows] if name in _JOBS else result.rows
 
     async def count(self, name: str, /, **parameters: Any) -> int:
@@ -101,7 +101,7 @@ class PipelinedTx(SqlTx):
         begin = _BEGIN_SNAPSHOT if self._mode is Mode.SNAPSHOT else _BEGIN
         before = self._deferred if self._begun else [*begin, *self._deferred]
         self._begun, self._deferred = True, []
-        results = await self._link.send(*before, *texts)
+        results = await self._connection.send(*before, *texts)
         return results[len(before) :]
 
     async def send_and_commit(self, *texts: str) -> list[Result]:
@@ -116,7 +116,7 @@ class PipelinedTx(SqlTx):
     async def send_alone(self, *texts: str) -> list[Result]:
         """Run one writing statement, and others that only prepare or read, without a transaction."""
         self.committing = True
-        return await self._link.send(*texts)
+        return await self._connection.send(*texts)
 
     @asynccontextmanager
     async def in_transaction(self) -> AsyncIterator[None]:
@@ -127,9 +127,9 @@ class PipelinedTx(SqlTx):
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Sql:
         """Return rows as a derived table in the fastest syntax of this server."""
-        return table(columns, rows, as_values=self._link.server.name == "mariadb")
+        return table(columns, rows, as_values=self._connection.server.name == "mariadb")
 
     @property
     def max_message_bytes(self) -> int:
         """Maximum size of one message."""
-        return self._link.max_message_bytes
+        return self._connection.max_message_bytes

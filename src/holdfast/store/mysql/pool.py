@@ -4,21 +4,23 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from holdfast.errors import Unavailable
-from holdfast.store.mysql.driver import Link
+from holdfast.store.mysql.driver import MysqlConnection
 from holdfast.store.mysql.errors import DRIVER, translate
 
 _ACQUIRE_TIMEOUT_S = 10.0
 
 
 class Pool:
-    """Pool that opens connections on demand and reuses the most recently used; broken ones are closed."""
+    """Pool that opens connections on demand and reuses the most recently used one."""
 
-    def __init__(self, connect: Callable[[], Awaitable[Link]], size: int, *, wait: float = _ACQUIRE_TIMEOUT_S) -> None:
+    def __init__(
+        self, connect: Callable[[], Awaitable[MysqlConnection]], size: int, *, wait: float = _ACQUIRE_TIMEOUT_S
+    ) -> None:
         self._connect = connect
         self.size = size
         self.busy = 0
         self._free = asyncio.Semaphore(size)
-        self._idle: list[Link] = []
+        self._idle: list[MysqlConnection] = []
         self._wait = wait
         self._closed = False
 
@@ -27,7 +29,7 @@ class Pool:
         """Number of idle connections."""
         return len(self._idle)
 
-    async def acquire(self) -> Link:
+    async def acquire(self) -> MysqlConnection:
         """Return a connection that appears to be alive.
 
         Raises:
@@ -46,10 +48,10 @@ class Pool:
         self.busy += 1
         try:
             while self._idle:
-                link = self._idle.pop()
-                if link.usable():
-                    return link
-                link.close()
+                connection = self._idle.pop()
+                if connection.usable():
+                    return connection
+                connection.close()
             return await self._connect()
         except BaseException as error:
             self.busy -= 1
@@ -58,12 +60,12 @@ class Pool:
                 raise translate(error) from error
             raise
 
-    def release(self, link: Link) -> None:
+    def release(self, connection: MysqlConnection) -> None:
         """Return a connection without an open transaction to the pool."""
-        if self._closed or not link.usable():
-            link.close()
+        if self._closed or not connection.usable():
+            connection.close()
         else:
-            self._idle.append(link)
+            self._idle.append(connection)
         self.busy -= 1
         self._free.release()
 

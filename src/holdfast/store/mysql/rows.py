@@ -16,7 +16,7 @@ _SCHEDULED = Status.SCHEDULED.code
 
 
 def job_row(row: Row) -> Row:
-    """Convert a row of the columns `job`, with or without `ended`, to the types that the shared code expects."""
+    """Convert a row of the columns `job` (and `ended`) to the types of the shared code."""
     return (
         UUID(bytes=row[0]),
         *row[1:4],

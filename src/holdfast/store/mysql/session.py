@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.errors import Contention, HoldfastError, OutcomeUnknown, Rejected, Unavailable
 from holdfast.model.job import HeldJob
-from holdfast.store.mysql.driver import Link
+from holdfast.store.mysql.driver import MysqlConnection
 from holdfast.store.mysql.errors import DRIVER, ambiguous, code_of, transient, translate
 from holdfast.store.mysql.pipeline import Mode
 from holdfast.store.mysql.pool import Pool
@@ -35,21 +35,21 @@ _BAD_ARGUMENTS = (TypeError, ValueError, KeyError, AttributeError)
 class MysqlSession(SqlSession):
     """Session on MySQL or MariaDB."""
 
-    def __init__(self, link: Link, held: HeldJob, key: str) -> None:
+    def __init__(self, connection: MysqlConnection, held: HeldJob, key: str) -> None:
         super().__init__(held, key, MYSQL)
-        self._link = link
+        self._connection = connection
 
     async def statement(self, sql: str, args: tuple[Any, ...]) -> StatementResult:
         """Run a statement."""
         try:
-            text = self._link.format(sql, args)
+            text = self._connection.format(sql, args)
         except _BAD_ARGUMENTS as error:
             raise Rejected(f"{self.named}: the arguments do not match the statement: {error}") from error
         try:
-            result = (await self._link.send(text))[-1]
+            result = (await self._connection.send(text))[-1]
         except DRIVER as error:
             raise self.translate(error) from error
-        if not self._link.in_transaction:
+        if not self._connection.in_transaction:
             raise self.ended()
         rows = [tuple(row) for row in result.rows]
         return StatementResult(rows, 0 if rows else max(0, int(result.matched)))
@@ -73,9 +73,9 @@ class Sessions:
     @asynccontextmanager
     async def open(self, held: HeldJob, key: str) -> AsyncIterator[MysqlSession]:
         """Open a session; see `Store.session`."""
-        link = await self._pool.acquire()
-        session = MysqlSession(link, held, key)
-        tx = MysqlTx(link, self._statements, Mode.WHOLE)
+        connection = await self._pool.acquire()
+        session = MysqlSession(connection, held, key)
+        tx = MysqlTx(connection, self._statements, Mode.WHOLE)
         clean = False
         try:
             await self._begin(session, tx)
@@ -84,12 +84,12 @@ class Sessions:
                 await self._commit(session, tx)
             clean = not session.tainted
         except Exception:
-            clean = not session.tainted and await _roll_back(link)
+            clean = not session.tainted and await _roll_back(connection)
             raise
         finally:
             if not clean:  # or cancelled in the middle of a statement
-                link.close()
-            self._pool.release(link)
+                connection.close()
+            self._pool.release(connection)
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -130,11 +130,11 @@ class Sessions:
             raise session.translate(error) from error
 
 
-async def _roll_back(link: Link) -> bool:
+async def _roll_back(connection: MysqlConnection) -> bool:
     """Roll back; return False if the connection cannot be reused."""
     try:
-        if link.usable():
-            await link.send("ROLLBACK", _RESET_IDLE_TIMEOUT, timeout=2)
+        if connection.usable():
+            await connection.send("ROLLBACK", _RESET_IDLE_TIMEOUT, timeout=2)
     except DRIVER:
         return False
-    return link.usable()
+    return connection.usable()

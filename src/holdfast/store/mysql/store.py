@@ -11,7 +11,7 @@ from holdfast.errors import Contention, HoldfastError, OutcomeUnknown, SchemaMis
 from holdfast.model.job import HeldJob
 from holdfast.store import migrate
 from holdfast.store.migrate import AppliedMigration
-from holdfast.store.mysql.driver import Link
+from holdfast.store.mysql.driver import MysqlConnection
 from holdfast.store.mysql.errors import DRIVER, ambiguous, transient, translate
 from holdfast.store.mysql.literal import literal
 from holdfast.store.mysql.pipeline import Mode
@@ -74,9 +74,9 @@ class MysqlStore(Store):
         """
         address = read_url(url)
         statements = _statements(clock or CLOCK)
-        pool = Pool(lambda: Link.connect(address), pool_size)
+        pool = Pool(lambda: MysqlConnection.connect(address), pool_size)
         pool.release(await pool.acquire())
-        sessions = Pool(lambda: Link.connect(address, idle_in_transaction=None), pool_size, wait=30.0)
+        sessions = Pool(lambda: MysqlConnection.connect(address, idle_in_transaction=None), pool_size, wait=30.0)
         return cls(pool, sessions, statements)
 
     async def run(self, work: Work[T]) -> T:
@@ -102,17 +102,19 @@ class MysqlStore(Store):
         bus.join(self._hub)
 
     async def installation(self) -> str:
-        async def read(link: Link) -> str:
-            (found,) = await link.send("SELECT CAST(applied_at AS CHAR) FROM holdfast_schema ORDER BY version LIMIT 1")
+        async def read(connection: MysqlConnection) -> str:
+            (found,) = await connection.send(
+                "SELECT CAST(applied_at AS CHAR) FROM holdfast_schema ORDER BY version LIMIT 1"
+            )
             return str(found.rows[0][0])
 
-        return await self._on_link(read)
+        return await self._on_connection(read)
 
     async def migrate(self) -> list[str]:
-        return await self._on_link(_migrate)
+        return await self._on_connection(_migrate)
 
     async def check_schema(self) -> None:
-        migrate.require_current(migrate.migrations("mysql"), await self._on_link(_applied))
+        migrate.require_current(migrate.migrations("mysql"), await self._on_connection(_applied))
 
     async def maintain_tables(self, rule: Retention) -> None:
         # InnoDB reuses the space of deleted rows by itself; only claims need maintenance.
@@ -122,10 +124,10 @@ class MysqlStore(Store):
             checked = await self._transact(lambda tx: tx.compact_claims(_COMPACT_BATCH_SIZE), Mode.WHOLE)
 
     async def info(self) -> ServerInfo:
-        async def server(link: Link) -> ServerInfo:
-            return ServerInfo(link.server.name, link.server.version, pooled=False, listens=False)
+        async def server(connection: MysqlConnection) -> ServerInfo:
+            return ServerInfo(connection.server.name, connection.server.version, pooled=False, listens=False)
 
-        return await self._on_link(server)
+        return await self._on_connection(server)
 
     def pool(self) -> PoolUse:
         return PoolUse(self._pool.busy, self._pool.idle, self._pool.size)
@@ -152,24 +154,24 @@ class MysqlStore(Store):
                 await asyncio.sleep(random.uniform(0, 0.0025 * 2**conflicts))
 
     async def _attempt(self, work: MysqlWork[T], mode: Mode) -> T:
-        link = await self._pool.acquire()
-        sent_before = link.messages_sent
-        tx = MysqlTx(link, self._statements, mode)
+        connection = await self._pool.acquire()
+        sent_before = connection.messages_sent
+        tx = MysqlTx(connection, self._statements, mode)
         try:
             result = await work(tx)
             await tx.commit()
         except HoldfastError:
-            await self._roll_back(link)
+            await self._roll_back(connection)
             raise
         except DRIVER as error:
-            stale = 0 < sent_before == link.messages_sent - 1
-            await self._roll_back(link)
+            stale = 0 < sent_before == connection.messages_sent - 1
+            await self._roll_back(connection)
             raise self._failure(error, tx, stale=stale) from error
         except BaseException:  # cancelled or failed: discard its effects
-            link.close()
-            self._pool.release(link)
+            connection.close()
+            self._pool.release(connection)
             raise
-        self._pool.release(link)
+        self._pool.release(connection)
         self._hub.committed(tx.ready_lanes, changed=tx.changed)
         return result
 
@@ -185,52 +187,52 @@ class MysqlStore(Store):
             return _Retry(error, immediately=True)
         return translate(error)
 
-    async def _roll_back(self, link: Link) -> None:
+    async def _roll_back(self, connection: MysqlConnection) -> None:
         """Roll back and release a connection after a failure; close it if its state is unknown."""
         try:
-            if link.usable():
-                await link.send("ROLLBACK", timeout=2)
+            if connection.usable():
+                await connection.send("ROLLBACK", timeout=2)
         except DRIVER:
-            link.close()
+            connection.close()
         finally:
-            self._pool.release(link)
+            self._pool.release(connection)
 
-    async def _on_link(self, work: Callable[[Link], Awaitable[T]]) -> T:
+    async def _on_connection(self, work: Callable[[MysqlConnection], Awaitable[T]]) -> T:
         """Run schema or admin work on a connection, outside a transaction."""
-        link = await self._pool.acquire()
+        connection = await self._pool.acquire()
         try:
-            return await work(link)
+            return await work(connection)
         except DRIVER as error:
-            link.close()
+            connection.close()
             raise translate(error) from error
         except BaseException:
-            link.close()
+            connection.close()
             raise
         finally:
-            self._pool.release(link)
+            self._pool.release(connection)
 
 
-async def _migrate(link: Link) -> list[str]:
-    await link.send(f"SET SESSION {link.server.statement_limit} = 0")
-    (lock,) = await link.send(f"SELECT GET_LOCK({_MIGRATION_LOCK}, 60)", timeout=_MIGRATION_TIMEOUT_S)
+async def _migrate(connection: MysqlConnection) -> list[str]:
+    await connection.send(f"SET SESSION {connection.server.statement_limit} = 0")
+    (lock,) = await connection.send(f"SELECT GET_LOCK({_MIGRATION_LOCK}, 60)", timeout=_MIGRATION_TIMEOUT_S)
     if lock.rows[0][0] != 1:
         raise Contention("another node has been migrating the schema for a minute; try again when it has finished")
-    await link.send(
+    await connection.send(
         "CREATE TABLE IF NOT EXISTS holdfast_schema (version INT PRIMARY KEY, name VARCHAR(128) NOT NULL, "
         "checksum VARCHAR(64) NOT NULL, applied_at DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)) ENGINE = InnoDB"
     )
-    todo = migrate.pending(migrate.migrations("mysql"), await _applied(link))
+    todo = migrate.pending(migrate.migrations("mysql"), await _applied(connection))
     for migration in todo:
         for statement in migration.statements():
-            await link.send(statement, timeout=_MIGRATION_TIMEOUT_S)
-        await link.send(_RECORD % tuple(map(literal, (migration.version, migration.name, migration.checksum))))
-    link.close()  # releases the lock and discards the session settings
+            await connection.send(statement, timeout=_MIGRATION_TIMEOUT_S)
+        await connection.send(_RECORD % tuple(map(literal, (migration.version, migration.name, migration.checksum))))
+    connection.close()  # releases the lock and discards the session settings
     return [f"{migration.version:04d}_{migration.name}" for migration in todo]
 
 
-async def _applied(link: Link) -> list[AppliedMigration]:
+async def _applied(connection: MysqlConnection) -> list[AppliedMigration]:
     try:
-        (found,) = await link.send("SELECT version, name, checksum FROM holdfast_schema ORDER BY version")
+        (found,) = await connection.send("SELECT version, name, checksum FROM holdfast_schema ORDER BY version")
     except DRIVER as error:
         if isinstance(translate(error), SchemaMismatch):  # no such table: version 0
             return []

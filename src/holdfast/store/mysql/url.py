@@ -13,7 +13,7 @@ _KNOWN = ("unix_socket", "ssl", "ssl_ca")
 _SSL_MODES = ("true", "false", "unverified")
 
 
-class Address(NamedTuple):
+class MysqlAddress(NamedTuple):
     """Connection parameters."""
 
     host: str
@@ -41,7 +41,7 @@ class Address(NamedTuple):
         return f"{self.user}@{self.unix_socket or f'{self.host}:{self.port}'}/{self.database}"
 
 
-def read_url(url: str) -> Address:
+def read_url(url: str) -> MysqlAddress:
     """Parse a URL; raise `Misconfigured`, without showing the password, if it is invalid."""
     try:
         parts = urlsplit(url)
@@ -56,7 +56,7 @@ def read_url(url: str) -> Address:
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     if unknown := sorted(set(options) - set(_KNOWN)):
         raise Misconfigured(f"{SETTING}: unknown parameter {', '.join(unknown)}: use only {', '.join(_KNOWN)}")
-    return Address(
+    return MysqlAddress(
         host=parts.hostname or "localhost",
         port=port,
         user=unquote(parts.username),

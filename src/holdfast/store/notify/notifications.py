@@ -1,4 +1,4 @@
-"""Notifications of ready jobs between processes: coalesced and bounded; a process ignores its own."""
+"""Notifications of ready jobs between processes, coalesced and bounded in size."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ Send = Callable[[str], Awaitable[None]]
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True):
-    """Lanes in which jobs became ready; only queues if the lanes are too many; neither for any queue."""
+    """Lanes with newly ready jobs; only queues if the lanes are too many; neither: any queue."""
 
     sender: int
     lanes: list[tuple[str, str, int, int]]

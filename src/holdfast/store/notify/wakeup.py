@@ -1,4 +1,4 @@
-"""Wake-ups within one process, and polling with back-off where other processes cannot push them."""
+"""Wake-ups within one process, and polling with back-off for those of other processes."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ EVERYWHERE = "*"
 """Subscription to all queues. No queue has this name."""
 
 Probe = Callable[[], Awaitable[bool]]
-"""Function that returns whether another process may have changed something since the last call."""
+"""Function that checks whether another process changed something since its last call."""
 
 
 class Announce(Protocol):

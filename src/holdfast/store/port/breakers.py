@@ -6,7 +6,7 @@ from holdfast.model.breaker import Breaker, SigningKeys
 from holdfast.model.time import Duration
 
 
-class Breakers(Protocol):
+class BreakerRepository(Protocol):
     """Circuit breakers of destinations that failed recently."""
 
     async def breakers(self, tenant: str | None, after: tuple[str, str], limit: int) -> list[Breaker]:
@@ -28,7 +28,7 @@ class Breakers(Protocol):
         """Delete closed breakers unchanged for `keep`; return how many."""
 
 
-class WebhookSecrets(Protocol):
+class WebhookSecretRepository(Protocol):
     """Webhook signing keys by tenant."""
 
     async def signing_keys(self, tenant: str) -> SigningKeys | None:

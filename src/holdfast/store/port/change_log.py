@@ -18,7 +18,10 @@ class ChangeLogRange(NamedTuple):
 
 
 class RollupCursor(NamedTuple):
-    """Roll-up position: rows up to `seq` except gaps are rolled up, minutes before `hours` into hours."""
+    """Roll-up position.
+
+    Entries up to `seq`, except the gaps in `holes`, are rolled up; minutes before `hours` are added to their hours.
+    """
 
     seq: int
     holes: bytes
@@ -68,7 +71,7 @@ class Standing(NamedTuple):
     since: Instant | None
 
 
-class ChangeLog(Protocol):
+class ChangeLogRepository(Protocol):
     """Change log: one row per statement that changes jobs, committed with the change.
 
     Numbers are assigned before the commit, so a lower one can appear after a higher one.
@@ -96,13 +99,16 @@ class ChangeLog(Protocol):
         """Save the roll-up position; requires the lock."""
 
     async def prune_changes(self, upto: int, keep: Duration, limit: int) -> int | None:
-        """Delete entries older than `keep` and up to `upto`, oldest first; return the last deleted number."""
+        """Delete entries up to `upto` that are older than `keep`; return the last deleted number."""
 
     async def rollups(self, span: Duration, tenant: str, since: Instant, before: Instant) -> list[Rollup]:
-        """Return the stats of a tenant ('': all together) in `since` ≤ time < `before`, oldest first."""
+        """Return the stats of a tenant in `since` ≤ time < `before`, oldest first.
+
+        The tenant '' stands for all tenants together.
+        """
 
     async def served(self, span: Duration, since: Instant, limit: int) -> list[ServiceSlice]:
-        """Return the service each tenant received since an instant, in no order; at most `limit` rows."""
+        """Return the service that each tenant received since an instant, in no order."""
 
     async def rollups_at(self, span: Duration, at: Instant) -> list[Rollup]:
         """Return the stats of every tenant, and of all together, in one minute or hour."""
@@ -128,7 +134,7 @@ class Holding(NamedTuple):
     jobs: int
 
 
-class Queues(Protocol):
+class QueueRepository(Protocol):
     """Queue settings, and the jobs that workers hold."""
 
     async def queues(self) -> list[Queue]:

@@ -7,7 +7,7 @@ from holdfast.model.job_type import TypeMark, TypeRow
 from holdfast.model.time import Duration
 
 
-class JobTypes(Protocol):
+class JobTypeRepository(Protocol):
     """Job types as reported by workers. `tenant` is '' for workers that serve all tenants."""
 
     async def type_marks(self, tenant: str, limit: int) -> list[TypeMark]:

@@ -19,7 +19,7 @@ class KeyHolder(NamedTuple):
     type: str
 
 
-class Limits(Protocol):
+class LimitRepository(Protocol):
     """Concurrency and rate limits, and pauses."""
 
     async def dispatch_settings_version(self) -> tuple[int, Instant]:
@@ -40,20 +40,23 @@ class Limits(Protocol):
         """Set a limit; None is unlimited, or the default for a key. A token bucket starts full."""
 
     async def lock_limits(self, worker: WorkerId, names: Collection[LimitName]) -> tuple[list[Limit], Instant] | None:
-        """Lock and return the configured ones of these limits, in order, and the approximate time.
+        """Lock and return those of these limits that are set, and the approximate time.
 
         Returns None if the lease is gone. Locks the worker's lease first, if at all, so that a reap and a claim cannot
         deadlock.
         """
 
     async def uncounted(self, name: LimitName) -> int:
-        """Count running jobs of a queue or tenant that its limit does not count. May read all running jobs."""
+        """Count running jobs of a queue or tenant that its limit does not count.
+
+        May read all running jobs.
+        """
 
     async def save_limits(self, limits: Sequence[Limit]) -> None:
         """Save these limits; requires their locks."""
 
     async def grant_key_slots(self, keys: Collection[tuple[str, str]]) -> int:
-        """Make the next jobs that wait for these (tenant, key) ready, as many as fit; return how many."""
+        """Make the next jobs that wait for these (tenant, key) ready; return how many."""
 
     async def waiting_keys(self, after: tuple[str, str], limit: int) -> list[tuple[str, str]]:
         """Return keys that jobs wait for, in order, after this one."""

@@ -17,12 +17,12 @@ from holdfast.model.step import Step
 from holdfast.model.time import Duration, Instant
 from holdfast.model.transition import Transition
 from holdfast.store.notify.wakeup import Bus
-from holdfast.store.port.breakers import Breakers, WebhookSecrets
-from holdfast.store.port.change_log import ChangeLog, Queues
-from holdfast.store.port.job_types import JobTypes
-from holdfast.store.port.limits import Limits
+from holdfast.store.port.breakers import BreakerRepository, WebhookSecretRepository
+from holdfast.store.port.change_log import ChangeLogRepository, QueueRepository
+from holdfast.store.port.job_types import JobTypeRepository
+from holdfast.store.port.limits import LimitRepository
 from holdfast.store.port.wakeups import Subscription
-from holdfast.store.port.workers import Workers
+from holdfast.store.port.workers import WorkerRepository
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class PoolUse(NamedTuple):
     most: int
 
 
-class Jobs(Protocol):
+class JobRepository(Protocol):
     """Jobs in all states."""
 
     async def insert(
@@ -81,7 +81,7 @@ class Jobs(Protocol):
         """Like `find`, but scan about `most` rows of each table, then return where to resume."""
 
     async def remove(self, jobs: Sequence[Job]) -> set[JobId]:
-        """Delete jobs that are unchanged since they were read, with their steps; return the deleted ids.
+        """Delete unchanged jobs with their steps; return the deleted ids.
 
         Keys stay until they expire.
         """
@@ -89,7 +89,7 @@ class Jobs(Protocol):
     async def dead_groups(
         self, tenant: str | None, after: tuple[str, str] | None, *, limit: int, most: int
     ) -> list[DeadGroup]:
-        """Return groups of dead letters by tenant and error, after `after`; count each up to `most`."""
+        """Return groups of dead letters by tenant and error, with sizes counted up to `most`."""
 
     async def lease_until(self, worker: WorkerId) -> Instant | None:
         """Return when a worker's lease expires or expired; None if it is not registered."""
@@ -138,7 +138,7 @@ class Jobs(Protocol):
         """
 
     async def apply(self, transitions: Sequence[Transition], *, ended_at: Instant = Instant(0)) -> set[JobId]:
-        """Apply transitions to jobs that are unchanged since they were read; return the ids that changed.
+        """Apply transitions to unchanged jobs; return the ids of those that were applied.
 
         Besides `claim` and `promote`, the only way to change a job's state. No two transitions may name the same job.
 
@@ -165,13 +165,13 @@ class Jobs(Protocol):
         """Return running jobs without a registered worker: a safety net below the reaper."""
 
     async def prune(self, rule: Retention, limit: int) -> int:
-        """Delete finished jobs, dead letters and keys past retention, at most `limit` each; return how many.
+        """Delete jobs, dead letters and keys past retention, at most `limit` each; return how many.
 
         Also deletes steps whose job no longer exists.
         """
 
 
-class Steps(Protocol):
+class StepRepository(Protocol):
     """Steps and progress of jobs. Writes are fenced: only the current holder may write."""
 
     async def steps(self, job_id: JobId) -> list[Step]:
@@ -187,7 +187,7 @@ class Steps(Protocol):
         """Save the progress of a job; return False if the holder has lost it."""
 
 
-class Access(Protocol):
+class AccessRepository(Protocol):
     """Tenants and API keys."""
 
     async def add_tenant(self, name: str, quotas: Quotas) -> bool:
@@ -232,7 +232,7 @@ class LockedUsage(NamedTuple):
     """Database time, read after the lock was acquired."""
 
 
-class QuotaUsage(Protocol):
+class QuotaUsageRepository(Protocol):
     """Quota usage of tenants with quotas, stored as bytes that the engine encodes."""
 
     async def limited_tenants(self, limit: int) -> list[str]:
@@ -255,16 +255,17 @@ class QuotaUsage(Protocol):
 
 
 class Session(Protocol):
-    """Transaction for the caller's statements; its guard row commits with them. One statement at a time."""
+    """Transaction for the caller's statements; its guard row commits with them."""
 
     @property
     def recorded(self) -> bytes | None:
         """Result in the guard row if this transaction was committed before; then nothing runs."""
 
     async def execute(self, sql: str, *args: Any) -> int:
-        """Run one statement, with the driver's placeholders; return the number of rows returned or changed.
+        """Run one statement; return the number of rows returned or changed.
 
-        A failed statement fails the transaction, even if the caller catches the error.
+        Placeholders are those of the driver. A failed statement fails the transaction, even if the caller catches
+        the error.
         """
 
     async def fetch(self, sql: str, *args: Any) -> list[tuple[Any, ...]]:
@@ -275,9 +276,20 @@ class Session(Protocol):
 
 
 class Tx(
-    Jobs, Steps, Workers, JobTypes, Access, QuotaUsage, ChangeLog, Queues, Limits, Breakers, WebhookSecrets, Protocol
+    JobRepository,
+    StepRepository,
+    WorkerRepository,
+    JobTypeRepository,
+    AccessRepository,
+    QuotaUsageRepository,
+    ChangeLogRepository,
+    QueueRepository,
+    LimitRepository,
+    BreakerRepository,
+    WebhookSecretRepository,
+    Protocol,
 ):
-    """One atomic transaction."""
+    """Atomic transaction."""
 
     async def now(self) -> Instant:
         """Return the database clock."""
@@ -307,7 +319,7 @@ class Store(Protocol):
         """Like `run`, for work that calls the transaction exactly once; saves round trips."""
 
     def session(self, held: HeldJob, key: str) -> AbstractAsyncContextManager[Session]:
-        """Open a transaction for the caller's statements, atomic with its guard row and the fence check.
+        """Open a transaction for the caller's statements, with a guard row and a fence check.
 
         The job's row is locked from the start, so the job cannot be taken away in between.
 
@@ -320,7 +332,7 @@ class Store(Protocol):
 
     @property
     def has_push(self) -> bool:
-        """Whether commits of other processes are currently pushed to subscriptions without polling."""
+        """True while commits of other processes are pushed to subscriptions without polling."""
 
     def listen(self, queues: Sequence[str] | None) -> Subscription:
         """Subscribe to jobs that become ready in these queues (None: all)."""

@@ -6,7 +6,7 @@ from holdfast.model.lane import LaneReady
 
 
 class Subscription(Protocol):
-    """Wake-ups for one worker. Notifications that arrive between waits are kept for the next wait."""
+    """Wake-ups for one worker; those that arrive between waits are kept for the next wait."""
 
     async def wait(self, timeout: float) -> list[LaneReady] | None:
         """Wait until a job may have become ready; return None on timeout.

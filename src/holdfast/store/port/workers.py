@@ -8,7 +8,7 @@ from holdfast.model.time import Duration, Instant
 from holdfast.model.worker import LeaseState, WorkerInfo, WorkerRow
 
 
-class Workers(Protocol):
+class WorkerRepository(Protocol):
     """Workers and their leases. A job's lease is its worker's."""
 
     async def register(self, worker: WorkerInfo, lease: Duration) -> None:
@@ -41,4 +41,7 @@ class Workers(Protocol):
         """Return the registered workers, oldest first."""
 
     async def departed(self, limit: int) -> list[tuple[WorkerInfo, Instant]]:
-        """Return workers that left or were lost in the last day and when each was last seen, latest first."""
+        """Return workers that left or were lost in the last day, latest first.
+
+        Each comes with the time it was last seen.
+        """

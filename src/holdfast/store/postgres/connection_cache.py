@@ -18,7 +18,7 @@ _MAX_CACHED = 4
 
 
 class ConnectionCache:
-    """Hands out connections for one transaction at a time. Caches none while a task waits for one."""
+    """Connections for one transaction at a time; none is cached while a task waits for one."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
@@ -82,7 +82,7 @@ class ConnectionCache:
         await pools.close_quietly(self._pool)
 
     def _close_idle(self) -> None:
-        """Close connections that were idle for too long: a firewall in between may have dropped them."""
+        """Close connections that were idle for too long; a firewall may have dropped them."""
         self._timer = None
         now = self._loop.time()
         while self._cached and self._cached[0][1] + MAX_IDLE_S <= now:

@@ -75,7 +75,7 @@ async def connect(url: str, *, pooled: bool, timeout: float = 10.0) -> asyncpg.C
 
 
 async def is_pooled(connection: asyncpg.Connection) -> bool:
-    """Return True if a transaction pooler is in between: then the backend pid differs from the announced one."""
+    """Return True behind a transaction pooler: the backend pid differs from the announced one."""
     try:
         return bool(await connection.fetchval("SELECT pg_backend_pid()") != connection.get_server_pid())
     except _NO_CONNECTION as error:  # a pooler accepts connections even if its server is down
@@ -128,7 +128,7 @@ def _options(*, pooled: bool) -> dict[str, Any]:
 
 
 def is_gone(connection: asyncpg.Connection) -> bool:
-    """Return True if the connection is closed; the driver raises for one that its pool took back."""
+    """Return True if the connection is closed or was taken back by the driver's pool."""
     try:
         return bool(connection.is_closed())
     except asyncpg.InterfaceError:

@@ -19,7 +19,7 @@ from holdfast.store.sql.user_statements import POSTGRES
 from holdfast.store.statements import Statements
 
 IDLE_TIMEOUT = "15s"
-"""Idle timeout of the caller's transaction, because an open one blocks cancelling and reaping the job."""
+"""Idle timeout of the caller's transaction; an open one blocks cancelling and reaping."""
 
 _ACQUIRE_TIMEOUT_S = 30.0
 _FAILED = (asyncpg.PostgresError, *LOST)
@@ -33,7 +33,7 @@ class PostgresSession(SqlSession):
         self._connection = connection
 
     async def statement(self, sql: str, args: tuple[Any, ...]) -> StatementResult:
-        """Run a statement, always prepared, because the server then rejects several statements in one text."""
+        """Run a prepared statement; the server rejects several statements in one text."""
         try:
             prepared = await self._connection.prepare(sql)
             rows = await prepared.fetch(*args)

@@ -30,7 +30,7 @@ from holdfast.store.statements import Statements
 T = TypeVar("T")
 
 CLOCK = "(SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint)"
-"""Database clock. As a sub-select it is read once per statement and can be used with an index."""
+"""Database clock; as a sub-select it is read once per statement and can use an index."""
 
 _MAX_ATTEMPTS = 10
 _ACQUIRE_TIMEOUT_S = 10.0

@@ -22,7 +22,7 @@ _MIN_DEAD_ROWS = 5_000
 _PARTITION_INTERVAL_S = 600.0
 _ACQUIRE_TIMEOUT_S = 30.0
 _SHORT_TIMEOUTS = "SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '30s'; "
-"""Other statements on the table queue behind DDL that waits for its lock; a pooler drops the session's timeouts."""
+"""Timeouts of DDL, because other statements on the table queue behind its lock request."""
 
 
 class TableMaintenance:
@@ -110,7 +110,7 @@ def _day_of(name: str) -> int:
 
 
 async def _try(connection: asyncpg.Connection, statement: str) -> None:
-    """Run a statement that may fail: no privilege, no lock, or matching rows in the default partition."""
+    """Run a statement; ignore missing privileges, lock timeouts and concurrent changes."""
     try:
         await connection.execute(statement)
     except (

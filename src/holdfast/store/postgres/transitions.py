@@ -103,9 +103,9 @@ class TransitionsTx(LimitsTx):
     ) -> Sequence[Row]:
         """Run a statement that also appends the prepared entry to the change log.
 
-        It does so if all its rows take effect. Otherwise `correct` computes the entry from the statement's rows (None if the statement wrote it), and a second
-        statement appends it. In autocommit mode the statement first runs with `strict`: then it fails instead, and
-        both statements run in one transaction.
+        It does so if all its rows take effect. Otherwise `correct` computes the entry from the statement's rows (None
+        if the statement wrote it), and a second statement appends it. In autocommit mode the statement first runs with
+        `strict`: then it fails instead, and both statements run in one transaction.
         """
         if self.autocommit and (found := await self._run_strict(name, columns)) is not None:
             return found

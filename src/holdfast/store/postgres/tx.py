@@ -49,7 +49,7 @@ class PostgresTx(TransitionsTx, Inserts):
         return int(tag.rsplit(" ", 1)[1])
 
     async def collect_if_few(self, status: Status | None, tenant: str | None) -> set[JobId] | None:
-        """Return a superset of the unfinished jobs of a status or tenant; None if there are too many."""
+        """Return a superset of the unfinished jobs of a status or tenant; None if too many."""
         await self.rows("disable_seqscan")
         return await super().collect_if_few(status, tenant)
 

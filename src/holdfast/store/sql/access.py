@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from holdfast.model.access import ApiKey, KeyPosition, NewApiKey, Quotas, Scope, Tenant
 from holdfast.model.time import Duration, Instant
-from holdfast.store.port.store import Access
+from holdfast.store.port.store import AccessRepository
 from holdfast.store.sql.codec import Row
 from holdfast.store.sql.runner import StatementRunner
 
@@ -12,7 +12,7 @@ _LAST = KeyPosition(Instant((1 << 63) - 1), "")
 _SCOPES = frozenset(Scope)
 
 
-class SqlAccess(StatementRunner, Access):
+class SqlAccess(StatementRunner, AccessRepository):
     """Tenants and API keys within a transaction."""
 
     async def add_tenant(self, name: str, quotas: Quotas) -> bool:

@@ -3,14 +3,14 @@
 from holdfast.errors import Contention
 from holdfast.model.breaker import Breaker, BreakerState, SigningKeys
 from holdfast.model.time import Duration
-from holdfast.store.port.breakers import Breakers, WebhookSecrets
+from holdfast.store.port.breakers import BreakerRepository, WebhookSecretRepository
 from holdfast.store.sql.codec import Row
 from holdfast.store.sql.runner import StatementRunner
 
 _MAX_LOCK_ATTEMPTS = 5
 
 
-class SqlBreakers(StatementRunner, Breakers, WebhookSecrets):
+class SqlBreakers(StatementRunner, BreakerRepository, WebhookSecretRepository):
     """Circuit breakers and webhook signing keys within a transaction."""
 
     async def breakers(self, tenant: str | None, after: tuple[str, str], limit: int) -> list[Breaker]:

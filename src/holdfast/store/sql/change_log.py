@@ -7,8 +7,8 @@ from holdfast.model.change_log import ChangeEntry, decode
 from holdfast.model.state import STATUS_OF_CODE
 from holdfast.model.time import Duration, Instant
 from holdfast.store.port.change_log import (
-    ChangeLogRepository,
     ChangeLogRange,
+    ChangeLogRepository,
     Rollup,
     RollupCursor,
     ServiceSlice,

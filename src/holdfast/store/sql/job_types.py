@@ -6,13 +6,13 @@ import msgspec
 
 from holdfast.model.job_type import JobType, TypeMark, TypeRow
 from holdfast.model.time import Duration, Instant
-from holdfast.store.port.job_types import JobTypes
+from holdfast.store.port.job_types import JobTypeRepository
 from holdfast.store.sql.runner import StatementRunner
 
 _ABOUT = msgspec.json.Decoder(JobType).decode
 
 
-class SqlJobTypes(StatementRunner, JobTypes):
+class SqlJobTypes(StatementRunner, JobTypeRepository):
     """Job types within a transaction."""
 
     async def type_marks(self, tenant: str, limit: int) -> list[TypeMark]:

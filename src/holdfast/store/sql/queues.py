@@ -2,11 +2,11 @@
 
 from holdfast.model.ids import WorkerId
 from holdfast.model.queue import Queue
-from holdfast.store.port.change_log import Holding, Queues
+from holdfast.store.port.change_log import Holding, QueueRepository
 from holdfast.store.sql.runner import StatementRunner
 
 
-class SqlQueues(StatementRunner, Queues):
+class SqlQueues(StatementRunner, QueueRepository):
     """Queue settings and held jobs within a transaction."""
 
     async def queues(self) -> list[Queue]:

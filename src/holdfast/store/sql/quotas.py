@@ -4,11 +4,11 @@ from abc import abstractmethod
 from collections.abc import Collection
 
 from holdfast.model.access import Tenant
-from holdfast.store.port.store import LockedUsage, QuotaUsage
+from holdfast.store.port.store import LockedUsage, QuotaUsageRepository
 from holdfast.store.sql.runner import StatementRunner
 
 
-class SqlQuotas(StatementRunner, QuotaUsage):
+class SqlQuotas(StatementRunner, QuotaUsageRepository):
     """Quota usage within a transaction."""
 
     @abstractmethod

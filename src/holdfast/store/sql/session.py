@@ -18,7 +18,7 @@ class StatementResult(NamedTuple):
 
 
 class SqlSession(ABC, Session):
-    """Session state that all dialects share: the guard row, failed statements, and error messages."""
+    """Session state that all dialects share: guard row, failures and error messages."""
 
     recorded: bytes | None = None
 

@@ -5,12 +5,12 @@ from typing import Any
 from holdfast.model.ids import JobId
 from holdfast.model.job import HeldJob
 from holdfast.model.step import Step
-from holdfast.store.port.store import Retention, Steps
+from holdfast.store.port.store import Retention, StepRepository
 from holdfast.store.sql.codec import step_of
 from holdfast.store.sql.runner import StatementRunner
 
 
-class SqlSteps(StatementRunner, Steps):
+class SqlSteps(StatementRunner, StepRepository):
     """Steps and progress within a transaction."""
 
     async def steps(self, job_id: JobId) -> list[Step]:

@@ -14,7 +14,7 @@ _PLAIN = frozenset({"SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE", 
 
 
 class Dialect(NamedTuple):
-    """Lexical syntax of a database, and the statements that it does not allow inside a transaction of ours."""
+    """Lexical syntax of a database, and statements that are not allowed in a session."""
 
     skipped: re.Pattern[str]
     """Comments and quoted text."""

@@ -7,7 +7,7 @@ from functools import cache
 from holdfast.store.statements import Statement, Statements
 
 CLOCK = "(CAST(unixepoch('subsec') * 1000 + 0.5 AS INTEGER) * 1000)"
-"""Clock of this machine in milliseconds, expressed in microseconds; constant within one step of a statement."""
+"""Clock of this machine in microseconds, with a resolution of a millisecond."""
 
 _WRITES = re.compile(r"\b(INSERT|UPDATE|DELETE)\b")
 _VALUES = re.compile(r"VALUES (\([?,\s]*\))")

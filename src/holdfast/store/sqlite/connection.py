@@ -13,7 +13,7 @@ from holdfast.errors import Misconfigured
 from holdfast.store.sqlite.errors import FAILED, SETTING, translate
 
 MIN_SQLITE_VERSION = (3, 51, 3)
-"""In older versions, a checkpoint at the wrong moment can corrupt a database that several processes use."""
+"""Older versions can corrupt a database that several processes use, at a checkpoint."""
 
 BUSY_TIMEOUT_S = 5.0
 """Timeout of the write lock."""
@@ -25,7 +25,7 @@ _MAX_WAL_BYTES = 64 * 1024 * 1024
 
 
 def file_of(url: str) -> Path:
-    """Return the file that a URL names; raise `Misconfigured` if the URL or the directory is invalid."""
+    """Return the file that a URL names; raise `Misconfigured` if it is invalid."""
     name, _, options = url.partition("://")[2].partition("?")
     name = unquote(name)
     if name in ("", "/", ":memory:", "/:memory:"):
@@ -98,7 +98,7 @@ def _set_up(db: apsw.Connection, file: Path) -> None:
 
 
 def _switch_to_wal(db: apsw.Connection, wait: "_BusyHandler") -> str:
-    """Switch to WAL mode and return the resulting mode. The pragma itself does not wait for other processes."""
+    """Switch to WAL mode, waiting for other processes; return the resulting mode."""
     attempt = 0
     while True:
         try:
@@ -112,7 +112,7 @@ def _switch_to_wal(db: apsw.Connection, wait: "_BusyHandler") -> str:
 
 
 class _BusyHandler:
-    """Waits for a lock with short random sleeps; those of SQLite are long and equal in all processes."""
+    """Waits for a lock with short random sleeps, unlike the busy handler of SQLite."""
 
     def __init__(self) -> None:
         self._until = 0.0

@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class SessionThread(ConnectionThread):
-    """Thread that rolls back a transaction that takes too long, even while the event loop is busy."""
+    """Thread that rolls back slow transactions, even while the event loop is busy."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._until: float | None = None
@@ -214,5 +214,5 @@ class Sessions:
 
 
 def _control(db: apsw.Connection, statement: str) -> None:
-    """Run a statement that callers may not run; it bypasses the statement cache, which callers can fill."""
+    """Run a transaction control statement, bypassing the statement cache that callers use."""
     db.execute(statement, can_cache=False)

@@ -20,7 +20,7 @@ from holdfast.store.sqlite.connection import connect, file_of
 from holdfast.store.sqlite.errors import FAILED, translate
 from holdfast.store.sqlite.session import Sessions
 from holdfast.store.sqlite.thread import ConnectionThread
-from holdfast.store.sqlite.transaction import Transaction, WriteNeeded, roll_back
+from holdfast.store.sqlite.transaction import TransactionAttempt, WriteNeeded, roll_back
 from holdfast.store.sqlite.tx import AccessMode
 
 T = TypeVar("T")
@@ -53,13 +53,13 @@ class SqliteStore(Store):
         return cls(file, load_statements(clock), await asyncio.to_thread(_connect, file))
 
     async def run(self, work: Work[T]) -> T:
-        transaction = Transaction(work, self._statements, self._file)
+        transaction = TransactionAttempt(work, self._statements, self._file)
         try:
             if transaction.start() is AccessMode.READ:
                 try:
                     return await self._reader.call(lambda db: transaction.finish(db, AccessMode.READ))
                 except WriteNeeded:
-                    transaction = Transaction(work, self._statements, self._file)
+                    transaction = TransactionAttempt(work, self._statements, self._file)
                     transaction.start()
         except StopIteration as end:  # the work ran no statement
             result: T = end.value

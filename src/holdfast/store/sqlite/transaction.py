@@ -1,8 +1,9 @@
-"""Runs the work of a transaction without an event loop, because it awaits nothing but the database.
+"""Execution of a transaction's work without an event loop.
 
-The work starts on the event loop. Its first statement decides whether it reads or writes, and from there it runs to its
-end on the thread of the matching connection. So a transaction needs one switch of threads, and never holds the write
-lock while the event loop is busy. A transaction that only reads takes no lock and waits for no writer.
+The work awaits nothing but the database. It starts on the event loop. Its first statement decides whether it reads or
+writes, and from there it runs to its end on the thread of the matching connection. So a transaction needs one switch of
+threads, and never holds the write lock while the event loop is busy. A transaction that only reads takes no lock and
+waits for no writer.
 """
 
 import contextlib
@@ -21,11 +22,11 @@ T = TypeVar("T")
 
 
 class WriteNeeded(Exception):
-    """A transaction that began as a read needs to write; it had no effect and must run again as a write."""
+    """Raised if a read transaction needs to write: run it again as a write."""
 
 
-class Transaction(Generic[T]):
-    """One attempt to run the work of a transaction."""
+class TransactionAttempt(Generic[T]):
+    """Attempt to run the work of a transaction."""
 
     def __init__(self, work: Work[T], statements: BatchedStatements, file: str) -> None:
         self._file = file
@@ -46,7 +47,11 @@ class Transaction(Generic[T]):
         return self._requested(next(self._steps))
 
     def finish(self, db: apsw.Connection, access: AccessMode) -> T:
-        """Run to the end and commit; on failure roll back and raise the error of the work, or `WriteNeeded`."""
+        """Run to the end and commit; roll back on failure.
+
+        Raises:
+            WriteNeeded: the work needs to write, and `access` is read-only.
+        """
         committing = False
         try:
             db.execute("BEGIN IMMEDIATE" if access is AccessMode.WRITE else "BEGIN")

@@ -34,7 +34,7 @@ _by_position = itemgetter(1)
 
 
 class AccessMode(enum.Enum):
-    """AccessMode of a transaction. A transaction requests it by awaiting, then continues on the matching thread."""
+    """Access of a transaction, which requests it by awaiting and continues on that thread."""
 
     NONE = enum.auto()
     READ = enum.auto()

@@ -7,7 +7,7 @@ VALUES (:tenant, :destination, {BREAKER_CLOSED}, 0, 0, '', clock());
 DELETE FROM holdfast_breakers WHERE state = {BREAKER_CLOSED} AND changed_at <= clock() - :keep LIMIT :limit;
 
 -- name: rotate_signing_key
--- Assigned from left to right: what was there is kept before it is replaced.
+-- Assignments run from left to right: `previous` gets the old key before it is replaced.
 INSERT INTO holdfast_webhook_secrets (tenant, secret, created_at) VALUES (:tenant, :secret, clock())
 ON DUPLICATE KEY UPDATE previous = secret, previous_until = clock() + :overlap, secret = VALUES(secret),
   created_at = VALUES(created_at);

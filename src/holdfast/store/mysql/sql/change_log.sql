@@ -1,10 +1,10 @@
--- Rows of the feed, in the transaction of what they tell of.
+-- Writes to the change log, in the transaction of the change.
 
 -- name: append_change
 INSERT INTO holdfast_feed (at, body) VALUES (clock(), :body);
 
 -- name: append_claim_change
--- If lock_lease found one: else nothing was claimed.
+-- Appends only if lock_lease found a lease; otherwise nothing was claimed.
 INSERT INTO holdfast_feed (at, body) SELECT clock(), :body FROM (SELECT 1) AS one WHERE @holdfast_lease IS NOT NULL;
 
 -- name: changes_at

@@ -5,5 +5,6 @@ ON DUPLICATE KEY UPDATE paused = VALUES(paused), reason = VALUES(reason), until 
   changed_at = VALUES(changed_at), changed_by = VALUES(changed_by);
 
 -- name: holding
--- Uses the primary key over all that are not parked. Asked as seldom as it is slow.
-SELECT worker, tenant, COUNT(*) FROM holdfast_live WHERE parked = {NOT_PARKED} AND status = {RUNNING} GROUP BY worker, tenant;
+-- Uses the primary key; reads all jobs that are not parked. The interval between runs grows with its duration.
+SELECT worker, tenant, COUNT(*) FROM holdfast_live WHERE parked = {NOT_PARKED} AND status = {RUNNING}
+GROUP BY worker, tenant;

@@ -1,4 +1,4 @@
--- What is known of tenants that have limits, locked by whoever submits for one.
+-- Quota usage of tenants, locked by submissions for them.
 
 -- name: begin_usage
 -- IGNORE hides no other error here: every value fits its column.
@@ -9,8 +9,8 @@ INSERT IGNORE INTO holdfast_ledgers (tenant, state) VALUES (:tenant, :state);
 SELECT tenant, state FROM holdfast_ledgers WHERE tenant = :tenant FOR UPDATE;
 
 -- name: tenant_backlog
--- Uses the primary key from queue to queue, and in each to the tenant's; one statement, so that a job that moves is
--- counted once. Counts no further than :most.
+-- Uses the primary key as a skip scan over queues, then for the tenant in each. One statement, so that a job that
+-- changes queues or states is counted once. Counts up to :most.
 SELECT COUNT(*) FROM (
   SELECT 1 FROM (
     SELECT parked, queue FROM holdfast_live FORCE INDEX FOR GROUP BY (PRIMARY) GROUP BY parked, queue) AS q
@@ -19,7 +19,8 @@ SELECT COUNT(*) FROM (
   LIMIT :most) AS b;
 
 -- name: queue_backlog
--- Uses the primary key. Counts no further than :most.
+-- Uses the primary key. Counts up to :most.
 SELECT COUNT(*) FROM (
   SELECT 1 FROM holdfast_live FORCE INDEX (PRIMARY)
-  WHERE parked IN ({NOT_PARKED}, {PARKED_UNTIL_DUE}, {PARKED_FOR_KEY}) AND queue = :queue AND tenant = :tenant LIMIT :most) AS b;
+  WHERE parked IN ({NOT_PARKED}, {PARKED_UNTIL_DUE}, {PARKED_FOR_KEY}) AND queue = :queue AND tenant = :tenant
+  LIMIT :most) AS b;

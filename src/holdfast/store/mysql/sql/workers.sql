@@ -1,29 +1,29 @@
--- Workers, and what they hold. A worker of 0 is none. What is held is found by what was claimed: see holdfast_claims.
+-- Workers and the jobs they hold, which are found through holdfast_claims. A `worker` of 0 means none.
 
 -- name: claims_of
--- Uses the primary key, from one row to the next.
+-- Uses the primary key.
 SELECT id, fence, ids FROM holdfast_claims FORCE INDEX (PRIMARY)
 WHERE worker = :worker AND (id > :id OR id = :id AND fence > :fence) ORDER BY id, fence LIMIT :limit;
 
 -- name: lock_holding
--- Uses holdfast_live_id. Locked, so that what is decided on these rows is decided once.
+-- Uses holdfast_live_id. Locks the rows, so that only one transaction decides on them.
 SELECT {job} FROM holdfast_live FORCE INDEX (holdfast_live_id)
 WHERE id IN :ids AND worker = :worker AND status = {RUNNING} FOR UPDATE;
 
 -- name: lock_orphaned
--- As lock_holding; what another node is at, it does.
+-- As lock_holding, but skips rows that another node handles.
 SELECT {job} FROM holdfast_live FORCE INDEX (holdfast_live_id)
 WHERE id IN :ids AND worker = :worker AND status = {RUNNING} FOR UPDATE SKIP LOCKED;
 
 -- name: orphaned_claims
--- Uses the primary key from one worker to the next. Not locked: an incarnation that is gone never comes back.
+-- Uses the primary key as a skip scan over workers. Needs no lock: a worker incarnation that is gone never returns.
 SELECT d.worker
 FROM (SELECT worker FROM holdfast_claims FORCE INDEX FOR GROUP BY (PRIMARY) GROUP BY worker) AS d
 LEFT JOIN holdfast_workers w ON w.id = d.worker
 WHERE w.id IS NULL LIMIT :limit;
 
 -- name: lock_claims
--- Reads the whole table, which is small, until there are enough.
+-- Reads the table, which is small, up to the limit.
 SELECT worker, id, fence, looks, ids FROM holdfast_claims WHERE look_at <= clock() LIMIT :limit FOR UPDATE SKIP LOCKED;
 
 -- name: forget_claims
@@ -32,20 +32,20 @@ DELETE c FROM :rows AS m STRAIGHT_JOIN holdfast_claims c FORCE INDEX (PRIMARY)
   ON c.worker = m.of_worker AND c.id = m.of_id AND c.fence = m.of_fence;
 
 -- name: keep_claims
--- Uses the primary key. Looked at again after twice as long.
+-- Uses the primary key. The next check follows after twice the interval.
 UPDATE :rows AS m STRAIGHT_JOIN holdfast_claims c FORCE INDEX (PRIMARY)
   ON c.worker = m.of_worker AND c.id = m.of_id AND c.fence = m.of_fence
 SET c.ids = m.held, c.looks = m.next_checks, c.look_at = clock() + m.pause;
 
 -- name: expired
--- Uses holdfast_workers_expiry. Locked: a renewal or a claim waits for the verdict, another reaper passes by.
+-- Uses holdfast_workers_expiry. Locks the rows: renewals and claims wait, other reapers skip them.
 SELECT id FROM holdfast_workers FORCE INDEX (holdfast_workers_expiry)
 WHERE expires_at <= clock() ORDER BY expires_at LIMIT :limit FOR UPDATE SKIP LOCKED;
 
 -- name: depart
--- Of a worker that holds nothing.
+-- For a worker that holds no jobs.
 DELETE FROM holdfast_workers WHERE id = :worker;
 
 -- name: forget
--- Of a worker that holds nothing.
+-- For a worker that holds no jobs.
 DELETE FROM holdfast_workers WHERE id = :worker AND expires_at <= clock();

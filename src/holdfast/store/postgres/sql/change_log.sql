@@ -1,7 +1,7 @@
--- Rows of the feed, written with what they tell of. Names hold neither quotes nor backslashes.
+-- Writes to the change log, in the statement of the change. Names contain neither quotes nor backslashes.
 
 -- columns: changed_json
--- Of the rows `changed`: one by one, or counted where they are many.
+-- JSON of the rows in `changed`: listed one by one, or counted if there are many.
 CASE WHEN (SELECT count(*) FROM changed) <= 20
 THEN (SELECT '{"c":[' || string_agg(concat('["', id, '","', tenant, '","', queue, '","', type, '",', status, ',', attempts, ',',
                                            fence, ']'), ',') || ']}' FROM changed)
@@ -10,10 +10,11 @@ ELSE (SELECT '{"g":[' || string_agg(concat('["', tenant, '","', queue, '","', ty
 END
 
 -- columns: append_change
--- If all were `moved`, what was prepared for that. If some were refused, nothing: the caller writes what is true. Or, where
--- that would be another transaction (:strict), an error: then nothing has happened, and it is done in one.
+-- Appends the prepared entry if all rows were `applied`. If some were not, it appends nothing, and the caller appends
+-- the correct entry. With :strict, where that would be another transaction, it fails instead (NULL in a NOT NULL
+-- column), and the caller repeats both in one transaction.
 INSERT INTO holdfast_feed (at, body)
-SELECT clock(), CASE WHEN count(*) = :expected::bigint THEN :body::text END FROM moved
+SELECT clock(), CASE WHEN count(*) = :expected::bigint THEN :body::text END FROM applied
 HAVING count(*) > 0 AND (:strict::boolean OR count(*) = :expected)
 
 -- name: append_change

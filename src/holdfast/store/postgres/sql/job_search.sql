@@ -1,10 +1,10 @@
--- Looking for jobs. Each look is bounded: `window_…` tells how far so many rows reach, `find_…` looks no further.
+-- Job search in bounded steps: `window_…` finds the id after :skip rows, `find_…` reads down to that id.
 --
--- A tenant's rows are asked for by pairs (tenant, id), which only the index of these pairs can give in order: whatever
--- the statistics say, no other index is worth considering. What is gathered is asked for in the order of its index, so
--- that it is read no further than to the limit.
+-- A tenant's rows are selected by pairs (tenant, id). Only the index of these pairs returns them in order, so that
+-- the planner considers no other index, whatever the statistics say. Ids are collected in the order of their index,
+-- so that the scan stops at the limit.
 
--- columns: asked
+-- columns: filter
 (:queue::text IS NULL OR queue = :queue) AND (:type::text IS NULL OR type = :type)
   AND (:status::smallint IS NULL OR status = :status OR status = {AWAITING_KEY} AND :status = {READY})
   AND (:tag::bytea IS NULL OR position(:tag::bytea in tags) > 0)
@@ -17,7 +17,7 @@ SELECT id FROM holdfast_live WHERE id < :before AND id >= :floor ORDER BY id DES
 -- name: find_live
 -- Uses the primary key.
 SELECT {job} FROM holdfast_live
-WHERE id < :before AND id >= :floor AND (:tenant::text IS NULL OR tenant = :tenant) AND {asked}
+WHERE id < :before AND id >= :floor AND (:tenant::text IS NULL OR tenant = :tenant) AND {filter}
 ORDER BY id DESC LIMIT :limit;
 
 -- name: window_dead
@@ -27,7 +27,7 @@ SELECT id FROM holdfast_dead WHERE id < :before AND id >= :floor ORDER BY id DES
 -- name: find_dead
 -- Uses the primary key.
 SELECT {past}, {ended} FROM holdfast_dead
-WHERE id < :before AND id >= :floor AND {asked} AND (:fingerprint::text IS NULL OR fingerprint = :fingerprint)
+WHERE id < :before AND id >= :floor AND {filter} AND (:fingerprint::text IS NULL OR fingerprint = :fingerprint)
 ORDER BY id DESC LIMIT :limit;
 
 -- name: window_dead_of
@@ -39,7 +39,7 @@ ORDER BY tenant DESC, id DESC LIMIT 1 OFFSET :skip;
 -- name: find_dead_of
 -- Uses holdfast_dead_tenant.
 SELECT {past}, {ended} FROM holdfast_dead
-WHERE (tenant, id) < (:tenant, :before::uuid) AND (tenant, id) >= (:tenant, :floor::uuid) AND {asked}
+WHERE (tenant, id) < (:tenant, :before::uuid) AND (tenant, id) >= (:tenant, :floor::uuid) AND {filter}
 ORDER BY tenant DESC, id DESC LIMIT :limit;
 
 -- name: window_dead_alike
@@ -51,29 +51,29 @@ ORDER BY id DESC LIMIT 1 OFFSET :skip;
 -- name: find_dead_alike
 -- Uses holdfast_dead_alike.
 SELECT {past}, {ended} FROM holdfast_dead
-WHERE tenant = :tenant AND fingerprint = :fingerprint AND id < :before AND id >= :floor AND {asked}
+WHERE tenant = :tenant AND fingerprint = :fingerprint AND id < :before AND id >= :floor AND {filter}
 ORDER BY id DESC LIMIT :limit;
 
 -- name: window_history
--- Uses holdfast_history_id, in each day.
+-- Uses holdfast_history_id, in each partition.
 SELECT id FROM holdfast_history WHERE id < :before AND id >= :floor ORDER BY id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_history
--- Uses holdfast_history_id, in each day.
+-- Uses holdfast_history_id, in each partition.
 SELECT {past}, {ended} FROM holdfast_history
-WHERE id < :before AND id >= :floor AND {asked}
+WHERE id < :before AND id >= :floor AND {filter}
 ORDER BY id DESC LIMIT :limit;
 
 -- name: window_history_of
--- Uses holdfast_history_tenant, in each day.
+-- Uses holdfast_history_tenant, in each partition.
 SELECT id FROM holdfast_history
 WHERE (tenant, id) < (:tenant, :before::uuid) AND (tenant, id) >= (:tenant, :floor::uuid)
 ORDER BY tenant DESC, id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_history_of
--- Uses holdfast_history_tenant, in each day.
+-- Uses holdfast_history_tenant, in each partition.
 SELECT {past}, {ended} FROM holdfast_history
-WHERE (tenant, id) < (:tenant, :before::uuid) AND (tenant, id) >= (:tenant, :floor::uuid) AND {asked}
+WHERE (tenant, id) < (:tenant, :before::uuid) AND (tenant, id) >= (:tenant, :floor::uuid) AND {filter}
 ORDER BY tenant DESC, id DESC LIMIT :limit;
 
 -- name: ready_ids
@@ -81,7 +81,7 @@ ORDER BY tenant DESC, id DESC LIMIT :limit;
 SELECT id FROM holdfast_live WHERE status = {READY} ORDER BY queue, tenant, priority, seq LIMIT :limit;
 
 -- name: ready_ids_of
--- Uses holdfast_live_ready from queue to queue, and in each to the tenant's.
+-- Uses holdfast_live_ready as a skip scan over queues, then for the tenant in each.
 WITH RECURSIVE q AS (
   (SELECT queue FROM holdfast_live WHERE status = {READY} ORDER BY queue, tenant, priority, seq LIMIT 1)
   UNION ALL
@@ -94,7 +94,7 @@ SELECT m.id FROM q CROSS JOIN LATERAL (
 LIMIT :limit;
 
 -- name: disable_seqscan
--- For what is left of the transaction: no estimate of how many run, or of how many wait, has all jobs read.
+-- For the rest of the transaction, so that a wrong estimate of running or waiting jobs does not lead to a full scan.
 SELECT set_config('enable_seqscan', 'off', true);
 
 -- name: running_ids
@@ -111,7 +111,7 @@ SELECT id FROM holdfast_live WHERE status::int >= {SCHEDULED} AND status = :stat
 ORDER BY status, tenant, id LIMIT :limit;
 
 -- name: dead_groups
--- Uses holdfast_dead_alike from the first of one group to the first of the next, without reading those in between.
+-- Uses holdfast_dead_alike as a skip scan over groups.
 WITH RECURSIVE g AS (
   (SELECT tenant, fingerprint, id FROM holdfast_dead
    WHERE (tenant, fingerprint) > (:tenant_after, :fingerprint_after) AND tenant <= :tenant_last
@@ -138,7 +138,7 @@ WHERE d.id = ANY (ARRAY[m.id]) AND d.fence = m.fence AND d.status = m.was
 RETURNING d.id;
 
 -- name: remove_history
--- Uses holdfast_history_id, in each day.
+-- Uses holdfast_history_id, in each partition.
 DELETE FROM holdfast_history h USING unnest(:ids::uuid[], :fences::int[], :was::smallint[]) AS m(id, fence, was)
 WHERE h.id = ANY (ARRAY[m.id]) AND h.fence = m.fence AND h.status = m.was
 RETURNING h.id;

@@ -1,11 +1,11 @@
--- Sets travel as arrays: the text of a statement never varies with the number of rows.
+-- Sets of rows are passed as arrays, so that the text of a statement does not depend on the number of rows.
 --
--- A join on a key is written `= ANY (ARRAY[…])`: the planner can use the index with it, but cannot merge by it. With a plain
--- `=` it reads the whole index instead, whenever its statistics were taken while the table was empty. For the same reason
--- a running job that is named by its id is asked for `status::int = 1`, and its holder by `IS NOT DISTINCT FROM`: else all
--- that are held are read.
+-- A join on a key is written `= ANY (ARRAY[…])`, so that the planner can use the index but no merge join. With a
+-- plain `=` it reads the whole index if the statistics are from when the table was empty. For the same reason,
+-- conditions on a running job that is selected by id are written `status::int = …` and `worker IS NOT DISTINCT FROM
+-- …`: otherwise the planner may read the index of all held jobs.
 --
--- Whatever changes a job's state writes a row of the feed in the same statement: see feed.sql.
+-- Every statement that changes the state of jobs also appends to the change log: see change_log.sql.
 
 -- name: insert
 WITH fresh AS (
@@ -13,7 +13,8 @@ WITH fresh AS (
                              timeout, deadline, retry, tags, concurrency_key, idempotency_key, status)
   SELECT id, tenant, queue, type, payload, priority, max_attempts, cost, at,
          coalesce(scheduled_at, at + delay), timeout, deadline, retry, tags, concurrency_key, idempotency_key,
-         CASE WHEN coalesce(scheduled_at, at + delay) > at THEN {SCHEDULED} WHEN concurrency_key IS NULL THEN {READY} ELSE {AWAITING_KEY} END
+         CASE WHEN coalesce(scheduled_at, at + delay) > at THEN {SCHEDULED}
+              WHEN concurrency_key IS NULL THEN {READY} ELSE {AWAITING_KEY} END
   FROM unnest(:ids::uuid[], :tenants::text[], :queues::text[], :types::text[], :payloads::bytea[], :priorities::smallint[],
               :max_attempts::smallint[], :costs::int[], :scheduled::bigint[], :delays::bigint[], :timeouts::bigint[],
               :deadlines::bigint[], :retries::bytea[], :tags::bytea[], :concurrency_keys::text[], :idempotency_keys::text[])
@@ -29,9 +30,9 @@ logged AS (
 SELECT queue, tenant, priority, status, min(seq), max(created_at) FROM fresh GROUP BY queue, tenant, priority, status;
 
 -- name: insert_plain
--- As `insert`, for jobs that ask for nothing special: half as many columns to carry. All but the payloads come as texts that
--- are taken apart here, for the driver takes longer to make an array of values than to send it: no name has a character 31 in
--- it, and if one had, the columns would not be of the same length and nothing would be inserted.
+-- As `insert`, for jobs without options: half as many columns. All columns except the payloads are passed as texts
+-- that are split here, because the driver encodes arrays slowly. No name contains character 31; if one did, the
+-- columns would have different lengths and nothing would be inserted.
 WITH fresh AS (
   INSERT INTO holdfast_live (id, tenant, queue, type, payload, priority, max_attempts, cost, created_at, status)
   SELECT id, tenant, queue, type, payload, priority, max_attempts, cost, at, {READY}
@@ -46,7 +47,7 @@ logged AS (
 SELECT queue, tenant, priority, status, min(seq), max(created_at) FROM fresh GROUP BY queue, tenant, priority, status;
 
 -- name: take_keys
--- Waits for whoever is inserting the same key; in the order of the keys, so that two batches cannot lock each other out.
+-- Waits for a concurrent insert of the same key. Runs in the order of keys, so that two batches cannot deadlock.
 INSERT INTO holdfast_keys (tenant, kind, key, job_id, fingerprint, expires_at)
 SELECT tenant, kind, key, job_id, fingerprint, clock() + span
 FROM unnest(:tenants::text[], :kinds::smallint[], :keys::text[], :ids::uuid[], :fingerprints::bytea[], :spans::bigint[])
@@ -55,7 +56,7 @@ ORDER BY tenant, kind, key
 ON CONFLICT (tenant, kind, key) DO NOTHING;
 
 -- name: lock_keys
--- Uses the primary key, once per asked key.
+-- Uses the primary key, once per key.
 SELECT k.tenant, k.kind, k.key, k.job_id, k.fingerprint,
        k.expires_at > clock() OR EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = k.job_id) AS valid
 FROM unnest(:tenants::text[], :kinds::smallint[], :keys::text[]) WITH ORDINALITY AS a(tenant, kind, key, n)
@@ -69,7 +70,7 @@ FROM unnest(:tenants::text[], :kinds::smallint[], :keys::text[], :ids::uuid[], :
 WHERE k.tenant = ANY (ARRAY[a.tenant]) AND k.kind = ANY (ARRAY[a.kind]) AND k.key = ANY (ARRAY[a.key]);
 
 -- name: lanes
--- Uses holdfast_live_ready from the first job of one lane to that of the next, skipping the jobs in between.
+-- Uses holdfast_live_ready as a skip scan over lanes.
 WITH RECURSIVE lane AS (
   (SELECT tenant, priority, seq FROM holdfast_live
    WHERE status = {READY} AND queue = :queue ORDER BY queue, tenant, priority, seq LIMIT 1)
@@ -81,8 +82,8 @@ WITH RECURSIVE lane AS (
 SELECT tenant, priority, seq FROM lane LIMIT :cap;
 
 -- name: claim
--- Uses holdfast_live_ready, once per lane. The worker's row is locked first: a renewal is not held up by that, a reap
--- is. The candidates are an array, so that the planner cannot run their query twice and take more than was asked.
+-- Uses holdfast_live_ready, once per lane. Locks the worker's row first, which blocks a reap but not a renewal. The
+-- candidates are an array, so that the planner cannot run their query twice and claim more than the limit.
 WITH me AS MATERIALIZED (
   SELECT clock() AS at FROM holdfast_workers WHERE id = :worker AND expires_at + 0 > clock() FOR KEY SHARE),
 changed AS (
@@ -107,11 +108,11 @@ logged AS (INSERT INTO holdfast_feed (at, body) SELECT (SELECT at FROM me), {cha
 SELECT {job} FROM changed;
 
 -- name: finish
--- Uses the primary key. Out of live and into history or the dead letters, in one statement. If all were moved, what limits
--- counted of them is given back with it, last and in the order of the names: a limit is locked no longer than it must be.
--- That is no join either, so that it uses the primary key of the limits however many the planner takes them for.
--- Columns of numbers come as texts, as those of `insert_plain` do; a column without values may come without rows.
-WITH moved AS (
+-- Uses the primary key. Moves jobs from the live table to history or the dead letters. If all were moved, it also
+-- releases their slots, last and in the order of names, so that limits are locked briefly. That is written without a
+-- join, so that it uses the primary key of the limits whatever the planner estimates. Columns of numbers are passed
+-- as texts, as for `insert_plain`; a column without values may be passed without rows.
+WITH applied AS (
   DELETE FROM holdfast_live l
   USING unnest(string_to_array(:ids, ',')::uuid[], string_to_array(:fences, ',')::int[],
                string_to_array(:was, ',')::smallint[], string_to_array(:workers, ',', '')::bigint[],
@@ -124,23 +125,23 @@ WITH moved AS (
 dead AS (
   INSERT INTO holdfast_dead ({finished})
   SELECT {finishing}
-  FROM moved WHERE becomes = {DEAD}),
+  FROM applied WHERE becomes = {DEAD}),
 done AS (
   INSERT INTO holdfast_history ({finished})
   SELECT {finishing}
-  FROM moved WHERE becomes <> {DEAD}),
+  FROM applied WHERE becomes <> {DEAD}),
 freed AS (
   UPDATE holdfast_limits n
   SET used = n.used - (:freed::bigint[])[array_position(:limits::text[], concat(n.kind, n.name))]
   WHERE n.kind = ANY (:kinds::smallint[]) AND n.tenant = '' AND n.name = ANY (:names::text[])
-    AND concat(n.kind, n.name) = ANY (:limits) AND (SELECT count(*) FROM moved) = :expected::bigint),
+    AND concat(n.kind, n.name) = ANY (:limits) AND (SELECT count(*) FROM applied) = :expected::bigint),
 logged AS (
   {append_change})
-SELECT id FROM moved;
+SELECT id FROM applied;
 
 -- name: requeue
--- Uses the primary key. Changed in place: a job that waits again never leaves the table.
-WITH moved AS (
+-- Uses the primary key. Updates in place, so that the job never leaves the table.
+WITH applied AS (
 UPDATE holdfast_live l
 SET status = m.becomes, attempts = m.attempts, releases = m.releases, scheduled_at = clock() + m.delay, worker = NULL,
     attempt_log = coalesce(m.log, l.attempt_log), seq = nextval('holdfast_seq'), slots = 0
@@ -151,7 +152,7 @@ WHERE l.id = ANY (ARRAY[m.id]) AND l.fence = m.fence AND l.status = m.was AND l.
 RETURNING l.id, l.status, l.queue, l.tenant, l.priority, l.seq),
 logged AS (
   {append_change})
-SELECT * FROM moved;
+SELECT * FROM applied;
 
 -- name: revive_dead
 -- Uses the primary key of the dead letters. A new generation of the same job; its fence goes on rising.
@@ -160,33 +161,34 @@ WITH back AS (
   USING unnest(:ids::uuid[], :fences::int[], :was::smallint[], :generations::smallint[]) AS m(id, fence, was, generation)
   WHERE d.id = ANY (ARRAY[m.id]) AND d.fence = m.fence AND d.status = m.was
   RETURNING d.*, m.generation AS next_generation),
-moved AS (
+applied AS (
   INSERT INTO holdfast_live ({revived})
   SELECT {reviving} FROM back
   RETURNING id, status, queue, tenant, priority, seq),
 logged AS (
   {append_change})
-SELECT * FROM moved;
+SELECT * FROM applied;
 
 -- name: revive_history
--- Uses holdfast_history_id, in each day.
+-- Uses holdfast_history_id, in each partition.
 WITH back AS (
   DELETE FROM holdfast_history d
   USING unnest(:ids::uuid[], :fences::int[], :was::smallint[], :generations::smallint[]) AS m(id, fence, was, generation)
   WHERE d.id = ANY (ARRAY[m.id]) AND d.fence = m.fence AND d.status = m.was
   RETURNING d.*, m.generation AS next_generation),
-moved AS (
+applied AS (
   INSERT INTO holdfast_live ({revived})
   SELECT {reviving} FROM back
   RETURNING id, status, queue, tenant, priority, seq),
 logged AS (
   {append_change})
-SELECT * FROM moved;
+SELECT * FROM applied;
 
 -- name: promote
--- Uses holdfast_live_due. One update in place: a job is never in two states, never in none.
+-- Uses holdfast_live_due. Updates in place, so that a job always has exactly one state.
 WITH changed AS (
-  UPDATE holdfast_live SET status = CASE WHEN concurrency_key IS NULL THEN {READY} ELSE {AWAITING_KEY} END, seq = nextval('holdfast_seq')
+  UPDATE holdfast_live
+  SET status = CASE WHEN concurrency_key IS NULL THEN {READY} ELSE {AWAITING_KEY} END, seq = nextval('holdfast_seq')
   WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM holdfast_live WHERE status IN ({SCHEDULED}, {RETRYING}) AND scheduled_at <= clock()
     ORDER BY scheduled_at LIMIT :limit FOR UPDATE SKIP LOCKED))
@@ -196,7 +198,8 @@ SELECT queue, tenant, priority, min(seq), count(*), concurrency_key FROM changed
 GROUP BY queue, tenant, priority, concurrency_key;
 
 -- name: get
--- Uses the primary keys and holdfast_history_id. One statement, one snapshot: a job that moves meanwhile is seen once.
+-- Uses the primary keys and holdfast_history_id. One statement reads one snapshot, so that a job that changes tables is
+-- seen once.
 SELECT {job}, NULL::bigint AS finished_at, NULL::bytea AS result, NULL AS reason, NULL AS fingerprint
 FROM holdfast_live WHERE id = ANY (:ids::uuid[])
 UNION ALL
@@ -217,7 +220,7 @@ WHERE (:tenant::text IS NULL OR tenant = :tenant) AND (:queue::text IS NULL OR q
 GROUP BY tenant, queue, type, status;
 
 -- name: held_by
--- Uses holdfast_live_held. Locked, so that what is decided on these rows is decided once.
+-- Uses holdfast_live_held. Locks the rows, so that only one transaction decides on them.
 SELECT {job}
 FROM holdfast_live WHERE worker = :worker AND status = {RUNNING} LIMIT :limit FOR UPDATE;
 
@@ -228,24 +231,24 @@ JOIN holdfast_live l ON l.id = ANY (ARRAY[h.id]) AND l.fence = h.fence AND l.wor
                     AND l.status::int = {RUNNING};
 
 -- name: orphans
--- Uses holdfast_live_held; looks only at running jobs.
+-- Uses holdfast_live_held; reads only running jobs.
 SELECT {job}
 FROM holdfast_live l
 WHERE status = {RUNNING} AND NOT EXISTS (SELECT 1 FROM holdfast_workers w WHERE w.id = l.worker)
 LIMIT :limit FOR UPDATE OF l SKIP LOCKED;
 
 -- name: expired
--- Uses holdfast_workers_expiry. Locked: a renewal or a claim waits for the verdict, another reaper passes by.
+-- Uses holdfast_workers_expiry. Locks the rows: renewals and claims wait, other reapers skip them.
 SELECT id FROM holdfast_workers WHERE expires_at <= clock() ORDER BY expires_at LIMIT :limit FOR UPDATE SKIP LOCKED;
 
 -- name: overdue
--- Uses holdfast_live_deadline. What another node is at, it does.
+-- Uses holdfast_live_deadline. Skips jobs that another node handles.
 SELECT {job} FROM holdfast_live WHERE deadline <= clock() AND status <> {RUNNING}
 ORDER BY deadline LIMIT :limit FOR UPDATE SKIP LOCKED;
 
 -- name: ahead
--- Uses holdfast_live_ready, twice and no further than asked. In its order, so that no estimate has the table read until
--- there are enough, which may be at its end.
+-- Uses holdfast_live_ready, twice, up to :most rows each. The ORDER BY makes the planner use the index whatever it
+-- estimates; otherwise it might scan the table until it finds enough rows.
 SELECT count(*), coalesce(sum(c.cost), 0) FROM (
   SELECT cost FROM (
     SELECT cost FROM holdfast_live
@@ -258,7 +261,7 @@ SELECT count(*), coalesce(sum(c.cost), 0) FROM (
     ORDER BY queue, tenant, priority, seq LIMIT :most) AS b) AS c;
 
 -- name: contenders
--- Uses holdfast_live_ready from the first job of one tenant to that of the next, skipping the jobs in between.
+-- Uses holdfast_live_ready as a skip scan over tenants.
 WITH RECURSIVE contender AS (
   (SELECT tenant FROM holdfast_live WHERE status = {READY} AND queue = :queue ORDER BY queue, tenant, priority, seq LIMIT 1)
   UNION ALL
@@ -269,7 +272,7 @@ WITH RECURSIVE contender AS (
 SELECT tenant FROM contender LIMIT :most;
 
 -- name: prune_history
--- Only what lies in the default partition; days are dropped whole.
+-- Deletes from the default partition only; the partitions of days are dropped.
 DELETE FROM holdfast_history_default WHERE ctid = ANY (ARRAY(
   SELECT ctid FROM holdfast_history_default WHERE finished_at < clock() - :keep LIMIT :limit FOR UPDATE SKIP LOCKED));
 
@@ -279,7 +282,7 @@ DELETE FROM holdfast_dead WHERE ctid = ANY (ARRAY(
   SELECT ctid FROM holdfast_dead WHERE finished_at < clock() - :keep LIMIT :limit FOR UPDATE SKIP LOCKED));
 
 -- name: prune_keys
--- Uses holdfast_keys_expiry. A key outlives its term while its job is unfinished.
+-- Uses holdfast_keys_expiry. An expired key is kept while its job is unfinished.
 DELETE FROM holdfast_keys WHERE ctid = ANY (ARRAY(
   SELECT ctid FROM holdfast_keys k WHERE expires_at <= clock()
     AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = k.job_id)

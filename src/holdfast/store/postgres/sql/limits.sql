@@ -1,12 +1,12 @@
 -- name: lock_limits
--- Uses the primary key, once per asked name, in the order asked: two who lock the same never wait for each other. No join: the
--- planner would read all limits wherever it takes them for few.
+-- Uses the primary key, once per name, in the given order, so that two transactions cannot deadlock. A plain join
+-- might read all limits if the planner estimates that there are few.
 SELECT x.* FROM unnest(:kinds::smallint[], :tenants::text[], :names::text[]) AS a(of_kind, of_tenant, of_name)
 CROSS JOIN LATERAL (
   SELECT {limit} FROM holdfast_limits WHERE kind = of_kind AND tenant = of_tenant AND name = of_name FOR UPDATE) AS x;
 
 -- name: lock_limits_as
--- As `lock_limits`. The lease first, as a claim does: a renewal is not held up by it, a reap is.
+-- As `lock_limits`, but locks the lease first, as a claim does: this blocks a reap but not a renewal.
 WITH me AS MATERIALIZED (
   SELECT clock() AS at FROM holdfast_workers WHERE id = :worker AND expires_at + 0 > clock() FOR KEY SHARE)
 SELECT me.at, x.* FROM me
@@ -21,21 +21,21 @@ SELECT {LIMIT_KEY}, tenant, name FROM unnest(:tenants::text[], :names::text[]) A
 ON CONFLICT (kind, tenant, name) DO NOTHING;
 
 -- name: uncounted_queue
--- Uses holdfast_live_held; reads all that run.
+-- Uses holdfast_live_held; reads all running jobs.
 SELECT count(*) FROM holdfast_live WHERE status = {RUNNING} AND queue = :name AND slots & {QUEUE_SLOT} = 0;
 
 -- name: uncounted_tenant
--- Uses holdfast_live_held; reads all that run.
+-- Uses holdfast_live_held; reads all running jobs.
 SELECT count(*) FROM holdfast_live WHERE status = {RUNNING} AND tenant = :name AND slots & {TENANT_SLOT} = 0;
 
 -- name: grant_slots
--- Uses holdfast_live_turns and holdfast_live_queued, once per key. Those whose rows others are about to change are passed
--- by. The candidates are an array, so that the planner cannot run their query twice and take more than was asked.
+-- Uses holdfast_live_turns and holdfast_live_queued, once per key. Skips rows that other transactions change. The
+-- candidates are an array, so that the planner cannot run their query twice and grant too many slots.
 WITH a AS MATERIALIZED (
   SELECT k.tenant, k.name, least(k.slots - (
     SELECT count(*) FROM holdfast_live l
-    WHERE l.concurrency_key IS NOT NULL AND l.status < {SUCCEEDED} AND l.tenant = k.tenant AND l.concurrency_key = k.name), k.tokens)
-    AS room
+    WHERE l.concurrency_key IS NOT NULL AND l.status < {SUCCEEDED}
+      AND l.tenant = k.tenant AND l.concurrency_key = k.name), k.tokens) AS room
   FROM unnest(:tenants::text[], :names::text[], :slots::bigint[], :tokens::bigint[]) AS k(tenant, name, slots, tokens))
 UPDATE holdfast_live SET status = {READY}
 WHERE ctid = ANY (ARRAY(
@@ -46,11 +46,12 @@ WHERE ctid = ANY (ARRAY(
 RETURNING queue, tenant, priority, seq, concurrency_key;
 
 -- name: yield_slot
--- Uses the primary key. Only of a job that still waits to be claimed.
-UPDATE holdfast_live SET status = {AWAITING_KEY}, seq = nextval('holdfast_seq') WHERE id = :id AND status = {READY} AND seq = :seq;
+-- Uses the primary key. Only if the job is still ready.
+UPDATE holdfast_live SET status = {AWAITING_KEY}, seq = nextval('holdfast_seq')
+WHERE id = :id AND status = {READY} AND seq = :seq;
 
 -- name: waiting_keys
--- Uses holdfast_live_queued from one key to the next, skipping the jobs in between.
+-- Uses holdfast_live_queued as a skip scan over keys.
 WITH RECURSIVE k AS (
   (SELECT tenant, concurrency_key FROM holdfast_live
    WHERE status = {AWAITING_KEY} AND (tenant, concurrency_key) > (:tenant, :name) ORDER BY tenant, concurrency_key LIMIT 1)
@@ -62,11 +63,12 @@ WITH RECURSIVE k AS (
 SELECT tenant, concurrency_key FROM k LIMIT :limit;
 
 -- name: prune_limits
--- Uses the primary key. A row that nobody set and nobody holds tells nothing.
+-- Uses the primary key. Deletes rows that limit nothing and count nothing.
 DELETE FROM holdfast_limits WHERE ctid = ANY (ARRAY(
   SELECT ctid FROM holdfast_limits n WHERE max_running IS NULL AND rate IS NULL AND used = 0
-    AND (kind < {LIMIT_KEY} OR NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.concurrency_key IS NOT NULL AND l.status < {SUCCEEDED}
-                                   AND l.tenant = n.tenant AND l.concurrency_key = n.name)
-                 AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.status = {AWAITING_KEY} AND l.tenant = n.tenant
-                                   AND l.concurrency_key = n.name))
+    AND (kind < {LIMIT_KEY}
+         OR NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.concurrency_key IS NOT NULL AND l.status < {SUCCEEDED}
+                          AND l.tenant = n.tenant AND l.concurrency_key = n.name)
+         AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.status = {AWAITING_KEY} AND l.tenant = n.tenant
+                           AND l.concurrency_key = n.name))
   LIMIT :limit FOR UPDATE SKIP LOCKED));

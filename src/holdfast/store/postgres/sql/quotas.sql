@@ -1,14 +1,15 @@
--- What is known of tenants that have limits, locked by whoever submits for one.
+-- Quota usage of tenants, locked by submissions for them.
 
 -- name: lock_usage
--- Uses the primary keys. The time is read when the lock is held: a sub-select in the list is run when its row is there.
+-- Uses the primary keys. Reads the clock after the lock is held, because a sub-select in the select list runs once
+-- its row exists.
 WITH l AS (SELECT state FROM holdfast_ledgers WHERE tenant = :tenant FOR UPDATE)
 SELECT l.state, t.name, t.weight, t.rate, t.rate_window, t.backlog, t.queue_backlog, clock()
 FROM (SELECT 1) AS one LEFT JOIN l ON true LEFT JOIN holdfast_tenants t ON t.name = :tenant;
 
 -- name: tenant_backlog
--- Uses holdfast_live_ready from queue to queue, holdfast_live_held, and holdfast_live_parked_in; one statement, so that a
--- job that moves is counted once. Counts no further than :most in each of them.
+-- Uses holdfast_live_ready as a skip scan over queues, holdfast_live_held, and holdfast_live_parked_in. One
+-- statement, so that a job that changes its state is counted once. Counts up to :most in each of them.
 WITH RECURSIVE q AS (
   (SELECT queue FROM holdfast_live WHERE status = {READY} ORDER BY queue, tenant, priority, seq LIMIT 1)
   UNION ALL

@@ -1,8 +1,8 @@
--- Jobs are found by their id alone: see jobs.sql.
+-- Jobs are selected by id alone: see jobs.sql.
 
 -- name: record_step
--- Uses the primary keys. The job's row is locked before anything is written, so whoever takes the job away either
--- comes before and is obeyed, or waits. What is done stays as it is.
+-- Uses the primary keys. Locks the job's row before it writes, so that a transaction that takes the job away either
+-- comes first, or waits. Keeps a finished step.
 WITH mine AS MATERIALIZED (
   SELECT id FROM holdfast_live
   WHERE id = :id AND fence = :fence AND worker IS NOT DISTINCT FROM :worker AND status::int = {RUNNING} FOR UPDATE),
@@ -15,7 +15,7 @@ put AS (
 SELECT id FROM mine;
 
 -- name: lock_held
--- Uses the primary key. Held until the end of the transaction: nobody takes the job away meanwhile.
+-- Uses the primary key. Holds the lock until the end of the transaction, so that the job cannot be taken away.
 SELECT id FROM holdfast_live
 WHERE id = :id AND fence = :fence AND worker IS NOT DISTINCT FROM :worker AND status::int = {RUNNING} FOR UPDATE;
 
@@ -25,14 +25,14 @@ UPDATE holdfast_live SET progress = :progress
 WHERE id = :id AND fence = :fence AND worker IS NOT DISTINCT FROM :worker AND status::int = {RUNNING};
 
 -- name: guard
--- Uses the primary key. From here on the caller's statements run, planned as they would be elsewhere.
+-- Uses the primary key. Resets the planner settings for the caller's statements, which follow.
 SELECT (SELECT result FROM holdfast_steps WHERE job_id = :id AND key = :key AND state = {STEP_DONE}),
        set_config('plan_cache_mode', 'auto', true), set_config('enable_seqscan', 'on', true),
        set_config('enable_hashjoin', 'on', true), set_config('enable_mergejoin', 'on', true),
        set_config('idle_in_transaction_session_timeout', :idle, true);
 
 -- name: prune_steps
--- Uses holdfast_steps_recorded. No job is gone sooner than :keep after its last step.
+-- Uses holdfast_steps_recorded. A job is kept for at least :keep after its last step.
 DELETE FROM holdfast_steps WHERE ctid = ANY (ARRAY(
   SELECT ctid FROM holdfast_steps s WHERE recorded_at < clock() - :keep
     AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = s.job_id)

@@ -1,4 +1,4 @@
--- Rows of the feed, in the transaction of what they tell of.
+-- Writes to the change log, in the transaction of the change.
 
 -- name: append_change
 INSERT INTO holdfast_feed (at, body) VALUES (clock(), :body);
@@ -11,7 +11,7 @@ SELECT seq, at, body FROM holdfast_feed WHERE seq IN (SELECT value FROM json_eac
 INSERT INTO holdfast_folded (one, seq, holes, pruned, hours) VALUES (1, 0, x'5b5d', 0, 0) ON CONFLICT (one) DO NOTHING;
 
 -- name: lock_rollup_cursor
--- The write lock is held already: it is asked for by saying so.
+-- An UPDATE without effect, which acquires the write lock.
 UPDATE holdfast_folded SET seq = seq WHERE one = 1 RETURNING seq, holes, pruned, hours, lost;
 
 -- name: save_rollups

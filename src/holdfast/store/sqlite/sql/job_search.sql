@@ -1,6 +1,6 @@
--- Looking for jobs. Each look is bounded: `window_…` tells how far so many rows reach, `find_…` looks no further.
+-- Job search in bounded steps: `window_…` finds the id after :skip rows, `find_…` reads down to that id.
 
--- columns: asked
+-- columns: filter
 (:queue IS NULL OR queue = :queue) AND (:type IS NULL OR type = :type)
   AND (:status IS NULL OR CASE WHEN status = {AWAITING_KEY} THEN {READY} ELSE status END = :status)
   AND (:tag IS NULL OR instr(tags, :tag) > 0) AND (:after IS NULL OR created_at > :after)
@@ -13,7 +13,7 @@ SELECT id FROM holdfast_live WHERE id < :before AND id >= :floor ORDER BY id DES
 -- name: find_live
 -- Uses the unique id.
 SELECT {job} FROM holdfast_live
-WHERE id < :before AND id >= :floor AND (:tenant IS NULL OR tenant = :tenant) AND {asked}
+WHERE id < :before AND id >= :floor AND (:tenant IS NULL OR tenant = :tenant) AND {filter}
 ORDER BY id DESC LIMIT :limit;
 
 -- name: window_dead
@@ -23,7 +23,7 @@ SELECT id FROM holdfast_dead WHERE id < :before AND id >= :floor ORDER BY id DES
 -- name: find_dead
 -- Uses the unique id.
 SELECT {past}, {ended} FROM holdfast_dead
-WHERE id < :before AND id >= :floor AND {asked} AND (:fingerprint IS NULL OR fingerprint = :fingerprint)
+WHERE id < :before AND id >= :floor AND {filter} AND (:fingerprint IS NULL OR fingerprint = :fingerprint)
 ORDER BY id DESC LIMIT :limit;
 
 -- name: window_dead_of
@@ -34,7 +34,7 @@ WHERE tenant = :tenant AND id < :before AND id >= :floor ORDER BY id DESC LIMIT 
 -- name: find_dead_of
 -- Uses holdfast_dead_tenant.
 SELECT {past}, {ended} FROM holdfast_dead INDEXED BY holdfast_dead_tenant
-WHERE tenant = :tenant AND id < :before AND id >= :floor AND {asked}
+WHERE tenant = :tenant AND id < :before AND id >= :floor AND {filter}
 ORDER BY id DESC LIMIT :limit;
 
 -- name: window_dead_alike
@@ -46,7 +46,7 @@ ORDER BY id DESC LIMIT 1 OFFSET :skip;
 -- name: find_dead_alike
 -- Uses holdfast_dead_alike.
 SELECT {past}, {ended} FROM holdfast_dead INDEXED BY holdfast_dead_alike
-WHERE tenant = :tenant AND fingerprint = :fingerprint AND id < :before AND id >= :floor AND {asked}
+WHERE tenant = :tenant AND fingerprint = :fingerprint AND id < :before AND id >= :floor AND {filter}
 ORDER BY id DESC LIMIT :limit;
 
 -- name: window_history
@@ -56,7 +56,7 @@ SELECT id FROM holdfast_history WHERE id < :before AND id >= :floor ORDER BY id 
 -- name: find_history
 -- Uses the unique id.
 SELECT {past}, {ended} FROM holdfast_history
-WHERE id < :before AND id >= :floor AND {asked}
+WHERE id < :before AND id >= :floor AND {filter}
 ORDER BY id DESC LIMIT :limit;
 
 -- name: window_history_of
@@ -67,7 +67,7 @@ WHERE tenant = :tenant AND id < :before AND id >= :floor ORDER BY id DESC LIMIT 
 -- name: find_history_of
 -- Uses holdfast_history_tenant.
 SELECT {past}, {ended} FROM holdfast_history INDEXED BY holdfast_history_tenant
-WHERE tenant = :tenant AND id < :before AND id >= :floor AND {asked}
+WHERE tenant = :tenant AND id < :before AND id >= :floor AND {filter}
 ORDER BY id DESC LIMIT :limit;
 
 -- name: ready_ids
@@ -75,7 +75,7 @@ ORDER BY id DESC LIMIT :limit;
 SELECT id FROM holdfast_live INDEXED BY holdfast_live_ready WHERE status = {READY} LIMIT :limit;
 
 -- name: ready_ids_of
--- Uses holdfast_live_ready from queue to queue, and in each to the tenant's.
+-- Uses holdfast_live_ready as a skip scan over queues, then for the tenant in each.
 WITH RECURSIVE q (queue) AS (
   SELECT (SELECT queue FROM holdfast_live INDEXED BY holdfast_live_ready WHERE status = {READY} ORDER BY queue LIMIT 1)
   UNION ALL
@@ -100,8 +100,8 @@ SELECT id FROM holdfast_live INDEXED BY holdfast_live_parked
 WHERE status >= {SCHEDULED} AND status = :status AND tenant = :tenant LIMIT :limit;
 
 -- name: dead_groups
--- Uses holdfast_dead_alike from the first of one group to the first of the next, without reading those in between. The
--- last step finds none. A comparison of pairs would read all of the group it comes from: see `lanes`.
+-- Uses holdfast_dead_alike as a skip scan over groups. The last step finds none. A comparison of pairs would read the
+-- whole group that it starts from: see `lanes`.
 WITH RECURSIVE g (first) AS (
   SELECT coalesce(
     (SELECT rowid FROM holdfast_dead INDEXED BY holdfast_dead_alike

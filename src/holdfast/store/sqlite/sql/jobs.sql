@@ -1,8 +1,8 @@
--- Sets travel in rows of VALUES, repeated to fixed numbers of rows, or a statement is run once for each row. Nothing is
--- locked by name: whoever writes holds the one write lock, and sees everything that was committed before.
+-- Sets of rows are passed as VALUES, repeated to fixed numbers of rows, or the statement runs once per row. Rows are
+-- not locked: a writing transaction holds the only write lock and sees all earlier commits.
 
 -- name: next_positions
--- The next :positions positions in line: they come after the one returned.
+-- Reserves :positions positions, which follow the returned one.
 UPDATE holdfast_counter SET seq = seq + :positions RETURNING seq - :positions, clock();
 
 -- name: insert
@@ -27,9 +27,9 @@ UPDATE holdfast_keys SET job_id = :id, fingerprint = :fingerprint, expires_at = 
 WHERE tenant = :tenant AND kind = :kind AND key = :key;
 
 -- name: lanes
--- Uses holdfast_live_ready from one lane to the next, skipping the jobs in between: each step carries the
--- position of a lane's first job. The last step finds none. A comparison of (tenant, priority) at once would read all
--- jobs of the lane it comes from: SQLite seeks to where such a pair begins, not to where it ends.
+-- Uses holdfast_live_ready as a skip scan over lanes: each step has the position of a lane's first job, and the last
+-- step finds none. A comparison of the pair (tenant, priority) would read all jobs of the previous lane, because
+-- SQLite seeks to the beginning of such a pair instead of its end.
 WITH RECURSIVE lane (first) AS (
   SELECT (SELECT seq FROM holdfast_live INDEXED BY holdfast_live_ready
           WHERE status = {READY} AND queue = :queue ORDER BY tenant, priority LIMIT 1)
@@ -46,11 +46,11 @@ WITH RECURSIVE lane (first) AS (
 SELECT l.tenant, l.priority, l.seq FROM lane CROSS JOIN holdfast_live l ON l.seq = lane.first;
 
 -- name: lease
--- Uses the primary key. Asked under the write lock: neither a reap nor a renewal comes between this and the claim.
+-- Uses the primary key. Runs under the write lock, so that neither a reap nor a renewal can precede the claim.
 SELECT 1 FROM holdfast_workers WHERE id = :worker AND expires_at > clock();
 
 -- name: claim
--- Uses holdfast_live_ready; once per lane. The index is named, so that no statistics can talk the planner out of it.
+-- Uses holdfast_live_ready, once per lane; the hint makes the planner use it whatever the statistics say.
 UPDATE holdfast_live
 SET status = {RUNNING}, attempts = attempts + 1, fence = fence + 1, worker = :worker, started_at = clock(), slots = :slots
 WHERE seq IN (
@@ -63,13 +63,14 @@ WHERE seq IN (
 RETURNING {job};
 
 -- name: finish_history
--- Uses the unique id. Into history as it goes out of live, by `leave` in the same transaction.
+-- Uses the unique id. `leave` deletes the job from the live table in the same transaction.
 WITH m (job, token, was, holder, becomes, result, log, reason, fingerprint) AS (
   VALUES (:id, :fence, :was, :worker, :becomes, :result, :log, :reason, :fingerprint))
 INSERT INTO holdfast_history ({finished})
 SELECT {finishing}
 FROM m CROSS JOIN holdfast_live l
-  ON l.id = m.job AND l.fence = m.token AND (l.status = m.was OR l.status = {AWAITING_KEY} AND m.was = {READY}) AND l.worker IS m.holder;
+  ON l.id = m.job AND l.fence = m.token AND l.worker IS m.holder
+    AND (l.status = m.was OR l.status = {AWAITING_KEY} AND m.was = {READY});
 
 -- name: finish_dead
 WITH m (job, token, was, holder, becomes, result, log, reason, fingerprint) AS (
@@ -77,18 +78,19 @@ WITH m (job, token, was, holder, becomes, result, log, reason, fingerprint) AS (
 INSERT INTO holdfast_dead ({finished})
 SELECT {finishing}
 FROM m CROSS JOIN holdfast_live l
-  ON l.id = m.job AND l.fence = m.token AND (l.status = m.was OR l.status = {AWAITING_KEY} AND m.was = {READY}) AND l.worker IS m.holder;
+  ON l.id = m.job AND l.fence = m.token AND l.worker IS m.holder
+    AND (l.status = m.was OR l.status = {AWAITING_KEY} AND m.was = {READY});
 
 -- name: unchanged
--- Uses the unique id. Tells which moves a finish took and which it refused, between it and `leave`.
+-- Uses the unique id. Runs between a finish and `leave` to find the jobs that the finish copied.
 SELECT id FROM holdfast_live WHERE id = :id AND fence = :fence AND {visible_status} = :was AND worker IS :worker;
 
 -- name: leave
--- Uses the unique id; only for those that a finish took.
+-- Uses the unique id; for jobs that a finish copied.
 DELETE FROM holdfast_live WHERE id IN (VALUES (:id));
 
 -- name: requeue
--- Uses the unique id. Changed in place: a job that waits again never leaves the table.
+-- Uses the unique id. Updates in place, so that the job never leaves the table.
 UPDATE holdfast_live
 SET status = :becomes, attempts = :attempts, releases = :releases, scheduled_at = clock() + :delay, worker = NULL,
     attempt_log = coalesce(:log, attempt_log), seq = :seq, slots = 0
@@ -96,7 +98,7 @@ WHERE id = :id AND fence = :fence AND {visible_status} = :was AND worker IS :wor
 RETURNING id, status, queue, tenant, priority, seq;
 
 -- name: revive_dead
--- Uses the unique id of the dead letters. A new generation of the same job; its fence goes on rising.
+-- Uses the unique id of the dead letters. Starts a new generation of the same job; its fence keeps rising.
 INSERT INTO holdfast_live (seq, {revived})
 SELECT :seq, {reviving}
 FROM (SELECT *, :generation AS next_generation FROM holdfast_dead WHERE id = :id AND fence = :fence AND status = :was)
@@ -123,12 +125,13 @@ SELECT seq FROM holdfast_live INDEXED BY holdfast_live_due
 WHERE status IN ({SCHEDULED}, {RETRYING}) AND scheduled_at <= clock() ORDER BY scheduled_at, seq LIMIT :limit;
 
 -- name: promote
--- Uses the primary key. One update in place: a job is never in two states, never in none.
-UPDATE holdfast_live SET status = CASE WHEN concurrency_key IS NULL THEN {READY} ELSE {AWAITING_KEY} END, seq = :becomes WHERE seq = :seq
+-- Uses the primary key. Updates in place, so that a job always has exactly one state.
+UPDATE holdfast_live SET status = CASE WHEN concurrency_key IS NULL THEN {READY} ELSE {AWAITING_KEY} END, seq = :becomes
+WHERE seq = :seq
 RETURNING id, queue, tenant, priority, seq, type, attempts, fence, concurrency_key;
 
 -- name: next_due
--- Uses holdfast_live_due: its first entry.
+-- Uses holdfast_live_due; reads its first entry.
 SELECT (SELECT scheduled_at FROM holdfast_live INDEXED BY holdfast_live_due
         WHERE status IN ({SCHEDULED}, {RETRYING}) AND scheduled_at IS NOT NULL ORDER BY scheduled_at LIMIT 1) - clock();
 
@@ -149,7 +152,7 @@ SELECT {job} FROM holdfast_live WHERE worker = :worker AND status = {RUNNING} LI
 SELECT id FROM holdfast_live WHERE id = :id AND fence = :fence AND worker = :worker AND status = {RUNNING};
 
 -- name: orphans
--- Uses holdfast_live_held; looks only at running jobs.
+-- Uses holdfast_live_held; reads only running jobs.
 SELECT {job}
 FROM holdfast_live l INDEXED BY holdfast_live_held
 WHERE status = {RUNNING} AND NOT EXISTS (SELECT 1 FROM holdfast_workers w WHERE w.id = l.worker)
@@ -165,7 +168,7 @@ SELECT {job} FROM holdfast_live INDEXED BY holdfast_live_deadline
 WHERE deadline <= clock() AND status <> {RUNNING} ORDER BY deadline LIMIT :limit;
 
 -- name: ahead
--- Uses holdfast_live_ready, twice and no further than asked.
+-- Uses holdfast_live_ready, twice, up to :most rows each.
 SELECT count(*), coalesce(sum(c.cost), 0) FROM (
   SELECT cost FROM (
     SELECT cost FROM holdfast_live INDEXED BY holdfast_live_ready
@@ -177,7 +180,7 @@ SELECT count(*), coalesce(sum(c.cost), 0) FROM (
     LIMIT :most) AS b) AS c;
 
 -- name: contenders
--- Uses holdfast_live_ready from one tenant to the next, skipping the jobs in between. The last step finds none.
+-- Uses holdfast_live_ready as a skip scan over tenants. The last step finds none.
 WITH RECURSIVE contender (tenant) AS (
   SELECT (SELECT tenant FROM holdfast_live INDEXED BY holdfast_live_ready
           WHERE status = {READY} AND queue = :queue ORDER BY tenant LIMIT 1)
@@ -199,12 +202,12 @@ DELETE FROM holdfast_dead WHERE rowid IN (
   SELECT rowid FROM holdfast_dead WHERE finished_at < clock() - :keep ORDER BY finished_at LIMIT :limit);
 
 -- name: prune_keys
--- Uses holdfast_keys_expiry. A key outlives its term while its job is unfinished.
+-- Uses holdfast_keys_expiry. An expired key is kept while its job is unfinished.
 DELETE FROM holdfast_keys WHERE (tenant, kind, key) IN (
   SELECT tenant, kind, key FROM holdfast_keys k
   WHERE expires_at <= clock() AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = k.job_id)
   ORDER BY expires_at LIMIT :limit);
 
 -- name: lock_worker
--- The write lock is held already.
+-- The write lock is already held.
 SELECT id FROM holdfast_workers WHERE id = :worker;

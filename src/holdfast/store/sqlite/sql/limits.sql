@@ -1,12 +1,14 @@
--- Whoever writes holds the one write lock: rows of keys are made only where somebody sets a limit.
+-- A writing transaction holds the only write lock, so that keys need a row only if a limit is set for them.
 
 -- name: uncounted_queue
--- Uses holdfast_live_held; reads all that run.
-SELECT count(*) FROM holdfast_live INDEXED BY holdfast_live_held WHERE status = {RUNNING} AND queue = :name AND slots & {QUEUE_SLOT} = 0;
+-- Uses holdfast_live_held; reads all running jobs.
+SELECT count(*) FROM holdfast_live INDEXED BY holdfast_live_held
+WHERE status = {RUNNING} AND queue = :name AND slots & {QUEUE_SLOT} = 0;
 
 -- name: uncounted_tenant
--- Uses holdfast_live_held; reads all that run.
-SELECT count(*) FROM holdfast_live INDEXED BY holdfast_live_held WHERE status = {RUNNING} AND tenant = :name AND slots & {TENANT_SLOT} = 0;
+-- Uses holdfast_live_held; reads all running jobs.
+SELECT count(*) FROM holdfast_live INDEXED BY holdfast_live_held
+WHERE status = {RUNNING} AND tenant = :name AND slots & {TENANT_SLOT} = 0;
 
 -- name: grant_slots
 -- Uses holdfast_live_queued.
@@ -18,11 +20,11 @@ UPDATE holdfast_live SET status = {READY} WHERE seq IN (
 RETURNING queue, tenant, priority, seq, concurrency_key;
 
 -- name: yield_slot
--- Uses the unique id. Only of a job that still waits to be claimed.
+-- Uses the unique id. Only if the job is still ready.
 UPDATE holdfast_live SET status = {AWAITING_KEY}, seq = :next WHERE id = :id AND status = {READY} AND seq = :seq;
 
 -- name: waiting_keys
--- Uses holdfast_live_queued from one key to the next, skipping the jobs in between. The last step finds none.
+-- Uses holdfast_live_queued as a skip scan over keys. The last step finds none.
 WITH RECURSIVE k (first) AS (
   SELECT coalesce(
     (SELECT seq FROM holdfast_live INDEXED BY holdfast_live_queued
@@ -41,7 +43,7 @@ WITH RECURSIVE k (first) AS (
 SELECT l.tenant, l.concurrency_key FROM k CROSS JOIN holdfast_live l ON l.seq = k.first;
 
 -- name: prune_limits
--- Uses the primary key. A row that nobody set and nobody holds tells nothing.
+-- Uses the primary key. Deletes rows that limit nothing and count nothing.
 DELETE FROM holdfast_limits WHERE (kind, tenant, name) IN (
   SELECT kind, tenant, name FROM holdfast_limits
   WHERE max_running IS NULL AND rate IS NULL AND used = 0 LIMIT :limit);

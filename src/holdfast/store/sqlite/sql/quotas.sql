@@ -1,11 +1,11 @@
--- What is known of tenants that have limits. Whoever submits for one holds the write lock.
+-- Quota usage of tenants. Submissions hold the write lock.
 
 -- name: lock_usage
--- Uses the primary key. The write lock is asked for by saying so.
+-- Uses the primary key. An UPDATE without effect, which acquires the write lock.
 UPDATE holdfast_ledgers SET state = state WHERE tenant = :tenant RETURNING tenant, state;
 
 -- name: tenant_backlog
--- Uses holdfast_live_ready from queue to queue, holdfast_live_held, and holdfast_live_parked_in. Counts no further than
+-- Uses holdfast_live_ready as a skip scan over queues, holdfast_live_held, and holdfast_live_parked_in. Counts up to
 -- :most in each of them.
 WITH RECURSIVE q (queue) AS (
   SELECT (SELECT queue FROM holdfast_live INDEXED BY holdfast_live_ready WHERE status = {READY} ORDER BY queue LIMIT 1)
@@ -17,13 +17,14 @@ SELECT (SELECT count(*) FROM (
           SELECT 1 FROM q CROSS JOIN holdfast_live l INDEXED BY holdfast_live_ready
           ON l.status = {READY} AND l.queue = q.queue AND l.tenant = :tenant LIMIT :most))
      + (SELECT count(*) FROM (
-          SELECT 1 FROM holdfast_live INDEXED BY holdfast_live_held WHERE status = {RUNNING} AND tenant = :tenant LIMIT :most))
+          SELECT 1 FROM holdfast_live INDEXED BY holdfast_live_held
+          WHERE status = {RUNNING} AND tenant = :tenant LIMIT :most))
      + (SELECT count(*) FROM (
           SELECT 1 FROM holdfast_live INDEXED BY holdfast_live_parked_in
           WHERE status >= {SCHEDULED} AND tenant = :tenant LIMIT :most));
 
 -- name: queue_backlog
--- Uses holdfast_live_ready, holdfast_live_held, and holdfast_live_parked_in. Counts no further than :most in each of them.
+-- Uses holdfast_live_ready, holdfast_live_held, and holdfast_live_parked_in. Counts up to :most in each of them.
 SELECT (SELECT count(*) FROM (
           SELECT 1 FROM holdfast_live INDEXED BY holdfast_live_ready
           WHERE status = {READY} AND queue = :queue AND tenant = :tenant LIMIT :most))
