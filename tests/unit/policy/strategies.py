@@ -1,4 +1,4 @@
-"""What the properties of the policies are tried on: jobs, rules and outcomes of every kind."""
+"""Hypothesis strategies for jobs, retry rules, outcomes and payloads."""
 
 from typing import Any
 
@@ -27,21 +27,21 @@ NOW = Instant(1_800_000_000_000_000)
 SOME_ID = JobId(new_job_id(1_800_000_000_000))
 
 spans = st.integers(0, MAX_DURATION).map(Duration)
-chances = st.floats(0, 1, exclude_max=True)
+random_numbers = st.floats(0, 1, exclude_max=True)
 attempts = st.integers(1, MAX_ATTEMPTS)
 
 
 @st.composite
 def rules(draw: st.DrawFn) -> RetryRule:
-    """Any rule that a submission may carry."""
+    """Draw any valid retry rule."""
     base, cap = sorted((draw(spans), draw(spans)))
     delays = draw(st.lists(spans, max_size=5).map(tuple))
     return RetryRule(base=Duration(base), cap=Duration(cap), jitter=draw(st.floats(0, 1)), delays=delays)
 
 
 def a_job(**fields: Any) -> Job:
-    """A running job in its first attempt, but for what is given."""
-    plain: dict[str, Any] = {
+    """Return a running job in its first attempt, with these fields changed."""
+    defaults: dict[str, Any] = {
         "id": SOME_ID,
         "seq": 7,
         "status": Status.RUNNING,
@@ -68,19 +68,19 @@ def a_job(**fields: Any) -> Job:
         "idempotency_key": None,
         "attempt_log": None,
     }
-    return Job(**plain | fields)
+    return Job(**defaults | fields)
 
 
 @st.composite
 def running_jobs(draw: st.DrawFn) -> Job:
-    """Any job that a worker may hold: it has begun at least one attempt, and not more than it is allowed."""
-    most = draw(attempts)
+    """Draw any job that a worker may hold, with one to `max_attempts` attempts."""
+    maximum = draw(attempts)
     rule = draw(st.none() | rules())
     return a_job(
         fence=draw(st.integers(1, 2**31 - 1)),
         worker=WorkerId(draw(st.integers(1, 2**62 - 1))),
-        attempts=draw(st.integers(1, most)),
-        max_attempts=most,
+        attempts=draw(st.integers(1, maximum)),
+        max_attempts=maximum,
         releases=draw(st.integers(0, 120)),
         generation=draw(st.integers(0, 50)),
         retry=None if rule is None else json.encode(rule),
@@ -89,7 +89,7 @@ def running_jobs(draw: st.DrawFn) -> Job:
 
 failures = st.builds(Failure, kind=st.text(max_size=20), message=st.text(max_size=200))
 any_spans = st.integers(-(10**18), 10**18).map(Duration)
-"""What a handler may ask for, sense or not."""
+"""Any wait that a handler may request, valid or not."""
 
 outcomes: st.SearchStrategy[Outcome] = st.one_of(
     st.builds(Succeeded, st.none() | st.binary(max_size=20)),
@@ -108,9 +108,9 @@ payloads = st.recursive(
     lambda inner: st.lists(inner, max_size=5) | st.dictionaries(texts, inner, max_size=5),
     max_leaves=20,
 )
-"""Everything JSON can carry."""
+"""Any JSON value."""
 
 
-def accepted(**fields: Any) -> NewJob:
-    """What is inserted for such a submission."""
+def build(**fields: Any) -> NewJob:
+    """Build the job of a submission with these fields."""
     return build_job(JobSpec(**{"type": "send"} | fields), SOME_ID, max_attempts=5)

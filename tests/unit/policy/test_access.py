@@ -1,4 +1,4 @@
-"""What keys and chosen secrets are worth."""
+"""Validity of API keys, scopes of tokens, and weak secrets."""
 
 import random
 import string
@@ -28,7 +28,7 @@ def caller(*scopes: Scope, key: str | None = "aa") -> Caller:
 
 
 @pytest.mark.parametrize(
-    "key, at, good",
+    "key, at, valid",
     [
         (KEY, 10, True),
         (KEY._replace(expires_at=11), 10, True),
@@ -37,21 +37,21 @@ def caller(*scopes: Scope, key: str | None = "aa") -> Caller:
         (KEY._replace(revoked_at=1, expires_at=99), 10, False),
     ],
 )
-def test_a_key_is_good_until_it_expires_or_is_revoked(key: ApiKey, at: int, good: bool) -> None:
-    assert is_valid(key, Instant(at)) is good
+def test_a_key_is_valid_until_it_expires_or_is_revoked(key: ApiKey, at: int, valid: bool) -> None:
+    assert is_valid(key, Instant(at)) is valid
 
 
-@given(expires=st.none() | st.integers(1, 10**9), most=st.integers(1, 10**9))
-def test_nobody_relies_on_a_key_beyond_its_end(expires: int | None, most: int) -> None:
+@given(expires=st.none() | st.integers(1, 10**9), max_age=st.integers(1, 10**9))
+def test_a_key_is_never_cached_beyond_its_expiry(expires: int | None, max_age: int) -> None:
     key = KEY._replace(expires_at=None if expires is None else Instant(expires))
-    span = cacheable_for(key, Instant(0), Duration(most))
+    span = cacheable_for(key, Instant(0), Duration(max_age))
 
-    assert 0 < span <= most
+    assert 0 < span <= max_age
     assert expires is None or not is_valid(key, Instant(expires))
     assert expires is None or span <= expires
 
 
-def test_a_use_is_news_now_and_then() -> None:
+def test_the_use_of_a_key_is_recorded_once_per_interval() -> None:
     used = KEY._replace(last_used_at=Instant(100))
 
     assert should_record_use(KEY, Instant(0))
@@ -59,31 +59,31 @@ def test_a_use_is_news_now_and_then() -> None:
     assert should_record_use(used, Instant(100 + LAST_USED_INTERVAL))
 
 
-@given(held=st.frozensets(st.sampled_from(Scope)), asked=st.frozensets(st.sampled_from(Scope)))
-def test_a_token_has_no_scope_that_its_caller_lacks(held: frozenset[Scope], asked: frozenset[Scope]) -> None:
+@given(held=st.frozensets(st.sampled_from(Scope)), requested=st.frozensets(st.sampled_from(Scope)))
+def test_a_token_has_no_scope_that_its_caller_lacks(held: frozenset[Scope], requested: frozenset[Scope]) -> None:
     """T09."""
-    may = asked <= held or Scope.ADMIN in held
+    allowed = requested <= held or Scope.ADMIN in held
     try:
-        assert token_scopes(caller(*held), asked) == asked
-        assert may
+        assert token_scopes(caller(*held), requested) == requested
+        assert allowed
     except Forbidden:
-        assert not may
+        assert not allowed
     assert token_scopes(caller(*held), None) == held
 
 
-def test_a_caller_without_a_key_narrows_nothing() -> None:
+def test_a_caller_without_an_api_key_cannot_issue_tokens() -> None:
     with pytest.raises(Forbidden):
         token_scopes(caller(Scope.READ, key=None), None)
 
 
 @pytest.mark.parametrize("held", Scope)
-@pytest.mark.parametrize("wanted", Scope)
-def test_a_scope_permits_itself_and_admin_permits_all(held: Scope, wanted: Scope) -> None:
-    if held in (wanted, Scope.ADMIN):
-        permit(caller(held), wanted)
+@pytest.mark.parametrize("required", Scope)
+def test_a_scope_permits_itself_and_admin_permits_all(held: Scope, required: Scope) -> None:
+    if held in (required, Scope.ADMIN):
+        permit(caller(held), required)
     else:
         with pytest.raises(Forbidden):
-            permit(caller(held), wanted)
+            permit(caller(held), required)
 
 
 @pytest.mark.parametrize(
@@ -97,20 +97,20 @@ def test_a_scope_permits_itself_and_admin_permits_all(held: Scope, wanted: Scope
         "abcdefghijklmnopqrstuvwxyz0123456789", "holdfast-holdfast-holdfast-holdfast-secret",
     ],
 )  # fmt: skip
-def test_a_secret_that_everybody_knows_is_weak(secret: str) -> None:
+def test_a_well_known_secret_is_weak(secret: str) -> None:
     """T05."""
     assert find_weakness(secret, min_bytes=32) == "it is well known or easily guessed"
 
 
 @given(st.binary(min_size=32, max_size=64))
-def test_length_is_counted_in_bytes(noise: bytes) -> None:
+def test_the_length_of_a_secret_is_counted_in_bytes(noise: bytes) -> None:
     assert find_weakness(noise.hex()[:31], min_bytes=32) == "it has 31 bytes and needs at least 32"
     assert find_weakness("é" * 10, min_bytes=32) == "it has 20 bytes and needs at least 32"
 
 
 @given(st.integers())
 def test_a_random_secret_is_not_weak(seed: int) -> None:
-    """Whatever the alphabet: hexadecimal, base64, or letters alone."""
+    """Holds for hexadecimal, base64 and letters only."""
     rng = random.Random(seed)
     for alphabet in ("0123456789abcdef", string.ascii_letters + string.digits + "-_", string.ascii_lowercase):
         assert find_weakness("".join(rng.choices(alphabet, k=32)), min_bytes=32) is None

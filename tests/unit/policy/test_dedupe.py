@@ -1,4 +1,4 @@
-"""Keys that tell a repetition from something new (S10)."""
+"""Fingerprints of submissions and unique keys (S10)."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ objects = st.dictionaries(texts, payloads, min_size=1, max_size=6)
 
 
 def backwards(value: Any) -> Any:
-    """The same value with the keys of each object in the opposite order."""
+    """Return the same value with the keys of each object in reverse order."""
     if isinstance(value, dict):
         return {key: backwards(value[key]) for key in reversed(list(value))}
     if isinstance(value, list):
@@ -25,20 +25,20 @@ def backwards(value: Any) -> Any:
 
 
 @given(payloads)
-def test_the_order_of_keys_does_not_make_another_body(payload: Any) -> None:
+def test_a_fingerprint_does_not_depend_on_the_order_of_keys(payload: Any) -> None:
     one, other = JobSpec("send", payload), JobSpec("send", backwards(payload))
 
     assert body_fingerprint(one) == body_fingerprint(other)
 
 
 @given(payloads, payloads)
-def test_another_payload_makes_another_body(one: Any, other: Any) -> None:
+def test_different_payloads_have_different_fingerprints(one: Any, other: Any) -> None:
     assume(json.encode(one, order="deterministic") != json.encode(other, order="deterministic"))
 
     assert body_fingerprint(JobSpec("send", one)) != body_fingerprint(JobSpec("send", other))
 
 
-ANOTHER: list[dict[str, Any]] = [
+OTHER_FIELDS: list[dict[str, Any]] = [
     {"type": "other"},
     {"tenant": "acme"},
     {"queue": "mail"},
@@ -54,13 +54,13 @@ ANOTHER: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("change", ANOTHER, ids=lambda change: next(iter(change)))
-def test_whatever_else_is_asked_makes_another_body(change: dict[str, Any]) -> None:
-    """S10: the same key with another body is refused, so the body is all that was asked for."""
+@pytest.mark.parametrize("change", OTHER_FIELDS, ids=lambda change: next(iter(change)))
+def test_every_field_of_a_submission_changes_its_fingerprint(change: dict[str, Any]) -> None:
+    """S10: a key reused for different content is rejected, so the fingerprint covers every field."""
     assert body_fingerprint(JobSpec(**{"type": "send"} | change)) != body_fingerprint(JobSpec("send"))
 
 
-def test_what_is_left_out_and_what_is_the_default_ask_for_the_same() -> None:
+def test_an_omitted_field_and_its_default_have_the_same_fingerprint() -> None:
     assert body_fingerprint(JobSpec("send")) == body_fingerprint(
         JobSpec("send", None, "default", "default", priority=0)
     )
@@ -76,13 +76,13 @@ def test_a_unique_key_does_not_depend_on_the_order_of_keys(payload: Any) -> None
 
 
 @given(payloads, payloads)
-def test_what_is_not_named_does_not_count(one: Any, other: Any) -> None:
+def test_a_unique_key_ignores_parts_that_are_not_named(one: Any, other: Any) -> None:
     assert key(one, queue="a") == key(other, queue="b")
     assert key(one, "queue") == key(other, "queue")
 
 
 @given(objects, st.data())
-def test_one_field_of_the_payload_can_be_the_key(payload: dict[str, Any], data: st.DataObject) -> None:
+def test_a_unique_key_can_use_one_field_of_the_payload(payload: dict[str, Any], data: st.DataObject) -> None:
     field = data.draw(st.sampled_from(sorted(payload)))
     same = {field: payload[field]}
 
@@ -90,7 +90,7 @@ def test_one_field_of_the_payload_can_be_the_key(payload: dict[str, Any], data: 
     assert key(payload, f"payload.{field}") != key({field: [payload[field]]}, f"payload.{field}")
 
 
-def test_each_part_that_is_named_counts() -> None:
+def test_a_unique_key_depends_on_every_named_part() -> None:
     by = ("queue", "payload")
     keys = {
         key(1, *by),
@@ -104,32 +104,32 @@ def test_each_part_that_is_named_counts() -> None:
     assert len(keys) == 6
 
 
-def test_the_order_in_which_parts_are_named_does_not_count() -> None:
+def test_a_unique_key_does_not_depend_on_the_order_of_the_parts() -> None:
     assert key({"a": 1}, "queue", "payload.a") == key({"a": 1}, "payload.a", "queue", "type")
 
 
-def test_a_field_and_a_whole_payload_of_the_same_look_differ() -> None:
+def test_a_field_and_a_whole_payload_with_the_same_value_have_different_unique_keys() -> None:
     assert key({"a": 1}, "payload.a") != key({"a": 1}, "payload")
     assert key({"a": 1, "b": 2}, "payload.a") != key({"a": 1, "b": 1}, "payload.b")
 
 
 @pytest.mark.parametrize("name", ["", "tenant", "payload_", "Payload", "queue.x", "type.x", "priority"])
-def test_a_part_that_does_not_exist_is_refused(name: str) -> None:
-    with pytest.raises(Invalid) as refusal:
+def test_an_unknown_part_is_rejected(name: str) -> None:
+    with pytest.raises(Invalid) as rejection:
         key({}, name)
-    assert refusal.value.pointer == "/unique/by"
+    assert rejection.value.pointer == "/unique/by"
 
 
 @pytest.mark.parametrize("payload", [{}, {"b": 1}, [1], "a", None, 5])
-def test_a_field_that_the_payload_lacks_is_refused(payload: Any) -> None:
-    with pytest.raises(Invalid) as refusal:
+def test_a_field_that_the_payload_lacks_is_rejected(payload: Any) -> None:
+    with pytest.raises(Invalid) as rejection:
         key(payload, "payload.a")
-    assert refusal.value.pointer == "/unique/by"
+    assert rejection.value.pointer == "/unique/by"
 
 
 @given(objects)
-def test_a_key_fits_its_column_whatever_it_is_made_of(payload: dict[str, Any]) -> None:
-    made = key(payload, "payload", "queue")
+def test_a_unique_key_always_fits_its_column(payload: dict[str, Any]) -> None:
+    found = key(payload, "payload", "queue")
 
-    assert len(made) == 40
-    assert set(made) <= set("0123456789abcdef")
+    assert len(found) == 40
+    assert set(found) <= set("0123456789abcdef")

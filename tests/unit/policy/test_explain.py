@@ -1,4 +1,4 @@
-"""Explain, as a pure function: each predicate says what it knows, in order, and the estimate follows from the facts."""
+"""Explanations: the reasons and their order, and the estimated start."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def job(**changes: Any) -> Job:
     return replace(a_job(), **{"status": Status.READY, "worker": None, "deadline": None, **changes})
 
 
-def said(facts: Facts) -> list[str]:
+def reasons(facts: Facts) -> list[str]:
     return [reason.code for reason in build_explanation(facts).reasons]
 
 
@@ -35,7 +35,7 @@ def estimate(facts: Facts) -> float | None:
     return None if at is None else at.timestamp() - NOW / 1e6
 
 
-def test_all_that_blocks_is_named_in_order() -> None:
+def test_all_blocking_reasons_are_listed_in_order() -> None:
     facts = Facts(
         job(status=Status.RETRYING, scheduled_at=LATER, deadline=NOW),
         NOW,
@@ -44,7 +44,7 @@ def test_all_that_blocks_is_named_in_order() -> None:
         held_back=[ExternalHold("https://x", "503", LATER)],
         ahead=QueuePosition(5, 9),
     )
-    assert said(facts) == [
+    assert reasons(facts) == [
         "not_due", "deadline_passed", "queue_paused", "type_paused", "tenant_paused", "limit_full", "rate_spent",
         "held_back", "no_worker",
     ]  # fmt: skip
@@ -54,9 +54,9 @@ def test_all_that_blocks_is_named_in_order() -> None:
     assert "3 of 3" in full.detail
 
 
-def test_a_limit_with_room_blocks_nothing() -> None:
+def test_a_limit_with_capacity_does_not_block() -> None:
     facts = Facts(job(), NOW, limits=[LimitFact("queue q", 1, 2, 3)], workers=2)
-    assert said(facts) == ["runnable"]
+    assert reasons(facts) == ["runnable"]
     assert "2 workers handle it" in str(build_explanation(facts))
 
 
@@ -81,27 +81,27 @@ def test_a_limit_with_room_blocks_nothing() -> None:
         (Facts(job(deadline=NOW), NOW, workers=1), None),
     ],
 )
-def test_the_estimate_is_what_must_pass_and_what_is_ahead_at_the_pace_of_late(
+def test_the_estimate_adds_the_blocking_time_and_the_jobs_ahead_at_the_recent_rate(
     facts: Facts, expected: float | None
 ) -> None:
     assert estimate(facts) == (None if expected is None else pytest.approx(expected, abs=1e-5))
     assert build_explanation(facts).estimate.basis
 
 
-def test_a_worker_handles_what_it_said_when_it_registered() -> None:
+def test_a_worker_handles_the_queues_types_and_tenant_it_registered() -> None:
     info = WorkerInfo(7, "w", "h", 1, "0", queues="mail:10, a:b", types=("send",))  # type: ignore[arg-type]
-    ours = job(queue="mail", type="send", tenant="acme")
-    assert handles(info, ours)
-    assert not handles(info, replace(ours, type="other"))
-    assert not handles(info, replace(ours, queue="default"))
-    assert not handles(replace(info, tenant="umbrella"), ours)
-    assert handles(replace(info, queues="", types=None, tenant="acme"), replace(ours, queue="x", type="y"))
+    our_job = job(queue="mail", type="send", tenant="acme")
+    assert handles(info, our_job)
+    assert not handles(info, replace(our_job, type="other"))
+    assert not handles(info, replace(our_job, queue="default"))
+    assert not handles(replace(info, tenant="umbrella"), our_job)
+    assert handles(replace(info, queues="", types=None, tenant="acme"), replace(our_job, queue="x", type="y"))
     assert parse_queues("mail:10, a:b,x:y:3") == {"mail", "a:b", "x:y"}
 
 
-def test_it_is_written_as_json_without_what_is_not_known() -> None:
+def test_an_explanation_omits_unknown_facts_in_json() -> None:
     import msgspec
 
-    written = msgspec.json.encode(build_explanation(Facts(job(), NOW, workers=1)))
-    assert msgspec.json.decode(written, type=Explanation) == build_explanation(Facts(job(), NOW, workers=1))
-    assert set(msgspec.json.decode(written)["reasons"][0]) == {"code", "detail", "blocks", "workers"}
+    encoded = msgspec.json.encode(build_explanation(Facts(job(), NOW, workers=1)))
+    assert msgspec.json.decode(encoded, type=Explanation) == build_explanation(Facts(job(), NOW, workers=1))
+    assert set(msgspec.json.decode(encoded)["reasons"][0]) == {"code", "detail", "blocks", "workers"}

@@ -1,4 +1,4 @@
-"""What limits leave room for (S16), purely: never more than fits, whatever they are, and nothing out of nothing."""
+"""Limits applied to the shares of a claim (S16)."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,7 +42,7 @@ SHARES = st.lists(
 
 
 @given(SHARES, LIMITS)
-def test_what_is_admitted_fits_all_limits_together_and_nothing_is_kept_back_for_nothing(shares, limits):
+def test_admitted_shares_fit_all_limits_and_use_all_capacity(shares, limits):
     admitted = admit(shares, limits, NOW, {})
 
     offered = {limit.of: 0 for limit in limits}
@@ -58,10 +58,10 @@ def test_what_is_admitted_fits_all_limits_together_and_nothing_is_kept_back_for_
 
 
 @given(LIMITS, st.integers(0, 40))
-def test_what_is_reserved_is_given_back_by_the_marks_on_the_jobs(limits, jobs):
-    marked = counting_limits(limits)
+def test_reserved_slots_equal_the_slots_that_the_jobs_release(limits, jobs):
+    counting = counting_limits(limits)
     claimed = [
-        a_job(queue=QUEUES[n % 2], tenant=TENANTS[n % 3 % 2], slots=slots(QUEUES[n % 2], TENANTS[n % 3 % 2], marked))
+        a_job(queue=QUEUES[n % 2], tenant=TENANTS[n % 3 % 2], slots=slots(QUEUES[n % 2], TENANTS[n % 3 % 2], counting))
         for n in range(jobs)
     ]
     after = {limit.of: limit for limit in reserve(limits, claimed, NOW)}
@@ -73,19 +73,19 @@ def test_what_is_reserved_is_given_back_by_the_marks_on_the_jobs(limits, jobs):
 class TestBuckets:
     FULL = Limit(queue_limit("q"), rate=Rate(6, seconds(60), 3), tokens=3 * TOKEN, refilled_at=NOW)
 
-    def test_give_their_burst_and_then_what_comes(self):
+    def test_allow_their_burst_and_then_the_rate(self):
         empty = self.FULL.after(3, NOW)
         assert (self.FULL.room(NOW), empty.room(NOW), empty.opens_in(NOW)) == (3, 0, seconds(10))
         assert empty.room(Instant(NOW + seconds(9))) == 0
         assert empty.room(Instant(NOW + seconds(10))) == 1
         assert empty.room(Instant(NOW + seconds(3_600))) == 3
 
-    def test_a_clock_that_went_back_brings_nothing(self):
+    def test_are_not_refilled_by_a_clock_that_stepped_back(self):
         empty = self.FULL.after(3, NOW)
         back = empty.refilled(Instant(NOW - seconds(600)))
         assert back.room(NOW) == 0
         assert back.room(Instant(NOW + seconds(10))) == 1
 
-    def test_one_that_is_full_by_running_opens_when_a_job_ends(self):
+    def test_do_not_bound_the_wait_for_a_concurrency_limit(self):
         limit = self.FULL._replace(max_running=1, used=1)
         assert (limit.room(NOW), limit.opens_in(NOW)) == (0, None)

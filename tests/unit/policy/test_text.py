@@ -1,4 +1,4 @@
-"""Texts from outside, made fit to be stored and shown (T25, T26)."""
+"""Sanitizing of untrusted text (T25, T26)."""
 
 import pytest
 from hypothesis import given
@@ -11,25 +11,25 @@ anything = st.text(st.characters(exclude_categories=[]))
 
 
 @given(anything, st.integers(1, 200))
-def test_what_is_cleaned_can_be_stored_anywhere(text: str, longest: int) -> None:
-    fit = sanitize(text, longest)
+def test_sanitized_text_can_be_stored_in_any_database(text: str, max_length: int) -> None:
+    safe = sanitize(text, max_length)
 
-    assert len(fit) <= longest
-    assert "\x00" not in fit
-    assert json.decode(json.encode(fit)) == fit
+    assert len(safe) <= max_length
+    assert "\x00" not in safe
+    assert json.decode(json.encode(safe)) == safe
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=100))
-def test_what_is_fit_already_stays_as_it_is(text: str) -> None:
+def test_safe_text_is_unchanged(text: str) -> None:
     assert sanitize(text, 100) == text
 
 
 @pytest.mark.parametrize(
-    "text, fit", [("a\x00b", r"a\x00b"), ("\ud800", r"\ud800"), ("'\udcff'", r"'\udcff'")], ids=ascii
+    "text, safe", [("a\x00b", r"a\x00b"), ("\ud800", r"\ud800"), ("'\udcff'", r"'\udcff'")], ids=ascii
 )
-def test_what_was_not_fit_can_still_be_recognised(text: str, fit: str) -> None:
-    assert sanitize(text, 100) == fit
+def test_rejected_characters_are_escaped(text: str, safe: str) -> None:
+    assert sanitize(text, 100) == safe
 
 
-def test_what_is_cut_is_said() -> None:
+def test_truncated_text_says_its_original_length() -> None:
     assert sanitize("x" * 5_000, 100).endswith("… [5,000 characters in total]")

@@ -1,4 +1,4 @@
-"""What may be in a webhook, how it is signed, and what answers mean, decided without a network."""
+"""Webhooks: headers, signatures and the classification of responses."""
 
 import base64
 from datetime import UTC, datetime, timedelta
@@ -22,27 +22,27 @@ from holdfast.policy.webhooks import (
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def test_the_signature_is_that_of_the_standard():
-    """T15: the vector that its libraries are tested with."""
+def test_a_signature_matches_the_test_vector_of_the_standard():
+    """T15: the vector that the Standard Webhooks libraries are tested with."""
     key = base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     made = signature("msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}', [key])
     assert made == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
-def test_each_key_signs():
+def test_every_key_signs():
     """T15."""
     one, two = (signature("m", 1, b"x", [key]) for key in (b"one", b"two"))
     assert signature("m", 1, b"x", [b"one", b"two"]) == f"{one} {two}"
 
 
 @given(st.text(max_size=30), st.text(max_size=30))
-def test_no_header_that_is_taken_can_end_a_line(name, value):
+def test_no_accepted_header_can_end_a_line(name, value):
     """T14."""
     try:
-        taken = check_headers({name: value})
+        accepted = check_headers({name: value})
     except Invalid:
         return
-    ((name, value),) = taken.items()
+    ((name, value),) = accepted.items()
     assert (name + value).isascii()
     assert (name + value).replace("\t", "").isprintable()
     assert ":" not in name
@@ -50,7 +50,7 @@ def test_no_header_that_is_taken_can_end_a_line(name, value):
 
 
 @given(st.text(max_size=40) | st.integers(-(10**30), 10**30).map(str))
-def test_whatever_retry_after_says_it_is_at_most_an_hour(text):
+def test_retry_after_is_capped_at_one_hour(text):
     """T35."""
     wait = parse_retry_after(text, NOW)
     assert wait is None or 0 <= wait <= seconds(3_600)
@@ -70,7 +70,7 @@ def test_retry_after_is_seconds_or_a_date(text, wait):
 
 
 @given(st.integers(100, 599))
-def test_a_status_is_delivered_sick_or_neither(status):
+def test_a_status_is_classified_as_delivered_retryable_or_permanent(status):
     verdict = classify_response(status, None, expected=[], again=[], now=NOW)
     assert verdict.delivered is (200 <= status <= 299)
     assert verdict.destination_failed is (status == 429 or status >= 500)
@@ -79,8 +79,8 @@ def test_a_status_is_delivered_sick_or_neither(status):
 
 
 @given(st.binary(max_size=8_000))
-def test_an_excerpt_is_short_text_without_controls(answer):
+def test_an_excerpt_is_short_and_has_no_control_characters(body):
     """T35."""
-    text = excerpt(answer)
+    text = excerpt(body)
     assert len(text.encode()) <= MAX_EXCERPT_BYTES
     assert all(c.isprintable() or c in "\n\t" for c in text)

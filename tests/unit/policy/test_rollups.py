@@ -1,4 +1,4 @@
-"""Figures: percentiles are right within a tenth, and adding up in any order gives the same."""
+"""Statistics: percentiles are exact within 10 %, and sums do not depend on the order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model.change_log import ChangeBody, ChangeEntry, ChangeGroup, Histogram, JobChange, bucket_of, merge_histogram
+from holdfast.model.change_log import (
+    ChangeBody,
+    ChangeEntry,
+    ChangeGroup,
+    Histogram,
+    JobChange,
+    bucket_of,
+    merge_histogram,
+)
 from holdfast.model.ids import new_job_id
 from holdfast.model.state import Status
 from holdfast.model.time import Instant, seconds
@@ -25,25 +33,25 @@ def histogram(spans: list[int]) -> Histogram:
 
 
 @given(SPANS, st.sampled_from([0.01, 0.5, 0.9, 0.95, 0.99, 1.0]))
-def test_a_percentile_is_off_by_a_tenth_at_the_most(spans: list[int], part: float) -> None:
-    exact = sorted(spans)[max(0, math.ceil(part * len(spans)) - 1)]
-    found = quantile(histogram(spans), part)
+def test_a_percentile_has_an_error_of_at_most_ten_percent(spans: list[int], fraction: float) -> None:
+    exact = sorted(spans)[max(0, math.ceil(fraction * len(spans)) - 1)]
+    found = quantile(histogram(spans), fraction)
 
     assert found is not None
     assert abs(found - exact) <= max(1, 0.1 * exact)
 
 
 @given(SPANS, SPANS)
-def test_histograms_of_two_are_those_of_both(some: list[int], others: list[int]) -> None:
-    assert merge_histogram(histogram(some), histogram(others)) == histogram([*some, *others])
+def test_merged_histograms_equal_the_histogram_of_all(first: list[int], second: list[int]) -> None:
+    assert merge_histogram(histogram(first), histogram(second)) == histogram([*first, *second])
 
 
-def test_there_is_no_percentile_of_nothing() -> None:
+def test_an_empty_histogram_has_no_percentile() -> None:
     assert quantile({}, 0.5) is None
     assert JobStats().failure_ratio is None
 
 
-def test_a_negative_span_of_clocks_that_disagree_counts_as_none() -> None:
+def test_a_negative_duration_counts_as_zero() -> None:
     assert quantile({bucket_of(-5): 1}, 0.5) == 1
 
 
@@ -71,7 +79,7 @@ ENTRIES = st.lists(
 
 
 @given(ENTRIES, st.integers(0, 20))
-def test_what_is_counted_in_parts_adds_up_to_the_whole(entries: list[ChangeEntry], cut: int) -> None:
+def test_stats_of_parts_add_up_to_the_stats_of_all(entries: list[ChangeEntry], cut: int) -> None:
     parts = rollups.add(rollups.count(entries[:cut]), rollups.count(entries[cut:]))
 
     assert parts == rollups.count(entries)
@@ -79,22 +87,22 @@ def test_what_is_counted_in_parts_adds_up_to_the_whole(entries: list[ChangeEntry
 
 
 @given(ENTRIES)
-def test_all_tenants_together_are_the_sum_of_each(entries: list[ChangeEntry]) -> None:
+def test_the_stats_of_all_tenants_are_the_sum_of_each(entries: list[ChangeEntry]) -> None:
     counted = rollups.count(entries)
-    everybody = rollups.total(figures for place, figures in counted.items() if place.tenant == ALL_TENANTS)
-    each = rollups.total(figures for place, figures in counted.items() if place.tenant != ALL_TENANTS)
+    of_all = rollups.total(stats for key, stats in counted.items() if key.tenant == ALL_TENANTS)
+    of_each = rollups.total(stats for key, stats in counted.items() if key.tenant != ALL_TENANTS)
 
-    assert everybody == each
+    assert of_all == of_each
 
 
 @given(ENTRIES, st.sampled_from(["a", "b", ALL_TENANTS]))
-def test_one_tenant_counted_alone_is_as_among_all(entries: list[ChangeEntry], tenant: str) -> None:
-    among_all = {place: figures for place, figures in rollups.count(entries).items() if place.tenant == tenant}
+def test_counting_one_tenant_gives_the_same_stats_as_counting_all(entries: list[ChangeEntry], tenant: str) -> None:
+    among_all = {key: stats for key, stats in rollups.count(entries).items() if key.tenant == tenant}
 
     assert rollups.count(entries, only=tenant) == among_all
 
 
-def test_changes_that_are_listed_count_as_much_as_those_that_are_counted() -> None:
+def test_listed_and_counted_changes_give_the_same_stats() -> None:
     job = new_job_id()
     listed = ChangeBody(c=[JobChange(job, "a", "q", "t", Status.READY.code, 0, 0)] * 2, new=True)
     counted = ChangeBody(g=[ChangeGroup("a", "q", "t", Status.READY.code, 2)], new=True)
@@ -104,8 +112,8 @@ def test_changes_that_are_listed_count_as_much_as_those_that_are_counted() -> No
     assert rollups.count([ChangeEntry(1, at, listed)])[SeriesKey("a", Instant(MINUTE), "q", "t")].submitted == 2
 
 
-def test_only_what_is_new_was_submitted() -> None:
+def test_only_new_jobs_count_as_submitted() -> None:
     back = ChangeBody(g=[ChangeGroup("a", "q", "t", Status.READY.code, 2, 1)])
 
-    (figures, _) = rollups.count([ChangeEntry(1, Instant(seconds(5)), back)]).values()
-    assert (figures.submitted, figures.failed) == (0, 1)
+    (stats, _) = rollups.count([ChangeEntry(1, Instant(seconds(5)), back)]).values()
+    assert (stats.submitted, stats.failed) == (0, 1)
