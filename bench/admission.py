@@ -1,9 +1,9 @@
-"""What limits cost: submits of tenants without limits and with, held against the same without any of it, in one run.
+"""Cost of quotas: compare submissions of tenants without and with quotas to plain inserts.
 
     ./.venv/bin/python bench/admission.py --url sqlite:////var/tmp/limits.db [--rounds 15] [--jobs 1000]
 
-Rounds take turns, so that whatever else the machine does falls on all alike; the medians are told as ratios. The
-database should be an empty one of its own.
+The variants alternate in each round, so that other load affects all of them; results are medians of ratios. Use an
+empty database that nothing else uses.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from holdfast.policy.submission import build_job
 
 PLENTY = 10**9
 TENANTS = {
-    "no limits": None,
+    "no quotas": None,
     "rate": Quotas(rate=PLENTY, rate_window=seconds(60)),
     "rate and backlogs": Quotas(rate=PLENTY, rate_window=seconds(60), backlog=PLENTY, queue_backlog=PLENTY),
 }
@@ -51,26 +51,26 @@ async def main(url: str, rounds: int, jobs: int) -> None:
     async def batch(tenant: str) -> object:
         return await engine.jobs.submit_many([_spec(tenant)] * 100)
 
-    for title, clients, ways in (
-        ("one client, one job at a time", 1, {"without any of it": bare, **dict.fromkeys(TENANTS, submit)}),
-        ("32 clients, one job at a time", 32, {"without any of it": bare, **dict.fromkeys(TENANTS, submit)}),
+    for title, clients, variants in (
+        ("one client, one job at a time", 1, {"plain insert": bare, **dict.fromkeys(TENANTS, submit)}),
+        ("32 clients, one job at a time", 32, {"plain insert": bare, **dict.fromkeys(TENANTS, submit)}),
         ("one client, batches of 100", 1, dict.fromkeys(TENANTS, batch)),
     ):
         times = max(20, jobs // 10) if clients == 1 else jobs
-        await _compare(title, ways, clients=clients, rounds=rounds, times=times)
+        await _compare(title, variants, clients=clients, rounds=rounds, times=times)
     await engine.aclose()
 
 
-async def _compare(title: str, ways: dict[str, Submit], *, clients: int, rounds: int, times: int) -> None:
-    took: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+async def _compare(title: str, variants: dict[str, Submit], *, clients: int, rounds: int, times: int) -> None:
+    took: dict[str, list[tuple[float, float]]] = {name: [] for name in variants}
     for round_ in range(rounds + 1):
-        for name, way in ways.items():
-            took[name].append(await _time(way, _tenant(name), clients=clients, times=times))
-        if round_ == 0:  # to warm up
-            took = {name: [] for name in ways}
+        for name, submit in variants.items():
+            took[name].append(await _time(submit, _tenant(name), clients=clients, times=times))
+        if round_ == 0:  # warm-up
+            took = {name: [] for name in variants}
     print(f"{title}")
-    first = next(iter(ways))
-    for name in ways:
+    first = next(iter(variants))
+    for name in variants:
         ratios = [
             (wall / wall_first, cpu / cpu_first)
             for (wall, cpu), (wall_first, cpu_first) in zip(took[name], took[first], strict=True)
@@ -80,16 +80,16 @@ async def _compare(title: str, ways: dict[str, Submit], *, clients: int, rounds:
         print(f"  {name:<20} {rate:>9,.0f} calls/s   time × {wall:.2f}   CPU of this process × {cpu:.2f}")
 
 
-async def _time(way: Submit, tenant: str, *, clients: int, times: int) -> tuple[float, float]:
-    left = iter(range(times))
+async def _time(submit: Submit, tenant: str, *, clients: int, times: int) -> tuple[float, float]:
+    numbers = iter(range(times))
 
     async def client() -> None:
-        for _ in left:
-            await way(tenant)
+        for _ in numbers:
+            await submit(tenant)
 
-    began, cpu = time.perf_counter(), time.process_time()
+    start_time, cpu = time.perf_counter(), time.process_time()
     await asyncio.gather(*[client() for _ in range(clients)])
-    return time.perf_counter() - began, time.process_time() - cpu
+    return time.perf_counter() - start_time, time.process_time() - cpu
 
 
 def _tenant(name: str) -> str:
@@ -105,5 +105,5 @@ if __name__ == "__main__":
     parser.add_argument("--url", required=True)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--jobs", type=int, default=1_000)
-    given = parser.parse_args()
-    asyncio.run(main(given.url, given.rounds, given.jobs))
+    arguments = parser.parse_args()
+    asyncio.run(main(arguments.url, arguments.rounds, arguments.jobs))

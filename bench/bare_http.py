@@ -1,4 +1,4 @@
-"""A route that does nothing but read a job and answer: what `bench/service.py` holds the service against."""
+"""Baseline of `bench/service.py`: a route that decodes a job and responds."""
 
 import msgspec
 from starlette.applications import Starlette
@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 
 class Job(msgspec.Struct):
-    """What is submitted."""
+    """Request body."""
 
     type: str
     payload: dict[str, object]
@@ -16,7 +16,7 @@ class Job(msgspec.Struct):
 
 
 class Accepted(msgspec.Struct):
-    """What is answered."""
+    """Response body."""
 
     id: str
     type: str
@@ -29,10 +29,10 @@ _WRITE = msgspec.json.Encoder()
 
 
 async def submit(request: Request) -> Response:
-    """Read it, answer it."""
+    """Decode the job and respond."""
     job = _READ.decode(await request.body())
-    made = Accepted("01a1e19f-0195-732c-a5c5-57acdc112197", job.type, job.queue, job.payload)
-    return Response(_WRITE.encode(made), 201, media_type="application/json")
+    response = Accepted("01a1e19f-0195-732c-a5c5-57acdc112197", job.type, job.queue, job.payload)
+    return Response(_WRITE.encode(response), 201, media_type="application/json")
 
 
 app = Starlette(routes=[Route("/v1/jobs", submit, methods=["POST"])])

@@ -1,16 +1,16 @@
-"""The Jobs page in front of a million jobs, and under 500 changes a second. Needs Chromium.
+"""Performance of the Jobs page with a million jobs and 500 changes per second. Needs Chromium.
 
     python bench/dashboard.py                                  # on a private PostgreSQL
     python bench/dashboard.py --jobs 100000 --seconds 10
 
-First the requests of the page, with 100 jobs behind them and then with all: milliseconds each, and how many rows and
-index entries PostgreSQL visited for one. The rows are what to go by: they do not depend on what else the machine does.
+First it measures the requests of the page, with 100 jobs in the database and then with all: milliseconds of each, and
+the rows and index entries that PostgreSQL visited. The rows are the reliable measure: they do not depend on the load of
+the machine.
 
-Then the page itself: quiet; while so many changes a second are made by jobs that come, run and succeed, of which the
-server names some fifty and counts the rest; and as if each of so many came by the stream with its name. What is told of
-each: milliseconds of processor time that the main thread takes in a second, tasks of more than 50 ms, and the gaps
-between frames (16.7 ms where nothing stutters). Tasks and gaps are by the clock: on a machine that has other things to
-do they tell of those.
+Then it measures the page: idle; while jobs that are submitted, run and succeed cause this many changes per second, of
+which the server lists about fifty and counts the others; and with as many single events in the stream. It prints the
+CPU time of the main thread per second, the tasks of more than 50 ms, and the gaps between frames (16.7 ms if nothing
+stutters). Tasks and gaps are measured by the clock, so that other load on the machine affects them.
 """
 
 import argparse
@@ -42,7 +42,7 @@ from tests.support.services import Service  # noqa: E402
 KEY = "a-key-for-a-benchmark-and-nothing-else"
 FEW = 100
 ROUNDS = 15
-"""Times that each request is asked."""
+"""Times that each request is options."""
 REQUESTS = {
     "all": "/v1/jobs?limit=50",
     "ready": "/v1/jobs?limit=50&status=ready",
@@ -55,14 +55,14 @@ REQUESTS = {
     "a type": "/v1/jobs?limit=50&type=type.7",
     "a tenant": "/v1/jobs?limit=50&tenant=t7",
     "a tag": "/v1/jobs?limit=50&tag=monthly",
-    "one that is rare": "/v1/jobs?limit=50&type=not.there",
+    "a rare type": "/v1/jobs?limit=50&type=not.there",
     "older": "",
     "counts": "/v1/stats",
     "me": "/v1/me",
 }
-"""What the page asks for. The next page of all is asked for with the cursor that came with the first."""
+"""Requests of the page. `older` uses the cursor of the first page."""
 
-# Of a hundred jobs 60 have succeeded, 3 were cancelled, 5 are dead; of the rest most are ready. Ids follow time.
+# Of a hundred jobs, 60 have succeeded, 3 were cancelled, 5 are dead, and most others are ready. Ids follow time.
 _NUMBERED = """
   SELECT n, n % 100 AS nth, ((extract(epoch FROM now()) * 1000)::bigint - {all} + n) * 1000 AS at,
     (lpad(to_hex((extract(epoch FROM now()) * 1000)::bigint - {all} + n), 12, '0') || '70008000'
@@ -96,13 +96,13 @@ _FILL = (
 _VISITED = """
 SELECT (SELECT sum(seq_tup_read) FROM pg_stat_user_tables) + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes)"""
 
-# Counts what comes by the stream, frames and long tasks; a frame that is late shows as a gap. `flood` puts so many more
-# events a second into the stream, half of them of jobs that are shown: the server itself names no more than some fifty.
+# Counts events of the stream, frames and long tasks; a late frame appears as a gap. `flood` adds this many events per
+# second to the stream, half of them of visible jobs, because the server lists only about fifty.
 _WATCH = r"""
-window.told = 0; window.gaps = []; window.long = []; window.flood = 0;
+window.events = 0; window.gaps = []; window.long = []; window.flood = 0;
 const fetched = window.fetch;
 const written = new TextEncoder();
-const named = (text) => { window.told += text.split("event: job\n").length - 1; return text; };
+const named = (text) => { window.events += text.split("event: job\n").length - 1; return text; };
 const more = (count) => {
   const rows = [...document.querySelectorAll("[data-row]")].map((row) => row.dataset.row);
   const states = ["ready", "running", "succeeded"];
@@ -114,9 +114,9 @@ const more = (count) => {
   }).join("");
 };
 window.fetch = async (url, ...rest) => {
-  const answer = await fetched(url, ...rest);
-  if (!String(url).includes("v1/events") || !answer.body) return answer;
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  const response = await fetched(url, ...rest);
+  if (!String(url).includes("v1/events") || !response.body) return response;
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let timer, owed = 0, since = performance.now();
   const both = new ReadableStream({
     start(controller) {
@@ -139,7 +139,7 @@ window.fetch = async (url, ...rest) => {
     },
     cancel() { clearInterval(timer); return reader.cancel(); },
   });
-  return new Response(both, {status: answer.status, headers: answer.headers});
+  return new Response(both, {status: response.status, headers: response.headers});
 };
 new PerformanceObserver((list) => window.long.push(...list.getEntries().map((each) => each.duration)))
   .observe({type: "longtask"});
@@ -150,12 +150,12 @@ requestAnimationFrame(frame);
 
 
 def main() -> int:
-    """Measure and tell; the exit code."""
+    """Measure and print the results; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--jobs", type=int, default=1_000_000, help="how many is many")
-    parser.add_argument("--events", type=int, default=500, help="changes a second")
-    parser.add_argument("--seconds", type=float, default=20.0, help="of a quiet page, and of a busy one")
-    asked = parser.parse_args()
+    parser.add_argument("--jobs", type=int, default=1_000_000, help="number of jobs")
+    parser.add_argument("--events", type=int, default=500, help="changes per second")
+    parser.add_argument("--seconds", type=float, default=20.0, help="length of each measurement")
+    options = parser.parse_args()
     program = Chromium().find()
     if program is None:
         print("there is no Chromium here: apt install chromium", file=sys.stderr)
@@ -165,25 +165,25 @@ def main() -> int:
         if not isinstance(server, Server):
             print(server, file=sys.stderr)
             return 1
-        asyncio.run(_measure(server.url, program.path, asked))
+        asyncio.run(_measure(server.url, program.path, options))
     return 0
 
 
-async def _measure(server_url: str, program: Path, asked: argparse.Namespace) -> None:
+async def _measure(server_url: str, program: Path, options: argparse.Namespace) -> None:
     prefix = f"holdfast_bench_{secrets.token_hex(6)}_"
     urls: dict[int, str] = {}
     try:
-        for jobs in (FEW, asked.jobs):
+        for jobs in (FEW, options.jobs):
             async with DATABASES["postgres"](server_url, f"{prefix}{jobs}") as database:
                 await database.migrate()
                 urls[jobs] = database.url
             async with _node(database.url):
                 await _fill(database.url, jobs)  # after the node has made the partitions of history
-        few, many = [await _asked_for(url) for url in urls.values()]
-        _tell_requests(few, many, asked.jobs)
+        few, many = [await _options_for(url) for url in urls.values()]
+        _print_requests(few, many, options.jobs)
         sys.stdout.flush()
-        small, large = [await _looked_at(url, program, asked) for url in urls.values()]
-        _tell_page(small, large, asked)
+        small, large = [await _looked_at(url, program, options) for url in urls.values()]
+        _print_page(small, large, options)
     finally:
         await drop_all("postgres", server_url, prefix)
 
@@ -214,7 +214,7 @@ async def _fill(url: str, jobs: int) -> None:
     await console.close()
 
 
-async def _asked_for(url: str) -> Requests:
+async def _options_for(url: str) -> Requests:
     async with _node(url) as http:
         console = await asyncpg.connect(url)
         try:
@@ -223,9 +223,9 @@ async def _asked_for(url: str) -> Requests:
             await console.close()
 
 
-async def _looked_at(url: str, program: Path, asked: argparse.Namespace) -> Frames:
+async def _looked_at(url: str, program: Path, options: argparse.Namespace) -> Frames:
     async with _node(url) as http:
-        return await _frames(str(http.base_url).rstrip("/"), http, program, asked)
+        return await _frames(str(http.base_url).rstrip("/"), http, program, options)
 
 
 async def _requests(http: httpx2.AsyncClient, console: asyncpg.Connection) -> Requests:
@@ -250,9 +250,9 @@ async def _requests(http: httpx2.AsyncClient, console: asyncpg.Connection) -> Re
 
 
 async def _get(http: httpx2.AsyncClient, path: str) -> httpx2.Response:
-    answer = await http.get(path)
-    answer.raise_for_status()
-    return answer
+    response = await http.get(path)
+    response.raise_for_status()
+    return response
 
 
 async def _settled(console: asyncpg.Connection) -> float:
@@ -262,7 +262,7 @@ async def _settled(console: asyncpg.Connection) -> float:
     return float(await console.fetchval(_VISITED))
 
 
-async def _frames(url: str, http: httpx2.AsyncClient, program: Path, asked: argparse.Namespace) -> Frames:
+async def _frames(url: str, http: httpx2.AsyncClient, program: Path, options: argparse.Namespace) -> Frames:
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
         page = await browser.new_page(viewport={"width": 1360, "height": 900})
@@ -275,26 +275,28 @@ async def _frames(url: str, http: httpx2.AsyncClient, program: Path, asked: argp
         session = await page.context.new_cdp_session(page)
         await session.send("Performance.enable", {"timeDomain": "threadTicks"})  # processor time, not the clock's
         found = {
-            "quiet": await _watched(page, session, lambda: asyncio.sleep(asked.seconds)),
-            "busy": await _watched(page, session, lambda: _change(http, asked.events, asked.seconds)),
+            "quiet": await _measure_page(page, session, lambda: asyncio.sleep(options.seconds)),
+            "busy": await _measure_page(page, session, lambda: _change(http, options.events, options.seconds)),
         }
-        await page.evaluate("(many) => { window.flood = many; }", asked.events)
-        found["flooded"] = await _watched(page, session, lambda: asyncio.sleep(asked.seconds))
+        await page.evaluate("(many) => { window.flood = many; }", options.events)
+        found["flooded"] = await _measure_page(page, session, lambda: asyncio.sleep(options.seconds))
         found["quiet"]["first rows after, ms"] = shown
         await browser.close()
         return found
 
 
-async def _watched(page: Page, session: CDPSession, while_: Callable[[], Awaitable[None]]) -> dict[str, float]:
-    await page.evaluate("window.told = 0; window.gaps = []; window.long = []")
-    before, began = await _taken(session), time.perf_counter()
+async def _measure_page(page: Page, session: CDPSession, while_: Callable[[], Awaitable[None]]) -> dict[str, float]:
+    await page.evaluate("window.events = 0; window.gaps = []; window.long = []")
+    before, began = await _read_metrics(session), time.perf_counter()
     await while_()
     span = time.perf_counter() - began
-    after = await _taken(session)
-    seen: dict[str, Any] = await page.evaluate("({told: window.told, gaps: window.gaps.slice(1), long: window.long})")
+    after = await _read_metrics(session)
+    seen: dict[str, Any] = await page.evaluate(
+        "({events: window.events, gaps: window.gaps.slice(1), long: window.long})"
+    )
     gaps = sorted(seen["gaps"])
     return {
-        "events a second": seen["told"] / span,
+        "events a second": seen["events"] / span,
         "main thread, CPU ms a s": 1_000 * (after["TaskDuration"] - before["TaskDuration"]) / span,
         "of it script, ms a s": 1_000 * (after["ScriptDuration"] - before["ScriptDuration"]) / span,
         "tasks over 50 ms": len(seen["long"]),
@@ -307,15 +309,15 @@ async def _watched(page: Page, session: CDPSession, while_: Callable[[], Awaitab
     }
 
 
-async def _taken(session: CDPSession) -> dict[str, float]:
-    answer = await session.send("Performance.getMetrics")
-    return {each["name"]: each["value"] for each in answer["metrics"]}
+async def _read_metrics(session: CDPSession) -> dict[str, float]:
+    response = await session.send("Performance.getMetrics")
+    return {each["name"]: each["value"] for each in response["metrics"]}
 
 
 async def _change(http: httpx2.AsyncClient, events: int, seconds: float) -> None:
-    """Submit jobs, take them and have them succeed, as a worker over HTTP: three changes each, at this pace.
+    """Submit, claim and settle jobs over HTTP at this pace; each job makes three changes.
 
-    In batches so small that the stream names each job: of larger ones it would tell how many, in one event.
+    The batches are small enough for the stream to list each job instead of counting them.
     """
     about = {"name": "bench", "host": "bench", "queues": "bench", "slots": 1_000, "version": "1"}
     worker = (await _post(http, "/v1/leases", {"register": about, "lease": "60s"}))["worker"]
@@ -324,9 +326,9 @@ async def _change(http: httpx2.AsyncClient, events: int, seconds: float) -> None
     while time.monotonic() < until:
         batch = [{"type": "bench.changes", "queue": "bench"}] * MAX_LISTED_CHANGES
         await _post(http, "/v1/jobs/batch", {"jobs": batch})
-        asked = {"worker": worker, "queues": ["bench"], "limit": MAX_LISTED_CHANGES, "wait": 0}
-        taken = (await _post(http, "/v1/leases", asked))["jobs"]
-        outcomes = [{"outcome": "succeeded", "id": job["id"], "fence": job["fence"]} for job in taken]
+        options = {"worker": worker, "queues": ["bench"], "limit": MAX_LISTED_CHANGES, "wait": 0}
+        jobs = (await _post(http, "/v1/leases", options))["jobs"]
+        outcomes = [{"outcome": "succeeded", "id": job["id"], "fence": job["fence"]} for job in jobs]
         if outcomes:
             await _post(http, "/v1/leases/settle", {"worker": worker, "outcomes": outcomes})
         due += pace
@@ -335,22 +337,22 @@ async def _change(http: httpx2.AsyncClient, events: int, seconds: float) -> None
 
 
 async def _post(http: httpx2.AsyncClient, path: str, body: object) -> Any:
-    answer = await http.post(path, json=body)
-    answer.raise_for_status()
-    return answer.json() if answer.content else None
+    response = await http.post(path, json=body)
+    response.raise_for_status()
+    return response.json() if response.content else None
 
 
-def _tell_requests(few: Requests, many: Requests, jobs: int) -> None:
+def _print_requests(few: Requests, many: Requests, jobs: int) -> None:
     print(f"{'request of the page':<22}{'100 jobs':>22}{f'{jobs:,} jobs':>24}")
     print(f"{'':<22}{'ms':>10}{'visited':>12}{'ms':>12}{'visited':>12}")
     for name in few:
         print(f"{name:<22}{few[name][0]:>10.1f}{few[name][1]:>12.0f}{many[name][0]:>12.1f}{many[name][1]:>12.0f}")
 
 
-def _tell_page(few: Frames, many: Frames, asked: argparse.Namespace) -> None:
+def _print_page(few: Frames, many: Frames, options: argparse.Namespace) -> None:
     columns = [of[how] for of in (few, many) for how in ("quiet", "busy", "flooded")]
-    heads = ("quiet", f"{asked.events} a s", "all named") * 2
-    print(f"\n{'the page':<26}{'100 jobs':>11}{f'{asked.jobs:,} jobs':>41}")
+    heads = ("quiet", f"{options.events} a s", "all named") * 2
+    print(f"\n{'the page':<26}{'100 jobs':>11}{f'{options.jobs:,} jobs':>41}")
     print(f"{'':<26}" + "".join(f"{head:>11}" for head in heads))
     for name in few["quiet"]:
         print(f"{name:<26}" + "".join(f"{each[name]:>11.1f}" if name in each else f"{'':>11}" for each in columns))

@@ -1,11 +1,11 @@
-"""Whether every effect happens once while workers are killed throughout, in full size.
+"""Check that every effect happens exactly once while workers are killed, in full size.
 
     python bench/effects.py                                  # on private servers and a new SQLite file
     python bench/effects.py --url postgresql://… --jobs 10000 --kills 100
 
-Each job writes one row into a table without constraints, in a transaction of its own in the engine's database; worker
-processes, and every third time whole nodes, are ended with SIGKILL all the while. The database must be a new one; its
-schema is made. Exit code 1 if a row is missing or was written twice.
+Each job writes one row into a table without constraints, in its own transaction in the engine's database, while worker
+processes and, every third time, whole nodes are killed with SIGKILL. The database must be new; it is migrated. Exit
+code 1 if a row is missing or duplicated.
 """
 
 import argparse
@@ -27,35 +27,35 @@ from tests.support.servers import Server, running  # noqa: E402
 
 
 def main() -> int:
-    """Run and tell; the exit code."""
+    """Run and print the results; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--url", action="append", default=[], help="a new database; may be given again")
+    parser.add_argument("--url", action="append", default=[], help="new database; may be repeated")
     parser.add_argument("--jobs", type=int, default=10_000)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
-    plan = effects.Plan(asked.jobs, asked.kills, nodes=2, processes=2, seed=asked.seed)
-    right = True
+    options = parser.parse_args()
+    plan = effects.Plan(options.jobs, options.kills, nodes=2, processes=2, seed=options.seed)
+    correct = True
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=_disk())))
-        for url in asked.url or _own_databases(stack, folder):
-            right &= _on(url, folder, plan)
-    return 0 if right else 1
+        for url in options.url or _own_databases(stack, folder):
+            correct &= _on(url, folder, plan)
+    return 0 if correct else 1
 
 
 def _on(url: str, folder: Path, plan: effects.Plan) -> bool:
     run(migrate(url))
-    began = time.monotonic()
+    start_time = time.monotonic()
     found = run(effects.run(url, folder, plan))
-    right = found.succeeded == found.rows == plan.jobs and not found.duplicates and not found.missing_rows
+    correct = found.succeeded == found.rows == plan.jobs and not found.duplicates and not found.missing_rows
     print(
-        f"{dialect_of(url)}: {plan.jobs:,} jobs, seed {plan.seed}, {time.monotonic() - began:.0f} s: "
-        f"{found.succeeded:,} succeeded, {found.rows:,} rows, {found.written_twice} written twice, "
-        f"{found.not_written} not written; {found.kills} kills, {found.interrupted:,} claims interrupted: "
-        f"{'right' if right else 'WRONG'}",
+        f"{dialect_of(url)}: {plan.jobs:,} jobs, seed {plan.seed}, {time.monotonic() - start_time:.0f} s: "
+        f"{found.succeeded:,} succeeded, {found.rows:,} rows, {found.duplicates} duplicates, "
+        f"{found.missing_rows} missing; {found.kills} kills, {found.interrupted:,} claims interrupted: "
+        f"{'correct' if correct else 'WRONG'}",
         flush=True,
     )
-    return right
+    return correct
 
 
 def _own_databases(stack: ExitStack, folder: Path) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""The application that `bench/scaling.py` has worked: one job that takes as long as it is told."""
+"""Application of `bench/scaling.py`: one job that sleeps."""
 
 import asyncio
 
@@ -9,5 +9,5 @@ app = Holdfast()
 
 @app.job(name="bench.nap", queue="naps")
 async def nap(seconds: float) -> None:
-    """Sleep, as a job does that waits for somebody else."""
+    """Sleep, like a job that waits for another service."""
     await asyncio.sleep(seconds)

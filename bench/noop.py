@@ -1,4 +1,4 @@
-"""The application that `bench/worker.py` has worked: one job that does nothing."""
+"""Application of `bench/worker.py`: one job that does nothing."""
 
 from holdfast import Holdfast
 
@@ -7,4 +7,4 @@ app = Holdfast()
 
 @app.job(name="bench.noop", queue="bench")
 async def noop(i: int, pad: str) -> None:
-    """Nothing."""
+    """Do nothing."""

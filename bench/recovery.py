@@ -1,13 +1,13 @@
-"""How long jobs lie idle when what runs them dies or is told to end.
+"""Time until jobs start again after their worker or node was killed or stopped.
 
     python bench/recovery.py --url postgresql://… --rounds 20 --lease 2
 
-Each fault `rounds` times, with `--jobs` jobs at work: SIGKILL of a whole node, whose jobs another node starts again
-when the lease has run out; SIGKILL of one of a node's two worker processes, and of its only one, with other jobs each
-time, since those that were hit run alone from then on; SIGKILL of the process of a job that runs alone; SIGTERM with no
-time to drain, whose jobs another node starts. Measured from the signal to the next start of each job, on the clock that
-all processes of the machine share, with the node that takes over at work already. The database must be one of its own;
-it is migrated. Exit code 1 if a target is missed.
+Runs each fault `--rounds` times with `--jobs` running jobs: SIGKILL of a whole node, whose jobs another node starts
+when the lease has expired; SIGKILL of one of two worker processes, and of the only one, each time with new jobs,
+because affected jobs run isolated afterwards; SIGKILL of the process of an isolated job; SIGTERM without time to
+drain, whose jobs another node starts. Measures from the signal to the next start of each job, by the monotonic clock;
+the node that takes over is running already. Use a database that nothing else uses; it is migrated. Exit code 1 if a
+target is missed.
 """
 
 import argparse
@@ -37,8 +37,8 @@ from tests.support.ledger import Entry  # noqa: E402
 from tests.support.nodes import Node  # noqa: E402
 
 
-class Asked(NamedTuple):
-    """What is to be measured."""
+class Options(NamedTuple):
+    """Options of the command line."""
 
     url: str
     rounds: int
@@ -47,17 +47,17 @@ class Asked(NamedTuple):
     only: str
 
 
-class Ground:
-    """Jobs that never end, on nodes that do."""
+class RecoveryBench:
+    """Jobs that never finish, on nodes that are killed."""
 
-    def __init__(self, scene: Scene, asked: Asked) -> None:
+    def __init__(self, scene: Scene, options: Options) -> None:
         self._scene = scene
-        self._asked = asked
+        self._asked = options
         self._keys: list[str] = []
-        self.taken: list[float] = []
+        self.durations: list[float] = []
 
     async def begin(self) -> None:
-        """Have jobs started, in place of those that were."""
+        """Cancel the previous jobs and start new ones."""
         await self._scene.engine.jobs.cancel([await self._id(key) for key in self._keys], reason="measured")
         self._keys = [f"{time.time_ns()}-{n}" for n in range(self._asked.jobs)]
         for key in self._keys:
@@ -69,21 +69,21 @@ class Ground:
         return (await self._scene.job(key)).id
 
     async def node(self, workers: int, **options: object) -> Node:
-        """Another node, at work; so many workers are there then."""
+        """Start another node and wait until there are this many workers in total."""
         node = self._scene.node(lease=self._asked.lease, drain=0, **options)
         await self._scene.workers(workers)
         return node
 
     def last(self) -> dict[str, Entry]:
-        """The latest start of each job."""
+        """Return the latest start of each job."""
         return {entry.key: entry for entry in self._scene.ledger.entries("start") if entry.key in self._keys}
 
     async def workers(self, count: int) -> None:
-        """Wait until so many are at work."""
+        """Wait until this many workers are registered."""
         await self._scene.workers(count)
 
     async def kill_one(self) -> None:
-        """Kill the process that runs the most of the jobs, and measure."""
+        """Kill the process that runs most of the jobs, and measure."""
         last = self.last()
         victim = Counter(entry.pid for entry in last.values()).most_common(1)[0][0]
         hit, fault = {key: entry for key, entry in last.items() if entry.pid == victim}, time.monotonic()
@@ -91,108 +91,108 @@ class Ground:
         await self.measure(fault, hit)
 
     async def measure(self, fault: float, hit: dict[str, Entry]) -> None:
-        """Wait until those that were hit have started again; note how long each took."""
+        """Wait until the affected jobs have started again; record how long each took."""
 
-        async def again() -> bool:
+        async def restarted() -> bool:
             last = self.last()
             return all(last[key].at > hit[key].at for key in hit)
 
-        await eventually(again, within=self._asked.lease + 60)
-        self.taken += [self.last()[key].at - fault for key in hit]
+        await eventually(restarted, within=self._asked.lease + 60)
+        self.durations += [self.last()[key].at - fault for key in hit]
 
 
-async def node_killed(ground: Ground, rounds: int) -> None:
-    """SIGKILL of a node and all below it."""
-    holder = await ground.node(1)
-    await ground.begin()
+async def node_killed(recovery: RecoveryBench, rounds: int) -> None:
+    """Kill a node with all its processes."""
+    holder = await recovery.node(1)
+    await recovery.begin()
     for _ in range(rounds):
-        other = await ground.node(2)
-        hit, fault = ground.last(), time.monotonic()
+        other = await recovery.node(2)
+        hit, fault = recovery.last(), time.monotonic()
         holder.signal_all(SIGKILL)
-        await ground.measure(fault, hit)
+        await recovery.measure(fault, hit)
         holder = other
     holder.signal_all(SIGKILL)
 
 
-async def one_of_two_killed(ground: Ground, rounds: int) -> None:
-    """SIGKILL of one of two worker processes."""
-    await _workers_killed(ground, rounds, 2)
+async def one_of_two_killed(recovery: RecoveryBench, rounds: int) -> None:
+    """Kill one of two worker processes."""
+    await _workers_killed(recovery, rounds, 2)
 
 
-async def only_one_killed(ground: Ground, rounds: int) -> None:
-    """SIGKILL of the only worker process."""
-    await _workers_killed(ground, rounds, 1)
+async def only_one_killed(recovery: RecoveryBench, rounds: int) -> None:
+    """Kill the only worker process."""
+    await _workers_killed(recovery, rounds, 1)
 
 
-async def _workers_killed(ground: Ground, rounds: int, processes: int) -> None:
-    node = await ground.node(processes, processes=processes)
+async def _workers_killed(recovery: RecoveryBench, rounds: int, processes: int) -> None:
+    node = await recovery.node(processes, processes=processes)
     for _ in range(rounds):
-        await ground.begin()
-        await ground.kill_one()
-        await ground.workers(processes)
+        await recovery.begin()
+        await recovery.kill_one()
+        await recovery.workers(processes)
     node.signal_all(SIGKILL)
 
 
-async def alone_killed(ground: Ground, rounds: int) -> None:
-    """SIGKILL of the process of a job that runs alone, since the process it ran in died."""
-    node = await ground.node(1)
-    await ground.begin()
-    await ground.kill_one()
-    ground.taken.clear()
+async def isolated_killed(recovery: RecoveryBench, rounds: int) -> None:
+    """Kill the process of an isolated job."""
+    node = await recovery.node(1)
+    await recovery.begin()
+    await recovery.kill_one()
+    recovery.durations.clear()
     for _ in range(rounds):
-        await ground.kill_one()
+        await recovery.kill_one()
     node.signal_all(SIGKILL)
 
 
-async def node_ended(ground: Ground, rounds: int) -> None:
-    """SIGTERM, and no time to drain."""
-    holder = await ground.node(1)
-    await ground.begin()
+async def node_ended(recovery: RecoveryBench, rounds: int) -> None:
+    """Stop a node with SIGTERM and no time to drain."""
+    holder = await recovery.node(1)
+    await recovery.begin()
     for _ in range(rounds):
-        other = await ground.node(2)
-        hit, fault = ground.last(), time.monotonic()
+        other = await recovery.node(2)
+        hit, fault = recovery.last(), time.monotonic()
         holder.signal(SIGTERM)
-        await ground.measure(fault, hit)
+        await recovery.measure(fault, hit)
         holder.wait()
         holder = other
     holder.signal_all(SIGKILL)
 
 
-async def main(asked: Asked) -> bool:
-    """Measure all and tell; whether all targets are met."""
-    engine = await open_engine(Settings(database_url=asked.url), migrate=True)
+async def main(options: Options) -> bool:
+    """Measure all faults and print the results; return whether all targets are met."""
+    engine = await open_engine(Settings(database_url=options.url), migrate=True)
     faults = {
-        "node killed": (node_killed, asked.lease + 2.0),
+        "node killed": (node_killed, options.lease + 2.0),
         "one of two worker processes killed": (one_of_two_killed, 1.0),
         "only worker process killed": (only_one_killed, 1.0),
-        "process of a job alone killed": (alone_killed, 1.0),
-        "node told to end": (node_ended, 0.5),
+        "process of an isolated job killed": (isolated_killed, 1.0),
+        "node stopped": (node_ended, 0.5),
     }
     met = True
-    print(f"{asked.url.split('://')[0]}, lease {asked.lease:g} s, {asked.rounds} rounds, {asked.jobs} jobs at work")
+    print(f"{options.url.split('://')[0]}, lease {options.lease:g} s, {options.rounds} rounds, {options.jobs} jobs")
     print(f"{'seconds until a job starts again':36}{'starts':>8}{'p50':>8}{'p99':>8}{'max':>8}{'target':>8}")
     try:
         for name, (measure, target) in faults.items():
-            if asked.only not in name:
+            if options.only not in name:
                 continue
             with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-                scene = Scene(asked.url, Path(folder), engine, stack)
-                ground = Ground(scene, asked)
+                scene = Scene(options.url, Path(folder), engine, stack)
+                recovery = RecoveryBench(scene, options)
                 await scene.workers(0)
-                await measure(ground, asked.rounds)
+                await measure(recovery, options.rounds)
                 await engine.jobs.cancel(list(scene._jobs.values()), reason="measured")  # noqa: SLF001
-            await _forgotten(engine)
-            taken = sorted(ground.taken)
-            met &= taken[-1] <= target
-            figures = (taken[len(taken) // 2], taken[ceil(0.99 * len(taken)) - 1], taken[-1], target)
-            print(f"{name:36}{len(taken):8}{''.join(f'{figure:8.2f}' for figure in figures)}", flush=True)
+            await _wait_until_no_workers(engine)
+            durations = sorted(recovery.durations)
+            met &= durations[-1] <= target
+            values = (durations[len(durations) // 2], durations[ceil(0.99 * len(durations)) - 1], durations[-1], target)
+            print(f"{name:36}{len(durations):8}{''.join(f'{value:8.2f}' for value in values)}", flush=True)
     finally:
         await engine.aclose()
     return met
 
 
-async def _forgotten(engine: Engine) -> None:
-    """Until killed workers have left the register, so that the next fault begins with nobody."""
+async def _wait_until_no_workers(engine: Engine) -> None:
+    """Wait until killed workers are removed, so that the next fault starts without workers."""
     while await engine.workers.all():
         await reap(engine.store, default=engine.rules.retry, rng=lambda: 0.5)
         await asyncio.sleep(0.2)
@@ -205,5 +205,9 @@ if __name__ == "__main__":
     parser.add_argument("--lease", type=float, default=2.0, help="seconds")
     parser.add_argument("--jobs", type=int, default=8)
     parser.add_argument("--only", default="", metavar="WORDS", help="only faults with these words in their name")
-    given = parser.parse_args()
-    sys.exit(0 if asyncio.run(main(Asked(given.url, given.rounds, given.lease, given.jobs, given.only))) else 1)
+    arguments = parser.parse_args()
+    sys.exit(
+        0
+        if asyncio.run(main(Options(arguments.url, arguments.rounds, arguments.lease, arguments.jobs, arguments.only)))
+        else 1
+    )

@@ -3,8 +3,9 @@
     redis-server --port 6390 --save '' --appendonly no &
     python bench/redis_clients.py --redis redis://127.0.0.1:6390/0
 
-Both clients alternate within one run. Each line has the median of the rounds: time and CPU of this process per call. The
-last part measures the operation that a caller sees: a submission that Redis rejects because its tenant is over the rate.
+Both clients alternate within one run. Each line has the median of the rounds: time and CPU of this process per call.
+The last part measures the operation that a caller sees: a submission that Redis rejects because its tenant is over the
+rate.
 """
 
 import argparse

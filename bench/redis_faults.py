@@ -1,11 +1,11 @@
-"""How long submits take while Redis fails: frozen, killed, swallowed by the network, slow; and the same without Redis.
+"""Latency of submissions while Redis fails: stopped, killed, unreachable, slow; and without Redis.
 
     python -m tests.support.servers            # prints URLs of private servers
     PYTHONPATH=. python bench/redis_faults.py --url postgresql://…
 
-The Redis is one of its own. Each fault begins in the middle of a stretch of submits. Told are the slowest submit and
-the 99th percentile, without Redis and with it, and how long anybody waited for Redis: what it may add is its deadline
-of 25 ms, once, and by how much this process itself comes late to see it; the rest is the database and the machine.
+Starts its own Redis. Each fault starts in the middle of a series of submissions. Prints the slowest submission and the
+99th percentile, without and with Redis, and the longest wait for Redis: Redis may add its deadline of 25 ms, once, plus
+the lag of the event loop; all other time is spent in the database.
 """
 
 import argparse
@@ -37,7 +37,7 @@ Do = Callable[[], None]
 
 
 async def main(url: str, seconds: float) -> None:
-    """Print it, fault by fault."""
+    """Measure each fault and print the results."""
     with outages("redis") as redis:
         if isinstance(redis, str):
             raise SystemExit(redis)
@@ -53,32 +53,32 @@ async def main(url: str, seconds: float) -> None:
             for name, (inflict, heal) in faults(redis, proxy).items():
                 await eventually(lambda: up(near))
                 waits.clear()
-                alone = await stretch(plain, seconds, lambda: None)
+                without = await run_submissions(plain, seconds, lambda: None)
                 async with lateness() as late:
-                    beside = await stretch(near, seconds, inflict)
+                    with_redis = await run_submissions(near, seconds, inflict)
                 heal()
-                slowest = f"slowest {max(alone):.1f} → {max(beside):.1f} ms"
-                most = f"p99 {p99(alone):.1f} → {p99(beside):.1f} ms"
-                waited = f"for Redis {max(waits) * 1_000:.1f} ms at the most in {len(waits):,} questions"
-                print(f"  {name:<10} {slowest}, {most}; {waited}, the loop came up to {late[0] * 1_000:.1f} ms late")
+                slowest = f"slowest {max(without):.1f} → {max(with_redis):.1f} ms"
+                percentiles = f"p99 {p99(without):.1f} → {p99(with_redis):.1f} ms"
+                waited = f"waited for Redis at most {max(waits) * 1_000:.1f} ms in {len(waits):,} lookups"
+                print(f"  {name:<10} {slowest}, {percentiles}; {waited}, event loop lag up to {late[0] * 1_000:.1f} ms")
             await plain.aclose()
             await near.aclose()
 
 
 @asynccontextmanager
 async def lateness() -> AsyncIterator[list[float]]:
-    """By how much the event loop came late at the most: so much longer anything seems to take that it waits for."""
-    most = [0.0]
+    """Measure the maximum lag of the event loop within the block."""
+    largest = [0.0]
 
     async def tick() -> None:
         while True:
             due = time.perf_counter() + 0.001
             await asyncio.sleep(0.001)
-            most[0] = max(most[0], time.perf_counter() - due)
+            largest[0] = max(largest[0], time.perf_counter() - due)
 
     ticking = asyncio.create_task(tick())
     try:
-        yield most
+        yield largest
     finally:
         ticking.cancel()
 
@@ -89,44 +89,44 @@ def watched(engine: Engine) -> list[float]:
     lookup, waits = rejections.lookup, []
 
     async def timed(tenant: str, cost: int) -> RateLimited | None:
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         try:
             return await lookup(tenant, cost)
         finally:
-            waits.append(time.perf_counter() - began)
+            waits.append(time.perf_counter() - start_time)
 
     rejections.lookup = timed
     return waits
 
 
 def faults(redis: Outages, proxy: Proxy) -> dict[str, tuple[Do, Do]]:
-    """What is done to Redis, and how it is undone."""
+    """Return the faults of Redis, each with the function that ends it."""
     process = redis._private._process  # noqa: SLF001
     assert process is not None
 
-    def be_slow(delay: float) -> None:
+    def set_delay(delay: float) -> None:
         proxy.delay = delay
 
     return {
         "none": (lambda: None, lambda: None),
-        "frozen": (lambda: os.kill(process.pid, signal.SIGSTOP), lambda: os.kill(process.pid, signal.SIGCONT)),
-        "swallowed": (proxy.black_hole, proxy.heal),
-        "slow": (lambda: be_slow(0.2), lambda: be_slow(0.0)),
+        "stopped": (lambda: os.kill(process.pid, signal.SIGSTOP), lambda: os.kill(process.pid, signal.SIGCONT)),
+        "unreachable": (proxy.black_hole, proxy.heal),
+        "slow": (lambda: set_delay(0.2), lambda: set_delay(0.0)),
         "killed": (redis.crash, redis.start),
     }
 
 
-async def stretch(engine: Engine, seconds: float, inflict: Do) -> list[float]:
-    """Submit for a while, with the fault in the middle; how many milliseconds each took."""
+async def run_submissions(engine: Engine, seconds: float, inflict: Do) -> list[float]:
+    """Submit for this many seconds, with the fault in the middle; return the latencies in ms."""
     took: list[float] = []
     until = time.monotonic() + seconds
 
     async def client() -> None:
         while time.monotonic() < until:
-            began = time.perf_counter()
+            start_time = time.perf_counter()
             with suppress(RateLimited):
                 await engine.jobs.submit(JobSpec(type="bench.noop", payload=1, queue="bench", tenant=TENANT))
-            took.append((time.perf_counter() - began) * 1_000)
+            took.append((time.perf_counter() - start_time) * 1_000)
 
     asyncio.get_running_loop().call_later(seconds / 2, inflict)
     await asyncio.gather(*[client() for _ in range(8)])
@@ -134,12 +134,12 @@ async def stretch(engine: Engine, seconds: float, inflict: Do) -> list[float]:
 
 
 async def up(engine: Engine) -> bool:
-    """Whether Redis is in use."""
+    """Tell if Redis is available."""
     return engine.coordination.status().up is True
 
 
 def p99(took: list[float]) -> float:
-    """All but one in a hundred are quicker."""
+    """Return the 99th percentile."""
     return quantiles(took, n=100)[-1]
 
 
@@ -147,6 +147,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--url", required=True)
     parser.add_argument("--seconds", type=float, default=4)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with asyncio.Runner(loop_factory=new_loop) as runner:
-        runner.run(main(given.url, given.seconds))
+        runner.run(main(arguments.url, arguments.seconds))

@@ -1,11 +1,11 @@
-"""What a durable submission over HTTP costs, beside a route that does nothing.
+"""Cost of a durable submission over HTTP, compared to a route that does nothing.
 
     python bench/service.py --url postgresql://… --rounds 3 --seconds 5
 
-Two servers, one process each, on the same uvicorn: a bare Starlette route that decodes a job with msgspec and answers
-it, and `holdfast serve` on the database, where an answer means committed. Both are driven in turn by the same client
-over the same number of connections. Then batches of jobs over HTTP beside the same jobs through the store's own bulk
-insert. The database must be one of its own; it is migrated. Exit code 1 if a target is missed.
+Runs two servers with one process each: a bare Starlette route on uvicorn that decodes a job with msgspec and responds,
+and `holdfast serve`, where a response means committed. The same client drives both in turn over the same number of
+connections. Then it compares batches over HTTP with bulk inserts through the engine. Use a database that nothing else
+uses; it is migrated. Exit code 1 if a target is missed.
 """
 
 import argparse
@@ -38,7 +38,7 @@ JOB = msgspec.json.encode({"type": "bench.noop", "payload": PAYLOAD})
 
 
 class Server(NamedTuple):
-    """A server under test."""
+    """Server under test."""
 
     address: tuple[str, int]
     key: str
@@ -46,7 +46,7 @@ class Server(NamedTuple):
 
 @contextlib.contextmanager
 def running(command: list[str], server: Server) -> Iterator[Server]:
-    """The server answers within this block."""
+    """Run the server within the block."""
     process = subprocess.Popen(command, env=os.environ | {"HOLDFAST_ADMIN_KEY": server.key}, cwd=ROOT)
     try:
         until = time.monotonic() + 30
@@ -54,7 +54,7 @@ def running(command: list[str], server: Server) -> Iterator[Server]:
             with contextlib.suppress(OSError), socket.create_connection(server.address, 1):
                 break
             if process.poll() is not None or time.monotonic() > until:
-                raise SystemExit(f"{command[:3]} does not answer on {server.address}")
+                raise SystemExit(f"{command[:3]} does not respond on {server.address}")
             time.sleep(0.05)
         yield server
     finally:
@@ -63,13 +63,13 @@ def running(command: list[str], server: Server) -> Iterator[Server]:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Return a free port."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         return int(listening.getsockname()[1])
 
 
 def request(server: Server, path: str, body: bytes) -> bytes:
-    """A request as it goes over the wire."""
+    """Return a request as bytes."""
     head = (
         f"POST {path} HTTP/1.1\r\nhost: {server.address[0]}\r\nauthorization: Bearer {server.key}\r\n"
         f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
@@ -78,41 +78,41 @@ def request(server: Server, path: str, body: bytes) -> bytes:
 
 
 def drive(server: Server, message: bytes, *, connections: int, seconds: float) -> float:
-    """Requests a second, each connection sending the next one when it has its answer."""
-    chosen = selectors.DefaultSelector()
+    """Return requests per second; each connection sends the next after the response."""
+    selector = selectors.DefaultSelector()
     socks = [socket.create_connection(server.address) for _ in range(connections)]
     for sock in socks:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.settimeout(0)
-        chosen.register(sock, selectors.EVENT_READ, bytearray())
+        selector.register(sock, selectors.EVENT_READ, bytearray())
         send(sock, message)
     done = 0
-    began = time.perf_counter()
-    while (now := time.perf_counter()) - began < seconds:
-        for key, _ in chosen.select(1):
+    start_time = time.perf_counter()
+    while (now := time.perf_counter()) - start_time < seconds:
+        for key, _ in selector.select(1):
             sock, got = key.fileobj, key.data
             got += sock.recv(262_144)  # type: ignore[union-attr]
-            if answered(got):
+            if is_complete(got):
                 done += 1
                 got.clear()
                 send(sock, message)  # type: ignore[arg-type]
     for sock in socks:
         sock.close()
-    return done / (now - began)
+    return done / (now - start_time)
 
 
 def send(sock: socket.socket, message: bytes) -> None:
-    """The whole message, also where it takes more than one call."""
-    left = memoryview(message)
-    while left:
+    """Send the whole message."""
+    remaining = memoryview(message)
+    while remaining:
         try:
-            left = left[sock.send(left) :]
+            remaining = remaining[sock.send(remaining) :]
         except BlockingIOError:
             time.sleep(0)
 
 
-def answered(got: bytearray) -> bool:
-    """Whether an answer is there whole; anything but success ends the run."""
+def is_complete(got: bytearray) -> bool:
+    """Tell if the response is complete; exit on any status but success."""
     head = got.find(b"\r\n\r\n")
     if head < 0:
         return False
@@ -125,7 +125,7 @@ def answered(got: bytearray) -> bool:
 
 
 def bare(port: int) -> list[str]:
-    """The command of the route that does nothing."""
+    """Return the command of the baseline server."""
     return [
         sys.executable, "-m", "uvicorn", "bare_http:app", "--app-dir", str(ROOT / "bench"), "--port", str(port),
         "--no-access-log", "--log-level", "warning", "--loop", "uvloop", "--http", "httptools",
@@ -133,44 +133,44 @@ def bare(port: int) -> list[str]:
 
 
 def ours(url: str, port: int) -> list[str]:
-    """The command of the service."""
+    """Return the command of the service."""
     return [sys.executable, "-m", "holdfast", "serve", "--database-url", url, "--port", str(port)]
 
 
 async def bulk(url: str, size: int, seconds: float) -> float:
-    """Jobs a second through the store's own bulk insert, two batches under way at a time."""
+    """Return jobs per second of bulk inserts, with two batches in flight."""
     engine = await open_engine(Settings(database_url=url))
     specs = [JobSpec(type="bench.noop", payload=PAYLOAD) for _ in range(size)]
     done = 0
-    began = time.perf_counter()
+    start_time = time.perf_counter()
 
-    async def go_on() -> None:
+    async def submit() -> None:
         nonlocal done
-        while time.perf_counter() - began < seconds:
+        while time.perf_counter() - start_time < seconds:
             await engine.jobs.submit_many(specs)
             done += size
 
-    await asyncio.gather(go_on(), go_on())
-    took = time.perf_counter() - began
+    await asyncio.gather(submit(), submit())
+    took = time.perf_counter() - start_time
     await engine.aclose()
     return done / took
 
 
 async def prepare(url: str) -> None:
-    """Have the tables there."""
+    """Migrate the database."""
     engine = await open_engine(Settings(database_url=url), migrate=True)
     await engine.aclose()
 
 
 def main() -> int:
-    """Measure, print, and tell by the exit code."""
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("--url", required=True, help="the database, for the service alone")
-    asked.add_argument("--rounds", type=int, default=3)
-    asked.add_argument("--seconds", type=float, default=5)
-    asked.add_argument("--connections", type=int, default=32)
-    asked.add_argument("--batch", type=int, default=1_000)
-    options = asked.parse_args()
+    """Measure and print the results; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--url", required=True, help="database that only the service uses")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--connections", type=int, default=32)
+    parser.add_argument("--batch", type=int, default=1_000)
+    options = parser.parse_args()
     asyncio.run(prepare(options.url))
     singles, batches = [], []
     bare_server = Server(("127.0.0.1", free_port()), "-")
@@ -181,7 +181,7 @@ def main() -> int:
         running(ours(options.url, our_server.address[1]), our_server),
     ):
         for _ in range(options.rounds):
-            nothing = drive(
+            baseline = drive(
                 bare_server, request(bare_server, "/v1/jobs", JOB),
                 connections=options.connections, seconds=options.seconds,
             )  # fmt: skip
@@ -193,10 +193,10 @@ def main() -> int:
             ingest = options.batch * drive(
                 our_server, request(our_server, "/v1/jobs/batch", batch), connections=2, seconds=options.seconds
             )
-            singles.append(durable / nothing)
+            singles.append(durable / baseline)
             batches.append(ingest / store)
             print(
-                f"route that does nothing {nothing:,.0f}/s · POST /v1/jobs {durable:,.0f}/s ({singles[-1]:.2f}) · "
+                f"route that does nothing {baseline:,.0f}/s · POST /v1/jobs {durable:,.0f}/s ({singles[-1]:.2f}) · "
                 f"store in bulk {store:,.0f} jobs/s · POST /v1/jobs/batch {ingest:,.0f} jobs/s ({batches[-1]:.2f})"
             )
     print(f"POST /v1/jobs over a route that does nothing: {median(singles):.2f} (target {SINGLES_TARGET})")

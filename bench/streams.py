@@ -1,8 +1,8 @@
-"""A thousand readers of `/v1/events` on one node: what they cost in memory and time, idle and while jobs change.
+"""Memory and CPU of a thousand readers of `/v1/events` on one node, idle and under changes.
 
     .venv/bin/python bench/streams.py [--url postgresql://…] [--readers 1000] [--seconds 20]
 
-The node is a process of its own. Readers are bare sockets of this one: 5 for each key, 50 for each tenant.
+The node is a separate process. Readers are sockets of this process: 5 per API key, 50 per tenant.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def cpu(pid: int) -> float:
 
 
 class Readers:
-    """Streams that are open, and what came by them."""
+    """Open streams, and the number of their events."""
 
     def __init__(self, host: str, port: int) -> None:
         self._host, self._port = host, port
@@ -72,34 +72,34 @@ class Readers:
 
 
 async def latencies(host: str, port: int, seconds: float) -> list[float]:
-    """Milliseconds of `GET /v1/jobs?limit=1`, one after the other."""
+    """Return the latencies of sequential `GET /v1/jobs?limit=1` in milliseconds."""
     reader, writer = await asyncio.open_connection(host, port)
     found = []
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         writer.write(_HEAD.format(path="/v1/jobs?limit=1", key=ADMIN).encode())
         head = await reader.readuntil(b"\r\n\r\n")
         size = next(int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if b"content-length" in line)
         await reader.readexactly(size)
-        found.append((time.perf_counter() - began) * 1_000)
+        found.append((time.perf_counter() - start_time) * 1_000)
         await asyncio.sleep(0.01)
     writer.close()
     return found
 
 
 async def keep_changing(engine: Engine, tenants: int, stop: asyncio.Event) -> int:
-    """A hundred jobs a second, of one tenant after the other."""
+    """Submit a hundred jobs per second, of all tenants in turn; return how many."""
     submitted = 0
     while not stop.is_set():
-        await engine.jobs.submit(JobSpec("bench.noop", tenant=f"t{submitted % tenants}", queue="nobody"))
+        await engine.jobs.submit(JobSpec("bench.noop", tenant=f"t{submitted % tenants}", queue="unserved"))
         submitted += 1
         await asyncio.sleep(0.01)
     return submitted
 
 
 async def main(url: str, readers: int, seconds: float) -> None:
-    """Measure, and write it down as JSON."""
+    """Measure and print the results as JSON."""
     settings = Settings(database_url=url)
     engine = await open_engine(settings, migrate=True)
     tenants = -(-readers // PER_TENANT)
@@ -115,31 +115,31 @@ async def main(url: str, readers: int, seconds: float) -> None:
     try:
         if node.stdout is None:
             raise RuntimeError("the node has no output")
-        said = ""
-        while "listening on" not in said:
-            said = (await node.stdout.readline()).decode()
-            if not said:
+        line = ""
+        while "listening on" not in line:
+            line = (await node.stdout.readline()).decode()
+            if not line:
                 raise RuntimeError("the node did not start")
-        at = urlsplit(next(word for word in said.replace(";", " ").split() if word.startswith("http://")))
+        at = urlsplit(next(word for word in line.replace(";", " ").split() if word.startswith("http://")))
         host, port = at.hostname or "127.0.0.1", at.port or 80
         before, quiet = rss(node.pid), await latencies(host, port, seconds / 4)
         streams = Readers(host, port)
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         for number in range(readers):
             await streams.open(keys[number // PER_KEY])
-        opened = time.perf_counter() - began
+        opened = time.perf_counter() - start_time
         await asyncio.sleep(2)
         idle_from = cpu(node.pid)
         await asyncio.sleep(seconds)
         idle = (cpu(node.pid) - idle_from) / seconds
         crowded, held = await latencies(host, port, seconds / 4), rss(node.pid)
         stop = asyncio.Event()
-        changing = asyncio.create_task(keep_changing(engine, tenants, stop))
+        changes = asyncio.create_task(keep_changing(engine, tenants, stop))
         busy_from = cpu(node.pid)
         await asyncio.sleep(seconds)
         busy = (cpu(node.pid) - busy_from) / seconds
         stop.set()
-        submitted = await changing
+        submitted = await changes
         await asyncio.sleep(2)
         result = {
             "readers": readers,
@@ -150,8 +150,8 @@ async def main(url: str, readers: int, seconds: float) -> None:
             "p99_ms_with_readers": round(statistics.quantiles(crowded, n=100)[98], 2),
             "cpu_busy_percent": round(100 * busy, 1),
             "jobs_a_second": round(submitted / seconds, 1),
-            "events_told": streams.events,
-            "events_due": submitted * PER_TENANT,
+            "events_received": streams.events,
+            "events_expected": submitted * PER_TENANT,
         }
         sys.stdout.write(json.dumps(result, indent=2) + "\n")
         await streams.close()
@@ -166,7 +166,7 @@ if __name__ == "__main__":
     parser.add_argument("--url", default=None)
     parser.add_argument("--readers", type=int, default=1_000)
     parser.add_argument("--seconds", type=float, default=20)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(main(given.url or f"sqlite:///{folder}/bench.db", given.readers, given.seconds))
+        asyncio.run(main(arguments.url or f"sqlite:///{folder}/bench.db", arguments.readers, arguments.seconds))

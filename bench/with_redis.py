@@ -1,10 +1,10 @@
-"""What Redis gains, part by part: the same calls with and without it, in turns, on one database.
+"""Gain of each use of Redis: the same calls with and without it, alternating, on one database.
 
     python -m tests.support.servers            # prints URLs of private servers
     python bench/with_redis.py --url postgresql://… --redis redis://…
 
-Each line is a ratio: how many times as long a call takes with Redis as without it (below 1 is a gain), the median over
-rounds in which both took turns. CPU is that of this process, where the calls are made; the database's comes on top.
+Each line is a ratio of the time with Redis to the time without it (below 1 is a gain): the median over rounds in which
+both alternate. CPU is that of this process, which makes the calls; that of the database is not included.
 """
 
 import argparse
@@ -36,7 +36,7 @@ Once = Callable[[Engine, Engine], Awaitable[float]]
 
 
 class Sides(NamedTuple):
-    """An engine without Redis and one with it, and how they are compared."""
+    """Engine without Redis and engine with Redis, and the sizes of the comparison."""
 
     plain: Engine
     near: Engine
@@ -45,13 +45,13 @@ class Sides(NamedTuple):
     times: int
 
     async def compare(self, what: str, call: Call) -> None:
-        """Both in turns, and the median of their ratios."""
+        """Time both engines alternately and print the median of the ratios."""
         count = self.times if self.clients > 1 else max(20, self.times // 10)
         ratios: list[tuple[float, float]] = []
         rates: list[tuple[float, float]] = []
         for round_ in range(self.rounds + 1):
             first, second = [await self._time(call, engine, count) for engine in (self.plain, self.near)]
-            if round_:  # the first is to warm up
+            if round_:  # the first is a warm-up
                 ratios.append((second[0] / first[0], second[1] / first[1]))
                 rates.append((count / first[0], count / second[0]))
         before, after = (median(each) for each in zip(*rates, strict=True))
@@ -59,38 +59,38 @@ class Sides(NamedTuple):
         print(f"  {what:<40} {before:>7,.0f} → {after:>7,.0f} calls/s   time × {wall:.2f}   CPU here × {cpu:.2f}")
 
     async def _time(self, call: Call, engine: Engine, times: int) -> tuple[float, float]:
-        left = iter(range(times))
+        numbers = iter(range(times))
 
         async def client() -> None:
-            for _ in left:
+            for _ in numbers:
                 await call(engine)
 
-        began, cpu = time.perf_counter(), time.process_time()
+        start_time, cpu = time.perf_counter(), time.process_time()
         await asyncio.gather(*[client() for _ in range(self.clients)])
-        return time.perf_counter() - began, time.process_time() - cpu
+        return time.perf_counter() - start_time, time.process_time() - cpu
 
 
 async def main(url: str, redis: str, rounds: int, times: int, parts: list[str]) -> None:
-    """Print what each part gains."""
+    """Measure and print the gain of each part."""
     plain = [await open_engine(Settings(database_url=url), migrate=True) for _ in range(2)]
     near = [await open_engine(Settings(database_url=url, redis_url=redis, redis_for=PARTS)) for _ in range(2)]
     print(f"{url.split(':', 1)[0]}: with Redis, as against without")
     measured = {"limits": limits}
     for clients in (1, 32):
         if measured.keys() & set(parts):
-            print(f"{clients} client{'s' * (clients > 1)} at once")
+            print(f"{clients} concurrent client{'s' * (clients > 1)}")
         for name in [name for name in measured if name in parts]:
             await measured[name](Sides(plain[0], near[0], clients, rounds, times))
     if "wakeups" in parts:
-        print("from one process to another, at rest")
-        await latency("wake-up: a job is submitted, a worker hears of it", woken, (plain, near), rounds)
-        await latency("stream: a job is settled, its event is read", streamed, (plain, near), rounds)
+        print("from one idle process to another")
+        await latency("wake-up: from submission to the worker", woken, (plain, near), rounds)
+        await latency("stream: from settle to the event", streamed, (plain, near), rounds)
     for engine in (*plain, *near):
         await engine.aclose()
 
 
 async def limits(sides: Sides) -> None:
-    """Limits: beyond the rate, and within it."""
+    """Compare submissions over the rate quota, and within it."""
     for name, quotas in (
         ("bench-over", Quotas(rate=10, rate_window=seconds(3_600))),
         ("bench-within", Quotas(rate=10**9, rate_window=seconds(60))),
@@ -119,25 +119,25 @@ async def limits(sides: Sides) -> None:
 
 
 async def latency(what: str, once: Once, pairs: tuple[list[Engine], list[Engine]], rounds: int) -> None:
-    """How long until the other process knows."""
+    """Measure and print the latency between two processes."""
     took: list[list[float]] = [[], []]
     for _ in range(rounds):
         for pair, found in zip(pairs, took, strict=True):
             found.append(await once(pair[0], pair[1]))
     before, after = (median(each) * 1_000 for each in took)
     worst = [max(each) * 1_000 for each in took]
-    told = f"{before:>6.1f} → {after:>5.1f} ms (at worst {worst[0]:.0f} → {worst[1]:.0f})"
-    print(f"  {what:<52} {told}   × {after / before:.2f}")
+    times = f"{before:>6.1f} → {after:>5.1f} ms (at worst {worst[0]:.0f} → {worst[1]:.0f})"
+    print(f"  {what:<52} {times}   × {after / before:.2f}")
 
 
 async def woken(one: Engine, other: Engine) -> float:
-    """A worker that has waited for a second or so hears of a job."""
+    """Return the time until a worker that has waited for a second is woken."""
     subscription = other.attempts.listen(["bench-wake"])
     while await subscription.wait(0) is not None:
         pass
 
     async def wait() -> float:
-        # As a worker does: woken or not, it looks.
+        # Like a worker: scan after each wake-up and after each timeout.
         while True:
             await subscription.wait(1.0)
             if await other.store.single(lambda tx: tx.lanes(["bench-wake"], 10)):
@@ -145,16 +145,16 @@ async def woken(one: Engine, other: Engine) -> float:
 
     waiting = asyncio.create_task(wait())
     await asyncio.sleep(random.uniform(1.0, 1.5))
-    began = time.perf_counter()
+    start_time = time.perf_counter()
     made = await one.jobs.submit(_spec("bench", queue="bench-wake"))
-    took = await waiting - began
+    took = await waiting - start_time
     subscription.close()
     await one.jobs.cancel([made.id], reason="measured")
     return took
 
 
 async def streamed(one: Engine, other: Engine) -> float:
-    """A stream that has been quiet for a second or so tells of a job's end."""
+    """Return the time until a stream that was idle for a second has the event of a settle."""
     worker = WorkerInfo(new_worker_id(), "bench", "here", 1, "0")
     await one.workers.register(worker, seconds(60))
     made = await one.jobs.submit(_spec("bench", queue="bench-stream"))
@@ -172,9 +172,9 @@ async def streamed(one: Engine, other: Engine) -> float:
 
     reading = asyncio.create_task(read())
     await asyncio.sleep(random.uniform(1.0, 1.5))
-    began = time.perf_counter()
+    start_time = time.perf_counter()
     await one.attempts.settle(job, Succeeded(b"null"))
-    took = await reading - began
+    took = await reading - start_time
     tail.close()
     await one.workers.depart(worker.id)
     return took
@@ -188,9 +188,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--url", required=True)
     parser.add_argument("--redis", required=True)
-    parser.add_argument("--part", choices=PARTS, action="append", help="only this; may be given again")
+    parser.add_argument("--part", choices=PARTS, action="append", help="only this part; may be repeated")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--calls", type=int, default=1_000)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with asyncio.Runner(loop_factory=new_loop) as runner:
-        runner.run(main(given.url, given.redis, given.rounds, given.calls, given.part or list(PARTS)))
+        runner.run(
+            main(arguments.url, arguments.redis, arguments.rounds, arguments.calls, arguments.part or list(PARTS))
+        )

@@ -1,11 +1,11 @@
-"""What the real worker costs: `holdfast work` against a bare loop of claims and settles, on the same database.
+"""Overhead of the worker: `holdfast work` compared to a bare loop of claims and settles.
 
     python bench/worker.py                                   # on private servers and a new SQLite file
     python bench/worker.py --url postgresql://… --jobs 50000 --rounds 3
 
-Each round drains the same number of jobs that do nothing by the bare loop, by one worker process and by two, one after
-the other; figures are medians over the rounds, by the database's own times, from the first claim to the last settle.
-The database must be an empty one of its own; it is emptied again between the drains. Exit code 1 if a target is missed.
+Each round drains the same number of jobs that do nothing with the bare loop, with one worker process and with two.
+Results are medians over the rounds, from the first claim to the last settle by the clock of the database. Use an empty
+database that nothing else uses; it is emptied after each drain. Exit code 1 if a target is missed.
 """
 
 import argparse
@@ -36,7 +36,7 @@ _SPAN = "SELECT count(*), min(started_at), max(finished_at) FROM holdfast_histor
 
 
 class Contender(NamedTuple):
-    """One way to drain."""
+    """Variant of draining; 0 processes for the bare loop."""
 
     name: str
     processes: int
@@ -47,17 +47,17 @@ WORKERS = (Contender("1 process", 1), Contender("2 processes", 2))
 
 
 def main() -> int:
-    """Measure and tell; the exit code."""
+    """Measure and print the results; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--url", action="append", default=[], help="an empty database; may be given again")
-    parser.add_argument("--jobs", type=int, default=30_000, help="jobs of each drain")
+    parser.add_argument("--url", action="append", default=[], help="empty database; may be repeated")
+    parser.add_argument("--jobs", type=int, default=30_000, help="jobs per drain")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--slots", type=int, default=50, help="of each worker process")
-    asked = parser.parse_args()
+    parser.add_argument("--slots", type=int, default=50, help="slots per worker process")
+    options = parser.parse_args()
     met = True
     with ExitStack() as stack:
-        for url in asked.url or _own_databases(stack):
-            met &= run(measure(url, asked.jobs, asked.rounds, asked.slots))
+        for url in options.url or _own_databases(stack):
+            met &= run(measure(url, options.jobs, options.rounds, options.slots))
     return 0 if met else 1
 
 
@@ -68,11 +68,11 @@ def _own_databases(stack: ExitStack) -> Sequence[str]:
 
 
 async def measure(url: str, jobs: int, rounds: int, slots: int) -> bool:
-    """The rounds on one database; whether the targets are met."""
+    """Run the rounds on one database; return whether the targets are met."""
     found: dict[Contender, list[float]] = {BARE: [], **{each: [] for each in WORKERS}}
     async with suite.open_database(suite.with_database(load(), url)) as database:
         console = await open_console(url)
-        print(f"{await ground.server()}: {jobs:,} jobs, {rounds} rounds", flush=True)
+        print(f"{await database.server()}: {jobs:,} jobs, {rounds} rounds", flush=True)
         for _ in range(rounds):
             for contender, rates in found.items():
                 await database.add_backlog(jobs, tenants=1, progress=measures.no_progress)
@@ -84,11 +84,11 @@ async def measure(url: str, jobs: int, rounds: int, slots: int) -> bool:
                 rates.append(await _rate(console))
                 await database.wipe()
         await console.aclose()
-    against = median(found[BARE])
-    print(f"  {BARE.name:12} {against:8,.0f} jobs/s")
+    baseline = median(found[BARE])
+    print(f"  {BARE.name:12} {baseline:8,.0f} jobs/s")
     met = True
     for each in WORKERS:
-        ratio = median(found[each]) / against
+        ratio = median(found[each]) / baseline
         met &= ratio >= TARGET
         print(f"  {each.name:12} {median(found[each]):8,.0f} jobs/s   ratio {ratio:.2f} (target {TARGET}, "
               f"{'met' if ratio >= TARGET else 'MISSED'})", flush=True)  # fmt: skip
@@ -96,9 +96,9 @@ async def measure(url: str, jobs: int, rounds: int, slots: int) -> bool:
 
 
 async def _work(console: Console, url: str, processes: int, slots: int) -> None:
-    """Have a node drain it, and end it in good order."""
+    """Drain with a node, and stop it gracefully."""
     variables = {**os.environ, "HOLDFAST_DATABASE_URL": url, "PYTHONPATH": os.pathsep.join([str(ROOT / "src")])}
-    node = subprocess.Popen(  # noqa: ASYNC220 - nothing else is done meanwhile
+    node = subprocess.Popen(  # noqa: ASYNC220 - nothing else runs meanwhile
         [sys.executable, "-m", "holdfast", "work", "noop:app", "--queues", f"bench:{slots}",
          "--processes", str(processes)],
         cwd=ROOT / "bench", env=variables, stderr=subprocess.DEVNULL, start_new_session=True,

@@ -32,8 +32,8 @@ NAMES = {
 """Replacements of whole names, in code and in docstrings."""
 
 PHRASES = {
-    "HTTP client for asynchronous code. `tools/sync_client.py` generates `client.py` from this module.": (
-        "HTTP client for synchronous code. Generated from `async_client.py` by `tools/sync_client.py`; do not edit."
+    "HTTP client for asynchronous code.\n\n`tools/sync_client.py` generates `client.py` from this module.": (
+        "HTTP client for synchronous code.\n\nGenerated from `async_client.py` by `tools/sync_client.py`; do not edit."
     ),
     "for asynchronous code. Belongs to one event loop.": "for synchronous code. Safe to use from many threads.",
 }

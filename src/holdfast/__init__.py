@@ -105,7 +105,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 if not TYPE_CHECKING:  # otherwise a type checker would accept any name
 
     def __getattr__(name):  # noqa: ANN001, ANN202
-        """Import a public name on first use, so that unused parts of the package cost no import time."""
+        """Import a public name on first use, so that unused parts cost no import time."""
         if name not in __all__:
             raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
         value = getattr(_import_module(f"holdfast.{_HOME.get(name, 'errors')}"), name)
