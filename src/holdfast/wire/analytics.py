@@ -1,4 +1,4 @@
-"""The shapes of figures: counts, rates, percentiles and queues."""
+"""Response types of statistics and queues: counts, rates and percentiles."""
 
 from typing import Annotated, Generic
 
@@ -9,7 +9,7 @@ from holdfast.wire.types import RequestBody, TimeT, When
 
 
 class StatusCounts(Struct):
-    """How many jobs stand in which state. Those that ended well or were cancelled: in the last 24 hours."""
+    """Numbers of jobs by status; succeeded and cancelled ones of the last 24 hours only."""
 
     blocked: int = 0
     scheduled: int = 0
@@ -22,7 +22,7 @@ class StatusCounts(Struct):
 
 
 class NamedCounts(Struct, frozen=True):
-    """The same for one queue or one type."""
+    """Numbers of jobs of one queue or type."""
 
     name: str
     statuses: StatusCounts
@@ -38,11 +38,11 @@ class StatsFields(Struct, Generic[TimeT], frozen=True):
 
 
 class Stats(StatsFields[str], frozen=True):
-    """Numbers of jobs. With hundreds of thousands of unfinished jobs, they are some seconds old: see `as_of`."""
+    """Numbers of jobs as of `as_of`, which may be some seconds ago in large installations."""
 
 
 class Percentiles(Struct, frozen=True):
-    """Seconds, off by a tenth at the most; null where nothing ended."""
+    """Percentiles in seconds, accurate to 10 %; null if nothing ended."""
 
     p50: float | None
     p90: float | None
@@ -51,7 +51,7 @@ class Percentiles(Struct, frozen=True):
 
 
 class Rates(Struct, frozen=True):
-    """How many each second."""
+    """Rates per second."""
 
     submitted: float
     started: float
@@ -60,13 +60,13 @@ class Rates(Struct, frozen=True):
 
 
 class Totals(Struct, frozen=True):
-    """What happened."""
+    """Numbers of events in a window."""
 
     submitted: int
     started: int
     succeeded: int
     failed: int
-    """Attempts that failed."""
+    """Failed attempts."""
     dead: int
     cancelled: int
 
@@ -91,7 +91,7 @@ class Summary(SummaryFields[str], frozen=True):
 
 
 class Point(Struct, frozen=True):
-    """What happened in one step of a window, that begins at `at`, and how long it took."""
+    """Totals and durations of one step of a window."""
 
     at: str
     totals: Totals
@@ -100,17 +100,17 @@ class Point(Struct, frozen=True):
 
 
 class Series(Struct, frozen=True):
-    """A window step by step, without gaps."""
+    """Time series of a window, without gaps."""
 
     since: str
     until: str
     step: float
-    """Seconds."""
+    """Length of a step in seconds."""
     points: list[Point]
 
 
 class TypeFigures(Struct, frozen=True):
-    """The figures of one type of jobs."""
+    """Statistics of one job type."""
 
     type: str
     totals: Totals
@@ -121,7 +121,7 @@ class TypeFigures(Struct, frozen=True):
 
 
 class TypeList(Struct, frozen=True):
-    """All types of which something happened in a window, the busiest first."""
+    """Job types that were active in a window, busiest first."""
 
     since: str
     until: str
@@ -129,36 +129,36 @@ class TypeList(Struct, frozen=True):
 
 
 class TenantShareOut(Struct, frozen=True):
-    """What one tenant received of all that was served, against what it was entitled to."""
+    """Service that one tenant received, compared with its entitlement."""
 
     tenant: str
     weight: int
     received: int
-    """Cost of its attempts that ended."""
+    """Cost of its finished attempts."""
     entitled: float
-    """Cost: its weight's part among those who had jobs waiting; of who had none, what it received."""
+    """Cost it was entitled to, by its weight among backlogged tenants; otherwise what it received."""
     received_share: float
-    """The part of all, from 0 to 1."""
+    """Fraction of all service, from 0 to 1."""
     entitled_share: float
     ratio: float | None
-    """Received for each unit entitled to; null if it was entitled to nothing."""
+    """Received divided by entitled; null if it was entitled to nothing."""
     backlogged: float
-    """The part of the steps in which it had jobs that waited for their turn."""
+    """Fraction of the steps in which it had jobs waiting."""
 
 
 class FairnessOut(Struct, frozen=True):
-    """Who received what in a window, those first that are furthest below what they were entitled to."""
+    """Service received per tenant in a window, most underserved first."""
 
     since: str
     until: str
     step: float
-    """Seconds: entitlement is reckoned for each step."""
+    """Length of a step in seconds; entitlement is computed per step."""
     served: int
-    """Cost of all attempts that ended."""
+    """Cost of all finished attempts."""
     jain: float | None
-    """Jain's index of the ratios of tenants that had jobs waiting: 1 is fair; null if none had."""
+    """Jain's index over the ratios of backlogged tenants; 1 is fair, null if there were none."""
     tenants: int
-    """How many there are; at most 500 are named."""
+    """Number of tenants; `items` has at most 500."""
     items: list[TenantShareOut]
 
 
@@ -172,7 +172,7 @@ class QueueFields(Struct, Generic[TimeT], frozen=True):
     max_running: int | None
     """Maximum number of its jobs that run at the same time; null without a limit."""
     running: int | None
-    """Running jobs that count against `max_running`; null without a limit, and for callers who see one tenant only."""
+    """Running jobs that count against `max_running`; null without a limit, or if the caller sees one tenant."""
     rate: RateOut | None
     """Maximum rate of starts."""
     statuses: StatusCounts
@@ -187,7 +187,7 @@ class QueueOut(QueueFields[str], frozen=True):
 
 
 class QueueList(Struct, frozen=True):
-    """All queues in which the caller sees something."""
+    """Queues that the caller may see."""
 
     as_of: str
     items: list[QueueOut]
@@ -195,7 +195,7 @@ class QueueList(Struct, frozen=True):
 
 
 class ChangeQueue(RequestBody):
-    """What to change; what is left out stays as it is."""
+    """Change of a queue; omitted fields stay unchanged."""
 
     paused: bool | UnsetType = UNSET
     reason: Annotated[str, Meta(max_length=500)] | UnsetType = UNSET

@@ -1,4 +1,4 @@
-"""Between the model and what travels."""
+"""Conversion between the model and the wire types of jobs."""
 
 import binascii
 import re
@@ -47,30 +47,30 @@ _ERRORS = msgspec.json.Decoder(list[_LastError])
 _ATTEMPTS = msgspec.json.Decoder(list[AttemptOut])
 
 
-def spec_of(asked: SubmitJob, *, tenant: str, idempotency_key: str | None) -> JobSpec:
-    """A submission as the engine takes it; `Invalid` for what cannot be read."""
+def spec_of(body: SubmitJob, *, tenant: str, idempotency_key: str | None) -> JobSpec:
+    """Convert a submission to a job spec. Raises `Invalid`."""
     return JobSpec(
-        type=asked.type,
-        payload=asked.payload,
+        type=body.type,
+        payload=body.payload,
         tenant=tenant,
-        queue=asked.queue,
-        priority=asked.priority,
-        scheduled_at=instant(asked.scheduled_at),
-        delay=span(asked.delay, "/delay"),
-        max_attempts=asked.max_attempts,
-        timeout=span(asked.timeout, "/timeout"),
-        retry=None if asked.retry is None else _retry(asked.retry),
-        cost=asked.cost,
-        tags=tuple(asked.tags),
-        unique=None if asked.unique is None else _unique(asked.unique),
-        deadline=instant(asked.deadline),
-        concurrency_key=asked.concurrency_key,
+        queue=body.queue,
+        priority=body.priority,
+        scheduled_at=instant(body.scheduled_at),
+        delay=span(body.delay, "/delay"),
+        max_attempts=body.max_attempts,
+        timeout=span(body.timeout, "/timeout"),
+        retry=None if body.retry is None else _retry(body.retry),
+        cost=body.cost,
+        tags=tuple(body.tags),
+        unique=None if body.unique is None else _unique(body.unique),
+        deadline=instant(body.deadline),
+        concurrency_key=body.concurrency_key,
         idempotency_key=idempotency_key,
     )
 
 
 def job_out(job: Job, *, actions: list[Action], lease_until: Instant | None = None) -> JobOut:
-    """A job as it is shown, with what may be done with it."""
+    """Render a job with the actions that the caller may take."""
     ended = job.status.terminal
     return JobOut(
         id=str(job.id),
@@ -106,7 +106,7 @@ def job_out(job: Job, *, actions: list[Action], lease_until: Instant | None = No
 
 
 def job_made(job: NewJob, *, status: Status, due: Instant | None, created_at: Instant, actions: list[Action]) -> JobOut:
-    """A job as it is shown right after it was inserted: as `job_out` would show it."""
+    """Render a job that was just inserted, exactly as `job_out` would."""
     spec = job.spec
     created = rfc3339(created_at)
     return JobOut(
@@ -145,56 +145,56 @@ def job_made(job: NewJob, *, status: Status, due: Instant | None, created_at: In
 def job_detail(
     job: Job, *, actions: list[Action], steps: Sequence[Step], lease_until: Instant | None = None
 ) -> JobDetail:
-    """A job with all that is known of it."""
-    shown = job_out(job, actions=actions, lease_until=lease_until)
+    """Render a job with its attempts, steps and lineage."""
+    fields = job_out(job, actions=actions, lease_until=lease_until)
     return JobDetail(
-        **{name: getattr(shown, name) for name in shown.__struct_fields__},
+        **{name: getattr(fields, name) for name in fields.__struct_fields__},
         attempt_log=_ATTEMPTS.decode(job.attempt_log) if job.attempt_log else [],
         steps=[
             StepOut(
-                each.key,
-                "done" if each.state is StepState.DONE else "started",
-                rfc3339(each.recorded_at),
-                NULL if each.result is None or each.is_transaction else Raw(each.result),
-                each.is_transaction,
+                step.key,
+                "done" if step.state is StepState.DONE else "started",
+                rfc3339(step.recorded_at),
+                NULL if step.result is None or step.is_transaction else Raw(step.result),
+                step.is_transaction,
             )
-            for each in steps
+            for step in steps
         ],
         lineage=LineageOut(job.generation),
     )
 
 
 def batch_specs(body: SubmitBatch, *, tenant: str) -> list[JobSpec | Invalid]:
-    """The jobs of a batch as the engine takes them, with a fault in the place of each that cannot be read."""
+    """Convert the jobs of a batch to specs, with an error in place of each invalid job."""
 
-    def spec(asked: SubmitBatchJob | Invalid) -> JobSpec | Invalid:
-        if isinstance(asked, Invalid):
-            return asked
+    def spec(job: SubmitBatchJob | Invalid) -> JobSpec | Invalid:
+        if isinstance(job, Invalid):
+            return job
         try:
-            return spec_of(asked, tenant=tenant, idempotency_key=asked.idempotency_key)
+            return spec_of(job, tenant=tenant, idempotency_key=job.idempotency_key)
         except Invalid as fault:
             return fault
 
-    return [spec(asked) for asked in body.jobs]
+    return [spec(job) for job in body.jobs]
 
 
-def filter_of(asked: FilterShape | DeadFilter, *, tenant: str | None) -> JobFilter:
-    """Which jobs are asked for, of this tenant (None: of all)."""
-    status = asked.status if isinstance(asked, FilterShape) else "dead"
+def filter_of(shape: FilterShape | DeadFilter, *, tenant: str | None) -> JobFilter:
+    """Convert a filter; `tenant` restricts it, and None stands for all tenants."""
+    status = shape.status if isinstance(shape, FilterShape) else "dead"
     return JobFilter(
         tenant=tenant,
         status=None if status is None else Status(status),
-        queue=asked.queue,
-        type=asked.type,
-        tag=asked.tag,
-        created_after=instant(asked.created_after),
-        created_before=instant(asked.created_before),
-        error=asked.error,
+        queue=shape.queue,
+        type=shape.type,
+        tag=shape.tag,
+        created_after=instant(shape.created_after),
+        created_before=instant(shape.created_before),
+        error=shape.error,
     )
 
 
 def last_error(job: Job) -> ErrorOut | None:
-    """What the latest attempt that failed, failed with; without its traceback."""
+    """Return the error of the latest failed attempt, without its traceback."""
     if not job.attempt_log:
         return None
     for entry in reversed(_ERRORS.decode(job.attempt_log)):
@@ -204,66 +204,67 @@ def last_error(job: Job) -> ErrorOut | None:
 
 
 def job_id(text: str) -> JobId:
-    """An id from a path; one that cannot be is as unknown as one that is not there."""
+    """Parse a job id from a path. Raises `NotFound` for text that cannot be an id, too."""
     if not _JOB_ID.fullmatch(text):
         raise NotFound.job(text)
     return JobId(UUID(text))
 
 
 def job_ids(texts: Sequence[str]) -> set[JobId]:
-    """Ids from a body or a query; `Invalid` for one that cannot be."""
+    """Parse job ids from a body or a query. Raises `Invalid`."""
     for index, text in enumerate(texts):
         if not _JOB_ID.fullmatch(text):
-            raise Invalid(f"ids[{index}] is {text[:40]!r}, which is no id of a job", pointer=f"/ids/{index}")
+            raise Invalid(f"ids[{index}]: {text[:40]!r} is not a job id: give UUIDs", pointer=f"/ids/{index}")
     return {JobId(UUID(text)) for text in texts}
 
 
 def cursor_of(last: JobId | None) -> str | None:
-    """Where the next page begins; None after the last."""
+    """Return the cursor after this job; None after the last page."""
     return None if last is None else urlsafe_b64encode(last.bytes).decode().rstrip("=")
 
 
 def read_cursor(text: str | None) -> JobId | None:
-    """A cursor as a page gave it. It says only where to go on: whose jobs are seen is decided anew."""
+    """Parse a cursor. It is only a position: authorisation does not depend on it."""
     if text is None:
         return None
-    raw = _unpacked(text)
+    raw = _decode_cursor(text)
     if len(raw) != 16:
-        raise _no_cursor()
+        raise invalid_cursor()
     return JobId(UUID(bytes=raw))
 
 
 def group_cursor_of(tenant: str, fingerprint: str) -> str:
-    """Where the next page of groups begins."""
+    """Return the cursor after this group."""
     return urlsafe_b64encode(f"{tenant} {fingerprint}".encode()).decode().rstrip("=")
 
 
 def read_group_cursor(text: str | None) -> tuple[str, str] | None:
-    """A cursor as a page of groups gave it; as with `read_cursor`, only a place in an order."""
+    """Parse the cursor of a page of groups; like `read_cursor`, only a position."""
     if text is None:
         return None
     try:
-        tenant, fingerprint = _unpacked(text).decode("ascii").split(" ")
+        tenant, fingerprint = _decode_cursor(text).decode("ascii").split(" ")
     except ValueError:
-        raise _no_cursor() from None
+        raise invalid_cursor() from None
     if "\0" in tenant + fingerprint:
-        raise _no_cursor()
+        raise invalid_cursor()
     return tenant, fingerprint
 
 
-def _unpacked(text: str) -> bytes:
+def _decode_cursor(text: str) -> bytes:
     try:
         return b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (ValueError, binascii.Error):
-        raise _no_cursor() from None
+        raise invalid_cursor() from None
 
 
-def _no_cursor() -> Invalid:
-    return Invalid("the cursor is none that a page gave: begin without one", pointer="/cursor")
+def invalid_cursor() -> Invalid:
+    """Return the error for a cursor that no page returned."""
+    return Invalid("cursor: it is not valid: use the `next_cursor` of the previous page, or omit it", pointer="/cursor")
 
 
 def instant(at: datetime | None) -> Instant | None:
-    """A time as the engine counts it, exact to the microsecond."""
+    """Convert a time to an instant, exact to the microsecond."""
     if at is None:
         return None
     since = at - _EPOCH
@@ -271,7 +272,7 @@ def instant(at: datetime | None) -> Instant | None:
 
 
 def span(value: float | str | None, pointer: str) -> Duration | None:
-    """A length of time as it was written."""
+    """Parse a duration. Raises `Invalid` with this pointer."""
     if value is None:
         return None
     try:
@@ -287,27 +288,27 @@ def _when(at: Instant | None) -> str | None:
     return None if at is None else rfc3339(at)
 
 
-def _retry(asked: RetryShape) -> RetryRule:
-    given: dict[str, Any] = {}
+def _retry(shape: RetryShape) -> RetryRule:
+    fields: dict[str, Any] = {}
     for name in ("base", "cap"):
-        value = getattr(asked, name)
+        value = getattr(shape, name)
         if value is not UNSET:
-            given[name] = span(value, f"/retry/{name}")
-    if asked.jitter is not UNSET:
-        given["jitter"] = asked.jitter
-    if not isinstance(asked.delays, UnsetType):
-        given["delays"] = tuple(span(each, f"/retry/delays/{i}") for i, each in enumerate(asked.delays))
-    if "base" in given and "cap" not in given:
-        given["cap"] = max(given["base"], RetryRule().cap)
-    return RetryRule(**given)
+            fields[name] = span(value, f"/retry/{name}")
+    if shape.jitter is not UNSET:
+        fields["jitter"] = shape.jitter
+    if not isinstance(shape.delays, UnsetType):
+        fields["delays"] = tuple(span(delay, f"/retry/delays/{i}") for i, delay in enumerate(shape.delays))
+    if "base" in fields and "cap" not in fields:
+        fields["cap"] = max(fields["base"], RetryRule().cap)
+    return RetryRule(**fields)
 
 
-def _unique(asked: UniqueShape) -> UniqueSpec:
-    given: dict[str, Any] = {}
-    if not isinstance(asked.by, UnsetType):
-        given["by"] = tuple(asked.by)
-    if asked.within is not UNSET:
-        given["within"] = span(asked.within, "/unique/within")
-    if asked.on_conflict is not UNSET:
-        given["on_conflict"] = asked.on_conflict
-    return UniqueSpec(**given)
+def _unique(shape: UniqueShape) -> UniqueSpec:
+    fields: dict[str, Any] = {}
+    if not isinstance(shape.by, UnsetType):
+        fields["by"] = tuple(shape.by)
+    if shape.within is not UNSET:
+        fields["within"] = span(shape.within, "/unique/within")
+    if shape.on_conflict is not UNSET:
+        fields["on_conflict"] = shape.on_conflict
+    return UniqueSpec(**fields)

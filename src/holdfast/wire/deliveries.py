@@ -1,4 +1,4 @@
-"""The shapes of breakers, secrets of webhooks, and the demo, and how they relate to the model."""
+"""Types and codec of circuit breakers, webhook secrets, deliveries and the demo."""
 
 import binascii
 from base64 import b64decode, urlsafe_b64decode, urlsafe_b64encode
@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from holdfast.errors import Invalid
 from holdfast.model.breaker import Breaker, DeliveryPermit, Permit, SigningKeys
 from holdfast.model.time import Duration, in_seconds, rfc3339, seconds
-from holdfast.wire.codec import span
+from holdfast.wire.codec import invalid_cursor, span
 from holdfast.wire.types import Name, Query, RequestBody, Seconds
 from holdfast.wire.worker_protocol import Fence, JobText, WorkerText
 
@@ -21,30 +21,30 @@ BreakerStateName = Literal["closed", "open", "half_open"]
 
 
 class BreakerOut(Struct, frozen=True):
-    """A destination of webhooks that gave trouble lately. All others are closed."""
+    """Circuit breaker of a webhook destination that failed recently; all others are closed."""
 
     tenant: str
     destination: str
     """Scheme, host and port."""
     state: BreakerStateName
     failures: int
-    """In a row."""
+    """Consecutive failures."""
     until: str | None
-    """Open: when it is tried again. Half-open: when the probe that is under way is given up."""
+    """If open, time of the next probe; if half-open, time at which the current probe expires."""
     error: str
-    """What went wrong last."""
+    """Last error."""
     changed_at: str
 
 
 class BreakerPage(Struct, frozen=True):
-    """A page of breakers, by tenant and destination."""
+    """Page of circuit breakers, by tenant and destination."""
 
     items: list[BreakerOut]
     next_cursor: str | None
 
 
 class BreakerQuery(Query):
-    """Whose breakers, and where to go on."""
+    """Filter and page of a list of circuit breakers."""
 
     tenant: Name | None = None
     cursor: Annotated[str, Meta(max_length=1_000)] | None = None
@@ -52,54 +52,54 @@ class BreakerQuery(Query):
 
 
 class RotateQuery(Query):
-    """How long the secret before this one still signs beside it."""
+    """Time for which the previous secret stays valid."""
 
     overlap: Seconds = 86_400
 
 
 class WebhookSecretOut(Struct, frozen=True):
-    """What is known of a tenant's secret for webhooks; not the secret."""
+    """Metadata of a tenant's webhook secret."""
 
     tenant: str
     created_at: str
     previous_until: str | None
-    """Until when the secret before it signs as well."""
+    """End of the validity of the previous secret."""
 
 
 class WebhookSecretMade(WebhookSecretOut, frozen=True):
-    """A secret that was made: the only time that it is shown."""
+    """New webhook secret. Only this response contains it."""
 
     secret: str
-    """For the receivers of webhooks. Keep it: nobody can tell it a second time."""
+    """Secret for the receivers of webhooks. Store it: it is not shown again."""
 
 
 class DeliveryRequest(RequestBody):
-    """A delivery that a worker is about to make for a job it holds."""
+    """Delivery that a worker is about to make for a job it holds."""
 
     worker: WorkerText
     id: JobText
     fence: Fence
     destination: Destination
     probe_for: Seconds
-    """How long it can take at the most."""
+    """Maximum duration of the delivery."""
     at: Annotated[int, Meta(ge=0, le=10**11)]
-    """When it goes out, in seconds since 1970: what is signed."""
+    """Timestamp to sign, in seconds since 1970."""
     body: Annotated[str, Meta(max_length=1_000_000)] = ""
-    """What is sent, in base64."""
+    """Body to sign, in base64."""
 
 
 class DeliveryOut(Struct, frozen=True):
-    """Whether a delivery may go out."""
+    """Permission for a delivery."""
 
     wait: float | None
-    """It may not: hold the job for so many seconds."""
+    """Seconds to hold the job, because the circuit breaker is open; null if the delivery may be sent."""
     probe: bool
     signature: str
-    """For the header `webhook-signature`; empty when the tenant has no secret."""
+    """Value of the header `webhook-signature`; empty if the tenant has no secret."""
 
 
 class DeliveryDone(RequestBody):
-    """What came of a delivery."""
+    """Outcome of a delivery."""
 
     worker: WorkerText
     id: JobText
@@ -107,30 +107,30 @@ class DeliveryDone(RequestBody):
     destination: Destination
     probe: bool = False
     error: Annotated[str, Meta(max_length=1_000)] | None = None
-    """What was wrong with the destination; null when it answered."""
+    """Error of the destination; null if it responded."""
 
 
 class SeedQuery(Query):
-    """How many jobs to submit."""
+    """Number of jobs to submit."""
 
     jobs: Annotated[int, Meta(ge=1, le=10_000)] = 200
 
 
 class Seeded(Struct, frozen=True):
-    """What the demo submitted."""
+    """Result of seeding the demo."""
 
     jobs: int
     tenants: list[str]
 
 
 class Cleared(Struct, frozen=True):
-    """How many jobs of the demo were removed."""
+    """Number of demo jobs that were deleted."""
 
     jobs: int
 
 
 def breaker_out(breaker: Breaker) -> BreakerOut:
-    """A breaker as it is shown."""
+    """Render a circuit breaker."""
     return BreakerOut(
         tenant=breaker.tenant,
         destination=breaker.destination,
@@ -143,12 +143,12 @@ def breaker_out(breaker: Breaker) -> BreakerOut:
 
 
 def breaker_cursor(last: Breaker) -> str:
-    """Where the next page begins."""
+    """Return the cursor after this breaker."""
     return urlsafe_b64encode(f"{last.tenant} {last.destination}".encode()).decode().rstrip("=")
 
 
 def read_breaker_cursor(text: str | None) -> tuple[str, str]:
-    """A cursor as a page gave it."""
+    """Parse the cursor of a page of breakers."""
     if text is None:
         return "", ""
     try:
@@ -156,50 +156,50 @@ def read_breaker_cursor(text: str | None) -> tuple[str, str]:
     except (ValueError, binascii.Error):
         tenant = destination = ""
     if not tenant.isprintable() or not destination or not destination.isprintable():
-        raise Invalid("cursor: give the `next_cursor` of the page before, as it is", pointer="/cursor")
+        raise invalid_cursor()
     return tenant, destination
 
 
-def overlap_of(asked: RotateQuery) -> Duration:
-    """How long two secrets sign together."""
-    found = span(asked.overlap, "/overlap") or Duration(0)
-    if not OVERLAPS[0] <= found <= OVERLAPS[1]:
+def overlap_of(query: RotateQuery) -> Duration:
+    """Return the time for which the previous secret stays valid. Raises `Invalid`."""
+    overlap = span(query.overlap, "/overlap") or Duration(0)
+    if not OVERLAPS[0] <= overlap <= OVERLAPS[1]:
         raise Invalid(f"overlap: give 0 to {in_seconds(OVERLAPS[1]):,.0f} seconds, or '30d'", pointer="/overlap")
-    return found
+    return overlap
 
 
-def probe_span(asked: DeliveryRequest) -> Duration:
-    """How long a probe may be out."""
-    return Duration(min(span(asked.probe_for, "/probe_for") or Duration(0), MAX_PROBE))
+def probe_span(request: DeliveryRequest) -> Duration:
+    """Return the time after which a probe counts as lost."""
+    return Duration(min(span(request.probe_for, "/probe_for") or Duration(0), MAX_PROBE))
 
 
-def body_of(asked: DeliveryRequest) -> bytes:
-    """What is to be signed."""
+def body_of(request: DeliveryRequest) -> bytes:
+    """Return the body to sign. Raises `Invalid`."""
     try:
-        return b64decode(asked.body, validate=True)
+        return b64decode(request.body, validate=True)
     except (ValueError, binascii.Error):
         raise Invalid("body: give it in base64", pointer="/body") from None
 
 
-def clearance_out(clearance: DeliveryPermit) -> DeliveryOut:
-    """Whether a delivery may go out, as it is told."""
-    wait = clearance.permit.wait
-    return DeliveryOut(None if wait is None else in_seconds(wait), clearance.permit.probe, clearance.signature)
+def permit_out(permit: DeliveryPermit) -> DeliveryOut:
+    """Render the permission for a delivery."""
+    wait = permit.permit.wait
+    return DeliveryOut(None if wait is None else in_seconds(wait), permit.permit.probe, permit.signature)
 
 
-def permit_of_response(told: DeliveryOut) -> DeliveryPermit:
-    """The same, as it was told."""
-    wait = None if told.wait is None else seconds(told.wait)
-    return DeliveryPermit(Permit(probe=told.probe, wait=wait), told.signature)
+def permit_of_response(response: DeliveryOut) -> DeliveryPermit:
+    """Parse the permission for a delivery, on the side of the worker."""
+    wait = None if response.wait is None else seconds(response.wait)
+    return DeliveryPermit(Permit(probe=response.probe, wait=wait), response.signature)
 
 
 def secret_out(tenant: str, keys: SigningKeys) -> WebhookSecretOut:
-    """What is known of a secret, as it is shown."""
+    """Render the metadata of a secret."""
     return WebhookSecretOut(tenant, rfc3339(keys.created_at), _until(keys))
 
 
 def secret_made(tenant: str, keys: SigningKeys, secret: str) -> WebhookSecretMade:
-    """A secret as it is shown once."""
+    """Render a new secret."""
     return WebhookSecretMade(tenant, rfc3339(keys.created_at), _until(keys), secret)
 
 

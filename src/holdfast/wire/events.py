@@ -1,4 +1,4 @@
-"""What a stream of events carries, and how it is written: server-sent events with JSON in them."""
+"""Events of the event stream and their encoding as server-sent events."""
 
 from typing import Literal
 
@@ -19,7 +19,7 @@ _ENCODE = msgspec.json.Encoder().encode
 
 
 class JobEvent(Struct, frozen=True):
-    """`event: job`: one job came into a state, or was deleted."""
+    """`event: job`: a job changed its status or was deleted."""
 
     id: str
     tenant: str
@@ -28,15 +28,15 @@ class JobEvent(Struct, frozen=True):
     status: EventStatus
     attempts: int
     fence: int
-    """Rises with every claim: of two events of a job in the same state, the one with the higher fence is newer."""
+    """Increases with every claim, so it orders events of a job with the same status."""
     at: str
 
 
 class JobsCount(Struct, frozen=True):
-    """How many jobs of one kind came into a state, or were deleted."""
+    """Number of jobs of one kind that changed to a status or were deleted."""
 
     tenant: str | None
-    """None: of several tenants."""
+    """Tenant; null for several tenants."""
     queue: str
     type: str
     status: EventStatus
@@ -44,13 +44,13 @@ class JobsCount(Struct, frozen=True):
 
 
 class JobsEvent(Struct, frozen=True):
-    """`event: jobs`: so many changed that they are counted and not named."""
+    """`event: jobs`: counts instead of single events, because many jobs changed at once."""
 
     counts: list[JobsCount]
 
 
 class WorkerEvent(Struct, frozen=True):
-    """`event: worker`: a worker came or went. For administrators."""
+    """`event: worker`: a worker registered, drained or left; for administrators."""
 
     worker: str
     event: str
@@ -59,18 +59,18 @@ class WorkerEvent(Struct, frozen=True):
 
 
 class ResetEvent(Struct, frozen=True):
-    """`event: reset`: what lies between is not known any more: fetch anew what is shown."""
+    """`event: reset`: the stream ends or has a gap, so the client must fetch the current state again."""
 
     reason: Literal["expired", "behind", "slow", "stopping", "revoked", "old"]
 
 
 def status_name(code: int) -> EventStatus:
-    """What a row of the feed tells of a job, by its name."""
+    """Return the name of a status code in the change log."""
     return "deleted" if code == DELETED else STATUS_OF_CODE[code].value
 
 
 def job_event(change: JobChange, at: Instant) -> bytes:
-    """One change."""
+    """Render the event of a job change."""
     event = JobEvent(
         id=str(change.id),
         tenant=change.tenant,
@@ -85,10 +85,10 @@ def job_event(change: JobChange, at: Instant) -> bytes:
 
 
 def worker_event(change: WorkerChange, at: Instant) -> bytes:
-    """A worker came or went."""
+    """Render the event of a worker change."""
     return render_event("worker", WorkerEvent(worker_name(WorkerId(change.id)), change.event, change.name, rfc3339(at)))
 
 
 def render_event(event: str, data: Struct) -> bytes:
-    """An event, but for its id. JSON has no line breaks of its own."""
+    """Render an event without its id; encoded JSON contains no line breaks."""
     return b"event: %b\ndata: %b\n\n" % (event.encode(), _ENCODE(data))

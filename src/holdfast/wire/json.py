@@ -1,4 +1,4 @@
-"""JSON from outside, read strictly: what is ambiguous or cannot be kept as it is, is refused."""
+"""Strict parsing of JSON from clients: rejects ambiguous and excessive input."""
 
 import re
 from typing import Any, TypeVar
@@ -17,22 +17,26 @@ _ENCODE = msgspec.json.Encoder().encode
 
 SMALL_BODY_BYTES = 1024 * 1024
 MAX_PARTS = 60_000
-"""Names, lists and objects in a body of up to `SMALL_BODY_BYTES` bytes, and in a larger one."""
+"""Maximum number of names, lists and objects in a body of up to `SMALL_BODY_BYTES`."""
 MAX_BATCH_PARTS = 600_000
+"""Maximum number of names, lists and objects in a larger body."""
 MAX_QUOTES = 200_000
 MAX_NAME_CHARS = 100
 
 
 class Malformed(Invalid):
-    """The body is not JSON, or not JSON that means one thing only."""
+    """The body is not JSON, or is ambiguous."""
 
     code = "malformed"
 
 
 def read(body: bytes, kind: type[T]) -> T:
-    """A request's body as the type its route takes; `Invalid` with a pointer to what is at fault.
+    """Parse a request body as the route's type.
 
-    A type that is a batch is read item by item when it is at fault, so that every item at fault can be named.
+    An invalid batch is parsed item by item, so that the response can list every invalid item.
+
+    Raises:
+        Invalid: With a pointer to the invalid field.
     """
     value = parse(body)
     try:
@@ -53,40 +57,40 @@ def _item(value: Any, kind: type[T]) -> T | Invalid:
 
 
 def parse(body: bytes) -> Any:
-    """Any JSON value; refuses names that stand twice in one object, where readers would disagree.
+    """Parse JSON; reject duplicate names in one object, because parsers disagree about them.
 
-    What takes many times as much memory once it is read as it takes to write is refused before it is read.
+    Bodies that would use far more memory than their size are rejected before they are parsed.
     """
-    if len(body) > MAX_PARTS:  # one that is shorter cannot have more
+    if len(body) > MAX_PARTS:  # a shorter body cannot have more parts
         _check_parts(body)
     try:
         value = _DECODE(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Malformed(f"the body is not JSON: {error}") from None
     except RecursionError:
-        raise Malformed("the body is nested too deeply: at most 32 levels are allowed") from None
+        raise Malformed("the body is nested too deeply: use at most 32 levels") from None
     if not _names_once(body, value):
-        raise Malformed("a name stands twice in one object: keep one of the two")
+        raise Malformed("a name occurs twice in one object: keep one of the two")
     return value
 
 
 def _names_once(body: bytes, value: Any) -> bool:
-    """Whether nothing was dropped from a body when this value was read from it, for a name stood twice."""
+    """Return whether no name occurs twice, that is, whether the parsed value has all names of the body."""
     if b"\\" not in body:
-        # Texts are written as they were read, so that a colon is missing only where a name is.
+        # Without escapes, encoding reproduces the strings, so a missing colon means a dropped name.
         try:
             return body.count(b":") == _ENCODE(value).count(b":")
         except (RecursionError, OverflowError, ValueError):
-            pass  # what cannot be written is counted
+            pass  # the value cannot be encoded: count names instead
     return _STRINGS.sub(b"", body).count(b":") == _names(value)
 
 
 def _check_parts(body: bytes) -> None:
-    most = MAX_PARTS if len(body) <= SMALL_BODY_BYTES else MAX_BATCH_PARTS
-    if _parts(body) > most and _parts(body) - sum(_parts(text[0]) for text in _STRINGS.finditer(body)) > most:
-        raise Malformed("the body has too many names, lists and objects: send less at once")
+    maximum = MAX_PARTS if len(body) <= SMALL_BODY_BYTES else MAX_BATCH_PARTS
+    if _parts(body) > maximum and _parts(body) - sum(_parts(text[0]) for text in _STRINGS.finditer(body)) > maximum:
+        raise Malformed("the body has too many names, lists and objects: split it into several requests")
     if len(body) <= SMALL_BODY_BYTES and body.count(b'"') > MAX_QUOTES:
-        raise Malformed("the body has too many texts: send less at once")
+        raise Malformed("the body has too many strings: split it into several requests")
 
 
 def _parts(text: bytes) -> int:
@@ -94,7 +98,7 @@ def _parts(text: bytes) -> int:
 
 
 def convert(value: Any, kind: type[T], *, strict: bool = True) -> T:
-    """A JSON value as this type; not `strict` where numbers come as text, as in a query."""
+    """Convert a JSON value to this type; not `strict` accepts numbers as text, as in a query."""
     try:
         return msgspec.convert(value, kind, strict=strict)
     except msgspec.ValidationError as error:
@@ -102,7 +106,7 @@ def convert(value: Any, kind: type[T], *, strict: bool = True) -> T:
 
 
 def fault(error: msgspec.ValidationError) -> Invalid:
-    """What msgspec found, with the place as a JSON pointer."""
+    """Convert an error of msgspec, with the location as a JSON pointer."""
     text = str(error)
     pointer = ""
     if where := _WHERE.fullmatch(text):
@@ -110,7 +114,7 @@ def fault(error: msgspec.ValidationError) -> Invalid:
         pointer = "".join(f"/{_step(name or index)}" for name, index in _PARTS.findall(where[2]))
     if unknown := re.fullmatch(r"Object contains unknown field `(.*)`", text, re.DOTALL):
         pointer += f"/{_step(unknown[1])}"
-        text = "there is no such field: leave it out"
+        text = "there is no such field: remove it"
     elif missing := re.fullmatch(r"Object missing required field `(.*)`", text, re.DOTALL):
         pointer += f"/{_step(missing[1])}"
         text = "this field is missing: add it"
@@ -122,16 +126,16 @@ def _step(name: str) -> str:
 
 
 def _names(value: Any) -> int:
-    """How many names the objects in a value have. Not recursive: depth is the sender's choice."""
+    """Count the names of all objects in a value; iterative, because clients choose the depth."""
     count = 0
-    left = [value]
-    while left:
-        each = left.pop()
-        if type(each) is dict:
-            count += len(each)
-            left += [child for child in each.values() if type(child) in _NESTED]
-        elif type(each) is list:
-            left += [child for child in each if type(child) in _NESTED]
+    pending = [value]
+    while pending:
+        node = pending.pop()
+        if type(node) is dict:
+            count += len(node)
+            pending += [child for child in node.values() if type(child) in _NESTED]
+        elif type(node) is list:
+            pending += [child for child in node if type(child) in _NESTED]
     return count
 
 

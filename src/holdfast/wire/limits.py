@@ -1,4 +1,4 @@
-"""The shapes of limits on what runs, and of what rests."""
+"""Types and codec of concurrency limits, rate limits and pauses."""
 
 from typing import Annotated, Literal
 
@@ -21,7 +21,7 @@ from holdfast.wire.codec import span
 from holdfast.wire.types import Name, Query, RequestBody, Seconds, When
 
 MaxRunning = Annotated[
-    int, Meta(ge=0, le=1_000_000_000, description="How many jobs may run at once; 0 lets none start.")
+    int, Meta(ge=0, le=1_000_000_000, description="Maximum number of running jobs; 0 lets none start.")
 ]
 Key = Annotated[str, Meta(min_length=1, max_length=255)]
 KindName = Literal["queue", "tenant", "key"]
@@ -31,18 +31,18 @@ _SPANS = (seconds(0.001), seconds(86_400))
 
 
 class RateShape(RequestBody):
-    """So many starts in each span of time."""
+    """Rate limit: at most `limit` starts per `per` seconds."""
 
     limit: Annotated[int, Meta(ge=1, le=1_000_000_000)]
     per: Seconds = 1
     burst: Annotated[int, Meta(ge=1, le=1_000_000_000)] | UnsetType = UNSET
-    """How many may start at once after a rest; `limit` if it is left out."""
+    """Maximum number of starts at once after an idle period; defaults to `limit`."""
 
 
 class SetLimit(RequestBody):
-    """A limit: of a queue, of a tenant, or, with both `tenant` and `concurrency_key`, of a key.
+    """Limit of a queue, of a tenant, or, with `tenant` and `concurrency_key`, of a concurrency key.
 
-    What is left out or null is not limited; of a key, one job runs at a time then.
+    Omitted or null fields are unlimited, except that a concurrency key then runs one job at a time.
     """
 
     queue: Name | None = None
@@ -53,7 +53,7 @@ class SetLimit(RequestBody):
 
 
 class RateOut(Struct, frozen=True):
-    """A rate of starts."""
+    """Rate limit of starts."""
 
     limit: int
     per: float
@@ -62,7 +62,7 @@ class RateOut(Struct, frozen=True):
 
 
 class LimitOut(Struct, frozen=True):
-    """A limit and how it stands."""
+    """Limit and its current use."""
 
     kind: KindName
     queue: str | None
@@ -71,30 +71,30 @@ class LimitOut(Struct, frozen=True):
     max_running: int | None
     rate: RateOut | None
     used: int
-    """How many jobs run that it counts; of a key, those too that are about to."""
+    """Running jobs that count against it; for a concurrency key, reserved ones too."""
     room: int | None
-    """How many may start now; null if any number may."""
+    """Number of jobs that may start now; null if unlimited."""
     changed_at: str
     changed_by: str
 
 
 class LimitList(Struct, frozen=True):
-    """The limits that somebody set."""
+    """Limits that were set explicitly."""
 
     items: list[LimitOut]
     next_cursor: None = None
 
 
 class LimitQuery(Query):
-    """Which limits."""
+    """Filter of a list of limits."""
 
     kind: KindName | None = None
     tenant: Name | None = None
-    """Whose keys."""
+    """Tenant whose concurrency keys to list."""
 
 
 class SetPause(RequestBody):
-    """A type or a tenant, of which nothing is to be claimed; what runs goes on."""
+    """Pause of a type or a tenant: no more of its jobs are claimed; running ones continue."""
 
     type: Name | None = None
     tenant: Name | None = None
@@ -103,14 +103,14 @@ class SetPause(RequestBody):
 
 
 class PauseQuery(Query):
-    """Which pause to end."""
+    """Pause to end."""
 
     type: Name | None = None
     tenant: Name | None = None
 
 
 class PauseOut(Struct, frozen=True):
-    """What rests besides queues."""
+    """Paused type or tenant."""
 
     kind: PauseName
     name: str
@@ -121,40 +121,40 @@ class PauseOut(Struct, frozen=True):
 
 
 class PauseList(Struct, frozen=True):
-    """All that rests besides queues."""
+    """Paused types and tenants; queues list their own pauses."""
 
     items: list[PauseOut]
     next_cursor: None = None
 
 
-def limit_name(asked: SetLimit) -> LimitName:
-    """Which limit is meant."""
-    if asked.concurrency_key is not None:
-        if asked.tenant is None or asked.queue is not None:
-            raise Invalid("concurrency_key: give the tenant whose key it is, and no queue", pointer="/concurrency_key")
-        return key_limit(asked.tenant, asked.concurrency_key)
-    if (asked.queue is None) == (asked.tenant is None):
+def limit_name(body: SetLimit) -> LimitName:
+    """Return the name of the limit that the request sets."""
+    if body.concurrency_key is not None:
+        if body.tenant is None or body.queue is not None:
+            raise Invalid("concurrency_key: give its tenant too, and no queue", pointer="/concurrency_key")
+        return key_limit(body.tenant, body.concurrency_key)
+    if (body.queue is None) == (body.tenant is None):
         raise Invalid("queue: give a queue, or a tenant, or a tenant and a concurrency_key", pointer="/queue")
-    return queue_limit(asked.queue) if asked.queue is not None else tenant_limit(asked.tenant or "")
+    return queue_limit(body.queue) if body.queue is not None else tenant_limit(body.tenant or "")
 
 
-def rate_of(asked: RateShape | None) -> Rate | None:
-    """A rate as the engine keeps it."""
-    if asked is None:
+def rate_of(rate: RateShape | None) -> Rate | None:
+    """Parse a rate limit. Raises `Invalid`."""
+    if rate is None:
         return None
-    per = span(asked.per, "/rate/per") or Duration(0)
+    per = span(rate.per, "/rate/per") or Duration(0)
     if not _SPANS[0] <= per <= _SPANS[1]:
         raise Invalid("rate.per: give a time from 1 ms to 86,400 s", pointer="/rate/per")
-    return Rate(asked.limit, per, asked.limit if isinstance(asked.burst, UnsetType) else asked.burst)
+    return Rate(rate.limit, per, rate.limit if isinstance(rate.burst, UnsetType) else rate.burst)
 
 
 def rate_out(rate: Rate | None) -> RateOut | None:
-    """A rate as it is shown."""
+    """Render a rate limit."""
     return None if rate is None else RateOut(rate.limit, in_seconds(rate.per), rate.burst)
 
 
 def limit_out(limit: Limit, now: Instant) -> LimitOut:
-    """A limit as it is shown."""
+    """Render a limit."""
     kind, tenant, name = limit.of
     bounded = limit.is_set or kind is LimitKind.KEY
     return LimitOut(
@@ -172,23 +172,23 @@ def limit_out(limit: Limit, now: Instant) -> LimitOut:
 
 
 def kind_of(name: KindName | None) -> LimitKind | None:
-    """A kind by its name."""
+    """Return the kind of this name."""
     return None if name is None else LimitKind[name.upper()]
 
 
-def pause_name(asked: SetPause | PauseQuery) -> tuple[PauseKind, str]:
-    """What is to rest, or to rest no more."""
-    if asked.type is not None and asked.tenant is None:
-        return PauseKind.TYPE, asked.type
-    if asked.tenant is not None and asked.type is None:
-        return PauseKind.TENANT, asked.tenant
+def pause_name(body: SetPause | PauseQuery) -> tuple[PauseKind, str]:
+    """Return the kind and name of what to pause or resume."""
+    if body.type is not None and body.tenant is None:
+        return PauseKind.TYPE, body.type
+    if body.tenant is not None and body.type is None:
+        return PauseKind.TENANT, body.tenant
     raise Invalid(
-        "type: give a type or a tenant, and not both; queues are paused at /v1/queues/{name}", pointer="/type"
+        "type: give either a type or a tenant; to pause a queue, use PATCH /v1/queues/{name}", pointer="/type"
     )
 
 
 def pause_out(pause: Pause) -> PauseOut:
-    """A pause as it is shown."""
+    """Render a pause."""
     until = None if pause.until is None else rfc3339(pause.until)
     kind: PauseName = "type" if pause.kind is PauseKind.TYPE else "tenant"
     return PauseOut(kind, pause.name, pause.reason, until, rfc3339(pause.changed_at), pause.changed_by)

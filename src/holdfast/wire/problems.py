@@ -1,4 +1,4 @@
-"""Errors as they travel: RFC 9457 problem details, with a stable code and a pointer to the field."""
+"""Error responses: RFC 9457 problem details with a stable code and a pointer to the field."""
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -22,22 +22,22 @@ from holdfast.wire.json import Malformed
 MEDIA_TYPE = "application/problem+json"
 
 UNAVAILABLE_RETRY_AFTER_S = 2
-"""Seconds after which a caller may try again when the database is away."""
+"""`Retry-After` while the database is unavailable, in seconds."""
 
 
 class Fault(Struct, frozen=True, omit_defaults=True):
-    """What is wrong with one item of a batch."""
+    """Error of one item of a batch."""
 
     index: int
     code: str
     detail: str
     pointer: str = ""
     job_id: str | UnsetType = UNSET
-    """The job that is in the way."""
+    """Conflicting job."""
 
 
 class Problem(Struct, frozen=True):
-    """Why a request was not done, and what to do about it."""
+    """Error of a request: what happened and what to do."""
 
     title: str
     status: int
@@ -45,15 +45,15 @@ class Problem(Struct, frozen=True):
     detail: str
     type: str = "about:blank"
     pointer: str | UnsetType = UNSET
-    """The field at fault, as a JSON pointer into the body."""
+    """Invalid field, as a JSON pointer into the body."""
     errors: list[Fault] | UnsetType = UNSET
-    """Of a batch: every item that cannot be accepted."""
+    """Every invalid item of a batch."""
     job_id: str | UnsetType = UNSET
-    """The job that is in the way."""
+    """Conflicting job."""
 
 
 class HttpError(HoldfastError):
-    """What only HTTP can get wrong: a path, a method, a media type, a size."""
+    """Error of the HTTP layer, such as an unknown path, a wrong method or a body that is too large."""
 
     def __init__(self, status: int, code: str, detail: str, *, headers: dict[str, str] | None = None) -> None:
         super().__init__(detail)
@@ -75,7 +75,7 @@ TITLES = {
     413: "Too large",
     414: "URI too long",
     415: "Unsupported media type",
-    422: "Not acceptable as it is",
+    422: "Invalid request",
     429: "Too many requests",
     431: "Header too large",
     500: "Internal error",
@@ -84,15 +84,15 @@ TITLES = {
 
 
 _PUBLIC_DETAILS = {
-    "unavailable": "the database does not answer, and nothing was done: try again",
-    "outcome_unknown": "the connection to the database broke while it committed, and whether this was done is not "
-    "known: look, or repeat it with the same Idempotency-Key",
+    "unavailable": "the database is unavailable, and nothing was changed: retry",
+    "outcome_unknown": "the connection to the database was lost during the commit, so the outcome is unknown: "
+    "check it, or retry with the same Idempotency-Key",
 }
-"""What is told of faults that are ours. What the database said of them, and where it is, is for the log."""
+"""Details of server errors for clients; the text of the database error goes to the log only."""
 
 
 def problem_of(error: HoldfastError) -> tuple[Problem, dict[str, str]]:
-    """The answer to an error, and the headers that go with it."""
+    """Return the problem response for an error, and its headers."""
     if isinstance(error, HttpError):
         return error.problem, error.headers
     status, headers = _status(error)
@@ -100,8 +100,8 @@ def problem_of(error: HoldfastError) -> tuple[Problem, dict[str, str]]:
     faults: list[Fault] | UnsetType = UNSET
     if isinstance(error, InvalidBatch):
         faults = [
-            Fault(index, each.code, str(each), getattr(each, "pointer", ""), _conflicting_job(each))
-            for index, each in sorted(error.faults.items())
+            Fault(index, item.code, str(item), getattr(item, "pointer", ""), _conflicting_job(item))
+            for index, item in sorted(error.faults.items())
         ]
     text = (_PUBLIC_DETAILS.get(error.code) if status >= 500 else str(error)) or TITLES[status]
     return Problem(

@@ -1,6 +1,6 @@
-"""What holds of several fields of a request together, as JSON Schema tells it: for the API's description.
+"""JSON Schema constraints across several fields of a request, for the OpenAPI description.
 
-The codecs decide, and say in words what is wrong; this is the same for programs, and a test holds the two together.
+The codecs enforce the same rules with better error messages; a test checks that both agree.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ def _with(*required: str, **fields: Schema) -> Schema:
 
 
 def _either(first: str, second: str) -> Schema:
-    """One of two texts, and not both."""
+    """Require exactly one of two strings."""
     return {"anyOf": [_with(first, **{first: _TEXT, second: _NULL}), _with(second, **{second: _TEXT, first: _NULL})]}
 
 
@@ -37,14 +37,14 @@ def _not_both(first: str, second: str) -> Schema:
     return {"anyOf": [_with(**{first: _NULL}), _with(**{second: _NULL})]}
 
 
-def _asked(filters: type[DeadFilter]) -> list[str]:
-    """The fields that narrow a filter; whose the jobs are does not."""
+def _narrowing_fields(filters: type[DeadFilter]) -> list[str]:
+    """Return the fields that make a filter non-empty; the tenant does not."""
     return [name for name in filters.__struct_fields__ if name != "tenant"]
 
 
 def _narrow(filters: type[DeadFilter]) -> Schema:
-    """A filter that is not empty."""
-    return {"type": "object", "anyOf": [_with(name, **{name: _TEXT}) for name in _asked(filters)]}
+    """Require a non-empty filter."""
+    return {"type": "object", "anyOf": [_with(name, **{name: _TEXT}) for name in _narrowing_fields(filters)]}
 
 
 _ALL: Schema = {"const": True}
@@ -68,7 +68,7 @@ RULES: Mapping[type, Schema] = {
             _with(
                 "ids",
                 ids={"type": "array"},
-                filter={"properties": dict.fromkeys(_asked(DeadFilter), _NULL)},
+                filter={"properties": dict.fromkeys(_narrowing_fields(DeadFilter), _NULL)},
                 all={"const": False},
                 cursor=_NULL,
             ),

@@ -1,4 +1,4 @@
-"""The shapes of requests and answers that several routes share, and those of jobs. Names are those a user says."""
+"""Request and response types of jobs, and field types that several routes share."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -10,7 +10,7 @@ from holdfast.errors import Invalid
 from holdfast.model import bounds
 from holdfast.model.job import OnConflict
 
-# What is described here and not checked by the type is refused later, in better words.
+# Constraints in `extra_json_schema` only document; the codec checks them, with better error messages.
 _SPAN = Meta(extra_json_schema={"minimum": 0, "exclusiveMaximum": 10**12})
 _SPAN_TEXT = Meta(extra_json_schema={"pattern": r"^\s*([0-9]+(\.[0-9]+)?|([0-9]+(\.[0-9]+)?(us|ms|s|m|h|d))+)\s*$"})
 Span = Annotated[int, _SPAN] | Annotated[float, _SPAN] | Annotated[str, _SPAN_TEXT]
@@ -26,16 +26,16 @@ Name = Annotated[
         max_length=bounds.MAX_NAME_LENGTH,
         pattern=f"^{bounds.NAME_PATTERN}$",
         description=(
-            f"1 to {bounds.MAX_NAME_LENGTH} letters, digits or _ . : / @ + -, beginning with a letter, a digit or _."
+            f"1 to {bounds.MAX_NAME_LENGTH} letters, digits or _ . : / @ + -, starting with a letter, a digit or _."
         ),
     ),
 ]
 Tag = Annotated[str, Meta(min_length=1, max_length=bounds.MAX_TAG_LENGTH)]
 NewTag = Annotated[str, Meta(min_length=1, max_length=bounds.MAX_TAG_LENGTH, extra_json_schema=PRINTABLE)]
 Fingerprint = Annotated[
-    str, Meta(min_length=1, max_length=64, description="Of an error: `error.fingerprint` of a job.")
+    str, Meta(min_length=1, max_length=64, description="Fingerprint of an error: `error.fingerprint` of a job.")
 ]
-Cursor = Annotated[str, Meta(min_length=1, max_length=400, description="`next_cursor` of the page before.")]
+Cursor = Annotated[str, Meta(min_length=1, max_length=400, description="`next_cursor` of the previous page.")]
 Limit = Annotated[int, Meta(ge=1, le=200)]
 StatusName = Literal["blocked", "scheduled", "ready", "running", "retrying", "succeeded", "dead", "cancelled"]
 Action = Literal["cancel", "retry", "delete"]
@@ -54,15 +54,15 @@ MAX_IDS = 1_000
 
 
 class RequestBody(Struct, forbid_unknown_fields=True):
-    """A body: a field that is not known is refused, so that a typing error is not silently ignored."""
+    """Request body; unknown fields are rejected, so that a typo is not silently ignored."""
 
 
 class Query(Struct, forbid_unknown_fields=True):
-    """The parameters of a query string; one that is not known is refused."""
+    """Query parameters; unknown ones are rejected."""
 
 
 class RetryShape(RequestBody):
-    """How long to wait before the next attempt: exponential, or an explicit list whose last entry repeats."""
+    """Wait before the next attempt: exponential, or a list of delays whose last entry repeats."""
 
     base: Seconds | UnsetType = UNSET
     cap: Seconds | UnsetType = UNSET
@@ -71,7 +71,7 @@ class RetryShape(RequestBody):
 
 
 class UniqueShape(RequestBody):
-    """One such job at a time: the same as far as `by` tells."""
+    """Uniqueness of a job: one job at a time with equal values of the fields in `by`."""
 
     by: list[str] | UnsetType = UNSET
     within: Seconds | UnsetType = UNSET
@@ -79,7 +79,7 @@ class UniqueShape(RequestBody):
 
 
 class SubmitJob(RequestBody):
-    """A job to submit."""
+    """Job to submit."""
 
     type: Name
     payload: Any = None
@@ -98,7 +98,7 @@ class SubmitJob(RequestBody):
 
 
 class SubmitBatchJob(SubmitJob):
-    """A job of a batch; it carries its idempotency key itself."""
+    """Job of a batch, with its own idempotency key."""
 
     idempotency_key: (
         Annotated[
@@ -114,18 +114,18 @@ class SubmitBatchJob(SubmitJob):
 
 
 class SubmitBatch(RequestBody):
-    """Jobs to submit together: all, or none."""
+    """Jobs to submit together, all or none."""
 
     jobs: Annotated[list[SubmitBatchJob], Meta(max_length=bounds.MAX_BATCH_SIZE)]
 
     @classmethod
     def sort_out(cls, value: Any, read: Callable[[Any, type[SubmitBatchJob]], SubmitBatchJob | Invalid]) -> Self | None:
-        """The batch with a fault in the place of each job that cannot be read; None if it is no batch at all."""
+        """Return the batch with an error in place of each invalid job; None if the value is not a batch."""
         if type(value) is not dict or set(value) != {"jobs"} or type(value["jobs"]) is not list:
             return None
         if len(value["jobs"]) > bounds.MAX_BATCH_SIZE:
             return None
-        return cls([read(each, SubmitBatchJob) for each in value["jobs"]])  # type: ignore[misc]
+        return cls([read(job, SubmitBatchJob) for job in value["jobs"]])  # type: ignore[misc]
 
 
 class ReceiptFields(Struct, Generic[TimeT], frozen=True):
@@ -142,13 +142,13 @@ class ReceiptOut(ReceiptFields[str], frozen=True):
 
 
 class BatchOut(Struct, frozen=True):
-    """The answers to a batch, in its order."""
+    """Receipts of a batch, in the order of its jobs."""
 
     items: list[ReceiptOut]
 
 
 class ErrorOut(Struct, frozen=True):
-    """What an attempt failed with."""
+    """Error of a failed attempt."""
 
     kind: str
     message: str
@@ -157,7 +157,7 @@ class ErrorOut(Struct, frozen=True):
 
 
 class ProgressOut(Struct, frozen=True):
-    """How far a job is, as its handler tells."""
+    """Progress of a job, as its handler reports it."""
 
     fraction: float | None = None
     note: str | None = None
@@ -263,10 +263,10 @@ class StepOut(StepFields[str, Raw], frozen=True):
 
 
 class LineageOut(Struct, frozen=True):
-    """Where a job comes from."""
+    """Origin of a job."""
 
     generation: int
-    """How often it was replayed."""
+    """Number of replays."""
     parent_id: str | None = None
     schedule: str | None = None
     workflow_id: str | None = None
@@ -276,21 +276,24 @@ class JobDetail(JobOut, frozen=True):
     """A job with its attempts, steps and lineage."""
 
     attempt_log: list[AttemptOut]
-    """Oldest first."""
+    """Attempts, oldest first."""
     steps: list[StepOut]
     lineage: LineageOut
 
 
 class JobPage(Struct, frozen=True):
-    """A page of jobs, newest first. It may hold fewer than asked for, even none: go on while there is a next_cursor."""
+    """Page of jobs, newest first.
+
+    A page may contain fewer items than `limit`, even none; follow `next_cursor` until it is null.
+    """
 
     items: list[JobOut]
     next_cursor: str | None
-    """For the next page; none when this was the last."""
+    """Cursor of the next page; null on the last page."""
 
 
 class DeadFilter(RequestBody):
-    """Which dead letters; what is left out matches all."""
+    """Filter for dead letters; omitted fields match everything."""
 
     type: Name | None = None
     queue: Name | None = None
@@ -302,30 +305,30 @@ class DeadFilter(RequestBody):
 
 
 class FilterShape(DeadFilter):
-    """Which jobs; what is left out matches all."""
+    """Filter for jobs; omitted fields match everything."""
 
     status: StatusName | None = None
 
 
 class BulkRequest(RequestBody):
-    """All jobs that match, in several requests if they are many: repeat with `next_cursor` as `cursor`."""
+    """Action on all matching jobs; repeat it with `next_cursor` as `cursor` until that is null."""
 
     filter: FilterShape = field(default_factory=FilterShape)
     all: bool = False
-    """Must be said when the filter is empty."""
+    """Required if the filter is empty."""
     dry_run: bool = False
-    """Only tell how many match."""
+    """Only count the matching jobs."""
     cursor: Cursor | None = None
 
 
 class BulkCancel(BulkRequest):
-    """Which jobs to cancel, and why."""
+    """Cancellation of all matching jobs."""
 
     reason: Annotated[str, Meta(max_length=500)] = ""
 
 
 class ReplayRequest(RequestBody):
-    """Dead letters to run again: by their ids, or all that match."""
+    """Dead letters to replay, by their ids or all that match."""
 
     ids: Annotated[list[str], Meta(min_length=1, max_length=MAX_IDS)] | None = None
     filter: DeadFilter | None = None
@@ -335,15 +338,15 @@ class ReplayRequest(RequestBody):
 
 
 class BulkOut(Struct, frozen=True):
-    """What became of an action on many jobs."""
+    """Result of an action on many jobs."""
 
     matched: int
-    """How many were found in a state that allows it."""
+    """Number of jobs in a state that allows the action."""
     changed: int
-    """How many of them this request changed; others were quicker with the rest."""
+    """Number of jobs that this request changed; the rest changed concurrently."""
     dry_run: bool
     next_cursor: str | None
-    """There are more: repeat the request with this as `cursor`."""
+    """Not null if there are more jobs: repeat the request with this value as `cursor`."""
 
 
 class GroupFields(Struct, Generic[TimeT, JobT], frozen=True):
@@ -367,9 +370,9 @@ class GroupOut(GroupFields[str, JobOut], frozen=True):
 
 
 class DeadPage(Struct, frozen=True):
-    """A page of dead letters, newest first, or of groups of them if these were asked for."""
+    """Page of dead letters, newest first, or of groups if `group` was requested."""
 
     items: list[JobOut] | UnsetType = UNSET
     groups: list[GroupOut] | UnsetType = UNSET
-    """In the order of tenant and error from page to page; within a page the latest first."""
+    """Groups; pages are ordered by tenant and error, groups within a page by their latest death."""
     next_cursor: str | None = None

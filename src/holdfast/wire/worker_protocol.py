@@ -1,4 +1,4 @@
-"""The shapes of the worker protocol: what a worker sends, and what it is answered."""
+"""Request and response types of the worker protocol."""
 
 from typing import Annotated, Any, Literal
 
@@ -10,29 +10,32 @@ from holdfast.wire.types import PRINTABLE, AttemptOut, LogLineOut, Name, Query, 
 DEFAULT_LEASE_S = 15
 MAX_WAIT_S = 30.0
 MAX_JOBS_PER_REQUEST = 500
-"""In one claim, and outcomes in one settle."""
+"""Maximum number of jobs in one claim, and of outcomes in one settle."""
 MAX_HELD_JOBS = 10_000
 
-WorkerText = Annotated[
-    str, Meta(pattern=r"^w-[0-3][0-9a-f]{15}$", description="A worker's id, never used again once it is gone.")
-]
+WorkerText = Annotated[str, Meta(pattern=r"^w-[0-3][0-9a-f]{15}$", description="Id of a worker; never reused.")]
 JobText = Annotated[str, Meta(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")]
-Fence = Annotated[int, Meta(ge=0, le=2**31 - 1, description="Rises at each claim; only its holder knows the newest.")]
+Fence = Annotated[
+    int,
+    Meta(
+        ge=0, le=2**31 - 1, description="Fencing token: increases at each claim, and only its holder knows the newest."
+    ),
+]
 Short = Annotated[str, Meta(max_length=255, extra_json_schema=PRINTABLE)]
 Lease = Annotated[
     Span,
-    Meta(description="Seconds, or a text such as '30s': how long the worker may be silent.", examples=[15]),
+    Meta(description="Seconds, or a text such as '30s': maximum time between two renewals.", examples=[15]),
 ]
 
 
 class TypeIn(RequestBody):
-    """What a worker tells of a type of jobs that it handles."""
+    """Description of a job type that the worker handles."""
 
     type: Name
     schema: dict[str, Any] | None = None
-    """JSON Schema of the payload, of up to 16 KiB."""
+    """JSON Schema of the payload, up to 16 KiB."""
     queue: Name | None = None
-    """Where its jobs go that name no other queue."""
+    """Default queue of its jobs."""
     max_attempts: Annotated[int, Meta(ge=1, le=bounds.MAX_ATTEMPTS)] | None = None
     timeout: Seconds | None = None
     priority: Annotated[int, Meta(ge=bounds.MIN_PRIORITY, le=bounds.MAX_PRIORITY)] | None = None
@@ -40,7 +43,7 @@ class TypeIn(RequestBody):
 
 
 class About(RequestBody):
-    """What a worker says of itself when it registers, for the register of workers."""
+    """Description of a worker, given when it registers."""
 
     name: Short = ""
     host: Short = ""
@@ -49,69 +52,72 @@ class About(RequestBody):
     queues: Annotated[str, Meta(max_length=10_000)] = ""
     slots: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
     types: Annotated[list[Name], Meta(max_length=10_000)] | None = None
-    """Which types of jobs it has handlers for; left out: those it claims first."""
+    """Types that it has handlers for; by default, the types of its first claim."""
     described: Annotated[list[TypeIn], Meta(max_length=1_000)] = field(default_factory=list)
-    """What there is to tell of them, for whoever makes such jobs."""
+    """Descriptions of these types, for clients that submit such jobs."""
     node: Short = ""
-    """The same for processes that end together; left out: this one is alone."""
+    """Id shared by processes that drain together; empty for a single process."""
 
 
 class LeaseRequest(RequestBody):
-    """Claim jobs. Without `worker`, or with `register`, a worker is registered first, and answered at once."""
+    """Claim of jobs.
+
+    Without `worker`, or with `register`, the worker is registered first and gets its response at once.
+    """
 
     worker: WorkerText | None = None
     register: About | None = None
     lease: Lease | None = None
-    """Prolongs the lease by so much from now; of a new worker, its lease (15 s)."""
+    """Renews the lease for this long; for a new worker, the length of its lease (15 s)."""
     queues: Annotated[list[Name], Meta(max_length=1_000)] = field(default_factory=list)
     types: Annotated[list[Name], Meta(max_length=10_000)] | None = None
-    """Only jobs of these types; null: of any."""
+    """Types of jobs to claim; null for all."""
     limit: Annotated[int, Meta(ge=0, le=MAX_JOBS_PER_REQUEST)] = 1
     wait: Annotated[float, Meta(ge=0, le=MAX_WAIT_S)] = 0
-    """Seconds to wait for the first job; half the lease at the most if that is given."""
+    """Seconds to wait for the first job; at most half the lease, if that is given."""
 
 
 class HeldShape(Struct, frozen=True, forbid_unknown_fields=True):
-    """A job as its holder names it."""
+    """Held job, identified by its id and fence."""
 
     id: JobText
     fence: Fence
 
 
 class RenewRequest(RequestBody):
-    """Prolong a lease, and hear which jobs were taken away."""
+    """Renewal of a lease; the response lists lost jobs."""
 
     worker: WorkerText
     lease: Lease = DEFAULT_LEASE_S
     memory: Annotated[int, Meta(ge=0, le=2**53 - 1)] | None = None
-    """Bytes of main memory that the worker has."""
+    """Resident memory of the worker, in bytes."""
     draining: bool = False
-    """The worker is about to end: it claims nothing more."""
+    """True if the worker is draining and claims no more jobs."""
     held: Annotated[list[HeldShape], Meta(max_length=MAX_HELD_JOBS)] = field(default_factory=list)
 
 
 class LostRequest(RequestBody):
-    """Hear which jobs were taken away, without prolonging anything."""
+    """Query for lost jobs that does not renew the lease."""
 
     worker: WorkerText
     held: Annotated[list[HeldShape], Meta(max_length=MAX_HELD_JOBS)]
 
 
 class HeldRequest(RequestBody):
-    """What a worker holds."""
+    """Query for the jobs that a worker holds."""
 
     worker: WorkerText
     limit: Annotated[int, Meta(ge=1, le=MAX_HELD_JOBS)] = MAX_JOBS_PER_REQUEST
 
 
 class DepartRequest(RequestBody):
-    """Strike a worker that holds nothing."""
+    """Removal of a worker that holds no jobs."""
 
     worker: WorkerText
 
 
 class ErrorIn(RequestBody):
-    """What an attempt failed with."""
+    """Error of a failed attempt."""
 
     kind: Annotated[str, Meta(max_length=10_000)]
     message: Annotated[str, Meta(max_length=1_000_000)] = ""
@@ -119,7 +125,7 @@ class ErrorIn(RequestBody):
 
 
 class LogsIn(RequestBody):
-    """The newest lines that an attempt logged, oldest first."""
+    """Newest log lines of an attempt, oldest first."""
 
     lines: Annotated[list[LogLineOut], Meta(max_length=1_000)]
     dropped: Annotated[int, Meta(ge=0, le=2**53)] = 0
@@ -132,13 +138,13 @@ class _OutcomeBase(RequestBody, tag_field="outcome", kw_only=True):
 
 
 class SucceededIn(_OutcomeBase, tag="succeeded"):
-    """It was done; up to 256 KiB of result are kept."""
+    """The attempt succeeded, with a result of up to 256 KiB."""
 
     result: Any = None
 
 
 class FailedIn(_OutcomeBase, tag="failed"):
-    """It was not; tried again by its rule, or after `retry_in`, or never if it is not `retryable`."""
+    """The attempt failed; retried by its rule or after `retry_in`, unless not `retryable`."""
 
     error: ErrorIn
     retryable: bool = True
@@ -146,31 +152,31 @@ class FailedIn(_OutcomeBase, tag="failed"):
 
 
 class TimedOutIn(_OutcomeBase, tag="timed_out"):
-    """It took longer than it may."""
+    """The attempt exceeded its timeout."""
 
     after: Seconds
 
 
 class CrashedIn(_OutcomeBase, tag="crashed"):
-    """The process that ran it ended."""
+    """The process of the attempt died."""
 
     how: Annotated[str, Meta(max_length=10_000)]
 
 
 class SnoozedIn(_OutcomeBase, tag="snoozed"):
-    """It wants to be run again later; no attempt is spent."""
+    """The handler asked to run again later; uses no attempt."""
 
     delay: Seconds
     held: bool = False
-    """Something outside holds it back: it is not counted how often."""
+    """True for a hold, which has no limit on how often; false for a snooze."""
 
 
 class ReleasedIn(_OutcomeBase, tag="released"):
-    """It is handed back before it ended; no attempt is spent."""
+    """The worker released the job unfinished; uses no attempt."""
 
 
 class CancelledIn(_OutcomeBase, tag="cancelled"):
-    """Its handler decided that it is pointless."""
+    """The handler cancelled the job."""
 
     reason: Annotated[str, Meta(max_length=10_000)] = ""
 
@@ -179,14 +185,14 @@ OutcomeIn = SucceededIn | FailedIn | TimedOutIn | CrashedIn | SnoozedIn | Releas
 
 
 class SettleRequest(RequestBody):
-    """What came of attempts."""
+    """Outcomes of attempts."""
 
     worker: WorkerText
     outcomes: Annotated[list[OutcomeIn], Meta(max_length=MAX_JOBS_PER_REQUEST)]
 
 
 class StepRequest(RequestBody):
-    """A step of a job that is done, or about to be done at most once."""
+    """Step of a job: done, or started if it must run at most once."""
 
     worker: WorkerText
     id: JobText
@@ -197,7 +203,7 @@ class StepRequest(RequestBody):
 
 
 class StepsQuery(Query):
-    """Of which job."""
+    """Held job whose steps to list."""
 
     worker: WorkerText
     id: JobText
@@ -205,7 +211,7 @@ class StepsQuery(Query):
 
 
 class ProgressRequest(RequestBody):
-    """How far a job is."""
+    """Progress of a held job."""
 
     worker: WorkerText
     id: JobText
@@ -215,57 +221,57 @@ class ProgressRequest(RequestBody):
 
 
 class LeasedJob(Struct, frozen=True):
-    """A job for the worker that claimed it."""
+    """Claimed job."""
 
     id: str
     fence: int
-    """To be named with whatever is reported of this attempt."""
+    """Fencing token that every report of this attempt must carry."""
     tenant: str
     queue: str
     type: str
     payload: Raw
     priority: int
     attempts: int
-    """This one included."""
+    """Attempts so far, including this one."""
     max_attempts: int
     releases: int
-    """How often it was handed back or snoozed."""
+    """Number of releases and snoozes."""
     generation: int
-    """How often it was replayed."""
+    """Number of replays."""
     cost: int
     created_at: str
     scheduled_at: str | None
     started_at: str | None
     timeout: float | None
-    """Seconds that the attempt may take."""
+    """Timeout of the attempt in seconds."""
     deadline: str | None
     tags: list[str]
     concurrency_key: str | None
     idempotency_key: str | None
     progress: Raw
     attempt_log: list[AttemptOut]
-    """Earlier attempts, oldest first, without what they logged."""
+    """Earlier attempts, oldest first, without their logs."""
 
 
 class LeaseOut(Struct, frozen=True):
-    """The worker, and the jobs it holds from now on."""
+    """Worker and the jobs that it has claimed."""
 
     worker: str
     jobs: list[LeasedJob]
     draining: bool = False
-    """The worker is to end: it gets no more jobs. Finish what it has, or hand it back, and depart."""
+    """True if the worker should drain: finish or release its jobs, then depart."""
 
 
 class LostOut(Struct, frozen=True):
-    """The jobs that are the worker's no more: stop them, nothing they do counts."""
+    """Jobs that the worker no longer holds; it should stop them, because their results are rejected."""
 
     lost: list[str]
     draining: bool = False
-    """The worker is to end: claim no more, finish what runs or hand it back, depart. Told by a renewal."""
+    """True if the worker should drain: finish or release its jobs, then depart. Set by renewals only."""
 
 
 class HeldOut(Struct, frozen=True):
-    """A job that a worker holds."""
+    """Job that a worker holds."""
 
     id: str
     fence: int
@@ -274,34 +280,34 @@ class HeldOut(Struct, frozen=True):
 
 
 class HeldPage(Struct, frozen=True):
-    """What a worker holds, by the database's account."""
+    """Jobs that a worker holds, according to the database."""
 
     jobs: list[HeldOut]
 
 
 class SettledOut(Struct, frozen=True):
-    """The jobs whose outcome took effect. The others were taken away before."""
+    """Jobs whose outcomes were applied; the worker had lost the others."""
 
     settled: list[str]
 
 
 class DepartedOut(Struct, frozen=True):
-    """Whether the worker is struck; it is not while it holds jobs."""
+    """Result of a removal; a worker that holds jobs is not removed."""
 
     departed: bool
 
 
 class StepRecord(Struct, frozen=True):
-    """What a step of an earlier attempt left."""
+    """Step that an earlier attempt recorded."""
 
     key: str
     state: Literal["started", "done"]
     result: Raw
     transaction: bool = False
-    """It was a transaction in the engine's database: done, and nobody else's to read."""
+    """True for a committed transaction in the engine's database; its result is not sent."""
 
 
 class StepList(Struct, frozen=True):
-    """What earlier attempts recorded, oldest first."""
+    """Steps that earlier attempts recorded, oldest first."""
 
     steps: list[StepRecord]

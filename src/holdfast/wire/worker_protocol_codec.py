@@ -1,4 +1,4 @@
-"""Between the model and the worker protocol, both ways: a node reads what a worker builds, and the other way round."""
+"""Conversion between the model and the worker protocol, for nodes and for remote workers."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -60,37 +60,39 @@ _ATTEMPTS = msgspec.json.Decoder(list[AttemptOut])
 _TAGS = msgspec.json.Decoder(list[str])
 
 
-class _Progress(Struct, omit_defaults=True):
+class _SavedProgress(Struct, omit_defaults=True):
     fraction: float
     note: str = ""
 
 
-# What a node reads and answers
+# Used by nodes
 
 
 def worker_id(text: str) -> WorkerId:
-    """A worker's id as it is written."""
+    """Parse the id of a worker."""
     return WorkerId(int(text.removeprefix("w-"), 16))
 
 
 def job_id(text: str) -> JobId:
-    """A job's id as it is written."""
+    """Parse the id of a job."""
     return JobId(UUID(text))
 
 
 def lease_of(value: float | str | None) -> Duration | None:
-    """A lease as it was asked for; `Invalid` when nobody could live with it."""
+    """Parse the length of a lease. Raises `Invalid` if it is too short or too long."""
     lease = span(value, "/lease")
     if lease is not None and not LEASES[0] <= lease <= LEASES[1]:
-        raise Invalid("lease: give from 1 s to a day", pointer="/lease")
+        raise Invalid("lease: give 1 to 86,400 seconds", pointer="/lease")
     return lease
 
 
 def info_of(about: About, worker: WorkerId, tenant: str | None) -> WorkerInfo:
-    """What a worker says of itself, as it is registered."""
-    for said in ("name", "host", "version", "queues", "node"):
-        if not getattr(about, said).isprintable():
-            raise Invalid(f"register.{said} has characters that cannot be printed", pointer=f"/register/{said}")
+    """Convert the description of a worker. Raises `Invalid`."""
+    for field in ("name", "host", "version", "queues", "node"):
+        if not getattr(about, field).isprintable():
+            raise Invalid(
+                f"register.{field}: it contains unprintable characters: remove them", pointer=f"/register/{field}"
+            )
     name = about.name or worker_name(worker)
     types = None if about.types is None else tuple(about.types)
     return WorkerInfo(
@@ -99,46 +101,46 @@ def info_of(about: About, worker: WorkerId, tenant: str | None) -> WorkerInfo:
 
 
 def types_of(about: About) -> list[JobType]:
-    """What a worker tells of its types, as it is remembered; `Invalid` for a schema that is too large."""
+    """Convert the job types that a worker describes. Raises `Invalid` if a schema is too large."""
     return [
         JobType(
-            type=each.type,
-            schema=None if each.schema is None else _schema(each.schema, index),
-            queue=each.queue,
-            max_attempts=each.max_attempts,
-            timeout=span(each.timeout, f"/register/described/{index}/timeout"),
-            priority=each.priority,
-            cost=each.cost,
+            type=described.type,
+            schema=None if described.schema is None else _schema(described.schema, index),
+            queue=described.queue,
+            max_attempts=described.max_attempts,
+            timeout=span(described.timeout, f"/register/described/{index}/timeout"),
+            priority=described.priority,
+            cost=described.cost,
         )
-        for index, each in enumerate(about.described)
+        for index, described in enumerate(about.described)
     ]
 
 
-def _schema(given: dict[str, Any], index: int) -> str:
-    text = _ENCODE(given)
+def _schema(schema: dict[str, Any], index: int) -> str:
+    text = _ENCODE(schema)
     if len(text) > MAX_SCHEMA_BYTES:
         raise Invalid(
-            f"register.described[{index}].schema has {len(text):,} bytes, more than {MAX_SCHEMA_BYTES:,}: leave it out",
+            f"register.described[{index}].schema has {len(text):,} bytes, more than {MAX_SCHEMA_BYTES:,}: omit it",
             pointer=f"/register/described/{index}/schema",
         )
     return text.decode()
 
 
-def type_in(told: JobType) -> TypeIn:
-    """The same, as a worker sends it."""
+def type_in(about: JobType) -> TypeIn:
+    """Render a job type for registration."""
     return TypeIn(
-        type=told.type,
-        schema=None if told.schema is None else msgspec.json.decode(told.schema),
-        queue=told.queue,
-        max_attempts=told.max_attempts,
-        timeout=None if told.timeout is None else in_seconds(told.timeout),
-        priority=told.priority,
-        cost=told.cost,
+        type=about.type,
+        schema=None if about.schema is None else msgspec.json.decode(about.schema),
+        queue=about.queue,
+        max_attempts=about.max_attempts,
+        timeout=None if about.timeout is None else in_seconds(about.timeout),
+        priority=about.priority,
+        cost=about.cost,
     )
 
 
 def leased(job: Job) -> LeasedJob:
-    """A job as its worker gets it."""
+    """Render a job for the worker that claimed it."""
     return LeasedJob(
         id=str(job.id),
         fence=job.fence,
@@ -166,7 +168,7 @@ def leased(job: Job) -> LeasedJob:
 
 
 def outcome_of(given: OutcomeIn, index: int) -> tuple[Outcome, Logs | None]:
-    """What came of an attempt, and what it logged; `Invalid` for what cannot be."""
+    """Parse the outcome and the log of an attempt. Raises `Invalid`."""
     at = f"/outcomes/{index}"
     outcome: Outcome
     match given:
@@ -190,19 +192,20 @@ def outcome_of(given: OutcomeIn, index: int) -> tuple[Outcome, Logs | None]:
     logs = given.logs
     if logs is None:
         return outcome, None
-    return outcome, Logs(tuple(LogLine(each.at, each.level, each.message) for each in logs.lines), logs.dropped)
+    return outcome, Logs(tuple(LogLine(line.at, line.level, line.message) for line in logs.lines), logs.dropped)
 
 
-def encode_bounded(value: Any, most: int, pointer: str) -> bytes:
-    """A value as it is kept; `Invalid` when it is too large."""
+def encode_bounded(value: Any, max_bytes: int, pointer: str) -> bytes:
+    """Encode a value as JSON. Raises `Invalid` if it is too large."""
     text = _ENCODE(value)
-    if len(text) > most:
-        raise Invalid(f"{pointer[1:].replace('/', '.')} has {len(text):,} bytes; at most {most:,}", pointer=pointer)
+    if len(text) > max_bytes:
+        name = pointer[1:].replace("/", ".")
+        raise Invalid(f"{name} has {len(text):,} bytes, more than {max_bytes:,}: send less", pointer=pointer)
     return text
 
 
 def step_of(given: StepRequest) -> Step:
-    """A step as it is recorded."""
+    """Parse a step to record. Raises `Invalid`."""
     if not given.key.isprintable():
         raise Invalid("key: give 1 to 255 printable characters", pointer="/key")
     result = None if given.result is UNSET else encode_bounded(given.result, MAX_STEP_BYTES, "/result")
@@ -210,18 +213,18 @@ def step_of(given: StepRequest) -> Step:
 
 
 def step_record(step: Step) -> StepRecord:
-    """A step as it is told to its job's worker."""
+    """Render a recorded step for the worker of its job."""
     state: Literal["started", "done"] = "done" if step.state is StepState.DONE else "started"
     if step.result is None:
         return StepRecord(step.key, state, NULL)
-    if step.is_transaction:  # what its statements gave is not JSON
+    if step.is_transaction:  # the results of its statements are not JSON
         return StepRecord(step.key, state, NULL, transaction=True)
     return StepRecord(step.key, state, Raw(step.result))
 
 
 def progress_of(fraction: float, note: str) -> bytes:
-    """How far a job is, as it is kept."""
-    return _ENCODE(_Progress(fraction, note))
+    """Encode the progress of a job for storage."""
+    return _ENCODE(_SavedProgress(fraction, note))
 
 
 def _brief(entry: AttemptOut) -> AttemptOut:
@@ -229,11 +232,11 @@ def _brief(entry: AttemptOut) -> AttemptOut:
     return structs.replace(entry, error=error, logs=None)
 
 
-# What a worker builds and reads
+# Used by remote workers
 
 
 def job_of(given: LeasedJob, worker: WorkerId) -> Job:
-    """A job as far as its worker is told of it."""
+    """Parse a claimed job; fields that workers do not get are blank."""
     return Job(
         id=job_id(given.id),
         seq=0,
@@ -265,7 +268,7 @@ def job_of(given: LeasedJob, worker: WorkerId) -> Job:
 
 
 def held_job(given: HeldOut, worker: WorkerId) -> Job:
-    """A job of which no more is known than that it is held."""
+    """Parse a held job; all other fields are blank."""
     blank = LeasedJob(
         id=given.id, fence=given.fence, tenant="", queue=given.queue, type=given.type, payload=NULL, priority=0,
         attempts=0, max_attempts=0, releases=0, generation=0, cost=0, created_at="1970-01-01T00:00:00Z",
@@ -276,9 +279,9 @@ def held_job(given: HeldOut, worker: WorkerId) -> Job:
 
 
 def outcome_in(report: Report) -> OutcomeIn:
-    """What came of an attempt, as it is sent."""
+    """Render the outcome of an attempt."""
     job, outcome, logs = report
-    lines = None if logs is None else LogsIn([LogLineOut(each.at, each.level, each.message) for each in logs.lines])
+    lines = None if logs is None else LogsIn([LogLineOut(line.at, line.level, line.message) for line in logs.lines])
     if lines is not None and logs is not None:
         lines.dropped = logs.dropped
     named: dict[str, Any] = {"id": str(job.id), "fence": job.fence, "logs": lines}
@@ -304,7 +307,7 @@ def outcome_in(report: Report) -> OutcomeIn:
 
 
 def steps_of(given: Sequence[StepRecord]) -> list[Step]:
-    """Steps as a context reads them."""
+    """Parse recorded steps."""
 
     def result(record: StepRecord) -> bytes | None:
         if record.transaction:
@@ -317,10 +320,10 @@ def steps_of(given: Sequence[StepRecord]) -> list[Step]:
 
 
 def when(text: str | None) -> Instant | None:
-    """A time as it is written."""
+    """Parse a time."""
     return None if text is None else instant(datetime.fromisoformat(text))
 
 
 def unless_null(value: Raw) -> bytes | None:
-    """JSON as it is, and nothing in the place of null."""
+    """Return the JSON text; None for null."""
     return None if bytes(value) == b"null" else bytes(value)

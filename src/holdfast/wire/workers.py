@@ -1,4 +1,4 @@
-"""The shapes of workers, and of the types of jobs that they handle."""
+"""Types and codec of workers and of the job types they handle."""
 
 import binascii
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -7,10 +7,10 @@ from typing import Annotated, Any, Generic
 import msgspec
 from msgspec import Meta, Struct
 
-from holdfast.errors import Invalid
 from holdfast.model.job_type import ALL_TENANTS, JobType
 from holdfast.model.time import Instant, in_seconds, rfc3339
 from holdfast.model.worker import WorkerAction
+from holdfast.wire.codec import invalid_cursor
 from holdfast.wire.types import Cursor, Name, Query, TimeT
 
 
@@ -23,7 +23,7 @@ class WorkerFields(Struct, Generic[TimeT], frozen=True):
     """Null unless the caller is an administrator, like `pid`, `node` and `memory`."""
     pid: int | None
     node: str | None
-    """Shared by the processes of one supervisor, which drain together. Null for a worker without a supervisor."""
+    """Id shared by the processes of one supervisor, which drain together; null without a supervisor."""
     version: str
     queues: list[str]
     slots: int
@@ -38,7 +38,7 @@ class WorkerFields(Struct, Generic[TimeT], frozen=True):
     alive: bool
     """Its lease has not expired."""
     draining: bool
-    """It claims no more jobs, finishes those it runs within the drain time, and releases the rest."""
+    """True if it claims no more jobs, finishes running ones, and releases the rest."""
     actions: list[WorkerAction]
     """Actions that the caller may request now."""
 
@@ -48,20 +48,20 @@ class WorkerOut(WorkerFields[str], frozen=True):
 
 
 class WorkerList(Struct, frozen=True):
-    """All workers that are registered, oldest first."""
+    """Registered workers, oldest first."""
 
     items: list[WorkerOut]
     next_cursor: None = None
 
 
 class DrainOut(Struct, frozen=True):
-    """The workers that end: the one that was named first, then the other processes of its node."""
+    """Draining workers: the requested one first, then the other processes of its node."""
 
     items: list[WorkerOut]
 
 
 class TypesQuery(Query):
-    """Whose, and where to go on."""
+    """Filter and page of a list of job types."""
 
     tenant: Name | None = None
     cursor: Cursor | None = None
@@ -96,14 +96,14 @@ class TypeOut(TypeFields[str], frozen=True):
 
 
 class TypePage(Struct, frozen=True):
-    """Types of jobs, by name. What a tenant's own workers tell of one stands in for what those of everybody tell."""
+    """Page of job types, by name; a tenant's own description replaces the shared one."""
 
     items: list[TypeOut]
     next_cursor: str | None
 
 
 def type_out(tenant: str, about: JobType, queues: list[str], *, workers: int, last_seen: Instant) -> TypeOut:
-    """A type, as it is shown."""
+    """Render a job type."""
     return TypeOut(
         type=about.type,
         tenant=None if tenant == ALL_TENANTS else tenant,
@@ -120,12 +120,12 @@ def type_out(tenant: str, about: JobType, queues: list[str], *, workers: int, la
 
 
 def type_cursor(name: str, tenant: str) -> str:
-    """Where the next page begins."""
+    """Return the cursor after this type."""
     return urlsafe_b64encode(f"{name} {tenant}".encode()).decode().rstrip("=")
 
 
 def read_type_cursor(text: str | None) -> tuple[str, str]:
-    """A cursor as a page gave it: the name and the tenant of its last type."""
+    """Parse a cursor into the name and tenant of the last type."""
     if text is None:
         return "", ""
     try:
@@ -133,5 +133,5 @@ def read_type_cursor(text: str | None) -> tuple[str, str]:
     except (ValueError, binascii.Error):
         name = space = tenant = ""
     if not space or not f"{name}{tenant}".isprintable():
-        raise Invalid("cursor: give the `next_cursor` of the page before, as it is", pointer="/cursor")
+        raise invalid_cursor()
     return name, tenant

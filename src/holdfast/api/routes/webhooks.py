@@ -60,7 +60,7 @@ async def begin_delivery(call: RouteCall[DeliveryRequest, None]) -> HttpResponse
     permit = await call.service.engine.deliveries.before_delivery(
         job, request.destination, probe_for=probe_for, at=request.at, body=body
     )
-    return HttpResponse(wire.clearance_out(permit))
+    return HttpResponse(wire.permit_out(permit))
 
 
 async def end_delivery(call: RouteCall[DeliveryDone, None]) -> HttpResponse | Stream:
