@@ -32,8 +32,8 @@ _number = itertools.count()
 
 def pytest_generate_tests(metafunc):
     if "server" in metafunc.fixturenames:
-        asked = metafunc.config.getoption("--db") or SERVERS
-        metafunc.parametrize("server", [name for name in SERVERS if name in asked], indirect=True, scope="module")
+        chosen = metafunc.config.getoption("--db") or SERVERS
+        metafunc.parametrize("server", [name for name in SERVERS if name in chosen], indirect=True, scope="module")
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ async def at_work(engine, *workers):
     await eventually(registered)
 
 
-async def begun(ledger, more):
+async def started_more(ledger, more):
     """Wait until this many more handlers have started."""
     before = ledger.count("start")
 
@@ -131,11 +131,11 @@ async def test_jobs_in_every_state_survive_the_end_of_the_database(server, engin
     submitting = asyncio.create_task(keep_submitting(client, stop))
     end, *lengths = ends
     for away in lengths:
-        await begun(ledger, 20)
+        await started_more(ledger, 20)
         getattr(server, end)()
         await asyncio.sleep(away)  # the length of the fault
         server.start()
-    await begun(ledger, 20)
+    await started_more(ledger, 20)
     stop.set()
     await submitting
     await all_ended(engine, client.accepted.values())
@@ -151,7 +151,7 @@ async def test_all_workers_claim_again_after_repeated_resets_of_every_connection
     client = Client(engine)
     stop = asyncio.Event()
     submitting = asyncio.create_task(keep_submitting(client, stop))
-    await begun(ledger, 10)
+    await started_more(ledger, 10)
     cut = 0
     for one_in in [1, 2] * 10:
         cut += await eventually(partial(server.reset, url, one_in=one_in))
@@ -209,11 +209,11 @@ async def test_a_node_with_silent_connections_stops_before_others_take_over(url,
         await at_work(engine, *[node for node, *_ in pairs])
         spec = a_job(place, sleep=600, held=True)
         await client.submit(spec)
-        await begun(ledger, 1)
+        await started_more(ledger, 1)
         (begin,) = ledger.entries("start")
         ((node, proxy, its_queue),) = [pair for pair in pairs if begin.pid in pair[0].all_processes()]
         proxy.black_hole()
-        await begun(ledger, 1)
+        await started_more(ledger, 1)
         ledger.write("go", job="", key=spec.payload["key"], attempt=0, fence=0, pid=0)
         await all_ended(engine, client.accepted.values())
         (_, again) = ledger.entries("start")
@@ -280,7 +280,7 @@ async def test_a_file_locked_for_longer_than_a_lease_loses_nothing(database_url,
     await at_work(engine, node)
     stop = asyncio.Event()
     submitting = asyncio.create_task(keep_submitting(client, stop))
-    await begun(ledger, 10)
+    await started_more(ledger, 10)
     program = (
         "import sqlite3, sys; db = sqlite3.connect(sys.argv[1], timeout=60, isolation_level=None); "
         "db.execute('BEGIN IMMEDIATE'); db.execute('DELETE FROM holdfast_live'); print('locked', flush=True); "
@@ -301,7 +301,7 @@ async def test_a_file_locked_for_longer_than_a_lease_loses_nothing(database_url,
     else:
         locker.stdin.close()
     await locker.wait()
-    await begun(ledger, 10)
+    await started_more(ledger, 10)
     stop.set()
     await submitting
     await all_ended(engine, client.accepted.values())

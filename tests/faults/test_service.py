@@ -40,18 +40,18 @@ async def test_a_batch_is_stored_completely_or_not_at_all_if_its_node_is_killed(
     """F06, S2, S10: 6 kills (HOLDFAST_LONG_TESTS=1: 200). Batches without a response are resolved by their keys."""
     engine = await open_engine(Settings(database_url=database_url))
     numbers = itertools.count()
-    answered: set[int] = set()
-    begun: set[int] = set()
+    confirmed: set[int] = set()
+    submitted: set[int] = set()
 
     def batch(number):
         return {"jobs": [{"type": f"b{number}", "idempotency_key": f"{number}-{n}"} for n in range(BATCH)]}
 
     async def submit(http, number):
-        begun.add(number)
+        submitted.add(number)
         with contextlib.suppress(httpx2.HTTPError):
-            answer = await http.post("/v1/jobs/batch", json=batch(number))
-            if answer.status_code == 201:
-                answered.add(number)
+            response = await http.post("/v1/jobs/batch", json=batch(number))
+            if response.status_code == 201:
+                confirmed.add(number)
 
     async def keep_on(stop):
         while not stop.is_set():
@@ -60,29 +60,29 @@ async def test_a_batch_is_stored_completely_or_not_at_all_if_its_node_is_killed(
 
     for kill in range(KILLS):
         stop = asyncio.Event()
-        seen = len(answered)
+        seen = len(confirmed)
         clients = [asyncio.create_task(keep_on(stop)) for _ in range(4)]
         # At a different moment each time: while requests are read, written or responded to.
-        await eventually(lambda seen=seen, more=kill % 5: _true(len(answered) > seen + more))
+        await eventually(lambda seen=seen, more=kill % 5: _true(len(confirmed) > seen + more))
         service.kill()
         stop.set()
         await asyncio.gather(*clients)
         await asyncio.to_thread(service.start)
 
-    there = Counter()
+    stored = Counter()
     page = Page(limit=1_000)
     while jobs := await engine.jobs.find(JobFilter(), page):
-        there.update(int(job.type[1:]) for job in jobs)
+        stored.update(int(job.type[1:]) for job in jobs)
         page = Page(limit=1_000, before=jobs[-1].id)
-    assert set(there.values()) == {BATCH}  # whole
-    assert answered <= set(there) <= begun  # a response is a promise
-    ambiguous = begun - answered
+    assert set(stored.values()) == {BATCH}  # whole
+    assert confirmed <= set(stored) <= submitted  # a response is a promise
+    ambiguous = submitted - confirmed
     async with client(service) as http:
         for number in ambiguous:
-            answer = await http.post("/v1/jobs/batch", json=batch(number))
-            assert answer.status_code == 201
-            replayed = [item["replayed"] for item in answer.json()["items"]]
-            assert replayed == [number in there] * BATCH
+            response = await http.post("/v1/jobs/batch", json=batch(number))
+            assert response.status_code == 201
+            replayed = [item["replayed"] for item in response.json()["items"]]
+            assert replayed == [number in stored] * BATCH
     assert len(ambiguous) >= KILLS / 6  # it was killed during a request
     await engine.aclose()
 
@@ -94,9 +94,9 @@ async def _true(fact):
 @pytest.mark.parametrize("server", ["postgres", "mysql"])
 async def test_callers_get_retry_after_during_an_outage_and_succeed_afterwards(server, request):
     """F09: 503 with Retry-After and no other error; the node recovers without a restart."""
-    asked = request.config.getoption("--db")
-    if asked and server not in asked:
-        pytest.skip(f"--db {asked}")
+    chosen = request.config.getoption("--db")
+    if chosen and server not in chosen:
+        pytest.skip(f"--db {chosen}")
     with outages(server) as database:
         if isinstance(database, str):
             pytest.skip(database)
@@ -116,10 +116,10 @@ async def test_callers_get_retry_after_during_an_outage_and_succeed_afterwards(s
                 ("GET", "/v1/keys", None),
                 ("GET", "/metrics", None),
             ):
-                answer = await http.request(method, path, json=body)
-                assert (answer.status_code, path) == (503, path), answer.text
-                assert int(answer.headers["retry-after"]) >= 1
-                assert url.partition("@")[2] not in answer.text
+                response = await http.request(method, path, json=body)
+                assert (response.status_code, path) == (503, path), response.text
+                assert int(response.headers["retry-after"]) >= 1
+                assert url.partition("@")[2] not in response.text
             assert (await http.get("/healthz")).status_code == 200
             database.start()
 

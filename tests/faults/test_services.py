@@ -130,4 +130,4 @@ async def test_a_transaction_is_rejected_on_a_worker_without_a_database(scene):
 async def test_a_node_with_a_wrong_api_key_reports_it_and_ends(scene):
     node = scene.node(environment={"HOLDFAST_API_KEY": f"hf_{'0' * 16}_{'0' * 64}"})
     assert node.wait() != 0
-    assert "send a good key or token" in node.log
+    assert "the API key or token is missing or not valid" in node.log

@@ -28,7 +28,7 @@ async def test_a_stopped_node_finishes_running_jobs_and_claims_no_more(scene):
         assert (job.status, job.attempts) == ("ready", 0)
     assert set(scene.ledger.per_key("start")) == set(KINDS)
     await scene.workers(0)
-    assert "every unfinished job was handed back" in node.log
+    assert "all unfinished jobs were released" in node.log
 
 
 @pytest.mark.by_http_too("sqlite")
@@ -80,7 +80,7 @@ async def test_a_node_drained_through_the_service_under_load_loses_and_repeats_n
     assert {(await scene.job(key)).attempts for key in keys} == {1}
     (row,) = await scene.workers(len(after.children()))
     assert (row.draining, row.info.node != rows[0].info.node) == (False, True)
-    assert "every unfinished job was handed back" in node.log
+    assert "all unfinished jobs were released" in node.log
 
 
 @pytest.mark.databases("sqlite")
@@ -122,7 +122,7 @@ async def test_a_blocked_handler_does_not_prevent_a_node_from_ending(scene, kind
 async def test_a_node_that_is_stopped_while_it_starts_ends(scene):
     """F04: it leaves no worker registered, however far the start has come."""
     node = scene.node()
-    await scene.says(node, "ends in good order")
+    await scene.says(node, "stops gracefully")
     node.signal(SIGTERM)
     assert node.wait() == 0
     await scene.workers(0)

@@ -37,7 +37,7 @@ class Follower:
 
     def __init__(self, *nodes: Service) -> None:
         self._nodes = nodes
-        self.told: set[str] = set()
+        self.reported: set[str] = set()
         self.resets = 0
         self.opened = 0
         self._last = ""
@@ -71,10 +71,10 @@ class Follower:
             elif name == "data" and event == "job":
                 job = json.loads(value)
                 if job["status"] == "succeeded":
-                    self.told.add(job["id"])
+                    self.reported.add(job["id"])
             elif name == "data" and event == "jobs":
                 page = (await client.get("/v1/jobs?status=succeeded&limit=200")).json()
-                self.told |= {job["id"] for job in page["items"]}
+                self.reported |= {job["id"] for job in page["items"]}
 
 
 @pytest_asyncio.fixture
@@ -105,7 +105,7 @@ async def test_an_event_reader_misses_nothing_if_either_of_two_nodes_is_killed(
 
     async def told_of_most() -> bool:
         await run_one()
-        return len(follower.told) >= wanted
+        return len(follower.reported) >= expected
 
     async def connected() -> bool:
         return follower.opened > 0
@@ -114,7 +114,7 @@ async def test_an_event_reader_misses_nothing_if_either_of_two_nodes_is_killed(
         worker = await enter(engine.store, lease=seconds(3_600))  # its lease is not renewed
         await eventually(connected)
         for kill in range(KILLS):
-            wanted = len(follower.told) + 10
+            expected = len(follower.reported) + 10
             await eventually(told_of_most)
             node = nodes[kill % 2]
             node.kill()
@@ -131,4 +131,4 @@ async def test_an_event_reader_misses_nothing_if_either_of_two_nodes_is_killed(
 
 
 async def _covers(follower: Follower, ran: list[str]) -> bool:
-    return set(ran) <= follower.told
+    return set(ran) <= follower.reported

@@ -40,12 +40,12 @@ class Script:
 
     def __init__(self):
         self.ready = deque()
-        self.asked = []
+        self.claim_sizes = []
         """Number of jobs that each claim requested."""
         self.held = {}
         self.reports = []
         self.settled = {}
-        self.lots = []
+        self.batches = []
         """Job ids of each batch of reports."""
         self.news = asyncio.Event()
         self.claim_faults = deque()
@@ -82,7 +82,7 @@ class Script:
         return self
 
     async def claim(self, slots):
-        self.asked.append(slots)
+        self.claim_sizes.append(slots)
         fault = self.claim_faults.popleft() if self.claim_faults else None
         await asyncio.sleep(0)
         if fault is not None and not getattr(fault, "applied", False):
@@ -120,7 +120,7 @@ class Script:
 
     async def settle_many(self, reports):
         await self.settling.wait()
-        self.lots.append([report.job.id for report in reports])
+        self.batches.append([report.job.id for report in reports])
         if self.settle_faults and (fault := self.settle_faults.popleft()) is not None:
             raise fault
         done = {report.job.id for report in reports if self.held.pop(report.job.id, None) is not None}

@@ -72,7 +72,7 @@ async def test_nothing_is_claimed_ahead_before_a_job_has_ended(at_work, script, 
         script.add(*[a_job() for _ in range(50)])
         await inside(gate, 3)
         await settled_down()
-        assert script.asked == [3]
+        assert script.claim_sizes == [3]
         assert len(script.ready) == 47
 
 
@@ -89,8 +89,8 @@ async def test_quick_jobs_are_claimed_ahead_up_to_the_maximum(at_work, script, a
         jobs = script.add(*[a_job() for _ in range(5_000)])
         await script.outcomes(*jobs)
     # Settled jobs whose report is not accepted yet are held, but neither wait nor run.
-    assert max(script.asked) > 2
-    assert max(script.asked) <= 2 + 40
+    assert max(script.claim_sizes) > 2
+    assert max(script.claim_sizes) <= 2 + 40
 
 
 async def test_nothing_is_claimed_ahead_after_jobs_became_slow(at_work, script, app):
@@ -108,7 +108,7 @@ async def test_nothing_is_claimed_ahead_after_jobs_became_slow(at_work, script, 
         bench.slots._done = 0  # as if no job had ended in the last ten seconds
         bench.slots._measured -= 10
         assert bench.slots._prefetch_count() == 0
-        script.asked.clear()
+        script.claim_sizes.clear()
         script.add(*[a_job(payload={"slowly": True}) for _ in range(300)])
 
         async def running():
@@ -286,11 +286,11 @@ async def test_a_thread_that_does_not_stop_costs_its_slot_and_requests_a_replace
             (reason,) = bench.on_slot_lost
             assert "'work'" in reason
             await no_entry_in_use(bench.shared_state)
-            script.asked.clear()
+            script.claim_sizes.clear()
             script.add(a_job(), a_job())
 
             async def claimed():
-                return script.asked
+                return script.claim_sizes
 
             assert (await eventually(claimed))[0] == 1  # the other slot only
             assert len(script.ready) == 1
@@ -391,5 +391,5 @@ async def test_handlers_that_never_suspend_do_not_delay_reports(at_work, script,
     async with at_work(1) as bench:
         bench.slots._prefetch_count = lambda: 199
         await script.outcomes(*script.add(*[a_job() for _ in range(200)]))
-    assert script.asked[0] == 200  # one claim, so that the slot had no other reason to yield
+    assert script.claim_sizes[0] == 200  # one claim, so that the slot had no other reason to yield
     assert reported[-1] > 0

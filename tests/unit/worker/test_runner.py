@@ -136,7 +136,7 @@ async def test_an_exception_sets_retry_and_delay(outcome, raised, retryable, ret
 @pytest.mark.parametrize(
     "raised",
     [
-        StepOutcomeUnknown("step 'pay' was begun by an earlier attempt"),
+        StepOutcomeUnknown("an earlier attempt started step 'pay'"),
         NonDeterministic("another statement"),
         Invalid("step 'k' was used before in this attempt", pointer="/step"),
     ],

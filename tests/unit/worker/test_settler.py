@@ -38,7 +38,7 @@ async def test_outcomes_that_arrive_during_a_report_are_sent_as_a_batch(settler,
         settler.put(job, DONE)
     script.settling.set()
     assert await settler.flush(30)
-    assert sorted(len(lot) for lot in script.lots) == sorted([1, 1, BATCH_SIZE, BATCH_SIZE, 200])
+    assert sorted(len(batch) for batch in script.batches) == sorted([1, 1, BATCH_SIZE, BATCH_SIZE, 200])
     assert settler.pending == set()
 
 
@@ -61,7 +61,7 @@ async def test_outcomes_are_kept_while_the_database_is_unavailable(settler, scri
     settler.put(job, DONE)
     assert await settler.flush(30)
     assert script.outcome_of(job) == DONE
-    assert len(script.lots) == 4
+    assert len(script.batches) == 4
 
 
 async def test_a_report_for_a_job_that_is_no_longer_held_is_counted(settler, script):

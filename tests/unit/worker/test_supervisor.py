@@ -269,7 +269,7 @@ async def test_a_renewal_that_fails_is_repeated_before_the_lease_ends(fleet, sup
 
     await eventually(renewed)
     assert len(fleet.registered) == 1
-    assert not [line for line in supervisor.said if "lease" in line]
+    assert not [line for line in supervisor.said if "its lease" in line]
 
 
 async def test_a_drain_request_for_one_worker_drains_the_whole_node(fleet, supervise):
@@ -363,7 +363,7 @@ async def test_a_renewal_that_hangs_is_repeated_before_the_lease_ends(fleet, sup
 
     await eventually(renewed_again)
     assert len(set(renewed)) == 1
-    assert not [line for line in supervisor.said if "lease" in line]
+    assert not [line for line in supervisor.said if "its lease" in line]
 
 
 async def test_the_supervisor_ends_with_the_reason_if_the_application_cannot_be_run(supervise):
