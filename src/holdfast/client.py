@@ -1,8 +1,9 @@
-"""A light HTTP client for a holdfast service, sync (`Client`) and async (`AsyncClient`).
+"""HTTP client of a holdfast service: `Client` for synchronous code, `AsyncClient` for asyncio.
 
-with Client("https://jobs.example.org", "hf_…") as jobs:
-job = jobs.submit("welcome", {"user_id": 42}, queue="mail", delay="5m")
-print(jobs.wait(job.id, timeout="10m"))
+Example:
+    with Client("https://jobs.example.org", "hf_…") as client:
+        job = client.submit("welcome", {"user_id": 42}, queue="mail", delay="5m")
+        print(client.wait(job.id, timeout="10m"))
 """
 
 from holdfast.errors import (

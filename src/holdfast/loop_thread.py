@@ -15,7 +15,7 @@ from holdfast.errors import Unavailable
 T = TypeVar("T")
 
 _STOP_TIMEOUT_S = 10.0
-"""`stop` waits this long for the thread, so that a hanging connection cannot block program exit."""
+"""Wait of `stop` for the thread, so that a hanging connection cannot block program exit."""
 
 
 _threads: "weakref.WeakSet[LoopThread]" = weakref.WeakSet()
@@ -57,7 +57,10 @@ class LoopThread:
             raise
 
     def stop(self, *, wait: bool = True) -> None:
-        """Run the cleanup, cancel the remaining tasks and wait for the thread to end. Program exit does the same."""
+        """Run the cleanup, cancel the remaining tasks and wait for the thread to end.
+
+        Program exit stops every thread.
+        """
         if self._pid != os.getpid():  # in a forked child: the thread exists only in the parent
             return
         with suppress(RuntimeError):  # it has already ended

@@ -95,7 +95,7 @@ class JobHandle(_Handle[R_co]):
         return result
 
     def explain(self) -> Explanation:
-        """Explain why the job is (not) running and estimate its start; raises `NotFound` if it was deleted."""
+        """Explain why the job is (not) running and estimate its start; raises `NotFound`."""
         return self._engines.run(lambda engine: engine.jobs.explain(self.id))
 
     def cancel(self, reason: str = _BY_APPLICATION) -> bool:
@@ -103,7 +103,7 @@ class JobHandle(_Handle[R_co]):
         return self.id in self._engines.run(lambda engine: engine.jobs.cancel([self.id], reason=reason))
 
     def retry(self) -> bool:
-        """Make a dead, cancelled, scheduled or retrying job ready now; return False for any other state."""
+        """Make a dead, cancelled, scheduled or retrying job ready now; return False otherwise."""
         return self.id in self._engines.run(lambda engine: engine.jobs.retry([self.id]))
 
 
@@ -145,7 +145,7 @@ class AsyncJobHandle(_Handle[R_co]):
         return result
 
     async def explain(self) -> Explanation:
-        """Explain why the job is (not) running and estimate its start; raises `NotFound` if it was deleted."""
+        """Explain why the job is (not) running and estimate its start; raises `NotFound`."""
         return await (await self._engines.here()).jobs.explain(self.id)
 
     async def cancel(self, reason: str = _BY_APPLICATION) -> bool:
@@ -153,7 +153,7 @@ class AsyncJobHandle(_Handle[R_co]):
         return self.id in await (await self._engines.here()).jobs.cancel([self.id], reason=reason)
 
     async def retry(self) -> bool:
-        """Make a dead, cancelled, scheduled or retrying job ready now; return False for any other state."""
+        """Make a dead, cancelled, scheduled or retrying job ready now; return False otherwise."""
         return self.id in await (await self._engines.here()).jobs.retry([self.id])
 
 

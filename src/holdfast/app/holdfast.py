@@ -34,7 +34,7 @@ class Decorator(Protocol):
 
 
 class Holdfast:
-    """Application: a registry of job types and a connection to the database or node that stores the jobs.
+    """Application: a registry of job types, and a connection to the database or node.
 
     Settings are read and connections opened on first use. Connections are closed by `with app:`, `async with app:`,
     `close`, `aclose`, at event loop shutdown and at program exit.
@@ -63,7 +63,7 @@ class Holdfast:
 
     @property
     def settings(self) -> Settings:
-        """Settings of the application, loaded on first use; raises `Misconfigured` if they are invalid."""
+        """Settings of the application, loaded on first use; raises `Misconfigured`."""
         if self._settings is None:
             self._settings = load({} if self._names_a_node else {"database_url": self._url})
         elif self._url is not None and not self._names_a_node and self._settings.database_url != self._url:
@@ -166,11 +166,28 @@ class Holdfast:
         return declare if function is None else declare(function)
 
     def handle(self, job_id: UUID | str) -> JobHandle[Any]:
-        """Return a handle for any job by id; its result is plain JSON. Raises `Invalid` for a bad id."""
+        """Return a handle for an existing job of any type; its result is plain JSON.
+
+        Args:
+            job_id: UUID of the job. The methods of the handle raise `NotFound` if it does not exist.
+
+        Raises:
+            Invalid: `job_id` is not a UUID.
+
+        Example:
+            app.handle("01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11").status()
+        """
         return JobHandle(self._engines, parse_id(job_id))
 
     def ahandle(self, job_id: UUID | str) -> AsyncJobHandle[Any]:
-        """Return an async handle for any job by id; its result is plain JSON. Raises `Invalid` for a malformed id."""
+        """Return an async handle for an existing job of any type; its result is plain JSON.
+
+        Args:
+            job_id: UUID of the job. The methods of the handle raise `NotFound` if it does not exist.
+
+        Raises:
+            Invalid: `job_id` is not a UUID.
+        """
         return AsyncJobHandle(self._engines, parse_id(job_id))
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Job types: decorated functions that you can call directly or enqueue with type-checked arguments."""
+"""Job types: decorated functions that can be called directly or enqueued."""
 
 import functools
 from collections.abc import Coroutine, Mapping, Sequence
@@ -72,7 +72,7 @@ class BoundJobType(Generic[P, R_co]):
         Example:
             handle = send.enqueue(42, subject="hello")
         """
-        spec = self._called(args, kwargs)
+        spec = self._spec_for(args, kwargs)
         return self._handle(self._engines.run(lambda engine: engine.jobs.submit(spec)))
 
     async def aenqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> AsyncJobHandle[R_co]:
@@ -86,7 +86,7 @@ class BoundJobType(Generic[P, R_co]):
         Example:
             handle = await send.aenqueue(42, subject="hello")
         """
-        spec = self._called(args, kwargs)
+        spec = self._spec_for(args, kwargs)
         return self._ahandle(await (await self._engines.here()).jobs.submit(spec))
 
     def enqueue_many(self, calls: Sequence[Call]) -> list[JobHandle[R_co]]:
@@ -96,10 +96,14 @@ class BoundJobType(Generic[P, R_co]):
             calls: The arguments of each job, as a dict by name or a tuple by position.
 
         Raises:
-            InvalidBatch: Some calls are invalid, so no job was submitted.
+            InvalidBatch: Some calls are invalid, so no job was submitted; `faults` has the error of each by index.
+
+        Example:
+            handles = send.enqueue_many([{"user_id": 42}, {"user_id": 43}])
         """
-        specs = self._called_many(calls)
-        return [self._handle(each) for each in self._engines.run(lambda engine: engine.jobs.submit_many(specs))]
+        specs = self._specs(calls)
+        receipts = self._engines.run(lambda engine: engine.jobs.submit_many(specs))
+        return [self._handle(receipt) for receipt in receipts]
 
     async def aenqueue_many(self, calls: Sequence[Call]) -> list[AsyncJobHandle[R_co]]:
         """Submit many jobs atomically.
@@ -108,20 +112,24 @@ class BoundJobType(Generic[P, R_co]):
             calls: The arguments of each job, as a dict by name or a tuple by position.
 
         Raises:
-            InvalidBatch: Some calls are invalid, so no job was submitted.
-        """
-        specs = self._called_many(calls)
-        return [self._ahandle(each) for each in await (await self._engines.here()).jobs.submit_many(specs)]
+            InvalidBatch: Some calls are invalid, so no job was submitted; `faults` has the error of each by index.
 
-    def _called(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> JobSpec:
+        Example:
+            handles = await send.aenqueue_many([{"user_id": 42}, {"user_id": 43}])
+        """
+        specs = self._specs(calls)
+        receipts = await (await self._engines.here()).jobs.submit_many(specs)
+        return [self._ahandle(receipt) for receipt in receipts]
+
+    def _spec_for(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> JobSpec:
         return replace(self._spec, payload=self._arguments.check(args, kwargs))
 
-    def _called_many(self, calls: Sequence[Call]) -> list[JobSpec]:
+    def _specs(self, calls: Sequence[Call]) -> list[JobSpec]:
         specs: list[JobSpec] = []
         faults: dict[int, Invalid] = {}
         for index, call in enumerate(calls):
             try:
-                specs.append(self._called(*_arguments(call)))
+                specs.append(self._spec_for(*_arguments(call)))
             except Invalid as fault:
                 faults[index] = fault
                 specs.append(replace(self._spec, payload={}))
@@ -139,7 +147,7 @@ class BoundJobType(Generic[P, R_co]):
 
 
 class JobType(BoundJobType[P, R_co]):
-    """Decorated function. Calling it runs the function directly; `enqueue` submits a job for a worker to run it."""
+    """Decorated function: a call runs it directly, `enqueue` submits a job for a worker."""
 
     def __init__(self, engines: EngineProvider, handler: Handler) -> None:
         spec = JobSpec(
@@ -179,7 +187,23 @@ class JobType(BoundJobType[P, R_co]):
     ) -> BoundJobType[P, R_co]:
         """Return this job type with options for the jobs enqueued through it.
 
-        Options that are left out keep the values of the decorator. `delay` and `at` exclude each other.
+        Options that are left out keep the values of the decorator.
+
+        Args:
+            delay: Time from now until the job may start; excludes `at`.
+            at: Time at which the job may start, with a time zone; excludes `delay`.
+            tenant: Tenant of the jobs.
+            queue: Queue of the jobs.
+            priority: Jobs with a higher priority run first.
+            idempotency_key: Submissions with the same key create one job.
+            unique: True, or a `Unique` rule: at most one unfinished job with the same payload.
+            tags: Labels to filter by.
+            deadline: A job that has not started by then is cancelled.
+            concurrency_key: Jobs with the same key run one at a time, unless a limit allows more.
+            max_attempts: Number of attempts before the job is dead.
+            timeout: Maximum duration of one attempt.
+            retry: Number of attempts and delays between them.
+            cost: Weight of one job in quotas and fair scheduling.
 
         Raises:
             Invalid: An option is out of range or malformed.
@@ -210,11 +234,11 @@ class JobType(BoundJobType[P, R_co]):
         return BoundJobType(self._engines, self.handler, spec)
 
     def handle(self, job_id: UUID | str) -> JobHandle[R_co]:
-        """Return a handle for an existing job of this type; raises `Invalid` unless `job_id` is a UUID."""
+        """Return a handle for an existing job of this type; raises `Invalid` for a malformed id."""
         return JobHandle(self._engines, parse_id(job_id), decode=self._arguments.decode_result)
 
     def ahandle(self, job_id: UUID | str) -> AsyncJobHandle[R_co]:
-        """Return an async handle for an existing job of this type; raises `Invalid` unless `job_id` is a UUID."""
+        """Return an async handle for an existing job; raises `Invalid` for a malformed id."""
         return AsyncJobHandle(self._engines, parse_id(job_id), decode=self._arguments.decode_result)
 
     def __repr__(self) -> str:

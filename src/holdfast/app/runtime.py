@@ -1,4 +1,4 @@
-"""Engines for an application: one per event loop, and one on a background thread for synchronous callers.
+"""Engines of an application: one per event loop, and one for synchronous callers.
 
 An engine belongs to one event loop and one process. It is opened on first use.
 """
@@ -68,9 +68,10 @@ Work = Callable[[AppBackend], Awaitable[T]]
 
 
 class EngineProvider:
-    """Provider of engines, opened on first use and closed by `close`, `aclose`, loop shutdown or program exit.
+    """Provider of engines, which are opened on first use.
 
-    After closing, the next use opens a new engine. After a fork, the child opens its own engines.
+    Engines are closed by `close`, `aclose`, loop shutdown and program exit. After closing, the next use opens a new
+    engine. After a fork, the child opens its own engines.
     """
 
     def __init__(self, opener: Open) -> None:
@@ -83,7 +84,7 @@ class EngineProvider:
         return await self._process().here()
 
     def run(self, work: Work[T]) -> T:
-        """Run `work` with the engine on the background thread and block until it returns. Thread-safe."""
+        """Run `work` on the background thread and block until it returns. Thread-safe."""
         return self._process().run(work)
 
     def close(self) -> None:

@@ -18,7 +18,10 @@ async def demo(
     *,
     ctx: Context,
 ) -> Any:
-    """Sleep, fail the first `fail_times` attempts and others with probability `fail_rate`, or return `result`."""
+    """Sleep, then fail or return `result`.
+
+    The first `fail_times` attempts fail, and later ones with probability `fail_rate`.
+    """
     await asyncio.sleep(min(max(sleep, 0.0), MAX_SLEEP_S))
     if ctx.attempt <= fail_times:
         raise RuntimeError(reason or f"attempt {ctx.attempt} of {fail_times} that should fail")

@@ -114,9 +114,10 @@ class Email:
         reply_to: str | None = None,
         ctx: Context,
     ) -> Mail:
-        """Send one message. Recipients that the server defers are tried again, alone, at the next attempt.
+        """Send one message.
 
-        The result lists recipients that the server rejected permanently; if it rejects all, the job is dead.
+        The next attempt sends it again only to recipients that the server deferred. The result lists recipients that
+        the server rejected permanently; if it rejects all, the job is dead.
         """
         message = self._message(to, cc=cc or [], subject=subject, text=text, html=html, reply_to=reply_to, ctx=ctx)
         left = _recipients([*_as_list(to), *(cc or []), *(bcc or [])], self._server.allowed)

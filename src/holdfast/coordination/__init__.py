@@ -1,1 +1,1 @@
-"""Coordination of nodes through an optional Redis: wake-ups and early rejections. The database decides."""
+"""Coordination of nodes through an optional Redis: wake-ups and early rejections."""

@@ -1,6 +1,7 @@
-"""Interface of the engine to an optional Redis. Every cached result is one that the database would return.
+"""Interface of the engine to an optional Redis.
 
-Redis never accepts a job: only the transaction that inserts a job accepts it.
+Every cached result is one that the database would return. Redis never accepts a job: only the transaction that inserts
+a job accepts it.
 """
 
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ class RejectionCache(Protocol):
     """Recent rejections by a tenant's rate quota."""
 
     async def lookup(self, tenant: str, cost: int) -> RateLimited | None:
-        """Return the rejection that the database would raise for jobs of this cost; None if the cache cannot tell."""
+        """Return the rejection that the database would raise; None if the cache cannot tell."""
 
     def remember(self, tenant: str, rejection: RateLimited) -> None:
         """Cache a rejection by the database."""

@@ -1,4 +1,7 @@
-"""Wake-ups between processes through Redis publish/subscribe. A lost message only delays work until the next poll."""
+"""Wake-ups between processes through Redis publish/subscribe.
+
+A lost message only delays work until the next poll.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
 
 _PING_INTERVAL_S = 2.0
 _LISTENER_TIMEOUT_S = 1.0
-"""Timeout of the listening connection. Longer than that of commands, because no caller waits for it."""
+"""Timeout of the listening connection, for which no caller waits."""
 
 
 class RedisBus(Bus):
@@ -61,7 +64,10 @@ class RedisBus(Bus):
         self._update_hub()
 
     def _update_hub(self) -> None:
-        """Tell the hub whether wake-ups arrive: both connections must work, because a frozen server sends nothing."""
+        """Tell the hub whether wake-ups arrive.
+
+        Both connections must work: the listening one cannot distinguish a frozen server from a quiet one.
+        """
         hub = self._hub
         if hub is None:
             return

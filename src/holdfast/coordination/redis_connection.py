@@ -1,4 +1,4 @@
-"""Connection to Redis shared by all parts of a process, which never delays a caller for longer than the deadline.
+"""Reconnecting Redis connection that delays a caller at most until the deadline.
 
 One late response ends the connection for all callers. A background task reconnects with growing delays, and the
 connection is used again only after Redis has responded within the deadline. A Redis that is down, frozen, slow or
@@ -132,7 +132,7 @@ class RedisConnection:
 async def keep_connected(
     open_connection: Callable[[], Awaitable[PipelinedConnection]], on_loss: Callable[[str], None]
 ) -> None:
-    """Connect and reconnect until cancelled; call `on_loss` with the reason after every loss and failed try."""
+    """Connect and reconnect until cancelled; call `on_loss` after every loss and failed try."""
     delay = _MIN_RECONNECT_DELAY_S
     loop = asyncio.get_running_loop()
     while True:

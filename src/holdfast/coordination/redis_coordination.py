@@ -1,4 +1,4 @@
-"""Coordination through Redis: the rejection cache, and the wake-up bus that is closed with it."""
+"""Coordination through Redis: the rejection cache and the wake-up bus."""
 
 import time
 from collections import Counter
@@ -14,10 +14,10 @@ from holdfast.policy.rate_limit import WindowSnapshot, rate_limited
 REJECTION_WINDOW = Script("rejection_window")
 
 TRUST_TIME = seconds(1)
-"""A stored window counts as full for at most this long, so that a raised quota applies by then."""
+"""Time for which a stored window is used; a raised quota applies by then."""
 
 LOOKUP_TIME_S = 2.0
-"""A tenant is looked up for this long after a rejection on this node; other tenants pay nothing."""
+"""Time for which a tenant is looked up after a rejection; other tenants pay nothing."""
 
 _MAX_REJECTED_TENANTS = 10_000
 

@@ -1,4 +1,4 @@
-"""Pipelined Redis connection for many concurrent callers, with one deadline for all responses."""
+"""Pipelined Redis connection for concurrent callers, with one deadline for all."""
 
 import asyncio
 import time
@@ -62,7 +62,7 @@ def parse_url(url: str) -> RedisAddress:
 
 
 class PipelinedConnection(asyncio.Protocol):
-    """One connection. Commands are sent as they come; responses arrive in the same order.
+    """Connection that sends commands at once and matches responses by order.
 
     The connection fails as a whole: by any error of the socket, and when one response is late.
     """
@@ -83,7 +83,7 @@ class PipelinedConnection(asyncio.Protocol):
         """Command that got the extra time of `_RECHECK_DELAY_S`."""
 
     def send(self, *command: Argument, response: asyncio.Future[Any] | None = None) -> None:
-        """Send a command. `response`, if given, receives the response; an error of the server is a value."""
+        """Send a command. `response` receives the reply; an error of the server is a value."""
         if self._transport is None or self.lost.done():
             raise RedisUnavailable("not connected")
         if not self._unsent:  # commands of one iteration of the loop are written together
@@ -94,7 +94,7 @@ class PipelinedConnection(asyncio.Protocol):
             self._timer = self._loop.call_later(self._timeout, self._check_deadline)
 
     async def query(self, *command: Argument) -> Any:
-        """Send a command and return its response; raises `RedisUnavailable` for a late response or an error."""
+        """Send a command and return its response; raises `RedisUnavailable`."""
         response: asyncio.Future[Any] = self._loop.create_future()
         self.send(*command, response=response)
         reply = await response
@@ -178,7 +178,7 @@ class PipelinedConnection(asyncio.Protocol):
 async def connect(
     address: RedisAddress, *, timeout: float = RESPONSE_TIMEOUT_S, on_message: OnMessage | None = None
 ) -> PipelinedConnection:
-    """Return a connection that has logged in and responds within the timeout; raises `RedisUnavailable`."""
+    """Open a connection, log in and check its speed; raises `RedisUnavailable`."""
     loop = asyncio.get_running_loop()
     connection: PipelinedConnection | None = None
     try:

@@ -1,1 +1,1 @@
-"""The other side of the HTTP service: what a client sends, how it reads answers, and a worker's port over it."""
+"""HTTP clients of the service, for applications and for workers without a database."""

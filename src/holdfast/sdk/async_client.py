@@ -1,4 +1,7 @@
-"""HTTP client for asynchronous code. `tools/sync_client.py` generates `client.py` from this module."""
+"""HTTP client for asynchronous code.
+
+`tools/sync_client.py` generates `client.py` from this module.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -84,7 +87,7 @@ class AsyncClient:
         return call.read(await self._sender.send(call.request, retry_timeout=self._retry_timeout))
 
     async def ping(self) -> None:
-        """Raise `Unavailable` or `OutcomeUnknown` at once, without retrying, unless the service responds."""
+        """Raise `Unavailable` or `OutcomeUnknown`, without retrying, unless the service responds."""
         await self._sender.send(calls.PING, retry_timeout=0)
 
     async def pages(self, pages: PageCall[T]) -> AsyncIterator[T]:
@@ -251,7 +254,7 @@ class AsyncClient:
         return await self._complete(partial(calls.purge, where, everything=everything, dry_run=dry_run))
 
     async def _complete(self, call: Callable[..., Call[Bulk]]) -> Bulk:
-        """Repeat a bulk action from its cursor until it is complete, and return the sum of the results."""
+        """Repeat a bulk action from its cursor until it is complete; return the sum."""
         total = waiting.BulkTotal()
         while total.incomplete:
             total.add(await self.execute(call(cursor=total.cursor)))
@@ -290,7 +293,7 @@ class AsyncClient:
         return await self.execute(calls.drain_worker(worker))
 
     def types(self, *, tenant: str | None = None) -> AsyncIterator[JobType]:
-        """Iterate over the job types that workers handle, by name, with the schemas of their payloads."""
+        """Iterate over the job types that workers handle, by name, with payload schemas."""
         return self.pages(calls.job_types(tenant))
 
     def tenants(self) -> AsyncIterator[Tenant]:

@@ -1,4 +1,4 @@
-"""Operations of the HTTP API: for each, the request and the decoding of its response. No I/O."""
+"""Operations of the HTTP API: requests, and the decoders of their responses. No I/O."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -55,7 +55,7 @@ class PageCall(NamedTuple, Generic[T]):
 
 
 def submit(type: str, payload: Any, options: JobOptions, tenant: str | None) -> Call[Job]:  # noqa: A002 - a job's word
-    """Submit one job, with a generated idempotency key if none is given, so that retrying is safe."""
+    """Submit one job; without an idempotency key, generate one to make retries safe."""
     fields: dict[str, Any] = {"type": type, "payload": payload, **options}
     key = fields.pop("idempotency_key", None) or new_idempotency_key()
     body = encode_body(fields)

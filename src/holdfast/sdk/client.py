@@ -1,4 +1,7 @@
-"""HTTP client for synchronous code. Generated from `async_client.py` by `tools/sync_client.py`; do not edit."""
+"""HTTP client for synchronous code.
+
+Generated from `async_client.py` by `tools/sync_client.py`; do not edit.
+"""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -84,7 +87,7 @@ class Client:
         return call.read(self._sender.send(call.request, retry_timeout=self._retry_timeout))
 
     def ping(self) -> None:
-        """Raise `Unavailable` or `OutcomeUnknown` at once, without retrying, unless the service responds."""
+        """Raise `Unavailable` or `OutcomeUnknown`, without retrying, unless the service responds."""
         self._sender.send(calls.PING, retry_timeout=0)
 
     def pages(self, pages: PageCall[T]) -> Iterator[T]:
@@ -248,7 +251,7 @@ class Client:
         return self._complete(partial(calls.purge, where, everything=everything, dry_run=dry_run))
 
     def _complete(self, call: Callable[..., Call[Bulk]]) -> Bulk:
-        """Repeat a bulk action from its cursor until it is complete, and return the sum of the results."""
+        """Repeat a bulk action from its cursor until it is complete; return the sum."""
         total = waiting.BulkTotal()
         while total.incomplete:
             total.add(self.execute(call(cursor=total.cursor)))
@@ -287,7 +290,7 @@ class Client:
         return self.execute(calls.drain_worker(worker))
 
     def types(self, *, tenant: str | None = None) -> Iterator[JobType]:
-        """Iterate over the job types that workers handle, by name, with the schemas of their payloads."""
+        """Iterate over the job types that workers handle, by name, with payload schemas."""
         return self.pages(calls.job_types(tenant))
 
     def tenants(self) -> Iterator[Tenant]:

@@ -1,4 +1,4 @@
-"""Requests of a remote worker before and after a webhook delivery, and their responses. No I/O."""
+"""Requests of a remote worker before and after a webhook delivery. No I/O."""
 
 from base64 import b64encode
 

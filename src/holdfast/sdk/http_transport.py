@@ -1,4 +1,4 @@
-"""HTTP connections of the clients, on aiohttp. A module of its own because aiohttp is slow to import."""
+"""HTTP connections of the clients, on aiohttp, which is slow to import."""
 
 import io
 import os
@@ -16,7 +16,7 @@ _MAX_WRITE_BYTES = 1024 * 1024
 
 _NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL)
 _FAILURES = (aiohttp.ClientError, OSError, RuntimeError)
-"""aiohttp's own errors, and those that a transport of uvloop raises if its connection is reset while it is set up."""
+"""Errors of aiohttp, and of uvloop's transports if a connection is reset early."""
 
 
 class HttpTransport:

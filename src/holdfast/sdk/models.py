@@ -1,4 +1,4 @@
-"""Results of the clients: the response types of `holdfast.wire`, with times as `datetime` and JSON as values."""
+"""Results of the clients: the response types of `holdfast.wire` with Python values."""
 
 from datetime import datetime
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -104,7 +104,7 @@ class NewKey(Key, frozen=True):
 
 
 class ListPage(Struct, Generic[T], frozen=True):
-    """Page of a list. It may have fewer items than requested, even none, while there is a `next_cursor`."""
+    """Page of a list, possibly empty; more pages follow while it has a `next_cursor`."""
 
     items: list[T] = field(default_factory=list)
     next_cursor: str | None = None
@@ -121,7 +121,7 @@ class Event(NamedTuple):
     """Event of a stream."""
 
     kind: str
-    """`job`, `jobs` (a count of many changes), `worker`, or `reset`: reload everything that you display."""
+    """`job`, `jobs` (a count of changes), `worker`, or `reset` (reload what you display)."""
     data: dict[str, Any]
     id: str
     """Position to resume from."""

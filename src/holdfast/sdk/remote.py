@@ -1,4 +1,4 @@
-"""HTTP client of a node with the interfaces that applications and workers expect from an engine."""
+"""HTTP client of a node with the interface of an engine."""
 
 import asyncio
 import time
@@ -34,23 +34,27 @@ from holdfast.model.worker import LeaseStatus, WorkerInfo
 from holdfast.sdk import calls, deliveries, worker_requests
 from holdfast.sdk.responses import Response, check
 from holdfast.sdk.sender import Sender
-from holdfast.sdk.worker_requests import Request, SubmitReceipt
+from holdfast.sdk.worker_requests import RemoteReceipt, Request
 
 POLL_TIMEOUT_S = 20.0
 """Time that a claim waits at the node for a job (long poll)."""
 
 SHORT_POLL_TIMEOUT_S = 0.5
 SHORT_POLL_DURATION_S = 60.0
-"""After the response to a claim was lost, claims wait only shortly for this long, so that the worker soon looks for
-jobs that it holds without knowing."""
+"""Time of short polls after the response to a claim was lost.
+
+The worker may hold jobs that it does not know of, and looks for them between claims.
+"""
 
 STEP_RETRY_TIMEOUT_S = 60.0
-"""Recording a step is retried this long while the node is unavailable, because the step has already taken effect. A
-lost lease ends the handler earlier."""
+"""Time for which recording a step is retried, because the step has taken effect.
+
+A lost lease ends the handler earlier.
+"""
 
 
 class RemoteEngine:
-    """Client with the same sub-objects as `Engine`, over one connection pool. Belongs to one event loop."""
+    """Client with the same sub-objects as `Engine`. Belongs to one event loop."""
 
     def __init__(self, client: Sender) -> None:
         self._client = client
@@ -90,11 +94,11 @@ class HttpJobs:
     def __init__(self, client: Sender) -> None:
         self._client = client
 
-    async def submit(self, spec: JobSpec) -> SubmitReceipt:
+    async def submit(self, spec: JobSpec) -> RemoteReceipt:
         """Submit one job; it is durable when this returns."""
         return worker_requests.read_receipt(await self._client.send(worker_requests.submit(spec)))
 
-    async def submit_many(self, specs: Sequence[JobSpec]) -> list[SubmitReceipt]:
+    async def submit_many(self, specs: Sequence[JobSpec]) -> list[RemoteReceipt]:
         """Submit many jobs atomically; raises `InvalidBatch` if one of them is invalid."""
         if len(specs) > MAX_BATCH_SIZE:
             raise InvalidBatch.too_many(len(specs), MAX_BATCH_SIZE)
@@ -181,7 +185,7 @@ class HttpAttempts:
         return worker_requests.read_steps(await _send(self._client, request, retry_timeout=STEP_RETRY_TIMEOUT_S))
 
     async def record_step(self, held: HeldJob, step: Step) -> bool:
-        """Record a step; return False if the job is no longer held. Retries while the node is unavailable."""
+        """Record a step, with retries; return False if the job is no longer held."""
         return await self._while_held(worker_requests.record_step(held, step), retry_timeout=STEP_RETRY_TIMEOUT_S)
 
     async def save_progress(self, held: HeldJob, progress: bytes) -> bool:
@@ -248,7 +252,7 @@ class HttpDeliveries:
         return deliveries.read_permit(await _send(self._client, request))
 
     async def after_delivery(self, job: Job, destination: str, *, probe: bool, error: str | None) -> None:
-        """Report the outcome of a delivery; ignores a failure, such as an unavailable node or a lost lease."""
+        """Report the outcome of a delivery; ignores an unavailable node and a lost lease."""
         with suppress(HoldfastError):
             check(await _send(self._client, deliveries.end(job, destination, probe=probe, error=error)))
 
@@ -324,7 +328,10 @@ class NoWakeups:
 
 
 async def _send(client: Sender, request: Request, *, retry_timeout: float = 0.0) -> Response:
-    """Send a request of a worker, which retries by itself; a rate limit counts as an unavailable node."""
+    """Send a request of a worker, which does its own retries.
+
+    A rate limit counts as an unavailable node.
+    """
     try:
         return await client.send(request, retry_timeout=retry_timeout)
     except RateLimited as error:

@@ -41,7 +41,7 @@ class Response(NamedTuple):
 
 
 def read(response: Response, kind: type[T]) -> T:
-    """Return the body of a successful response as this type; raises the error of any other response."""
+    """Return the body of a successful response as this type, or raise its error."""
     check(response)
     try:
         return msgspec.json.decode(response.body, type=kind)

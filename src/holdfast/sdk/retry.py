@@ -44,7 +44,7 @@ class NodeAddress:
         self.headers = {"authorization": f"Bearer {bearer}", "user-agent": _AGENT, "accept": "application/json"}
 
     def response_failure(self, response: Response) -> "NodeFailure | None":
-        """Return the failure if the status says that the node or its database is unavailable or overloaded."""
+        """Return the failure if the status means an unavailable or overloaded node, else None."""
         if response.status >= 500 or response.status == 429:
             return NodeFailure(error_of(response), retry_after(response) or 0.0)
         return None

@@ -6,7 +6,7 @@ from holdfast.sdk.models import Event
 
 
 class EventParser:
-    """Parser of one event stream; remembers the last event id, from which a new connection resumes."""
+    """Parser of one event stream; `last_id` is where a new connection resumes."""
 
     def __init__(self, last_id: str = "") -> None:
         self.last_id = last_id

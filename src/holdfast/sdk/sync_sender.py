@@ -15,7 +15,10 @@ from holdfast.sdk.worker_requests import Request
 
 
 class SyncSender:
-    """Sends requests through a `Sender` on a background thread. Safe to use from many threads, and after a fork."""
+    """Sends requests through a `Sender` on a background thread.
+
+    Safe to use from many threads, and after a fork.
+    """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self._sender = Sender(*args, **options)

@@ -29,7 +29,7 @@ class StreamedResponse(NamedTuple):
 
 
 class Transport(Protocol):
-    """Carrier of requests to one node. Every method raises `TransportError` if the connection fails."""
+    """Carrier of requests to one node; raises `TransportError` if a connection fails."""
 
     async def request(
         self, method: str, path: str, *, headers: Mapping[str, str], body: bytes | None, timeout: float

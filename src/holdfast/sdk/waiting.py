@@ -1,4 +1,4 @@
-"""Decisions of both clients while they wait for a job, a stream or the rest of a bulk action. No I/O."""
+"""Waiting for jobs, streams and bulk actions, without I/O."""
 
 import time
 from datetime import timedelta
@@ -48,7 +48,7 @@ def result_of(job: Job) -> Any:
 
 
 def stream_failure(address: NodeAddress, response: Response) -> NodeFailure:
-    """Return the failure of a stream that was not opened if a retry may help; otherwise raise its error."""
+    """Return the failure of a stream that was not opened, or raise it if a retry cannot help."""
     failure = address.response_failure(response)
     if failure is not None:
         return failure

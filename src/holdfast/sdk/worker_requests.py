@@ -44,7 +44,7 @@ from holdfast.wire.worker_protocol import (
 
 MAX_SETTLE_BYTES = 4 * 1024 * 1024
 MAX_SETTLE_PARTS = 50_000
-"""Maximum number of object members, lists and objects in one settle request: the limit of the node's JSON reader."""
+"""Maximum number of JSON members, lists and objects in a request; a limit of the node."""
 
 _ENCODE = msgspec.json.Encoder().encode
 
@@ -62,20 +62,20 @@ class Request(NamedTuple):
     """Seconds that the node may hold the request (long poll), in addition to the usual timeout."""
 
 
-class SubmitReceipt(NamedTuple):
+class RemoteReceipt(NamedTuple):
     """Receipt of a submission; the job is durable."""
 
     id: JobId
     created_at: Instant
     replayed: bool
-    """An earlier submission with the same idempotency key created this job; nothing was inserted."""
+    """An earlier submission with the same key created this job; nothing was inserted."""
 
 
 # Jobs
 
 
 def submit(spec: JobSpec) -> Request:
-    """Submit one job. Safe to retry only with an idempotency key; without one, a retry could create a second job."""
+    """Submit one job. Without an idempotency key, a retry could create a second job."""
     headers = _tenant(spec.tenant)
     if spec.idempotency_key is not None:
         headers["idempotency-key"] = spec.idempotency_key
@@ -107,22 +107,22 @@ def retry(job_id: JobId) -> Request:
     return Request("POST", f"/v1/jobs/{job_id}/retry")
 
 
-def read_receipt(response: Response) -> SubmitReceipt:
+def read_receipt(response: Response) -> RemoteReceipt:
     """Return the receipt of a submission."""
     job = read(response, JobOut)
-    return SubmitReceipt(wire.job_id(job.id), wire.when(job.created_at) or Instant(0), response.status == 200)
+    return RemoteReceipt(wire.job_id(job.id), wire.when(job.created_at) or Instant(0), response.status == 200)
 
 
-def read_receipts(response: Response) -> list[SubmitReceipt]:
+def read_receipts(response: Response) -> list[RemoteReceipt]:
     """Return the receipts of a batch, in its order."""
     return [
-        SubmitReceipt(wire.job_id(item.id), wire.when(item.created_at) or Instant(0), item.replayed)
+        RemoteReceipt(wire.job_id(item.id), wire.when(item.created_at) or Instant(0), item.replayed)
         for item in read(response, BatchOut).items
     ]
 
 
 def read_job(response: Response) -> Job:
-    """Return a job. Fields that the API does not show (`seq`, `fence`, `releases`, `retry`) have default values."""
+    """Return a job. Fields that the API does not show, such as `fence`, have default values."""
     detail = read(response, JobDetail)
     return Job(
         id=wire.job_id(detail.id),

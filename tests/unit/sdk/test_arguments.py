@@ -151,7 +151,7 @@ def test_what_json_can_say_is_taken_as_it_stands_there():
 
 def test_the_context_is_nobody_s_argument():
     assert ARGUMENTS.context == "ctx"
-    with pytest.raises(Invalid, match="given by the worker") as refused:
+    with pytest.raises(Invalid, match="passed by the worker") as refused:
         ARGUMENTS.check((1,), {"ctx": None})
     assert refused.value.pointer == "/payload/ctx"
 

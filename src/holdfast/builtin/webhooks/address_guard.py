@@ -1,4 +1,4 @@
-"""IPAddress guard of webhooks: checks every address when its socket is created, resolved or literal.
+"""Guard that checks the address of every webhook connection when its socket is created.
 
 Neither the payload of a job nor the name server that resolves its host is trusted. No connection is opened to an
 address that was not checked.
@@ -50,7 +50,7 @@ _DENIED: tuple[tuple[str, str], ...] = (
 _DENIED_NETWORKS = tuple((ip_network(network), why) for network, why in _DENIED)
 
 _LAST_32 = tuple(ip_network(network) for network in ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96"))
-"""IPv6 networks whose last 32 bits are an IPv4 address: compatible, mapped, translated, and NAT64."""
+"""IPv6 networks that embed an IPv4 address: compatible, mapped, translated, and NAT64."""
 _COMPATIBLE = _LAST_32[0]
 _6TO4 = ip_network("2002::/16")
 _TEREDO = ip_network("2001::/32")
@@ -82,7 +82,7 @@ class GuardRules(NamedTuple):
 
     @classmethod
     def of(cls, allowed: Iterable[str], ports: Iterable[int], *, plain_http: bool) -> "GuardRules":
-        """Return the rules of the settings; entries of `allowed` that are not networks are host names."""
+        """Return the rules of the settings; an entry that is not a network is a host name."""
         networks: list[Network] = []
         hosts: list[str] = []
         for entry in allowed:
@@ -125,7 +125,7 @@ class AddressGuard:
         return Target(parsed.with_fragment(None), called, trusted)
 
     def set_target(self, target: Target) -> list[str]:
-        """Set the destination of later connections of this task; return a list that collects refusals."""
+        """Set the target of this task's connections; return a list that collects refusals."""
         refusals: list[str] = []
         _target.set((target, refusals))
         return refusals

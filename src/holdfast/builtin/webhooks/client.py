@@ -13,7 +13,7 @@ from holdfast.builtin.webhooks.address_guard import AddressGuard
 from holdfast.builtin.webhooks.messages import DestinationBlocked, NoResponse, WebhookRequest, WebhookResponse
 
 MAX_RESPONSE_BYTES = 64 * 1024
-"""Maximum size read of a response. Larger than what is stored, so that most connections can be reused."""
+"""Maximum size read. More than is stored, so that most connections can be reused."""
 
 BODY_TIMEOUT_S = 5.0
 """Time limit for reading a body, which is only informative: the status decides."""
@@ -104,7 +104,7 @@ class WebhookClient:
 
 
 class Resolver(AbstractResolver):
-    """The system's resolver on its own threads, so that slow name servers do not delay other work."""
+    """System resolver on its own threads, so that slow name servers delay no other work."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_RESOLVER_THREADS, thread_name_prefix="holdfast resolver")

@@ -88,9 +88,10 @@ class Webhook:
         timeout: float | str | None = None,
         ctx: Context,
     ) -> Delivery:
-        """Send one signed HTTP request; delivered if the response has an expected status (by default any 2xx).
+        """Send one signed HTTP request.
 
-        A string body is sent as text, any other body as JSON. All attempts have the same id and idempotency key.
+        The webhook is delivered if the response has an expected status, by default any 2xx. A string body is sent as
+        text, any other body as JSON. All attempts have the same id and idempotency key.
         """
         target = self._guard.parse(url)
         own_headers = webhooks.check_headers(headers or {})
@@ -206,7 +207,7 @@ def _statuses(given: int | list[int] | None, field: str) -> list[int]:
 
 
 def _time_limit(timeout: Duration, left: float | None) -> float:
-    """Return the seconds for the request: it must end before the attempt times out, so that its outcome is known."""
+    """Return the seconds for the request, which must end before the attempt times out."""
     if not MIN_TIMEOUT <= timeout <= MAX_TIMEOUT:
         raise Invalid("timeout: give 0.1 s to 1 h", pointer="/payload/timeout")
     limit = in_seconds(timeout)

@@ -1,4 +1,4 @@
-"""Requests and responses of webhooks. Separate from the client, because importing aiohttp is slow."""
+"""Requests and responses of webhooks, without the client, which is slow to import."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

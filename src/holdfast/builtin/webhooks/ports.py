@@ -8,12 +8,15 @@ from holdfast.model.time import Duration
 
 
 class DeliveryState(Protocol):
-    """Circuit breakers of destinations, and signatures: an engine's `deliveries`, or those of an HTTP client."""
+    """Circuit breakers of destinations, and signatures.
+
+    Implemented by `deliveries` of an engine and of its HTTP client.
+    """
 
     async def before_delivery(
         self, job: Job, destination: str, *, probe_for: Duration, at: int, body: bytes
     ) -> DeliveryPermit:
-        """Return whether a delivery may be sent now, and the signature of this body at `at` (Unix seconds).
+        """Return whether a delivery may be sent, and its signature at `at` (Unix seconds).
 
         Raises:
             Unavailable: The database or node is unavailable.
@@ -21,4 +24,4 @@ class DeliveryState(Protocol):
         """
 
     async def after_delivery(self, job: Job, destination: str, *, probe: bool, error: str | None) -> None:
-        """Report the outcome of a delivery; `error` is None if the destination responded properly. Never raises."""
+        """Report the outcome of a delivery; `error` is None on success. Never raises."""
