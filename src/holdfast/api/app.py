@@ -24,7 +24,7 @@ from holdfast.wire.problems import MEDIA_TYPE, TITLES, Problem, problem_of
 
 _ENCODE = msgspec.json.Encoder().encode
 
-ANONYMOUS = Caller("", frozenset(), "nobody")
+ANONYMOUS = Caller("", frozenset(), "anonymous")
 
 
 class EncodedResponse(NamedTuple):

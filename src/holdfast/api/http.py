@@ -40,7 +40,7 @@ class Stream(NamedTuple):
     media_type: str
     headers: Mapping[str, str] = {}
     cut: asyncio.Future[None] | None = None
-    """Future that is done when the stream must end soon, even if the client does not read its end."""
+    """Future that is done when the stream must end soon, even if the client does not read."""
 
 
 class BodySource(Protocol):

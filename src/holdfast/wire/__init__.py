@@ -1,1 +1,1 @@
-"""What travels over HTTP: the shapes of requests and answers, and how they relate to the model."""
+"""Wire types of the HTTP API and their conversion from and to the model."""

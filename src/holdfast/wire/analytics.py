@@ -136,7 +136,7 @@ class TenantShareOut(Struct, frozen=True):
     received: int
     """Cost of its finished attempts."""
     entitled: float
-    """Cost it was entitled to, by its weight among backlogged tenants; otherwise what it received."""
+    """Cost by its weight among backlogged tenants; if it was not backlogged, what it received."""
     received_share: float
     """Fraction of all service, from 0 to 1."""
     entitled_share: float
@@ -172,7 +172,10 @@ class QueueFields(Struct, Generic[TimeT], frozen=True):
     max_running: int | None
     """Maximum number of its jobs that run at the same time; null without a limit."""
     running: int | None
-    """Running jobs that count against `max_running`; null without a limit, or if the caller sees one tenant."""
+    """Running jobs that count against `max_running`.
+
+    Null without a limit, and for callers who see one tenant only.
+    """
     rate: RateOut | None
     """Maximum rate of starts."""
     statuses: StatusCounts

@@ -92,7 +92,7 @@ class DeliveryOut(Struct, frozen=True):
     """Permission for a delivery."""
 
     wait: float | None
-    """Seconds to hold the job, because the circuit breaker is open; null if the delivery may be sent."""
+    """Seconds to hold the job while the breaker is open; null if it may be sent."""
     probe: bool
     signature: str
     """Value of the header `webhook-signature`; empty if the tenant has no secret."""

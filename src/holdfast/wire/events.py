@@ -59,7 +59,7 @@ class WorkerEvent(Struct, frozen=True):
 
 
 class ResetEvent(Struct, frozen=True):
-    """`event: reset`: the stream ends or has a gap, so the client must fetch the current state again."""
+    """`event: reset`: the stream ends or has a gap; fetch the current state again."""
 
     reason: Literal["expired", "behind", "slow", "stopping", "revoked", "old"]
 

@@ -75,7 +75,7 @@ def parse(body: bytes) -> Any:
 
 
 def _names_once(body: bytes, value: Any) -> bool:
-    """Return whether no name occurs twice, that is, whether the parsed value has all names of the body."""
+    """Return whether the parsed value has all names of the body, so that none occurred twice."""
     if b"\\" not in body:
         # Without escapes, encoding reproduces the strings, so a missing colon means a dropped name.
         try:

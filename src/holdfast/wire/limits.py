@@ -40,7 +40,7 @@ class RateShape(RequestBody):
 
 
 class SetLimit(RequestBody):
-    """Limit of a queue, of a tenant, or, with `tenant` and `concurrency_key`, of a concurrency key.
+    """Limit of a queue, a tenant, or (with `tenant` and `concurrency_key`) a concurrency key.
 
     Omitted or null fields are unlimited, except that a concurrency key then runs one job at a time.
     """

@@ -53,7 +53,7 @@ class Problem(Struct, frozen=True):
 
 
 class HttpError(HoldfastError):
-    """Error of the HTTP layer, such as an unknown path, a wrong method or a body that is too large."""
+    """Error of the HTTP layer, such as an unknown path or a body that is too large."""
 
     def __init__(self, status: int, code: str, detail: str, *, headers: dict[str, str] | None = None) -> None:
         super().__init__(detail)

@@ -120,7 +120,7 @@ class SubmitBatch(RequestBody):
 
     @classmethod
     def sort_out(cls, value: Any, read: Callable[[Any, type[SubmitBatchJob]], SubmitBatchJob | Invalid]) -> Self | None:
-        """Return the batch with an error in place of each invalid job; None if the value is not a batch."""
+        """Return the batch with an error in place of each invalid job; None if it is no batch."""
         if type(value) is not dict or set(value) != {"jobs"} or type(value["jobs"]) is not list:
             return None
         if len(value["jobs"]) > bounds.MAX_BATCH_SIZE:
@@ -134,7 +134,7 @@ class ReceiptFields(Struct, Generic[TimeT], frozen=True):
     id: str
     created_at: TimeT
     replayed: bool
-    """An earlier submission with the same idempotency key created this job; nothing was inserted."""
+    """True if an earlier submission with the same idempotency key created this job."""
 
 
 class ReceiptOut(ReceiptFields[str], frozen=True):
@@ -255,7 +255,7 @@ class StepFields(Struct, Generic[TimeT, JsonT], frozen=True):
     recorded_at: TimeT
     result: JsonT
     transaction: bool
-    """The step guards a transaction that was committed with it; the results of its statements are not shown."""
+    """True for a committed transaction; the results of its statements are not shown."""
 
 
 class StepOut(StepFields[str, Raw], frozen=True):

@@ -263,11 +263,11 @@ class LeaseOut(Struct, frozen=True):
 
 
 class LostOut(Struct, frozen=True):
-    """Jobs that the worker no longer holds; it should stop them, because their results are rejected."""
+    """Jobs that the worker no longer holds; it should stop them."""
 
     lost: list[str]
     draining: bool = False
-    """True if the worker should drain: finish or release its jobs, then depart. Set by renewals only."""
+    """True if the worker should drain: finish or release its jobs, then depart."""
 
 
 class HeldOut(Struct, frozen=True):

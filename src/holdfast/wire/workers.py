@@ -23,7 +23,7 @@ class WorkerFields(Struct, Generic[TimeT], frozen=True):
     """Null unless the caller is an administrator, like `pid`, `node` and `memory`."""
     pid: int | None
     node: str | None
-    """Id shared by the processes of one supervisor, which drain together; null without a supervisor."""
+    """Id shared by the processes of one supervisor, which drain together; null without one."""
     version: str
     queues: list[str]
     slots: int

@@ -18,7 +18,7 @@ Network = IPv4Network | IPv6Network
 
 
 class FailureThrottle:
-    """Sliding-window counter of failures by source. The oldest sources are dropped when there are too many."""
+    """Counts failures per source in a sliding window; the oldest sources are dropped first."""
 
     def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -72,7 +72,7 @@ class ClientAddresses:
 
 @lru_cache(_MAX_TRACKED)  # most requests come from a few addresses
 def throttle_key(address: str) -> str:
-    """Return the throttle key of an address: the /64 network for IPv6, because one host owns all of it."""
+    """Return the throttle key of an address: for IPv6 the /64, which one host owns."""
     parsed = _address(address)
     if isinstance(parsed, IPv6Address):
         return str(IPv6Network((parsed, 64), strict=False))

@@ -27,10 +27,15 @@ class Authenticator(Protocol):
     """Authenticates the caller of a request."""
 
     async def caller(self, request: HttpRequest) -> Caller:
-        """Return the caller. Raises `Unauthorized` with the same message for every cause, or `RateLimited`."""
+        """Return the caller.
+
+        Raises:
+            Unauthorized: With the same message for every cause.
+            RateLimited: After too many failures.
+        """
 
     async def still_good(self, caller: Caller) -> bool:
-        """Return whether the caller's credentials would be accepted now; streams check this periodically."""
+        """Return whether the caller's credentials would be accepted now; streams check it often."""
 
     async def token(self, caller: Caller, life: Duration) -> tuple[str, Instant] | None:
         """Return a token for a caller and its expiry; None if this node has no signing key."""
@@ -101,7 +106,7 @@ class BearerAuthenticator(Authenticator):
         self._verified: OrderedDict[bytes, VerifiedCaller] = OrderedDict()
 
     async def caller(self, request: HttpRequest) -> Caller:
-        """Authenticate; after too many failures from an address, reject its requests for up to a minute.
+        """Authenticate; after too many failures, reject the address for up to a minute.
 
         A valid key keeps working from other addresses.
         """
@@ -146,7 +151,7 @@ class BearerAuthenticator(Authenticator):
                 self._verified.popitem(last=False)
 
     def _recall(self, request: HttpRequest) -> Caller | None:
-        """Return the caller if this credential was verified before and its key has not been reloaded since.
+        """Return the caller of a credential that was verified since its key was last reloaded.
 
         Keys are reloaded from the database every few seconds, so a revoked key is soon rejected.
         """

@@ -1,4 +1,7 @@
-"""Token signatures: the only module that imports the JWT library, loaded only if a signing key is configured."""
+"""Token signatures: the only module that imports the JWT library.
+
+It is loaded only if a signing key is configured.
+"""
 
 from typing import Any
 

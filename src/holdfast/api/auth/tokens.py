@@ -33,7 +33,7 @@ Keys = Mapping[KeyName, Any]
 
 
 class KeyFile(NamedTuple):
-    """File with public keys: one PEM key of `algorithm`, or a JSON key set (JWKS) if that is None."""
+    """File with public keys: one PEM key of `algorithm`, or a JWKS if that is None."""
 
     setting: str
     path: Path
@@ -121,7 +121,10 @@ class TokenKeys:
 
 
 class Tokens:
-    """Verifies and creates tokens; the JWT library is imported only if there are keys, because it loads slowly."""
+    """Verifies and creates tokens.
+
+    The JWT library is imported only if there are keys, because it loads slowly.
+    """
 
     def __init__(self, keys: TokenKeys, expected: Audience) -> None:
         self.keys = keys
@@ -129,7 +132,7 @@ class Tokens:
         self._signatures = import_module("holdfast.api.auth.signatures") if keys else None
 
     def read(self, token: str, at: Instant) -> Caller | None:
-        """Return the caller that a token represents at this time; None if it is not valid, for any reason."""
+        """Return the caller of a token at this time; None if it is invalid for any reason."""
         if self._signatures is None or len(token) > MAX_TOKEN_LENGTH:
             return None
         parts = token.split(".")
@@ -161,7 +164,7 @@ def secret_name(secret: str) -> str:
 
 
 def _bytes(part: str) -> bytes:
-    """Decode a part of a token; reject non-canonical base64, so that each token has one spelling."""
+    """Decode a part of a token; reject non-canonical base64, so a token has one spelling."""
     decoded = urlsafe_b64decode(part + "=" * (-len(part) % 4))
     if urlsafe_b64encode(decoded).rstrip(b"=") != part.encode():
         raise ValueError(part)

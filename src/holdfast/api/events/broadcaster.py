@@ -23,7 +23,7 @@ RECHECK_INTERVAL_S = 10.0
 MAX_STREAMS_PER_KEY, MAX_STREAMS_PER_TENANT, MAX_STREAMS_PER_NODE = 5, 50, 1_000
 
 _MAX_MISSED_ROWS = 5_000
-"""Maximum number of rows replayed to a reader that reconnects; after a longer gap it must start over."""
+"""Maximum number of rows replayed after a reconnect; after a longer gap, readers start over."""
 
 _TICK_INTERVAL_S = 1.0
 _RETRY_AFTER_S = 5.0

@@ -1,4 +1,4 @@
-"""Event stream of one client: a bounded buffer of events, with counts instead of events above a rate limit.
+"""Event stream of one client: a bounded buffer, and counts instead of events at high rates.
 
 The tenant filter is applied when an event enters the buffer, and checked again when it is written.
 """
@@ -102,7 +102,7 @@ class EventReader:
         self._unlisted: ChangeEntry | None = None
         """Newest row that may have changed the watched job without listing it."""
         self._refreshed: JobChange | None = None
-        """State of the watched job that a refresh sent; a later row may list the same change again."""
+        """State of the watched job that a refresh sent; a later row may list it again."""
         self.cut: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Future that is done when the stream must end, even in the middle of a chunk."""
         self._streams = streams
@@ -118,7 +118,7 @@ class EventReader:
         self._sent = 0
         self._counted: Counter[Kind] = Counter()
         self._held: int | None = None
-        """Id to resume after while counts or a refresh are pending, so that a reconnect loses nothing."""
+        """Id to resume after while counts or a refresh are pending, so nothing is lost."""
 
     def __aiter__(self) -> "EventReader":
         return self
@@ -149,7 +149,7 @@ class EventReader:
         return self._unlisted is not None
 
     def refresh(self, current: JobChange | None, low_water: int, now: float) -> None:
-        """Send the current state of the watched job if it has changed; None if the job no longer exists."""
+        """Send the current state of the watched job if it changed; None if it no longer exists."""
         unlisted, self._unlisted = self._unlisted, None
         if unlisted is None or self.job is None:
             return
@@ -209,7 +209,7 @@ class EventReader:
         self._wake.set()
 
     async def _first_chunk(self) -> bytes:
-        """Return the head of the stream and, for a client that reconnects, the events it missed."""
+        """Return the head of the stream and, after a reconnect, the missed events."""
         tail = await self._streams.tail()
         head = b"retry: 2000\n"
         if self._last is None:
@@ -243,7 +243,7 @@ class EventReader:
         return any(self.filter.matches_group(group.tenant, group.queue, group.type) for group in entry.body.unlisted())
 
     def _already_sent(self, change: JobChange) -> bool:
-        """Record the state of the watched job; return whether a refresh has already sent this change."""
+        """Record the state of the watched job; return whether a refresh already sent it."""
         refreshed, self._refreshed = self._refreshed, None
         if self.job is not None:
             self.job = change
@@ -293,7 +293,7 @@ class EventReader:
         return b"".join(chunks) or b": \n\n"
 
     def _may_see(self, event: BufferedEvent) -> bool:
-        """Return whether the caller may see an event; a second check, right before it is sent."""
+        """Check once more, right before sending, that the caller may see an event."""
         if event.tenant is None:
             return self.caller.is_admin or event.text.startswith(b":")
         return self.caller.is_admin or event.tenant == self.caller.tenant
@@ -304,7 +304,7 @@ def _with_id(event: BufferedEvent) -> bytes:
 
 
 def _count_events(counted: Counter[Kind], low_water: int) -> Iterable[BufferedEvent]:
-    """Render counts per tenant; if there are many, sum them over all tenants, for administrators only."""
+    """Render counts per tenant; if there are many, sums over all tenants for administrators."""
     if not counted:
         return
     tenants = {tenant for tenant, *_ in counted}

@@ -33,7 +33,7 @@ async def healthz(call: RouteCall[None, None]) -> HttpResponse | Stream:
 
 
 async def readyz(call: RouteCall[None, None]) -> HttpResponse | Stream:
-    """Report whether the database responds and has the right schema; 503 if not, and during shutdown."""
+    """Report whether the node can serve requests; 503 if not, and during shutdown."""
     if call.service.stopping.is_set():
         return HttpResponse(Ready(ready=False, database=True, schema=True), 503, {"retry-after": "1"})
     database, schema = await call.service.engine.ready()

@@ -153,7 +153,11 @@ def bulk_out(result: BulkResult, *, dry_run: bool) -> BulkOut:
 
 
 async def job_response(call: RouteCall[Any, Any], job_id: JobId) -> HttpResponse:
-    """Return a job with its details. Raises `NotFound` for another tenant's job too, so ids cannot be probed."""
+    """Return a job with its details.
+
+    Raises:
+        NotFound: For another tenant's job too, so ids cannot be probed.
+    """
     detail = await call.service.engine.jobs.detail(job_id, tenant=visible_tenant(call.caller, None))
     allowed = allowed_actions(call.caller, detail.job.status)
     return HttpResponse(

@@ -34,7 +34,7 @@ async def list_breakers(call: RouteCall[None, BreakerQuery]) -> HttpResponse | S
 
 
 async def rotate_webhook_secret(call: RouteCall[None, RotateQuery]) -> HttpResponse | Stream:
-    """Create a signing secret, shown only in this response; the previous one stays valid during the overlap."""
+    """Create a signing secret; the previous one stays valid during the overlap."""
     tenant = _tenant(call)
     secret, keys = await call.service.engine.deliveries.rotate_secret(tenant, wire.overlap_of(call.query))
     return HttpResponse(wire.secret_made(tenant, keys, secret), 201)

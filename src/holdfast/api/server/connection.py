@@ -292,7 +292,7 @@ class Connection(asyncio.Protocol):
         return None if self.exchange is None or self.exchange.done else self.exchange
 
     def _complete_head(self, data: bytes) -> bytes | None:
-        """Return the input for the parser; None while the head is incomplete, and if it was rejected."""
+        """Return the input for the parser; None if the head is incomplete or was rejected."""
         data = self._head + data if self._head else data
         if data.startswith(b"\r\n"):  # tolerated before a request
             data = data.lstrip(b"\r\n")
@@ -324,7 +324,7 @@ class Connection(asyncio.Protocol):
         return data
 
     def _start_cached(self, data: bytes) -> bool:
-        """Start a complete request whose head is cached; return False for any other input."""
+        """Start a complete request whose head is cached; return False for other input."""
         size = data.find(END) + len(END)
         head = self._connections.heads.get(data[:size])
         if head is None or len(data) - size != head.body_length:

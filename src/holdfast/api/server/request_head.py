@@ -74,7 +74,7 @@ def has_bare_line_feed(data: bytes) -> bool:
 
 
 def framing_error(headers: Mapping[bytes, bytes], version: str) -> tuple[int, str, str] | None:
-    """Return status, code and detail of the error if version, host or length are not well defined.
+    """Return status, code and detail of the error in version, host or length; None if valid.
 
     Repeated headers are joined with a comma.
     """
