@@ -179,7 +179,7 @@ def at_work(app, script, runner):
         shared_state = SharedState.create(64)
         settler = Settler(script, shared_state)
         slots = QueueRunner(
-            "default", size, claims=script, held_here=lambda: script.held_by(WORKER, 1_000), subscription=script,
+            "default", size, claims=script, held_jobs=lambda: script.held_by(WORKER, 1_000), subscription=script,
             runner=runner(), settler=settler, shared_state=shared_state, max_prefetch=max_prefetch, poll=poll,
             on_slot_lost=on_slot_lost.append,
         )  # fmt: skip

@@ -105,8 +105,8 @@ async def test_nothing_is_claimed_ahead_after_jobs_became_slow(at_work, script, 
         jobs = script.add(*[a_job() for _ in range(2_000)])
         await script.outcomes(*jobs)
         await settled_down()  # a claim in flight was sized by the old rate
-        bench.slots._done = 0  # as if no job had ended in the last ten seconds
-        bench.slots._measured -= 10
+        bench.slots._completed = 0  # as if no job had ended in the last ten seconds
+        bench.slots._measured_at -= 10
         assert bench.slots._prefetch_count() == 0
         script.claim_sizes.clear()
         script.add(*[a_job(payload={"slowly": True}) for _ in range(300)])

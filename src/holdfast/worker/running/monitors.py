@@ -26,7 +26,10 @@ async def cancel_lost_jobs(source: JobSource, slots: Sequence[QueueRunner]) -> N
         await asyncio.sleep(CHECK_INTERVAL_S)
         since = time.monotonic() - CHECK_INTERVAL_S / 2
         old = {
-            run.job.id: (queue, run) for queue in slots for run in queue.runs() if run.since < since and run.why is None
+            run.job.id: (queue, run)
+            for queue in slots
+            for run in queue.runs()
+            if run.since < since and run.stop_reason is None
         }
         if not old:
             continue

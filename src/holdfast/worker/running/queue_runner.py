@@ -48,7 +48,19 @@ One check is not enough, because the claim may still be executing in the databas
 class Run:
     """Job in a slot."""
 
-    __slots__ = ("attempt_logs", "call", "context", "entry", "job", "over", "since", "slot", "timeout", "timer", "why")
+    __slots__ = (
+        "attempt_logs",
+        "call",
+        "context",
+        "entry",
+        "job",
+        "over",
+        "since",
+        "slot",
+        "stop_reason",
+        "timeout",
+        "timer",
+    )
 
     def __init__(self, job: Job, call: HandlerCall, slot: "asyncio.Task[None] | None") -> None:
         self.job = job
@@ -60,7 +72,7 @@ class Run:
         self.context: Context | SyncContext | None = None
         self.attempt_logs = AttemptLogs() if call.place == "process" else None
         self.timer: asyncio.TimerHandle | None = None
-        self.why: str | None = None
+        self.stop_reason: str | None = None
         """Reason for which it is being stopped: timeout, lost or drain."""
         self.over = False
         """The outcome is decided; anything that the handler still does is ignored."""
@@ -80,7 +92,7 @@ class QueueRunner:
         size: int,
         *,
         claims: JobClaims,
-        held_here: Callable[[], Awaitable[list[Job]]],
+        held_jobs: Callable[[], Awaitable[list[Job]]],
         subscription: WakeupSubscription,
         runner: Runner,
         settler: Settler,
@@ -93,7 +105,7 @@ class QueueRunner:
         self.size = size
         self.stopping = False
         self._claims = claims
-        self._held_jobs = held_here
+        self._held_jobs = held_jobs
         self._subscription = subscription
         self._runner = runner
         self._settler = settler
@@ -111,8 +123,8 @@ class QueueRunner:
         self._rechecks: list[float] = []
         """Times of the checks for jobs that this worker holds without knowing it."""
         self._rate = 0.0
-        self._done = 0
-        self._measured = time.monotonic()
+        self._completed = 0
+        self._measured_at = time.monotonic()
 
     @property
     def running(self) -> int:
@@ -151,13 +163,13 @@ class QueueRunner:
             self._empty.clear()
             await self._empty.wait()
 
-    def stop(self, run: Run, why: str) -> None:
+    def stop(self, run: Run, reason: str) -> None:
         """Stop a handler. If it has not ended after `STOP_TIMEOUT_S`, its slot is abandoned."""
-        if run.over or run.why is not None:
+        if run.over or run.stop_reason is not None:
             return
-        run.why = why
+        run.stop_reason = reason
         if run.context is not None:
-            run.context.cancel(f"the job was stopped: {why}")
+            run.context.cancel(f"the job was stopped: {reason}")
         if run.slot is not None and run.call.place != "thread":
             run.slot.cancel()
         if run.timer is not None:
@@ -205,12 +217,12 @@ class QueueRunner:
         """Release jobs that this worker holds unknowingly after a lost response to a claim."""
         while not self.stopping:
             try:
-                held_here = await self._held_jobs()
+                held_jobs = await self._held_jobs()
             except HoldfastError:
                 await asyncio.sleep(0.5)
                 continue
             known_ids = {job.id for job in self._waiting} | self._runs.keys() | self._settler.pending
-            for job in held_here:
+            for job in held_jobs:
                 if job.queue == self.queue and job.id not in known_ids:
                     self._settler.put(job, Interrupted())
             return
@@ -285,7 +297,7 @@ class QueueRunner:
 
     def _start_timer(self, run: Run) -> None:
         """Start the timeout of a handler."""
-        if run.timeout is None or run.why is not None or run.over:
+        if run.timeout is None or run.stop_reason is not None or run.over:
             return
         run.timer = asyncio.get_running_loop().call_later(in_seconds(run.timeout), self.stop, run, "timeout")
 
@@ -300,14 +312,14 @@ class QueueRunner:
                 entry=run.entry,
             )
         except asyncio.CancelledError:
-            if run.why is None:  # the whole process is stopping: its supervisor reports the job
+            if run.stop_reason is None:  # the whole process is stopping: its supervisor reports the job
                 raise
             outcome = None
-        if run.why is not None:
+        if run.stop_reason is not None:
             # The handler was stopped, whether or not it cooperated; clear the cancellation for the slot's next job.
             while run.slot is not None and run.slot.cancelling():
                 run.slot.uncancel()
-            if run.why == "timeout" and run.context is not None:
+            if run.stop_reason == "timeout" and run.context is not None:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_FINISH_TIMEOUT_S):
                         await run.context.finish()
@@ -316,7 +328,7 @@ class QueueRunner:
 
     def _stopped(self, run: Run) -> Outcome | None:
         """Return the outcome of a stopped handler, whatever the handler returned or raised."""
-        match run.why:
+        match run.stop_reason:
             case "timeout":
                 return TimedOut(run.timeout or Duration(0))
             case "drain":
@@ -339,7 +351,7 @@ class QueueRunner:
             )
         elif run.entry is not None:
             self._shared_state.end(run.entry)
-        self._done += 1
+        self._completed += 1
         if not self._runs:
             self._empty.set()
         self._room.set()
@@ -355,7 +367,7 @@ class QueueRunner:
     def _prefetch_count(self) -> int:
         """Return how many jobs to claim ahead: the completion rate, which decays slowly."""
         now = time.monotonic()
-        if (passed := now - self._measured) >= _MIN_SAMPLE_S:
-            rate, self._done, self._measured = self._done / passed, 0, now
+        if (passed := now - self._measured_at) >= _MIN_SAMPLE_S:
+            rate, self._completed, self._measured_at = self._completed / passed, 0, now
             self._rate = max(rate, rate + (self._rate - rate) * _RATE_DECAY ** (passed / 0.1))
         return min(self._max_prefetch, int(self._rate * PREFETCH_S))

@@ -54,7 +54,7 @@ class Worker:
                 queue,
                 size,
                 claims=source.claims(worker, [queue], registry.types()),
-                held_here=lambda: source.held_by(worker, _MAX_HELD),
+                held_jobs=lambda: source.held_by(worker, _MAX_HELD),
                 subscription=source.listen([queue]),
                 runner=runner,
                 settler=self._settler,
