@@ -55,6 +55,37 @@ def test_named_files_exist(page: Path) -> None:
     assert [path for path in named_paths(page) if not exists(page, path)] == []
 
 
+CODE_NAME = re.compile(r"`([A-Za-z_]\w*(?:\.\w+)+|[A-Z][a-z]\w*)(?:\(\))?`")
+FOREIGN_NAMES = {"Authorization", "Host", "element.style"}
+"""Headers and names of the browser."""
+
+
+def code_names() -> set[str]:
+    """Return every name that the package defines or uses."""
+    names: set[str] = set()
+    for module in modules():
+        for node in ast.walk(module.tree):
+            match node:
+                case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                    names.add(node.name)
+                case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
+                    names.add(name)
+    return names
+
+
+def test_code_that_decision_records_name_exists() -> None:
+    known = code_names()
+    named = {
+        (page.name, name)
+        for page in PAGES
+        if page.parent.name in {"adr", "how-it-works"} or page.name == "ARCHITECTURE.md"
+        for name in CODE_NAME.findall(page.read_text())
+        if not INLINE.fullmatch(f"`{name}`") and name not in FOREIGN_NAMES
+    }
+    assert len(named) > 20
+    assert {(page, name) for page, name in named if name.rpartition(".")[2] not in known} == set()
+
+
 def test_the_architecture_page_names_files() -> None:
     """A pattern that finds nothing would pass without checking anything."""
     assert len(named_paths(ROOT / "ARCHITECTURE.md")) > 80
