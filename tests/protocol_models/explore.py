@@ -1,4 +1,4 @@
-"""Every state that a small model can reach, breadth first: so the first fault found has the shortest story."""
+"""Model checker: explores every reachable state of a small model breadth first, so counterexamples are shortest."""
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
@@ -7,58 +7,58 @@ from typing import Generic, NamedTuple, TypeVar
 S = TypeVar("S", bound=Hashable)
 
 
-class Explored(NamedTuple, Generic[S]):
-    """What became of an exploration. It ends at the first fault."""
+class Exploration(NamedTuple, Generic[S]):
+    """Result of an exploration, which stops at the first fault."""
 
     states: int
     transitions: int
     fault: str
-    """What went wrong; empty if nothing can."""
-    story: list[str]
-    """The shortest way to the fault."""
+    """Violated property; empty if none can be violated."""
+    trace: list[str]
+    """Shortest sequence of actions that leads to the fault."""
     stuck: list[S]
-    """States from which no end can be reached any more; looked for only where nothing is wrong."""
+    """States from which no final state is reachable; computed only if there is no fault."""
 
 
 def explore(
     start: S,
-    moves: Callable[[S], Iterable[tuple[str, S]]],
+    actions: Callable[[S], Iterable[tuple[str, S]]],
     *,
     fault_in: Callable[[S], str],
-    ended: Callable[[S], bool],
-) -> Explored[S]:
-    """Follow every move from every state, in every order."""
-    came_from: dict[S, tuple[str, S] | None] = {start: None}
-    leads_back: dict[S, list[S]] = {}
+    is_final: Callable[[S], bool],
+) -> Exploration[S]:
+    """Follow every action from every state."""
+    predecessors: dict[S, tuple[str, S] | None] = {start: None}
+    sources: dict[S, list[S]] = {}
     queue = deque([start])
     transitions = 0
     while queue:
         state = queue.popleft()
         if fault := fault_in(state):
-            return Explored(len(came_from), transitions, fault, _story(state, came_from), [])
-        for name, after in moves(state):
+            return Exploration(len(predecessors), transitions, fault, _trace(state, predecessors), [])
+        for name, after in actions(state):
             transitions += 1
-            leads_back.setdefault(after, []).append(state)
-            if after not in came_from:
-                came_from[after] = (name, state)
+            sources.setdefault(after, []).append(state)
+            if after not in predecessors:
+                predecessors[after] = (name, state)
                 queue.append(after)
-    return Explored(len(came_from), transitions, "", [], _stuck(came_from, leads_back, ended))
+    return Exploration(len(predecessors), transitions, "", [], _stuck(predecessors, sources, is_final))
 
 
-def _story(state: S, came_from: dict[S, tuple[str, S] | None]) -> list[str]:
+def _trace(state: S, predecessors: dict[S, tuple[str, S] | None]) -> list[str]:
     names = []
-    while (step := came_from[state]) is not None:
+    while (step := predecessors[state]) is not None:
         name, state = step
         names.append(name)
     return names[::-1]
 
 
-def _stuck(states: Iterable[S], leads_back: dict[S, list[S]], ended: Callable[[S], bool]) -> list[S]:
-    hopeful = {state for state in states if ended(state)}
-    look = list(hopeful)
-    while look:
-        for before in leads_back.get(look.pop(), ()):
-            if before not in hopeful:
-                hopeful.add(before)
-                look.append(before)
-    return [state for state in states if state not in hopeful]
+def _stuck(states: Iterable[S], sources: dict[S, list[S]], is_final: Callable[[S], bool]) -> list[S]:
+    can_finish = {state for state in states if is_final(state)}
+    queue = list(can_finish)
+    while queue:
+        for before in sources.get(queue.pop(), ()):
+            if before not in can_finish:
+                can_finish.add(before)
+                queue.append(before)
+    return [state for state in states if state not in can_finish]

@@ -1,46 +1,46 @@
-"""The leases of some jobs under a limit on how many run at once, small enough that every interleaving can be tried.
+"""Model of job leases under a concurrency limit, small enough to check every interleaving.
 
-As in `lease_protocol`: each move is one transaction, or one half of what a broken protocol does in two; leases run out,
-workers die, and answers get lost at any moment. What is new is a count of the slots in use: reserved by the claim that
-starts a job, given back by whatever ends that run: a report, a cancellation, or the reaper.
+As in `lease_protocol`, each action is one transaction, or one half of what a broken protocol does in two; leases
+expire, workers die and responses get lost at any time. In addition, the limit counts the slots in use: the claim that
+starts a job reserves one, and the report, cancellation or reap that ends the run releases it.
 """
 
 import enum
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tests.protocol_models.explore import Explored, explore
+from tests.protocol_models.explore import Exploration, explore
 from tests.protocol_models.lease_protocol import TERMINAL, Status
 
 
 class Broken(enum.Flag):
-    """A rule that the protocol breaks."""
+    """Rule that the modelled protocol violates."""
 
     NOTHING = 0
-    GIVE_BACK_UNFENCED = enum.auto()
-    """A report that is refused gives back all the same."""
-    GIVE_BACK_AGAIN = enum.auto()
-    """A report whose answer was lost gives back again when it is repeated."""
-    GIVE_BACK_TWICE = enum.auto()
-    """A report gives back by what it says and by what became of the job."""
-    GIVE_BACK_APART = enum.auto()
-    """A report gives back after its commit, if its worker still lives."""
-    REAP_FORGETS = enum.auto()
-    """The reaper puts jobs back and gives nothing back."""
-    REAP_GIVES_BACK_UNSEEN = enum.auto()
-    """The reaper gives back what it saw held earlier, whether it may still put the job back or not."""
-    CANCEL_FORGETS = enum.auto()
-    """Who cancels a job that runs gives nothing back."""
-    CANCEL_GIVES_BACK_ALWAYS = enum.auto()
-    """Who cancels a job gives back, whether it ran or not."""
-    LOOK_APART = enum.auto()
-    """A claim goes by the room that it saw before, without a lock."""
-    CLAIM_FIRST_UNCHECKED = enum.auto()
-    """A claim takes jobs first and counts them last, whatever the room is by then."""
+    RELEASE_UNFENCED = enum.auto()
+    """A rejected report releases a slot."""
+    RELEASE_AGAIN = enum.auto()
+    """A report whose response was lost releases a slot again when it is repeated."""
+    RELEASE_TWICE = enum.auto()
+    """A report releases a slot for the outcome and another one for the transition."""
+    RELEASE_SEPARATELY = enum.auto()
+    """A report releases the slot in a second transaction, which a dead worker never makes."""
+    REAP_KEEPS_SLOT = enum.auto()
+    """The reaper resets jobs without releasing their slots."""
+    REAP_RELEASES_UNCHECKED = enum.auto()
+    """The reaper releases the slot of a scanned job even if it may no longer reset the job."""
+    CANCEL_KEEPS_SLOT = enum.auto()
+    """The cancellation of a running job does not release its slot."""
+    CANCEL_ALWAYS_RELEASES = enum.auto()
+    """A cancellation releases a slot even if the job was not running."""
+    CHECK_SEPARATELY = enum.auto()
+    """A claim checks the capacity in an earlier transaction, without a lock."""
+    CLAIM_UNCHECKED = enum.auto()
+    """A claim takes jobs first and counts them last, without checking the capacity again."""
 
 
 class Job(NamedTuple):
-    """The row. `leased`: the lease of its holder lives, by the database's clock."""
+    """Job row. `leased`: the lease is alive, by the database's clock."""
 
     status: Status = Status.READY
     fence: int = 0
@@ -48,21 +48,21 @@ class Job(NamedTuple):
     leased: bool = False
 
 
-class Doing(enum.StrEnum):
-    """Where a worker is in its program."""
+class Phase(enum.StrEnum):
+    """Phase of a worker's program."""
 
     NOTHING = "nothing"
-    LOOKED = "saw room"
-    BEGUN = "begun"
-    SETTLED = "report committed, slot to be given back"
-    SUCCESS_AGAIN = "success reported, answer lost"
-    FAILURE_AGAIN = "failure reported, answer lost"
+    CHECKED = "saw capacity"
+    STARTED = "started"
+    SETTLED = "report committed, release of the slot pending"
+    SUCCESS_AGAIN = "success reported, response lost"
+    FAILURE_AGAIN = "failure reported, response lost"
 
 
 class Worker(NamedTuple):
-    """What a worker believes: it may be long out of date."""
+    """A worker's view, which may be outdated."""
 
-    doing: Doing = Doing.NOTHING
+    phase: Phase = Phase.NOTHING
     job: int = 0
     fence: int = 0
 
@@ -71,14 +71,14 @@ IDLE = Worker()
 
 
 class World(NamedTuple):
-    """Everything there is."""
+    """State of the whole system."""
 
     jobs: tuple[Job, ...]
     workers: tuple[Worker, ...]
     used: int = 0
-    """Slots in use, as the row of the limit has it."""
+    """Slots in use, as stored in the limit's row."""
     scanned: tuple[int, int] | None = None
-    """Job and token of an expired lease that the reaper saw and is about to act on."""
+    """Job and token of the expired lease that the reaper scanned and is about to reap."""
 
     @property
     def running(self) -> int:
@@ -86,7 +86,7 @@ class World(NamedTuple):
 
 
 class Size(NamedTuple):
-    """How much of everything there is."""
+    """Bounds of the model."""
 
     jobs: int = 2
     workers: int = 2
@@ -94,97 +94,97 @@ class Size(NamedTuple):
     attempts: int = 2
 
 
-def check(size: Size, broken: Broken = Broken.NOTHING) -> Explored[World]:
-    """Try every interleaving."""
+def check(size: Size, broken: Broken = Broken.NOTHING) -> Exploration[World]:
+    """Check every interleaving."""
     protocol = Protocol(size, broken)
     start = World((Job(),) * size.jobs, (IDLE,) * size.workers)
-    return explore(start, protocol.moves, fault_in=protocol.fault_in, ended=done)
+    return explore(start, protocol.actions, fault_in=protocol.fault_in, is_final=is_final)
 
 
-def done(world: World) -> bool:
-    """Whether all jobs came to their end, and nothing is held."""
+def is_final(world: World) -> bool:
+    """Return True if all jobs have finished and no slot is in use."""
     return all(job.status in TERMINAL for job in world.jobs) and world.used == 0
 
 
 class Protocol:
-    """Which moves there are, and what must never be."""
+    """Actions and invariants of the protocol."""
 
     def __init__(self, size: Size, broken: Broken) -> None:
         self._size = size
         self._broken = broken
 
     def fault_in(self, world: World) -> str:
-        """What is wrong in this state."""
+        """Return the invariant that this state violates; empty if none."""
         if world.running > self._size.limit:
-            return "S16: more run than may"
-        about_to = sum(worker.doing is Doing.SETTLED for worker in world.workers)
-        if world.used > world.running + about_to:
-            return "P18: a slot is held for nobody"
+            return "S16: more jobs run than the limit allows"
+        releasing = sum(worker.phase is Phase.SETTLED for worker in world.workers)
+        if world.used > world.running + releasing:
+            return "P18: a slot is in use without a running job"
         return ""
 
-    def moves(self, world: World) -> Iterator[tuple[str, World]]:
-        """Everything that may happen next."""
+    def actions(self, world: World) -> Iterator[tuple[str, World]]:
+        """Yield every action that is possible in this state, and its result."""
         for i, worker in enumerate(world.workers):
-            for name, after in self._worker_moves(world, i, worker):
+            for name, after in self._worker_actions(world, i, worker):
                 yield f"{name}{i}", after
-        yield from self._reaper_moves(world)
+        yield from self._reaper_actions(world)
         for j, job in enumerate(world.jobs):
             if job.status is Status.RUNNING and job.leased:
-                yield f"expire {j}", _job(world, j, job._replace(leased=False))
+                yield f"expire {j}", _set_job(world, j, job._replace(leased=False))
             if job.status not in TERMINAL:
                 yield f"cancel {j}", self._cancelled(world, j, job)
 
-    def _worker_moves(self, world: World, i: int, worker: Worker) -> Iterator[tuple[str, World]]:
+    def _worker_actions(self, world: World, i: int, worker: Worker) -> Iterator[tuple[str, World]]:
         room = world.used < self._size.limit
-        match worker.doing:
-            case Doing.NOTHING:
-                if Broken.LOOK_APART in self._broken:
+        match worker.phase:
+            case Phase.NOTHING:
+                if Broken.CHECK_SEPARATELY in self._broken:
                     if room:
-                        yield "look", _worker(world, i, Worker(Doing.LOOKED))
-                elif room or Broken.CLAIM_FIRST_UNCHECKED in self._broken:
+                        yield "check", _set_worker(world, i, Worker(Phase.CHECKED))
+                elif room or Broken.CLAIM_UNCHECKED in self._broken:
                     yield from self._claims(world, i)
-            case Doing.LOOKED:
+            case Phase.CHECKED:
                 yield from self._claims(world, i)
-            case Doing.BEGUN:
-                yield "die", _worker(world, i, IDLE)
-                for name, report in (("settle", Doing.SUCCESS_AGAIN), ("fail", Doing.FAILURE_AGAIN)):
+            case Phase.STARTED:
+                yield "die", _set_worker(world, i, IDLE)
+                for name, report in (("settle", Phase.SUCCESS_AGAIN), ("fail", Phase.FAILURE_AGAIN)):
                     after = self._reported(world, worker, report)
-                    apart = Broken.GIVE_BACK_APART in self._broken and after.running < world.running
-                    yield name, _worker(after, i, Worker(Doing.SETTLED) if apart else IDLE)
-                    if not apart:
-                        yield f"{name}, lost", _worker(after, i, worker._replace(doing=report))
-            case Doing.SETTLED:
-                yield "die", _worker(world, i, IDLE)
-                yield "give back", _worker(world._replace(used=world.used - 1), i, IDLE)
+                    separately = Broken.RELEASE_SEPARATELY in self._broken and after.running < world.running
+                    yield name, _set_worker(after, i, Worker(Phase.SETTLED) if separately else IDLE)
+                    if not separately:
+                        yield f"{name}, lost", _set_worker(after, i, worker._replace(phase=report))
+            case Phase.SETTLED:
+                yield "die", _set_worker(world, i, IDLE)
+                yield "release", _set_worker(world._replace(used=world.used - 1), i, IDLE)
             case _:
-                yield "again", _worker(self._reported(world, worker, worker.doing, again=True), i, IDLE)
+                yield "again", _set_worker(self._reported(world, worker, worker.phase, again=True), i, IDLE)
 
     def _claims(self, world: World, i: int) -> Iterator[tuple[str, World]]:
-        """One transaction: the room is tested, the job taken and the slot counted, or nothing of it."""
+        """Claim in one transaction: check the capacity, take the job and count the slot."""
         for j, job in enumerate(world.jobs):
             if job.status is Status.READY:
                 held = Job(Status.RUNNING, job.fence + 1, job.attempts + 1, leased=True)
-                after = _job(world, j, held)._replace(used=world.used + 1)
-                yield f"claim {j} by ", _worker(after, i, Worker(Doing.BEGUN, j, held.fence))
+                after = _set_job(world, j, held)._replace(used=world.used + 1)
+                yield f"claim {j} by ", _set_worker(after, i, Worker(Phase.STARTED, j, held.fence))
 
-    def _reported(self, world: World, worker: Worker, report: Doing, *, again: bool = False) -> World:
-        """Apply a report if it may be applied, and give back what the job held; else nothing."""
+    def _reported(self, world: World, worker: Worker, report: Phase, *, again: bool = False) -> World:
+        """Apply a report if it is allowed, and release the slot of the job."""
         job = world.jobs[worker.job]
         if job.status is not Status.RUNNING or job.fence != worker.fence:
-            unfenced = Broken.GIVE_BACK_UNFENCED in self._broken or (again and Broken.GIVE_BACK_AGAIN in self._broken)
+            unfenced = Broken.RELEASE_UNFENCED in self._broken or (again and Broken.RELEASE_AGAIN in self._broken)
             return world._replace(used=world.used - 1) if unfenced and world.used else world
-        ended = Status.SUCCEEDED if report is Doing.SUCCESS_AGAIN else self._next(job)
-        after = _job(world, worker.job, job._replace(status=ended, leased=False))
-        if Broken.GIVE_BACK_APART in self._broken:
+        ended = Status.SUCCEEDED if report is Phase.SUCCESS_AGAIN else self._next(job)
+        after = _set_job(world, worker.job, job._replace(status=ended, leased=False))
+        if Broken.RELEASE_SEPARATELY in self._broken:
             return after
-        slots = 2 if Broken.GIVE_BACK_TWICE in self._broken else 1
+        slots = 2 if Broken.RELEASE_TWICE in self._broken else 1
         return after._replace(used=after.used - slots)
 
     def _next(self, job: Job) -> Status:
         return Status.READY if job.attempts < self._size.attempts else Status.DEAD
 
-    def _reaper_moves(self, world: World) -> Iterator[tuple[str, World]]:
-        """It looks, and then it acts on what it saw: in between anything may happen."""
+    def _reaper_actions(self, world: World) -> Iterator[tuple[str, World]]:
+        """Scan, then act on the result; any other action may happen in between."""
         if world.scanned is None:
             for j, job in enumerate(world.jobs):
                 if job.status is Status.RUNNING and not job.leased:
@@ -193,25 +193,25 @@ class Protocol:
         j, fence = world.scanned
         job, after = world.jobs[j], world._replace(scanned=None)
         if job.status is not Status.RUNNING or job.fence != fence or job.leased:
-            unseen = Broken.REAP_GIVES_BACK_UNSEEN in self._broken and world.used
-            yield "pass by", after._replace(used=after.used - 1) if unseen else after
+            unchecked = Broken.REAP_RELEASES_UNCHECKED in self._broken and world.used
+            yield "skip", after._replace(used=after.used - 1) if unchecked else after
             return
-        back = _job(after, j, job._replace(status=self._next(job), leased=False))
-        yield "reap", back if Broken.REAP_FORGETS in self._broken else back._replace(used=back.used - 1)
+        reset = _set_job(after, j, job._replace(status=self._next(job), leased=False))
+        yield "reap", reset if Broken.REAP_KEEPS_SLOT in self._broken else reset._replace(used=reset.used - 1)
 
     def _cancelled(self, world: World, j: int, job: Job) -> World:
-        after = _job(world, j, job._replace(status=Status.CANCELLED, leased=False))
+        after = _set_job(world, j, job._replace(status=Status.CANCELLED, leased=False))
         held = job.status is Status.RUNNING
-        if Broken.CANCEL_FORGETS in self._broken:
+        if Broken.CANCEL_KEEPS_SLOT in self._broken:
             held = False
-        if Broken.CANCEL_GIVES_BACK_ALWAYS in self._broken and world.used:
+        if Broken.CANCEL_ALWAYS_RELEASES in self._broken and world.used:
             held = True
         return after._replace(used=after.used - held)
 
 
-def _job(world: World, j: int, job: Job) -> World:
+def _set_job(world: World, j: int, job: Job) -> World:
     return world._replace(jobs=(*world.jobs[:j], job, *world.jobs[j + 1 :]))
 
 
-def _worker(world: World, i: int, worker: Worker) -> World:
+def _set_worker(world: World, i: int, worker: Worker) -> World:
     return world._replace(workers=(*world.workers[:i], worker, *world.workers[i + 1 :]))

@@ -1,70 +1,70 @@
-"""The lease is a worker's, not a job's: claim, renewal and reap meet on the worker's row.
+"""Model of the worker lease: claims, renewals and reaps synchronize on the worker's row.
 
-A claim and a reap are transactions of two statements each; between them anything else may commit. What one has locked,
-the other waits for or passes by. A worker that dies comes back as a new incarnation with a row of its own; the old row
-stays until it is reaped. The answer to a claim may be lost.
+The lease belongs to a worker, not to a job. A claim and a reap are transactions of two statements each; other
+transactions may commit in between. Rows locked by one block the other or are skipped by it. A worker that dies restarts
+as a new incarnation with its own row; the old row stays until it is reaped. The response to a claim may be lost.
 """
 
 import enum
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tests.protocol_models.explore import Explored, explore
+from tests.protocol_models.explore import Exploration, explore
 
 
 class Broken(enum.Flag):
-    """A rule that the protocol breaks."""
+    """Rule that the modelled protocol violates."""
 
     NOTHING = 0
     CLAIM_WITHOUT_LOCK = enum.auto()
-    """A claim looks whether its worker's lease lives, but does not lock the row."""
-    STRIKE_FIRST = enum.auto()
-    """The reaper strikes the worker in one transaction and puts its jobs back in another."""
+    """A claim checks that its worker's lease is alive, but does not lock the row."""
+    REMOVE_FIRST = enum.auto()
+    """The reaper removes the worker in one transaction and resets its jobs in another."""
     INCARNATION_REUSED = enum.auto()
-    """A worker that comes back takes the row of the one that died."""
-    LOST_CLAIM_FORGOTTEN = enum.auto()
-    """A worker whose claim got no answer does not look at what it holds."""
+    """A restarted worker reuses the row of the incarnation that died."""
+    LOST_CLAIM_IGNORED = enum.auto()
+    """A worker whose claim got no response does not check which jobs it holds."""
 
 
 class Row(enum.StrEnum):
-    """A worker's row, by incarnation."""
+    """State of the row of a worker's incarnation."""
 
     NOT_YET = "not yet registered"
-    LIVE = "lease lives"
-    EXPIRED = "lease ran out"
-    GONE = "struck"
+    LIVE = "lease alive"
+    EXPIRED = "lease expired"
+    REMOVED = "removed"
 
 
 class Process(NamedTuple):
-    """What a worker process has in its memory."""
+    """Memory of a worker process."""
 
     incarnation: int
     claiming: bool = False
-    """Its claim has looked at the worker's row and not yet taken the job."""
+    """Its claim has locked the worker's row and not taken the job yet."""
     runs: int = 0
-    """The token of the job it runs; 0 for none."""
+    """Token of the job it runs; 0 for none."""
     unsure: bool = False
-    """Its claim got no answer."""
+    """Its claim got no response."""
 
 
 class World(NamedTuple):
-    """One job, some processes with their incarnations' rows, one reaper."""
+    """State of the system: one job, processes with the rows of their incarnations, and one reaper."""
 
     processes: tuple[Process, ...]
     rows: tuple[Row, ...]
     holder: int | None = None
-    """The incarnation that holds the job; None while it is ready."""
+    """Incarnation that holds the job; None while it is ready."""
     fence: int = 0
     finished: bool = False
     reaping: int | None = None
-    """The incarnation whose row the reaper has locked."""
-    struck: int | None = None
-    """Broken reaper: the incarnation it has struck and whose jobs it has still to put back."""
+    """Incarnation whose row the reaper has locked."""
+    removed: int | None = None
+    """Broken reaper: incarnation that it has removed, and whose jobs it still has to reset."""
     fault: str = ""
 
 
 class Size(NamedTuple):
-    """How much of everything there is."""
+    """Bounds of the model."""
 
     processes: int = 2
     lives: int = 2
@@ -72,44 +72,44 @@ class Size(NamedTuple):
     attempts: int = 3
 
 
-def check(size: Size, broken: Broken = Broken.NOTHING) -> Explored[World]:
-    """Try every interleaving."""
+def check(size: Size, broken: Broken = Broken.NOTHING) -> Exploration[World]:
+    """Check every interleaving."""
     protocol = Protocol(size, broken)
     processes = tuple(Process(number * size.lives) for number in range(size.processes))
     start = World(processes, (Row.NOT_YET,) * (size.processes * size.lives))
-    return explore(start, protocol.moves, fault_in=_fault_in, ended=lambda world: world.finished)
+    return explore(start, protocol.actions, fault_in=_fault_in, is_final=lambda world: world.finished)
 
 
 def _fault_in(world: World) -> str:
     if world.fault:
         return world.fault
-    if world.holder is not None and world.rows[world.holder] is Row.GONE and world.struck != world.holder:
-        return "P15: a job is held by a worker that is struck, so nobody will reap it"
+    if world.holder is not None and world.rows[world.holder] is Row.REMOVED and world.removed != world.holder:
+        return "P15: a job is held by a removed worker, so it is never reaped"
     return ""
 
 
 class Protocol:
-    """Which moves there are."""
+    """Actions of the protocol."""
 
     def __init__(self, size: Size, broken: Broken) -> None:
         self._size = size
         self._broken = broken
 
-    def moves(self, world: World) -> Iterator[tuple[str, World]]:
-        """Everything that may happen next."""
+    def actions(self, world: World) -> Iterator[tuple[str, World]]:
+        """Yield every action that is possible in this state, and its result."""
         for number, process in enumerate(world.processes):
-            for name, after in self._process_moves(world, number, process):
+            for name, after in self._process_actions(world, number, process):
                 yield f"{name}{number}", after
         for incarnation, row in enumerate(world.rows):
             if row is Row.LIVE:
-                yield f"expire{incarnation}", _row(world, incarnation, Row.EXPIRED)
-        yield from self._reaper_moves(world)
+                yield f"expire{incarnation}", _set_row(world, incarnation, Row.EXPIRED)
+        yield from self._reaper_actions(world)
 
-    def _process_moves(self, world: World, number: int, process: Process) -> Iterator[tuple[str, World]]:
+    def _process_actions(self, world: World, number: int, process: Process) -> Iterator[tuple[str, World]]:
         me = process.incarnation
         row = world.rows[me]
         if row is Row.NOT_YET:
-            yield "register", _row(world, me, Row.LIVE)
+            yield "register", _set_row(world, me, Row.LIVE)
             return
         yield from self._deaths(world, number, process)
         if row is Row.LIVE and world.reaping != me:
@@ -120,56 +120,59 @@ class Protocol:
         elif process.runs:
             yield (
                 "settle",
-                _process(world._replace(holder=None, finished=True) if holds else world, number, Process(me)),
+                _set_process(world._replace(holder=None, finished=True) if holds else world, number, Process(me)),
             )
         elif process.unsure:
-            # Whatever it holds and does not run goes back. Here that costs an attempt, so that the model stays small.
-            yield "look", _process(self._put_back(world, me), number, Process(me))
+            # Jobs that it holds but does not run are reset. This costs an attempt here, which keeps the model small.
+            yield "check", _set_process(self._reset(world, me), number, Process(me))
         elif row is Row.LIVE and world.reaping != me:
-            yield "ask", _process(world, number, process._replace(claiming=True))
+            yield "claim", _set_process(world, number, process._replace(claiming=True))
 
     def _takes(self, world: World, number: int, process: Process) -> Iterator[tuple[str, World]]:
-        """The second statement of a claim, and its commit."""
+        """Run the second statement of a claim and commit."""
         if world.holder is not None or world.finished or world.fence >= self._size.attempts:
-            yield "find nothing", _process(world, number, Process(process.incarnation))
+            yield "find nothing", _set_process(world, number, Process(process.incarnation))
             return
         taken = world._replace(holder=process.incarnation, fence=world.fence + 1)
-        yield "take", _process(taken, number, Process(process.incarnation, runs=taken.fence))
-        unsure = Broken.LOST_CLAIM_FORGOTTEN not in self._broken
-        yield "take, lost", _process(taken, number, Process(process.incarnation, unsure=unsure))
+        yield "take", _set_process(taken, number, Process(process.incarnation, runs=taken.fence))
+        unsure = Broken.LOST_CLAIM_IGNORED not in self._broken
+        yield "take, lost", _set_process(taken, number, Process(process.incarnation, unsure=unsure))
 
     def _renewals(self, world: World, process: Process) -> Iterator[tuple[str, World]]:
-        """A renewal changes nothing here that matters, unless nobody runs what it keeps alive."""
+        """Renew the lease, which matters only if it keeps a job alive that no process runs."""
         if world.holder == process.incarnation and not process.runs and not process.unsure and not process.claiming:
-            yield "renew", world._replace(fault="L1: a lease is renewed for a job that nobody runs")
+            yield "renew", world._replace(fault="L1: a lease is renewed for a job that no process runs")
 
     def _deaths(self, world: World, number: int, process: Process) -> Iterator[tuple[str, World]]:
-        """It dies, with its connection and all locks, and comes back without memory."""
+        """Die, losing the connection and all locks, and restart without memory."""
         life = process.incarnation % self._size.lives
         if Broken.INCARNATION_REUSED in self._broken:
-            yield "restart", _process(world, number, Process(process.incarnation))
+            yield "restart", _set_process(world, number, Process(process.incarnation))
         elif life + 1 < self._size.lives:
-            yield "restart", _process(world, number, Process(process.incarnation + 1))
+            yield "restart", _set_process(world, number, Process(process.incarnation + 1))
 
-    def _reaper_moves(self, world: World) -> Iterator[tuple[str, World]]:
-        if world.struck is not None:
-            yield "put back", self._put_back(world, world.struck)._replace(struck=None)
-            yield "die mid-reap", world._replace(struck=None)
+    def _reaper_actions(self, world: World) -> Iterator[tuple[str, World]]:
+        if world.removed is not None:
+            yield "reset", self._reset(world, world.removed)._replace(removed=None)
+            yield "die mid-reap", world._replace(removed=None)
         elif world.reaping is not None:
-            yield "reap", _row(self._put_back(world, world.reaping), world.reaping, Row.GONE)._replace(reaping=None)
+            yield "reap", _set_row(self._reset(world, world.reaping), world.reaping, Row.REMOVED)._replace(reaping=None)
             yield "die mid-reap", world._replace(reaping=None)
         else:
             for incarnation, row in enumerate(world.rows):
                 if row is Row.EXPIRED and not self._locked_by_a_claim(world, incarnation):
-                    if Broken.STRIKE_FIRST in self._broken:
-                        yield f"strike{incarnation}", _row(world, incarnation, Row.GONE)._replace(struck=incarnation)
+                    if Broken.REMOVE_FIRST in self._broken:
+                        yield (
+                            f"remove{incarnation}",
+                            _set_row(world, incarnation, Row.REMOVED)._replace(removed=incarnation),
+                        )
                     else:
                         yield from self._lock(world, incarnation)
 
     def _lock(self, world: World, incarnation: int) -> Iterator[tuple[str, World]]:
-        """Having locked the row, it reads what the worker holds: a claim that locks nothing may commit after that."""
+        """Lock the row, then read which jobs the worker holds; a claim without a lock may commit after that."""
         if Broken.CLAIM_WITHOUT_LOCK in self._broken and world.holder != incarnation:
-            yield f"strike{incarnation}", _row(world, incarnation, Row.GONE)
+            yield f"remove{incarnation}", _set_row(world, incarnation, Row.REMOVED)
         else:
             yield f"lock{incarnation}", world._replace(reaping=incarnation)
 
@@ -178,16 +181,16 @@ class Protocol:
             return False
         return any(process.claiming and process.incarnation == incarnation for process in world.processes)
 
-    def _put_back(self, world: World, incarnation: int) -> World:
-        """Ready again, or dead when its attempts are spent."""
+    def _reset(self, world: World, incarnation: int) -> World:
+        """Make the job ready, or finish it after its last attempt."""
         if world.holder != incarnation:
             return world
         return world._replace(holder=None, finished=world.finished or world.fence >= self._size.attempts)
 
 
-def _row(world: World, incarnation: int, row: Row) -> World:
+def _set_row(world: World, incarnation: int, row: Row) -> World:
     return world._replace(rows=(*world.rows[:incarnation], row, *world.rows[incarnation + 1 :]))
 
 
-def _process(world: World, number: int, process: Process) -> World:
+def _set_process(world: World, number: int, process: Process) -> World:
     return world._replace(processes=(*world.processes[:number], process, *world.processes[number + 1 :]))

@@ -1,4 +1,4 @@
-"""The use cases run on every store, most of them on a clock of the test's own."""
+"""Fixtures of the engine tests, which run on every store, most of them with a manual clock."""
 
 from tests.support.clock import clock, console, manual_store
 

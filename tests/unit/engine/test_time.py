@@ -1,4 +1,4 @@
-"""Weeks in moments: what becomes of jobs when the engine is left alone for long, and with others."""
+"""Long periods on a manual clock, and several engines on one store."""
 
 import asyncio
 

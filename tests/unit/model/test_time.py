@@ -1,4 +1,4 @@
-"""Instants and durations are integer microseconds; texts are read strictly (T41, T21)."""
+"""Instants and durations in integer microseconds, and strict parsing (T41, T21)."""
 
 import math
 from datetime import UTC, datetime, timedelta
@@ -13,20 +13,20 @@ UNITS = {"us": 1, "ms": 10**3, "s": 10**6, "m": 60 * 10**6, "h": 3_600 * 10**6, 
 
 
 @pytest.mark.parametrize(
-    "given_, micros",
+    "value, micros",
     [
         (0, 0), (5, 5_000_000), (0.5, 500_000), ("90", 90_000_000), ("0.25", 250_000), ("5m", 300_000_000),
         ("1h30m", 5_400_000_000), ("250ms", 250_000), ("1.5s", 1_500_000), ("7d", 604_800_000_000), (" 3s ", 3_000_000),
         ("15us", 15), (1e-7, 0), (-0.0, 0),
     ],
 )  # fmt: skip
-def test_a_duration_is_read_from_seconds_or_a_text(given_: float | str, micros: int) -> None:
-    assert parse_duration(given_) == micros
-    assert type(parse_duration(given_)) is int
+def test_a_duration_is_parsed_from_seconds_or_text(value: float | str, micros: int) -> None:
+    assert parse_duration(value) == micros
+    assert type(parse_duration(value)) is int
 
 
 @given(st.integers(0, 10**9), st.sampled_from(sorted(UNITS)))
-def test_every_unit_counts(n: int, unit: str) -> None:
+def test_every_unit_is_parsed(n: int, unit: str) -> None:
     try:
         assert parse_duration(f"{n}{unit}") == n * UNITS[unit]
     except ValueError:
@@ -34,7 +34,7 @@ def test_every_unit_counts(n: int, unit: str) -> None:
 
 
 @given(st.lists(st.integers(0, 99), min_size=4, max_size=4))
-def test_parts_add_up(parts: list[int]) -> None:
+def test_parts_of_a_duration_add_up(parts: list[int]) -> None:
     text = "".join(f"{n}{unit}" for n, unit in zip(parts, "dhms", strict=True))
 
     assert parse_duration(text) == sum(n * UNITS[unit] for n, unit in zip(parts, "dhms", strict=True))
@@ -46,21 +46,21 @@ def test_parts_add_up(parts: list[int]) -> None:
      "1..5s", ".5s", "5.s", "0x5", "5m;", "5m\n3", "1_000", "P1D", "x" * 100_000, "1" * 100_000, "1s" * 50_000],
     ids=lambda text: ascii(text[:10]),
 )  # fmt: skip
-def test_what_is_no_duration_is_refused_with_a_short_word_on_what_is(text: str) -> None:
-    """T21: also 100 KB of it."""
-    with pytest.raises(ValueError, match="duration") as refusal:
+def test_an_invalid_duration_is_rejected_with_a_short_message(text: str) -> None:
+    """T21: even for 100 KB of text."""
+    with pytest.raises(ValueError, match="duration") as caught:
         parse_duration(text)
-    assert len(str(refusal.value)) < 200
+    assert len(str(caught.value)) < 200
 
 
 @pytest.mark.parametrize("number", [-1, -0.001, math.nan, math.inf, -math.inf, True, False, 10**12, 10**300])
-def test_a_number_that_is_no_span_is_refused(number: float) -> None:
+def test_an_invalid_number_is_rejected(number: float) -> None:
     with pytest.raises(ValueError, match="duration"):
         parse_duration(number)
 
 
 @given(st.text(st.sampled_from("0123456789.dhmsu"), max_size=40))
-def test_whatever_is_read_fits_a_column_of_64_bits(text: str) -> None:
+def test_a_parsed_duration_fits_64_bits(text: str) -> None:
     """T41."""
     try:
         span = parse_duration(text)
@@ -70,14 +70,14 @@ def test_whatever_is_read_fits_a_column_of_64_bits(text: str) -> None:
 
 
 @given(st.integers(0, 10**15))
-def test_spans_and_instants_add_up(n: int) -> None:
+def test_durations_and_instants_add_up(n: int) -> None:
     assert after(Instant(n), Duration(5)) == n + 5
     assert seconds(in_seconds(Duration(n))) == n
     assert days(1) == 86_400 * 10**6
 
 
 @given(st.integers(0, 253_402_300_799_999_999))
-def test_an_instant_is_written_to_the_microsecond_in_utc(micros: int) -> None:
+def test_an_instant_is_formatted_in_utc_with_microseconds(micros: int) -> None:
     text = rfc3339(Instant(micros))
 
     assert len(text) == 27
@@ -85,5 +85,5 @@ def test_an_instant_is_written_to_the_microsecond_in_utc(micros: int) -> None:
 
 
 @given(st.lists(st.integers(0, 253_402_300_799_999_999), min_size=2, max_size=10))
-def test_written_instants_sort_as_they_follow_each_other(instants: list[int]) -> None:
+def test_formatted_instants_sort_by_time(instants: list[int]) -> None:
     assert [rfc3339(Instant(n)) for n in sorted(instants)] == sorted(rfc3339(Instant(n)) for n in instants)

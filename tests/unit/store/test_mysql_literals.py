@@ -1,4 +1,4 @@
-"""Values as SQL text, for MySQL: whatever a value contains, it is never read as SQL (T22)."""
+"""MySQL literals: no value is ever interpreted as SQL (T22)."""
 
 import re
 from typing import Any
@@ -33,43 +33,43 @@ HOSTILE = [
 
 
 @given(anything)
-def test_a_value_is_one_literal_and_nothing_else(value: Any) -> None:
+def test_a_value_becomes_exactly_one_literal(value: Any) -> None:
     assert ONE_LITERAL.fullmatch(literal(value))
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
-def test_a_text_made_to_break_out_stays_a_text(text: str) -> None:
+def test_an_injection_attempt_stays_a_literal(text: str) -> None:
     assert ONE_LITERAL.fullmatch(literal(text))
     assert ONE_LITERAL.fullmatch(literal(text.encode()))
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_a_text_keeps_every_character(text: str) -> None:
-    written = literal(text)
-    plain = re.fullmatch(r"_utf8mb4'(.*)'", written)
+def test_a_text_literal_keeps_every_character(text: str) -> None:
+    encoded = literal(text)
+    quoted = re.fullmatch(r"_utf8mb4'(.*)'", encoded)
 
-    assert (plain[1] if plain else bytes.fromhex(written.split("'")[1]).decode()) == text
+    assert (quoted[1] if quoted else bytes.fromhex(encoded.split("'")[1]).decode()) == text
 
 
 @given(st.integers())
-def test_a_number_keeps_every_digit(number: int) -> None:
+def test_an_integer_literal_keeps_every_digit(number: int) -> None:
     assert int(literal(number)) == number
 
 
 @given(st.binary(), st.uuids())
-def test_bytes_and_ids_keep_every_byte(value: bytes, made: UUID) -> None:
+def test_literals_of_bytes_and_ids_keep_every_byte(value: bytes, uuid: UUID) -> None:
     assert bytes.fromhex(literal(value)[2:-1]) == value
-    assert bytes.fromhex(literal(made)[2:-1]) == made.bytes
+    assert bytes.fromhex(literal(uuid)[2:-1]) == uuid.bytes
 
 
 @pytest.mark.parametrize("value", [1.5, True, [1], {"a": 1}, object()], ids=lambda value: type(value).__name__)
-def test_what_has_no_writing_is_refused_rather_than_guessed(value: object) -> None:
+def test_a_value_of_another_type_is_rejected(value: object) -> None:
     with pytest.raises(KeyError):
         literal(value)
 
 
 @given(st.lists(anything, min_size=1, max_size=5), st.integers(1, 4))
-def test_sets_are_literals_with_commas_between(members: list[Any], times: int) -> None:
+def test_lists_and_rows_are_comma_separated_literals(members: list[Any], times: int) -> None:
     one = ",".join(literal(member) for member in members)
 
     assert items(members) == f"({one})"

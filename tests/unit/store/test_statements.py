@@ -1,4 +1,4 @@
-"""Statements are read from their files once and fitted to a driver."""
+"""SQL statements are read from their files and adapted to a driver."""
 
 import pytest
 
@@ -9,29 +9,29 @@ def dollars(_: str, position: int) -> str:
     return f"${position}"
 
 
-def test_a_parameter_becomes_what_the_driver_wants() -> None:
-    fitted = _adapt("x", "SELECT :a, :b, :a", dollars, repeat_positions=False)
+def test_a_parameter_becomes_the_placeholder_of_the_driver() -> None:
+    adapted = _adapt("x", "SELECT :a, :b, :a", dollars, repeat_positions=False)
 
-    assert (fitted.text, fitted.parameters) == ("SELECT $1, $2, $1", ("a", "b"))
+    assert (adapted.text, adapted.parameters) == ("SELECT $1, $2, $1", ("a", "b"))
 
 
-def test_a_driver_without_positions_gets_a_parameter_as_often_as_it_stands_there() -> None:
-    fitted = _adapt("x", "SELECT :a, :b, :a", lambda *_: "?", repeat_positions=True)
+def test_a_driver_without_positions_gets_a_repeated_parameter_repeatedly() -> None:
+    adapted = _adapt("x", "SELECT :a, :b, :a", lambda *_: "?", repeat_positions=True)
 
-    assert (fitted.text, fitted.parameters) == ("SELECT ?, ?, ?", ("a", "b", "a"))
+    assert (adapted.text, adapted.parameters) == ("SELECT ?, ?, ?", ("a", "b", "a"))
 
 
 @pytest.mark.parametrize("text", ["a::bigint", "'12:30:00'", "x[1:2]", "status = 0"])
-def test_a_colon_that_is_no_parameter_stays(text: str) -> None:
+def test_a_colon_that_is_not_a_parameter_is_unchanged(text: str) -> None:
     assert _adapt("x", text, dollars, repeat_positions=False) == ("x", text, ())
 
 
-def test_a_cast_right_after_a_parameter_is_no_parameter() -> None:
+def test_a_cast_after_a_parameter_is_not_a_parameter() -> None:
     assert _adapt("x", ":ids::uuid[]", dollars, repeat_positions=False) == ("x", "$1::uuid[]", ("ids",))
 
 
 @pytest.mark.parametrize("dialect", ["postgres", "mysql", "sqlite"])
-def test_a_manual_clock_takes_the_place_of_the_database_s(dialect: str) -> None:
+def test_a_manual_clock_replaces_the_clock_of_the_database(dialect: str) -> None:
     manual = Statements(dialect, placeholder=dollars, clock="(SELECT at FROM test_clock)")
 
     assert "test_clock" in manual["renew"].text

@@ -1,4 +1,4 @@
-"""The servers that a run brings along: private, on loopback, and really there."""
+"""Private test servers that a test run starts on the loopback interface."""
 
 import socket
 from urllib.parse import urlsplit
@@ -9,7 +9,7 @@ import asyncpg
 from tests.support.servers import Server
 
 
-def _ask_redis(server: Server, *words: str) -> str:
+def _query_redis(server: Server, *words: str) -> str:
     address = urlsplit(server.url)
     assert address.hostname is not None
     assert address.port is not None
@@ -22,13 +22,12 @@ def _ask_redis(server: Server, *words: str) -> str:
         return stream.readline().decode().strip()
 
 
-def test_redis_answers_and_keeps_strangers_out(redis_server: Server) -> None:
-    """Nothing of holdfast needs Redis yet; a run has it at hand all the same."""
-    assert _ask_redis(redis_server, "PING") == "+PONG"
+def test_redis_responds(redis_server: Server) -> None:
+    assert _query_redis(redis_server, "PING") == "+PONG"
     assert redis_server.version.split(".")[0].isdecimal()
 
 
-async def test_postgresql_confirms_only_what_is_on_disk(postgres_server: Server) -> None:
+async def test_postgresql_flushes_to_disk_before_it_confirms_a_commit(postgres_server: Server) -> None:
     connection = await asyncpg.connect(postgres_server.url)
     try:
         settings = {name: await connection.fetchval(f"SHOW {name}") for name in ("fsync", "synchronous_commit")}
@@ -37,5 +36,5 @@ async def test_postgresql_confirms_only_what_is_on_disk(postgres_server: Server)
     assert settings == {"fsync": "on", "synchronous_commit": "on"}
 
 
-def test_sqlite_is_new_enough_to_be_trusted() -> None:
+def test_sqlite_has_the_required_version() -> None:
     assert tuple(map(int, apsw.sqlite_lib_version().split("."))) >= (3, 51, 3)
