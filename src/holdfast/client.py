@@ -1,4 +1,4 @@
-"""HTTP client of a holdfast service: `Client` for synchronous code, `AsyncClient` for asyncio.
+"""HTTP client of a holdfast service: `Client`, and `AsyncClient` for asyncio.
 
 Example:
     with Client("https://jobs.example.org", "hf_…") as client:

@@ -1,4 +1,4 @@
-"""Executors run as a worker runs them, on an engine with a real database."""
+"""Built-in types run as in a worker, on an engine with a real database."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -34,7 +34,7 @@ async def receiver():
 
 
 class Bench:
-    """Runs one attempt of a job of the box; what came of it."""
+    """Runs attempts of built-in types and returns their outcomes."""
 
     def __init__(self, engine):
         self.engine = engine
@@ -55,12 +55,12 @@ class Bench:
         return self._runners[key]
 
     async def claim(self, kind, payload, **options):
-        """A job that is really there, and held."""
+        """Submit and claim a job."""
         await put(self.engine.store, a_new_job("default", type=kind, payload=msgspec.json.encode(payload), **options))
         return await self._next()
 
     async def again(self, job, outcome):
-        """The next attempt of a job, after this came of it."""
+        """Settle an attempt with this outcome and return the next attempt."""
         assert outcome.retryable
         assert await self.engine.attempts.settle(job, msgspec.structs.replace(outcome, retry_in=Duration(0)))
         return await self._next()
@@ -97,7 +97,7 @@ async def bench(engine):
 
 @pytest.fixture
 def deliver(bench):
-    """Deliver a webhook to where webhooks may go in these tests: this machine, by name of its networks."""
+    """Deliver webhooks to this machine, whose networks the settings of these tests allow."""
 
     async def run(url, *, job=None, timeout=None, allow=("127.0.0.0/8",), **payload):
         payload["url"] = url

@@ -1,4 +1,4 @@
-"""The guide to adding a type works as it is written."""
+"""The guide to adding a type works unchanged."""
 
 import json
 import re
@@ -21,7 +21,7 @@ GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "adding-a-type.
 
 @pytest.fixture
 def app(tmp_path, monkeypatch):
-    """The file of the guide, as a user has it."""
+    """Import the example file of the guide."""
     (code,) = re.findall(r"```python\n# (shop_jobs\.py)\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     (tmp_path / code[0]).write_text(code[1])
     monkeypatch.chdir(tmp_path)
@@ -30,7 +30,7 @@ def app(tmp_path, monkeypatch):
     sys.modules.pop("shop_jobs")
 
 
-async def test_one_file_and_one_decorator_make_a_type(app, engine, bench):
+async def test_the_example_of_the_guide_registers_a_type(app, engine, bench):
     registry = app.registry
     assert register.register_builtin(registry, Settings(), engine.deliveries) == ["webhook"]
     assert registry.types() == ["sms", "webhook"]
@@ -51,7 +51,7 @@ async def test_one_file_and_one_decorator_make_a_type(app, engine, bench):
         assert not outcome.retryable
 
 
-def test_an_application_s_own_type_takes_the_place_of_one_in_the_box(engine):
+def test_a_type_of_the_application_replaces_a_built_in_type(engine):
     async def own() -> str:
         return "mine"
 
@@ -64,5 +64,5 @@ def test_an_application_s_own_type_takes_the_place_of_one_in_the_box(engine):
     assert registry.get("webhook").function is own
 
 
-def test_a_worker_has_only_what_it_is_set_up_for(engine):
+def test_a_worker_registers_only_configured_types(engine):
     assert register.register_builtin(Registry(), Settings(), engine.deliveries) == ["webhook"]

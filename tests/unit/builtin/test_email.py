@@ -1,4 +1,4 @@
-"""Mail, handed to a real server: what it gets, and what comes of each of its answers."""
+"""E-mail sent to a real server: messages, and the outcome for each reply."""
 
 import json
 import os
@@ -66,7 +66,7 @@ def headers(mail):
     return {name: value for name, value in mail["headers"] if name not in ("Content-Transfer-Encoding", "Content-Type")}
 
 
-async def test_a_message_is_what_was_asked_for_and_nothing_else(send, bench):
+async def test_a_message_contains_exactly_the_given_fields(send, bench):
     """T16: envelope and headers are exactly these."""
     job = await bench.claim(
         "email",
@@ -114,8 +114,8 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-async def test_nothing_in_a_payload_becomes_another_header_command_or_recipient(send, mail):
-    """T16: each is refused before the server hears of it."""
+async def test_a_payload_cannot_inject_headers_commands_or_recipients(send, mail):
+    """T16: each is rejected before anything reaches the server."""
     before = len(mail.taken)
     for payload in HOSTILE:
         outcome, _ = await send(**payload)
@@ -127,8 +127,8 @@ async def test_nothing_in_a_payload_becomes_another_header_command_or_recipient(
 @pytest.mark.parametrize(
     "text", ["a\r\n.\r\nMAIL FROM:<evil@example.com>\r\n", "a\n.\nb\r.\rc", "\x00\x1b[31m", "x" * 5_000]
 )
-async def test_no_text_ends_its_message(send, text):
-    """T16: what looks like the end of a message is part of it."""
+async def test_a_body_cannot_end_its_message_early(send, text):
+    """T16: an end marker in the text is part of the text."""
     outcome, taken = await send(text=text)
     assert isinstance(outcome, Succeeded)
     (got,) = taken
@@ -136,21 +136,21 @@ async def test_no_text_ends_its_message(send, text):
     assert got["texts"]["text/plain"].split() == text.split()
 
 
-async def test_who_is_refused_for_good_is_told_and_the_rest_gets_it(send):
+async def test_permanently_rejected_recipients_are_reported_and_the_others_get_the_mail(send):
     """F40."""
     outcome, (got,) = await send(to=["ann@example.com", "never@example.com"])
     assert got["to"] == ["ann@example.com"]
     assert json.loads(outcome.result)["refused"] == {"never@example.com": "550 no such user"}
 
 
-async def test_a_message_that_is_refused_for_good_is_dead(send):
+async def test_a_permanently_rejected_message_is_dead(send):
     """F40: 5xx."""
     for payload in ({"to": "never@example.com"}, {"subject": "spam"}):
         outcome, taken = await send(**payload)
         assert (outcome.retryable, taken) == (False, [])
 
 
-async def test_a_message_that_is_put_off_is_tried_again(send, bench):
+async def test_a_deferred_message_is_retried(send, bench):
     """F40: 4xx."""
     job = await bench.claim("email", {"to": "ann@example.com", "subject": "greylist", "text": "hi"})
     outcome, taken = await send(job=job)
@@ -160,8 +160,8 @@ async def test_a_message_that_is_put_off_is_tried_again(send, bench):
     assert len(taken) == 1
 
 
-async def test_who_is_put_off_is_tried_again_alone(send, bench):
-    """F40: those who have it get it once, whatever is said of the others."""
+async def test_only_deferred_recipients_are_retried(send, bench):
+    """F40: recipients that have the message do not get it again."""
     to = ["ann@example.com", "later1@example.com", "never@example.com"]
     job = await bench.claim("email", {"to": to, "subject": "hello", "text": "hi"})
     outcome, (first,) = await send(job=job)
@@ -175,8 +175,8 @@ async def test_who_is_put_off_is_tried_again_alone(send, bench):
     assert dict(first["headers"])["Message-ID"] == dict(second["headers"])["Message-ID"] == result["message_id"]
 
 
-async def test_a_connection_cut_between_the_message_and_its_answer_is_tried_again_with_the_same_id(send, bench):
-    """F40: whoever gets it twice can tell."""
+async def test_a_message_with_unknown_outcome_is_retried_with_the_same_id(send, bench):
+    """F40: a receiver can recognise the duplicate."""
     job = await bench.claim("email", {"to": "ann@example.com", "subject": "drop", "text": "hi"})
     outcome, (first,) = await send(job=job)
     outcome, (second,) = await send(job=await bench.again(job, outcome))
@@ -184,7 +184,7 @@ async def test_a_connection_cut_between_the_message_and_its_answer_is_tried_agai
     assert first["raw"] == second["raw"]
 
 
-async def test_a_server_that_hangs_is_left_and_tried_again(send, bench):
+async def test_a_hanging_server_times_out_and_is_retried(send, bench):
     """F40."""
     outcome, taken = await send(subject="hang", timeout=0.5)
     assert (outcome.retryable, taken) == (True, [])
@@ -194,7 +194,7 @@ async def test_a_server_that_hangs_is_left_and_tried_again(send, bench):
     assert "cannot be reached" in outcome.failure.message
 
 
-async def test_tls_and_login_are_as_the_settings_say(bench, tmp_path):
+async def test_tls_and_login_follow_the_settings(bench, tmp_path):
     certificate, key = a_certificate(tmp_path)
     trust = ssl.create_default_context(cafile=certificate)
     password = "secret%20of%20the%20mail%20server"
@@ -230,7 +230,7 @@ async def _sent_by(bench, made):
     return await runner.run(job, task, runner.context(job, task, None))
 
 
-async def test_mail_goes_where_the_installation_allows_it(bench, mail):
+async def test_mail_is_sent_only_to_allowed_recipients(bench, mail):
     """T16."""
     settings = {
         "smtp_url": f"smtp+plain://127.0.0.1:{mail.port}", "smtp_from": "jobs@example.org",
@@ -245,6 +245,6 @@ async def test_mail_goes_where_the_installation_allows_it(bench, mail):
 @pytest.mark.parametrize(
     "url, sender", [("smtp://", "a@b.c"), ("smtp+plain://u:p@h", "a@b.c"), ("smtps://h", None), ("smtp://h:x", "a@b.c")]
 )
-def test_a_server_that_cannot_be_used_is_refused_at_the_start(url, sender):
+def test_an_invalid_server_setting_is_rejected_at_startup(url, sender):
     with pytest.raises(Misconfigured, match=r"^HOLDFAST_SMTP_"):
         SmtpServer.parse(url, sender, timeout=seconds(1))

@@ -1,4 +1,4 @@
-"""Webhooks as receivers see them: what is sent, how it is signed, and what comes of each answer."""
+"""Webhooks as receivers see them: requests, signatures, and the outcome of each response."""
 
 import base64
 import hashlib
@@ -19,7 +19,7 @@ from tests.unit.worker.conftest import a_job
 
 
 def verified(got, secret, *, tolerance=300):
-    """What a receiver does by the standard, written here from its text: the signed body, or an error."""
+    """Verify a signature as the Standard Webhooks specification says; return the body."""
     message, at = got.header("webhook-id"), got.header("webhook-timestamp")
     assert abs(time.time() - int(at)) < tolerance
     key = base64.b64decode(secret.removeprefix("whsec_"))
@@ -30,7 +30,7 @@ def verified(got, secret, *, tolerance=300):
     return json.loads(got.body)
 
 
-async def test_a_delivery_says_who_it_is_and_what_came_back(deliver, receiver):
+async def test_a_delivery_identifies_itself_and_records_the_response(deliver, receiver):
     receiver.behave = answers(202, body=b'{"ok": true}\n')
     job = a_job("webhook", {"url": receiver.url, "headers": {"X-Shop": "7"}, "body": {"order": 1}})
     record = json.loads(delivered(await deliver(receiver.url, job=job)))
@@ -52,8 +52,8 @@ async def test_a_delivery_says_who_it_is_and_what_came_back(deliver, receiver):
     }  # fmt: skip
 
 
-async def test_a_receiver_can_verify_it_and_both_keys_during_a_rotation(deliver, receiver, engine):
-    """T15: checked by an implementation of its own."""
+async def test_a_receiver_can_verify_the_signature_with_both_keys_during_a_rotation(deliver, receiver, engine):
+    """T15: verified by an independent implementation."""
     old, _ = await engine.deliveries.rotate_secret("acme", seconds(60))
     delivered(await deliver(receiver.url, body={"n": 1}))
     new, _ = await engine.deliveries.rotate_secret("acme", seconds(60))
@@ -68,7 +68,7 @@ async def test_a_receiver_can_verify_it_and_both_keys_during_a_rotation(deliver,
         verified(second._replace(body=b'{"n": 3}'), new)
 
 
-async def test_the_id_and_the_key_are_the_same_at_every_attempt_and_the_signature_is_not(deliver, receiver, engine):
+async def test_all_attempts_share_the_id_and_key_but_not_the_signature(deliver, receiver, engine):
     """S12."""
     await engine.deliveries.rotate_secret("acme", seconds(60))
     job = a_job("webhook", {"url": receiver.url})
@@ -78,7 +78,7 @@ async def test_the_id_and_the_key_are_the_same_at_every_attempt_and_the_signatur
     assert [one.header(name) == two.header(name) for name in ("webhook-id", "idempotency-key")] == [True, True]
 
 
-async def test_an_empty_body_and_a_text_are_signed_as_they_are_sent(deliver, receiver, engine):
+async def test_the_signature_covers_empty_and_text_bodies_as_sent(deliver, receiver, engine):
     secret, _ = await engine.deliveries.rotate_secret("acme", seconds(60))
     delivered(await deliver(receiver.url, body="zażółć", headers={"Content-Type": "text/csv"}))
     delivered(await deliver(receiver.url, method="DELETE"))
@@ -104,11 +104,11 @@ ANSWERS = [
     (410, (), {}, False, None),
     (301, ("Location: http://169.254.169.254/",), {}, False, None),
 ]
-"""An answer, to what request, whether another attempt follows, and after how many seconds if the receiver says so."""
+"""Response, request options, whether a retry follows, and its delay if the receiver asks for one."""
 
 
-async def test_each_answer_has_its_meaning(deliver, receiver):
-    """F39, T35: `Retry-After` is obeyed up to an hour; what another attempt cannot change gets none."""
+async def test_the_response_decides_the_outcome(deliver, receiver):
+    """F39, T35: `Retry-After` is respected up to an hour; permanent errors are not retried."""
     for case in ANSWERS:
         status, headers, payload, retryable, wait = case
         receiver.behave = answers(status, *headers)
@@ -120,21 +120,21 @@ async def test_each_answer_has_its_meaning(deliver, receiver):
     assert len(receiver.got) == len(ANSWERS)
 
 
-async def test_a_date_in_retry_after_is_obeyed(deliver, receiver):
+async def test_a_date_in_retry_after_is_respected(deliver, receiver):
     at = format_datetime(datetime.now(UTC) + timedelta(seconds=600), usegmt=True)
     receiver.behave = answers(503, f"Retry-After: {at}")
     outcome = await deliver(receiver.url)
     assert seconds(500) < outcome.retry_in <= seconds(600)
 
 
-async def test_expected_statuses_are_the_caller_s(deliver, receiver):
+async def test_the_caller_chooses_the_expected_statuses(deliver, receiver):
     receiver.behave = answers(404)
     assert isinstance(await deliver(receiver.url, expect=[200, 404]), Succeeded)
 
 
 @pytest.mark.parametrize("behaviour, why", [(hangs, "within 0.3 s"), (drips, "within 0.3 s"), (resets, "127.0.0.1")])
-async def test_a_receiver_that_does_not_answer_is_tried_again(bench, receiver, behaviour, why):
-    """F39: within its time in all, however it keeps a request waiting."""
+async def test_an_unresponsive_receiver_is_retried(bench, receiver, behaviour, why):
+    """F39: the timeout covers the whole request."""
     receiver.behave = behaviour
     payload = {"url": receiver.url, "timeout": 0.3}
     outcome, context = await bench.attempt(a_job("webhook", payload), webhook_allow=("127.0.0.0/8",))
@@ -144,15 +144,15 @@ async def test_a_receiver_that_does_not_answer_is_tried_again(bench, receiver, b
     assert len(context.attempt_logs.logs().lines) == 1
 
 
-async def test_a_request_ends_before_its_attempt_does(deliver, receiver):
-    """F39: so that what came of it is known, and the breaker hears of it."""
+async def test_a_request_times_out_before_its_attempt(deliver, receiver):
+    """F39: so that the outcome is known and reported to the breaker."""
     receiver.behave = hangs
     outcome = await deliver(receiver.url, timeout=0.5)
     assert "no response within" in outcome.failure.message
 
 
-async def test_a_very_long_answer_is_not_read(deliver, receiver):
-    """F39, T35: its status has said all; a little of it is kept, as text."""
+async def test_a_very_long_response_is_not_read(deliver, receiver):
+    """F39, T35: the status decides; the start of the body is stored as text."""
     receiver.behave = pours(100)
     record = json.loads(delivered(await deliver(receiver.url)))
     assert record["answer"] == "x" * 1_024
@@ -167,7 +167,7 @@ async def test_a_very_long_answer_is_not_read(deliver, receiver):
         (b"<script>alert(1)</script>", "<script>alert(1)</script>"),
     ],
 )
-async def test_whatever_an_answer_is_it_is_kept_as_text(deliver, receiver, body, kept):
+async def test_every_response_body_is_stored_as_text(deliver, receiver, body, kept):
     """T35."""
     receiver.behave = answers(200, "Content-Type: text/html; charset=bogus", "Content-Encoding: gzip", body=body)
     answer = json.loads(delivered(await deliver(receiver.url)))["answer"]
@@ -189,8 +189,8 @@ PAYLOADS = [
 ]  # fmt: skip
 
 
-async def test_no_header_can_be_another_request_or_one_of_ours(bench, receiver):
-    """T14: the receiver sees nothing at all; nor of a payload that cannot be."""
+async def test_headers_cannot_smuggle_a_request_or_replace_ours(bench, receiver):
+    """T14: the receiver gets no request, nor for an invalid payload."""
     for payload in [{"headers": dict([each])} for each in HEADERS] + PAYLOADS:
         outcome = await bench.run("webhook", {"url": receiver.url} | payload, webhook_allow=("127.0.0.0/8",))
         assert isinstance(outcome, Failed), payload
@@ -198,7 +198,7 @@ async def test_no_header_can_be_another_request_or_one_of_ours(bench, receiver):
     assert receiver.connections == 0
 
 
-async def test_connections_are_used_again_and_nothing_is_remembered_from_one_to_the_next(deliver, receiver):
+async def test_connections_are_reused_without_cookies(deliver, receiver):
     receiver.behave = answers(200, "Set-Cookie: session=1; Path=/", body=b"ok")
     for _ in range(3):
         delivered(await deliver(receiver.url))
@@ -206,7 +206,7 @@ async def test_connections_are_used_again_and_nothing_is_remembered_from_one_to_
     assert all(got.header("cookie") is None for got in receiver.got)
 
 
-async def test_a_connection_that_was_closed_while_idle_costs_no_attempt(deliver, receiver):
+async def test_a_connection_closed_while_idle_uses_no_attempt(deliver, receiver):
     delivered(await deliver(receiver.url))
 
     async def hang_up(got, reader, writer):
@@ -223,14 +223,14 @@ async def test_a_connection_that_was_closed_while_idle_costs_no_attempt(deliver,
     assert receiver.connections == 2
 
 
-async def test_no_proxy_is_taken_from_the_environment(deliver, receiver, monkeypatch):
+async def test_proxies_from_the_environment_are_ignored(deliver, receiver, monkeypatch):
     """T11."""
     for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     delivered(await deliver(receiver.url))
 
 
-async def test_a_destination_in_trouble_is_given_a_rest_without_spending_attempts(bench, receiver, engine):
+async def test_an_open_breaker_holds_jobs_without_using_attempts(bench, receiver, engine):
     receiver.behave = answers(500)
     payload = {"url": receiver.url}
     outcomes = [await bench.run("webhook", payload, webhook_allow=("127.0.0.0/8",)) for _ in range(8)]
@@ -243,7 +243,7 @@ async def test_a_destination_in_trouble_is_given_a_rest_without_spending_attempt
     )  # fmt: skip
 
 
-async def test_refusals_of_single_requests_open_no_breaker(bench, receiver, engine):
+async def test_rejections_of_single_requests_do_not_open_the_breaker(bench, receiver, engine):
     receiver.behave = answers(404)
     for _ in range(6):
         await bench.run("webhook", {"url": receiver.url}, webhook_allow=("127.0.0.0/8",))

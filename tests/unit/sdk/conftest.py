@@ -1,4 +1,4 @@
-"""An application on each database, and jobs settled by hand in place of a worker."""
+"""An application on each database, and jobs that the tests settle in place of a worker."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from tests.support.builders import enter, report, take
 
 
 class ByHand:
-    """Does what a worker would: claims the one job of a queue and settles it."""
+    """Stands in for a worker: claims the one job of a queue and settles it."""
 
     def __init__(self, url):
         self._url = url

@@ -1,4 +1,4 @@
-"""Arguments: checked by the function's annotations at enqueue, and the same again when it runs."""
+"""Arguments are checked against the annotations at enqueue and again at run time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Options(TypedDict, total=False):
 
 
 class Model:
-    """What models of validation libraries look like."""
+    """Interface of the models of validation libraries."""
 
     def __init__(self, n):
         self.n = n
@@ -130,18 +130,18 @@ def there_and_back(*args, **kwargs):
         ("any_json", [1]),
     ],
 )
-def test_an_argument_comes_back_as_what_its_annotation_says(name, value):
+def test_an_argument_is_decoded_as_its_annotation(name, value):
     back = there_and_back(1, **{name: value})
     assert back == {"a": 1, name: value}
     assert type(back[name]) is type(value)
 
 
-def test_only_what_was_given_travels():
+def test_the_payload_contains_only_the_given_arguments():
     assert ARGUMENTS.check((1,), {}) == {"a": 1}
     assert ARGUMENTS.check((), {"a": 1, "b": ""}) == {"a": 1, "b": ""}
 
 
-def test_what_json_can_say_is_taken_as_it_stands_there():
+def test_arguments_may_be_given_in_their_json_form():
     assert there_and_back(1, key=str(SOME_ID), address={"street": "Elm"}) == {
         "a": 1,
         "key": SOME_ID,
@@ -149,21 +149,21 @@ def test_what_json_can_say_is_taken_as_it_stands_there():
     }
 
 
-def test_the_context_is_nobody_s_argument():
+def test_a_caller_cannot_pass_the_context():
     assert ARGUMENTS.context == "ctx"
     with pytest.raises(Invalid, match="passed by the worker") as refused:
         ARGUMENTS.check((1,), {"ctx": None})
     assert refused.value.pointer == "/payload/ctx"
 
 
-def test_a_context_may_stand_anywhere():
+def test_the_context_parameter_may_be_in_any_position():
     def work(ctx: SyncContext, n: int): ...
 
     arguments = Arguments(work, "work")
     assert (arguments.context, arguments.check((3,), {})) == ("ctx", {"n": 3})
 
 
-def test_a_context_may_be_optional():
+def test_the_context_parameter_may_have_a_default():
     def work(n: int, ctx: SyncContext | None = None): ...
 
     assert Arguments(work, "work").context == "ctx"
@@ -192,7 +192,7 @@ def test_a_context_may_be_optional():
         ((1,), {"model": Model("x")}, "/payload/model", "n must be a number"),
     ],
 )
-def test_what_the_function_would_not_take_is_refused(args, kwargs, pointer, said):
+def test_arguments_that_do_not_match_the_signature_are_rejected(args, kwargs, pointer, said):
     with pytest.raises(Invalid) as refused:
         ARGUMENTS.check(args, kwargs)
     assert refused.value.pointer == pointer
@@ -210,19 +210,19 @@ def test_what_the_function_would_not_take_is_refused(args, kwargs, pointer, said
         (b"{", "/payload"),
     ],
 )
-def test_a_payload_that_does_not_fit_is_refused_when_it_is_run(payload, pointer):
+def test_a_payload_that_does_not_match_the_signature_is_rejected_at_run_time(payload, pointer):
     with pytest.raises(Invalid) as refused:
         ARGUMENTS.decode(payload)
     assert refused.value.pointer == pointer
 
 
-def test_no_payload_fits_a_function_that_needs_none():
+def test_a_null_payload_fits_a_function_without_required_parameters():
     def work(n: int = 3): ...
 
     assert Arguments(work, "work").decode(b"null") == {}
 
 
-def test_results_come_back_as_the_function_says():
+def test_a_result_is_decoded_as_the_return_annotation():
     def orders() -> list[Order]: ...
     def says_nothing(): ...
     def cannot_be_read() -> pytest.Session: ...
@@ -252,7 +252,7 @@ def test_any_json_passes_through_a_parameter_without_annotation(value):
 
 
 @given(json_values)
-def test_whatever_is_accepted_can_be_run(value):
+def test_every_accepted_value_can_be_run(value):
     for name in ("b", "key", "address", "by_id", "positive"):
         try:
             payload = ARGUMENTS.check((1,), {name: value})

@@ -1,4 +1,4 @@
-"""`holdfast.client`: the sync client and the async one, word for word the same, against a real node."""
+"""`holdfast.client`: the sync and the async client pass the same tests against a real node."""
 
 import asyncio
 import inspect
@@ -33,11 +33,11 @@ from holdfast.sdk.sse import EventParser
 from tests.support.service_thread import FAILS, WORKS, run_service
 from tests.unit.sdk.scripted import REFUSED, RESET, ScriptedTransport, ok, problem
 
-NOBODY = "01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11"
+UNKNOWN_ID = "01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11"
 
 
 class OnALoop:
-    """The async client, called as the sync one is."""
+    """Async client with the interface of the sync one."""
 
     def __init__(self, *args, **options):
         self._runner = asyncio.Runner()
@@ -106,13 +106,13 @@ def test_a_job_from_submit_to_delete(client, node):
     with pytest.raises(Conflict, match="already cancelled"):
         client.cancel(job.id)
     client.delete(job.id)
-    for gone in (job.id, NOBODY, "no id"):
+    for gone in (job.id, UNKNOWN_ID, "no id"):
         with pytest.raises(NotFound):
             client.get(gone)
 
 
 @on_a_database
-def test_many_are_all_or_none_and_lists_go_on_over_pages(client, node, monkeypatch):
+def test_a_batch_is_atomic_and_lists_continue_over_pages(client, node, monkeypatch):
     receipts = client.submit_many([{"type": "send", "payload": n} for n in range(5)])
     assert [each.replayed for each in receipts] == [False] * 5
     monkeypatch.setattr(sys.modules["holdfast.sdk.calls"], "MAX_PAGE_SIZE", 2)
@@ -126,7 +126,7 @@ def test_many_are_all_or_none_and_lists_go_on_over_pages(client, node, monkeypat
 
 
 @on_a_database
-def test_a_result_is_waited_for(client, node):
+def test_wait_returns_the_result_or_raises_the_outcome(client, node):
     job = client.submit("send")
     with pytest.raises(WaitTimeout, match="continues to run"):
         client.wait(job.id, timeout=0.05)
@@ -146,7 +146,7 @@ def test_a_result_is_waited_for(client, node):
 
 
 @on_a_database
-def test_dead_letters_are_counted_replayed_and_purged(client, node):
+def test_dead_letters_can_be_counted_replayed_and_purged(client, node):
     ids = {each.id for each in client.submit_many([{"type": "send", "queue": "mail"}] * 3)}
     node.settle(FAILS, queue="mail")
     assert {each.id for each in client.dead(queue="mail")} == ids
@@ -167,7 +167,7 @@ def test_dead_letters_are_counted_replayed_and_purged(client, node):
 
 
 @pytest.mark.databases("sqlite")
-def test_queues_figures_tenants_and_keys(client, node):
+def test_an_administrator_manages_queues_tenants_and_keys(client, node):
     client.submit("send", queue="mail")
     rests = client.pause("mail", reason="the provider is down", until=datetime.now(UTC) + timedelta(hours=1))
     assert (rests.paused, rests.reason, rests.statuses.ready) == (True, "the provider is down", 1)
@@ -201,7 +201,7 @@ def test_queues_figures_tenants_and_keys(client, node):
 
 
 @on_a_database
-def test_the_same_key_is_the_same_job(client):
+def test_submissions_with_the_same_idempotency_key_create_one_job(client):
     first = client.submit("send", 1, idempotency_key="k")
     assert client.submit("send", 1, idempotency_key="k").id == first.id
     with pytest.raises(IdempotencyMismatch):
@@ -211,7 +211,7 @@ def test_the_same_key_is_the_same_job(client):
 
 
 @pytest.mark.databases("sqlite")
-def test_events_come_as_they_happen(client, node):
+def test_events_arrive_as_they_happen(client, node):
     events = client.events(queue="mail")
     seen = []
 
@@ -222,7 +222,7 @@ def test_events_come_as_they_happen(client, node):
 
     import threading
 
-    # Whoever listens hears of what comes after: so it is submitted again until something was heard.
+    # A stream starts at an unknown moment after the request, so submit until an event arrives.
     heard = threading.Event()
 
     def submit():
@@ -241,12 +241,12 @@ def test_events_come_as_they_happen(client, node):
     assert seen[0].id
 
 
-# Without a node: what is sent, and when again
+# Without a node: requests and retries
 
 
 @pytest.fixture
 def pauses(monkeypatch):
-    """What was slept, without sleeping."""
+    """Return the list of requested sleeps, without sleeping."""
     slept = []
 
     async def sleep(seconds):
@@ -259,7 +259,7 @@ def pauses(monkeypatch):
 
 @pytest.fixture
 def scripted(kind):
-    """A client whose node answers by a script; closed with the test."""
+    """Return a factory of clients with scripted responses; closed with the test."""
     made = []
 
     def make(*steps):
@@ -272,10 +272,10 @@ def scripted(kind):
         each.close()
 
 
-RECEIPT = {"items": [{"id": NOBODY, "created_at": "2030-01-31T12:00:00Z", "replayed": True}]}
+RECEIPT = {"items": [{"id": UNKNOWN_ID, "created_at": "2030-01-31T12:00:00Z", "replayed": True}]}
 
 
-def test_a_submission_is_repeated_with_the_same_key_which_is_made_if_none_is_given(scripted, pauses):
+def test_a_submission_is_retried_with_the_same_given_or_generated_key(scripted, pauses):
     """S2, F10."""
     failures = [RESET, REFUSED, Response(502, b"<html>")]
     client, transport = scripted(*failures, ok(RECEIPT, 201))
@@ -291,7 +291,7 @@ def test_a_submission_is_repeated_with_the_same_key_which_is_made_if_none_is_giv
     assert (len(transport.requests), len(keys)) == (2, 1)
 
 
-def test_it_waits_as_long_as_the_service_asks_for_or_gives_up_at_once(scripted, pauses):
+def test_the_client_waits_as_long_as_the_service_asks_or_raises_at_once(scripted, pauses):
     client, _ = scripted(problem(429, "rate_limited", retry_after="4"), ok({"items": []}))
     assert list(client.workers()) == []
     assert pauses == [4.0]
@@ -301,14 +301,14 @@ def test_it_waits_as_long_as_the_service_asks_for_or_gives_up_at_once(scripted, 
     assert (caught.value.retry_after, len(transport.requests)) == (3600, 1)
 
 
-def test_what_may_not_be_repeated_is_not(scripted, pauses):
+def test_a_request_that_is_not_safe_to_repeat_is_sent_once(scripted, pauses):
     client, transport = scripted(RESET)
     with pytest.raises(Unavailable):
-        client.retry(NOBODY)
+        client.retry(UNKNOWN_ID)
     assert len(transport.requests) == 1
 
 
-def test_a_stream_goes_on_after_the_last_event_that_came(scripted, pauses):
+def test_a_stream_resumes_after_the_last_event(scripted, pauses):
     def stream(text):
         return Response(200, text.encode(), {"content-type": "text/event-stream"})
 
@@ -318,15 +318,15 @@ def test_a_stream_goes_on_after_the_last_event_that_came(scripted, pauses):
         problem(503, "unavailable", retry_after="1"),
         stream(': alive\n\nid: 9\nevent: job\ndata: {"n":2}\n\nevent: reset\ndata: {"reason":"revoked"}\n\n'),
     )
-    found = [(event.kind, event.data, event.id) for event in client.events(job=NOBODY)]
+    found = [(event.kind, event.data, event.id) for event in client.events(job=UNKNOWN_ID)]
     assert found == [("job", {"n": 1}, "8"), ("job", {"n": 2}, "9"), ("reset", {"reason": "revoked"}, "9")]
     assert [request.headers.get("last-event-id") for request in transport.requests] == [None, "9", "9", "9"]
     client, _ = scripted(problem(404, "not_found"))
     with pytest.raises(NotFound):
-        list(client.events(job=NOBODY))
+        list(client.events(job=UNKNOWN_ID))
 
 
-def test_events_may_come_in_any_pieces():
+def test_the_parser_accepts_events_in_any_pieces():
     text = b'id: 1\r\nevent: job\r\ndata: {"a":\r\ndata: 1}\r\n\r\n'
     for cut in range(len(text)):
         events = EventParser()
@@ -341,14 +341,14 @@ def test_events_may_come_in_any_pieces():
         ({"idempotency_key": "schlüssel"}, "idempotency_key"), ({"tenant": "a\nb"}, "tenant"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_sent_is_refused_before_it_is(scripted, bad, said):
+def test_invalid_arguments_are_rejected_before_sending(scripted, bad, said):
     client, transport = scripted()
     with pytest.raises(Invalid, match=said):
         client.submit("send", **bad)
     assert not transport.requests
 
 
-def test_a_service_that_is_away_is_unavailable_after_the_callers_patience(kind, monkeypatch):
+def test_an_unreachable_service_raises_after_the_retry_timeout(kind, monkeypatch):
     monkeypatch.setattr(http_transport, "CONNECT_TIMEOUT_S", 0.2)
     client = kind("http://127.0.0.1:1", "key", retry_timeout=0)
     with pytest.raises(Unavailable, match="cannot be reached"):
@@ -356,10 +356,10 @@ def test_a_service_that_is_away_is_unavailable_after_the_callers_patience(kind, 
     client.close()
 
 
-# The two clients, the service's shapes, and what it costs to import
+# Both clients, and imports
 
 
-def test_the_sync_client_is_what_the_tool_generates_from_the_async_client():
+def test_the_sync_client_matches_the_output_of_its_generator():
     from tools import sync_client
 
     assert sync_client.TARGET.read_text() == sync_client.generate(), "run ./dev fmt"
@@ -377,7 +377,7 @@ def test_both_clients_have_the_same_methods():
     assert methods(Client) == methods(AsyncClient)
 
 
-def test_all_public_names_are_there_and_importing_them_is_light():
+def test_all_public_names_exist_and_are_quick_to_import():
     assert all(hasattr(public, name) for name in public.__all__)
     heavy = ("apsw", "asyncpg", "asyncmy", "rich", "click", "holdfast.engine", "holdfast.store", "holdfast.worker")
     start = f"import sys, holdfast.client; print([m for m in {heavy} if m in sys.modules])"
@@ -389,7 +389,7 @@ def test_all_public_names_are_there_and_importing_them_is_light():
 
 
 @pytest.mark.databases("sqlite")
-def test_the_guide_of_the_client_runs_as_it_stands(node, capsys, monkeypatch):
+def test_the_examples_of_the_client_guide_run(node, capsys, monkeypatch):
     import re
     import threading
     from pathlib import Path

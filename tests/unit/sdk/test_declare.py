@@ -1,4 +1,4 @@
-"""Declaring jobs: what a decorated function is, and what is refused where it is written."""
+"""Declaration of job types: decorated functions, and declarations that are rejected."""
 
 import pickle
 from datetime import timedelta
@@ -29,7 +29,7 @@ async def test_a_decorated_coroutine_is_still_a_coroutine(nowhere):
     assert await double(21) == 42
 
 
-def test_a_context_that_is_not_there_says_so(nowhere):
+def test_a_direct_call_without_a_context_raises_a_clear_error(nowhere):
     @nowhere.job
     def work(*, ctx: SyncContext = CONTEXT) -> int:
         return ctx.attempt
@@ -38,7 +38,7 @@ def test_a_context_that_is_not_there_says_so(nowhere):
         work()
 
 
-def test_the_options_of_the_decorator_reach_the_handler(nowhere):
+def test_the_decorator_passes_its_options_to_the_handler(nowhere):
     @nowhere.job(
         name="mail.welcome",
         queue="mail",
@@ -58,7 +58,7 @@ def test_the_options_of_the_decorator_reach_the_handler(nowhere):
     assert (nowhere.registry.types(), nowhere.registry.queues()) == (["mail.welcome"], ["mail"])
 
 
-def test_where_a_function_runs_follows_from_its_kind(nowhere):
+def test_the_kind_of_a_function_decides_where_it_runs(nowhere):
     async def coroutine():
         pass
 
@@ -77,7 +77,7 @@ def test_where_a_function_runs_follows_from_its_kind(nowhere):
         nowhere.job(name="x", isolation="moon")(function)
 
 
-def test_a_name_twice_is_refused_and_both_places_are_named(nowhere):
+def test_a_duplicate_name_is_rejected_with_both_locations(nowhere):
     @nowhere.job
     def send():
         pass
@@ -120,7 +120,7 @@ def test_two_applications_share_no_names():
         ({"retry": Retry(max_attempts=0)}, "max_attempts is 0"),
     ],
 )
-def test_bad_options_are_refused_where_they_are_written(nowhere, options, said):
+def test_invalid_options_are_rejected_with_their_location(nowhere, options, said):
     with pytest.raises(Misconfigured, match=said) as refused:
 
         @nowhere.job(**options)
@@ -172,13 +172,13 @@ def not_annotated(ctx=CONTEXT): ...
         (pytest.Session, "decorate a function"),
     ],
 )
-def test_a_function_that_cannot_be_a_job_is_refused(nowhere, function, said):
+def test_a_function_that_cannot_be_a_job_is_rejected(nowhere, function, said):
     with pytest.raises(Misconfigured, match=said):
         nowhere.job(function)
     assert nowhere.registry.types() == []
 
 
-def test_a_job_is_not_declared_twice(nowhere):
+def test_a_job_type_cannot_be_decorated_again(nowhere):
     with pytest.raises(Misconfigured, match="declared twice"):
 
         @nowhere.job(name="other")
@@ -191,14 +191,14 @@ def later_is_here(when: "Later") -> "Later": ...
 def never_is_here(when: "Never"): ...  # noqa: F821
 
 
-def test_an_annotation_may_name_what_is_defined_further_down(nowhere):
+def test_an_annotation_may_be_a_forward_reference(nowhere):
     missing = globals().pop("Later")
     work = nowhere.job(later_is_here)
     globals()["Later"] = missing
     assert work.handler.arguments.check((3,), {}) == {"when": 3}
 
 
-def test_an_annotation_that_names_nothing_is_told_when_it_matters(nowhere):
+def test_an_unresolvable_annotation_is_reported_on_first_use(nowhere):
     nowhere.job(never_is_here)
     with pytest.raises(Misconfigured, match="the annotation of 'when' names 'Never'"):
         nowhere.registry.resolve()
@@ -207,7 +207,7 @@ def test_an_annotation_that_names_nothing_is_told_when_it_matters(nowhere):
 Later = int
 
 
-def test_nothing_is_read_before_it_is_needed(monkeypatch, tmp_path):
+def test_settings_are_loaded_on_first_use(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     app = Holdfast()
     monkeypatch.setenv("HOLDFAST_DATABASE_URL", "postgresql://u:secret@db/shop")
@@ -218,7 +218,7 @@ def test_nothing_is_read_before_it_is_needed(monkeypatch, tmp_path):
     assert Holdfast(settings=holdfast.Settings(database_url="sqlite:///y.db")).url == "sqlite:///y.db"
 
 
-def test_retry_is_a_rule_and_an_exception():
+def test_retry_is_both_a_rule_and_an_exception():
     assert Retry().rule() is None
     assert Retry(max_attempts=3).rule() is None
     assert Retry(delays=["1m", 300, timedelta(minutes=15)], jitter=0).rule() == RetryRule(
@@ -244,19 +244,19 @@ def test_retry_is_a_rule_and_an_exception():
         {"delays": [None]},
     ],
 )
-def test_a_rule_that_makes_no_sense_is_refused(asked):
+def test_an_invalid_retry_rule_is_rejected(asked):
     with pytest.raises(Invalid) as refused:
         Retry(**asked)
     assert refused.value.pointer.startswith("/retry")
 
 
 @pytest.mark.parametrize("raised", [Retry("x", in_=3), Snooze("5m"), Cancel("why"), Discard("why"), Cancel()])
-def test_what_a_handler_raises_survives_the_way_out_of_a_process(raised):
+def test_control_exceptions_can_be_pickled(raised):
     copy = pickle.loads(pickle.dumps(raised))
     assert (type(copy), str(copy), vars(copy)) == (type(raised), str(raised), vars(raised))
 
 
-def test_the_public_names_are_all_there_and_documented():
+def test_all_public_names_exist_and_are_documented():
     assert set(holdfast.__all__) <= set(dir(holdfast))
     for name in holdfast.__all__:
         assert getattr(holdfast, name).__doc__, name

@@ -1,4 +1,4 @@
-"""Enqueuing: what is submitted, from sync and async code alike."""
+"""Enqueuing from sync and async code."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -40,7 +40,7 @@ def count(app):
     return len(app._engines.run(lambda engine: engine.jobs.find(JobFilter())))
 
 
-def test_a_job_is_there_when_enqueue_returns(app, welcome):
+def test_a_job_is_stored_when_enqueue_returns(app, welcome):
     handle = welcome.enqueue(42)
     job = handle.job()
     assert (job.type, job.queue, job.priority, job.max_attempts, job.cost) == ("welcome", "mail", 2, 7, 3)
@@ -50,7 +50,7 @@ def test_a_job_is_there_when_enqueue_returns(app, welcome):
     assert welcome.handle(handle.id) == handle
 
 
-async def test_a_job_is_there_when_aenqueue_returns(app, welcome):
+async def test_a_job_is_stored_when_aenqueue_returns(app, welcome):
     handle = await welcome.aenqueue(user_id=42, name="Ann")
     assert msgspec.json.decode((await handle.job()).payload) == {"user_id": 42, "name": "Ann"}
     assert await handle.status() is Status.READY
@@ -63,7 +63,7 @@ async def test_sync_enqueue_works_on_an_event_loop_too(welcome):
     assert welcome.enqueue(42).status() is Status.READY
 
 
-def test_a_refused_call_submits_nothing(app, welcome):
+def test_an_invalid_call_submits_nothing(app, welcome):
     for call in ({"user_id": "x"}, {}, {"user_id": 1, "who": 2}):
         with pytest.raises(Invalid) as refused:
             welcome.enqueue(**call)
@@ -71,13 +71,13 @@ def test_a_refused_call_submits_nothing(app, welcome):
     assert count(app) == 0
 
 
-async def test_a_refused_async_call_submits_nothing(app, welcome):
+async def test_an_invalid_async_call_submits_nothing(app, welcome):
     with pytest.raises(Invalid, match="user_id: expected int, got str"):
         await welcome.aenqueue("x")
     assert count(app) == 0
 
 
-def test_what_json_cannot_carry_is_refused_by_name(app):
+def test_values_that_json_cannot_represent_are_rejected_by_name(app):
     @app.job
     def work(anything, more=None):
         pass
@@ -89,7 +89,7 @@ def test_what_json_cannot_carry_is_refused_by_name(app):
         work.enqueue("x" * 300_000)
 
 
-def test_the_options_of_using_are_the_job_s(welcome):
+def test_options_apply_to_the_job(welcome):
     handle = welcome.options(
         at=IN_A_YEAR,
         tenant="acme",
@@ -139,7 +139,7 @@ async def test_a_delayed_job_is_scheduled(app, welcome):
         ({"unique": Unique(on_conflict="explode")}, "/unique/on_conflict"),
     ],
 )
-def test_bad_options_of_using_are_refused_at_once(nowhere, options, pointer):
+def test_invalid_options_are_rejected_at_once(nowhere, options, pointer):
     @nowhere.job
     def work():
         pass
@@ -149,7 +149,7 @@ def test_bad_options_of_using_are_refused_at_once(nowhere, options, pointer):
     assert refused.value.pointer == pointer
 
 
-def test_a_caller_s_own_connection_is_not_taken_yet(nowhere):
+def test_a_connection_of_the_caller_is_not_supported_yet(nowhere):
     @nowhere.job
     def work():
         pass
@@ -158,7 +158,7 @@ def test_a_caller_s_own_connection_is_not_taken_yet(nowhere):
         work.options(connection=object())
 
 
-def test_one_key_is_one_job(app, welcome):
+def test_one_idempotency_key_creates_one_job(app, welcome):
     once = welcome.options(idempotency_key="w-42")
     first, again = once.enqueue(42), once.enqueue(42)
     assert (first.replayed, again.replayed, again.id) == (False, True, first.id)
@@ -167,7 +167,7 @@ def test_one_key_is_one_job(app, welcome):
     assert count(app) == 1
 
 
-async def test_one_key_at_once_is_one_job(app, welcome):
+async def test_concurrent_submissions_with_one_key_create_one_job(app, welcome):
     async with app:
         once = welcome.options(idempotency_key="w-42")
         handles = await asyncio.gather(*(once.aenqueue(42) for _ in range(20)))
@@ -175,7 +175,7 @@ async def test_one_key_at_once_is_one_job(app, welcome):
         assert sum(not handle.replayed for handle in handles) == 1
 
 
-def test_a_unique_job_is_one_at_a_time(welcome):
+def test_a_unique_job_exists_once_at_a_time(welcome):
     first = welcome.options(unique=True).enqueue(42)
     again = welcome.options(unique=True).enqueue(42)
     assert (again.id, again.replayed) == (first.id, True)
@@ -187,7 +187,7 @@ def test_a_unique_job_is_one_at_a_time(welcome):
     assert refused.value.job_id == str(other.id)
 
 
-def test_many_are_taken_together(app, welcome):
+def test_enqueue_many_submits_all_jobs(app, welcome):
     handles = welcome.options(tenant="acme").enqueue_many([{"user_id": 1}, (2, "Ann"), [3]])
     assert [msgspec.json.decode(handle.job().payload) for handle in handles] == [
         {"user_id": 1},
@@ -199,13 +199,13 @@ def test_many_are_taken_together(app, welcome):
     assert count(app) == 3
 
 
-async def test_many_are_taken_together_by_async_code(app, welcome):
+async def test_aenqueue_many_submits_all_jobs(app, welcome):
     async with app:
         handles = await welcome.aenqueue_many([(n,) for n in range(50)])
         assert len({handle.id for handle in handles}) == 50
 
 
-def test_every_bad_one_of_many_is_named_and_none_is_taken(app):
+def test_an_invalid_batch_names_every_fault_and_submits_nothing(app):
     @app.job
     def work(n: int, anything=None):
         pass
@@ -227,19 +227,19 @@ def test_every_bad_one_of_many_is_named_and_none_is_taken(app):
     assert count(app) == 0
 
 
-def test_too_many_at_once_are_refused(welcome):
+def test_a_batch_above_the_limit_is_rejected(welcome):
     with pytest.raises(InvalidBatch, match="a batch has at most 10,000"):
         welcome.enqueue_many([(1,)] * 10_001)
 
 
-def test_a_job_that_is_not_there_is_told(app):
+def test_a_handle_rejects_unknown_jobs_and_malformed_ids(app):
     with pytest.raises(NotFound):
         app.handle("01890000-0000-7000-8000-000000000001").status()
     with pytest.raises(Invalid, match="give a UUID"):
         app.handle("seven")
 
 
-def test_a_database_without_the_schema_is_told(empty_database_url):
+def test_a_database_without_the_schema_raises_schema_mismatch(empty_database_url):
     with Holdfast(empty_database_url) as app:
 
         @app.job
@@ -250,7 +250,7 @@ def test_a_database_without_the_schema_is_told(empty_database_url):
             work.enqueue()
 
 
-async def test_opening_is_tried_again_after_a_failure(empty_database_url):
+async def test_the_next_call_opens_the_engine_again_after_a_failure(empty_database_url):
     from tests.support.databases import migrate
 
     async with Holdfast(empty_database_url) as app:

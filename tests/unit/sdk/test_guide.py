@@ -1,4 +1,4 @@
-"""The guide's examples run as they stand."""
+"""The examples of the Python guide run unchanged."""
 
 import asyncio
 import re
@@ -21,14 +21,14 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @pytest.fixture
 def shop(tmp_path, monkeypatch):
-    """A folder with the database of the guide."""
+    """Change to a folder with the database of the guide."""
     monkeypatch.chdir(tmp_path)
     asyncio.run(migrate("sqlite:///shop.db"))
 
 
 @pytest.fixture
 def worked(monkeypatch):
-    """Whoever waits for a job has it run first, by the handler it was declared with."""
+    """Run a job with its handler when an example waits for it."""
     apps = []
     plain = holdfast.app.handles.finished
 
@@ -47,7 +47,7 @@ def worked(monkeypatch):
     return apps
 
 
-def test_the_guide_runs(shop, worked, capsys):
+def test_the_examples_of_the_guide_run(shop, worked, capsys):
     blocks = list(BLOCK.finditer(GUIDE.read_text()))
     assert len(blocks) > 8
     names = {"__name__": "shop"}

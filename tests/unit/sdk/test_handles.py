@@ -1,4 +1,4 @@
-"""Handles: wait for what comes of a job, cancel it, run it again."""
+"""Handles: wait for a result, cancel, retry."""
 
 import asyncio
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ def load(app):
     return load
 
 
-def test_wait_gives_the_result_as_the_function_says(app, load, by_hand):
+def test_wait_returns_the_result_as_the_return_annotation(app, load, by_hand):
     handle = load.enqueue(1)
     by_hand.settle_now(RESULT)
     assert handle.wait() == ANN
@@ -41,7 +41,7 @@ def test_wait_gives_the_result_as_the_function_says(app, load, by_hand):
     assert app.handle(handle.id).wait() == ANN_AS_JSON
 
 
-async def test_async_wait_goes_on_until_there_is_a_result(app, load, by_hand):
+async def test_async_wait_returns_once_there_is_a_result(app, load, by_hand):
     async with app:
         handle = await load.aenqueue(1)
         waiting = asyncio.create_task(handle.wait(timeout="1m"))
@@ -52,7 +52,7 @@ async def test_async_wait_goes_on_until_there_is_a_result(app, load, by_hand):
         assert await app.ahandle(handle.id).wait() == ANN_AS_JSON
 
 
-def test_wait_goes_on_in_another_thread(app, load, by_hand):
+def test_wait_blocks_in_another_thread(app, load, by_hand):
     from concurrent.futures import ThreadPoolExecutor
 
     handle = load.enqueue(1)
@@ -88,7 +88,7 @@ def test_waiting_for_a_cancelled_job_raises_the_reason(load, by_hand):
     assert raised.value.reason == "the account is gone"
 
 
-def test_waiting_ends_in_time_and_the_job_goes_on(load):
+def test_wait_times_out_while_the_job_continues(load):
     handle = load.enqueue(1)
     with pytest.raises(WaitTimeout, match="is still ready"):
         handle.wait(timeout=0)
@@ -99,7 +99,7 @@ def test_waiting_ends_in_time_and_the_job_goes_on(load):
         handle.wait(timeout="soon")
 
 
-def test_cancel_and_retry(load, by_hand):
+def test_a_handle_cancels_and_retries_its_job(load, by_hand):
     handle = load.enqueue(1)
     assert handle.cancel("not needed")
     assert not handle.cancel()
@@ -112,7 +112,7 @@ def test_cancel_and_retry(load, by_hand):
     assert handle.wait() == ANN
 
 
-async def test_async_cancel_and_retry(app, load):
+async def test_an_async_handle_cancels_and_retries_its_job(app, load):
     async with app:
         handle = await load.aenqueue(1)
         assert await handle.cancel()
@@ -123,7 +123,7 @@ async def test_async_cancel_and_retry(app, load):
         assert await handle.status() is Status.READY
 
 
-def test_a_result_that_is_not_what_the_function_says_is_told(load, by_hand):
+def test_a_result_that_does_not_match_the_annotation_is_rejected(load, by_hand):
     handle = load.enqueue(1)
     by_hand.settle_now(Succeeded(b'{"id":7}'))
     with pytest.raises(Invalid, match="does not match the return type of 'load'") as raised:
@@ -131,7 +131,7 @@ def test_a_result_that_is_not_what_the_function_says_is_told(load, by_hand):
     assert raised.value.pointer == "/result"
 
 
-def test_nothing_returned_is_none(app, by_hand):
+def test_a_job_without_a_result_returns_none(app, by_hand):
     @app.job
     def work() -> None:
         pass

@@ -1,4 +1,4 @@
-"""Threads, event loops and processes: an engine for each, opened when needed and closed in the end."""
+"""Threads, event loops and processes: each has its own engine, opened on demand and closed."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ def lives(app):
     return app._engines._by_process[os.getpid()]._lifetimes
 
 
-def test_many_threads_enqueue_at_once(app, work):
+def test_many_threads_enqueue_concurrently(app, work):
     with ThreadPoolExecutor(16) as pool:
         handles = list(pool.map(work.enqueue, range(200)))
     assert len({handle.id for handle in handles}) == 200
@@ -40,21 +40,21 @@ def test_many_threads_enqueue_at_once(app, work):
     assert [thread.name for thread in threading.enumerate()].count("holdfast") == 1
 
 
-async def test_many_tasks_enqueue_at_once_through_one_engine(app, work):
+async def test_many_tasks_share_one_engine(app, work):
     async with app:
         await asyncio.gather(*(work.aenqueue(n) for n in range(200)))
         assert len(lives(app)) == 1
         assert payloads(app) == list(range(200))
 
 
-def test_loops_one_after_another_have_an_engine_each_and_close_it(app, work):
+def test_each_consecutive_loop_opens_and_closes_its_own_engine(app, work):
     for n in range(3):
         asyncio.run(work.aenqueue(n))
         assert lives(app) == {}
     assert payloads(app) == [0, 1, 2]
 
 
-def test_loops_beside_each_other_have_an_engine_each(app, work):
+def test_concurrent_loops_have_their_own_engines(app, work):
     both_open = threading.Barrier(2)
 
     async def enqueue(n):
@@ -69,7 +69,7 @@ def test_loops_beside_each_other_have_an_engine_each(app, work):
     assert len(lives(app)) == 1  # that of the thread
 
 
-async def test_a_caller_that_gives_up_takes_the_engine_from_nobody(app, work):
+async def test_a_cancelled_caller_does_not_cancel_the_opening_of_the_engine(app, work):
     async with app:
         first, second = (asyncio.create_task(work.aenqueue(n)) for n in range(2))
         await asyncio.sleep(0)
@@ -78,7 +78,7 @@ async def test_a_caller_that_gives_up_takes_the_engine_from_nobody(app, work):
         assert first.cancelled()
 
 
-async def test_an_application_can_be_used_again_after_it_was_closed(app, work):
+async def test_a_closed_application_can_be_used_again(app, work):
     for n in range(2):
         async with app:
             await work.aenqueue(n)
@@ -90,7 +90,7 @@ async def test_an_application_can_be_used_again_after_it_was_closed(app, work):
     await app.aclose()
 
 
-def test_a_loop_that_was_closed_carelessly_is_forgotten(app, work):
+def test_the_engine_of_a_closed_loop_is_dropped(app, work):
     loop = asyncio.new_event_loop()
     loop.run_until_complete(work.aenqueue(1))
     engine = loop.run_until_complete(app._engines.here())
@@ -102,7 +102,7 @@ def test_a_loop_that_was_closed_carelessly_is_forgotten(app, work):
     assert loop not in lives(app)
 
 
-def test_whoever_waits_while_the_application_is_closed_is_told():
+def test_a_caller_that_waits_while_the_application_closes_gets_an_error():
     started = threading.Event()
 
     class Opened:
@@ -167,7 +167,7 @@ def run(program, url):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_child_has_an_engine_of_its_own(app, work, database_url):
+def test_a_forked_child_opens_its_own_engine(app, work, database_url):
     code, said, complained = run(FORKS, database_url)
     assert (code, said, complained) == (0, "done\n", "")
     assert payloads(app) == [0, 1, 2, 3, 4, 11, 12]
@@ -188,12 +188,12 @@ asyncio.run(work.aenqueue(1))
 """
 
 
-def test_a_program_that_closes_nothing_ends_quietly(app, work, database_url):
+def test_a_program_that_does_not_close_its_application_exits_cleanly(app, work, database_url):
     assert run(ENDS, database_url) == (0, "", "")
     assert payloads(app) == [0, 1]
 
 
-def test_an_application_that_was_never_used_closes():
+def test_an_unused_application_can_be_closed():
     with Holdfast("sqlite:////nowhere/holdfast.db") as app:
         pass
     asyncio.run(app.aclose())

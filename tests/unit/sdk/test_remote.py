@@ -1,4 +1,4 @@
-"""An application and a worker's port through a node of the HTTP service, on a real socket."""
+"""Applications and workers over HTTP, against a node on a real socket."""
 
 import asyncio
 import contextlib
@@ -56,7 +56,7 @@ from tests.unit.sdk.scripted import REFUSED, RESET, ScriptedTransport, ok, probl
 
 
 class Node:
-    """A node that listens, the engine behind it, and keys for it."""
+    """Node that listens, its engine, and API keys for it."""
 
     def __init__(self, url, engine):
         self.url = url
@@ -97,7 +97,7 @@ async def remote(node):
 
 
 async def at_work(remote, node, *, queues=("default",)):
-    """A worker that is registered, and its claims."""
+    """Register a worker; return its id and its claims."""
     worker = WorkerInfo(new_worker_id(), "w", "here", 1, "1")
     await remote.workers.register(worker, seconds(60))
     return worker.id, remote.attempts.claims(worker.id, queues)
@@ -106,7 +106,7 @@ async def at_work(remote, node, *, queues=("default",)):
 pytestmark = pytest.mark.databases("sqlite", "postgres")
 
 
-async def test_a_job_is_enqueued_worked_on_and_waited_for(app, remote, node):
+async def test_a_job_is_enqueued_run_and_awaited_over_http(app, remote, node):
     @app.job(name="add")
     async def add(left: int, right: int) -> int:
         return left + right
@@ -125,7 +125,7 @@ async def test_a_job_is_enqueued_worked_on_and_waited_for(app, remote, node):
     assert await handle.cancel() is False
 
 
-async def test_code_without_an_event_loop_enqueues_too(app, node):
+async def test_synchronous_code_enqueues_over_http(app, node):
     @app.job(name="add")
     def add(left: int) -> int:
         return left
@@ -144,7 +144,7 @@ async def test_code_without_an_event_loop_enqueues_too(app, node):
     await asyncio.to_thread(plainly)
 
 
-async def test_a_dead_job_says_why(app, remote, node):
+async def test_a_dead_job_raises_its_error_over_http(app, remote, node):
     @app.job(name="add")
     async def add(left: int) -> int:
         return left
@@ -158,7 +158,7 @@ async def test_a_dead_job_says_why(app, remote, node):
     assert await handle.retry() is True
 
 
-async def test_errors_are_those_of_an_engine_in_process(app, node):
+async def test_errors_are_the_same_as_those_of_a_local_engine(app, node):
     """P11, T01"""
 
     @app.job(name="add")
@@ -194,7 +194,7 @@ async def test_errors_are_those_of_an_engine_in_process(app, node):
         worker_requests.submit_many([JobSpec("t", tenant="a"), JobSpec("t", tenant="b")])
 
 
-async def test_a_batch_is_refused_with_every_fault(remote):
+async def test_a_rejected_batch_reports_every_fault(remote):
     with pytest.raises(InvalidBatch) as caught:
         await remote.jobs.submit_many([JobSpec("t"), JobSpec("t", priority=9_999), JobSpec("t", cost=0)])
     assert sorted(caught.value.faults) == [1, 2]
@@ -203,7 +203,7 @@ async def test_a_batch_is_refused_with_every_fault(remote):
         await remote.jobs.submit_many([JobSpec("t")] * 10_001)
 
 
-async def test_all_that_a_submission_says_arrives(remote, node):
+async def test_every_option_of_a_submission_reaches_the_node(remote, node):
     spec = JobSpec(
         "t", {"a": [1, None, "é"]}, queue="mail", priority=7, delay=seconds(90), max_attempts=9,
         timeout=Duration(1_500_000), cost=3, tags=("x", "y"), concurrency_key="c", idempotency_key="k", tenant="acme",
@@ -221,7 +221,7 @@ async def test_all_that_a_submission_says_arrives(remote, node):
 # A worker's port
 
 
-async def test_a_worker_tells_its_types_and_hears_that_it_is_to_end(remote, node):
+async def test_a_worker_describes_its_types_and_receives_a_drain_request(remote, node):
     about = JobType("send", '{"title":"send"}', "mail", (), 3, Duration(1_500_000), 5, 2)
     worker = WorkerInfo(new_worker_id(), "w", "here", 1, "1", "mail:1", 1, types=("send",), node="n")
     await remote.workers.register(worker, seconds(60), [about])
@@ -234,8 +234,8 @@ async def test_a_worker_tells_its_types_and_hears_that_it_is_to_end(remote, node
     assert await remote.workers.renew(worker.id, seconds(60)) is LeaseStatus.DRAINING
 
 
-async def test_a_foreign_or_dead_worker_holds_nothing(remote, node):
-    """P22, T38: the answers are those that an engine gives for a worker that was reaped."""
+async def test_a_worker_of_another_tenant_or_without_a_lease_holds_nothing(remote, node):
+    """P22, T38: the results are those of an engine for a worker that was reaped."""
     nobody = new_worker_id()
     assert await remote.workers.renew(nobody, seconds(10)) is LeaseStatus.LOST
     assert await remote.attempts.held_by(nobody, 10) == []
@@ -251,8 +251,8 @@ async def test_a_foreign_or_dead_worker_holds_nothing(remote, node):
         await remote.attempts.claims(nobody, ["default"]).claim(1)
 
 
-async def test_what_a_worker_holds_can_be_given_back_by_whoever_accounts_for_it(remote, node):
-    """F01, F04: a supervisor knows of a dead child's jobs only what the node tells."""
+async def test_a_supervisor_can_release_the_jobs_of_its_worker(remote, node):
+    """F01, F04: a supervisor knows the jobs of a dead child only from the node."""
     ids = {(await remote.jobs.submit(JobSpec("t", tenant="acme"))).id for _ in range(3)}
     worker, claims = await at_work(remote, node)
     assert {job.id for job in await claims.claim(5)} == ids
@@ -264,7 +264,7 @@ async def test_what_a_worker_holds_can_be_given_back_by_whoever_accounts_for_it(
     assert {(await node.engine.jobs.get(each)).attempts for each in ids} == {0}
 
 
-async def test_a_cancelled_job_is_lost_to_its_worker(remote, node):
+async def test_a_worker_loses_a_cancelled_job(remote, node):
     """S7"""
     receipts = await remote.jobs.submit_many([JobSpec("t"), JobSpec("t")])
     worker, claims = await at_work(remote, node)
@@ -275,7 +275,7 @@ async def test_a_cancelled_job_is_lost_to_its_worker(remote, node):
     assert await remote.attempts.lost(held) == {receipts[0].id}
 
 
-async def test_more_than_a_node_takes_at_once_goes_in_several_requests(remote, node):
+async def test_outcomes_above_the_limits_of_a_request_are_split(remote, node):
     """S1: outcomes of any number and size."""
     await remote.jobs.submit_many([JobSpec("t") for _ in range(40)])
     _, claims = await at_work(remote, node)
@@ -288,8 +288,8 @@ async def test_more_than_a_node_takes_at_once_goes_in_several_requests(remote, n
     assert await remote.attempts.settle_many(reports) == {job.id for job in jobs}
 
 
-async def test_an_outcome_that_no_node_takes_is_rejected(remote, node):
-    """F10: the settler then tries one by one, and fails the one at fault for good."""
+async def test_an_outcome_that_the_node_rejects_raises_rejected(remote, node):
+    """F10: the settler then reports one by one, and fails the invalid one permanently."""
     await remote.jobs.submit(JobSpec("t"))
     _, claims = await at_work(remote, node)
     (job,) = await claims.claim(1)
@@ -297,7 +297,7 @@ async def test_an_outcome_that_no_node_takes_is_rejected(remote, node):
         await remote.attempts.settle_many([Report(job, Succeeded(b'"' + b"x" * 300_000 + b'"'))])
 
 
-async def test_a_transaction_is_refused_and_never_tried_again(remote):
+async def test_a_transaction_is_rejected_without_a_retry(remote):
     job = a_job(worker=new_worker_id())
     context = Context(job, remote.attempts)
     with pytest.raises(Invalid, match="no database connection") as caught:
@@ -306,10 +306,10 @@ async def test_a_transaction_is_refused_and_never_tried_again(remote):
     assert outcome_of(caught.value).retryable is False
 
 
-# Where it is, and whether it is there
+# Addresses and keys
 
 
-async def test_a_wrong_key_or_address_is_told(node):
+async def test_a_wrong_key_or_address_raises_a_clear_error(node):
     stranger = RemoteEngine(Sender(node.url, "hf_" + "0" * 16 + "_" + "0" * 64))
     with pytest.raises(Unauthorized):
         await stranger.jobs.submit(JobSpec("t"))
@@ -326,7 +326,7 @@ async def test_a_wrong_key_or_address_is_told(node):
     await reader.aclose()
 
 
-def test_a_key_is_kept_out_of_sight():
+def test_an_api_key_is_not_shown():
     """T25"""
     app = Holdfast("https://jobs.example.org/base", key="hf_secret/1")
     assert app.url == "https://:hf_secret%2F1@jobs.example.org/base"
@@ -348,11 +348,11 @@ def test_a_key_is_kept_out_of_sight():
         ({"HOLDFAST_API_URL": "http://n:1", "HOLDFAST_DATABASE_URL": ""}, "http://n:1"),
     ],
 )
-def test_a_database_that_is_named_comes_before_a_node(environ, url, tmp_path):
+def test_a_configured_database_takes_precedence_over_a_node(environ, url, tmp_path):
     assert load(environ=environ, folder=tmp_path).jobs_url == url
 
 
-# Asking again
+# Retries
 
 
 def client(*steps):
@@ -377,8 +377,8 @@ def quick(monkeypatch):
 
 
 @pytest.mark.parametrize("loop_of", [asyncio.new_event_loop, uvloop.new_event_loop])
-def test_a_node_that_resets_every_connection_is_away_on_every_loop(loop_of):
-    """F08, P05: whatever the loop makes of it, no other error gets out, so that no worker ends of it."""
+def test_a_node_that_resets_every_connection_counts_as_unavailable_on_every_loop(loop_of):
+    """F08, P05: no other error may escape on any loop, because it would end the worker."""
 
     async def ask():
         def reset(connection):
@@ -410,7 +410,7 @@ def test_a_node_that_resets_every_connection_is_away_on_every_loop(loop_of):
         runner.run(ask())
 
 
-async def test_what_may_be_repeated_is_asked_again_while_the_node_is_away(quick):
+async def test_a_repeatable_request_is_retried_while_the_node_is_unavailable(quick):
     """F08"""
     http, transport = client(*AWAY, ok({}))
     answer = await http.send(Request("GET", "/v1/jobs", repeatable=True))
@@ -418,7 +418,7 @@ async def test_what_may_be_repeated_is_asked_again_while_the_node_is_away(quick)
 
 
 @pytest.mark.parametrize("fault", [AWAY[1], *AWAY[3:6]])
-async def test_what_may_not_be_repeated_is_not_when_nobody_knows_whether_it_was_done(quick, fault):
+async def test_a_request_that_may_have_taken_effect_is_not_repeated(quick, fault):
     """F10, S2"""
     http, transport = client(fault)
     with pytest.raises(OutcomeUnknown):
@@ -427,14 +427,14 @@ async def test_what_may_not_be_repeated_is_not_when_nobody_knows_whether_it_was_
 
 
 @pytest.mark.parametrize("fault", [AWAY[0], AWAY[2]])
-async def test_what_was_not_done_is_asked_again(quick, fault):
+async def test_a_request_without_effect_is_retried(quick, fault):
     """F08"""
     http, transport = client(fault, ok({}, 201))
     assert (await http.send(worker_requests.submit(JobSpec("t")))).status == 201
     assert len(transport.requests) == 2
 
 
-async def test_patience_ends(quick):
+async def test_retries_end_at_the_timeout(quick):
     http, transport = client(REFUSED, REFUSED)
     with pytest.raises(Unavailable, match="refused"):
         await http.send(Request("GET", "/", repeatable=True), retry_timeout=-1)
@@ -455,7 +455,7 @@ async def test_patience_ends(quick):
         (503, "unavailable", Unavailable), (500, "internal", OutcomeUnknown), (418, "teapot", Unavailable),
     ],
 )  # fmt: skip
-def test_a_problem_is_the_error_that_it_was(status, code, kind):
+def test_a_problem_response_becomes_its_original_error(status, code, kind):
     body = msgspec.json.encode({"title": "t", "status": status, "code": code, "detail": "what to do", "pointer": "/x"})
     error = error_of(Response(status, body))
     assert type(error) is kind
@@ -464,8 +464,8 @@ def test_a_problem_is_the_error_that_it_was(status, code, kind):
         assert error.pointer == "/x"
 
 
-async def test_after_a_claim_whose_answer_was_lost_claims_wait_shortly():
-    """F10: the worker looks for what it took, and must come to it."""
+async def test_claims_poll_briefly_after_a_response_was_lost():
+    """F10: the worker must soon look for jobs that it holds without knowing."""
     http, transport = client(RESET, ok({"worker": "w-0000000000000001", "jobs": []}))
     claims = RemoteEngine(http).attempts.claims(WorkerId(1), ["default"])
     with pytest.raises(OutcomeUnknown):
@@ -474,8 +474,8 @@ async def test_after_a_claim_whose_answer_was_lost_claims_wait_shortly():
     assert [msgspec.json.decode(each.body)["wait"] for each in transport.requests] == [20.0, 0.5]
 
 
-async def test_a_worker_that_stops_hangs_up_before_it_hands_anything_back(remote, node):
-    """F04: what it gives back must not come to it again."""
+async def test_a_stopping_worker_closes_its_poll_before_it_releases_jobs(remote, node):
+    """F04: a released job must not be claimed again by the same worker."""
     _, claims = await at_work(remote, node)
     waiting = asyncio.create_task(claims.claim(5))
 
@@ -491,7 +491,7 @@ async def test_a_worker_that_stops_hangs_up_before_it_hands_anything_back(remote
     assert (await node.engine.jobs.get(receipt.id)).status == "ready"
 
 
-def test_nothing_of_an_application_is_opened_before_it_is_needed():
+def test_an_application_connects_on_first_use():
     app = Holdfast("http://127.0.0.1:1", key="k")
 
     @app.job(name="t")
@@ -501,7 +501,7 @@ def test_nothing_of_an_application_is_opened_before_it_is_needed():
     assert app.registry.types() == ["t"]
 
 
-async def test_a_webhook_is_cleared_signed_and_told_of_through_the_node(remote, node):
+async def test_a_remote_worker_gets_permits_and_signatures_from_the_node(remote, node):
     """T15, T38: the secret stays with the node, which signs for jobs that the worker holds."""
     at, destination = 1_700_000_000, "https://example.com:443"
     await node.engine.deliveries.rotate_secret("acme", seconds(60))

@@ -1,4 +1,4 @@
-"""Schemas of arguments: what a form is made of."""
+"""JSON schemas of arguments, from which the dashboard builds forms."""
 
 import json
 from typing import Annotated, Any
@@ -20,7 +20,7 @@ def schema(function, name="send"):
     return None if text is None else json.loads(text)
 
 
-def test_the_schema_tells_names_kinds_bounds_defaults_and_what_it_is_for():
+def test_the_schema_has_names_types_bounds_defaults_and_a_description():
     def send(to: str, n: Annotated[int, msgspec.Meta(ge=1)] = 3, *, urgent: bool = False) -> None:
         """Send it.
 
@@ -37,7 +37,7 @@ def test_the_schema_tells_names_kinds_bounds_defaults_and_what_it_is_for():
     }  # fmt: skip
 
 
-def test_every_kind_of_argument_has_its_place_and_the_context_has_none():
+def test_the_schema_covers_every_kind_of_parameter_but_the_context():
     found = schema(everything)
     assert found["required"] == ["a"]
     assert len(found["properties"]) == 22
@@ -47,7 +47,7 @@ def test_every_kind_of_argument_has_its_place_and_the_context_has_none():
 
 
 class Told:
-    """As pydantic's models do."""
+    """Model with the interface of pydantic."""
 
     def __init__(self, parts):
         self.parts = parts
@@ -70,7 +70,7 @@ class Breaks(Told):
         raise RuntimeError("not today")
 
 
-def test_models_tell_their_own_and_one_that_cannot_takes_only_the_schema_with_it():
+def test_a_model_provides_its_schema_and_a_failure_drops_only_that():
     def send(told: Told, many: list[Told]): ...
 
     def broken(told: Breaks): ...
@@ -81,8 +81,8 @@ def test_models_tell_their_own_and_one_that_cannot_takes_only_the_schema_with_it
     assert schema(broken) is None
 
 
-def test_no_secret_and_nothing_long_is_told_as_a_default():
-    """T: a default is in the code, where some keep what they should not."""
+def test_secrets_and_long_values_are_not_published_as_defaults():
+    """T: defaults in code may contain secrets."""
 
     def send(
         api_key: str = "s3cret-s3cret", dsn: str = "", url="postgres://a:secret@b/c", long="x" * 2_000, odd=object
@@ -91,7 +91,7 @@ def test_no_secret_and_nothing_long_is_told_as_a_default():
     assert [each.get("default") for each in schema(send)["properties"].values()] == [None] * 5
 
 
-def test_a_schema_that_is_too_large_is_none(monkeypatch):
+def test_a_schema_above_the_limit_is_dropped(monkeypatch):
     kind = msgspec.defstruct("Huge", [(f"field_number_{n}", int) for n in range(MAX_SCHEMA_BYTES // 30)])
 
     def send(huge): ...
@@ -106,7 +106,7 @@ def of(settings):
     return {each.type: each for each in registry.described()}
 
 
-def test_the_types_in_the_box_tell_theirs():
+def test_the_built_in_types_have_schemas():
     found = of(Settings(smtp_url="smtps://mail.example:465", smtp_from="jobs@example.com", demo=True))
     assert {"webhook", "email", "demo"} <= found.keys()
     shapes = {name: json.loads(found[name].schema) for name in ("webhook", "email", "demo")}
@@ -118,7 +118,7 @@ def test_the_types_in_the_box_tell_theirs():
 
 
 @pytest.mark.parametrize("room, told", [(10**6, 3), (1, 0)])
-def test_all_that_a_worker_tells_is_bounded(monkeypatch, room, told):
+def test_the_total_size_of_schemas_is_limited(monkeypatch, room, told):
     monkeypatch.setattr(registering, "MAX_SCHEMAS_LENGTH", room)
     registry = Registry()
 

@@ -1,4 +1,4 @@
-"""The editor knows the arguments of `enqueue` and the type of the result."""
+"""Type checkers see the arguments of `enqueue` and the type of the result."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 
 
-def test_a_type_checker_knows_arguments_and_results(pytestconfig):
+def test_a_type_checker_sees_arguments_and_results(pytestconfig):
     cache = pytestconfig.cache.mkdir("mypy-of-jobs")
     strict = ["--strict", "--config-file", os.devnull, "--ignore-missing-imports", "--follow-imports", "silent"]
     found = subprocess.run(

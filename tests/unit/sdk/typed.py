@@ -1,4 +1,4 @@
-"""What a type checker knows of jobs. Read by mypy in `test_types.py`, and never run.
+"""Typed uses of job types. Checked by mypy in `test_types.py`, and never run.
 
 A line that must be refused has its error ignored; an error that does not come makes the comment one too many.
 """
