@@ -315,7 +315,7 @@ async def test_a_finished_job_is_not_replaced_within_its_window_but_a_deleted_on
     await finish(manual_store, job)
     (rejected,) = await submit(manual_store, replacing(unique=rule))
     assert isinstance(rejected, DuplicateJob)
-    assert "already succeeded" in str(rejected)
+    assert "has ended (succeeded)" in str(rejected)
     await manual_store.run(lambda tx: remove(tx, job))
     fresh = replacing(unique=rule)
     assert (await submit(manual_store, fresh))[0].id == fresh.id

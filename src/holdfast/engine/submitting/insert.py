@@ -123,11 +123,13 @@ def _receipt_for(job: NewJob, row: InsertResult) -> Receipt | HoldfastError:
                 pointer="/idempotency_key",
             )
         case "unique" if job.unique is not None and job.unique.on_conflict == "reject":
-            return DuplicateJob(f"a job like this exists already ({row.id}) and is unique", job_id=str(row.id))
-        case "unique" if row.holder is not None:
-            why = "running" if row.holder is Status.RUNNING else f"already {row.holder}, and its unique key still held"
             return DuplicateJob(
-                f"job {row.id} cannot be replaced because it is {why}: only a waiting job can be; submit again later",
+                f"unique job {row.id} already exists: use that job, or submit again later", job_id=str(row.id)
+            )
+        case "unique" if row.holder is not None:
+            why = "is running" if row.holder is Status.RUNNING else f"has ended ({row.holder}) but keeps its unique key"
+            return DuplicateJob(
+                f"job {row.id} {why}, so it cannot be replaced: only a waiting job can be; submit again later",
                 job_id=str(row.id),
             )
         case _:
