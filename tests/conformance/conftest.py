@@ -1,4 +1,4 @@
-"""What the conformance tests share: the store on a clock of the test's own, and orders that a test can force."""
+"""Fixtures of the conformance tests: a store with a manual clock, and forced interleavings."""
 
 import pytest
 

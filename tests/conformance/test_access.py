@@ -1,4 +1,4 @@
-"""Tenants and keys, as every database keeps them."""
+"""Tenants and API keys on every database."""
 
 import asyncio
 from hashlib import sha256
@@ -34,24 +34,24 @@ async def key(store, key_id="aa11"):
 
 
 class TestTenants:
-    async def test_all_its_fields_come_back(self, manual_store):
+    async def test_all_fields_of_a_tenant_are_stored(self, manual_store):
         assert await manual_store.run(lambda tx: tx.add_tenant("acme", FULL))
 
         found = await manual_store.single(lambda tx: tx.tenant("acme"))
         assert (found.name, found.quotas, found.created_at) == ("acme", FULL, START)
 
-    async def test_nothing_needs_to_be_said(self, manual_store):
+    async def test_all_quotas_are_optional(self, manual_store):
         await manual_store.run(lambda tx: tx.add_tenant("acme", Quotas()))
 
         assert (await manual_store.single(lambda tx: tx.tenant("acme"))).quotas == Quotas()
 
-    async def test_one_that_is_there_stays_as_it_is(self, manual_store):
+    async def test_adding_an_existing_tenant_changes_nothing(self, manual_store):
         await manual_store.run(lambda tx: tx.add_tenant("acme", FULL))
 
         assert not await manual_store.run(lambda tx: tx.add_tenant("acme", Quotas(weight=9)))
         assert (await manual_store.single(lambda tx: tx.tenant("acme"))).quotas == FULL
 
-    async def test_of_many_who_enter_one_at_once_one_does(self, manual_store):
+    async def test_one_of_many_concurrent_inserts_of_a_tenant_succeeds(self, manual_store):
         answers = await asyncio.gather(
             *[manual_store.run(lambda tx, n=n: tx.add_tenant("acme", Quotas(weight=n))) for n in range(1, 9)]
         )
@@ -59,7 +59,7 @@ class TestTenants:
         assert answers.count(True) == 1
 
     @pytest.mark.parametrize("field", Quotas._fields)
-    async def test_only_what_is_given_changes(self, manual_store, field):
+    async def test_a_change_updates_only_the_given_fields(self, manual_store, field):
         await manual_store.run(lambda tx: tx.add_tenant("acme", FULL))
 
         assert await manual_store.run(lambda tx: tx.change_tenant("acme", {field: 7}))
@@ -68,17 +68,17 @@ class TestTenants:
         assert await manual_store.run(lambda tx: tx.change_tenant("acme", {field: None}))
         assert (await manual_store.single(lambda tx: tx.tenant("acme"))).quotas == FULL._replace(**{field: None})
 
-    async def test_a_change_to_what_it_is_is_a_change(self, manual_store):
+    async def test_a_change_to_the_same_value_succeeds(self, manual_store):
         await manual_store.run(lambda tx: tx.add_tenant("acme", FULL))
 
         assert await manual_store.run(lambda tx: tx.change_tenant("acme", {"weight": 5}))
         assert await manual_store.run(lambda tx: tx.change_tenant("acme", {}))
 
-    async def test_one_that_is_not_there_is_not_changed(self, manual_store):
+    async def test_an_unknown_tenant_cannot_be_changed(self, manual_store):
         assert not await manual_store.run(lambda tx: tx.change_tenant("acme", {"weight": 5}))
         assert await manual_store.single(lambda tx: tx.tenant("acme")) is None
 
-    async def test_they_are_listed_by_name_byte_by_byte(self, manual_store):
+    async def test_tenants_are_listed_by_name_byte_by_byte(self, manual_store):
         for name in ("b", "B", "a/1", "_x", "a"):
             await manual_store.run(lambda tx, name=name: tx.add_tenant(name, Quotas()))
 
@@ -88,7 +88,7 @@ class TestTenants:
 
 
 class TestKeys:
-    async def test_all_its_fields_come_back(self, manual_store):
+    async def test_all_fields_of_a_key_are_stored(self, manual_store):
         new = a_key(scopes=frozenset(Scope), digest=bytes(range(32)))
         await add(manual_store, new)
 
@@ -97,7 +97,7 @@ class TestKeys:
         assert (found.created_at, found.expires_at, found.revoked_at, found.last_used_at) == (START, None, None, None)
         assert at == START
 
-    async def test_it_expires_at_a_time_or_after_a_while(self, manual_store):
+    async def test_a_key_expires_at_an_instant_or_after_a_duration(self, manual_store):
         at = Instant(START + 5)
         await add(
             manual_store,
@@ -108,16 +108,16 @@ class TestKeys:
 
         assert [(await key(manual_store, each)).expires_at - START for each in ("aa", "bb", "cc")] == [5, 9_000_000, 5]
 
-    async def test_one_that_is_not_there_is_none(self, manual_store):
-        assert await manual_store.single(lambda tx: tx.key("nobody")) is None
-        assert not await manual_store.run(lambda tx: tx.revoke_key("nobody"))
+    async def test_an_unknown_key_is_not_found(self, manual_store):
+        assert await manual_store.single(lambda tx: tx.key("unknown")) is None
+        assert not await manual_store.run(lambda tx: tx.revoke_key("unknown"))
 
-    async def test_ids_are_compared_byte_by_byte(self, manual_store):
+    async def test_key_ids_are_compared_byte_by_byte(self, manual_store):
         await add(manual_store, a_key("aa11"))
 
         assert await key(manual_store, "AA11") is None
 
-    async def test_it_is_revoked_once(self, manual_store, clock):
+    async def test_the_first_revocation_of_a_key_counts(self, manual_store, clock):
         await add(manual_store, a_key())
         assert await manual_store.run(lambda tx: tx.revoke_key("aa11"))
         await clock.advance(seconds(1))
@@ -125,13 +125,13 @@ class TestKeys:
 
         assert (await key(manual_store)).revoked_at == START
 
-    async def test_a_revocation_that_is_undone_is_none(self, manual_store):
+    async def test_a_revocation_that_is_rolled_back_has_no_effect(self, manual_store):
         await add(manual_store, a_key())
 
         await roll_back(manual_store, lambda tx: tx.revoke_key("aa11"))
         assert (await key(manual_store)).revoked_at is None
 
-    async def test_its_use_is_noted_coarsely(self, manual_store, clock):
+    async def test_the_last_use_of_a_key_is_updated_coarsely(self, manual_store, clock):
         await add(manual_store, a_key())
         noted = []
         for _ in range(4):
@@ -141,7 +141,7 @@ class TestKeys:
 
         assert noted == [0, 0, 20_000_000, 20_000_000]
 
-    async def test_they_are_listed_newest_first(self, manual_store, clock):
+    async def test_keys_are_listed_newest_first(self, manual_store, clock):
         for number, tenant in enumerate(["acme", "blue", "acme", "blue"]):
             await add(manual_store, a_key(f"a{number}", tenant=tenant), a_key(f"b{number}", tenant=tenant))
             await clock.advance(Duration(1))
@@ -156,7 +156,7 @@ class TestKeys:
         assert listed == ["b3", "a3", "b2", "a2", "b1", "a1", "b0", "a0"]
         assert [each.id for each in of_acme] == ["b2", "a2", "b0", "a0"]
 
-    async def test_a_good_one_is_neither_revoked_nor_expired(self, manual_store, clock):
+    async def test_a_good_key_is_neither_revoked_nor_expired(self, manual_store, clock):
         good = manual_store.single
         assert not await good(lambda tx: tx.has_good_key())
         await add(manual_store, a_key("aa", lifetime=seconds(1)))

@@ -1,4 +1,4 @@
-"""Moves: each is made once, by whoever still holds the job as it was read, and carries all it should."""
+"""Transitions: applied once, only to unchanged jobs, with all their fields."""
 
 import asyncio
 
@@ -27,9 +27,9 @@ from tests.support.builders import (
     read,
     read_all,
     report,
+    roll_back,
     running,
     take,
-    roll_back,
 )
 
 LEGAL = [(was, to) for was, targets in TRANSITIONS.items() for to in sorted(targets) if to is not Status.RUNNING]
@@ -38,11 +38,11 @@ TABLES = {"holdfast_live": set(Status) - TERMINAL, "holdfast_dead": {Status.DEAD
 
 
 async def bring(store, console, status):
-    """A job in that state."""
+    """Return a job in this state."""
     job = a_job(max_attempts=3, delay=seconds(50) if status is Status.SCHEDULED else None)
     await put(store, job)
     if status in (Status.BLOCKED, Status.READY, Status.SCHEDULED):
-        if status is Status.BLOCKED:  # nothing blocks a job yet: write the state itself
+        if status is Status.BLOCKED:  # no use case blocks a job yet: write the status directly
             await console.run(f"UPDATE holdfast_live SET status = {status.code}")
         return await read(store, job)
     (held,) = await take(store, await enter(store))
@@ -52,13 +52,13 @@ async def bring(store, console, status):
 
 
 async def where(console):
-    """How many jobs each table holds, those that hold any."""
+    """Return the number of jobs in each table that has any."""
     counts = {table: await console.value(f"SELECT count(*) FROM {table}") for table in TABLES}
     return {table: count for table, count in counts.items() if count}
 
 
 @pytest.mark.parametrize("was, to", LEGAL, ids=[f"{was}-{to}" for was, to in LEGAL])
-async def test_every_legal_move_is_made_and_leaves_one_row_in_the_right_table(manual_store, console, was, to):
+async def test_every_legal_transition_leaves_one_row_in_the_right_table(manual_store, console, was, to):
     """S4"""
     job = await bring(manual_store, console, was)
     assert job.status is was
@@ -73,7 +73,7 @@ async def test_every_legal_move_is_made_and_leaves_one_row_in_the_right_table(ma
 
 
 @pytest.mark.parametrize("was, to", LEGAL, ids=[f"{was}-{to}" for was, to in LEGAL])
-async def test_a_move_of_a_job_that_was_moved_since_is_refused(manual_store, console, was, to):
+async def test_a_transition_of_a_job_that_changed_since_it_was_read_is_refused(manual_store, console, was, to):
     """S4, S7"""
     job = await bring(manual_store, console, was)
     alike = [status for status in Status if status.terminal is was.terminal and status is not was]
@@ -88,7 +88,7 @@ async def test_a_move_of_a_job_that_was_moved_since_is_refused(manual_store, con
 
 
 @pytest.mark.parametrize("was, to", LEGAL, ids=[f"{was}-{to}" for was, to in LEGAL])
-async def test_the_same_move_made_twice_is_made_once(manual_store, console, was, to):
+async def test_a_transition_applied_twice_takes_effect_once(manual_store, console, was, to):
     """S4"""
     job = await bring(manual_store, console, was)
     once = a_transition(job, to)
@@ -99,7 +99,7 @@ async def test_the_same_move_made_twice_is_made_once(manual_store, console, was,
 
 
 @pytest.mark.parametrize("to", sorted(TERMINAL))
-async def test_an_end_carries_all_that_is_known_of_it(manual_store, clock, to):
+async def test_a_finished_job_has_all_fields_of_its_transition(manual_store, clock, to):
     job = await running(manual_store)
     await clock.advance(seconds(3))
     told = {
@@ -118,7 +118,7 @@ async def test_an_end_carries_all_that_is_known_of_it(manual_store, clock, to):
     }
 
 
-async def test_an_end_without_a_log_keeps_the_one_there_is(manual_store, clock):
+async def test_finishing_without_a_log_keeps_the_stored_log(manual_store, clock):
     worker = await enter(manual_store, lease=seconds(1_000))
     (job,) = await hold(manual_store, worker)
     await report(manual_store, job, error())
@@ -133,7 +133,7 @@ async def test_an_end_without_a_log_keeps_the_one_there_is(manual_store, clock):
 
 
 @pytest.mark.parametrize("to", [Status.RETRYING, Status.SCHEDULED, Status.READY])
-async def test_a_job_that_waits_again_without_a_log_keeps_the_one_there_is(manual_store, to):
+async def test_requeueing_without_a_log_keeps_the_stored_log(manual_store, to):
     worker = await enter(manual_store)
     (job,) = await hold(manual_store, worker)
     await move(manual_store, a_transition(job, Status.READY, attempt_log=b"[1]"))
@@ -142,7 +142,7 @@ async def test_a_job_that_waits_again_without_a_log_keeps_the_one_there_is(manua
     assert (await read(manual_store, job)).attempt_log == b"[1]"
 
 
-async def test_a_large_log_and_result_are_kept_whole(manual_store):
+async def test_a_large_log_and_result_are_stored_completely(manual_store):
     job = await running(manual_store)
     log, result = msgspec.json.encode(["ß" * 200_000]), msgspec.json.encode("r" * 250_000)
     await move(manual_store, a_transition(job, Status.SUCCEEDED, attempt_log=log, result=result))
@@ -150,7 +150,7 @@ async def test_a_large_log_and_result_are_kept_whole(manual_store):
 
 
 @pytest.mark.parametrize("to", [Status.RETRYING, Status.SCHEDULED, Status.READY])
-async def test_a_job_that_waits_again_carries_its_counts_and_when_it_is_due(manual_store, clock, to):
+async def test_a_requeued_job_has_its_counts_and_due_time(manual_store, clock, to):
     job = await running(manual_store)
     await clock.advance(seconds(3))
     await move(manual_store, a_transition(job, to, attempts=7, releases=3, delay=seconds(42), attempt_log=b"[1]"))
@@ -162,8 +162,8 @@ async def test_a_job_that_waits_again_carries_its_counts_and_when_it_is_due(manu
     assert fields(waits, *unchanged) == fields(job, *unchanged)
 
 
-async def test_a_stale_worker_cannot_settle_a_job_another_holds(manual_store, clock):
-    """S7: whatever it reports."""
+async def test_a_stale_worker_cannot_settle_a_job_that_another_worker_holds(manual_store, clock):
+    """S7: for every outcome."""
     stale = await running(manual_store)
     await clock.expire()
     await manual_store.run(lambda tx: tx.apply([a_transition(stale, Status.READY)]))
@@ -174,8 +174,8 @@ async def test_a_stale_worker_cannot_settle_a_job_another_holds(manual_store, cl
     assert await report(manual_store, held) == {held.id}
 
 
-async def test_one_worker_cannot_settle_with_the_fence_of_its_earlier_claim(manual_store):
-    """S5, S7: the same worker, the same job, another claim."""
+async def test_a_worker_cannot_settle_with_the_fence_of_an_earlier_claim(manual_store):
+    """S5, S7: same worker, same job, another claim."""
     worker = await enter(manual_store)
     (first,) = await hold(manual_store, worker)
     await move(manual_store, a_transition(first, Status.READY))
@@ -184,14 +184,17 @@ async def test_one_worker_cannot_settle_with_the_fence_of_its_earlier_claim(manu
     assert await report(manual_store, second) == {second.id}
 
 
-async def test_in_a_batch_the_stale_are_refused_and_the_rest_is_done(manual_store):
+async def test_a_batch_applies_all_but_its_stale_transitions(manual_store):
     worker = await enter(manual_store)
     jobs = await hold(manual_store, worker, n=60)
     stale = [msgspec.structs.replace(job, fence=job.fence + 1) for job in jobs[::3]]
     fresh = [job for number, job in enumerate(jobs) if number % 3]
     ends = (Status.SUCCEEDED, Status.DEAD, Status.RETRYING, Status.CANCELLED, Status.SCHEDULED, Status.READY)
     chosen = {job.id: ends[number % 6] for number, job in enumerate(fresh)}
-    moves = [*(a_transition(job, chosen[job.id]) for job in fresh), *(a_transition(job, Status.SUCCEEDED) for job in stale)]
+    moves = [
+        *(a_transition(job, chosen[job.id]) for job in fresh),
+        *(a_transition(job, Status.SUCCEEDED) for job in stale),
+    ]
     moves.sort(key=lambda each: each.id)
     assert await move(manual_store, *moves) == set(chosen)
     now = {job.id: job.status for job in await read_all(manual_store, [job.id for job in jobs])}
@@ -206,7 +209,7 @@ async def test_ten_thousand_jobs_are_settled_in_one_transaction(manual_store):
     assert await manual_store.read(lambda tx: tx.counts(JobFilter())) == []
 
 
-async def test_of_two_that_settle_one_job_one_succeeds(manual_store):
+async def test_one_of_two_concurrent_settles_of_a_job_succeeds(manual_store):
     """S1"""
     jobs = await hold(manual_store, await enter(manual_store), n=50)
     outcomes = await asyncio.gather(*(report(manual_store, job, end) for job in jobs for end in (None, error())))
@@ -224,7 +227,7 @@ async def test_a_cancelled_job_cannot_be_settled_by_the_worker_that_runs_it(manu
     assert fields(await read(manual_store, job), "status", "reason", "result") == (Status.CANCELLED, "not wanted", None)
 
 
-async def test_cancelling_what_is_finished_or_unknown_leaves_no_trace(manual_store):
+async def test_cancelling_a_finished_or_unknown_job_changes_nothing(manual_store):
     """P11"""
     job = await running(manual_store)
     await report(manual_store, job)
@@ -234,7 +237,7 @@ async def test_cancelling_what_is_finished_or_unknown_leaves_no_trace(manual_sto
 
 
 @pytest.mark.parametrize("end", [Status.DEAD, Status.CANCELLED])
-async def test_a_replayed_job_starts_a_new_generation_and_keeps_its_past(manual_store, clock, end):
+async def test_a_replayed_job_starts_a_new_generation_and_keeps_its_history(manual_store, clock, end):
     """S4, S5, S20"""
     worker = await enter(manual_store, lease=seconds(1_000))
     (first,) = await hold(manual_store, worker, max_attempts=2, idempotency_key="k", tags=("a",), timeout=seconds(9))
@@ -265,7 +268,7 @@ async def test_a_replayed_job_starts_a_new_generation_and_keeps_its_past(manual_
     assert log[0].generation == 0
 
 
-async def test_a_holder_from_before_the_replay_can_change_nothing(manual_store):
+async def test_a_holder_from_before_the_replay_cannot_change_the_job(manual_store):
     """S7"""
     job = await running(manual_store, max_attempts=1)
     await report(manual_store, job, error())
@@ -276,7 +279,7 @@ async def test_a_holder_from_before_the_replay_can_change_nothing(manual_store):
     assert await report(manual_store, held) == {job.id}
 
 
-async def test_replays_at_once_make_one_new_generation(manual_store):
+async def test_concurrent_replays_start_one_new_generation(manual_store):
     """S20"""
     jobs = await hold(manual_store, await enter(manual_store), n=30, max_attempts=1)
     await report(manual_store, jobs, error())
@@ -287,7 +290,7 @@ async def test_replays_at_once_make_one_new_generation(manual_store):
 
 
 async def test_a_succeeded_job_cannot_be_replayed(manual_store):
-    """S4: the end is the end."""
+    """S4: success is final."""
     job = await running(manual_store)
     await report(manual_store, job)
     done = await read(manual_store, job)
@@ -295,15 +298,17 @@ async def test_a_succeeded_job_cannot_be_replayed(manual_store):
     assert await actions.retry(manual_store, [job.id]) == set()
 
 
-async def test_moves_that_are_rolled_back_leave_everything_as_it_was(manual_store):
+async def test_transitions_that_are_rolled_back_change_nothing(manual_store):
     jobs = await hold(manual_store, await enter(manual_store), n=4)
     ends = (Status.SUCCEEDED, Status.DEAD, Status.RETRYING, Status.READY)
-    await roll_back(manual_store, lambda tx: tx.apply([a_transition(job, end) for job, end in zip(jobs, ends, strict=True)]))
+    await roll_back(
+        manual_store, lambda tx: tx.apply([a_transition(job, end) for job, end in zip(jobs, ends, strict=True)])
+    )
     assert await read_all(manual_store, [job.id for job in jobs]) == jobs
 
 
 async def watched(store, look):
-    """Move ten jobs to their ends and back while `look` is called again and again: it must see each of them once."""
+    """Finish and replay ten jobs while `look` runs repeatedly; it must see each job exactly once."""
     worker = await enter(store, lease=seconds(600))
     jobs = await hold(store, worker, n=10, max_attempts=1_000)
     ids = [job.id for job in jobs]
@@ -335,17 +340,17 @@ async def watched(store, look):
     assert looks
 
 
-async def test_whoever_looks_sees_a_moving_job_once_and_never_misses_it(store):
-    """P38: a job that waits again stays where it is, one that ends moves in one step."""
+async def test_a_reader_sees_a_job_exactly_once_while_it_changes_tables(store):
+    """P38: a requeued job stays in its table, and a finished job changes tables atomically."""
     await watched(store, lambda ids: store.single(lambda tx: tx.get(ids)))
 
 
-async def test_a_listing_shows_a_moving_job_once(store):
+async def test_a_listing_shows_a_job_once_while_it_changes_tables(store):
     """P38"""
     await watched(store, lambda _: store.read(lambda tx: tx.find(JobFilter(), Page(100))))
 
 
-async def test_a_count_counts_a_moving_job_once(store):
+async def test_a_count_includes_a_job_once_while_it_changes_tables(store):
     """S22"""
     worker = await enter(store, lease=seconds(600))
     held = await hold(store, worker, n=10)

@@ -1,4 +1,4 @@
-"""Breakers of destinations are one for all workers, on every database; so are the keys of webhooks."""
+"""Circuit breakers and webhook signing keys are shared by all workers, on every database."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def always_look(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def a_worker(store: Store) -> Deliveries:
-    # Its own clock stands still: what counts is the database's.
+    # Its own clock does not advance, because the database clock counts.
     return Deliveries(store, RULES, rng=lambda: 0.0, monotonic=lambda: 0.0)
 
 
@@ -45,7 +45,9 @@ async def request_permit(worker: Deliveries, tenant: str = "acme", at: str = AT)
     return await worker.request_permit(tenant, at, probe_for=PROBE)
 
 
-async def test_failures_of_all_workers_together_open_it_for_all(manual_store: Store, clock: ManualClock) -> None:
+async def test_failures_of_all_workers_together_open_the_breaker_for_all(
+    manual_store: Store, clock: ManualClock
+) -> None:
     one, other = a_worker(manual_store), a_worker(manual_store)
     await fail(one, 2)
     assert await request_permit(other) == Permit()
@@ -57,7 +59,7 @@ async def test_failures_of_all_workers_together_open_it_for_all(manual_store: St
     assert breaker == Breaker("acme", AT, BreakerState.OPEN, 3, 1, until, "HTTP 503", clock.now)
 
 
-async def test_other_destinations_and_other_tenants_are_undisturbed(manual_store: Store) -> None:
+async def test_a_breaker_does_not_affect_other_destinations_and_tenants(manual_store: Store) -> None:
     worker = a_worker(manual_store)
     await fail(worker, 3)
 
@@ -66,7 +68,7 @@ async def test_other_destinations_and_other_tenants_are_undisturbed(manual_store
     assert await worker.breakers("globex") == []
 
 
-async def test_an_answer_in_between_begins_the_count_anew(manual_store: Store) -> None:
+async def test_a_success_resets_the_count_of_failures(manual_store: Store) -> None:
     worker = a_worker(manual_store)
     for _ in range(3):
         await fail(worker, 2)
@@ -75,7 +77,7 @@ async def test_an_answer_in_between_begins_the_count_anew(manual_store: Store) -
     assert await request_permit(worker) == Permit()
 
 
-async def test_one_probe_goes_out_when_its_time_has_come_whoever_asks(manual_store: Store, clock: ManualClock) -> None:
+async def test_one_worker_sends_a_probe_when_it_is_due(manual_store: Store, clock: ManualClock) -> None:
     workers = [a_worker(manual_store) for _ in range(6)]
     await fail(workers[0], 3)
     await clock.advance(seconds(10))
@@ -85,18 +87,18 @@ async def test_one_probe_goes_out_when_its_time_has_come_whoever_asks(manual_sto
     assert [permit.wait for permit in permits if not permit.probe] == [RULES.cooldown] * 5
 
 
-async def test_a_probe_that_fails_lengthens_the_rest_to_its_longest(manual_store: Store, clock: ManualClock) -> None:
+async def test_failed_probes_lengthen_the_pause_up_to_its_maximum(manual_store: Store, clock: ManualClock) -> None:
     worker = a_worker(manual_store)
     await fail(worker, 3)
     for rest in (10, 20, 20):
         assert await request_permit(worker) == Permit(wait=seconds(rest))
         await clock.advance(seconds(rest))
         assert await request_permit(worker) == Permit(probe=True)
-        await fail(worker, 1, probe=False)  # one that went out before tells nothing new
+        await fail(worker, 1, probe=False)  # a delivery that started before the breaker opened does not count
         await fail(worker, 1, probe=True)
 
 
-async def test_a_probe_that_is_answered_closes_it_for_all(manual_store: Store, clock: ManualClock) -> None:
+async def test_a_successful_probe_closes_the_breaker_for_all(manual_store: Store, clock: ManualClock) -> None:
     one, other = a_worker(manual_store), a_worker(manual_store)
     await fail(one, 3)
     await clock.advance(seconds(10))
@@ -108,9 +110,7 @@ async def test_a_probe_that_is_answered_closes_it_for_all(manual_store: Store, c
     assert (breaker.state, breaker.failures, breaker.openings, breaker.until) == (BreakerState.CLOSED, 0, 0, None)
 
 
-async def test_it_is_told_once_that_a_destination_rests_and_once_that_it_is_back(
-    manual_store: Store, clock: ManualClock
-) -> None:
+async def test_opening_and_closing_a_breaker_are_each_logged_once(manual_store: Store, clock: ManualClock) -> None:
     told: list[Event] = []
     worker = Deliveries(manual_store, RULES, rng=lambda: 0.0, monotonic=lambda: 0.0, emit=told.append)
     await fail(worker, 5)
@@ -122,23 +122,23 @@ async def test_it_is_told_once_that_a_destination_rests_and_once_that_it_is_back
     assert told == [BreakerChanged("acme", AT, True, "HTTP 503"), BreakerChanged("acme", AT, False, "HTTP 503")]
 
 
-async def test_a_probe_that_nobody_hears_of_is_given_to_another(manual_store: Store, clock: ManualClock) -> None:
+async def test_another_worker_repeats_a_probe_without_a_result(manual_store: Store, clock: ManualClock) -> None:
     one, other = a_worker(manual_store), a_worker(manual_store)
     await fail(one, 3)
     await clock.advance(seconds(10))
-    assert (await request_permit(one)).probe  # and is killed
+    assert (await request_permit(one)).probe  # the worker dies
     await clock.advance(PROBE)
     assert (await request_permit(other)).probe
 
 
-async def test_failures_at_the_same_instant_are_all_counted(store: Store) -> None:
+async def test_concurrent_failures_are_all_counted(store: Store) -> None:
     workers = [Deliveries(store, BreakerRules(failures=100)) for _ in range(8)]
     await asyncio.gather(*(fail(worker, 2) for worker in workers))
     (breaker,) = await workers[0].breakers("acme")
     assert breaker.failures == 16
 
 
-async def test_they_are_listed_in_order_and_by_tenant(store: Store) -> None:
+async def test_breakers_are_listed_in_order_and_by_tenant(store: Store) -> None:
     worker = a_worker(store)
     names = [(tenant, f"https://{host}:443") for tenant in ("a", "b") for host in ("x.example", "y.example")]
     for tenant, at in reversed(names):
@@ -152,7 +152,7 @@ async def test_they_are_listed_in_order_and_by_tenant(store: Store) -> None:
     assert named(await worker.breakers(None, after=names[0], limit=2)) == names[1:3]
 
 
-async def test_those_that_closed_are_forgotten_after_a_day(manual_store: Store, clock: ManualClock) -> None:
+async def test_closed_breakers_are_deleted_after_a_day(manual_store: Store, clock: ManualClock) -> None:
     worker = a_worker(manual_store)
     await fail(worker, 3)
     await fail(worker, 1, tenant="globex")
@@ -164,9 +164,7 @@ async def test_those_that_closed_are_forgotten_after_a_day(manual_store: Store, 
     assert [each.tenant for each in await worker.breakers(None)] == ["acme"]
 
 
-async def test_a_rotated_secret_signs_beside_the_new_one_until_its_time_is_over(
-    manual_store: Store, clock: ManualClock
-) -> None:
+async def test_the_previous_signing_key_stays_valid_for_the_overlap(manual_store: Store, clock: ManualClock) -> None:
     """T15."""
     worker = a_worker(manual_store)
     assert await worker.signing_keys("acme") == []
@@ -193,7 +191,7 @@ async def test_a_rotated_secret_signs_beside_the_new_one_until_its_time_is_over(
     assert await worker.signing_keys("acme") == []
 
 
-async def test_the_secrets_of_tenants_are_their_own(store: Store) -> None:
+async def test_each_tenant_has_its_own_signing_keys(store: Store) -> None:
     worker = a_worker(store)
     for tenant in ("acme", "globex"):
         await worker.rotate_secret(tenant, seconds(60))

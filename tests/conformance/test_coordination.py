@@ -1,4 +1,4 @@
-"""What nodes share has one meaning, in Redis and in the database: the same questions get the same answers."""
+"""Coordination between nodes gives the same results in Redis and in the database."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ from tests.support.eventually import eventually
 
 @pytest.fixture(params=["in the database", pytest.param("in Redis", marks=pytest.mark.slow)])
 async def nodes(request, database_url):
-    """Two nodes of one installation."""
+    """Return two nodes of one installation."""
     url = request.getfixturevalue("redis_server").url if request.param == "in Redis" else None
     async with node(database_url, url) as one, node(database_url, url) as other:
         one.used = other.used = url is not None
@@ -38,7 +38,7 @@ async def there(engine):
     return await engine.jobs.find(JobFilter(), Page(100))
 
 
-async def test_a_repeated_key_is_the_same_job_on_every_node(nodes):
+async def test_a_repeated_key_returns_the_same_job_on_every_node(nodes):
     one, other = nodes
     made = await one.jobs.submit(mail("k1"))
     for engine in (one, other, other):
@@ -49,7 +49,7 @@ async def test_a_repeated_key_is_the_same_job_on_every_node(nodes):
     assert [job.id for job in await there(one)] == [made.id]
 
 
-async def test_a_key_with_another_body_is_refused_and_with_another_tenant_a_new_job(nodes):
+async def test_a_key_with_another_body_is_refused_and_with_another_tenant_creates_a_job(nodes):
     one, other = nodes
     made = await one.jobs.submit(mail("k1"))
     for engine in nodes:
@@ -60,7 +60,7 @@ async def test_a_key_with_another_body_is_refused_and_with_another_tenant_a_new_
     assert len(await there(one)) == 2
 
 
-async def test_a_repeated_batch_is_answered_as_a_whole_or_asked_as_a_whole(nodes):
+async def test_a_repeated_batch_is_served_from_the_cache_completely_or_not_at_all(nodes):
     one, other = nodes
     batch = [mail(f"b{n}") for n in range(5)]
     made = await one.jobs.submit_many(batch)
@@ -74,7 +74,7 @@ async def test_a_repeated_batch_is_answered_as_a_whole_or_asked_as_a_whole(nodes
     assert len(await there(one)) == 6
 
 
-async def test_what_was_rolled_back_leaves_its_key_free(nodes):
+async def test_a_submission_that_is_rolled_back_leaves_its_key_free(nodes):
     one, other = nodes
     unique = UniqueSpec(on_conflict="reject")
     await one.jobs.submit(mail(unique=unique))
@@ -87,7 +87,7 @@ async def test_what_was_rolled_back_leaves_its_key_free(nodes):
     assert (await one.jobs.submit(mail("k1"))).id == made.id
 
 
-async def test_a_repeat_is_answered_with_the_job_as_it_stands_now(nodes):
+async def test_a_replayed_submission_returns_the_current_state_of_the_job(nodes):
     one, other = nodes
     made = await one.jobs.submit(mail("k1"))
     worker = a_worker(queues="default")
@@ -101,8 +101,8 @@ async def test_a_repeat_is_answered_with_the_job_as_it_stands_now(nodes):
         await other.jobs.submit_and_get(mail("k1"))
 
 
-async def test_what_is_over_the_rate_is_refused_by_cost_on_every_node_and_passes_in_time(nodes):
-    """S15: whichever node is asked first, and however often."""
+async def test_every_node_rejects_cost_over_the_rate_until_the_window_has_passed(nodes):
+    """S15: regardless of the node and of the number of submissions."""
     one, other = nodes
     await one.access.create_tenant("slow", Quotas(rate=10, rate_window=seconds(3_600)))
     await one.access.create_tenant("brief", Quotas(rate=10, rate_window=seconds(1)))
@@ -115,7 +115,7 @@ async def test_what_is_over_the_rate_is_refused_by_cost_on_every_node_and_passes
         assert 3_500 < refused.value.retry_after <= 3_660
     with pytest.raises(RateLimited):
         await other.jobs.submit_many([mail(tenant="slow", cost=2)] * 2)
-    await other.jobs.submit(mail(tenant="slow", cost=3))  # for this there is room, and was all the time
+    await other.jobs.submit(mail(tenant="slow", cost=3))  # the remaining quota allows this one
 
     async def passed():
         try:
@@ -131,7 +131,7 @@ async def test_what_is_over_the_rate_is_refused_by_cost_on_every_node_and_passes
         assert hits(other, "limits") > 0
 
 
-async def test_a_raised_limit_holds(nodes):
+async def test_a_raised_quota_applies(nodes):
     one, other = nodes
     await one.access.create_tenant("slow", Quotas(rate=1, rate_window=seconds(3_600)))
     for engine in nodes:
@@ -151,7 +151,7 @@ async def test_a_raised_limit_holds(nodes):
     assert await eventually(passes)
 
 
-async def test_who_works_is_seen_on_every_node_until_it_leaves(nodes):
+async def test_every_node_sees_a_worker_until_it_leaves(nodes):
     one, other = nodes
 
     async def seen(engine):
@@ -172,7 +172,7 @@ async def test_who_works_is_seen_on_every_node_until_it_leaves(nodes):
     now, (row,) = await other.workers.fleet()
     assert (row.info, row.started_at <= row.renewed_at <= now < row.expires_at) == (first, True)
     third = a_worker()
-    await one.workers.register(third, seconds(1))  # and dies
+    await one.workers.register(third, seconds(1))  # the worker dies
 
     async def known_dead():
         return not (await seen(other)).get(third, False)
@@ -181,7 +181,7 @@ async def test_who_works_is_seen_on_every_node_until_it_leaves(nodes):
     assert (await seen(other))[first]
 
 
-async def test_memory_and_a_drain_are_seen_on_every_node(nodes):
+async def test_every_node_sees_memory_use_and_draining(nodes):
     one, other = nodes
     worker = a_worker(node="n", types=("send",))
     await one.workers.register(worker, seconds(60))
@@ -200,7 +200,7 @@ async def test_memory_and_a_drain_are_seen_on_every_node(nodes):
         assert await eventually(lambda engine=engine: drained(engine)) == [(worker, 2**33, True)]
 
 
-async def test_a_job_of_another_node_wakes_whoever_waits(nodes):
+async def test_a_job_of_another_node_wakes_waiting_workers(nodes):
     one, other = nodes
     subscription = other.attempts.listen(["default"])
     while await subscription.wait(0) is not None:
@@ -218,7 +218,7 @@ async def _until_ready(engine, subscription):
     return True
 
 
-async def test_whatever_changes_on_another_node_is_read_from_the_tail(nodes):
+async def test_the_tail_reads_changes_of_another_node(nodes):
     one, other = nodes
     tail = Tail(other.store)
     await tail.begin()

@@ -1,4 +1,4 @@
-"""Deadlines: nothing starts after its own, and what could not start is cancelled and says so."""
+"""Deadlines: no job starts after its deadline; a job that could not start is cancelled with a reason."""
 
 from holdfast.engine.jobs.actions import cancel, retry
 from holdfast.engine.jobs.deadlines import cancel_overdue
@@ -20,7 +20,7 @@ async def waiting(store):
     return await store.read(lambda tx: tx.counts(JobFilter(finished=False)))
 
 
-async def test_no_claim_takes_a_job_whose_deadline_has_come(manual_store, clock):
+async def test_a_job_past_its_deadline_is_not_claimed(manual_store, clock):
     worker = await enter(manual_store, lease=days(1))
     soon, late, never = (
         a_job(deadline=await later(manual_store, seconds(10))),
@@ -47,7 +47,7 @@ async def test_a_job_may_start_up_to_its_deadline_and_run_past_it(manual_store, 
     assert await report(manual_store, held) == {job.id}
 
 
-async def test_what_waits_past_its_deadline_is_cancelled_and_says_so(manual_store, clock):
+async def test_a_job_that_waits_past_its_deadline_is_cancelled_with_a_reason(manual_store, clock):
     deadline = await later(manual_store, seconds(60))
     ready, scheduled = a_job(deadline=deadline), a_job(deadline=deadline, delay=HOUR)
     left = a_job(deadline=Instant(deadline + 1))
@@ -64,13 +64,13 @@ async def test_what_waits_past_its_deadline_is_cancelled_and_says_so(manual_stor
     assert await waiting(manual_store) == []
 
 
-async def test_a_retry_does_not_start_after_the_deadline_either(manual_store, clock):
+async def test_a_retry_does_not_start_after_the_deadline(manual_store, clock):
     worker = await enter(manual_store, lease=days(1))
     failed, handed_back = [a_job(deadline=await later(manual_store, seconds(10))) for _ in range(2)]
     await put(manual_store, failed, handed_back)
     one, two = sorted(await take(manual_store, worker), key=lambda job: job.id)
     await clock.advance(seconds(30))
-    await cancel_overdue(manual_store)  # they run: nothing happens to them
+    await cancel_overdue(manual_store)  # running jobs are not cancelled
     assert await report(manual_store, one, error()) == {failed.id}
     assert await report(manual_store, two, Interrupted()) == {handed_back.id}
     await clock.advance(seconds(60))
@@ -84,7 +84,7 @@ async def test_a_retry_does_not_start_after_the_deadline_either(manual_store, cl
     assert (await read(manual_store, handed_back)).attempts == 0
 
 
-async def test_who_runs_a_job_again_that_missed_its_deadline_lifts_it(manual_store, clock):
+async def test_a_replay_removes_a_deadline_that_has_passed(manual_store, clock):
     job = a_job(deadline=await later(manual_store, seconds(10)))
     await put(manual_store, job)
     await clock.advance(seconds(10))
@@ -95,7 +95,7 @@ async def test_who_runs_a_job_again_that_missed_its_deadline_lifts_it(manual_sto
     assert (held.id, held.deadline) == (job.id, None)
 
 
-async def test_a_deadline_that_is_yet_to_come_holds_also_for_a_job_that_is_run_again(manual_store, clock):
+async def test_a_replay_keeps_a_deadline_in_the_future(manual_store, clock):
     job = a_job(deadline=await later(manual_store, days(3)))
     await put(manual_store, job)
     assert await cancel(manual_store, [job.id], reason="a mistake") == {job.id}
@@ -111,8 +111,8 @@ async def test_a_deadline_that_is_yet_to_come_holds_also_for_a_job_that_is_run_a
     assert "deadline" in (await read(manual_store, job)).reason
 
 
-async def test_nothing_is_kept_of_the_deadlines_of_jobs_that_are_done(manual_store, clock, console):
-    """What is looked at in vain does not grow."""
+async def test_rows_for_deadlines_of_finished_jobs_are_deleted(manual_store, clock, console):
+    """The table of deadlines does not grow with finished jobs."""
     await put(manual_store, *[a_job(deadline=await later(manual_store, days(300))) for _ in range(5)])
     held = await take(manual_store, await enter(manual_store, lease=days(9)))
     await report(manual_store, held)

@@ -1,4 +1,4 @@
-"""Explain: it says "runnable" if and only if an idle worker takes the job, and names what holds it back."""
+"""Explain: a job is "runnable" if and only if an idle worker claims it; otherwise the reasons are named."""
 
 import asyncio
 import itertools
@@ -48,8 +48,8 @@ async def codes(store, job):
 
 
 @dataclass(frozen=True)
-class Somebody:
-    """A worker, fit for the job or not."""
+class Candidate:
+    """Worker that can or cannot run the job."""
 
     queue: bool
     types: str | None
@@ -59,14 +59,14 @@ class Somebody:
 
 @dataclass(frozen=True)
 class Scene:
-    """What happened to a job and around it."""
+    """State of a job and its surroundings."""
 
     delay: Duration | None
     deadline: Duration | None
     life: list[str]
     paused: bool
     paused_for: Duration | None
-    workers: list[Somebody]
+    workers: list[Candidate]
     passes: Duration
     kept_house: bool
     limited: str | None = None
@@ -79,7 +79,7 @@ SPANS = st.sampled_from([seconds(5), seconds(100)])
 FULL = ["queue", "tenant", "key", "queue and tenant", "queue with room"]
 SPENT = ["queue rate", "tenant rate", "key rate"]
 WORKERS = st.builds(
-    Somebody,
+    Candidate,
     st.sampled_from([True, True, True, False]),
     st.sampled_from([None, "send", "send", "other"]),
     st.sampled_from([None, None, "own", "other"]),
@@ -101,11 +101,11 @@ SCENES = st.builds(
     broken=st.none() | SPANS,
 )
 
-PLAIN = Scene(None, None, [], False, None, [Somebody(True, None, None, days(1))], Duration(0), False)
+PLAIN = Scene(None, None, [], False, None, [Candidate(True, None, None, days(1))], Duration(0), False)
 
 
 async def live(store, job, life):
-    """Have a job started, by somebody who is not there any more afterwards, and end like this."""
+    """Start a job on a worker that then leaves, and settle it with this outcome."""
     worker = await enter(store, lease=days(9), queues="elsewhere")
     for step in life:
         if step == "cancelled":
@@ -119,7 +119,7 @@ async def live(store, job, life):
 
 
 async def fill(store, how, other):
-    """Leave no room: another job of the same queue, tenant and key runs, or has taken the last start for now."""
+    """Fill the limit: run another job of the same queue, tenant and key, or use up the rate."""
     limits = {
         "queue": queue_limit(other.spec.queue),
         "tenant": tenant_limit(other.spec.tenant),
@@ -138,7 +138,7 @@ async def fill(store, how, other):
 
 
 async def trip(store, tenant, until):
-    """Have the destination of webhooks fail too often, for this tenant."""
+    """Open the breaker of the webhook destination for this tenant."""
     broken = Breaker(tenant, "https://example.com:443", BreakerState.OPEN, until=until, error="503")
 
     async def work(tx):
@@ -150,14 +150,14 @@ async def trip(store, tenant, until):
 
 
 async def trial(store, clock, scene):
-    """What explain says, and what idle workers do."""
+    """Return the explanation, and whether idle workers claim the job."""
     queue, tenant = f"q{next(_names)}", f"t{next(_names)}"
     began = await store.single(lambda tx: tx.now())
     deadline = None if scene.deadline is None else Instant(began + scene.deadline)
     key = "k" if "key" in (scene.limited or "") else None
     if scene.limited is not None:
         await fill(store, scene.limited, a_job(queue=queue, tenant=tenant, concurrency_key=key))
-    # What rests stays so: no other scene may have a type that does.
+    # Pauses persist: no other scene may use a paused type.
     to_somewhere = scene.broken is not None and scene.rests is not PauseKind.TYPE
     job = a_job(
         queue=queue,
@@ -182,7 +182,7 @@ async def trial(store, clock, scene):
         await store.run(lambda tx: tx.save_queue(Queue(queue, paused=True, until=until)))
     workers = []
     for each in scene.workers:
-        of = {"own": tenant, "other": "somebody-else", None: None}[each.tenant]
+        of = {"own": tenant, "other": "other-tenant", None: None}[each.tenant]
         worker = a_worker(
             queues=f"{queue}:5,x" if each.queue else "another",
             types=None if each.types is None else (job.spec.type if each.types == "send" else "other", "more"),
@@ -236,7 +236,7 @@ def test_a_job_is_runnable_if_and_only_if_an_idle_worker_takes_it(database_url):
     assert seen == {True, False}
 
 
-# What it names
+# Reasons
 
 
 async def test_a_job_of_another_tenant_is_unknown(store):
@@ -248,7 +248,7 @@ async def test_a_job_of_another_tenant_is_unknown(store):
     assert (await why(store, job, tenant="acme")).reasons
 
 
-async def test_reasons_come_in_order_with_all_that_is_known(manual_store, clock):
+async def test_reasons_are_ordered_and_complete(manual_store, clock):
     store = manual_store
     job = a_job(delay=seconds(60))
     await put(store, job)
@@ -270,7 +270,7 @@ async def test_reasons_come_in_order_with_all_that_is_known(manual_store, clock)
     assert await codes(store, job) == ["runnable"]
 
 
-async def test_what_runs_and_what_is_finished_says_only_that(manual_store):
+async def test_a_running_or_finished_job_is_explained_by_its_status_alone(manual_store):
     job = a_job()
     await put(manual_store, job)
     (held,) = await take(manual_store, await enter(manual_store))
@@ -282,8 +282,8 @@ async def test_what_runs_and_what_is_finished_says_only_that(manual_store):
     assert (finished.code, "succeeded" in finished.detail) == ("finished", True)
 
 
-async def test_the_last_worker_that_could_have_run_it_is_remembered_for_a_day(manual_store, clock):
-    """Also of one that was lost, and not of those that could not."""
+async def test_the_last_suitable_worker_is_remembered_for_a_day(manual_store, clock):
+    """Includes a lost worker, but no worker that could not run the job."""
     store, job = manual_store, a_job()
     await put(store, job)
     began = await store.single(lambda tx: tx.now())
@@ -300,7 +300,7 @@ async def test_the_last_worker_that_could_have_run_it_is_remembered_for_a_day(ma
     assert (await why(store, job)).reasons[0].last_seen is None
 
 
-async def test_what_is_ahead_is_counted_up_to_a_bound_and_with_its_cost(manual_store, clock):
+async def test_jobs_ahead_are_counted_up_to_a_bound_with_their_cost(manual_store, clock):
     store = manual_store
     await store.run(lambda tx: tx.add_tenant("acme", Quotas(weight=3)))
     await enter(store, lease=days(1))
@@ -320,7 +320,7 @@ async def test_what_is_ahead_is_counted_up_to_a_bound_and_with_its_cost(manual_s
     assert (await read(store, job)).priority == 0
 
 
-async def test_a_webhook_whose_destination_fails_is_taken_and_says_that_it_will_wait(manual_store):
+async def test_a_webhook_with_an_open_breaker_is_claimed_and_explained(manual_store):
     store = manual_store
     await enter(store)
     job = a_job(type="webhook", payload=b'{"url":"https://example.com/hook"}')
@@ -336,7 +336,7 @@ async def test_a_webhook_whose_destination_fails_is_taken_and_says_that_it_will_
 
 
 @pytest.mark.parametrize("full", ["queue", "tenant", "key"])
-async def test_a_limit_that_is_full_says_how_full_and_who_holds_it(manual_store, full):
+async def test_a_full_limit_is_explained_with_its_usage_and_holders(manual_store, full):
     store, key = manual_store, "k" if full == "key" else None
     other, job = a_job(concurrency_key=key), a_job(concurrency_key=key)
     await fill(store, full, other)
@@ -348,7 +348,7 @@ async def test_a_limit_that_is_full_says_how_full_and_who_holds_it(manual_store,
     assert reason.name == f"{full} {names[full]!r}"
 
 
-async def test_a_rate_that_is_spent_says_when_the_next_start_is_free(manual_store):
+async def test_an_exhausted_rate_limit_is_explained_with_the_next_start(manual_store):
     store, job = manual_store, a_job()
     await fill(store, "queue rate", a_job())
     await put(store, job)
@@ -359,8 +359,8 @@ async def test_a_rate_that_is_spent_says_when_the_next_start_is_free(manual_stor
     assert said.estimate.at == reason.until
 
 
-async def test_its_share_is_among_those_who_have_jobs_ready_in_its_queue(store):
-    """Not among those all of whose jobs run, or wait elsewhere."""
+async def test_the_share_of_a_tenant_is_among_tenants_with_ready_jobs(store):
+    """Tenants whose jobs all run or wait in other queues do not count."""
     await put(store, a_job(tenant="busy"), a_job("other", tenant="away"), a_job(tenant="later", delay=seconds(60)))
     assert len(await take(store, await enter(store), Lane("mail", "busy", 0))) == 1
     await put(store, *some_jobs(2, tenant="a"), a_job(tenant="b", priority=3), *some_jobs(2), a_job(priority=7))

@@ -1,4 +1,4 @@
-"""The feed: what it tells is what happened, neither more nor less, in the transaction in which it happened."""
+"""Change log: entries match the changes exactly and commit with them."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from tests.support.builders import (
     read,
     reap_all,
     report,
+    roll_back,
     running,
     share,
     some_jobs,
     take,
-    roll_back,
 )
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ MANY = MAX_LISTED_CHANGES + 1
 
 
 class Tail:
-    """The rows of the feed that come from now on."""
+    """Entries of the change log from now on."""
 
     def __init__(self, store: Store, after: int) -> None:
         self._store = store
@@ -80,8 +80,8 @@ def by_status(groups: Sequence[ChangeGroup]) -> Counter[Status]:
 
 
 @pytest.mark.parametrize("way", ["run", "single"])
-class TestARowTells:
-    """In a transaction of several statements, and of one."""
+class TestEntry:
+    """Entries written in transactions of several statements and of one."""
 
     async def insert(self, store: Store, way: str, jobs: Sequence[NewJob]) -> None:
         await getattr(store, way)(lambda tx: tx.insert(jobs, key_retention=KEY_RETENTION))
@@ -89,16 +89,14 @@ class TestARowTells:
     async def apply(self, store: Store, way: str, moves: Sequence[Transition], **more: Any) -> None:
         await getattr(store, way)(lambda tx: tx.apply(moves, **more))
 
-    async def test_of_jobs_submitted(self, store: Store, way: str) -> None:
+    async def test_of_submitted_jobs(self, store: Store, way: str) -> None:
         tail = await Tail.begin(store)
         now, later = a_job(), a_job(delay=seconds(60))
         await self.insert(store, way, [now, later])
 
         assert await tail.changes() == [told(now, Status.READY), told(later, Status.SCHEDULED)]
 
-    async def test_of_jobs_with_a_time_of_their_own_as_the_database_s_clock_judges_it(
-        self, store: Store, way: str
-    ) -> None:
+    async def test_of_scheduled_jobs_by_the_database_clock(self, store: Store, way: str) -> None:
         at = await store.single(lambda tx: tx.now())
         jobs = [a_job(scheduled_at=Instant(at - 1)), a_job(scheduled_at=Instant(at + 10**12)), a_job()]
         tail = await Tail.begin(store)
@@ -108,7 +106,7 @@ class TestARowTells:
         wanted = [Status.READY, Status.SCHEDULED, Status.READY]
         assert entry.body.c == [told(job, status) for job, status in zip(jobs, wanted, strict=True)]
 
-    async def test_of_jobs_submitted_with_keys_only_those_that_were_added(self, store: Store, way: str) -> None:
+    async def test_of_submissions_with_keys_only_the_new_jobs(self, store: Store, way: str) -> None:
         first = a_job(idempotency_key="k")
         await put(store, first)
         tail = await Tail.begin(store)
@@ -117,7 +115,7 @@ class TestARowTells:
 
         assert await tail.changes() == [told(fresh, Status.READY)]
 
-    async def test_of_many_jobs_submitted_their_number(self, store: Store, way: str) -> None:
+    async def test_of_many_submitted_jobs_their_number(self, store: Store, way: str) -> None:
         jobs = [*some_jobs(MANY), *some_jobs(3, tenant="b"), *some_jobs(2, delay=seconds(60))]
         tail = await Tail.begin(store)
         await self.insert(store, way, jobs)
@@ -131,8 +129,8 @@ class TestARowTells:
         ]
 
     @pytest.mark.parametrize("n", [1, MANY])
-    async def test_of_moves_only_those_that_took_effect(self, store: Store, way: str, n: int) -> None:
-        """A move that is refused changed nothing: it is not told of."""
+    async def test_of_transitions_only_those_that_were_applied(self, store: Store, way: str, n: int) -> None:
+        """A refused transition changed nothing and is not logged."""
         worker = await enter(store)
         jobs = await hold(store, worker, n + 1)
         stolen = jobs[0]
@@ -145,7 +143,7 @@ class TestARowTells:
         assert entry.body.c == ([told(jobs[1], Status.SUCCEEDED, 1, 1)] if n == 1 else [])
 
     @pytest.mark.parametrize("to", [Status.RETRYING, Status.READY, Status.SCHEDULED, Status.DEAD, Status.CANCELLED])
-    async def test_of_every_way_out_of_running(self, store: Store, way: str, to: Status) -> None:
+    async def test_of_every_end_of_an_attempt(self, store: Store, way: str, to: Status) -> None:
         worker = await enter(store)
         jobs = await hold(store, worker, 3)
         await move(store, a_transition(jobs[0], Status.CANCELLED))
@@ -154,7 +152,7 @@ class TestARowTells:
 
         assert await tail.changes() == [told(job, to, 1, 1) for job in jobs[1:]]
 
-    async def test_of_nothing_when_all_was_refused(self, store: Store, way: str) -> None:
+    async def test_nothing_if_all_transitions_were_refused(self, store: Store, way: str) -> None:
         job = await running(store)
         await move(store, a_transition(job, Status.CANCELLED))
         tail = await Tail.begin(store)
@@ -163,7 +161,7 @@ class TestARowTells:
 
         assert await tail.rows() == []
 
-    async def test_of_mixed_moves_each_once(self, store: Store, way: str) -> None:
+    async def test_of_mixed_transitions_each_once(self, store: Store, way: str) -> None:
         jobs = await hold(store, await enter(store), 5)
         await move(store, a_transition(jobs[4], Status.DEAD))
         dead = await read(store, jobs[4])
@@ -175,8 +173,8 @@ class TestARowTells:
         assert by_status(await tail.groups()) == Counter([*states, Status.READY])
 
 
-class TestTheFeed:
-    async def test_tells_of_claims_one_by_one_where_they_are_few(self, store: Store) -> None:
+class TestChangeLog:
+    async def test_lists_a_few_claims_one_by_one(self, store: Store) -> None:
         jobs = some_jobs(MAX_LISTED_CHANGES)
         await put(store, *jobs)
         worker = await enter(store)
@@ -186,7 +184,7 @@ class TestTheFeed:
         found = await tail.changes()
         assert sorted(found, key=lambda each: each.id) == [told(job, Status.RUNNING, 1, 1) for job in jobs]
 
-    async def test_counts_claims_where_they_are_many(self, store: Store) -> None:
+    async def test_counts_many_claims(self, store: Store) -> None:
         jobs = [*some_jobs(MANY), *some_jobs(2, type="other")]
         await put(store, *jobs)
         worker = await enter(store)
@@ -200,7 +198,7 @@ class TestTheFeed:
             ("acme", "mail", "other", 1, 2),
         }
 
-    async def test_tells_nothing_of_a_claim_that_took_nothing(self, store: Store) -> None:
+    async def test_has_no_entry_for_an_empty_claim(self, store: Store) -> None:
         await put(store, a_job())
         worker = await enter(store, lease=Duration(0))
         tail = await Tail.begin(store)
@@ -210,7 +208,7 @@ class TestTheFeed:
         assert [entry for entry in await tail.rows() if not entry.body.w] == []
 
     @pytest.mark.parametrize("n", [1, MANY])
-    async def test_tells_of_jobs_whose_time_has_come(self, manual_store: Store, clock: ManualClock, n: int) -> None:
+    async def test_lists_promoted_jobs(self, manual_store: Store, clock: ManualClock, n: int) -> None:
         jobs = some_jobs(n, delay=seconds(60))
         await put(manual_store, *jobs)
         tail = await Tail.begin(manual_store)
@@ -219,7 +217,7 @@ class TestTheFeed:
 
         assert by_status(await tail.groups()) == {Status.READY: n}
 
-    async def test_tells_of_cancelling_and_running_again(self, store: Store) -> None:
+    async def test_lists_cancelled_and_replayed_jobs(self, store: Store) -> None:
         job = a_job()
         await put(store, job)
         tail = await Tail.begin(store)
@@ -229,7 +227,7 @@ class TestTheFeed:
         assert await tail.changes() == [told(job, Status.CANCELLED), told(job, Status.READY)]
 
     @pytest.mark.parametrize("n", [1, MANY])
-    async def test_tells_of_what_was_deleted_and_counts_it_in_no_figure(self, store: Store, n: int) -> None:
+    async def test_lists_deleted_jobs_without_counting_them_in_stats(self, store: Store, n: int) -> None:
         jobs = some_jobs(n, tenant="a")
         await put(store, *jobs)
         tail = await Tail.begin(store)
@@ -245,7 +243,7 @@ class TestTheFeed:
             assert (group.tenant, group.status, group.jobs, entry.body.listed()) == ("a", DELETED, n, [])
         assert entry.body.groups() == []
 
-    async def test_tells_of_what_a_reaper_did(self, manual_store: Store, clock: ManualClock) -> None:
+    async def test_lists_reaped_jobs(self, manual_store: Store, clock: ManualClock) -> None:
         job = await running(manual_store)
         tail = await Tail.begin(manual_store)
         await clock.advance(seconds(60))
@@ -256,13 +254,13 @@ class TestTheFeed:
         assert group.run == {bucket_of(seconds(60)): 1}
         assert job.status is Status.RUNNING
 
-    async def test_tells_nothing_of_what_was_rolled_back(self, store: Store) -> None:
+    async def test_has_no_entry_for_a_transaction_that_was_rolled_back(self, store: Store) -> None:
         tail = await Tail.begin(store)
         await roll_back(store, lambda tx: tx.insert([a_job()], key_retention=KEY_RETENTION))
 
         assert await tail.rows() == []
 
-    async def test_tells_how_long_jobs_waited_and_ran(self, manual_store: Store, clock: ManualClock) -> None:
+    async def test_has_wait_and_run_times(self, manual_store: Store, clock: ManualClock) -> None:
         job = a_job()
         await put(manual_store, job)
         await clock.advance(seconds(3))
@@ -275,7 +273,7 @@ class TestTheFeed:
         assert (group.status, group.jobs, group.failed) == (Status.RETRYING.code, 1, 1)
         assert (group.wait, group.run) == ({bucket_of(seconds(3)): 1}, {bucket_of(seconds(7)): 1})
 
-    async def test_does_not_take_a_hand_back_for_a_failure(self, store: Store) -> None:
+    async def test_does_not_count_a_release_as_a_failure(self, store: Store) -> None:
         jobs = await hold(store, await enter(store), 3)
         tail = await Tail.begin(store)
         outcomes: list[Outcome] = [Interrupted(), Snoozed(seconds(5)), Succeeded()]
@@ -284,7 +282,7 @@ class TestTheFeed:
 
         assert [group.failed for group in await tail.groups()] == [0, 0, 0]
 
-    async def test_gives_rows_by_their_numbers(self, store: Store) -> None:
+    async def test_returns_entries_by_number(self, store: Store) -> None:
         tail = await Tail.begin(store)
         for _ in range(3):
             await put(store, a_job())
@@ -295,7 +293,7 @@ class TestTheFeed:
         assert (await store.single(lambda tx: tx.change_log_range())).last == third.seq
         assert [entry.at for entry in (first, second)] == sorted(entry.at for entry in (first, second))
 
-    async def test_tells_of_workers_that_come_and_go(self, manual_store: Store, clock: ManualClock) -> None:
+    async def test_lists_workers_that_register_and_leave(self, manual_store: Store, clock: ManualClock) -> None:
         tail = await Tail.begin(manual_store)
         one, other = await enter(manual_store), await enter(manual_store)
         await manual_store.single(lambda tx: tx.depart(one))

@@ -1,4 +1,4 @@
-"""Looking for jobs with a bounded amount of work, deleting them, and dead letters in groups."""
+"""Bounded job search, removal of jobs, and groups of dead letters."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -29,7 +29,7 @@ TENANTS, QUEUES, TYPES, TAGS = ("acme", "umbrella", "Acme"), ("mail", "images"),
 
 
 async def spread(store, n=48):
-    """Jobs of many kinds in every state, by id."""
+    """Insert jobs of many kinds in every state; return them by id."""
     jobs = [
         a_job(
             queue=QUEUES[number % 2],
@@ -46,7 +46,9 @@ async def spread(store, n=48):
     await move(
         store,
         *(
-            a_transition(job, ENDS[number % 4], fingerprint=f"e{number % 3}" if ENDS[number % 4] is Status.DEAD else None)
+            a_transition(
+                job, ENDS[number % 4], fingerprint=f"e{number % 3}" if ENDS[number % 4] is Status.DEAD else None
+            )
             for number, job in enumerate(held)
             if number % 4 < 3
         ),
@@ -54,19 +56,19 @@ async def spread(store, n=48):
     return {job.id: job for job in await read_all(store, [job.id for job in jobs])}
 
 
-def fits(job, where):
+def matches(job, where):
     plain = all(getattr(job, name) == where[name] for name in ("tenant", "queue", "type", "status") if name in where)
     tagged = "tag" not in where or (job.tags is not None and where["tag"] in job_search._TAGS.decode(job.tags))
     return plain and tagged and ("error" not in where or job.fingerprint == where["error"])
 
 
-async def walk(store, page, most, **where):
-    """All parts, one after the other; how many there were."""
+async def read_pages(store, page, most, **where):
+    """Read all pages; return the job ids and the number of pages."""
     found, before, parts = [], None, 0
     while True:
         part = await store.read(lambda tx, before=before: tx.seek(JobFilter(**where), Page(page, before), most=most))
         assert len(part.jobs) <= page
-        assert part.cursor is None or before is None or part.cursor < before, "it comes to an end"
+        assert part.cursor is None or before is None or part.cursor < before, "the search must make progress"
         found += [job.id for job in part.jobs]
         before, parts = part.cursor, parts + 1
         if before is None:
@@ -77,7 +79,7 @@ CASES = [
     {},
     *({"status": status} for status in Status),
     {"tenant": "acme"},
-    {"tenant": "nobody"},
+    {"tenant": "unknown"},
     {"tenant": "umbrella", "status": Status.READY},
     {"tenant": "Acme", "status": Status.SCHEDULED, "type": "send"},
     {"queue": "mail", "type": "resize"},
@@ -91,42 +93,42 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("few", [0, 5_000], ids=["walked", "gathered"])
-async def test_short_looks_find_together_what_one_long_look_finds(store, few, monkeypatch):
-    """T22: whatever the filter, the page, and how many rows a look may read."""
+@pytest.mark.parametrize("few", [0, 5_000], ids=["scanned", "collected"])
+async def test_short_searches_together_find_the_same_jobs_as_a_long_one(store, few, monkeypatch):
+    """T22: for any filter, page size and maximum of rows."""
     monkeypatch.setattr(job_search, "MAX_COLLECTED", few)
     monkeypatch.setattr(job_search, "MAX_COLLECTED_RUNNING", few)
     jobs = await spread(store)
     for where in CASES:
-        expected = sorted((job_id for job_id, job in jobs.items() if fits(job, where)), reverse=True)
+        expected = sorted((job_id for job_id, job in jobs.items() if matches(job, where)), reverse=True)
         for page, most in ((1_000, 1_000), (3, 7), (7, 3), (1, 1)):
-            found, _ = await walk(store, page, most, **where)
+            found, _ = await read_pages(store, page, most, **where)
             assert found == expected, (where, page, most)
 
 
 @settings(max_examples=200 if LONG else 25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-async def test_any_page_of_any_filter_goes_on_without_gap_or_repeat(shelf, data):
+async def test_pages_of_any_filter_have_no_gap_and_no_repetition(stored_jobs, data):
     """T21"""
-    store, jobs = shelf
+    store, jobs = stored_jobs
     where = {}
     for name, values in (("tenant", TENANTS), ("queue", QUEUES), ("type", TYPES), ("tag", TAGS), ("status", Status)):
         if data.draw(st.booleans(), label=name):
             where[name] = data.draw(st.sampled_from(list(values)), label=name)
     page, most = data.draw(st.integers(1, 20), label="page"), data.draw(st.integers(1, 40), label="most")
-    found, _ = await walk(store, page, most, **where)
-    assert found == sorted((job_id for job_id, job in jobs.items() if fits(job, where)), reverse=True)
+    found, _ = await read_pages(store, page, most, **where)
+    assert found == sorted((job_id for job_id, job in jobs.items() if matches(job, where)), reverse=True)
 
 
 @pytest.fixture
-async def shelf(store):
+async def stored_jobs(store):
     return store, await spread(store)
 
 
-async def test_no_job_is_left_out_for_the_many_claims_and_queues_there_are(store, monkeypatch):
-    """T22: what is gathered is all of it, or else it is walked to."""
+async def test_many_claims_and_queues_hide_no_job_from_a_search(store, monkeypatch):
+    """T22: jobs are collected completely, or the table is scanned."""
     worker = await enter(store)
-    again, *others = [(await hold(store, worker))[0] for _ in range(4)]  # each a claim and a queue of its own
+    again, *others = [(await hold(store, worker))[0] for _ in range(4)]  # each in its own claim and queue
     for _ in range(3):
         await move(store, a_transition(again, Status.READY))
         (again,) = await take(store, worker, lane_of(again))
@@ -135,31 +137,31 @@ async def test_no_job_is_left_out_for_the_many_claims_and_queues_there_are(store
     for few, most_running in ((3, 20_000), (3, 4)):
         monkeypatch.setattr(job_search, "MAX_COLLECTED", few)
         monkeypatch.setattr(job_search, "MAX_COLLECTED_RUNNING", most_running)
-        assert (await walk(store, 10, 100, status=Status.RUNNING))[0] == held
-        assert (await walk(store, 10, 100, tenant="umbrella"))[0] == [own.id]
+        assert (await read_pages(store, 10, 100, status=Status.RUNNING))[0] == held
+        assert (await read_pages(store, 10, 100, tenant="umbrella"))[0] == [own.id]
 
 
-async def test_a_look_ends_after_so_many_rows_though_it_found_nothing(store):
+async def test_a_search_ends_after_its_maximum_of_rows_even_if_it_found_nothing(store):
     await put(store, a_job(type="rare"), *some_jobs(40))
     part = await store.read(lambda tx: tx.seek(JobFilter(type="rare"), Page(10), most=15))
     assert part.jobs == []
     assert part.cursor is not None
-    found, parts = await walk(store, 10, 15, type="rare")
+    found, parts = await read_pages(store, 10, 15, type="rare")
     assert (len(found), parts) == (1, 3)
 
 
-async def test_times_are_compared_exactly(store):
-    """An id has a time in it, but only almost that of the row."""
+async def test_filters_compare_the_stored_creation_time_exactly(store):
+    """The time in an id only approximates the creation time."""
     ids = [(await put(store, a_job()))[0].id for _ in range(5)]
     jobs = await read_all(store, ids)
     at = jobs[2].created_at
-    found, _ = await walk(store, 10, 100, created_after=at)
+    found, _ = await read_pages(store, 10, 100, created_after=at)
     assert set(found) == {job.id for job in jobs if job.created_at > at}
-    found, _ = await walk(store, 10, 100, created_before=at, tenant="acme")
+    found, _ = await read_pages(store, 10, 100, created_before=at, tenant="acme")
     assert set(found) == {job.id for job in jobs if job.created_at < at}
 
 
-async def test_only_what_still_is_as_it_was_read_is_removed(store):
+async def test_only_unchanged_jobs_are_removed(store):
     jobs = await spread(store, 20)
     (held,) = await hold(store, await enter(store), queue="busy")
     (waiting,) = await read_all(store, [(await put(store, a_job(queue="busy")))[0].id])
@@ -172,7 +174,7 @@ async def test_only_what_still_is_as_it_was_read_is_removed(store):
     assert left == {held.id, waiting.id, *jobs} - {job.id for job in unheld}
 
 
-async def test_what_a_removed_job_recorded_goes_with_it(store):
+async def test_removing_a_job_removes_its_steps(store):
     job, other = await running(store), await running(store)
     recorded = Step("charge", StepState.DONE, b"1")
     for each in (job, other):
@@ -215,7 +217,7 @@ async def test_dead_letters_are_grouped_by_tenant_and_error(store):
     assert walked == found
 
 
-async def test_a_lease_is_told_of_a_worker_that_is_registered(store):
+async def test_the_lease_of_a_registered_worker_is_returned(store):
     worker = await enter(store)
     (row,) = await store.single(lambda tx: tx.workers())
     assert await store.single(lambda tx: tx.lease_until(worker)) == row.expires_at

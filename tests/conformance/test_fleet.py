@@ -1,4 +1,4 @@
-"""What is noted with a lease, who is asked to end, and what is remembered of types: the same on every database."""
+"""Worker state stored with the lease, draining, and job types, on every database."""
 
 import msgspec
 import pytest
@@ -38,7 +38,7 @@ async def renew(store, worker, **told):
     return await workers_of(store).renew(worker, LEASE, **told)
 
 
-async def test_memory_and_the_end_are_noted_with_a_lease(manual_store, clock):
+async def test_a_renewal_stores_memory_use_and_draining(manual_store, clock):
     worker = await enter(manual_store)
     (row,) = await manual_store.single(lambda tx: tx.workers())
     assert (row.memory, row.draining) == (None, False)
@@ -53,7 +53,7 @@ async def test_memory_and_the_end_are_noted_with_a_lease(manual_store, clock):
     assert await renew(manual_store, worker) is LeaseStatus.LOST
 
 
-async def test_a_drain_reaches_a_whole_node_with_its_next_renewals_and_is_told_once(store):
+async def test_a_drain_reaches_all_processes_of_a_node_and_is_logged_once(store):
     node = [await enter(store, node="n") for _ in range(2)]
     other = await enter(store, node="m")
     for _ in range(2):
@@ -70,7 +70,7 @@ async def test_a_drain_reaches_a_whole_node_with_its_next_renewals_and_is_told_o
         await workers_of(store).drain(new_worker_id())
 
 
-async def test_types_are_remembered_as_told_with_the_workers_that_are_there(manual_store, clock):
+async def test_job_types_are_stored_as_reported(manual_store, clock):
     worker = await register(manual_store, SEND, JobType("only-named"), queues="mail:10,default")
     named, send = await types(manual_store)
     assert send.row.about == msgspec.structs.replace(SEND, queues=("default", "mail"))
@@ -81,8 +81,8 @@ async def test_types_are_remembered_as_told_with_the_workers_that_are_there(manu
     assert (send.workers, send.queues, send.last_seen) == ([], ["default", "mail"], clock.now - LEASE)
 
 
-async def test_a_tenant_sees_its_own_and_what_is_everybodys(store):
-    """T: neither the names nor the schemas of another tenant's types, and no other tenant's word for a type."""
+async def test_a_tenant_sees_its_own_and_the_shared_job_types(store):
+    """T: another tenant's types are neither listed nor do they replace a shared description."""
     await register(store, SEND, JobType("all", queue="q"))
     forged = msgspec.structs.replace(SEND, schema='"of acme"')
     await register(store, forged, JobType("mine", queue="q"), tenant="acme")
@@ -99,7 +99,7 @@ async def test_a_tenant_sees_its_own_and_what_is_everybodys(store):
     assert await names(store, "acme", after=("all", ""), limit=1) == [("acme", "mine")]
 
 
-async def test_types_are_forgotten_when_nobody_was_there_for_a_month(manual_store, clock):
+async def test_job_types_not_seen_for_a_month_are_deleted(manual_store, clock):
     await register(manual_store, SEND)
     lives = a_worker(types=("kept",))
     await workers_of(manual_store).register(lives, days(99), [])

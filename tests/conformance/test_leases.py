@@ -1,4 +1,4 @@
-"""Leases: who lives, who is reaped, and that nobody is between the two."""
+"""Leases: renewal, expiry and reaping of workers."""
 
 import asyncio
 
@@ -46,7 +46,7 @@ async def adopt(store):
     return await adopt_orphans(store, default=RETRY, rng=lambda: 0.5)
 
 
-async def test_a_registered_worker_is_listed_as_it_described_itself(manual_store, clock):
+async def test_a_registered_worker_is_listed_with_its_description(manual_store, clock):
     info = a_worker(name="Bücherwurm", queues="mail:10,default:5", slots=15, pid=2**22, version="1.2.3")
     await manual_store.run(lambda tx: tx.register(info, LEASE))
     (row,) = await manual_store.run(lambda tx: tx.workers())
@@ -74,12 +74,12 @@ async def test_a_renewal_prolongs_a_lease(manual_store, clock):
 
 
 async def test_a_renewal_in_the_same_instant_succeeds(manual_store):
-    """P36: a row that does not change was still found."""
+    """P36: an unchanged row still counts as renewed."""
     worker = await enter(manual_store)
     assert [await renew(manual_store, worker) for _ in range(3)] == [True] * 3
 
 
-async def test_a_renewal_never_revives_a_lease_that_ran_out(manual_store, clock):
+async def test_a_renewal_never_revives_an_expired_lease(manual_store, clock):
     """S6"""
     worker = await enter(manual_store)
     await clock.expire()
@@ -88,12 +88,12 @@ async def test_a_renewal_never_revives_a_lease_that_ran_out(manual_store, clock)
     assert await take(manual_store, worker) == []
 
 
-async def test_nobody_renews_a_lease_that_is_not_there(store):
+async def test_an_unregistered_worker_cannot_renew_a_lease(store):
     assert not await renew(store, new_worker_id())
 
 
-async def test_jobs_of_a_worker_that_is_gone_are_ready_again_at_once(manual_store, clock):
-    """S6, S8: the attempt stays counted, the error is logged."""
+async def test_jobs_of_a_lost_worker_are_ready_again_immediately(manual_store, clock):
+    """S6, S8: the attempt still counts and the error is logged."""
     job = await running(manual_store)
     await clock.expire()
     assert await reap_once(manual_store) == 1
@@ -105,8 +105,8 @@ async def test_jobs_of_a_worker_that_is_gone_are_ready_again_at_once(manual_stor
     assert (again.attempts, again.fence) == (2, 2)
 
 
-async def test_a_job_that_keeps_losing_its_worker_dies_when_its_attempts_are_spent(manual_store, clock):
-    """S8, P04: starts never exceed the attempts allowed, crashes included."""
+async def test_a_job_that_keeps_losing_its_worker_dies_after_its_last_attempt(manual_store, clock):
+    """S8, P04: starts never exceed the allowed attempts, including crashes."""
     job = a_job(max_attempts=3)
     await put(manual_store, job)
     starts = 0
@@ -121,8 +121,8 @@ async def test_a_job_that_keeps_losing_its_worker_dies_when_its_attempts_are_spe
     assert dead.fingerprint
 
 
-async def test_a_worker_that_lives_is_never_reaped(manual_store, clock):
-    """L4, P01: a job ten leases long is started once."""
+async def test_a_worker_that_renews_its_lease_is_never_reaped(manual_store, clock):
+    """L4, P01: a job that runs for ten leases starts once."""
     worker = await enter(manual_store)
     held = await hold(manual_store, worker, n=3)
     for _ in range(30):
@@ -133,7 +133,7 @@ async def test_a_worker_that_lives_is_never_reaped(manual_store, clock):
     assert await report(manual_store, held) == {job.id for job in held}
 
 
-async def test_only_those_whose_lease_ran_out_are_reaped(manual_store, clock):
+async def test_only_workers_with_an_expired_lease_are_reaped(manual_store, clock):
     """L4"""
     gone, alive = await enter(manual_store), await enter(manual_store)
     lost, kept = await hold(manual_store, gone, n=3), await hold(manual_store, alive, n=3)
@@ -146,7 +146,7 @@ async def test_only_those_whose_lease_ran_out_are_reaped(manual_store, clock):
     assert await workers(manual_store) == [alive]
 
 
-async def test_a_renewal_just_before_the_reaper_wins(manual_store, clock):
+async def test_a_renewal_just_before_the_reaper_keeps_the_worker(manual_store, clock):
     worker = await enter(manual_store)
     (job,) = await hold(manual_store, worker)
     await clock.advance(Duration(LEASE - 1))
@@ -156,7 +156,7 @@ async def test_a_renewal_just_before_the_reaper_wins(manual_store, clock):
     assert await read(manual_store, job) == job
 
 
-async def test_a_reaped_worker_can_do_nothing_any_more(manual_store, clock):
+async def test_a_reaped_worker_can_neither_claim_nor_renew_nor_settle(manual_store, clock):
     """S7"""
     worker = await enter(manual_store)
     (job,) = await hold(manual_store, worker)
@@ -169,7 +169,7 @@ async def test_a_reaped_worker_can_do_nothing_any_more(manual_store, clock):
     assert (await read(manual_store, job)).status is Status.READY
 
 
-async def test_an_incarnation_that_returns_under_its_old_name_inherits_nothing(manual_store, clock):
+async def test_a_new_incarnation_with_an_old_name_inherits_no_jobs(manual_store, clock):
     """P15: the lease belongs to an incarnation, not to a name."""
     jobs = await hold(manual_store, await enter(manual_store, name="pod-0"), n=2)
     await clock.expire()
@@ -179,7 +179,7 @@ async def test_an_incarnation_that_returns_under_its_old_name_inherits_nothing(m
     assert await workers(manual_store) == [again]
 
 
-async def test_expired_workers_that_hold_nothing_are_forgotten(manual_store, clock):
+async def test_expired_workers_without_jobs_are_deleted(manual_store, clock):
     for _ in range(50):
         await enter(manual_store)
     await clock.expire()
@@ -189,7 +189,7 @@ async def test_expired_workers_that_hold_nothing_are_forgotten(manual_store, clo
     assert await workers(manual_store) == [alive]
 
 
-async def test_idle_workers_do_not_hide_one_that_holds_jobs(manual_store, clock):
+async def test_expired_idle_workers_do_not_hide_one_that_holds_jobs(manual_store, clock):
     """P25"""
     for _ in range(60):
         await enter(manual_store)
@@ -222,7 +222,7 @@ async def test_more_jobs_than_one_round_reaps_are_all_recovered(manual_store, cl
     assert [(count.status, count.jobs) for count in counts] == [(Status.DEAD, 10_001)]
 
 
-async def test_the_reaper_does_not_touch_what_is_finished(manual_store, clock):
+async def test_the_reaper_does_not_change_finished_jobs(manual_store, clock):
     """P07, P24"""
     worker = await enter(manual_store)
     jobs = await hold(manual_store, worker, n=4, max_attempts=1)
@@ -252,7 +252,7 @@ async def test_reapers_on_many_nodes_reap_each_job_once(manual_store, clock):
     assert {len(attempt_log(job)) for job in now} == {1}
 
 
-async def test_a_worker_departs_only_when_it_holds_nothing(store):
+async def test_a_worker_departs_only_if_it_holds_no_jobs(store):
     worker = await enter(store)
     (job,) = await hold(store, worker)
     assert not await store.single(lambda tx: tx.depart(worker))
@@ -263,16 +263,16 @@ async def test_a_worker_departs_only_when_it_holds_nothing(store):
     assert not await store.single(lambda tx: tx.depart(worker))
 
 
-async def test_forgetting_tests_the_expiry_again(manual_store, clock):
-    """The clock may have been set back, or the caller may be wrong: a worker that lives stays."""
+async def test_forgetting_a_worker_checks_its_expiry_again(manual_store, clock):
+    """A live worker stays, even if the clock was set back or the caller is wrong."""
     worker, gone = await enter(manual_store), await enter(manual_store, lease=seconds(1))
     await clock.advance(seconds(1))
     assert await manual_store.run(lambda tx: tx.forget([worker, gone, new_worker_id()])) == 1
     assert await workers(manual_store) == [worker]
 
 
-async def test_forgetting_leaves_a_worker_that_holds_jobs(manual_store, clock):
-    """P15: no job is left without the worker that leads to it."""
+async def test_a_worker_that_holds_jobs_is_not_forgotten(manual_store, clock):
+    """P15: a held job always has a registered worker."""
     worker = await enter(manual_store)
     await hold(manual_store, worker)
     await clock.expire()
@@ -280,7 +280,7 @@ async def test_forgetting_leaves_a_worker_that_holds_jobs(manual_store, clock):
     assert await workers(manual_store) == [worker]
 
 
-async def test_expired_workers_are_found_the_longest_gone_first(manual_store, clock):
+async def test_expired_workers_are_returned_earliest_expiry_first(manual_store, clock):
     entered = []
     for _ in range(4):
         entered.append(await enter(manual_store))
@@ -290,7 +290,7 @@ async def test_expired_workers_are_found_the_longest_gone_first(manual_store, cl
     assert await manual_store.run(lambda tx: tx.expired(2)) == entered[:2]
 
 
-async def test_jobs_whose_worker_has_no_row_are_found(manual_store, console):
+async def test_running_jobs_of_unregistered_workers_are_orphans(manual_store, console):
     """P15"""
     worker = await enter(manual_store)
     orphan, kept = await running(manual_store), (await hold(manual_store, worker))[0]
@@ -303,14 +303,14 @@ async def test_jobs_whose_worker_has_no_row_are_found(manual_store, console):
     assert await adopt(manual_store) == 0
 
 
-async def test_jobs_of_an_expired_worker_are_no_orphans(manual_store, clock):
+async def test_jobs_of_an_expired_worker_are_not_orphans(manual_store, clock):
     await running(manual_store)
     await clock.expire()
     assert await manual_store.run(lambda tx: tx.orphans(10)) == []
 
 
-async def test_a_lease_is_judged_by_the_databases_clock_alone(manual_store, clock):
-    """S24, P33: whatever the node's clock says, and also when the database's is set back."""
+async def test_only_the_database_clock_decides_about_a_lease(manual_store, clock):
+    """S24, P33: regardless of the node's clock, even if the database clock is set back."""
     worker = await enter(manual_store)
     (job,) = await hold(manual_store, worker)
     await clock.advance(Duration(-seconds(86_400)))

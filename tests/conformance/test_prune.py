@@ -1,4 +1,4 @@
-"""Retention: what may go, goes; what may not, stays."""
+"""Retention of finished jobs, dead letters, keys and partitions."""
 
 import pytest
 
@@ -39,7 +39,7 @@ async def ended(store, end, n=1):
 @pytest.mark.parametrize(
     "end, kept", [(Status.SUCCEEDED, RULE.history), (Status.CANCELLED, RULE.history), (Status.DEAD, RULE.dead)]
 )
-async def test_a_finished_job_goes_when_its_retention_is_over_and_not_before(manual_store, clock, end, kept):
+async def test_a_finished_job_is_deleted_after_its_retention_and_not_before(manual_store, clock, end, kept):
     """S25"""
     ids = await ended(manual_store, end)
     await clock.advance(kept)
@@ -50,7 +50,7 @@ async def test_a_finished_job_goes_when_its_retention_is_over_and_not_before(man
     assert await read_all(manual_store, ids) == []
 
 
-async def test_retention_counts_from_the_end_not_from_the_submission(manual_store, clock):
+async def test_retention_starts_when_a_job_finishes(manual_store, clock):
     """S25"""
     worker = await enter(manual_store, lease=days(1_000))
     (job,) = await hold(manual_store, worker)
@@ -61,7 +61,7 @@ async def test_retention_counts_from_the_end_not_from_the_submission(manual_stor
     assert (await read(manual_store, job)).status is Status.SUCCEEDED
 
 
-async def test_what_is_not_finished_never_goes(manual_store, clock):
+async def test_unfinished_jobs_are_never_pruned(manual_store, clock):
     """S25"""
     waiting, scheduled = a_job(), a_job(delay=days(3_000))
     await put(manual_store, waiting, scheduled)
@@ -72,7 +72,7 @@ async def test_what_is_not_finished_never_goes(manual_store, clock):
     assert len(await read_all(manual_store, [waiting.id, scheduled.id, held.id, failing.id])) == 4
 
 
-async def test_a_key_inside_its_term_stays_when_its_job_goes(manual_store, clock):
+async def test_a_key_within_its_retention_outlives_its_job(manual_store, clock):
     """S25"""
     job = a_job(idempotency_key="k", unique=Unique("u", within=days(300)))
     await put(manual_store, job, key_retention=days(300))
@@ -84,22 +84,24 @@ async def test_a_key_inside_its_term_stays_when_its_job_goes(manual_store, clock
     assert (by_key.id, by_unique.id) == (job.id, job.id)
 
 
-async def test_no_more_than_asked_for_goes_at_once(manual_store, clock):
+async def test_pruning_respects_its_limit(manual_store, clock):
     ids = await ended(manual_store, Status.SUCCEEDED, n=25)
     await clock.advance(days(8))
     assert [await prune(manual_store, limit=10) for _ in range(4)] == [10, 10, 5, 0]
     assert await read_all(manual_store, ids) == []
 
 
-async def test_keys_go_in_small_parts_too(manual_store, clock):
+async def test_pruning_keys_respects_the_limit(manual_store, clock):
     jobs = [a_job(idempotency_key=f"k-{number}") for number in range(25)]
     await put(manual_store, *jobs, key_retention=days(1))
-    await move(manual_store, *[a_transition(job, Status.DEAD) for job in await read_all(manual_store, [j.id for j in jobs])])
+    await move(
+        manual_store, *[a_transition(job, Status.DEAD) for job in await read_all(manual_store, [j.id for j in jobs])]
+    )
     await clock.advance(days(2))
     assert [await prune(manual_store, limit=10) for _ in range(4)] == [10, 10, 5, 0]
 
 
-async def test_keys_of_unfinished_jobs_do_not_hide_those_that_may_go(manual_store, clock):
+async def test_keys_of_unfinished_jobs_do_not_hide_expired_keys(manual_store, clock):
     """P25"""
     unfinished = [a_job(idempotency_key=f"live-{number}") for number in range(200)]
     await put(manual_store, *unfinished, key_retention=days(1))
@@ -110,7 +112,7 @@ async def test_keys_of_unfinished_jobs_do_not_hide_those_that_may_go(manual_stor
     assert await prune(manual_store, limit=10) == 1
 
 
-async def test_upkeep_removes_nothing_inside_its_retention(store):
+async def test_table_maintenance_deletes_nothing_within_the_retention(store):
     """S25"""
     ids = await ended(store, Status.SUCCEEDED, n=3) + await ended(store, Status.DEAD, n=3)
     await put(store, *some_jobs(3))
@@ -121,8 +123,8 @@ async def test_upkeep_removes_nothing_inside_its_retention(store):
 
 
 @pytest.mark.databases("postgres", "pgbouncer")
-async def test_upkeep_drops_days_that_are_past_their_retention(database_url, store, clock):
-    """S25: on PostgreSQL the history of a day goes with its table."""
+async def test_table_maintenance_drops_partitions_past_their_retention(database_url, store, clock):
+    """S25: PostgreSQL drops the partition of the day."""
     now = await store.single(lambda tx: tx.now())
     earlier = await open_store(database_url, clock=CLOCK)
     try:
@@ -137,7 +139,7 @@ async def test_upkeep_drops_days_that_are_past_their_retention(database_url, sto
     try:
         await again.maintain_tables(Retention(history=seconds(0), dead=days(2)))
         left = await read_all(store, yesterday + today)
-        await again.migrate()  # makes the day's table anew, for the tests that follow
+        await again.migrate()  # creates the partition again for the tests that follow
     finally:
         await again.aclose()
     assert [job.id for job in left] == today

@@ -1,4 +1,4 @@
-"""Queues that rest: nothing of them is claimed, until they are resumed or their time has come."""
+"""Paused queues: no job is claimed until the queue is resumed or the pause ends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def rest(store: Store, name: str, until: Instant | None = None) -> Queue:
     return await QueueService(store).pause(name, reason="maintenance", until=until, by="key:ops")
 
 
-async def test_nothing_of_a_paused_queue_is_claimed(store: Store) -> None:
+async def test_jobs_of_a_paused_queue_are_not_claimed(store: Store) -> None:
     claims = Claims(store, await enter(store), ["mail", "reports"], None)
     first, paused, other = a_job("mail"), a_job("mail"), a_job("reports")
     await put(store, first)
@@ -45,7 +45,7 @@ async def test_nothing_of_a_paused_queue_is_claimed(store: Store) -> None:
     assert [job.id for job in await claims.claim(10)] == [paused.id]
 
 
-async def test_a_pause_ends_by_itself_when_its_time_has_come(manual_store: Store, clock: ManualClock) -> None:
+async def test_a_pause_with_an_end_expires_by_itself(manual_store: Store, clock: ManualClock) -> None:
     claims = Claims(manual_store, await enter(manual_store, lease=seconds(3_600)), ["mail"], None)
     job = a_job("mail")
     await put(manual_store, job)
@@ -58,7 +58,7 @@ async def test_a_pause_ends_by_itself_when_its_time_has_come(manual_store: Store
     assert [each.id for each in await claims.claim(10)] == [job.id]
 
 
-async def test_what_is_set_is_kept_and_replaced(manual_store: Store, clock: ManualClock) -> None:
+async def test_queue_settings_are_stored_and_replaced(manual_store: Store, clock: ManualClock) -> None:
     until = Instant(clock.now + seconds(60))
     assert await rest(manual_store, "mail", until) == Queue("mail", True, "maintenance", until, clock.now, "key:ops")
     await clock.advance(seconds(5))
@@ -70,7 +70,7 @@ async def test_what_is_set_is_kept_and_replaced(manual_store: Store, clock: Manu
     assert [queue.name for queue in await manual_store.single(lambda tx: tx.queues())] == ["mail", "reports"]
 
 
-async def test_it_is_told_what_workers_hold(store: Store) -> None:
+async def test_held_jobs_are_counted_by_worker_and_tenant(store: Store) -> None:
     one, other = await enter(store), await enter(store)
     await hold(store, one, 2, tenant="a")
     await hold(store, one, 1, tenant="b")
@@ -80,7 +80,7 @@ async def test_it_is_told_what_workers_hold(store: Store) -> None:
     assert sorted(found) == sorted([(one, "a", 2), (one, "b", 1), (other, "a", 3)])
 
 
-async def test_it_is_known_when_a_worker_was_last_heard_of(manual_store: Store, clock: ManualClock) -> None:
+async def test_a_worker_is_listed_with_the_time_of_its_last_renewal(manual_store: Store, clock: ManualClock) -> None:
     worker = await enter(manual_store)
     registered = clock.now
     await clock.advance(seconds(5))

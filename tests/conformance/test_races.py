@@ -1,7 +1,7 @@
-"""Two at once: whatever the order, each job has one fate.
+"""Races: in any order of two transactions, a job has one outcome.
 
 Where transactions can overlap, one is parked between its read and its write while the other runs; where they
-cannot, the same parts run one after the other.
+cannot, the same parts run in sequence.
 """
 
 import asyncio
@@ -46,14 +46,14 @@ async def nothing(tx, seen):
 
 
 def one_of(both, job):
-    """Exactly one of the two sides moved the job; which."""
+    """Check that exactly one side changed the job; return which."""
     sides = [both.parked == {job.id}, both.meanwhile == {job.id}]
     assert sorted(sides) == [False, True], both
     return "parked" if sides[0] else "meanwhile"
 
 
 async def test_transactions_overlap_except_where_the_database_runs_one_at_a_time(store, console, interleaving):
-    """The named difference between the databases that the tests below rely on."""
+    """The tests below rely on this difference between databases."""
     assert interleaving.possible is (console.dialect != "sqlite")
     order = []
 
@@ -73,7 +73,7 @@ async def test_transactions_overlap_except_where_the_database_runs_one_at_a_time
     assert order == ["read", "meanwhile", "write"]
 
 
-async def test_a_settle_while_the_reaper_decides_and_the_reaper_never_both_win(manual_store, clock, interleaving):
+async def test_a_settle_and_a_concurrent_reap_never_both_succeed(manual_store, clock, interleaving):
     """P22, P24: the reaper is parked between its read and its write."""
     job = await running(manual_store)
     await clock.expire()
@@ -95,7 +95,7 @@ async def test_a_settle_while_the_reaper_decides_and_the_reaper_never_both_win(m
 
 
 async def test_a_decision_on_a_stale_read_changes_nothing(manual_store, clock, interleaving):
-    """P24: completed never becomes ready again."""
+    """P24: a completed job never becomes ready again."""
     job = await running(manual_store)
     await clock.expire()
 
@@ -107,7 +107,7 @@ async def test_a_decision_on_a_stale_read_changes_nothing(manual_store, clock, i
     assert (await read(manual_store, job)).status is Status.SUCCEEDED
 
 
-async def test_a_cancel_decided_before_a_claim_is_decided_again_after_it(manual_store, interleaving):
+async def test_a_cancel_that_a_claim_overtakes_is_decided_again(manual_store, interleaving):
     """S17"""
     job = a_job()
     await put(manual_store, job)
@@ -123,7 +123,7 @@ async def test_a_cancel_decided_before_a_claim_is_decided_again_after_it(manual_
     assert await report(manual_store, held) == set()
 
 
-async def test_a_retry_ahead_of_time_and_the_promotion_make_one_ready_job(manual_store, clock, interleaving):
+async def test_an_early_retry_and_a_promotion_make_the_job_ready_once(manual_store, clock, interleaving):
     """P13"""
     job = a_job(delay=seconds(5))
     await put(manual_store, job)
@@ -139,7 +139,7 @@ async def test_a_retry_ahead_of_time_and_the_promotion_make_one_ready_job(manual
     assert len(await take(manual_store, await enter(manual_store))) == 1
 
 
-async def test_two_replays_of_one_dead_job_make_one_generation(manual_store, interleaving):
+async def test_two_replays_of_a_dead_job_start_one_generation(manual_store, interleaving):
     """S20"""
     job = await running(manual_store, max_attempts=1)
     await report(manual_store, job, error())
@@ -154,7 +154,7 @@ async def test_two_replays_of_one_dead_job_make_one_generation(manual_store, int
     assert fields(await read(manual_store, job), "status", "generation") == (Status.READY, 1)
 
 
-async def test_a_worker_that_is_being_reaped_can_neither_claim_nor_renew(manual_store, clock, interleaving):
+async def test_a_worker_can_neither_claim_nor_renew_while_it_is_reaped(manual_store, clock, interleaving):
     """S6"""
     job = await running(manual_store)
     await put(manual_store, a_job())
@@ -175,8 +175,8 @@ async def test_a_worker_that_is_being_reaped_can_neither_claim_nor_renew(manual_
     assert await manual_store.run(lambda tx: tx.workers()) == []
 
 
-async def test_what_a_worker_claims_while_its_lease_runs_out_is_recovered(manual_store, clock, interleaving):
-    """S6, P15: the reaper sees the claim, or comes before it; it never strikes the worker in between."""
+async def test_jobs_claimed_while_the_lease_expires_are_recovered(manual_store, clock, interleaving):
+    """S6, P15: the reaper sees the claim or precedes it; it never deletes the worker in between."""
     job = a_job()
     await put(manual_store, job)
     worker = await enter(manual_store)
@@ -192,7 +192,7 @@ async def test_what_a_worker_claims_while_its_lease_runs_out_is_recovered(manual
     assert fields(await read(manual_store, job), "status", "attempts", "fence") == (Status.READY, 1, 1)
 
 
-async def test_a_renewal_under_way_saves_the_worker_from_the_reaper(manual_store, clock, interleaving):
+async def test_a_renewal_in_progress_keeps_the_worker_from_being_reaped(manual_store, clock, interleaving):
     """L4"""
     worker = await enter(manual_store)
     (job,) = await hold(manual_store, worker)
@@ -208,8 +208,8 @@ async def test_a_renewal_under_way_saves_the_worker_from_the_reaper(manual_store
     assert await reap_once(manual_store) == 0
 
 
-async def test_a_job_committed_late_is_named_as_the_first_of_its_lane(store, interleaving):
-    """P37: though a later one was taken before it was there. A worker that heard nothing of it finds it by this."""
+async def test_a_job_committed_late_is_reported_as_the_first_of_its_lane(store, interleaving):
+    """P37: even if a later job was claimed before, so that a worker without a wake-up finds it."""
     late, prompt = a_job(), a_job(type="prompt")
     worker = await enter(store)
 
@@ -233,8 +233,8 @@ async def test_a_job_committed_late_is_named_as_the_first_of_its_lane(store, int
     assert [job.id for job in await take(store, worker, share(lane, floor=first - 1))] == [late.id]
 
 
-async def test_a_worker_cannot_depart_from_under_its_own_claim(manual_store, interleaving):
-    """P15: no job without a worker."""
+async def test_a_worker_cannot_depart_during_its_own_claim(manual_store, interleaving):
+    """P15: a held job always has a registered worker."""
     job = a_job()
     await put(manual_store, job)
     worker = await enter(manual_store)
@@ -249,7 +249,7 @@ async def test_a_worker_cannot_depart_from_under_its_own_claim(manual_store, int
     assert await manual_store.run(lambda tx: tx.orphans(10)) == []
 
 
-async def test_two_reapers_at_the_same_worker_reap_its_jobs_once(manual_store, clock, interleaving):
+async def test_two_reapers_reap_the_jobs_of_a_worker_once(manual_store, clock, interleaving):
     """P16, P22"""
     job = await running(manual_store)
     await clock.expire()
@@ -266,7 +266,7 @@ async def test_two_reapers_at_the_same_worker_reap_its_jobs_once(manual_store, c
     assert await manual_store.run(lambda tx: tx.workers()) == []
 
 
-async def test_who_wants_a_key_that_is_being_taken_gets_the_job_that_took_it(store, interleaving):
+async def test_a_submission_that_waits_for_a_key_gets_the_job_that_took_it(store, interleaving):
     """P28"""
     mine, other = a_job(idempotency_key="k"), a_job(idempotency_key="k")
     both = await interleaving.run(
@@ -277,8 +277,8 @@ async def test_who_wants_a_key_that_is_being_taken_gets_the_job_that_took_it(sto
     assert [job.id for job in await read_all(store, [mine.id, other.id])] == [mine.id]
 
 
-async def test_who_wants_a_key_that_is_given_up_gets_it(store, interleaving):
-    """P28: whoever was taking it rolled back."""
+async def test_a_submission_that_waits_for_a_key_takes_it_after_a_rollback(store, interleaving):
+    """P28: the transaction that was taking the key rolled back."""
     mine, other = a_job(idempotency_key="k"), a_job(idempotency_key="k")
     (answer,) = await interleaving.undo(
         store, lambda tx: tx.insert([mine], key_retention=days(1)), lambda: put(store, other)
@@ -287,7 +287,7 @@ async def test_who_wants_a_key_that_is_given_up_gets_it(store, interleaving):
     assert [job.id for job in await read_all(store, [mine.id, other.id])] == [other.id]
 
 
-async def test_a_deadlock_is_resolved_unseen(manual_store, interleaving):
+async def test_a_deadlock_is_retried_without_an_error(manual_store, interleaving):
     """F22"""
     one, two = await hold(manual_store, await enter(manual_store), n=2)
 
@@ -300,13 +300,15 @@ async def test_a_deadlock_is_resolved_unseen(manual_store, interleaving):
     async def then(tx, moved):
         return moved | await tx.apply([a_transition(two, Status.RETRYING)])
 
-    both = await interleaving.run(manual_store, lambda tx: tx.apply([a_transition(one, Status.RETRYING)]), crosswise, then)
+    both = await interleaving.run(
+        manual_store, lambda tx: tx.apply([a_transition(one, Status.RETRYING)]), crosswise, then
+    )
     assert both.parked | both.meanwhile == {one.id, two.id}
     assert not both.parked & both.meanwhile
     assert len(await read_all(manual_store, [one.id, two.id])) == 2
 
 
-async def test_batches_in_opposite_orders_are_all_settled_unseen(manual_store):
+async def test_batches_in_opposite_orders_are_settled_without_an_error(manual_store):
     """F22"""
     jobs = await hold(manual_store, await enter(manual_store), n=100)
     orders = [jobs, jobs[::-1], random.Random(1).sample(jobs, 100), random.Random(2).sample(jobs, 100)]
@@ -316,8 +318,8 @@ async def test_batches_in_opposite_orders_are_all_settled_unseen(manual_store):
 
 
 @pytest.mark.slow
-async def test_reaper_against_settle_ten_thousand_times(manual_store, clock):
-    """P22, S1: settled or put back, never both, never neither."""
+async def test_reapers_and_settles_race_ten_thousand_times(manual_store, clock):
+    """P22, S1: each job is either settled or requeued."""
     settled_in_all = 0
     for _ in range(50):
         jobs = some_jobs(200, max_attempts=2)
@@ -344,8 +346,8 @@ async def test_reaper_against_settle_ten_thousand_times(manual_store, clock):
     assert 0 < settled_in_all < 10_000
 
 
-async def test_cancels_against_claims_and_settles(manual_store):
-    """S17, S1: every job is cancelled or succeeded, and who was told so is right."""
+async def test_cancels_race_with_claims_and_settles(manual_store):
+    """S17, S1: every job is cancelled or succeeded, as its caller was told."""
     jobs = some_jobs(300)
     await put(manual_store, *jobs)
     worker = await enter(manual_store)
@@ -368,8 +370,8 @@ async def test_cancels_against_claims_and_settles(manual_store):
     assert await manual_store.read(lambda tx: tx.counts(JobFilter())) == []
 
 
-async def test_workers_reapers_and_operators_all_at_once_lose_nothing(manual_store, clock):
-    """S1, S8: a short storm; then every job is at exactly one end."""
+async def test_concurrent_workers_reapers_and_operators_lose_no_job(manual_store, clock):
+    """S1, S8: after many concurrent actions, every job has exactly one final state."""
     jobs = some_jobs(400, max_attempts=4)
     await put(manual_store, *jobs)
     ids = [job.id for job in jobs]
@@ -386,7 +388,7 @@ async def test_workers_reapers_and_operators_all_at_once_lose_nothing(manual_sto
                     break
                 for job in held:
                     starts[job.id] += 1
-                some = [job for job in held if dice.random() < 0.8]  # the rest is left to the reaper
+                some = [job for job in held if dice.random() < 0.8]  # the reaper handles the remaining jobs
                 await report(manual_store, some[::2])
                 await report(manual_store, some[1::2], error())
 
@@ -396,7 +398,7 @@ async def test_workers_reapers_and_operators_all_at_once_lose_nothing(manual_sto
             await reap_all(manual_store)
             await manual_store.single(lambda tx: tx.promote(1_000))
             counts = await manual_store.read(lambda tx: tx.counts(JobFilter()))
-            moved.set()  # whoever found nothing looks again
+            moved.set()  # wakes workers that found nothing
             if any(count.jobs for count in counts if count.status is not Status.DEAD):
                 moved.clear()
             else:
@@ -414,8 +416,8 @@ async def test_workers_reapers_and_operators_all_at_once_lose_nothing(manual_sto
     assert all(job.attempts == 4 for job in now if job.status is Status.DEAD)
 
 
-async def test_a_transaction_that_keeps_its_job_locked_holds_up_no_other_claim(store, interleaving):
-    """P34: others take what is left."""
+async def test_a_locked_job_does_not_block_claims_of_other_jobs(store, interleaving):
+    """P34: other claims skip the locked job."""
     jobs = some_jobs(10)
     await put(store, *jobs)
     one, other = await enter(store), await enter(store)
@@ -429,7 +431,7 @@ async def test_a_transaction_that_keeps_its_job_locked_holds_up_no_other_claim(s
     assert {job.id for job in both.meanwhile} == {job.id for job in jobs[4:]}
 
 
-async def test_a_move_and_a_claim_of_one_job_never_both_succeed(manual_store, interleaving):
+async def test_a_transition_and_a_claim_of_a_job_never_both_succeed(manual_store, interleaving):
     """S4"""
     job = a_job()
     await put(manual_store, job)

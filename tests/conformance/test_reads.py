@@ -1,4 +1,4 @@
-"""What can be asked of a store."""
+"""Reads: jobs, counts, lanes, due times, clock and schema."""
 
 import itertools
 from collections import Counter
@@ -19,11 +19,11 @@ from tests.support.builders import (
     put,
     read_all,
     report,
+    roll_back,
     running,
     share,
     some_jobs,
     take,
-    roll_back,
 )
 
 ENDS = (Status.SUCCEEDED, Status.DEAD, Status.CANCELLED)
@@ -42,7 +42,7 @@ async def lanes(store, *queues, cap=1_000):
 
 
 async def spread(store, n=60):
-    """Jobs of many kinds, by id: some waiting, some running, some at each end."""
+    """Insert jobs of many kinds, waiting, running and finished; return them by id."""
     jobs = [
         a_job(
             queue=("mail", "images")[number % 2],
@@ -59,38 +59,38 @@ async def spread(store, n=60):
     return {job.id: job for job in await read_all(store, [job.id for job in jobs])}
 
 
-async def test_a_job_nobody_knows_is_not_found(store):
+async def test_an_unknown_job_is_not_found(store):
     await put(store, a_job())
     assert await read_all(store, [a_job().id]) == []
     assert await read_all(store, []) == []
 
 
-async def test_jobs_are_read_wherever_they_stand(store):
+async def test_jobs_are_read_from_every_table(store):
     jobs = await spread(store)
     assert {job.status for job in jobs.values()} == {Status.SCHEDULED, Status.RUNNING, *ENDS}
     assert len(await read_all(store, [*jobs, a_job().id])) == len(jobs)
 
 
 @pytest.mark.slow
-async def test_many_thousand_jobs_are_read_at_once(store):
+async def test_thousands_of_jobs_are_read_in_one_call(store):
     jobs = some_jobs(5_000)
     await put(store, *jobs)
     assert [job.id for job in await read_all(store, [job.id for job in jobs])] == [job.id for job in jobs]
 
 
-async def test_what_is_found_is_what_is_stored(store):
+async def test_a_search_returns_jobs_as_they_are_stored(store):
     jobs = await spread(store)
     assert {job.id: job for job in await find(store)} == jobs
 
 
-async def test_the_newest_are_found_first(store):
+async def test_a_search_returns_the_newest_jobs_first(store):
     jobs = await spread(store)
     assert [job.id for job in await find(store)] == sorted(jobs, reverse=True)
     assert [job.id for job in await find(store, Page(7))] == sorted(jobs, reverse=True)[:7]
 
 
 @pytest.mark.parametrize("limit", [1, 7, 60])
-async def test_pages_follow_each_other_without_gap_or_repeat(store, limit):
+async def test_pages_have_no_gap_and_no_repetition(store, limit):
     jobs = await spread(store)
     pages, before = [], None
     while page := await find(store, Page(limit, before)):
@@ -100,11 +100,11 @@ async def test_pages_follow_each_other_without_gap_or_repeat(store, limit):
     assert list(itertools.chain(*pages)) == sorted(jobs, reverse=True)
 
 
-async def test_filters_find_what_matches_and_only_that(store):
+async def test_filters_return_exactly_the_matching_jobs(store):
     jobs = await spread(store)
     cases = [
         {"tenant": "acme"},
-        {"tenant": "nobody"},
+        {"tenant": "unknown"},
         {"queue": "mail"},
         {"type": "resize"},
         *({"status": status} for status in Status),
@@ -117,7 +117,7 @@ async def test_filters_find_what_matches_and_only_that(store):
         assert [job.id for job in await find(store, **where)] == sorted(expected, reverse=True), where
 
 
-async def test_filters_and_pages_go_together(store):
+async def test_filters_work_across_pages(store):
     jobs = await spread(store)
     expected = sorted((id_ for id_, job in jobs.items() if job.tenant == "acme"), reverse=True)
     first = await find(store, Page(4), tenant="acme")
@@ -125,7 +125,7 @@ async def test_filters_and_pages_go_together(store):
     assert [job.id for job in (*first, *rest)] == expected
 
 
-async def test_counts_are_of_what_is_unfinished_or_dead(store):
+async def test_counts_include_unfinished_and_dead_jobs(store):
     """S22"""
     jobs = await spread(store)
 
@@ -148,7 +148,7 @@ async def test_counts_are_of_what_is_unfinished_or_dead(store):
         assert await counted(**where) == expected(**where), where
 
 
-async def test_lanes_are_those_with_ready_jobs(store):
+async def test_lanes_with_ready_jobs_are_returned(store):
     expected = {
         Lane(queue, tenant, priority)
         for queue in ("a", "b", "c")
@@ -164,7 +164,7 @@ async def test_lanes_are_those_with_ready_jobs(store):
     assert await lanes(store) == []
 
 
-async def test_lanes_without_ready_jobs_are_not_named(store):
+async def test_lanes_without_ready_jobs_are_not_returned(store):
     waiting, finished, scheduled = a_job(tenant="waits"), a_job(tenant="done"), a_job(tenant="later", delay=seconds(9))
     await put(store, waiting, finished, scheduled)
     (held,) = await take(store, await enter(store), lane_of(finished))
@@ -175,7 +175,7 @@ async def test_lanes_without_ready_jobs_are_not_named(store):
     assert await lanes(store, "mail") == []
 
 
-async def test_lanes_are_named_with_the_position_of_their_first_ready_job(store):
+async def test_lanes_are_returned_with_the_position_of_their_first_ready_job(store):
     pairs = [(a_job(tenant="a"), a_job(tenant="b", priority=3)) for _ in range(5)]
     for pair in pairs:
         await put(store, *pair)
@@ -188,7 +188,7 @@ async def test_lanes_are_named_with_the_position_of_their_first_ready_job(store)
     assert await look(store, "mail") == []
 
 
-async def test_no_more_lanes_are_named_than_asked_for_in_each_queue(store):
+async def test_the_number_of_lanes_per_queue_is_limited(store):
     await put(store, *(a_job(queue=queue, tenant=f"tenant-{n}") for queue in ("a", "b") for n in range(20)))
     found = await lanes(store, "a", "b", cap=7)
     assert Counter(lane.queue for lane in found) == {"a": 7, "b": 7}
@@ -200,14 +200,14 @@ async def test_a_lane_with_many_jobs_does_not_hide_others(store):
     assert set(await lanes(store, "mail")) == {Lane("mail", "big", 0), Lane("mail", "small", 0), Lane("mail", "big", 5)}
 
 
-async def test_nothing_is_due_when_nothing_waits(manual_store):
+async def test_without_scheduled_jobs_nothing_is_due(manual_store):
     assert await manual_store.single(lambda tx: tx.next_due()) is None
     await put(manual_store, a_job())
     await running(manual_store)
     assert await manual_store.single(lambda tx: tx.next_due()) is None
 
 
-async def test_the_next_due_is_the_earliest_that_waits(manual_store, clock):
+async def test_the_next_due_time_is_that_of_the_earliest_scheduled_job(manual_store, clock):
     await put(manual_store, a_job(delay=seconds(90)), a_job(delay=seconds(60)))
     assert await manual_store.single(lambda tx: tx.next_due()) == seconds(60)
     await report(manual_store, await running(manual_store), error())
@@ -218,14 +218,14 @@ async def test_the_next_due_is_the_earliest_that_waits(manual_store, clock):
     assert await manual_store.single(lambda tx: tx.next_due()) == seconds(20)
 
 
-async def test_the_clock_is_the_databases(manual_store, clock):
+async def test_the_store_reads_the_database_clock(manual_store, clock):
     """S24"""
     assert await manual_store.single(lambda tx: tx.now()) == clock.now
     await clock.advance(seconds(1))
     assert await manual_store.single(lambda tx: tx.now()) == clock.now
 
 
-async def test_without_a_clock_of_the_tests_own_time_passes_by_itself(store):
+async def test_without_a_manual_clock_time_passes(store):
     earlier = await store.single(lambda tx: tx.now())
     (answer,) = await put(store, a_job())
     later = await store.single(lambda tx: tx.now())
@@ -246,7 +246,7 @@ async def test_a_transaction_reads_its_own_writes(store):
     assert await read_all(store, [job.id]) == []
 
 
-async def test_the_store_knows_what_server_it_is_on(store, console, dialect):
+async def test_the_store_reports_its_server(store, console, dialect):
     info = await store.info()
     names = {"postgres": {"postgresql"}, "mysql": {"mysql", "mariadb"}, "sqlite": {"sqlite"}}
     assert info.name.lower() in names[console.dialect]
@@ -254,7 +254,7 @@ async def test_the_store_knows_what_server_it_is_on(store, console, dialect):
     assert info.pooled is (dialect == "pgbouncer")
 
 
-async def test_the_schema_is_the_one_this_version_works_with(store):
+async def test_the_schema_matches_this_version(store):
     await store.check_schema()
     assert await store.migrate() == []
 

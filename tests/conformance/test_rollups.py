@@ -1,4 +1,4 @@
-"""Roll-ups: each row of the feed counts once, whoever folds and however often, and answers are those of now."""
+"""Roll-ups: each entry of the change log counts once, and results are current."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant, seconds
 from holdfast.policy.lifecycle import attempt_log
 from holdfast.policy.rollups import (
-    DAY,
     ALL_TENANTS,
+    DAY,
     HOUR,
     HOURS_RETENTION,
     MINUTE,
@@ -74,7 +74,7 @@ async def unfolded(store: Store) -> int:
 
 
 async def some_work(store: Store) -> None:
-    """Of tenant a: 30 submitted and started, 20 succeeded, 4 failed, 1 dead, 5 cancelled. Of b: 3 submitted."""
+    """Tenant a: 30 submitted and started, 20 succeeded, 4 failed, 1 dead, 5 cancelled; b: 3 submitted."""
     worker = await enter(store)
     jobs = await hold(store, worker, 30, tenant="a", queue="q", type="t")
     await report(store, jobs[:20])
@@ -94,8 +94,8 @@ async def assert_some_work(store: Store, times: int = 1, span: Duration = HOUR) 
     assert (await figures(store, "b", span)).submitted == 3 * times
 
 
-class TestFiguresAreTheSame:
-    async def test_before_they_are_folded_and_after(self, manual_store: Store) -> None:
+class TestStatsAreTheSame:
+    async def test_before_and_after_they_are_rolled_up(self, manual_store: Store) -> None:
         await some_work(manual_store)
         await assert_some_work(manual_store)
         await fold_all(manual_store)
@@ -105,10 +105,10 @@ class TestFiguresAreTheSame:
         await assert_some_work(manual_store, 2)
 
     @pytest.mark.parametrize("bound", ["MAX_ROWS_PER_UPDATE", "MAX_GROUPS_PER_UPDATE"])
-    async def test_when_many_nodes_fold_at_once(
+    async def test_if_many_nodes_roll_up_concurrently(
         self, manual_store: Store, monkeypatch: pytest.MonkeyPatch, bound: str
     ) -> None:
-        """Each row counts once: fold and mark are one transaction, and one node does it at a time."""
+        """Each entry counts once: roll-ups and cursor change in one transaction, on one node at a time."""
         monkeypatch.setattr(rollups, bound, 3)
         monkeypatch.setattr(rollups, "FIRST_PAGE", 1)
         for _ in range(3):
@@ -117,8 +117,8 @@ class TestFiguresAreTheSame:
             await asyncio.gather(*[update_rollups(manual_store) for _ in range(4)])
         await assert_some_work(manual_store, 3)
 
-    async def test_when_minutes_have_become_hours(self, manual_store: Store, clock: ManualClock) -> None:
-        """Over a day and a month as over an hour, and never counted in two."""
+    async def test_after_minutes_became_hours(self, manual_store: Store, clock: ManualClock) -> None:
+        """Results for a day and a month match those for an hour, without double counting."""
         await some_work(manual_store)
         for _ in range(5):
             await fold_all(manual_store)
@@ -134,7 +134,7 @@ class TestFiguresAreTheSame:
             await assert_some_work(manual_store, 2, span=span)
         assert (await figures(manual_store)).submitted == 0
 
-    async def test_when_nobody_folded_for_hours(self, manual_store: Store, clock: ManualClock) -> None:
+    async def test_if_no_node_rolled_up_for_hours(self, manual_store: Store, clock: ManualClock) -> None:
         await some_work(manual_store)
         await clock.advance(Duration(5 * HOUR))
         await some_work(manual_store)
@@ -145,8 +145,8 @@ class TestFiguresAreTheSame:
         await assert_some_work(manual_store, 1)
 
 
-async def test_losses_are_those_that_the_jobs_tell(manual_store: Store, clock: ManualClock) -> None:
-    """S22: jobs taken back and workers lost, listed and counted ones, folded or not, also when the feed is gone."""
+async def test_lost_leases_match_the_jobs(manual_store: Store, clock: ManualClock) -> None:
+    """S22: reaped jobs and lost workers, before and after rolling up, even if the log is pruned."""
     few, many, left = [await enter(manual_store) for _ in range(3)]
     jobs = [*await hold(manual_store, few, 2), *await hold(manual_store, many, MAX_LISTED_CHANGES + 1, max_attempts=1)]
     (handed_back,) = await hold(manual_store, left)
@@ -169,9 +169,9 @@ async def test_losses_are_those_that_the_jobs_tell(manual_store: Store, clock: M
     assert (total(ever.jobs.values()).reaped, ever.lost) == (expired, 2)
 
 
-class TestALateCommit:
-    async def test_is_counted_when_it_appears(self, store: Store, interleaving: Interleaving) -> None:
-        """Its number was drawn before that of a row which was folded already."""
+class TestLateCommit:
+    async def test_is_counted_once_it_appears(self, store: Store, interleaving: Interleaving) -> None:
+        """Its number precedes that of an entry that was already rolled up."""
 
         async def insert(tx: Tx) -> None:
             await tx.insert([a_job(tenant="late")], key_retention=KEY_RETENTION)
@@ -190,8 +190,8 @@ class TestALateCommit:
         assert [(await figures(store, tenant)).submitted for tenant in ("early", "late")] == [1, 1]
 
 
-class TestWhatIsOldGoes:
-    async def test_rows_of_the_feed(self, manual_store: Store, clock: ManualClock) -> None:
+class TestPruning:
+    async def test_deletes_old_entries_of_the_change_log(self, manual_store: Store, clock: ManualClock) -> None:
         await some_work(manual_store)
         before = await manual_store.single(lambda tx: tx.change_log_range())
         await fold_all(manual_store)
@@ -205,13 +205,15 @@ class TestWhatIsOldGoes:
         assert (kept.pruned, kept.last) == (before.last, before.last)
         assert await manual_store.single(lambda tx: tx.changes_after(0, 10)) == []
 
-    async def test_never_what_was_not_folded(self, manual_store: Store, clock: ManualClock) -> None:
+    async def test_keeps_entries_that_were_not_rolled_up(self, manual_store: Store, clock: ManualClock) -> None:
         await some_work(manual_store)
         await clock.advance(Duration(2 * CHANGE_LOG_RETENTION))
         await rollups.prune(manual_store, 1_000)
         await assert_some_work(manual_store)
 
-    async def test_minutes_after_hours_and_hours_after_months(self, manual_store: Store, clock: ManualClock) -> None:
+    async def test_deletes_minutes_after_hours_and_hours_after_months(
+        self, manual_store: Store, clock: ManualClock
+    ) -> None:
         await some_work(manual_store)
         await fold_all(manual_store)
 
@@ -232,7 +234,7 @@ class TestWhatIsOldGoes:
         assert (await stored(MINUTE), await stored(HOUR)) == (0, 0)
 
 
-async def test_a_census_counts_what_stands_where(manual_store: Store, clock: ManualClock) -> None:
+async def test_a_census_counts_jobs_by_status(manual_store: Store, clock: ManualClock) -> None:
     start = await manual_store.single(lambda tx: tx.now())
     await put(
         manual_store, *some_jobs(3, tenant="a", queue="q"), *some_jobs(2, tenant="b", queue="q", delay=seconds(9))
@@ -260,10 +262,10 @@ async def _shares(tx: Tx, span: Duration) -> FairnessWindow:
     return await read_fairness(tx, span, Census(await tx.now(), await tx.census()))
 
 
-async def test_shares_are_by_weight_and_cost_folded_or_not_and_by_the_hour_too(
+async def test_shares_follow_weight_and_cost_before_and_after_rolling_up(
     manual_store: Store, clock: ManualClock
 ) -> None:
-    """S14, seen afterwards: a received what b was entitled to, and c, which waits, has had nothing yet."""
+    """S14: tenant a received the share of b, and c, which waits, received nothing yet."""
     store = manual_store
     worker = await enter(store, lease=DAY)
     await store.run(lambda tx: tx.add_tenant("b", Quotas(weight=2)))
@@ -281,9 +283,9 @@ async def test_shares_are_by_weight_and_cost_folded_or_not_and_by_the_hour_too(
     assert await shares(store, Duration(4 * HOUR)) == expected
 
 
-async def test_who_waits_in_a_queue_that_rests_is_entitled_to_nothing_of_it(manual_store: Store) -> None:
+async def test_a_tenant_with_jobs_in_a_paused_queue_is_entitled_to_no_share_of_it(manual_store: Store) -> None:
     store = manual_store
-    await put(store, a_job(tenant="a"), a_job(tenant="b", queue="resting"))
-    await store.run(lambda tx: tx.save_queue(Queue("resting", paused=True)))
+    await put(store, a_job(tenant="a"), a_job(tenant="b", queue="paused"))
+    await store.run(lambda tx: tx.save_queue(Queue("paused", paused=True)))
     await report(store, await take(store, await enter(store), Lane("mail", "a", 0)))
     assert await shares(store) == {"a": (1, 1.0)}

@@ -1,4 +1,4 @@
-"""A handler's own transaction: its writes, its record and the check of the fence are one."""
+"""Transactions of handlers: writes, guard row and fence check are atomic."""
 
 # ruff: noqa: PT012 - what is tested is how a block ends
 
@@ -32,14 +32,26 @@ from holdfast.model.time import Duration
 from holdfast.store.port.store import Retention
 from holdfast.worker.context.context import Context
 from tests.conformance.test_steps import done, held, next_attempt, record, recorded
-from tests.support.builders import a_transition, enter, hold, move, put, read, reap_once, report, running, some_jobs, roll_back
+from tests.support.builders import (
+    a_transition,
+    enter,
+    hold,
+    move,
+    put,
+    read,
+    reap_once,
+    report,
+    roll_back,
+    running,
+    some_jobs,
+)
 from tests.support.eventually import eventually
 
 MARKS = {"postgres": "$1 $2 $3 $4", "mysql": "%s %s %s %s", "sqlite": "? ? ? ?"}
 
 
 class Shop:
-    """A table of the user's, in the same database."""
+    """User table in the same database."""
 
     def __init__(self, console):
         self.console = console
@@ -58,7 +70,7 @@ async def shop(console):
 
 
 async def sell(context, shop, number=1, key=None):
-    """What a handler does."""
+    """Run the transaction of a handler."""
     async with context.transaction(key) as tx:
         sold = await tx.execute(shop.insert, number, f"attempt {context.attempt}")
         return sold, await tx.fetch(shop.select)
@@ -67,7 +79,7 @@ async def sell(context, shop, number=1, key=None):
 # Effect, guard and fence
 
 
-async def test_writes_and_record_are_there_after_the_block_and_not_before(store, shop):
+async def test_writes_and_guard_are_visible_after_the_block_and_not_before(store, shop):
     job = await running(store)
     async with store.session(held(job), "sell") as session:
         assert session.recorded is None
@@ -83,7 +95,7 @@ async def test_writes_and_record_are_there_after_the_block_and_not_before(store,
             await session.execute(shop.insert, 2, "twice")
 
 
-async def test_a_block_that_fails_leaves_nothing(store, shop):
+async def test_a_block_that_fails_is_rolled_back(store, shop):
     job = await running(store)
     with pytest.raises(ZeroDivisionError):
         async with store.session(held(job), "sell") as session:
@@ -94,7 +106,7 @@ async def test_a_block_that_fails_leaves_nothing(store, shop):
     assert await sell(Context(job, Engine(store).attempts), shop) == (1, [(1, "attempt 1")])
 
 
-async def test_a_block_that_is_cancelled_leaves_nothing(store, shop):
+async def test_a_block_that_is_cancelled_is_rolled_back(store, shop):
     job = await running(store)
     inside = asyncio.Event()
 
@@ -113,8 +125,8 @@ async def test_a_block_that_is_cancelled_leaves_nothing(store, shop):
     assert await eventually(lambda: report(store, job)) == {job.id}, "nothing is locked any more"
 
 
-async def test_an_attempt_that_dies_after_its_commit_has_no_second_effect(manual_store, clock, shop):
-    """S11, trap A: effect and guard together."""
+async def test_an_attempt_that_dies_after_its_commit_is_not_repeated(manual_store, clock, shop):
+    """S11, trap A: effect and guard row commit together."""
     engine = Engine(manual_store)
     job = await running(manual_store)
     first = await sell(Context(job, engine.attempts), shop)
@@ -125,8 +137,8 @@ async def test_an_attempt_that_dies_after_its_commit_has_no_second_effect(manual
 
 
 @pytest.mark.databases("postgres", "mysql")
-async def test_an_attempt_that_is_cut_off_before_its_commit_has_no_effect(manual_store, clock, shop, console):
-    """S11, trap A: the connection goes while the block is open."""
+async def test_an_attempt_that_ends_before_its_commit_has_no_effect(manual_store, clock, shop, console):
+    """S11, trap A: the connection breaks while the block is open."""
     engine = Engine(manual_store)
     job = await running(manual_store)
     me = {"postgres": "SELECT pg_backend_pid()", "mysql": "SELECT connection_id()"}[console.dialect]
@@ -157,7 +169,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-async def test_a_process_that_dies_inside_its_block_leaves_nothing_and_locks_nothing(store, shop, database_url):
+async def test_a_process_that_dies_inside_its_block_leaves_no_rows_and_no_locks(store, shop, database_url):
     """S11, trap A"""
     job = await running(store)
     command = [sys.executable, "-c", DIES, database_url, str(job.id), str(job.fence), str(job.worker)]
@@ -168,8 +180,8 @@ async def test_a_process_that_dies_inside_its_block_leaves_nothing_and_locks_not
     assert await report(store, job) == {job.id}
 
 
-class Unanswered:
-    """Records whose commits are carried out or not, but never answered."""
+class LostResponses:
+    """Store whose commits take effect or not, and whose responses are lost."""
 
     def __init__(self, engine, *, committed):
         self.engine = engine
@@ -185,12 +197,12 @@ class Unanswered:
 
 
 @pytest.mark.parametrize("committed", [True, False])
-async def test_a_commit_that_is_not_answered_happens_once_all_the_same(manual_store, clock, shop, committed):
+async def test_a_commit_whose_response_is_lost_takes_effect_once(manual_store, clock, shop, committed):
     """S2, S11"""
     engine = Engine(manual_store)
     job = await running(manual_store)
     with pytest.raises(OutcomeUnknown):
-        await sell(Context(job, Unanswered(engine, committed=committed)), shop)
+        await sell(Context(job, LostResponses(engine, committed=committed)), shop)
     again = await next_attempt(manual_store, clock, job)
     expected = (1, [(1, "attempt 1" if committed else "attempt 2")])
     assert await sell(Context(again, engine.attempts), shop) == expected
@@ -209,7 +221,7 @@ async def test_a_stale_holder_cannot_open_a_transaction(manual_store, clock, sho
     assert stale.cancelled
 
 
-async def test_a_cancel_that_comes_first_is_obeyed(store, shop):
+async def test_a_transaction_does_not_start_after_a_cancel(store, shop):
     """S17"""
     job = await running(store)
     assert await actions.cancel(store, [job.id], reason="enough") == {job.id}
@@ -219,8 +231,8 @@ async def test_a_cancel_that_comes_first_is_obeyed(store, shop):
 
 
 @pytest.mark.parametrize("rival", ["cancel", "reap", "settle", "progress", "step"])
-async def test_whoever_wants_the_job_meanwhile_waits_for_the_block(manual_store, clock, shop, interleaving, rival):
-    """S17, S7: the row's lock decides, and never both."""
+async def test_a_transition_of_the_job_waits_for_the_block(manual_store, clock, shop, interleaving, rival):
+    """S17, S7: the row lock decides; never both succeed."""
     job = await running(manual_store)
     waiting = {
         "cancel": lambda: actions.cancel(manual_store, [job.id], reason="enough"),
@@ -234,15 +246,15 @@ async def test_whoever_wants_the_job_meanwhile_waits_for_the_block(manual_store,
     async with manual_store.session(held(job), "sell") as session:
         await session.execute(shop.insert, 1, "first")
         other = asyncio.create_task(waiting())
-        await interleaving.stands(other)
+        await interleaving.done_or_blocked(other)
         assert not other.done()
     assert await other
     assert await shop.rows() == [(1, "first")]
     assert "sell" in await recorded(manual_store, job)
 
 
-async def test_a_cancel_inside_the_block_undoes_it_before_the_commit(store, shop):
-    """S17: the worker was told that the job is gone."""
+async def test_a_cancel_inside_the_block_rolls_it_back(store, shop):
+    """S17: the worker knows that it lost the job."""
     job = await running(store)
     context = Context(job, Engine(store).attempts)
     with pytest.raises(LeaseLost):
@@ -252,15 +264,15 @@ async def test_a_cancel_inside_the_block_undoes_it_before_the_commit(store, shop
     assert await shop.rows() == []
 
 
-async def test_cancels_against_transactions_never_let_a_late_one_in(store, shop):
-    """S17: a short storm."""
+async def test_no_transaction_commits_after_a_concurrent_cancel(store, shop):
+    """S17: many concurrent cancels and transactions."""
     engine = Engine(store)
     jobs = await hold(store, await enter(store), n=30)
     cancelled_at, sold = {}, set()
     begun = [asyncio.Event() for _ in jobs]
 
     async def cancel(number, job):
-        await begun[7 * number % len(jobs)].wait()  # before some have begun, after others
+        await begun[7 * number % len(jobs)].wait()  # before some blocks start, after others
         if await actions.cancel(store, [job.id], reason="enough"):
             cancelled_at[job.id] = {row[0] for row in await shop.rows()}
 
@@ -278,9 +290,9 @@ async def test_cancels_against_transactions_never_let_a_late_one_in(store, shop)
         assert (number in sold) is (number in cancelled_at[job.id])
 
 
-async def test_engines_work_goes_on_while_many_transactions_are_open(store, shop, dialect):
+async def test_the_engine_keeps_working_while_many_transactions_are_open(store, shop, dialect):
     engine = Engine(store)
-    # As many as there may be at once: SQLite has one writer, and a pooler its connections to the server, for us too.
+    # The maximum of concurrent transactions: SQLite has one writer, a pooler a few server connections.
     size = {"sqlite": 1, "pgbouncer": 4}.get(dialect, 10)
     jobs = await hold(store, await enter(store), n=size)
     inside = asyncio.Barrier(size)
@@ -301,7 +313,7 @@ async def test_engines_work_goes_on_while_many_transactions_are_open(store, shop
 # Replay
 
 
-async def test_results_come_back_as_they_were_whatever_their_type(manual_store, clock, console):
+async def test_results_of_every_type_are_restored(manual_store, clock, console):
     query = {
         "postgres": "SELECT 1.10::numeric, 1.5::float8, 'NaN'::float8, true, NULL, '\\x00ff'::bytea, 'ü'::text, "
         "'2026-03-29 01:30:00+00'::timestamptz, '2026-03-29 01:30:00.000001'::timestamp, '2026-03-29'::date, "
@@ -326,7 +338,7 @@ async def test_results_come_back_as_they_were_whatever_their_type(manual_store, 
     assert expected[console.dialect] <= kinds
 
 
-async def test_a_handler_that_runs_other_statements_than_were_committed_is_told_so(manual_store, clock, shop):
+async def test_a_handler_that_runs_other_statements_than_before_gets_an_error(manual_store, clock, shop):
     engine = Engine(manual_store)
     job = await running(manual_store)
     await sell(Context(job, engine.attempts), shop)
@@ -347,7 +359,7 @@ async def test_a_handler_that_runs_other_statements_than_were_committed_is_told_
     assert await shop.rows() == [(1, "attempt 1")]
 
 
-async def test_transactions_are_known_by_their_number_or_by_their_key(manual_store, clock, shop):
+async def test_transactions_are_identified_by_number_or_key(manual_store, clock, shop):
     engine = Engine(manual_store)
     job = await running(manual_store)
     context = Context(job, engine.attempts)
@@ -363,7 +375,7 @@ async def test_transactions_are_known_by_their_number_or_by_their_key(manual_sto
     assert [row[0] for row in await shop.rows()] == [1, 2, 3, 4]
 
 
-async def test_guards_go_with_their_job(manual_store, clock, shop):
+async def test_guard_rows_are_pruned_with_their_job(manual_store, clock, shop):
     job = await running(manual_store)
     await sell(Context(job, Engine(manual_store).attempts), shop)
     await report(manual_store, job)
@@ -372,7 +384,7 @@ async def test_guards_go_with_their_job(manual_store, clock, shop):
     assert await recorded(manual_store, job) == {}
 
 
-# What a caller's statements may not do
+# Statements that are not allowed
 
 
 ENDS = ["COMMIT", "commit;", " /* x */ COMMIT", "-- x\nROLLBACK", "BEGIN", "START TRANSACTION", "END", "SAVEPOINT a",
@@ -403,7 +415,7 @@ async def test_several_statements_in_one_text_are_refused(store, shop):
 
 
 @pytest.mark.parametrize("statement", ["COMMIT", "ROLLBACK", "INSERT INTO shop (id, note) VALUES (2, 'a'); COMMIT"])
-async def test_a_transaction_that_is_ended_all_the_same_is_noticed(store, shop, statement, monkeypatch):
+async def test_a_transaction_that_a_statement_ended_is_detected(store, shop, statement, monkeypatch):
     monkeypatch.setattr("holdfast.store.sql.session.check", lambda *_: False)
     job = await running(store)
     with pytest.raises(HoldfastError) as caught:
@@ -420,7 +432,7 @@ async def test_a_transaction_that_is_ended_all_the_same_is_noticed(store, shop, 
 @pytest.mark.parametrize(
     "statement", ["CREATE TABLE other (id INT)", "TRUNCATE shop", "SET autocommit = 1", "LOCK TABLES shop READ"]
 )
-async def test_what_mysql_would_commit_by_itself_is_refused(store, shop, statement):
+async def test_statements_that_mysql_commits_implicitly_are_refused(store, shop, statement):
     job = await running(store)
     with pytest.raises(Invalid, match="this database would commit"):
         async with store.session(held(job), "sell") as session:
@@ -431,7 +443,7 @@ async def test_what_mysql_would_commit_by_itself_is_refused(store, shop, stateme
 
 @pytest.mark.databases("mysql")
 @pytest.mark.parametrize("statement", ["CREATE TABLE other (id INT)", "COMMIT AND CHAIN", "COMMIT; START TRANSACTION"])
-async def test_what_mysql_commits_by_itself_is_noticed(store, shop, statement, monkeypatch):
+async def test_an_implicit_commit_of_mysql_is_detected(store, shop, statement, monkeypatch):
     monkeypatch.setattr("holdfast.store.sql.session.check", lambda *_: False)
     job = await running(store)
     with pytest.raises(TransactionEnded, match="may be committed without the guard row"):
@@ -442,7 +454,7 @@ async def test_what_mysql_commits_by_itself_is_noticed(store, shop, statement, m
 
 
 @pytest.mark.databases("postgres", "sqlite")
-async def test_tables_made_in_a_transaction_go_with_it(store, shop):
+async def test_tables_created_in_a_transaction_are_rolled_back_with_it(store, shop):
     job = await running(store)
     with pytest.raises(ZeroDivisionError):
         async with store.session(held(job), "sell") as session:
@@ -455,7 +467,7 @@ async def test_tables_made_in_a_transaction_go_with_it(store, shop):
 
 
 async def test_a_statement_that_fails_fails_the_transaction(store, shop):
-    """The same on every database, whatever each could forgive."""
+    """The same on every database, even if it could continue."""
     job = await running(store)
     with pytest.raises(TransactionEnded, match="statement 2 failed"):
         async with store.session(held(job), "sell") as session:
@@ -469,7 +481,7 @@ async def test_a_statement_that_fails_fails_the_transaction(store, shop):
 
 
 @pytest.mark.parametrize("fault", ["syntax", "table", "too many", "too few", "type"])
-async def test_what_the_database_refuses_is_told_as_refused(store, shop, fault):
+async def test_a_statement_that_the_database_refuses_is_rejected(store, shop, fault):
     job = await running(store)
     with pytest.raises(Rejected, match="transaction 'sell'"):
         async with store.session(held(job), "sell") as session:
@@ -487,7 +499,7 @@ async def test_what_the_database_refuses_is_told_as_refused(store, shop, fault):
     assert await sell(Context(job, Engine(store).attempts), shop) == (1, [(1, "attempt 1")])
 
 
-async def test_how_many_rows_a_statement_touched(store, shop):
+async def test_execute_returns_the_number_of_rows(store, shop):
     job = await running(store)
     async with store.session(held(job), "sell") as session:
         for number in range(5):
@@ -503,7 +515,7 @@ async def test_how_many_rows_a_statement_touched(store, shop):
 
 
 @pytest.mark.databases("postgres")
-async def test_a_callers_statements_are_planned_as_elsewhere_and_leave_no_settings(store, shop):
+async def test_callers_statements_use_default_planner_settings_and_leave_none(store, shop):
     job = await running(store)
     seen = []
     for key in "ab":
@@ -516,7 +528,7 @@ async def test_a_callers_statements_are_planned_as_elsewhere_and_leave_no_settin
 
 
 @pytest.mark.databases("mysql")
-async def test_a_deadlock_is_told_as_one_and_nothing_is_committed(store, shop):
+async def test_a_deadlock_is_reported_as_contention_and_nothing_is_committed(store, shop):
     engine = Engine(store)
     one, other = await hold(store, await enter(store), n=2)
     for number in (1, 2):
@@ -535,10 +547,10 @@ async def test_a_deadlock_is_told_as_one_and_nothing_is_committed(store, shop):
 
 
 @pytest.mark.databases("postgres", "mysql")
-async def test_a_transaction_in_which_nothing_happens_is_cut_off(store, shop, console, monkeypatch):
-    """A worker that hangs keeps nobody from its job for long."""
+async def test_an_idle_transaction_is_ended(store, shop, console, monkeypatch):
+    """A worker that hangs blocks its job only briefly."""
     monkeypatch.setattr("holdfast.store.postgres.session.IDLE_TIMEOUT", "1s")
-    monkeypatch.setattr("holdfast.store.mysql.session._WATCH", "SET SESSION wait_timeout = 1")
+    monkeypatch.setattr("holdfast.store.mysql.session._SET_IDLE_TIMEOUT", "SET SESSION wait_timeout = 1")
     job = await running(store)
     with pytest.raises(Unavailable):
         async with store.session(held(job), "sell") as session:
@@ -548,14 +560,12 @@ async def test_a_transaction_in_which_nothing_happens_is_cut_off(store, shop, co
     assert await shop.rows() == []
 
 
-# SQLite's one write lock
+# The single write lock of SQLite
 
 
 @pytest.mark.databases("sqlite")
 @pytest.mark.parametrize("block", [asyncio.sleep, None])
-async def test_a_transaction_that_stays_open_too_long_is_rolled_back_and_lets_others_write(
-    store, shop, block, monkeypatch
-):
+async def test_a_transaction_that_is_open_too_long_is_rolled_back(store, shop, block, monkeypatch):
     monkeypatch.setattr("holdfast.store.sqlite.session.MAX_DURATION_S", 0.2)
     job = await running(store)
     with pytest.raises(TransactionEnded, match=r"longer than 0\.2 s"):
@@ -598,7 +608,7 @@ async def test_a_conflict_that_rolls_back_ends_the_transaction(store, shop):
     assert await shop.rows() == []
 
 
-async def test_moves_and_rolled_back_work_do_not_disturb_a_session(store, shop):
+async def test_transitions_and_rollbacks_do_not_affect_a_session(store, shop):
     job, other = await running(store), await running(store)
     await roll_back(store, lambda tx: tx.apply([a_transition(job, Status.CANCELLED)]))
     assert (await sell(Context(job, Engine(store).attempts), shop))[0] == 1

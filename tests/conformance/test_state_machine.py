@@ -1,6 +1,6 @@
-"""Any sequence of actions leaves a real store as a simple model of it says.
+"""Model-based test: any sequence of actions leaves a store in the state of a simple model.
 
-`HOLDFAST_TEST_EXAMPLES=200` tries that many sequences for each database, of 50 steps each.
+`HOLDFAST_TEST_EXAMPLES=200` runs 200 sequences of 50 steps on each database.
 """
 
 import asyncio
@@ -42,9 +42,9 @@ from tests.support.builders import (
     read_all,
     reap_once,
     report,
+    roll_back,
     share,
     take,
-    roll_back,
 )
 from tests.support.clock import CLOCK, Console, ManualClock
 
@@ -64,7 +64,7 @@ KEY_RETENTION = seconds(60)
 
 @dataclass(frozen=True)
 class Expected:
-    """A job as it ought to be."""
+    """Expected state of a job."""
 
     lane: Lane
     max_attempts: int
@@ -82,14 +82,14 @@ class Expected:
 
 
 class Model:
-    """What the engine promises, in a few lines."""
+    """Model of the guarantees of the engine."""
 
     def __init__(self, now):
         self.now = now
         self.jobs = {}
-        self.workers = {}  # incarnation: when its lease ends
-        self.keys = {}  # key: (job, when its term is over)
-        self.steps = {}  # (job, key): its state and result
+        self.workers = {}  # incarnation: end of its lease
+        self.keys = {}  # key: (job, end of its retention)
+        self.steps = {}  # (job, key): state and result
         self.progress = {}
 
     def alive(self, worker):
@@ -206,7 +206,7 @@ class Model:
 
 
 class Machine(RuleBasedStateMachine):
-    """Does the same to the store and to the model."""
+    """Applies the same actions to the store and to the model."""
 
     jobs = Bundle("jobs")
     workers = Bundle("workers")
@@ -374,7 +374,7 @@ class Machine(RuleBasedStateMachine):
             assert lane_of(job) == self.model.jobs[i].lane
             assert job.progress == self.model.progress.get(i)
             assert (job.finished_at is not None) is job.status.terminal
-            self.model.change(i, seq=job.seq)  # in what order jobs of one batch queue up is the store's affair
+            self.model.change(i, seq=job.seq)  # the store decides the order of jobs within a batch
 
     @invariant()
     def the_fleet_is_as_the_model_says(self):

@@ -1,4 +1,4 @@
-"""Steps and progress: recorded once, by who holds the job, for whoever holds it next."""
+"""Steps and progress: recorded once by the holder of a job, for its next attempt."""
 
 import asyncio
 
@@ -59,7 +59,7 @@ async def recorded(store, job):
 
 
 async def next_attempt(store, clock, job):
-    """Its holder dies; another takes the job."""
+    """Let the holder die and another worker claim the job."""
     await clock.expire()
     assert await reap_once(store) == 1
     (again,) = await take(store, await enter(store), share(lane_of(job)))
@@ -70,7 +70,7 @@ async def next_attempt(store, clock, job):
 # The port
 
 
-async def test_a_step_is_recorded_with_its_fence_and_the_databases_time(manual_store, clock):
+async def test_a_step_is_recorded_with_its_fence_and_the_database_time(manual_store, clock):
     job = await running(manual_store)
     assert await record(manual_store, job, done("load", b'{"a":1}'))
     await clock.advance(seconds(1))
@@ -82,7 +82,7 @@ async def test_a_step_is_recorded_with_its_fence_and_the_databases_time(manual_s
     ]
 
 
-async def test_keys_are_told_apart_byte_by_byte_and_by_job(store):
+async def test_step_keys_are_compared_byte_by_byte_within_a_job(store):
     one, other = await hold(store, await enter(store), n=2)
     keys = ["a", "A", "á", "a ", " a", "x" * 255, "✓" * 255]
     for key in keys:
@@ -91,7 +91,7 @@ async def test_keys_are_told_apart_byte_by_byte_and_by_job(store):
     assert await recorded(store, other) == {}
 
 
-async def test_what_was_started_becomes_done_and_what_is_done_stays(store):
+async def test_a_started_step_becomes_done_and_a_done_step_stays(store):
     job = await running(store)
     assert await record(store, job, started("pay"))
     assert await recorded(store, job) == {"pay": (StepState.STARTED, None)}
@@ -101,14 +101,14 @@ async def test_what_was_started_becomes_done_and_what_is_done_stays(store):
     assert await recorded(store, job) == {"pay": (StepState.DONE, b"1")}
 
 
-async def test_a_large_result_is_kept_as_it_is(store):
+async def test_a_large_result_is_stored_unchanged(store):
     job = await running(store)
     large = bytes(range(256)) * 4_096
     assert await record(store, job, done("large", large))
     assert await recorded(store, job) == {"large": (StepState.DONE, large)}
 
 
-async def test_a_holder_of_another_time_records_nothing(manual_store, clock):
+async def test_a_holder_of_an_earlier_attempt_records_nothing(manual_store, clock):
     """S7, P29"""
     stale = await running(manual_store)
     assert await record(manual_store, stale, started("begun"))
@@ -123,7 +123,7 @@ async def test_a_holder_of_another_time_records_nothing(manual_store, clock):
 
 
 @pytest.mark.parametrize("end", [Status.SUCCEEDED, Status.CANCELLED, Status.DEAD, Status.READY, Status.RETRYING])
-async def test_who_has_given_the_job_up_records_nothing(store, end):
+async def test_a_worker_that_released_the_job_records_nothing(store, end):
     """S7, S17"""
     job = await running(store)
     await move(store, a_transition(job, end))
@@ -132,7 +132,7 @@ async def test_who_has_given_the_job_up_records_nothing(store, end):
     assert await recorded(store, job) == {}
 
 
-async def test_neither_another_worker_nor_another_fence_will_do(store):
+async def test_neither_another_worker_nor_another_fence_can_record_a_step(store):
     """S7"""
     job = await running(store)
     other = await enter(store)
@@ -142,18 +142,21 @@ async def test_neither_another_worker_nor_another_fence_will_do(store):
     assert await recorded(store, job) == {}
 
 
-async def test_a_step_and_a_cancel_have_an_order(store, interleaving):
-    """S17: a cancel that comes first is obeyed."""
+async def test_a_step_and_a_cancel_are_serialized(store, interleaving):
+    """S17: a step is not recorded after a cancel."""
     job = await running(store)
     both = await interleaving.run(
-        store, lambda tx: tx.apply([a_transition(job, Status.CANCELLED)]), lambda: record(store, job, done("k")), nothing
+        store,
+        lambda tx: tx.apply([a_transition(job, Status.CANCELLED)]),
+        lambda: record(store, job, done("k")),
+        nothing,
     )
     assert both == ({job.id}, False)
     assert await recorded(store, job) == {}
 
 
 async def test_a_cancel_waits_for_a_step_that_is_being_recorded(store, interleaving):
-    """S17: and comes after it."""
+    """S17: the cancel takes effect after the step."""
     job = await running(store)
     both = await interleaving.run(
         store,
@@ -170,7 +173,7 @@ async def nothing(tx, seen):
     return seen
 
 
-async def test_records_of_a_transaction_that_is_rolled_back_are_none(store):
+async def test_steps_of_a_transaction_that_is_rolled_back_are_not_recorded(store):
     job = await running(store)
 
     async def work(tx):
@@ -184,7 +187,7 @@ async def test_records_of_a_transaction_that_is_rolled_back_are_none(store):
     assert (await read(store, job)).progress is None
 
 
-async def test_progress_is_the_latest_and_goes_wherever_its_job_goes(manual_store, clock):
+async def test_the_latest_progress_follows_its_job_through_all_tables(manual_store, clock):
     job = await running(manual_store)
     assert await progress(manual_store, job, b"1")
     assert await progress(manual_store, job, b"1"), "the same again is no lost lease"
@@ -214,7 +217,7 @@ async def prune(store, rule=RULE, limit=1_000):
 @pytest.mark.parametrize(
     "end, kept", [(Status.SUCCEEDED, RULE.history), (Status.CANCELLED, RULE.history), (Status.DEAD, RULE.dead)]
 )
-async def test_steps_go_with_their_job_and_not_before(manual_store, clock, end, kept):
+async def test_steps_are_pruned_with_their_job_and_not_before(manual_store, clock, end, kept):
     """S25"""
     job = await running(manual_store)
     await record(manual_store, job, done("a"))
@@ -228,7 +231,7 @@ async def test_steps_go_with_their_job_and_not_before(manual_store, clock, end, 
     assert await recorded(manual_store, job) == {}
 
 
-async def test_steps_of_a_job_that_is_not_finished_stay(manual_store, clock):
+async def test_steps_of_an_unfinished_job_are_kept(manual_store, clock):
     """S25"""
     job = await running(manual_store)
     await record(manual_store, job, done("a"))
@@ -237,7 +240,7 @@ async def test_steps_of_a_job_that_is_not_finished_stay(manual_store, clock):
     assert set(await recorded(manual_store, job)) == {"a"}
 
 
-async def test_steps_go_in_small_parts_and_those_that_stay_hide_none(manual_store, clock):
+async def test_pruning_steps_respects_its_limit_and_skips_none(manual_store, clock):
     """P25"""
     worker = await enter(manual_store, lease=days(100))
     staying, *going = await hold(manual_store, worker, n=6)
@@ -252,10 +255,10 @@ async def test_steps_go_in_small_parts_and_those_that_stay_hide_none(manual_stor
     assert len(await recorded(manual_store, staying)) == 20
 
 
-# What a handler does with it
+# Handlers
 
 
-async def test_a_step_is_called_once_and_its_record_given_to_the_next_attempt(manual_store, clock):
+async def test_a_step_runs_once_and_the_next_attempt_gets_its_result(manual_store, clock):
     """S11"""
     engine, calls = Engine(manual_store), []
     job = await running(manual_store)
@@ -272,8 +275,8 @@ async def test_a_step_is_called_once_and_its_record_given_to_the_next_attempt(ma
     assert calls == [42]
 
 
-async def test_a_step_that_was_interrupted_before_its_record_is_called_again_with_the_same_key(manual_store, clock):
-    """S12, trap A: an effect that nobody recorded is not skipped."""
+async def test_a_step_interrupted_before_its_record_runs_again_with_the_same_key(manual_store, clock):
+    """S12, trap A: an effect without a record is not skipped."""
     engine, calls = Engine(manual_store), []
     job = await running(manual_store)
 
@@ -294,8 +297,8 @@ async def test_a_step_that_was_interrupted_before_its_record_is_called_again_wit
     assert calls == [f"{job.id}:charge"] * 2
 
 
-async def test_a_step_at_most_once_that_was_begun_is_neither_repeated_nor_passed_over(manual_store, clock):
-    """Trap A: a guard written before the effect means unknown, never done."""
+async def test_an_at_most_once_step_that_started_is_neither_repeated_nor_skipped(manual_store, clock):
+    """Trap A: a guard written before the effect means unknown, not done."""
     engine, calls = Engine(manual_store), []
     job = await running(manual_store)
 
@@ -313,7 +316,7 @@ async def test_a_step_at_most_once_that_was_begun_is_neither_repeated_nor_passed
     assert await Context(job, engine.attempts).step("charge", lambda: "found out by hand") == "found out by hand"
 
 
-async def test_a_step_at_most_once_that_was_done_is_reused(manual_store, clock):
+async def test_an_at_most_once_step_that_is_done_is_reused(manual_store, clock):
     engine = Engine(manual_store)
     job = await running(manual_store)
     assert await Context(job, engine.attempts).step("charge", lambda: 1, at_most_once=True) == 1
@@ -321,7 +324,7 @@ async def test_a_step_at_most_once_that_was_done_is_reused(manual_store, clock):
     assert await Context(job, engine.attempts).step("charge", lambda: 2, at_most_once=True) == 1
 
 
-async def test_a_handler_whose_job_was_taken_learns_it_at_its_next_step(manual_store, clock):
+async def test_a_handler_that_lost_its_job_learns_it_at_its_next_step(manual_store, clock):
     """S7"""
     engine = Engine(manual_store)
     job = await running(manual_store)
@@ -337,7 +340,7 @@ async def test_a_handler_whose_job_was_taken_learns_it_at_its_next_step(manual_s
     assert set(await recorded(manual_store, job)) == {"one"}
 
 
-async def test_a_replayed_job_reuses_what_its_earlier_generation_recorded(manual_store):
+async def test_a_replayed_job_reuses_the_steps_of_its_earlier_generation(manual_store):
     engine = Engine(manual_store)
     job = await running(manual_store, max_attempts=1)
     await Context(job, engine.attempts).step("load", lambda: "first")
@@ -349,14 +352,14 @@ async def test_a_replayed_job_reuses_what_its_earlier_generation_recorded(manual
     assert await Context(again, engine.attempts).step("load", lambda: "second") == "first"
 
 
-async def test_a_record_whose_commit_was_not_answered_is_made_sure_of(store):
+async def test_a_step_whose_commit_response_is_lost_is_recorded_again(store):
     for fault in (after(OutcomeUnknown), before(OutcomeUnknown)):
         job = await running(store)
         assert await stepping.record(FaultyStore(store, fault), held(job), done("k", b"7"))
         assert await recorded(store, job) == {"k": (StepState.DONE, b"7")}
 
 
-async def test_steps_beside_each_other_are_all_recorded(store):
+async def test_concurrent_steps_are_all_recorded(store):
     engine, job = Engine(store), await running(store)
     context = Context(job, engine.attempts)
     values = await asyncio.gather(*(context.step(f"s{number}", lambda number=number: number) for number in range(20)))
@@ -364,7 +367,7 @@ async def test_steps_beside_each_other_are_all_recorded(store):
     assert len(await recorded(store, job)) == 20
 
 
-async def test_progress_of_a_handler_is_kept_and_the_last_one_written_at_the_end(store):
+async def test_the_last_progress_of_a_handler_is_saved_at_its_end(store):
     engine, job = Engine(store), await running(store)
     context = Context(job, engine.attempts)
     for part in range(10):

@@ -1,4 +1,4 @@
-"""Wake-ups: whoever waits hears of work at once, and loses nothing but time when it does not hear."""
+"""Wake-ups: subscribers learn of work immediately; a lost wake-up only delays it."""
 
 import asyncio
 
@@ -20,31 +20,31 @@ from tests.support.builders import (
     read,
     reap_once,
     report,
+    roll_back,
     share,
     take,
-    roll_back,
 )
 from tests.support.eventually import TIMEOUT_S, eventually
 
 FOR_EVER = 600.0
-"""Seconds: whoever waits that long was not woken."""
+"""Timeout in seconds after which a subscriber was not woken."""
 
 LISTENERS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'"
 
 
 @pytest.fixture
 async def other(database_url):
-    """Another node."""
+    """Return a store of another node."""
     opened = await open_store(database_url)
     yield opened
     await opened.aclose()
 
 
 async def hearing(store, *queues):
-    """A subscription that hears and has nothing left to tell."""
+    """Return a subscription that is connected and has no pending wake-ups."""
     subscription = store.listen(queues or ["mail"])
     server = await store.info()
-    if server.name == "postgresql" and server.listens:  # elsewhere nothing has to be connected first
+    if server.name == "postgresql" and server.listens:  # other databases need no connection
 
         async def connected():
             return store._hub.probe is None
@@ -56,14 +56,14 @@ async def hearing(store, *queues):
 
 
 async def first_job(store, worker, subscription, timeout=FOR_EVER):
-    """What a worker does: look, and wait to be woken while there is nothing."""
+    """Claim like a worker: scan, then wait for a wake-up while there is nothing."""
     while not (held := await take(store, worker, share(quota=1))):
         news = await subscription.wait(timeout)
         assert news is not None or timeout < FOR_EVER, "was not woken"
     return held[0].id
 
 
-async def test_an_insert_in_this_process_is_heard_with_its_lane(store):
+async def test_an_insert_in_this_process_wakes_subscribers_with_its_lane(store):
     subscription = await hearing(store)
     await put(store, a_job(tenant="umbrella", priority=7), a_job(queue="other"))
     news = await subscription.wait(0)
@@ -73,7 +73,7 @@ async def test_an_insert_in_this_process_is_heard_with_its_lane(store):
     assert await subscription.wait(0) is None
 
 
-async def test_everything_that_makes_a_job_ready_is_heard(manual_store, clock):
+async def test_every_way_to_become_ready_wakes_subscribers(manual_store, clock):
     subscription = await hearing(manual_store)
     worker = await enter(manual_store, lease=days(1))
 
@@ -102,7 +102,7 @@ async def test_everything_that_makes_a_job_ready_is_heard(manual_store, clock):
     await heard(job)
 
 
-async def test_what_is_not_ready_or_not_committed_wakes_nobody(manual_store):
+async def test_jobs_that_are_not_ready_or_not_committed_wake_no_subscriber(manual_store):
     subscription = await hearing(manual_store)
     await put(manual_store, a_job(delay=seconds(50)))
     await roll_back(manual_store, lambda tx: tx.insert([a_job()], key_retention=days(1)))
@@ -110,7 +110,7 @@ async def test_what_is_not_ready_or_not_committed_wakes_nobody(manual_store):
     assert await subscription.wait(0) is None
 
 
-async def test_what_is_heard_between_a_look_and_the_wait_is_kept(store):
+async def test_a_wake_up_between_a_scan_and_the_wait_is_kept(store):
     subscription = await hearing(store)
     assert await take(store, await enter(store)) == []
     await put(store, a_job())
@@ -118,7 +118,7 @@ async def test_what_is_heard_between_a_look_and_the_wait_is_kept(store):
     assert {item.lane.priority for item in await subscription.wait(0)} == {0, 3}
 
 
-async def test_a_wait_that_is_in_progress_is_ended_by_news(store):
+async def test_a_wake_up_ends_a_wait_in_progress(store):
     subscription = await hearing(store)
     async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as group:
         found = group.create_task(first_job(store, await enter(store), subscription))
@@ -138,7 +138,7 @@ async def test_a_job_submitted_by_another_node_wakes_this_one(store, other):
         assert found.result() == job.id
 
 
-async def test_each_subscription_is_told(store):
+async def test_every_subscription_gets_a_wake_up(store):
     subscriptions = [await hearing(store), await hearing(store, "other", "mail")]
     await put(store, a_job())
     assert [bool(await each.wait(0)) for each in subscriptions] == [True, True]
@@ -151,24 +151,24 @@ async def test_closing_a_subscription_ends_its_wait(store):
     subscription.close()
     async with asyncio.timeout(TIMEOUT_S):
         await waiting
-    await put(store, a_job())  # which tells nobody, and fails for nobody
+    await put(store, a_job())  # no subscription is left: nothing to wake, and no error
 
 
-async def test_without_news_a_wait_ends_at_its_timeout_or_with_a_look(store):
-    """A store that cannot hear of others looks now and then; one that can stays silent."""
+async def test_without_wake_ups_a_wait_ends_at_its_timeout_or_with_a_scan(store):
+    """A store without push polls from time to time; one with push does not."""
     subscription = await hearing(store)
     assert await subscription.wait(0.05) in (None, [])
 
 
 @pytest.mark.databases("postgres")
-async def test_a_listener_whose_connection_is_cut_hears_again(store, other, console):
+async def test_a_listener_whose_connection_is_closed_reconnects(store, other, console):
     """P37, P05"""
     subscription = await hearing(store)
     worker = await enter(store)
     for _ in range(2):
         ((pid,),) = await console.run(LISTENERS)
         await console.run(f"SELECT pg_terminate_backend({pid})")
-        async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as group:  # polling finds it meanwhile
+        async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as group:  # polling finds the job meanwhile
             found = group.create_task(first_job(store, worker, subscription))
             job = a_job()
             await put(other, job)
@@ -188,7 +188,7 @@ async def test_a_listener_whose_connection_is_cut_hears_again(store, other, cons
 
 
 @pytest.mark.databases("postgres")
-async def test_who_cannot_listen_at_all_polls(store, other):
+async def test_a_store_that_cannot_listen_polls(store, other):
     """P37"""
 
     async def refuse():
@@ -204,7 +204,7 @@ async def test_who_cannot_listen_at_all_polls(store, other):
 
 
 @pytest.mark.databases("postgres")
-async def test_losing_every_notification_costs_only_the_wait(store, other):
+async def test_lost_notifications_only_delay_work(store, other):
     """P37"""
     subscription = await hearing(store)
     other._notifier.tell = lambda news: None
@@ -217,8 +217,8 @@ async def test_losing_every_notification_costs_only_the_wait(store, other):
 
 
 @pytest.mark.databases("postgres")
-async def test_news_of_more_lanes_than_a_notification_holds_are_still_heard(store, other):
+async def test_more_lanes_than_fit_a_notification_still_wake_subscribers(store, other):
     subscription = await hearing(store)
     await put(other, *(a_job(tenant=f"tenant-{'x' * 100}-{number}") for number in range(500)))
     async with asyncio.timeout(TIMEOUT_S):
-        assert await subscription.wait(FOR_EVER) == []  # somewhere in this queue
+        assert await subscription.wait(FOR_EVER) == []  # in an unknown lane of this queue

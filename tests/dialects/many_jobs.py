@@ -1,7 +1,7 @@
-"""Many unfinished jobs in hundreds of lanes, and what runs among them all the time: the ground of tests of plans.
+"""Dataset of many unfinished jobs in hundreds of lanes, and the hot calls whose plans are tested.
 
-How many is more than any statement may look at by far; a million with HOLDFAST_LONG_TESTS=1. The processes of a run
-share the database, so its tests undo what they do.
+The number is far above what a statement may read; it is a million with HOLDFAST_LONG_TESTS=1. The processes of a run
+share the database, so the tests roll back.
 """
 
 import asyncio
@@ -29,15 +29,15 @@ MILLION = 1_000_000
 JOBS = MILLION if LONG else 100_000
 TENANTS = 1_000 if LONG else 500
 DEAD, WORKER = WorkerId(1), WorkerId(2)
-"""Of five workers who hold a hundredth of the jobs each, one whose lease ran out and another."""
+"""Two of five workers that each hold a hundredth of the jobs: one with an expired lease, and another."""
 
 LANES = [Lane("mail", f"t{number}", 0) for number in range(TENANTS)]
 BATCH = 100
 PARKED = JOBS // 8
-"""Jobs of one more tenant that wait for two concurrency keys, of which one is held; behind them, a batch with none."""
+"""Jobs of another tenant that wait for two concurrency keys, one of them held; then a batch without keys."""
 KEYED = Lane("mail", "keyed", 0)
 DEEP = JOBS // 8
-"""Ready jobs of yet another, behind all the others in the table."""
+"""Ready jobs of a third tenant, at the end of the table."""
 
 
 # The data
@@ -50,7 +50,7 @@ def pytest_generate_tests(metafunc):
 
 
 def made_once(run, dialect, name, make):
-    """The URL of a database of that name, made by the first of a run's processes that asks for it."""
+    """Return the URL of a database that the first process of the run creates."""
     server = run.server(dialect)
     with (run.servers.folder / f"{name}-{dialect}").open("a+") as note:
         fcntl.flock(note, fcntl.LOCK_EX)
@@ -65,7 +65,7 @@ def made_once(run, dialect, name, make):
 
 @pytest.fixture(scope="module")
 def million(request, run):
-    """The URL of a database with so many jobs, made once for all processes of the run."""
+    """Return the URL of a database with these jobs, created once per run."""
     return made_once(run, request.param, "million", _make)
 
 
@@ -84,7 +84,7 @@ async def console(million):
 
 @pytest.fixture
 async def held(store):
-    """Jobs that the worker holds, as they were read."""
+    """Return jobs that the worker holds."""
     return await store.run(lambda tx: tx.held_by(WORKER, BATCH))
 
 
@@ -98,9 +98,9 @@ async def _make(dialect, server_url, name):
 
 
 def _jobs(numbers, nth):
-    """Of each hundred jobs of a tenant 84 are ready, 5 run, 5 are scheduled, 4 wait for another try, and 2 for others.
+    """Insert jobs: of a hundred, 84 are ready, 5 run, 5 are scheduled, 4 retry, and 2 are blocked.
 
-    Half of those that wait for another try are due.
+    Half of the retries are due.
     """
     return f"""
         SELECT n, CASE WHEN {nth} < 84 THEN 0 WHEN {nth} < 89 THEN 1 WHEN {nth} < 94 THEN 5 WHEN {nth} < 98 THEN 6
@@ -126,7 +126,7 @@ _NUMBERS = f"""
      FROM {_DIGITS} a STRAIGHT_JOIN {_DIGITS} b STRAIGHT_JOIN {_DIGITS} c
        STRAIGHT_JOIN {_digits(JOBS // 100_000)} d STRAIGHT_JOIN {_DIGITS} e STRAIGHT_JOIN {_DIGITS} f) AS numbers"""
 
-# In the order of the table, so that it takes seconds: on PostgreSQL of arrival, on MySQL tenant by tenant.
+# In the order of the table, so that it takes seconds: by arrival on PostgreSQL, by tenant on MySQL.
 _POSTGRES_JOBS = f"""
     INSERT INTO holdfast_live (id, created_at, scheduled_at, started_at, worker, fence, status, attempts, max_attempts,
                                tenant, queue, type, payload)
@@ -158,7 +158,7 @@ _MYSQL_KEYED = f"""
            status = 1, status, 1, 5, tenant, 'mail', 'send', '', concurrency_key, 0, {1 + JOBS} + n,
            IF(status = 8, 2, 0), 0
     FROM ({_KEYED} FROM {_NUMBERS} WHERE n <= {PARKED + BATCH + DEEP}) AS j ORDER BY n"""
-# As if 250 had been claimed at a time.
+# As if each claim had taken 250 jobs.
 _MYSQL_CLAIMS = """
     INSERT INTO holdfast_claims (worker, id, fence, look_at, ids)
     SELECT worker, MIN(id), 1, 4000000000000000, GROUP_CONCAT(id ORDER BY id SEPARATOR '')
@@ -166,7 +166,7 @@ _MYSQL_CLAIMS = """
 
 FILL = {
     "postgres": [
-        "ALTER TABLE holdfast_live SET (autovacuum_enabled = off)",  # what is known of it is up to the tests
+        "ALTER TABLE holdfast_live SET (autovacuum_enabled = off)",  # the tests set the statistics
         _WORKERS,
         _POSTGRES_JOBS,
         _POSTGRES_KEYED,
@@ -184,11 +184,11 @@ FILL = {
 }
 
 
-# What runs all the time
+# Hot calls
 
 
 class Hot(NamedTuple):
-    """A call to the store, the indexes it may ride, and how many rows it may look at."""
+    """Call to the store, the indexes it may use, and the maximum number of rows it may read."""
 
     work: Any
     postgres: set[str]
@@ -198,7 +198,7 @@ class Hot(NamedTuple):
 
 
 def some(n, jobs=BATCH):
-    """Shares of so many lanes that make so many jobs."""
+    """Return shares of this many lanes, with this many jobs in total."""
     return [share(lane, quota=jobs // n) for lane in LANES[100 : 100 + n]]
 
 
@@ -207,13 +207,13 @@ WORKERS, EXPIRY = "holdfast_workers_pkey", "holdfast_workers_expiry"
 LIMITS, TURNS, QUEUED = "holdfast_limits_pkey", "holdfast_live_turns", "holdfast_live_queued"
 MY_ID, MY_KEY = "holdfast_live_id", "holdfast_live_key"
 A_CLAIM = 250
-"""On MySQL what a worker holds is found by what it claimed: a claim is looked at as a whole, each job of it once."""
+"""On MySQL, held jobs are found through claims; a claim is read completely, each of its jobs once."""
 
 STEP = Step("charge", StepState.DONE, None)
 
 
 def limited(job):
-    """The job as if it were counted in a limit of its queue and one of its tenant."""
+    """Return the job as if limits of its queue and tenant counted it."""
     return structs.replace(job, slots=QUEUE_SLOT | TENANT_SLOT)
 
 
@@ -229,7 +229,7 @@ def as_held(job):
 
 
 HOT = {
-    # Rows are looked at when they are found, when they are locked and when they are written.
+    # Rows are read when they are found, locked and written.
     "claim": Hot(
         lambda tx, held: tx.claim(WORKER, some(10), BATCH, None), {READY, WORKERS}, {"PRIMARY", MY_ID}, 4 * BATCH
     ),
@@ -261,7 +261,10 @@ HOT = {
         20,
     ),
     "settle": Hot(
-        lambda tx, held: tx.apply([a_transition(job, Status.SUCCEEDED) for job in held]), {ID, LIMITS}, {MY_ID}, 8 * BATCH
+        lambda tx, held: tx.apply([a_transition(job, Status.SUCCEEDED) for job in held]),
+        {ID, LIMITS},
+        {MY_ID},
+        8 * BATCH,
     ),
     "settle as dead": Hot(
         lambda tx, held: tx.apply([a_transition(job, Status.DEAD) for job in held]), {ID, LIMITS}, {MY_ID}, 8 * BATCH
@@ -301,7 +304,7 @@ HOT = {
 
 
 async def undoing(store, work):
-    """What the work gives, in a transaction that is undone."""
+    """Run work in a transaction that is rolled back, and return its result."""
     seen = []
 
     async def whole(tx):

@@ -1,17 +1,17 @@
-"""Among very many unfinished jobs, those of one tenant are counted without looking at those of others that wait."""
+"""Counting the unfinished jobs of a tenant does not read waiting jobs of other tenants."""
 
 import pytest
 
 from tests.dialects.many_jobs import JOBS, TENANTS, console, million, pytest_generate_tests, store, undoing
 from tests.dialects.test_plans import KNOWN, Explaining
-from tests.dialects.test_plans_on_mysql import ExplainingLink
+from tests.dialects.test_plans_on_mysql import ExplainingConnection
 
 __all__ = ["console", "million", "pytest_generate_tests", "store"]
 
 OWN = JOBS // TENANTS
-"""Jobs of each tenant."""
+"""Number of jobs of each tenant."""
 RUNNING = JOBS // 20
-"""Jobs that run, of all tenants: on PostgreSQL they are looked through."""
+"""Number of running jobs of all tenants; PostgreSQL reads all of them."""
 
 COUNTS = {
     "all": (lambda tx: tx.tenant_backlog("t7", 2_000), OWN, OWN),
@@ -19,9 +19,9 @@ COUNTS = {
     "a queue": (lambda tx: tx.queue_backlogs("t7", ["mail"], 2_000), OWN, OWN),
     "a queue, a few": (lambda tx: tx.queue_backlogs("t7", ["mail"], 11), 2 * 11 + 50, 11),
     "other queues": (lambda tx: tx.queue_backlogs("t7", ["a", "z"], 11), 0, 0),
-    "somebody else": (lambda tx: tx.tenant_backlog("nobody", 11), 0, 0),
+    "unknown tenant": (lambda tx: tx.tenant_backlog("unknown", 11), 0, 0),
 }
-"""What is counted, and how many of the tenant's own jobs are looked at for it on each database."""
+"""Counts, and the number of the tenant's jobs that each database reads for them."""
 
 INDEXES = {"holdfast_live_ready", "holdfast_live_held", "holdfast_live_parked_in"}
 
@@ -29,7 +29,7 @@ INDEXES = {"holdfast_live_ready", "holdfast_live_held", "holdfast_live_parked_in
 @pytest.mark.databases("postgres")
 @pytest.mark.parametrize("knows", KNOWN)
 @pytest.mark.parametrize("name", COUNTS)
-async def test_a_count_rides_its_indexes_on_postgresql(store, name, knows):
+async def test_a_count_uses_its_indexes_on_postgresql(store, name, knows):
     """T20, P34"""
     count, own, _ = COUNTS[name]
 
@@ -48,7 +48,7 @@ async def test_a_count_rides_its_indexes_on_postgresql(store, name, knows):
 
 @pytest.mark.databases("mysql")
 @pytest.mark.parametrize("name", COUNTS)
-async def test_a_count_rides_the_primary_key_on_mysql(store, name):
+async def test_a_count_uses_the_primary_key_on_mysql(store, name):
     """T20, P34"""
     count, _, own = COUNTS[name]
 
@@ -57,7 +57,7 @@ async def test_a_count_rides_the_primary_key_on_mysql(store, name):
         return sum(int(value) for _, value in shown.rows)
 
     async def work(tx):
-        explaining = tx._connection = ExplainingLink(tx._connection)
+        explaining = tx._connection = ExplainingConnection(tx._connection)
         await count(tx)
         tx._connection = explaining._connection
         before = await looked_at(tx)
@@ -71,7 +71,7 @@ async def test_a_count_rides_the_primary_key_on_mysql(store, name):
 
 
 @pytest.mark.databases("mysql", "postgres")
-async def test_the_counts_are_true(store):
+async def test_the_counts_are_correct(store):
     async def work(tx):
         return await tx.tenant_backlog("t7", 5_000), await tx.queue_backlogs("t7", ["mail"], 5_000)
 

@@ -1,4 +1,4 @@
-"""PostgreSQL: connections that were used last stay at hand, and nobody waits for them or finds them dead (F11)."""
+"""PostgreSQL connection cache: no task waits for a cached connection or gets a dead one (F11)."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ RULE = Retention(history=days(7), dead=days(30))
 
 @pytest_asyncio.fixture
 async def narrow(database_url):
-    """A store with one connection."""
+    """Return a store with one connection."""
     opened = await PostgresStore.open(database_url, pool_size=1)
     yield opened
     async with asyncio.timeout(TIMEOUT_S):
@@ -27,7 +27,7 @@ async def narrow(database_url):
 
 
 def whose(tx):
-    """Which connection a transaction runs on."""
+    """Return the backend of the transaction."""
     return tx._connection.fetchval("SELECT pg_backend_pid()")
 
 
@@ -35,8 +35,8 @@ async def backend(store):
     return await store.single(whose)
 
 
-async def test_one_connection_is_enough_for_all_who_want_one(narrow):
-    """One after the other, whichever way they come: what is at hand is not kept from those who wait."""
+async def test_one_connection_serves_many_tasks(narrow):
+    """Tasks use it in turn, by all entry points: a cached connection is not kept from waiting tasks."""
     async with asyncio.timeout(TIMEOUT_S):
         await asyncio.gather(
             *(narrow.single(lambda tx: tx.now()) for _ in range(5)),
@@ -47,11 +47,11 @@ async def test_one_connection_is_enough_for_all_who_want_one(narrow):
     assert narrow.pool() == (0, 1, 1)
 
 
-async def test_the_same_connection_is_used_again(narrow):
+async def test_a_connection_is_reused(narrow):
     assert await backend(narrow) == await backend(narrow)
 
 
-async def test_one_that_was_ended_by_the_server_is_not_given_out(narrow, database_url):
+async def test_a_connection_that_the_server_closed_is_not_reused(narrow, database_url):
     first = await backend(narrow)
     other = await asyncpg.connect(database_url)
     await other.execute("SELECT pg_terminate_backend($1)", first)
@@ -64,7 +64,7 @@ async def test_one_that_was_ended_by_the_server_is_not_given_out(narrow, databas
     assert await backend(narrow) != first
 
 
-async def test_one_that_nobody_uses_is_closed(database_url, monkeypatch):
+async def test_an_idle_connection_is_closed(database_url, monkeypatch):
     monkeypatch.setattr(connection_cache, "MAX_IDLE_S", 0.05)
     store = await PostgresStore.open(database_url, pool_size=2)
     try:
@@ -79,7 +79,7 @@ async def test_one_that_nobody_uses_is_closed(database_url, monkeypatch):
         await store.aclose()
 
 
-async def test_after_a_fault_nothing_is_under_way_on_it(narrow):
+async def test_a_connection_is_idle_after_a_failure(narrow):
     async def fail(tx):
         await tx.now()
         raise ZeroDivisionError

@@ -1,6 +1,6 @@
-"""Explaining a job with many ahead of it looks at as many as are counted, and reads no table of jobs through.
+"""Explaining a job with many jobs ahead of it reads only as many as are counted, and scans no table.
 
-On the jobs of `many_jobs`. What is measured is rows, never time; all is undone.
+Runs on the dataset of `many_jobs`; measures rows instead of time, and rolls back.
 """
 
 from typing import NamedTuple
@@ -20,17 +20,17 @@ from tests.dialects.test_plans_on_mysql import rows_for, steps_for
 million, store, pytest_generate_tests = many_jobs.million, many_jobs.store, many_jobs.pytest_generate_tests
 
 LIVE = ("holdfast_live", "l", "n")
-"""The table of the jobs, as plans name it. Others are empty here or grow with what people set up."""
+"""Name of the jobs table in plans. The other tables are empty or small."""
 
 A_LOOK = MAX_COUNTED + 6 * MAX_TENANTS + 100
-"""What is ahead in its lane, the tenants that it shares its queue with, and a few rows besides."""
+"""Maximum of rows: jobs ahead in the lane, tenants of the queue, and a few more."""
 
 RUNNING = 3 * JOBS * 5 // 100
-"""All that run, of whom there are as many as workers have slots: what a limit does not count yet, and who holds it."""
+"""All running jobs, bounded by worker slots: needed for uncounted jobs and for holders of a limit."""
 
 
-class Asked(NamedTuple):
-    """One of the jobs behind those of all tenants, what it meets, and how many rows may be looked at."""
+class Case(NamedTuple):
+    """Job at the end of the queue, its obstacle, and the maximum number of rows to read."""
 
     number: int
     ahead: int
@@ -41,14 +41,14 @@ class Asked(NamedTuple):
 
 
 ASKED = {
-    "at the end of a deep lane": Asked(PARKED + BATCH + DEEP, MAX_COUNTED, full=False, most=None, rows=A_LOOK),
-    "in line for a key": Asked(PARKED - 2, 0, full=True, most=None, rows=100),
-    "under a limit that is full": Asked(PARKED + BATCH + DEEP, MAX_COUNTED, full=True, most=1, rows=A_LOOK + RUNNING),
+    "at the end of a deep lane": Case(PARKED + BATCH + DEEP, MAX_COUNTED, full=False, most=None, rows=A_LOOK),
+    "in line for a key": Case(PARKED - 2, 0, full=True, most=None, rows=100),
+    "under a limit that is full": Case(PARKED + BATCH + DEEP, MAX_COUNTED, full=True, most=1, rows=A_LOOK + RUNNING),
 }
 
 
 def explaining(asked):
-    """Read what an explanation is made of, and see that it is about what was meant."""
+    """Read the facts of an explanation and check the expected reason."""
 
     async def work(tx):
         if asked.most is not None:
@@ -66,7 +66,7 @@ AS_A_READER = "; ".join(f"SET LOCAL {name} = '{value}'" for name, value in READE
 @pytest.mark.databases("postgres")
 @pytest.mark.parametrize("knows", KNOWN)
 @pytest.mark.parametrize("what", ASKED)
-async def test_an_explanation_reads_no_more_than_it_may_on_postgresql(store, what, knows):
+async def test_an_explanation_reads_a_bounded_number_of_rows_on_postgresql(store, what, knows):
     shown = await plans_for(store, explaining(ASKED[what]), before=f"{KNOWN[knows]}; {AS_A_READER}")
     for plan in shown:
         for node in plan.scans:
@@ -78,7 +78,7 @@ async def test_an_explanation_reads_no_more_than_it_may_on_postgresql(store, wha
 
 @pytest.mark.databases("mysql")
 @pytest.mark.parametrize("what", ASKED)
-async def test_an_explanation_reads_no_more_than_it_may_on_mysql(store, what):
+async def test_an_explanation_reads_a_bounded_number_of_rows_on_mysql(store, what):
     for step in await steps_for(store, explaining(ASKED[what])):
         if step.table in LIVE:
             assert step.kind not in {"ALL", "index"}, step

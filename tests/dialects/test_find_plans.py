@@ -1,7 +1,7 @@
-"""With many jobs in the live table, among the dead letters and in the history, a look reads what it may read.
+"""A search in large tables of live, dead and finished jobs reads a bounded number of rows.
 
-A million each with HOLDFAST_LONG_TESTS=1. Whatever the filter: what is measured is rows, never time. The small tenant's
-jobs are older than all the others.
+The tables have a million rows each with HOLDFAST_LONG_TESTS=1. The tests measure rows instead of time, for any filter.
+The jobs of the small tenant are the oldest.
 """
 
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ _SMALL = "UPDATE holdfast_{} SET tenant = 'small' WHERE id < {}"
 
 
 def _ended(dialect):
-    """Many of them again that died, twenty errors of each tenant, and that succeeded."""
+    """Insert as many dead jobs, with twenty errors per tenant, and succeeded jobs."""
     alike = "'e' || seq / 1000 % 20" if dialect == "postgres" else "CONCAT('e', MOD(seq DIV 1000, 20))"
     first = "'00000000-0000-7000-8000-000000000014'" if dialect == "postgres" else "x'00000000000070008000000000000014'"
     for table, status, error in (("dead", 3, alike), ("history", 2, "NULL")):
@@ -37,7 +37,7 @@ def _ended(dialect):
         )
     for table in ("live", "dead", "history"):
         yield _SMALL.format(table, first)
-    yield "UPDATE holdfast_live SET status = 0 WHERE status = 1 AND worker > 1"  # of whom a hundredth runs
+    yield "UPDATE holdfast_live SET status = 0 WHERE status = 1 AND worker > 1"  # a hundredth of them run
     if dialect == "mysql":
         yield "DELETE FROM holdfast_claims WHERE worker > 1"
     tables = "holdfast_live, holdfast_dead, holdfast_history"
@@ -52,7 +52,7 @@ def pytest_generate_tests(metafunc):
 
 @pytest.fixture(scope="module")
 def millions(request, run):
-    """The URL of a database with so many jobs of each kind, made once for all processes of the run."""
+    """Return the URL of a database with these jobs of each kind, created once per run."""
     return made_once(run, request.param, "millions", _make)
 
 
@@ -72,8 +72,8 @@ async def store(millions):
     await opened.aclose()
 
 
-class Look(NamedTuple):
-    """What is looked for, how many rows that may cost, and whether the first look must find some."""
+class Search(NamedTuple):
+    """Filter, the maximum number of rows to read, and whether the first search must find jobs."""
 
     where: dict[str, Any]
     rows: int
@@ -81,31 +81,31 @@ class Look(NamedTuple):
 
 
 WALK = 2 * MOST + 2 * PAGE
-"""Of one table: how far so many rows reach, and what of them is wanted."""
+"""Rows read per table: once for the window and once for the matches."""
 GATHER = 5_000 + 2_000
 RUNNING = JOBS // 100
 
 LOOKS = {
-    "all": Look({}, 3 * 2 * PAGE),
-    "a tenant": Look({"tenant": "t7"}, RUNNING + 3 * GATHER),
-    "a small tenant": Look({"tenant": "small"}, RUNNING + 3 * GATHER),
-    "a small tenant's ready ones": Look({"tenant": "small", "status": Status.READY}, GATHER),
-    "nobody's": Look({"tenant": "nobody"}, RUNNING + 3 * GATHER, finds=False),
-    "ready ones": Look({"status": Status.READY}, GATHER + WALK, finds=None),
-    "running ones": Look({"status": Status.RUNNING}, 2 * RUNNING + WALK),
-    "scheduled ones": Look({"status": Status.SCHEDULED}, GATHER + WALK, finds=None),
-    "blocked ones of a tenant": Look({"tenant": "t7", "status": Status.BLOCKED}, GATHER),
-    "succeeded ones": Look({"status": Status.SUCCEEDED}, WALK),
-    "cancelled ones": Look({"status": Status.CANCELLED}, WALK, finds=False),
-    "dead ones": Look({"status": Status.DEAD}, 2 * PAGE),
-    "dead ones of a tenant": Look({"status": Status.DEAD, "tenant": "t7"}, 2 * PAGE),
-    "a type that is not there": Look({"type": "rare"}, 3 * WALK, finds=False),
-    "a tag that is not there": Look({"tag": "rare"}, 3 * WALK, finds=False),
-    "a queue": Look({"queue": "mail"}, 3 * WALK),
-    "an error": Look({"error": "e7"}, WALK, finds=False),
-    "an error of a tenant": Look({"error": "e7", "tenant": "t7"}, 2 * PAGE),
-    "an error of a small tenant": Look({"error": "e0", "tenant": "small"}, 2 * PAGE),
-    "everything at once": Look(
+    "all": Search({}, 3 * 2 * PAGE),
+    "a tenant": Search({"tenant": "t7"}, RUNNING + 3 * GATHER),
+    "a small tenant": Search({"tenant": "small"}, RUNNING + 3 * GATHER),
+    "a small tenant's ready ones": Search({"tenant": "small", "status": Status.READY}, GATHER),
+    "unknown tenant": Search({"tenant": "unknown"}, RUNNING + 3 * GATHER, finds=False),
+    "ready ones": Search({"status": Status.READY}, GATHER + WALK, finds=None),
+    "running ones": Search({"status": Status.RUNNING}, 2 * RUNNING + WALK),
+    "scheduled ones": Search({"status": Status.SCHEDULED}, GATHER + WALK, finds=None),
+    "blocked ones of a tenant": Search({"tenant": "t7", "status": Status.BLOCKED}, GATHER),
+    "succeeded ones": Search({"status": Status.SUCCEEDED}, WALK),
+    "cancelled ones": Search({"status": Status.CANCELLED}, WALK, finds=False),
+    "dead ones": Search({"status": Status.DEAD}, 2 * PAGE),
+    "dead ones of a tenant": Search({"status": Status.DEAD, "tenant": "t7"}, 2 * PAGE),
+    "a type that is not there": Search({"type": "rare"}, 3 * WALK, finds=False),
+    "a tag that is not there": Search({"tag": "rare"}, 3 * WALK, finds=False),
+    "a queue": Search({"queue": "mail"}, 3 * WALK),
+    "an error": Search({"error": "e7"}, WALK, finds=False),
+    "an error of a tenant": Search({"error": "e7", "tenant": "t7"}, 2 * PAGE),
+    "an error of a small tenant": Search({"error": "e0", "tenant": "small"}, 2 * PAGE),
+    "everything at once": Search(
         {"error": "e7", "tenant": "t7", "type": "send", "queue": "mail", "tag": "x"}, WALK, finds=False
     ),
 }
@@ -124,7 +124,7 @@ async def plans_of(store, work):
 
 
 def mapped(plan):
-    """Entries of indexes that were gathered before the first row was looked at."""
+    """Return the number of index entries that were collected before the first row was read."""
     return sum(
         node["Actual Loops"] * node["Actual Rows"] for node in plan.scans if node["Node Type"] == "Bitmap Index Scan"
     )
@@ -146,8 +146,8 @@ async def rows_read(store, work):
 
 @pytest.mark.databases("postgres")
 @pytest.mark.parametrize("what", LOOKS)
-async def test_a_look_reads_no_more_than_it_may_on_postgresql(store, what):
-    """T21: and no table is read through."""
+async def test_a_search_reads_a_bounded_number_of_rows_on_postgresql(store, what):
+    """T21: no table is scanned."""
     found, plans = await plans_of(store, seeking(LOOKS[what]))
     assert LOOKS[what].finds in (None, bool(found.jobs))
     assert sum(plan.rows + mapped(plan) for plan in plans) <= LOOKS[what].rows
@@ -156,7 +156,7 @@ async def test_a_look_reads_no_more_than_it_may_on_postgresql(store, what):
 
 @pytest.mark.databases("mysql")
 @pytest.mark.parametrize("what", LOOKS)
-async def test_a_look_reads_no_more_than_it_may_on_mysql(store, what):
+async def test_a_search_reads_a_bounded_number_of_rows_on_mysql(store, what):
     found, rows = await rows_read(store, seeking(LOOKS[what]))
     assert LOOKS[what].finds in (None, bool(found.jobs))
     assert rows <= LOOKS[what].rows + 2 * MOST
@@ -167,8 +167,8 @@ GROUPS = {"of all": (None, 50), "of one": ("t7", 20), "of a small one": ("small"
 
 @pytest.mark.databases("postgres", "mysql")
 @pytest.mark.parametrize("whose", GROUPS)
-async def test_groups_are_found_without_reading_the_letters_between(store, whose, request):
-    """The letters of a group are counted, as far as is asked for."""
+async def test_groups_are_found_without_reading_all_dead_letters(store, whose, request):
+    """Dead letters of a group are counted up to the requested maximum."""
     tenant, expected = GROUPS[whose]
 
     async def work(tx):

@@ -1,4 +1,4 @@
-"""What is special to MySQL and MariaDB: locks, and values as they travel."""
+"""MySQL and MariaDB: locks, and the encoding of values."""
 
 import asyncio
 
@@ -23,16 +23,16 @@ pytestmark = pytest.mark.databases("mysql")
 # Locks
 
 
-async def test_eight_claimers_at_once_all_get_rows(store):
+async def test_eight_concurrent_claims_all_get_jobs(store):
     """P34"""
     await put(store, *some_jobs(100))
     workers = [await enter(store) for _ in range(8)]
-    all_processes = asyncio.Barrier(8)
+    barrier = asyncio.Barrier(8)
 
     async def claim(worker):
         async def work(tx):
             held = await tx.claim(worker, [share(quota=10)], 10, None)
-            await all_processes.wait()  # all hold their rows at the same time
+            await barrier.wait()  # all transactions hold their rows at the same time
             return held
 
         return await store.run(work)
@@ -61,7 +61,7 @@ async def test_a_claim_over_many_lanes_locks_in_all_of_them(store):
 
 
 async def claim_and_meanwhile(run, worker, meanwhile):
-    """Claim, and do something between the message that locks jobs and the one that takes them."""
+    """Claim, and run something between the message that locks jobs and the one that claims them."""
 
     async def work(tx):
         send_and_commit = tx.send_and_commit
@@ -77,8 +77,8 @@ async def claim_and_meanwhile(run, worker, meanwhile):
 
 
 @pytest.mark.parametrize("how", ["single", "run"])
-async def test_a_claim_whose_worker_falls_silent_does_not_hold_up_the_renewal_of_its_lease(store, how):
-    """P12, F28: its event loop may be blocked between two messages, while its supervisor renews."""
+async def test_an_unfinished_claim_does_not_block_the_renewal_of_its_lease(store, how):
+    """P12, F28: the event loop may be blocked between two messages while the supervisor renews."""
     await put(store, a_job())
     worker = await enter(store)
     renewed = []
@@ -92,8 +92,8 @@ async def test_a_claim_whose_worker_falls_silent_does_not_hold_up_the_renewal_of
 
 @pytest.mark.parametrize("how", ["single", "run"])
 @pytest.mark.parametrize("end", ["runs out", "is struck"])
-async def test_a_claim_takes_nothing_when_its_lease_is_lost_between_its_messages(store, console, how, end):
-    """P12, S6: and what it had locked is there for others."""
+async def test_a_claim_whose_lease_expires_between_its_messages_takes_nothing(store, console, how, end):
+    """P12, S6: other workers can claim the jobs that it had locked."""
     job = a_job()
     await put(store, job)
     worker, other = await enter(store), await enter(store)
@@ -111,7 +111,7 @@ async def test_a_claim_takes_nothing_when_its_lease_is_lost_between_its_messages
     assert [held.fence for held in await take(store, other)] == [1]
 
 
-async def test_a_claim_over_shallow_lanes_looks_on_until_it_is_full(store):
+async def test_a_claim_visits_more_lanes_until_it_is_full(store):
     lanes = [Lane("mail", f"t{n}", 0) for n in range(60)]
     await put(store, *(a_job(tenant=lane.tenant) for lane in lanes))
     worker = await enter(store)
@@ -119,7 +119,7 @@ async def test_a_claim_over_shallow_lanes_looks_on_until_it_is_full(store):
     assert [job.tenant for job in held] == [lane.tenant for lane in lanes[:45]]
 
 
-async def test_a_deadlock_runs_the_work_again(store):
+async def test_work_is_retried_after_a_deadlock(store):
     """F22"""
     one, other = [await enter(store) for _ in range(2)]
     first_locks = asyncio.Barrier(2)
@@ -145,8 +145,8 @@ async def test_a_deadlock_runs_the_work_again(store):
     assert runs == 3
 
 
-async def test_a_renewal_that_changes_nothing_is_no_lost_lease(database_url):
-    """P36: the server counts rows that matched, not those that changed."""
+async def test_a_renewal_that_writes_equal_values_succeeds(database_url):
+    """P36: the server counts matched rows instead of changed ones."""
     frozen = await MysqlStore.open(database_url, clock="1000000000000000")
     try:
         worker = await enter(frozen)
@@ -163,7 +163,7 @@ async def test_a_renewal_that_changes_nothing_is_no_lost_lease(database_url):
     "value",
     ["plain", "", "it's", 'a "b"', "back\\slash", "%s", ":name", "; DROP TABLE x", "new\nline", "\x00", "ü€𐍈", "a'--"],
 )
-async def test_any_text_comes_back_as_it_went_in(store, value):
+async def test_any_text_is_stored_unchanged(store, value):
     job = a_job(concurrency_key=value, payload=value.encode())
     await put(store, job)
     worker = await enter(store)
@@ -178,8 +178,8 @@ async def test_any_text_comes_back_as_it_went_in(store, value):
     )
 
 
-async def test_texts_that_differ_in_nature_stand_in_one_column(store):
-    """Plain and unusual ones, and none at all, moved by one statement."""
+async def test_plain_and_hexadecimal_texts_fit_one_column(store):
+    """Plain, unusual and absent texts in one statement."""
     reasons = ["plain", "it's ü", None]
     jobs = some_jobs(3)
     await put(store, *jobs)
@@ -190,12 +190,12 @@ async def test_texts_that_differ_in_nature_stand_in_one_column(store):
 
 
 @pytest.mark.parametrize("one, other", [("key", "key "), ("key", "KEY"), ("é", "e"), ("straße", "strasse")])
-async def test_keys_are_the_same_only_byte_for_byte(store, one, other):
+async def test_keys_are_compared_byte_by_byte(store, one, other):
     made = await put(store, a_job(idempotency_key=one), a_job(idempotency_key=other))
     assert [each.repeats for each in made] == [None, None]
 
 
-async def test_a_value_that_does_not_fit_is_refused_and_not_cut(store):
+async def test_a_value_that_does_not_fit_is_rejected_instead_of_truncated(store):
     with pytest.raises(Rejected):
         await put(store, a_job(type="x" * 129))
     with pytest.raises(Rejected):
@@ -203,7 +203,7 @@ async def test_a_value_that_does_not_fit_is_refused_and_not_cut(store):
     assert not await store.run(lambda tx: tx.find(JobFilter(), Page()))
 
 
-async def test_a_batch_larger_than_a_packet_goes_in_whole(store, console):
+async def test_a_batch_larger_than_a_packet_is_inserted_completely(store, console):
     packet = int(await console.value("SELECT @@max_allowed_packet"))
     jobs = some_jobs(5, payload=b"x" * (packet // 8))
     assert sum(2 * len(job.payload) for job in jobs) > packet
@@ -214,14 +214,14 @@ async def test_a_batch_larger_than_a_packet_goes_in_whole(store, console):
     assert {job.status for job in await read_all(store, [job.id for job in jobs])} == {Status.DEAD}
 
 
-async def test_a_job_larger_than_a_packet_is_refused_with_the_setting_to_raise(store, console):
+async def test_a_job_larger_than_a_packet_is_rejected_with_the_setting_to_raise(store, console):
     packet = int(await console.value("SELECT @@max_allowed_packet"))
     with pytest.raises(Rejected, match="max_allowed_packet"):
         await put(store, a_job(payload=b"x" * (packet // 2)))
     await put(store, a_job())
 
 
-def test_a_literal_of_an_unusual_text_holds_no_quote_of_its_own():
+def test_a_literal_of_unusual_text_contains_no_quote():
     assert literal("a'b\\") == "_utf8mb4 x'6127625c'"
     assert literal(b"'") == "x'27'"
     assert table(("a", "b"), [(1, None), (2, b"x")]) == "(SELECT 1 AS a,NULL AS b UNION ALL SELECT 2,x'78')"
@@ -237,7 +237,7 @@ def test_a_value_that_all_rows_share_is_written_once():
     assert table(columns, rows[:1], as_values=True) == "(SELECT 1 AS a,NULL AS b,x'78' AS c)"
 
 
-async def test_rows_in_which_nothing_or_everything_differs_come_back_as_they_went_in(store):
+async def test_equal_and_different_rows_are_read_back_unchanged(store):
     columns = ("a", "b", "c")
     for rows in (
         [(1, None, b"x")],

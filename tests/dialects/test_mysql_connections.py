@@ -1,4 +1,4 @@
-"""What is special to MySQL and MariaDB: connections, the schema, and what their errors become."""
+"""MySQL and MariaDB: connections, schema and translation of errors."""
 
 import asyncio
 import socket
@@ -27,14 +27,14 @@ pytestmark = pytest.mark.databases("mysql")
 
 
 async def connections(console):
-    """Those of the store, by their ids."""
+    """Return the connection ids of the store."""
     rows = await console.run(
         "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()"
     )
     return {row[0] for row in rows}
 
 
-async def test_a_connection_that_died_while_idle_is_not_noticed_by_anybody(store, console, database_url):
+async def test_a_connection_that_died_while_idle_is_replaced(store, console, database_url):
     before = await connections(console)
     fresh = await MysqlStore.open(database_url)
     try:
@@ -46,8 +46,8 @@ async def test_a_connection_that_died_while_idle_is_not_noticed_by_anybody(store
         await fresh.aclose()
 
 
-async def test_any_number_of_connections_that_died_while_idle_is_not_noticed_by_anybody(database_url):
-    """F11: a firewall forgets all of them at once, and each tells only when it is used."""
+async def test_any_number_of_connections_that_died_while_idle_is_replaced(database_url):
+    """F11: a firewall drops all connections, and each fails only when it is used."""
     size = 15
     all_processes = asyncio.Barrier(size)
 
@@ -70,7 +70,7 @@ async def test_any_number_of_connections_that_died_while_idle_is_not_noticed_by_
         await opened.aclose()
 
 
-async def test_a_connection_that_breaks_in_the_work_means_that_nothing_happened(store, console):
+async def test_a_connection_that_breaks_before_the_commit_has_no_effect(store, console):
     job = a_job()
 
     async def work(tx):
@@ -95,7 +95,7 @@ async def test_a_connection_that_breaks_at_the_commit_leaves_the_outcome_unknown
         await store.run(work)
 
 
-async def test_a_cancelled_work_leaves_no_lock_and_no_broken_connection_behind(store):
+async def test_cancelled_work_leaves_no_lock_and_no_broken_connection(store):
     job = a_job()
     await put(store, job)
     worker = await enter(store)
@@ -111,11 +111,11 @@ async def test_a_cancelled_work_leaves_no_lock_and_no_broken_connection_behind(s
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
-    held = await eventually(lambda: take(store, worker))  # once the server has noticed that the connection is gone
+    held = await eventually(lambda: take(store, worker))  # once the server has noticed that the connection is closed
     assert (held[0].id, held[0].fence) == (job.id, 1)
 
 
-async def test_who_waits_too_long_for_a_connection_is_told_so(database_url):
+async def test_waiting_too_long_for_a_connection_is_an_error(database_url):
     address = read_url(database_url)
     pool = Pool(lambda: MysqlConnection.connect(address), 1, wait=0.01)
     link = await pool.acquire()
@@ -130,11 +130,11 @@ async def test_who_waits_too_long_for_a_connection_is_told_so(database_url):
 
 
 def test_a_server_that_resets_a_new_connection_is_unavailable():
-    """F10: as one does that is being restarted, or a balancer with nothing behind it."""
+    """F10: like a server during a restart, or a load balancer without backends."""
     uvloop = pytest.importorskip("uvloop")
 
     class Late(uvloop.Loop):
-        """By the time the driver gets its connection, the reset has been seen."""
+        """The reset arrives before the driver gets its connection."""
 
         async def create_connection(self, *arguments, **options):
             made = await super().create_connection(*arguments, **options)
@@ -154,8 +154,8 @@ def test_a_server_that_resets_a_new_connection_is_unavailable():
         runner.run(connect())
 
 
-async def test_the_server_gives_up_on_a_statement_before_the_client_gives_up_on_the_server(database_url):
-    """F11: an answer tells what became of it, a connection that is cut does not."""
+async def test_the_statement_timeout_of_the_server_is_shorter_than_that_of_the_client(database_url):
+    """F11: a response has the outcome; a closed connection leaves it unknown."""
     link = await MysqlConnection.connect(read_url(database_url))
     try:
         (limit,) = await link.send(f"SELECT @@{link.server.statement_limit}")
@@ -165,7 +165,7 @@ async def test_the_server_gives_up_on_a_statement_before_the_client_gives_up_on_
         await link.quit()
 
 
-async def test_a_message_that_takes_too_long_costs_its_connection(database_url):
+async def test_a_message_that_times_out_closes_its_connection(database_url):
     link = await MysqlConnection.connect(read_url(database_url))
     with pytest.raises(TimeoutError):
         await link.send("SELECT SLEEP(30)", timeout=0.05)
@@ -175,7 +175,7 @@ async def test_a_message_that_takes_too_long_costs_its_connection(database_url):
 # The schema
 
 
-async def test_ten_nodes_migrate_at_once(empty_database_url):
+async def test_ten_nodes_migrate_concurrently(empty_database_url):
     stores = [await MysqlStore.open(empty_database_url) for _ in range(10)]
     try:
         with pytest.raises(SchemaMismatch, match="holdfast migrate"):
@@ -206,7 +206,7 @@ async def test_a_newer_schema_is_refused(empty_database_url):
         await opened.aclose()
 
 
-async def test_the_view_for_people_shows_words_and_utc(store, console):
+async def test_the_view_shows_statuses_as_words_and_times_in_utc(store, console):
     job = a_job(payload=b'{"to": "you"}')
     await put(store, job)
     await console.run("SET time_zone = '+05:00'")
@@ -215,7 +215,7 @@ async def test_the_view_for_people_shows_words_and_utc(store, console):
     assert abs((row[5] - (await console.value("SELECT UTC_TIMESTAMP(6)"))).total_seconds()) < 3600
 
 
-# Words
+# Error messages
 
 
 async def refusal(url, kind=Misconfigured):
@@ -228,7 +228,7 @@ async def refusal(url, kind=Misconfigured):
     return text
 
 
-async def test_what_is_wrong_with_the_url_is_said_in_one_line(database_url):
+async def test_an_invalid_url_is_reported_in_one_line(database_url):
     parts = urlsplit(database_url)
     server = f"{parts.hostname}:{parts.port}"
     assert "password" in await refusal(f"mysql://holdfast:s3cret@{server}/holdfast")
@@ -240,7 +240,7 @@ async def test_what_is_wrong_with_the_url_is_said_in_one_line(database_url):
     assert "CREATE DATABASE" in await refusal(parts._replace(path="/no_such_database").geturl())
 
 
-async def test_a_server_that_is_away_is_said_in_one_line():
+async def test_an_unreachable_server_is_reported_in_one_line():
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         port = reserved.getsockname()[1]
@@ -248,10 +248,10 @@ async def test_a_server_that_is_away_is_said_in_one_line():
     assert "cannot be reached" in await refusal("mysql://holdfast:s3cret@nowhere.invalid/holdfast", Unavailable)
 
 
-async def test_a_user_that_may_not_create_tables_is_told_so(empty_database_url):
+async def test_missing_privileges_are_reported(empty_database_url):
     parts = urlsplit(empty_database_url)
     database = parts.path.lstrip("/")
-    user = f"'{database[-20:]}'@'%'"  # quoted: what begins with digits may be read as a number
+    user = f"'{database[-20:]}'@'%'"  # quoted, because a name that begins with digits may be read as a number
     async with Console(empty_database_url) as console:
         await console.run(f"CREATE USER {user} IDENTIFIED BY 's3cret'")
         try:
@@ -265,7 +265,7 @@ async def test_a_user_that_may_not_create_tables_is_told_so(empty_database_url):
             await console.run(f"DROP USER {user}")
 
 
-def test_a_percent_sign_in_a_url_is_a_code():
+def test_percent_encoding_in_a_url_is_decoded():
     address = read_url("mariadb://me%40home:p%2Fw%C3%BC@db:3307/jobs?unix_socket=/run/db.sock")
     assert address[:6] == ("db", 3307, "me@home", "p/wü", "jobs", "/run/db.sock")
     assert str(address) == "me@home@/run/db.sock/jobs"
@@ -281,12 +281,12 @@ def test_a_percent_sign_in_a_url_is_a_code():
         ("9.4.0", ("mysql", "9.4.0")),
     ],
 )
-def test_servers_that_are_new_enough(greeting, expected):
+def test_new_servers_are_accepted(greeting, expected):
     assert ServerVersion.read(greeting) == expected
 
 
 @pytest.mark.parametrize("greeting", ["5.7.44-log", "5.5.5-10.5.29-MariaDB", "8.0.0-dmr", "TiDB"])
-def test_servers_that_are_too_old(greeting):
+def test_old_servers_are_refused(greeting):
     with pytest.raises(Misconfigured, match="HOLDFAST_DATABASE_URL"):
         ServerVersion.read(greeting)
 
@@ -304,11 +304,11 @@ def test_servers_that_are_too_old(greeting):
         (ConnectionResetError("reset"), Unavailable),
     ],
 )
-def test_what_the_errors_of_the_driver_become(error, kind):
+def test_driver_errors_are_translated(error, kind):
     assert type(translate(error)) is kind
 
 
-def test_which_errors_are_tried_again_and_which_leave_a_commit_unknown():
+def test_errors_are_classified_as_transient_or_ambiguous():
     assert [code for code in (1213, 1205, 1062, 2013, 1927) if transient(OperationalError(code, ""))] == [1213, 1205]
     assert [code for code in (1213, 1062, 2013, 1927, 1317) if ambiguous(OperationalError(code, ""))] == [
         2013,
@@ -318,7 +318,7 @@ def test_which_errors_are_tried_again_and_which_leave_a_commit_unknown():
     assert ambiguous(TimeoutError())
 
 
-async def test_the_server_is_named(store, console):
+async def test_the_server_name_and_version_are_reported(store, console):
     info = await store.info()
     assert info.name == ("mariadb" if "MariaDB" in await console.value("SELECT VERSION()") else "mysql")
     assert (info.pooled, info.listens) == (False, False)

@@ -1,4 +1,4 @@
-"""What is special to MySQL and MariaDB: how statements are planned, and how it is found what workers hold."""
+"""MySQL and MariaDB: query plans, and how held jobs are found."""
 
 import pytest
 
@@ -21,11 +21,11 @@ NUMBERS = (
     f"FROM {DIGITS} a, {DIGITS} b, {DIGITS} c, {DIGITS} d, {DIGITS} e"
     f"{'' if LONG else ' WHERE e.n < 2'})"
 )
-"""20,000 of them; 100,000 with HOLDFAST_LONG_TESTS=1."""
+"""Numbers from 0 to 19,999; to 99,999 with HOLDFAST_LONG_TESTS=1."""
 
 
 async def fill(console, *, tenants, parked=0, status=0):
-    """So many jobs in one statement, spread over the tenants."""
+    """Insert many jobs by one statement, spread over the tenants."""
     await console.run(
         "INSERT INTO holdfast_live (parked, queue, tenant, priority, seq, id, created_at, due, status, max_attempts, "
         "type, payload) "
@@ -36,7 +36,7 @@ async def fill(console, *, tenants, parked=0, status=0):
 
 
 async def explain(store, name, /, **parameters):
-    """The plan of a named statement: (table, key, extra) of each row."""
+    """Return the plan of a named statement: (table, key, extra) of each row."""
 
     async def plan(tx):
         _, shown = await tx.send("SET @holdfast_lease = 7", "EXPLAIN " + tx.text(name, **parameters))
@@ -49,7 +49,7 @@ async def explain(store, name, /, **parameters):
 
 
 async def rows_read(store, work):
-    """How many rows the server looked at for this work."""
+    """Return the number of rows that the server read for this work."""
 
     async def looked_at(tx):
         (shown,) = await tx.send("SHOW SESSION STATUS LIKE 'Handler_read%'")
@@ -68,8 +68,8 @@ async def rows_read(store, work):
 # Plans
 
 
-async def test_every_statement_that_locks_rides_its_index_in_its_order(store, console):
-    """P34: a sort would lock every candidate, and others would find nothing."""
+async def test_every_locking_statement_uses_its_index_in_order(store, console):
+    """P34: a sort would lock every candidate, so that concurrent claims find nothing."""
     await fill(console, tenants=10)
     lane = {"queue": "mail", "tenant": "t1", "priority": 0, "floor": 0, "quota": 10}
     ids = items([job.id for job in some_jobs(3)])
@@ -97,8 +97,8 @@ async def test_every_statement_that_locks_rides_its_index_in_its_order(store, co
             assert not {"Using filesort", "Using temporary"} & set(extra.split("; ")), name
 
 
-async def test_a_write_of_many_rows_rides_the_ids_however_empty_the_table_seems(store):
-    """Statistics lag behind a table that fills and empties; a scan would lock what is others'."""
+async def test_a_write_of_many_rows_uses_the_ids_even_if_the_table_seems_empty(store):
+    """Statistics lag behind a table that fills and empties; a scan would lock rows of other transactions."""
     columns = ("of_id", "of_fence", "of_status", "of_worker", "becomes", "result", "log", "reason", "fingerprint",
                "next_seq", "next_attempts", "next_releases", "next_generation", "delay", "held", "next_checks",
                "pause")  # fmt: skip
@@ -125,15 +125,15 @@ async def test_a_write_of_many_rows_rides_the_ids_however_empty_the_table_seems(
         assert [key for _, key, _ in await explain(store, name, ids=ids, **parameters)] == ["holdfast_live_id"]
 
 
-async def test_a_claim_reads_the_rows_it_takes_and_no_others(store, console):
+async def test_a_claim_reads_only_the_rows_that_it_takes(store, console):
     await fill(console, tenants=10)
     worker = await enter(store)
     shares = [share(Lane("mail", f"t{n}", 0), quota=10) for n in range(10)]
-    # Once to lock each, once to change it.
+    # Each row is read once to lock it and once to change it.
     assert await rows_read(store, lambda tx: tx.claim(worker, shares, 100, None)) < 250
 
 
-async def test_a_claim_does_not_walk_over_jobs_that_wait(store, console):
+async def test_a_claim_does_not_read_parked_jobs(store, console):
     await fill(console, tenants=1, parked=1, status=5)
     worker = await enter(store)
     job = a_job(tenant="t0")
@@ -147,31 +147,31 @@ async def test_a_claim_does_not_walk_over_jobs_that_wait(store, console):
     assert [held.id for held in taken] == [job.id]
 
 
-async def test_the_search_for_lanes_costs_by_lanes_and_not_by_jobs(store, console):
+async def test_the_cost_of_finding_lanes_grows_with_lanes_instead_of_jobs(store, console):
     await fill(console, tenants=20)
     assert await rows_read(store, lambda tx: tx.lanes(["mail"], 1000)) < 200
 
 
-async def test_the_search_for_lanes_does_not_walk_over_jobs_that_wait(store, console):
+async def test_finding_lanes_does_not_read_parked_jobs(store, console):
     await fill(console, tenants=20, parked=1, status=5)
     assert await rows_read(store, lambda tx: tx.lanes(["mail"], 1000)) < 20
 
 
-# What workers hold
+# Held jobs
 
 
 async def noted(console):
-    """How many jobs each claim names, as the table has it."""
+    """Return the number of jobs in each stored claim."""
     return sorted(row[0] for row in await console.run("SELECT LENGTH(ids) DIV 16 FROM holdfast_claims"))
 
 
 async def tidy(store, console):
-    """As housekeeping does it, some time later."""
+    """Run maintenance some time later."""
     await console.run("UPDATE holdfast_claims SET look_at = 0")
     await store.maintain_tables(Retention(seconds(60), seconds(60)))
 
 
-async def test_what_a_worker_holds_is_found_without_a_look_at_what_is_ready(store, console):
+async def test_held_jobs_are_found_without_reading_ready_jobs(store, console):
     await fill(console, tenants=1)
     worker = await enter(store)
     held = await take(store, worker, share(Lane("mail", "t0", 0), quota=600), limit=600)
@@ -188,7 +188,7 @@ async def test_what_a_worker_holds_is_found_without_a_look_at_what_is_ready(stor
     assert len(await store.run(lambda tx: tx.held_by(worker, 300))) == 300
 
 
-async def test_what_a_worker_claimed_twice_is_held_once(store):
+async def test_a_job_claimed_twice_is_held_once(store):
     job = a_job()
     await put(store, job)
     worker = await enter(store)
@@ -200,7 +200,7 @@ async def test_what_a_worker_claimed_twice_is_held_once(store):
     assert await store.run(lambda tx: tx.held_by(worker, 10)) == again
 
 
-async def test_what_another_worker_claimed_later_is_not_held_by_the_first(store, console):
+async def test_a_job_claimed_later_by_another_worker_is_not_held_by_the_first(store, console):
     await put(store, a_job())
     first, second = await enter(store), await enter(store)
     (held,) = await take(store, first)
@@ -214,7 +214,7 @@ async def test_what_another_worker_claimed_later_is_not_held_by_the_first(store,
     assert await noted(console) == [1]
 
 
-async def test_claims_are_tidied_as_jobs_are_let_go(store, console):
+async def test_claims_are_compacted_when_jobs_finish(store, console):
     await put(store, *some_jobs(3))
     worker = await enter(store)
     first, *others = await take(store, worker)
@@ -229,7 +229,7 @@ async def test_claims_are_tidied_as_jobs_are_let_go(store, console):
     assert await noted(console) == []
 
 
-async def test_a_claim_that_is_long_held_is_looked_at_less_and_less_often(store, console):
+async def test_a_long_claim_is_checked_less_and_less_often(store, console):
     await put(store, a_job())
     await take(store, await enter(store))
     waits = []
@@ -243,7 +243,7 @@ async def test_a_claim_that_is_long_held_is_looked_at_less_and_less_often(store,
     assert 512 <= waits[-1] < 1_000
 
 
-async def test_more_claims_than_one_look_takes_are_all_tidied(store, console):
+async def test_more_claims_than_one_batch_are_all_compacted(store, console):
     jobs = some_jobs(50)
     await put(store, *jobs)
     worker = await enter(store)
@@ -255,7 +255,7 @@ async def test_more_claims_than_one_look_takes_are_all_tidied(store, console):
     assert await noted(console) == []
 
 
-async def test_a_worker_that_is_struck_leaves_no_claim_behind(store, console):
+async def test_a_deleted_worker_leaves_no_claims(store, console):
     await put(store, *some_jobs(20))
     worker = await enter(store)
     for _ in range(20):

@@ -1,7 +1,7 @@
-"""With many unfinished jobs in hundreds of lanes, what runs all the time looks at no more than what was asked for.
+"""Query plans on PostgreSQL: hot statements read few rows among many jobs in hundreds of lanes.
 
-Each statement is looked at as the store itself sends it, with the settings and the kind of plan it has there. What is
-measured is rows and pages, never time.
+Each statement is explained as the store sends it, with its settings and kind of plan. The tests measure rows and pages
+instead of time.
 """
 
 import json
@@ -31,7 +31,7 @@ __all__ = ["console", "held", "million", "pytest_generate_tests", "store"]
 
 
 class Explaining:
-    """A connection that shows how each statement runs, then runs it again for its answer."""
+    """Connection that explains each statement, then runs it for its result."""
 
     def __init__(self, connection, *, analyze=True):
         self.plans = []
@@ -59,7 +59,7 @@ class Explaining:
 
 
 def literal(value):
-    """A value as text: EXECUTE reads it as the type that the statement wants."""
+    """Return a value as text; EXECUTE converts it to the parameter type."""
     if value is None:
         return "NULL"
     if isinstance(value, list):
@@ -74,7 +74,7 @@ def plain(value):
 
 
 class Plan:
-    """What a statement did on PostgreSQL."""
+    """Executed plan of a statement on PostgreSQL."""
 
     def __init__(self, root):
         self.root = root
@@ -92,7 +92,7 @@ class Plan:
 
     @property
     def rows(self):
-        """How many rows of our tables were looked at."""
+        """Number of rows read from our tables."""
         lost = ("Rows Removed by Filter", "Rows Removed by Index Recheck")
         return sum(
             node["Actual Loops"] * (node["Actual Rows"] + sum(node.get(each, 0) for each in lost))
@@ -105,7 +105,7 @@ class Plan:
         return sum(node["Actual Loops"] * node["Actual Rows"] for node in self.nodes if "Sort" in node["Node Type"])
 
     def check_riding(self, indexes):
-        """Every table is looked into by one of these indexes, at given places, or by the places of rows themselves."""
+        """Return True if every table is read by an index condition on these indexes, or by row ids."""
         for node in self.scans:
             if "Relation Name" in node or "Index Name" in node:
                 kind = node["Node Type"]
@@ -120,7 +120,7 @@ AS_IT_IS = "SELECT 1"
 
 
 def known_as(table, *, rows, pages):
-    """What is known of a table and its indexes; undone with the transaction."""
+    """Set the statistics of a table and its indexes; rolled back with the transaction."""
     itself = f"'{table}'::regclass"
     return (
         f"DELETE FROM pg_statistic WHERE starelid = {itself}; "
@@ -130,9 +130,9 @@ def known_as(table, *, rows, pages):
 
 
 NO_STATISTICS = known_as("holdfast_live", rows=-1, pages=0)
-"""How a table is that was never analysed."""
+"""Statistics of a table that was never analyzed."""
 ONE_LIMIT = known_as("holdfast_limits", rows=1, pages=1)
-"""Counted while there was one: then all of them are soonest read, if the statement leaves the choice."""
+"""Statistics from when there was one row: then a full scan looks cheapest."""
 KNOWN = {"with statistics": f"{AS_IT_IS}; {ONE_LIMIT}", "without statistics": NO_STATISTICS}
 
 
@@ -153,8 +153,8 @@ async def plans_for(store, work, *, before=AS_IT_IS, analyze=True):
 @pytest.mark.databases("postgres")
 @pytest.mark.parametrize("knows", KNOWN)
 @pytest.mark.parametrize("name", HOT)
-async def test_what_runs_all_the_time_rides_its_index_on_postgresql(store, held, name, knows):
-    """P34, F21: as it is planned for any values."""
+async def test_hot_statements_use_their_index_on_postgresql(store, held, name, knows):
+    """P34, F21: as planned for any values."""
     for plan in await plans_of(store, name, held, before=KNOWN[knows]):
         plan.check_riding(HOT[name].postgres)
         assert plan.rows <= HOT[name].rows
@@ -162,23 +162,23 @@ async def test_what_runs_all_the_time_rides_its_index_on_postgresql(store, held,
 
 
 REGISTER = {
-    "of nobody knows how many": known_as("holdfast_workers", rows=-1, pages=0),
+    "of an unknown number": known_as("holdfast_workers", rows=-1, pages=0),
     "of one": known_as("holdfast_workers", rows=1, pages=1),
 }
-"""What is known of the workers. Counted while there is one, as autovacuum may, all indexes look equally good."""
+"""Statistics of the workers. With those of a single row, as autovacuum may leave them, all indexes look equal."""
 
 
 @pytest.mark.databases("postgres")
 @pytest.mark.parametrize(
     "register",
     [
-        "of nobody knows how many",
+        "of an unknown number",
         "of one",
     ],
 )
 @pytest.mark.parametrize("vacuum", ["VACUUM (ANALYZE)", "VACUUM (ANALYZE, TRUNCATE off)"])
-async def test_a_plan_made_while_the_table_was_empty_is_as_good(database_url, vacuum, register):
-    """A statement stays planned for as long as its connection lives, and the table may have filled meanwhile."""
+async def test_a_plan_made_while_the_table_was_empty_uses_the_same_index(database_url, vacuum, register):
+    """A plan lives as long as its connection, and the table may have filled since."""
     store = await open_store(database_url)
     try:
         async with Console(database_url) as console:
@@ -193,8 +193,8 @@ async def test_a_plan_made_while_the_table_was_empty_is_as_good(database_url, va
 
 
 @pytest.mark.databases("postgres")
-async def test_a_claim_of_a_hundred_touches_a_few_pages_of_many_jobs(store, console, held):
-    """Each job costs its page, its place in each index it leaves or enters, and its new version; nothing else does."""
+async def test_a_claim_of_a_hundred_jobs_reads_few_pages(store, console, held):
+    """Each job costs its page, its entries in changed indexes, and its new version; nothing else."""
     pages = await console.value("SELECT relpages FROM pg_class WHERE oid = 'holdfast_live'::regclass")
     for name in ("claim", "claim of one lane"):
         (plan,) = await plans_of(store, name)
@@ -207,11 +207,11 @@ async def test_a_claim_of_a_hundred_touches_a_few_pages_of_many_jobs(store, cons
 
 
 @pytest.mark.databases("postgres")
-async def test_an_empty_lane_costs_a_claim_next_to_nothing(store):
+async def test_an_empty_lane_costs_a_claim_few_pages(store):
     async def work(tx):
         explaining = tx._connection = Explaining(tx._connection)
         await tx.claim(
-            WORKER, [share(Lane("mail", f"nobody-{number}", 0), quota=10) for number in range(100)], 100, None
+            WORKER, [share(Lane("mail", f"empty-{number}", 0), quota=10) for number in range(100)], 100, None
         )
         return explaining.plans
 

@@ -1,4 +1,4 @@
-"""The same as `test_plans.py` on MySQL and MariaDB."""
+"""Query plans of hot statements on MySQL and MariaDB: see `test_plans.py`."""
 
 from typing import NamedTuple
 
@@ -9,12 +9,12 @@ from tests.dialects.many_jobs import HOT, console, held, million, pytest_generat
 __all__ = ["console", "held", "million", "pytest_generate_tests", "store"]
 
 
-class ExplainingLink:
-    """A connection that shows how each statement is planned before it runs."""
+class ExplainingConnection:
+    """Connection that explains each statement before it runs."""
 
-    def __init__(self, link):
+    def __init__(self, connection):
         self.steps = []
-        self._connection = link
+        self._connection = connection
 
     async def send(self, *statements):
         results = []
@@ -37,23 +37,23 @@ class PlanStep(NamedTuple):
 
 
 def planned(row):
-    """A line of EXPLAIN; MySQL has two columns more than MariaDB."""
+    """Row of EXPLAIN; MySQL has two more columns than MariaDB."""
     kind, key = (row[4], row[6]) if len(row) == 12 else (row[3], row[5])
     return PlanStep(row[2] or "", kind or "", key, row[-1] or "")
 
 
 async def steps_for(store, work):
     async def shown(tx):
-        explaining = tx._connection = ExplainingLink(tx._connection)
+        explaining = tx._connection = ExplainingConnection(tx._connection)
         await work(tx)
-        await tx.now()  # and with it what was held back
+        await tx.now()  # sends the deferred statements too
         return explaining.steps
 
     return await undoing(store, shown)
 
 
 async def rows_for(store, work):
-    """How many rows the server looked at for this."""
+    """Return the number of rows that the server read."""
 
     async def looked_at(tx):
         (shown,) = await tx.send("SHOW SESSION STATUS LIKE 'Handler_read%'")
@@ -71,8 +71,8 @@ async def rows_for(store, work):
 
 @pytest.mark.databases("mysql")
 @pytest.mark.parametrize("name", HOT)
-async def test_what_runs_all_the_time_rides_its_index_on_mysql(store, held, name):
-    """P34: no scan, which would lock what is others', and no sort, which would lock every candidate."""
+async def test_hot_statements_use_their_index_on_mysql(store, held, name):
+    """P34: no scan, which would lock rows of other transactions, and no sort, which would lock every candidate."""
     for step in await steps_for(store, lambda tx: HOT[name].work(tx, held)):
         assert "filesort" not in step.extra
         if step.table and not step.table.startswith("<"):
@@ -82,14 +82,14 @@ async def test_what_runs_all_the_time_rides_its_index_on_mysql(store, held, name
 
 @pytest.mark.databases("mysql")
 @pytest.mark.parametrize("name", HOT)
-async def test_what_runs_all_the_time_looks_at_what_was_asked_for_on_mysql(store, held, name):
+async def test_hot_statements_read_few_rows_on_mysql(store, held, name):
     rows = await rows_for(store, lambda tx: HOT[name].work(tx, held))
     assert rows <= HOT[name].rows + HOT[name].more_on_mysql
 
 
 @pytest.mark.databases("mysql")
-async def test_statistics_that_know_nothing_of_the_jobs_change_no_plan_on_mysql(store, console, held):
-    """They lag behind a table that fills and empties."""
+async def test_outdated_statistics_change_no_plan_on_mysql(store, console, held):
+    """Statistics lag behind a table that fills and empties."""
     name = await console.value("SELECT DATABASE()")
     mine = f"WHERE database_name = '{name}' AND table_name = 'holdfast_live'"
     await console.run(f"UPDATE mysql.innodb_table_stats SET n_rows = 0, clustered_index_size = 1 {mine}")
@@ -97,6 +97,6 @@ async def test_statistics_that_know_nothing_of_the_jobs_change_no_plan_on_mysql(
     await console.run("FLUSH TABLES holdfast_live")
     try:
         for hot in HOT:
-            await test_what_runs_all_the_time_rides_its_index_on_mysql(store, held, hot)
+            await test_hot_statements_use_their_index_on_mysql(store, held, hot)
     finally:
         await console.run("ANALYZE TABLE holdfast_live")

@@ -1,6 +1,6 @@
-"""PostgreSQL behind a pooler in transaction mode: each transaction may run on another connection, as others left it.
+"""PostgreSQL behind a pooler in transaction mode: each transaction may run on another server connection.
 
-`./dev test --db pgbouncer tests/conformance` runs the whole meaning of the port so; here is what is special to it.
+`./dev test --db pgbouncer tests/conformance` runs the conformance suite behind a pooler; this module has the rest.
 """
 
 import asyncio
@@ -35,10 +35,10 @@ from tests.support.builders import (
     read_all,
     reap_all,
     report,
+    roll_back,
     share,
     some_jobs,
     take,
-    roll_back,
 )
 from tests.support.clock import Console, clock, console, manual_store
 from tests.support.databases import at_database
@@ -57,7 +57,7 @@ POOLED_SERVERS = PgBouncer.POOL_SIZE
 
 @pytest.fixture
 async def other(database_url):
-    """Another node."""
+    """Return a store of another node."""
     opened = await open_store(database_url)
     yield opened
     await opened.aclose()
@@ -65,25 +65,25 @@ async def other(database_url):
 
 @pytest.fixture
 async def direct(database_url, postgres_server):
-    """A console on the server itself."""
+    """Return a console on the server itself."""
     url = at_database(postgres_server.url, urlsplit(database_url).path.lstrip("/"))
     async with Console(url) as opened:
         yield opened
 
 
 async def ask(tx, statement):
-    """One value, inside a transaction of the store."""
+    """Return a value, read in a transaction of the store."""
     return await tx._connection.fetchval(statement)
 
 
 def server_process(tx):
-    """Which server process the transaction runs on."""
+    """Return the server process of the transaction."""
     return ask(tx, "SELECT pg_backend_pid()")
 
 
 @contextlib.asynccontextmanager
 async def everywhere(store):
-    """A transaction on each of the pooler's connections, all at the same time; given as the processes they are on."""
+    """Open a transaction on each server connection of the pooler; yield their server processes."""
     found = set()
     together = asyncio.Barrier(POOLED_SERVERS + 1)
 
@@ -102,7 +102,7 @@ async def everywhere(store):
 
 @contextlib.asynccontextmanager
 async def traffic(store):
-    """Others who use the pooler meanwhile, so that no two messages reach the same server process by chance."""
+    """Run other clients of the pooler, so that successive messages reach different server processes."""
     over = asyncio.Event()
 
     async def keep_busy(dice):
@@ -120,7 +120,7 @@ async def traffic(store):
 
 @contextlib.asynccontextmanager
 async def neighbours(database_url):
-    """Other clients of the pooler; given as a function that runs statements on each of its server processes."""
+    """Open other clients of the pooler; yield a function that runs statements on each server process."""
     async with contextlib.AsyncExitStack() as stack:
         clients = [await asyncpg.connect(database_url, statement_cache_size=0) for _ in range(POOLED_SERVERS)]
         for each in clients:
@@ -128,7 +128,7 @@ async def neighbours(database_url):
 
         async def run_on_each(statements):
             for each in clients:
-                await each.execute("BEGIN")  # all at once, so that each is on a process of its own
+                await each.execute("BEGIN")  # concurrently, so that each runs on its own process
             for each in clients:
                 await each.execute("; ".join(statements))
             for each in clients:
@@ -138,17 +138,17 @@ async def neighbours(database_url):
 
 
 def names_of_others():
-    """Statements that prepare what the driver in this process would come to prepare next, by the same names."""
+    """Return PREPARE statements with the names that the driver of this process would use next."""
     next_number = asyncpg.connection._uid
     names = [f"__asyncpg_stmt_{number:x}__" for number in range(next_number, next_number + 200)]
-    return [f"PREPARE {name} AS SELECT 'of somebody else'" for name in names]
+    return [f"PREPARE {name} AS SELECT 'of another client'" for name in names]
 
 
-# Finding out
+# Detection
 
 
-async def test_a_pooler_is_noticed_and_its_absence_too(store, direct):
-    """P21: nobody has to say so."""
+async def test_a_pooler_is_detected(store, direct):
+    """P21: without a setting."""
     info = await store.info()
     assert (info.name, info.pooled, info.listens) == ("postgresql", True, False)
     straight = await open_store(direct.url)
@@ -159,8 +159,8 @@ async def test_a_pooler_is_noticed_and_its_absence_too(store, direct):
         await straight.aclose()
 
 
-async def test_a_pooler_is_noticed_however_busy_it_is(store, database_url):
-    """P21: messages that find out hop between servers as any other."""
+async def test_a_busy_pooler_is_detected(store, database_url):
+    """P21: the messages of the detection may reach different servers too."""
     async with traffic(store):
         for _ in range(10):
             opened = await asyncio.gather(*(open_store(database_url) for _ in range(4)))
@@ -169,12 +169,12 @@ async def test_a_pooler_is_noticed_however_busy_it_is(store, database_url):
             assert pooled == [True] * 4
 
 
-async def test_a_database_that_the_pooler_cannot_reach_is_told_in_our_words(database_url):
+async def test_a_database_that_the_pooler_cannot_reach_is_reported_as_unavailable(database_url):
     with pytest.raises(HoldfastError):
         await open_store(at_database(database_url, "no_such_database"))
 
 
-async def test_ten_nodes_migrate_through_it_at_once(empty_database_url):
+async def test_ten_nodes_migrate_concurrently_through_a_pooler(empty_database_url):
     nodes = await asyncio.gather(*(open_store(empty_database_url) for _ in range(10)))
     try:
         applied = await asyncio.gather(*(node.migrate() for node in nodes))
@@ -187,12 +187,12 @@ async def test_ten_nodes_migrate_through_it_at_once(empty_database_url):
         await asyncio.gather(*(node.aclose() for node in nodes))
 
 
-# What a transaction can rely on
+# Settings of a transaction
 
 
 @pytest.mark.parametrize("how", ["run", "single", "read"])
-async def test_every_transaction_brings_its_settings(store, how):
-    """P20: a session's would be somebody else's."""
+async def test_every_transaction_sets_its_own_settings(store, how):
+    """P20: session settings would belong to another client."""
     wanted = dict(pools.PLANNER) | (dict(pools.READER) if how == "read" else {})
 
     async def work(tx):
@@ -203,7 +203,7 @@ async def test_every_transaction_brings_its_settings(store, how):
 
 
 async def test_settings_do_not_outlive_their_transaction(store, database_url):
-    """Who shares the server process plans as he would without us."""
+    """Clients that share the server process keep their planner settings."""
     await put(store, *some_jobs(10))
     async with everywhere(store):
         pass
@@ -212,8 +212,8 @@ async def test_settings_do_not_outlive_their_transaction(store, database_url):
             assert {await neighbour.value(f"SHOW {name}") for _ in range(20)} == {setting}
 
 
-async def test_the_claim_rides_its_index_behind_a_pooler(store):
-    """The settings hold for the statement that follows, which is planned for any value."""
+async def test_a_claim_uses_its_index_behind_a_pooler(store):
+    """The settings apply to the next statement, which gets a generic plan."""
     await put(store, *some_jobs(10))
     claim = store._statements["claim"]
     values = {"worker": "1", "types": "NULL", "limit": "10", "queues": "'{mail}'", "tenants": "'{acme}'"}
@@ -234,7 +234,7 @@ async def test_the_claim_rides_its_index_behind_a_pooler(store):
 
 
 async def test_a_statement_that_takes_too_long_is_cancelled_behind_a_pooler(store, monkeypatch):
-    """The limits are as in force as they are without one; shorter here, by the same way."""
+    """Timeouts apply as without a pooler; the test sets shorter ones in the same way."""
     short = pools._begin("BEGIN", {**pools.PLANNER, "statement_timeout": "200ms"})
     monkeypatch.setattr(pools, "BEGIN_POOLED", short)
     for how in (store.run, store.single):
@@ -243,8 +243,8 @@ async def test_a_statement_that_takes_too_long_is_cancelled_behind_a_pooler(stor
     await enter(store)
 
 
-async def test_nobody_waits_for_a_lock_for_ever_behind_a_pooler(store, monkeypatch):
-    """Who gives up tries again, until the lock is free."""
+async def test_lock_waits_time_out_behind_a_pooler(store, monkeypatch):
+    """A transaction that times out is retried until the lock is free."""
     monkeypatch.setattr(pools, "BEGIN_POOLED", pools._begin("BEGIN", {**pools.PLANNER, "lock_timeout": "50ms"}))
     worker = await enter(store)
     tries = 0
@@ -270,11 +270,11 @@ async def test_nobody_waits_for_a_lock_for_ever_behind_a_pooler(store, monkeypat
     assert tries >= 3
 
 
-# What others left behind
+# State left by other clients
 
 
-async def test_prepared_statements_of_others_are_never_met(store, database_url, direct):
-    """P21: every server process is full of statements named as a driver would name ours."""
+async def test_prepared_statements_of_other_clients_are_never_used(store, database_url, direct):
+    """P21: every server process has statements with the names that our driver would use."""
     async with everywhere(store) as processes:
         pass
     async with neighbours(database_url) as run_on_each:
@@ -288,11 +288,11 @@ async def test_prepared_statements_of_others_are_never_met(store, database_url, 
         assert await store.read(lambda tx: tx.counts(JobFilter())) == []
         await run_on_each(["DEALLOCATE ALL"])
     rows = await direct.run("SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
-    assert processes <= {pid for (pid,) in rows}  # all of them served, none had to be given up
+    assert processes <= {pid for (pid,) in rows}  # all of them were used, none was closed
 
 
-async def test_a_handler_s_transaction_meets_no_statement_of_others_and_leaves_none(store, database_url):
-    """P21: they would be named alike by the next process, and be found by whoever comes next on the same server."""
+async def test_a_session_uses_and_leaves_no_prepared_statements(store, database_url):
+    """P21: the next process would use the same names, and meet them on the same server."""
     jobs = await hold(store, await enter(store), n=20)
 
     async def handle(job):
@@ -312,8 +312,8 @@ async def test_a_handler_s_transaction_meets_no_statement_of_others_and_leaves_n
             assert await neighbour.run("SELECT name FROM pg_prepared_statements") == []
 
 
-async def test_the_store_leaves_no_prepared_statement_and_no_lock_behind(store, direct, database_url):
-    """P20: whatever is found on a server process afterwards was not ours."""
+async def test_the_store_leaves_no_prepared_statements_and_no_locks(store, direct, database_url):
+    """P20: nothing that remains on a server process is ours."""
     await put(store, *some_jobs(20, idempotency_key=None), a_job(idempotency_key="order-1"))
     worker = await enter(store)
     await report(store, await take(store, worker))
@@ -325,8 +325,8 @@ async def test_the_store_leaves_no_prepared_statement_and_no_lock_behind(store, 
     assert await direct.value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == 0
 
 
-async def test_a_transaction_that_fails_sticks_to_nothing(store, direct):
-    """P21: refused by the server, undone by its work, cancelled in the middle, or cut; then all goes on as before."""
+async def test_a_failed_transaction_does_not_affect_the_next(store, direct):
+    """P21: refused by the server, rolled back by its work, cancelled, or disconnected; the next one works."""
     worker = await enter(store)
     await put(store, *some_jobs(5))
 
@@ -361,7 +361,7 @@ async def test_a_transaction_that_fails_sticks_to_nothing(store, direct):
     assert await eventually(free) == 5
 
 
-async def test_a_server_process_that_dies_in_the_work_means_that_nothing_happened(store, direct):
+async def test_a_server_process_that_dies_before_the_commit_has_no_effect(store, direct):
     job = a_job()
 
     async def work(tx):
@@ -376,7 +376,7 @@ async def test_a_server_process_that_dies_in_the_work_means_that_nothing_happene
 
 
 async def test_a_server_process_that_dies_at_the_commit_leaves_the_outcome_unknown(store, direct):
-    """The pooler answers, and does not know either."""
+    """The pooler responds, but does not know the outcome either."""
 
     async def work(tx):
         await tx.insert([a_job()], key_retention=KEY_RETENTION)
@@ -388,7 +388,7 @@ async def test_a_server_process_that_dies_at_the_commit_leaves_the_outcome_unkno
 
 
 async def test_a_server_process_that_dies_in_the_commit_leaves_the_outcome_unknown(store, direct):
-    """What it says last gets through the pooler, and must not be taken for an answer."""
+    """Its last message reaches the client and must not be taken for the result of the commit."""
     await direct.run(
         "CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(20); RETURN NULL; END'"
     )
@@ -417,8 +417,8 @@ async def test_a_server_process_that_dies_in_the_commit_leaves_the_outcome_unkno
 # Work
 
 
-async def test_a_job_s_whole_life_behind_a_pooler(manual_store, clock):
-    """Insert, keys, claim, renew, retry, promote, reap, settle, find; each transaction on whichever server is free."""
+async def test_a_job_passes_through_all_states_behind_a_pooler(manual_store, clock):
+    """Insert, keys, claim, renew, retry, promote, reap, settle, find; each transaction on any free server."""
     store = manual_store
     job = a_job(idempotency_key="order-1", max_attempts=3)
     later = a_job(delay=seconds(60))
@@ -447,7 +447,7 @@ async def test_a_job_s_whole_life_behind_a_pooler(manual_store, clock):
         assert await store.single(lambda tx: tx.depart(successor))
 
 
-async def test_a_key_is_given_once_however_many_ask_on_however_many_servers(store, other):
+async def test_concurrent_submissions_with_one_key_create_one_job_behind_a_pooler(store, other):
     """S10"""
     asked = [a_job(idempotency_key=f"order-{number % 20}") for number in range(200)]
     answers = await asyncio.gather(*(put(random.choice((store, other)), job) for job in asked))
@@ -456,8 +456,8 @@ async def test_a_key_is_given_once_however_many_ask_on_however_many_servers(stor
     assert len(await store.read(lambda tx: tx.find(JobFilter(), Page(limit=500)))) == 20
 
 
-async def test_many_tasks_of_two_stores_share_a_few_servers_and_nothing_is_lost_or_doubled(store, other):
-    """P20, F23: statements of one client hop between servers."""
+async def test_many_tasks_share_a_few_server_connections_without_loss_or_duplicates(store, other):
+    """P20, F23: statements of one client reach different servers."""
     jobs = [a_job(tenant=f"t{number % 10}") for number in range(1_000)]
     lanes = [Lane("mail", f"t{number}", 0) for number in range(10)]
     processes = set()
@@ -491,8 +491,8 @@ async def test_many_tasks_of_two_stores_share_a_few_servers_and_nothing_is_lost_
     assert {job.status for job in await read_all(store, [job.id for job in jobs])} == {Status.SUCCEEDED}
 
 
-async def test_whoever_waits_behind_a_pooler_finds_work_by_looking(store, other):
-    """P37: notifications do not get through, so nobody relies on them."""
+async def test_a_subscriber_behind_a_pooler_finds_work_by_polling(store, other):
+    """P37: a pooler does not forward notifications, so the store does not rely on them."""
     subscription = store.listen(["mail"])
     worker = await enter(store)
 
@@ -512,8 +512,8 @@ async def test_whoever_waits_behind_a_pooler_finds_work_by_looking(store, other)
     assert store._listener._task is None
 
 
-async def test_upkeep_works_behind_a_busy_pooler(store, other, direct):
-    """Days are made and dropped, and the live table is vacuumed, by messages that must not hop apart."""
+async def test_table_maintenance_works_behind_a_busy_pooler(store, other, direct):
+    """Partitions are created and dropped, and the live table is vacuumed, each on one server."""
     today = f"{datetime.now(UTC):%Y%m%d}"
     await direct.run(f"DROP TABLE holdfast_history_{today}")
     async with traffic(other):
@@ -523,8 +523,8 @@ async def test_upkeep_works_behind_a_busy_pooler(store, other, direct):
     assert await direct.value(f"SELECT to_regclass('holdfast_history_{today}') IS NOT NULL")
 
 
-async def test_upkeep_gives_up_on_a_lock_behind_a_pooler(store, direct):
-    """Without a limit it would stand in the queue for the table, and everybody else behind it."""
+async def test_table_maintenance_times_out_on_a_lock_behind_a_pooler(store, direct):
+    """Without a timeout it would queue for the table lock, and all other statements behind it."""
     today = f"{datetime.now(UTC):%Y%m%d}"
     await direct.run(f"DROP TABLE holdfast_history_{today}")
     holder = await asyncpg.connect(direct.url)
@@ -535,14 +535,14 @@ async def test_upkeep_gives_up_on_a_lock_behind_a_pooler(store, direct):
     finally:
         await holder.close()
     assert not await direct.value(f"SELECT to_regclass('holdfast_history_{today}') IS NOT NULL")
-    await store.migrate()  # makes it, for the tests that follow
+    await store.migrate()  # creates it again for the tests that follow
 
 
-# The pooler itself goes away
+# Outages of the pooler
 
 
 class Load:
-    """Producers, workers and a reaper on some nodes, each of which goes on after whatever happens to the database."""
+    """Producers, workers and a reaper on some nodes, which continue after any outage."""
 
     def __init__(self, nodes, jobs):
         self.nodes = nodes
@@ -553,7 +553,7 @@ class Load:
         self.over = asyncio.Event()
 
     async def insist(self, attempt):
-        """Try until it is answered. What is unknown is asked again; any other error is a fault of ours."""
+        """Retry until it succeeds, also after an unknown outcome; any other error fails the test."""
         while True:
             try:
                 return await attempt()
@@ -574,7 +574,7 @@ class Load:
     async def work(self, node):
         while not self.over.is_set():
             worker = await self.insist(partial(enter, node, seconds(1)))
-            with contextlib.suppress(Unavailable):  # what it holds is then left to the reaper
+            with contextlib.suppress(Unavailable):  # the reaper recovers its jobs
                 await self._work_as(node, worker)
 
     async def _work_as(self, node, worker):
@@ -602,8 +602,8 @@ class Load:
             await meanwhile()
 
 
-async def test_a_pooler_that_is_restarted_under_load_loses_and_doubles_nothing(run, database_url, store):
-    """F23: kill it three times while jobs come in and are worked off; everybody goes on by himself."""
+async def test_a_pooler_restart_under_load_causes_no_loss_and_no_duplicates(run, database_url, store):
+    """F23: kill the pooler three times while jobs are submitted and run; all clients recover by themselves."""
     environment = run.servers.beside("pgbouncer")
     assert isinstance(environment, dict)
     with keep_servers(["pgbouncer"], environment) as keeper:
@@ -624,17 +624,17 @@ async def test_a_pooler_that_is_restarted_under_load_loses_and_doubles_nothing(r
             await load.run(meanwhile=restart)
         finally:
             await asyncio.gather(*(node.aclose() for node in nodes))
-    assert load.faults  # it was felt
+    assert load.faults  # the outage was noticed
     assert len(set(load.accepted)) == load.jobs
     assert set(load.settled) <= set(load.accepted)
     assert set(load.settled.values()) == {1}
     found = await store.read(lambda tx: tx.find(JobFilter(), Page(limit=2 * load.jobs)))
-    assert sorted(job.id for job in found) == sorted(load.accepted)  # each is at one place, and there are no others
+    assert sorted(job.id for job in found) == sorted(load.accepted)  # each job is in one table, and there are no others
     assert {job.status for job in found} == {Status.SUCCEEDED}
 
 
-async def test_a_database_that_is_away_behind_its_pooler_is_told_in_our_words_until_it_is_back(database_url):
-    """The pooler greets everybody all the same."""
+async def test_a_database_that_is_down_behind_its_pooler_is_unavailable_until_it_returns(database_url):
+    """The pooler still accepts connections."""
     with keep_servers(["postgres", "pgbouncer"], dict.fromkeys(VARIABLES.values(), "")) as keeper:
         pooler = keeper.found["pgbouncer"]
         assert isinstance(pooler, Server)

@@ -1,4 +1,4 @@
-"""What is SQLite's own: one file, many processes, one writer at a time."""
+"""SQLite: one file, many processes, one writer at a time."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ import asyncio, json, sys
 from holdfast.compose import open_store
 from holdfast.model.state import Status
 from holdfast.model.time import seconds
-from tests.support.builders import a_job, a_move, enter, put, share, some_jobs, take
+from tests.support.builders import a_job, a_transition, enter, put, share, some_jobs, take
 
 async def main():
     store = await open_store(sys.argv[1])
@@ -47,13 +47,13 @@ async def act(store):
     mine = []
     while jobs := await take(store, worker, share(quota=10)):
         mine += [str(job.id) for job in jobs]
-        await store.run(lambda tx: tx.apply([a_move(job, Status.SUCCEEDED) for job in jobs]))
+        await store.run(lambda tx: tx.apply([a_transition(job, Status.SUCCEEDED) for job in jobs]))
     return mine
 """
 
 
 class Process:
-    """Another process, which opens the same file and does one thing; what that returned must be JSON."""
+    """Process that opens the same file and runs `act`, whose result must be JSON."""
 
     def __init__(self, url, act):
         script = PRELUDE + act + "asyncio.run(main())\n"
@@ -70,7 +70,7 @@ def file_in(url):
 
 
 def console(url):
-    """A connection past the store."""
+    """Return a connection that bypasses the store."""
     return apsw.Connection(file_in(url))
 
 
@@ -110,7 +110,7 @@ async def test_every_worker_of_a_process_is_woken_by_another_process(store, data
     await other.aclose()
 
 
-async def test_readers_wait_for_no_writer_and_see_what_is_committed(store, database_url):
+async def test_readers_do_not_wait_for_writers_and_see_committed_data(store, database_url):
     job = a_job()
     await put(store, job)
     with console(database_url) as writer:  # holds the write lock until the end of the block
@@ -124,7 +124,7 @@ async def test_readers_wait_for_no_writer_and_see_what_is_committed(store, datab
     assert await store.run(lambda tx: tx.get([job.id])) == []
 
 
-async def test_a_writer_that_waits_too_long_for_the_lock_says_so(store, database_url, monkeypatch):
+async def test_a_lock_timeout_is_reported_as_contention(store, database_url, monkeypatch):
     monkeypatch.setattr(connection, "BUSY_TIMEOUT_S", 0.05)
     job = a_job()
     with console(database_url) as other:
@@ -137,7 +137,7 @@ async def test_a_writer_that_waits_too_long_for_the_lock_says_so(store, database
 # Positions
 
 
-async def test_positions_are_never_given_twice(store, database_url):
+async def test_positions_are_unique(store, database_url):
     worker = await enter(store)
     highest = 0
     for _ in range(3):
@@ -156,10 +156,10 @@ async def test_positions_are_never_given_twice(store, database_url):
         await reopened.aclose()
 
 
-# Work that is run by hand
+# Work on the writer thread
 
 
-async def test_work_that_waits_for_something_else_is_refused_and_undone(store):
+async def test_work_that_awaits_something_else_is_refused_and_rolled_back(store):
     first, second = some_jobs(2)
 
     async def before_the_first_statement(tx):
@@ -177,14 +177,14 @@ async def test_work_that_waits_for_something_else_is_refused_and_undone(store):
     await put(store, first)
 
 
-async def test_work_without_any_statement_has_its_result(store):
+async def test_work_without_a_statement_returns_its_result(store):
     async def work(tx):
         return 7
 
     assert await store.run(work) == 7
 
 
-async def test_work_that_reads_first_and_then_writes_decides_on_what_it_writes_over(store):
+async def test_work_that_reads_and_then_writes_runs_again_with_the_write_lock(store):
     job = a_job()
     runs = []
 
@@ -202,7 +202,7 @@ async def test_a_cancelled_caller_does_not_stop_its_transaction(store):
     subscription = store.listen(["mail"])
     job = a_job()
     caller = asyncio.create_task(put(store, job))
-    await asyncio.sleep(0)  # now it is on its way
+    await asyncio.sleep(0)  # now it is running
     caller.cancel()
     (news,) = await subscription.wait(60)
     assert news.lane.queue == "mail"
@@ -210,9 +210,9 @@ async def test_a_cancelled_caller_does_not_stop_its_transaction(store):
     assert len(await store.run(lambda tx: tx.get([job.id]))) == 1
 
 
-async def test_a_child_process_is_told_to_open_its_own(store):
+async def test_a_forked_process_cannot_use_the_store_of_its_parent(store):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside threads is just what is tested
+        warnings.simplefilter("ignore", DeprecationWarning)  # the test needs a fork in a process with threads
         child = os.fork()
     if child == 0:
         try:
@@ -226,7 +226,7 @@ async def test_a_child_process_is_told_to_open_its_own(store):
     await store.run(lambda tx: tx.now())
 
 
-async def test_a_closed_store_says_so(database_url):
+async def test_a_closed_store_raises_an_error(database_url):
     store = await open_store(database_url)
     await store.aclose()
     await store.aclose()
@@ -237,7 +237,7 @@ async def test_a_closed_store_says_so(database_url):
 # The file
 
 
-async def test_what_changes_nothing_writes_nothing(store, database_url):
+async def test_work_that_changes_nothing_writes_nothing(store, database_url):
     worker = await enter(store)
     await put(store, a_job())
     (job,) = await take(store, worker)
@@ -253,7 +253,7 @@ async def test_what_changes_nothing_writes_nothing(store, database_url):
     assert wal_size(database_url) == before
 
 
-async def test_nobody_else_can_read_the_file(tmp_path):
+async def test_only_the_owner_can_read_the_file(tmp_path):
     store = await open_store(f"sqlite:///{tmp_path}/new.db")
     await store.migrate()
     modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
@@ -262,7 +262,7 @@ async def test_nobody_else_can_read_the_file(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["new.db"]
 
 
-async def test_a_relative_path_is_one_in_the_working_directory(tmp_path, monkeypatch):
+async def test_a_relative_path_is_resolved_in_the_working_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     store = await open_store("sqlite:///some%20name.db")
     await store.aclose()
@@ -284,7 +284,7 @@ async def test_a_relative_path_is_one_in_the_working_directory(tmp_path, monkeyp
         ("sqlite:///{folder}/text.db", "is not an SQLite database"),
     ],
 )
-async def test_a_file_that_cannot_be_used_is_named_with_the_remedy(tmp_path, url, says):
+async def test_an_unusable_file_is_reported_with_a_remedy(tmp_path, url, says):
     (tmp_path / "text.db").write_text("no database, but a text that is long enough to look like one" * 100)
     with pytest.raises(Misconfigured, match=says) as caught:
         await open_store(url.format(folder=tmp_path))
@@ -292,13 +292,13 @@ async def test_a_file_that_cannot_be_used_is_named_with_the_remedy(tmp_path, url
     assert "\n" not in str(caught.value)
 
 
-async def test_an_sqlite_that_damages_files_is_refused(tmp_path, monkeypatch):
+async def test_an_sqlite_version_that_corrupts_files_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: "3.51.2")
     with pytest.raises(Misconfigured, match="pip install --upgrade apsw"):
         await open_store(f"sqlite:///{tmp_path}/a.db")
 
 
-async def test_a_full_disk_is_unavailable_and_takes_nothing(store):
+async def test_a_full_disk_is_reported_as_unavailable_and_nothing_is_stored(store):
     pages = await store._writer.call(lambda db: db.pragma("page_count"))
     await store._writer.call(lambda db: db.pragma("max_page_count", pages + 2))
     jobs = some_jobs(100, payload=b'"' + b"x" * 10_000 + b'"')
@@ -309,7 +309,7 @@ async def test_a_full_disk_is_unavailable_and_takes_nothing(store):
     await put(store, *jobs)
 
 
-async def test_a_damaged_file_is_named(store, database_url):
+async def test_a_corrupt_file_is_reported(store, database_url):
     await store.aclose()
     with open(file_in(database_url), "r+b") as file:  # noqa: ASYNC230, PTH123
         file.seek(4096)
@@ -325,7 +325,7 @@ async def test_a_value_that_cannot_be_stored_is_rejected(store, changes):
     assert await store.run(lambda tx: tx.counts(JobFilter())) == []
 
 
-async def test_tables_that_are_not_there_are_told_with_the_remedy(empty_database_url):
+async def test_missing_tables_are_reported_with_a_remedy(empty_database_url):
     store = await open_store(empty_database_url)
     with pytest.raises(SchemaMismatch, match="holdfast migrate"):
         await store.check_schema()
@@ -334,7 +334,7 @@ async def test_tables_that_are_not_there_are_told_with_the_remedy(empty_database
     await store.aclose()
 
 
-async def test_a_console_shows_jobs_in_words(store, database_url):
+async def test_the_view_shows_jobs_in_readable_form(store, database_url):
     job = a_job(payload=b'{"to":"a"}')
     (made,) = await put(store, job)
     with console(database_url) as db:
@@ -352,14 +352,14 @@ SMALL = {
     "troubled_breakers", "pauses", "prune_limits", "uncounted_queue", "uncounted_tenant", "weights",
     "types", "types_seen_by", "prune_types",
 }  # fmt: skip
-"""Statements that read a table, or an index, which is small."""
+"""Statements that read a small table or index."""
 
 SELDOM = {"counts_live", "counts_dead", "census", "dead_census", "holding"}
-"""Statements that count everything; a census is taken no more often than twenty times what it costs."""
+"""Statements that count everything; the interval of a census is at least twenty times its duration."""
 
 
 BOUNDED = {"ready_ids", "ready_ids_of", "running_ids", "queue_backlog", "tenant_backlog", "departed"}
-"""Statements that walk an index, no further than they are told."""
+"""Statements that scan an index up to a limit."""
 
 
 @pytest.mark.parametrize("name", sorted(set(BatchedStatements(None)) - SMALL - SELDOM - BOUNDED))
@@ -370,7 +370,7 @@ async def test_no_statement_reads_a_whole_table(store, database_url, name):
     assert not [step[3] for step in plan if step[3].startswith("SCAN holdfast") or "TEMP B-TREE" in step[3]]
 
 
-async def test_lanes_are_found_at_a_cost_of_lanes_not_of_jobs(store):
+async def test_the_cost_of_finding_lanes_grows_with_lanes_not_with_jobs(store):
     async def cost():
         steps = []
 
