@@ -21,7 +21,7 @@ from tests.support.eventually import eventually
 from tests.support.long import LONG
 from tests.support.receiver import OK, Receiver, answers
 
-PATIENCE = 600.0 if LONG else 90.0
+TIMEOUT_S = 600.0 if LONG else 90.0
 JOBS, KILLS = (2_000, 40) if LONG else (40, 3)
 RETRY = RetryRule(base=Duration(20_000), cap=Duration(100_000), jitter=0.5)
 FAILURES, SLOTS = 3, 8
@@ -52,7 +52,7 @@ async def all_of(engine, ids, status, fleet):
         return jobs if all(job.status is status for job in jobs) else []
 
     try:
-        return await eventually(so, within=PATIENCE)
+        return await eventually(so, within=TIMEOUT_S)
     except TimeoutError:
         jobs = await engine.store.single(lambda tx: tx.get(ids))
         raise AssertionError(f"{Counter(job.status for job in jobs)}\n{fleet.logs()}") from None
@@ -89,7 +89,7 @@ async def test_each_delivery_is_applied_once_even_if_workers_are_killed_during_i
             async def further(goal=goal):
                 return len(got) >= goal
 
-            await eventually(further, within=PATIENCE)
+            await eventually(further, within=TIMEOUT_S)
             children = [pid for node in fleet.nodes for pid in node.children()]
             with suppress(ProcessLookupError):
                 os.kill(rand.choice(children), SIGKILL)
@@ -136,13 +136,13 @@ async def test_a_destination_that_is_down_gets_probes_and_other_destinations_are
             found = await engine.deliveries.breakers("acme")
             return bool(found) and found[0].state is not BreakerState.CLOSED
 
-        await eventually(opened, within=PATIENCE)
+        await eventually(opened, within=TIMEOUT_S)
         fine = [each.id for each in await engine.jobs.submit_many([to(well, n) for n in range(40)])]
         jobs = await all_of(engine, fine, Status.SUCCEEDED, fleet)
         assert {job.attempts for job in jobs} == {1}
         assert len(well.got) == 40
 
-        breaker = await eventually(probed, within=PATIENCE)
+        breaker = await eventually(probed, within=TIMEOUT_S)
         # The deliveries that opened the breaker, one per slot before its process knew of that, and the probes.
         assert len(down.got) <= FAILURES + 2 * SLOTS + breaker.openings
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.fault_env import KINDS
+from tests.support.eventually import eventually
+from tests.support.fault_env import KINDS, TIMEOUT_S
 from tests.support.long import LONG
 from tests.support.nodes import state_of
 
@@ -109,7 +110,11 @@ async def test_an_isolated_poison_pill_spends_its_attempt_even_if_its_worker_die
         "exit code 1", "signal SIGKILL", "signal SIGKILL",
     ]  # fmt: skip
     assert scene.ledger.count("start", "poison") <= 3
-    assert node.log.count("ended by signal SIGKILL") == 2
+
+    async def both_deaths_are_logged():  # a node reports the jobs of a dead worker before it logs the death
+        return node.log.count("ended by signal SIGKILL") == 2
+
+    await eventually(both_deaths_are_logged, within=TIMEOUT_S)
 
 
 async def test_a_crashing_job_process_harms_no_other_job(scene):
