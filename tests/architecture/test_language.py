@@ -44,6 +44,7 @@ def test_every_kind_of_file_is_checked(path: str) -> None:
     assert ROOT / path in language.files()
 
 
+@pytest.mark.slow
 def test_enough_files_are_checked() -> None:
     """A scan that finds no files would pass without checking anything."""
     assert len(language.files()) > 700
@@ -54,11 +55,13 @@ def test_pages_that_quote_the_phrases_exist() -> None:
     assert [path for path in language.QUOTES_THE_PHRASES if not (ROOT / path).is_file()] == []
 
 
+@pytest.mark.slow
 def test_class_names_are_unique_in_src() -> None:
     offences = language.duplicate_classes()
     assert not offences, listing(offences)
 
 
+@pytest.mark.slow
 def test_allowed_duplicates_are_still_duplicates() -> None:
     places = language.classes()
     assert {
@@ -116,6 +119,7 @@ def test_glossary_is_in_alphabetical_order() -> None:
     assert terms == sorted(terms, key=str.lower)
 
 
+@pytest.mark.slow
 def test_glossary_names_existing_files_and_classes() -> None:
     text = GLOSSARY.read_text()
     classes = {node.name for module in modules() for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)}

@@ -94,6 +94,7 @@ def test_exceptions_name_covered_numbers() -> None:
     assert {*NOT_ON_SQLITE, *WITHOUT_PROCESSES} <= COVERED_EVERYWHERE
 
 
+@pytest.mark.slow
 def test_catalogue_agrees_with_the_tests() -> None:
     """Every cited number is defined, every defined number has a test or a reason, and the links are up to date."""
     assert reliability.problems(reliability.PAGE.read_text(), reliability.citations()) == []
@@ -155,6 +156,7 @@ def test_rewriting_follows_a_renamed_test_module() -> None:
     assert reliability.problems(reliability.rewrite(page, renamed), renamed) == []
 
 
+@pytest.mark.slow
 def test_every_link_of_the_catalogue_leads_to_a_test_that_cites_the_number() -> None:
     """The other direction of the links: from an entry to its tests."""
     links = reliability.links(reliability.PAGE.read_text())

@@ -95,7 +95,7 @@ SCENES = st.builds(
     workers=st.lists(WORKERS, max_size=2),
     passes=st.sampled_from([Duration(0), Duration(0), seconds(5), seconds(20)]),
     kept_house=st.booleans(),
-    limited=st.none() | st.sampled_from(FULL + SPENT).flatmap(lambda how: st.sampled_from([how, f"{how}, given back"])),
+    limited=st.none() | st.sampled_from(FULL + SPENT).flatmap(lambda how: st.sampled_from([how, f"{how}, released"])),
     rests=st.sampled_from([None, None, None, None, *PauseKind]),
     rests_for=st.none() | SPANS,
     broken=st.none() | SPANS,
@@ -125,7 +125,7 @@ async def fill(store, how, other):
         "tenant": tenant_limit(other.spec.tenant),
         "key": key_limit(other.spec.tenant, other.spec.concurrency_key or ""),
     }
-    how, given_back, _ = how.partition(", given back")
+    how, released, _ = how.partition(", released")
     rate, most = (Rate(1, days(1), 1), None) if "rate" in how else (None, 2 if "room" in how else 1)
     for limit in [limits[name] for name in limits if name in how]:
         await store.run(lambda tx, limit=limit: tx.set_limit(limit, most, rate, "a test"))
@@ -133,7 +133,7 @@ async def fill(store, how, other):
     claims = Claims(store, await enter(store, lease=days(9), queues="elsewhere"), [other.spec.queue], None)
     held = await claims.claim(5)
     assert [job.id for job in held] == [other.id]
-    if given_back:
+    if released:
         await report(store, held)
 
 

@@ -91,7 +91,7 @@ async def test_an_unfinished_claim_does_not_block_the_renewal_of_its_lease(store
 
 
 @pytest.mark.parametrize("how", ["single", "run"])
-@pytest.mark.parametrize("end", ["runs out", "is struck"])
+@pytest.mark.parametrize("end", ["expires", "is removed"])
 async def test_a_claim_whose_lease_expires_between_its_messages_takes_nothing(store, console, how, end):
     """P12, S6: other workers can claim the jobs that it had locked."""
     job = a_job()
@@ -99,7 +99,7 @@ async def test_a_claim_whose_lease_expires_between_its_messages_takes_nothing(st
     worker, other = await enter(store), await enter(store)
 
     async def lose():
-        if end == "runs out":
+        if end == "expires":
             await console.run(f"UPDATE holdfast_workers SET expires_at = 1 WHERE id = {worker}")
         else:
             assert await store.run(lambda tx: tx.depart(worker))

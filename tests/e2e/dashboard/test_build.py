@@ -1,4 +1,4 @@
-"""The committed build is that of the committed source. None of this needs Node, but for the last."""
+"""The committed dashboard build matches its source. Only the last test needs Node."""
 
 import gzip
 import json
@@ -11,8 +11,8 @@ import pytest
 from tools import dashboard
 from tools.dashboard_types import generate
 
-LARGEST_FIRST_PAINT = 150 * 1024
-REBUILD = "run ./dev dashboard, and commit what it writes"
+MAX_FIRST_PAINT_BYTES = 150 * 1024
+REBUILD = "run ./dev dashboard and commit the result"
 
 
 @pytest.fixture(scope="module")
@@ -20,19 +20,19 @@ def record():
     return json.loads((dashboard.BUILT / dashboard.RECORD).read_text())
 
 
-def test_the_types_are_those_of_the_api():
+def test_the_types_match_the_api():
     assert dashboard.TYPES.read_text() == generate(), "the API changed: run ./dev dashboard --types (it needs no Node)"
 
 
-def test_the_build_was_made_of_this_source(record):
+def test_the_build_matches_the_source(record):
     assert record["source"] == dashboard.source_hash(), f"the source of the dashboard changed: {REBUILD}"
 
 
-def test_the_build_is_as_it_was_made(record):
+def test_the_built_files_are_unchanged(record):
     assert dashboard.built_hashes() == record["files"], f"the built files were changed: {REBUILD}"
 
 
-def test_the_hash_of_the_source_sees_every_change(tmp_path, monkeypatch):
+def test_the_source_hash_changes_with_every_change(tmp_path, monkeypatch):
     copy = tmp_path / "dashboard"
     shutil.copytree(dashboard.SOURCE, copy, ignore=shutil.ignore_patterns("node_modules"))
     monkeypatch.setattr(dashboard, "SOURCE", copy)
@@ -43,43 +43,43 @@ def test_the_hash_of_the_source_sees_every_change(tmp_path, monkeypatch):
     assert len({before, renamed, dashboard.source_hash()}) == 3
 
 
-def test_the_page_needs_no_more_than_150_kb_of_script_before_it_shows():
-    """Everything that the overview loads before it can be read: the entry, what it imports, and the page itself."""
+def test_the_page_loads_at_most_150_kb_of_script_before_it_shows():
+    """Counts the entry point, its static imports and the overview page."""
     folder = dashboard.BUILT / "assets"
     entry = re.search(r'src="\./assets/([^"]+\.js)"', (dashboard.BUILT / "index.html").read_text())[1]
-    page = next(each.name for each in folder.glob("Overview-*.js"))
-    needed, rest = set(), [entry, page]
-    while rest:
-        name = rest.pop()
+    page = next(file.name for file in folder.glob("Overview-*.js"))
+    needed, pending = set(), [entry, page]
+    while pending:
+        name = pending.pop()
         if name in needed:
             continue
         needed.add(name)
         code = (folder / name).read_text()
-        rest += re.findall(r'(?:from|import)\s*"\./([^"]+\.js)"', code)  # `import("…")` comes later, when it is wanted
+        pending += re.findall(r'(?:from|import)\s*"\./([^"]+\.js)"', code)  # `import("…")` is loaded on demand
     size = sum(len(gzip.compress((folder / name).read_bytes())) for name in needed)
     assert len(needed) >= 3
-    assert size <= LARGEST_FIRST_PAINT, f"{size:,} bytes: {sorted(needed)}"
+    assert size <= MAX_FIRST_PAINT_BYTES, f"{size:,} bytes: {sorted(needed)}"
 
 
-def test_the_page_has_nothing_inline_and_no_foreign_host():
+def test_the_page_has_no_inline_code_and_no_other_host():
     """T27."""
     page = (dashboard.BUILT / "index.html").read_text()
     assert not re.findall(r"<style|\sstyle=|\son\w+=|<script(?![^>]*\bsrc=)", page)
     assert re.findall(r'(?:src|href)="([^"]+)"', page)
     assert not [
-        each for each in re.findall(r'(?:src|href)="([^"]+)"', page) if not each.startswith(("./", "data:", "docs"))
+        link for link in re.findall(r'(?:src|href)="([^"]+)"', page) if not link.startswith(("./", "data:", "docs"))
     ]
 
 
-def test_the_lock_names_no_registry():
+def test_the_lock_file_names_no_registry():
     lock = json.loads((dashboard.SOURCE / "package-lock.json").read_text())
     assert not [name for name, package in lock["packages"].items() if "resolved" in package]
 
 
 @pytest.mark.skipif(not os.environ.get("HOLDFAST_LONG_TESTS"), reason="HOLDFAST_LONG_TESTS is not set")
 @pytest.mark.timeout(600)
-def test_building_again_gives_the_same_bytes(tmp_path):
+def test_a_rebuild_produces_the_same_bytes(tmp_path):
     if dashboard.node_version() is None:
-        pytest.skip("there is no Node here")
+        pytest.skip("Node is not installed")
     dashboard.build(tmp_path / "built")
     assert dashboard.built_hashes(tmp_path / "built") == dashboard.built_hashes()
