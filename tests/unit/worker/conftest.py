@@ -143,9 +143,9 @@ class Script:
 class Bench:
     """Running queue runner and its collaborators."""
 
-    def __init__(self, script, slots, settler, shared_state, on_slot_lost):
+    def __init__(self, script, queue_runner, settler, shared_state, on_slot_lost):
         self.script = script
-        self.slots = slots
+        self.queue_runner = queue_runner
         self.settler = settler
         self.shared_state = shared_state
         self.on_slot_lost = on_slot_lost
@@ -178,17 +178,17 @@ def at_work(app, script, runner):
         on_slot_lost = []
         shared_state = SharedState.create(64)
         settler = Settler(script, shared_state)
-        slots = QueueRunner(
+        queue_runner = QueueRunner(
             "default", size, claims=script, held_jobs=lambda: script.held_by(WORKER, 1_000), subscription=script,
             runner=runner(), settler=settler, shared_state=shared_state, max_prefetch=max_prefetch, poll=poll,
             on_slot_lost=on_slot_lost.append,
         )  # fmt: skip
-        tasks = [asyncio.create_task(slots.run()), asyncio.create_task(settler.run())]
+        tasks = [asyncio.create_task(queue_runner.run()), asyncio.create_task(settler.run())]
         try:
-            yield Bench(script, slots, settler, shared_state, on_slot_lost)
-            assert not [task for task in tasks if task.done() and not slots.stopping]
+            yield Bench(script, queue_runner, settler, shared_state, on_slot_lost)
+            assert not [task for task in tasks if task.done() and not queue_runner.stopping]
         finally:
-            slots.stop_claiming()
+            queue_runner.stop_claiming()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

@@ -14,7 +14,10 @@ from holdfast.worker.processes.forkserver import SOCKET_TYPE, ForkServer, adopti
 from tests.support.eventually import eventually
 from tests.support.nodes import ROOT, children_of
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only"),
+    pytest.mark.slow,  # starts processes
+]
 
 PROGRAM = """
 import os, socket, sys

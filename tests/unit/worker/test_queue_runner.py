@@ -105,18 +105,18 @@ async def test_nothing_is_claimed_ahead_after_jobs_became_slow(at_work, script, 
         jobs = script.add(*[a_job() for _ in range(2_000)])
         await script.outcomes(*jobs)
         await settled_down()  # a claim in flight was sized by the old rate
-        bench.slots._completed = 0  # as if no job had ended in the last ten seconds
-        bench.slots._measured_at -= 10
-        assert bench.slots._prefetch_count() == 0
+        bench.queue_runner._completed = 0  # as if no job had ended in the last ten seconds
+        bench.queue_runner._measured_at -= 10
+        assert bench.queue_runner._prefetch_count() == 0
         script.claim_sizes.clear()
         script.add(*[a_job(payload={"slowly": True}) for _ in range(300)])
 
         async def running():
-            return bench.slots.running == 2
+            return bench.queue_runner.running == 2
 
         await eventually(running)
         await settled_down()
-        assert bench.slots.waiting == 0
+        assert bench.queue_runner.waiting == 0
         slow.set()
 
 
@@ -169,7 +169,7 @@ async def test_running_jobs_are_not_released_with_those_of_a_lost_response(at_wo
         script.claim_faults.append(await lost_response(applied=True))
         (lost,) = script.add(a_job())
         assert await script.outcomes(lost) == [Interrupted()]
-        assert bench.slots.running == 1
+        assert bench.queue_runner.running == 1
         gate.open.set()
         assert await script.outcomes(known) == [Succeeded(b"null")]
 
@@ -246,8 +246,8 @@ async def test_a_lost_job_is_stopped_and_not_reported(at_work, script, gate):
     async with at_work(1) as bench:
         (job,) = script.add(a_job())
         await inside(gate, 1)
-        (run,) = bench.slots.runs()
-        bench.slots.stop(run, "lost")
+        (run,) = bench.queue_runner.runs()
+        bench.queue_runner.stop(run, "lost")
         await inside(gate, 0)
         gate.open.set()
         await script.outcomes(*script.add(a_job()))
@@ -332,25 +332,25 @@ async def test_stop_claiming_returns_the_jobs_that_have_not_started(at_work, scr
 
     app.job(name="work")(work)
     async with at_work(2) as bench:
-        bench.slots._prefetch_count = lambda: 50
+        bench.queue_runner._prefetch_count = lambda: 50
         slow = script.add(*[a_job() for _ in range(30)])
 
         async def running():
-            return bench.slots.running == 2
+            return bench.queue_runner.running == 2
 
         async def waiting():
-            return bench.slots.waiting > 0
+            return bench.queue_runner.waiting > 0
 
         await eventually(running)
         await eventually(waiting)
-        started = {run.job.id for run in bench.slots.runs()}
+        started = {run.job.id for run in bench.queue_runner.runs()}
         claimed = {job.id for job in slow} & set(script.held)
-        not_started = bench.slots.stop_claiming()
-        assert bench.slots.waiting == 0
-        assert bench.slots.running == 2
+        not_started = bench.queue_runner.stop_claiming()
+        assert bench.queue_runner.waiting == 0
+        assert bench.queue_runner.running == 2
         assert {job.id for job in not_started} == claimed - started
         release.set()
-        await bench.slots.drained()
+        await bench.queue_runner.drained()
 
 
 async def test_jobs_of_a_claim_in_flight_are_released_after_the_stop(at_work, script, gate):
@@ -361,7 +361,7 @@ async def test_jobs_of_a_claim_in_flight_are_released_after_the_stop(at_work, sc
         async def claim(slots):
             jobs = await original(slots)
             if jobs:
-                bench.slots.stop_claiming()
+                bench.queue_runner.stop_claiming()
                 claimed.set()
             return jobs
 
@@ -374,7 +374,7 @@ async def test_jobs_of_a_claim_in_flight_are_released_after_the_stop(at_work, sc
 
 async def test_drained_returns_at_once_when_nothing_runs(at_work, gate):
     async with at_work(2) as bench:
-        await asyncio.wait_for(bench.slots.drained(), 30)
+        await asyncio.wait_for(bench.queue_runner.drained(), 30)
 
 
 async def test_handlers_that_never_suspend_do_not_delay_reports(at_work, script, app):
@@ -389,7 +389,7 @@ async def test_handlers_that_never_suspend_do_not_delay_reports(at_work, script,
 
     app.job(name="work")(work)
     async with at_work(1) as bench:
-        bench.slots._prefetch_count = lambda: 199
+        bench.queue_runner._prefetch_count = lambda: 199
         await script.outcomes(*script.add(*[a_job() for _ in range(200)]))
     assert script.claim_sizes[0] == 200  # one claim, so that the slot had no other reason to yield
     assert reported[-1] > 0

@@ -18,16 +18,17 @@ CHECK_INTERVAL_S = 1.0
 """Seconds between checks that running jobs are still held; shorter jobs are not checked."""
 
 BLOCKED_AFTER_S = 1.0
+"""Seconds without a tick after which the event loop counts as blocked."""
 
 
-async def cancel_lost_jobs(source: JobSource, slots: Sequence[QueueRunner]) -> None:
+async def cancel_lost_jobs(source: JobSource, queue_runners: Sequence[QueueRunner]) -> None:
     """Stop handlers whose job was cancelled or is held by another worker. Runs until cancelled."""
     while True:
         await asyncio.sleep(CHECK_INTERVAL_S)
         since = time.monotonic() - CHECK_INTERVAL_S / 2
         old = {
             run.job.id: (queue, run)
-            for queue in slots
+            for queue in queue_runners
             for run in queue.runs()
             if run.since < since and run.stop_reason is None
         }
