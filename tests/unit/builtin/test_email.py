@@ -17,6 +17,8 @@ from holdfast.model.outcome import Failed, Succeeded
 from holdfast.model.time import Instant, seconds
 from tests.support.certificate import a_certificate
 
+pytestmark = pytest.mark.slow  # starts processes
+
 ROOT = Path(__file__).resolve().parents[3]
 
 

@@ -151,6 +151,7 @@ async def test_a_request_times_out_before_its_attempt(deliver, receiver):
     assert "no response within" in outcome.failure.message
 
 
+@pytest.mark.slow
 async def test_a_very_long_response_is_not_read(deliver, receiver):
     """F39, T35: the status decides; the start of the body is stored as text."""
     receiver.behave = pours(100)

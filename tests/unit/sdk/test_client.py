@@ -1,6 +1,7 @@
 """`holdfast.client`: the sync and the async client pass the same tests against a real node."""
 
 import asyncio
+import gc
 import inspect
 import subprocess
 import sys
@@ -383,6 +384,36 @@ def test_all_public_names_exist_and_are_quick_to_import():
     start = f"import sys, holdfast.client; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", start], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"
+
+
+FORKS = """
+import os
+from holdfast.client import Client
+from tests.unit.sdk.scripted import ScriptedTransport, ok
+
+client = Client("http://node", "key", transport=ScriptedTransport(*[ok({"items": []})] * 3))
+assert client.workers() == []
+child = os.fork()
+if child == 0:
+    os._exit(0 if client.workers() == [] else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert client.workers() == []  # and exits without `close`
+"""
+
+
+def test_a_sync_client_works_after_a_fork_and_without_close():
+    done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_thread_of_a_dropped_sync_client_ends():
+    client = Client("http://node", "key", transport=ScriptedTransport(ok({"items": []})))
+    client.workers()
+    (thread,) = [loop_thread._thread for loop_thread in client._sender._threads.values()]
+    del client
+    gc.collect()
+    thread.join(30)
+    assert not thread.is_alive()
 
 
 # The guide

@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).parent
 
 
+@pytest.mark.slow
 def test_a_type_checker_sees_arguments_and_results(pytestconfig):
     cache = pytestconfig.cache.mkdir("mypy-of-jobs")
     strict = ["--strict", "--config-file", os.devnull, "--ignore-missing-imports", "--follow-imports", "silent"]
