@@ -3,6 +3,8 @@
 import time
 from collections.abc import Callable, Collection, Sequence
 
+from msgspec import UNSET, UnsetType
+
 from holdfast.model.limit import Limit, LimitKind, LimitName, Pause, PauseKind, Rate
 from holdfast.model.time import Instant
 from holdfast.store.port.limits import KeyHolder
@@ -32,13 +34,34 @@ class LimitService:
         """
 
         async def work(tx: Tx) -> Limit:
-            await tx.set_limit(name, max_running, rate, by)
-            if name.kind is LimitKind.KEY:  # a higher limit lets waiting jobs become ready
-                await tx.grant_key_slots([(name.tenant, name.name)])
-            found = await tx.limits_named([name])
-            return found[0] if found else Limit(name)
+            await _set_limit(tx, name, max_running, rate, by)
+            return await _limit(tx, name)
 
         return await self._store.run(work)
+
+    async def change(
+        self,
+        name: LimitName,
+        *,
+        max_running: int | UnsetType | None = UNSET,
+        rate: Rate | UnsetType | None = UNSET,
+        by: str = "",
+    ) -> None:
+        """Change a part of a limit; UNSET keeps the current value."""
+        if isinstance(max_running, UnsetType) and isinstance(rate, UnsetType):
+            return
+
+        async def work(tx: Tx) -> None:
+            before = await _limit(tx, name)
+            await _set_limit(
+                tx,
+                name,
+                before.max_running if isinstance(max_running, UnsetType) else max_running,
+                before.rate if isinstance(rate, UnsetType) else rate,
+                by,
+            )
+
+        await self._store.run(work)
 
     async def all(self, kind: LimitKind | None = None, *, tenant: str | None = None) -> tuple[Instant, list[Limit]]:
         """Return the time and the configured limits, optionally of one kind or tenant."""
@@ -85,6 +108,17 @@ class LimitService:
             return now, [pause for pause in await tx.pauses() if pause.holds_at(now)]
 
         return await self._store.read(work)
+
+
+async def _limit(tx: Tx, name: LimitName) -> Limit:
+    limits = await tx.limits_named([name])
+    return limits[0] if limits else Limit(name)
+
+
+async def _set_limit(tx: Tx, name: LimitName, max_running: int | None, rate: Rate | None, by: str) -> None:
+    await tx.set_limit(name, max_running, rate, by)
+    if name.kind is LimitKind.KEY:  # a higher limit lets waiting jobs become ready
+        await tx.grant_key_slots([(name.tenant, name.name)])
 
 
 class KeySlotRotation:

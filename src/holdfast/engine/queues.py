@@ -2,6 +2,7 @@
 
 from holdfast.model.queue import Queue
 from holdfast.model.time import Instant
+from holdfast.policy.queues import PauseChange, change_pause
 from holdfast.store.port.store import Store, Tx
 
 
@@ -19,6 +20,17 @@ class QueueService:
     async def resume(self, name: str, *, by: str = "") -> Queue:
         """Resume a paused queue."""
         return await self._store.run(lambda tx: _save(tx, Queue(name, changed_by=by)))
+
+    async def change(self, name: str, change: PauseChange, *, by: str = "") -> None:
+        """Pause or resume a queue, keeping what the change does not mention. Raises `Invalid`."""
+
+        async def work(tx: Tx) -> None:
+            before = next((queue for queue in await tx.queues() if queue.name == name), Queue(name))
+            after = change_pause(before, change, await tx.now())
+            if after is not None:
+                await tx.save_queue(after._replace(changed_by=by))
+
+        await self._store.run(work)
 
     async def all(self) -> tuple[Instant, list[Queue]]:
         """Return the time and the configured queues."""

@@ -5,13 +5,13 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from holdfast.api.http import HttpResponse, Stream
+from holdfast.api.render.jobs import render_bulk_result, render_job
 from holdfast.api.routing import MAX_BATCH_BODY_BYTES, Route, RouteCall
-from holdfast.engine.jobs.actions import BulkResult
 from holdfast.engine.submitting.receipts import initial_state
-from holdfast.model.access import Caller, Scope
+from holdfast.model.access import Scope
 from holdfast.model.explanation import Explanation
 from holdfast.model.ids import JobId
-from holdfast.model.job import Job, Page
+from holdfast.model.job import Page
 from holdfast.model.time import rfc3339
 from holdfast.policy.access import acting_tenant, visible_tenant
 from holdfast.policy.actions import allowed_actions, bulk_filter
@@ -144,12 +144,7 @@ async def act_on_all(call: RouteCall[Any, Any], action: Action, *, reason: str =
         reason=reason or f"by {call.caller.name}",
         dry_run=body.dry_run,
     )
-    return HttpResponse(bulk_out(result, dry_run=body.dry_run))
-
-
-def bulk_out(result: BulkResult, *, dry_run: bool) -> BulkOut:
-    """Render the result of an action on many jobs."""
-    return BulkOut(result.matched, result.changed, dry_run, codec.cursor_of(result.cursor))
+    return HttpResponse(render_bulk_result(result, dry_run=body.dry_run))
 
 
 async def job_response(call: RouteCall[Any, Any], job_id: JobId) -> HttpResponse:
@@ -163,11 +158,6 @@ async def job_response(call: RouteCall[Any, Any], job_id: JobId) -> HttpResponse
     return HttpResponse(
         codec.job_detail(detail.job, actions=allowed, steps=detail.steps, lease_until=detail.lease_until)
     )
-
-
-def render_job(job: Job, caller: Caller) -> JobOut:
-    """Render a job as this caller may see it."""
-    return codec.job_out(job, actions=allowed_actions(caller, job.status))
 
 
 ROUTES = (

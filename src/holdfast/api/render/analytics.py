@@ -1,0 +1,155 @@
+"""Render counts, rates, percentiles and fairness."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Literal
+
+from holdfast.engine.changes.analytics import Census, FairnessWindow, Window, rate
+from holdfast.model.change_log import Histogram
+from holdfast.model.time import Duration, Instant, in_seconds, rfc3339
+from holdfast.policy import rollups
+from holdfast.policy.rollups import JobStats, SeriesKey, StatsByKey, quantile
+from holdfast.store.port.change_log import Standing
+from holdfast.wire.analytics import (
+    FairnessOut,
+    NamedCounts,
+    Percentiles,
+    Point,
+    Rates,
+    Series,
+    Stats,
+    StatusCounts,
+    Summary,
+    TenantShareOut,
+    Totals,
+    TypeFigures,
+    TypeList,
+)
+
+_MAX_TYPES = 500
+_MAX_TENANTS = 500
+
+
+def render_stats(census: Census, tenant: str | None, ended: StatsByKey) -> Stats:
+    """Render the numbers of jobs by status, queue and type."""
+    standings = census.of(tenant)
+    return Stats(
+        rfc3339(census.at),
+        count_statuses(standings, ended.items()),
+        _count_by("queue", standings, ended),
+        _count_by("type", standings, ended),
+    )
+
+
+def render_summary(window: Window) -> Summary:
+    """Render the totals of a window."""
+    total = rollups.total(window.stats.values())
+    return Summary(
+        rfc3339(window.since),
+        rfc3339(window.until),
+        _totals(total),
+        render_rates(total, window.span),
+        _percentiles(total.wait),
+        _percentiles(total.run),
+        total.failure_ratio,
+    )
+
+
+def render_series(window: Window) -> Series:
+    """Render a window step by step, without gaps."""
+    by_step: dict[Instant, JobStats] = defaultdict(JobStats)
+    for key, stats in window.stats.items():
+        by_step[key.at].add(stats)
+    steps = [Instant(at) for at in range(window.since, window.until + 1, window.step)]
+    points = [_point(at, by_step.get(at, JobStats())) for at in steps]
+    return Series(rfc3339(window.since), rfc3339(window.until), in_seconds(window.step), points)
+
+
+def render_types(window: Window) -> TypeList:
+    """Render the statistics of each job type, busiest first."""
+    by_type: dict[str, JobStats] = defaultdict(JobStats)
+    for key, stats in window.stats.items():
+        by_type[key.type].add(stats)
+    busiest = sorted(by_type.items(), key=lambda item: (-item[1].started, -item[1].submitted, item[0]))
+    items = [
+        TypeFigures(
+            name,
+            _totals(stats),
+            render_rates(stats, window.span),
+            _percentiles(stats.wait),
+            _percentiles(stats.run),
+            stats.failure_ratio,
+        )
+        for name, stats in busiest[:_MAX_TYPES]
+    ]
+    return TypeList(rfc3339(window.since), rfc3339(window.until), items)
+
+
+def render_fairness(window: FairnessWindow) -> FairnessOut:
+    """Render the service that tenants received, against their entitlement."""
+    fairness = window.fairness
+    steps = len(range(window.since, window.until + 1, window.step))
+    items = [
+        TenantShareOut(
+            share.tenant,
+            share.weight,
+            share.received,
+            share.entitled,
+            share.received / fairness.served if fairness.served else 0.0,
+            share.entitled / fairness.served if fairness.served else 0.0,
+            share.ratio,
+            min(1.0, share.backlogged / steps),
+        )
+        for share in fairness.tenants[:_MAX_TENANTS]
+    ]
+    return FairnessOut(
+        rfc3339(window.since),
+        rfc3339(window.until),
+        in_seconds(window.step),
+        fairness.served,
+        fairness.jain,
+        len(fairness.tenants),
+        items,
+    )
+
+
+def count_statuses(standings: Iterable[Standing], ended: Iterable[tuple[SeriesKey, JobStats]]) -> StatusCounts:
+    """Count unfinished and dead jobs by status, and succeeded and cancelled ones of the window."""
+    counts = StatusCounts()
+    for standing in standings:
+        setattr(counts, standing.status.value, getattr(counts, standing.status.value) + standing.jobs)
+    for _, stats in ended:
+        counts.succeeded += stats.succeeded
+        counts.cancelled += stats.cancelled
+    return counts
+
+
+def render_rates(stats: JobStats, span: Duration) -> Rates:
+    """Render rates per second."""
+    return Rates(
+        rate(stats.submitted, span), rate(stats.started, span), rate(stats.finished, span), rate(stats.failed, span)
+    )
+
+
+def _count_by(field: Literal["queue", "type"], standings: Iterable[Standing], ended: StatsByKey) -> list[NamedCounts]:
+    current: dict[str, list[Standing]] = defaultdict(list)
+    for standing in standings:
+        current[getattr(standing, field)].append(standing)
+    finished: dict[str, list[tuple[SeriesKey, JobStats]]] = defaultdict(list)
+    for key, stats in ended.items():
+        finished[getattr(key, field)].append((key, stats))
+    names = sorted({*current, *finished})
+    return [NamedCounts(name, count_statuses(current[name], finished[name])) for name in names]
+
+
+def _point(at: Instant, stats: JobStats) -> Point:
+    return Point(rfc3339(at), _totals(stats), _percentiles(stats.wait), _percentiles(stats.run))
+
+
+def _totals(stats: JobStats) -> Totals:
+    return Totals(stats.submitted, stats.started, stats.succeeded, stats.failed, stats.dead, stats.cancelled)
+
+
+def _percentiles(histogram: Histogram) -> Percentiles:
+    durations = [quantile(histogram, fraction) for fraction in (0.5, 0.9, 0.95, 0.99)]
+    return Percentiles(*[None if duration is None else in_seconds(duration) for duration in durations])

@@ -1,0 +1,79 @@
+"""Render queues with their counts, rates and limits."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from holdfast.api.render.analytics import count_statuses, render_rates
+from holdfast.engine.changes.analytics import Census, Window
+from holdfast.model.limit import Limit, queue_limit
+from holdfast.model.queue import Queue
+from holdfast.model.time import Duration, Instant, in_seconds, rfc3339
+from holdfast.policy.rollups import JobStats, SeriesKey, StatsByKey
+from holdfast.store.port.change_log import Standing
+from holdfast.wire.analytics import QueueList, QueueOut, Rates
+from holdfast.wire.limits import rate_out
+
+
+def render_queues(  # noqa: PLR0917 - the sources of the list, in order
+    now: Instant,
+    configured: Iterable[Queue],
+    census: Census,
+    recent: Window,
+    ended: StatsByKey,
+    limits: Iterable[Limit],
+    *,
+    tenant: str | None,
+    name: str | None = None,
+) -> QueueList:
+    """Render the queues in which a tenant (None: any tenant) has jobs, and queue `name` in any case."""
+    current: dict[str, list[Standing]] = defaultdict(list)
+    for standing in census.of(tenant):
+        current[standing.queue].append(standing)
+    finished: dict[str, dict[SeriesKey, JobStats]] = defaultdict(dict)
+    for key, stats in ended.items():
+        finished[key.queue][key] = stats
+    latest: dict[str, JobStats] = defaultdict(JobStats)
+    for key, stats in recent.stats.items():
+        latest[key.queue].add(stats)
+    limit_of = {limit.of: limit for limit in limits}
+    by_name = {queue.name: queue for queue in configured}
+    names = {*current, *finished, *(by_name if tenant is None else ()), *(() if name is None else (name,))}
+    items = [
+        _render_queue(
+            by_name.get(each, Queue(each)),
+            now,
+            standings=current[each],
+            ended=finished[each],
+            rates=render_rates(latest[each], recent.span),
+            limit=limit_of.get(queue_limit(each)),
+            all_tenants=tenant is None,
+        )
+        for each in sorted(names)
+    ]
+    return QueueList(rfc3339(census.at), items)
+
+
+def _render_queue(
+    queue: Queue,
+    now: Instant,
+    *,
+    standings: list[Standing],
+    ended: dict[SeriesKey, JobStats],
+    rates: Rates,
+    limit: Limit | None,
+    all_tenants: bool,
+) -> QueueOut:
+    paused = not queue.open_at(now)
+    since = min((standing.since for standing in standings if standing.since is not None), default=None)
+    return QueueOut(
+        name=queue.name,
+        paused=paused,
+        reason=queue.reason if paused else "",
+        until=rfc3339(queue.until) if paused and queue.until is not None else None,
+        max_running=None if limit is None else limit.max_running,
+        running=None if limit is None or limit.max_running is None or not all_tenants else limit.used,
+        rate=None if limit is None else rate_out(limit.rate),
+        statuses=count_statuses(standings, ended.items()),
+        oldest_wait=None if since is None else max(0.0, in_seconds(Duration(now - since))),
+        rates=rates,
+    )
