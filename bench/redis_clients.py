@@ -70,7 +70,7 @@ async def raw_calls(url: str, concurrency: int, rounds: int, count: int) -> None
     await link.run(REJECTION_WINDOW, KEY, "note", TRUST_TIME * 10**6, 10**15, 100, 60_000_000, 10**9, costs)
     for what, command in {
         "EVALSHA window (is the rate exceeded)": ("EVALSHA", REJECTION_WINDOW.digest, 1, KEY, "ask", TRUST_TIME, 1),
-        "PUBLISH (wake-up)": ("PUBLISH", "holdfast:bench:news", MESSAGE),
+        "PUBLISH (wake-up)": ("PUBLISH", "holdfast:bench:wakeups", MESSAGE),
     }.items():
         calls: dict[str, Call] = {
             "own": lambda command=command: link.query(*command),

@@ -25,7 +25,7 @@ class RedisBus(Bus):
 
     def __init__(self, connection: RedisConnection, prefix: str) -> None:
         self._connection = connection
-        self._channel = f"{prefix}news"
+        self._channel = f"{prefix}wakeups"
         self._own_id = new_worker_id()
         self._notifier = Notifier(self._own_id, self._publish)
         self._hub: Hub | None = None

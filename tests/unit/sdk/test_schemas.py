@@ -24,7 +24,7 @@ def test_the_schema_has_names_types_bounds_defaults_and_a_description():
     def send(to: str, n: Annotated[int, msgspec.Meta(ge=1)] = 3, *, urgent: bool = False) -> None:
         """Send it.
 
-        Not told.
+        Not published.
         """
 
     assert schema(send) == {
@@ -46,7 +46,7 @@ def test_the_schema_covers_every_kind_of_parameter_but_the_context():
     assert set(found["$defs"]) == {"Address", "Colour", "Level", "Options", "Order"}
 
 
-class Told:
+class PydanticLike:
     """Model with the interface of pydantic."""
 
     def __init__(self, parts):
@@ -64,19 +64,19 @@ class Told:
         return {"type": "object", "properties": {"k": {"$ref": "#/$defs/K"}}, "$defs": {"K": {"type": "integer"}}}
 
 
-class Breaks(Told):
+class Breaks(PydanticLike):
     @classmethod
     def model_json_schema(cls):
         raise RuntimeError("not today")
 
 
 def test_a_model_provides_its_schema_and_a_failure_drops_only_that():
-    def send(told: Told, many: list[Told]): ...
+    def send(model: PydanticLike, many: list[PydanticLike]): ...
 
-    def broken(told: Breaks): ...
+    def broken(model: Breaks): ...
 
     found = schema(send)
-    assert found["properties"]["told"] == {"type": "object", "properties": {"k": {"$ref": "#/$defs/K"}}}
+    assert found["properties"]["model"] == {"type": "object", "properties": {"k": {"$ref": "#/$defs/K"}}}
     assert found["$defs"] == {"K": {"type": "integer"}}
     assert schema(broken) is None
 
@@ -117,9 +117,9 @@ def test_the_built_in_types_have_schemas():
     assert found["webhook"].queue == "default"
 
 
-@pytest.mark.parametrize("room, told", [(10**6, 3), (1, 0)])
-def test_the_total_size_of_schemas_is_limited(monkeypatch, room, told):
-    monkeypatch.setattr(registering, "MAX_SCHEMAS_LENGTH", room)
+@pytest.mark.parametrize("limit, published", [(10**6, 3), (1, 0)])
+def test_the_total_size_of_schemas_is_limited(monkeypatch, limit, published):
+    monkeypatch.setattr(registering, "MAX_SCHEMAS_LENGTH", limit)
     registry = Registry()
 
     def send(x: Any): ...
@@ -128,4 +128,4 @@ def test_the_total_size_of_schemas_is_limited(monkeypatch, room, told):
         registry.add(Handler(name, send, "thread", Arguments(send, name)))
     described = registry.described()
     assert [each.type for each in described] == ["a", "b", "c"]
-    assert sum(each.schema is not None for each in described) == told
+    assert sum(each.schema is not None for each in described) == published
