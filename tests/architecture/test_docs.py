@@ -73,6 +73,7 @@ def code_names() -> set[str]:
     return names
 
 
+@pytest.mark.slow
 def test_code_that_decision_records_name_exists() -> None:
     known = code_names()
     named = {

@@ -241,6 +241,7 @@ def test_importing_holdfast_has_no_side_effects() -> None:
     assert (run.stdout, run.stderr) == ("[] 1 []\n", "")
 
 
+@pytest.mark.slow
 def test_worker_process_does_not_import_unneeded_clients() -> None:
     """Worker processes start often: one per core, after each crash, and for each isolated job."""
     clients = ("aiohttp", "yarl", "aiosmtplib", "asyncpg", "asyncmy", "redis", "uvicorn", "click")
@@ -250,6 +251,7 @@ def test_worker_process_does_not_import_unneeded_clients() -> None:
     assert (run.stdout, run.stderr) == ("[]\n", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["serve", "work"])
 def test_node_does_not_import_optional_libraries(command: str) -> None:
     """Optional libraries are imported on first use, because every deploy restarts all nodes."""

@@ -201,6 +201,7 @@ async def test_a_batch_applies_all_but_its_stale_transitions(manual_store):
     assert now == dict.fromkeys((job.id for job in jobs), Status.RUNNING) | chosen
 
 
+@pytest.mark.slow
 async def test_ten_thousand_jobs_are_settled_in_one_transaction(manual_store):
     jobs = [a_job() for _ in range(10_000)]
     await put(manual_store, *jobs)

@@ -5,6 +5,8 @@ import itertools
 import random
 from collections import Counter
 
+import pytest
+
 from holdfast.model.ids import new_worker_id
 from holdfast.model.job import HeldJob
 from holdfast.model.lane import Lane
@@ -322,6 +324,7 @@ async def test_a_claim_of_everything_leaves_no_job_behind(store):
     assert {fields(job, "status", "worker", "attempts", "fence") for job in stored} == {(Status.RUNNING, worker, 1, 1)}
 
 
+@pytest.mark.slow
 async def test_concurrent_claims_in_a_few_lanes_respect_their_limits_and_all_get_jobs(store):
     """P34, P35: eight workers claim from the same lanes while others settle and release jobs there."""
     lanes = [Lane("mail", f"t{number}", 0) for number in range(30)]

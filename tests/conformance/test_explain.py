@@ -202,6 +202,7 @@ async def trial(store, clock, scene):
     return said, job.id in taken
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900 if LONG else 300)
 def test_a_job_is_runnable_if_and_only_if_an_idle_worker_takes_it(database_url):
     seen = set()

@@ -65,6 +65,7 @@ def test_a_broken_rule_leads_to_a_fault_by_its_shortest_trace(
     assert " ".join(found.trace) == trace
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", [Broken.RENEW_REVIVES, Broken.REAP_TRUSTS_ITS_SCAN], ids=str)
 def test_two_rules_cover_for_each_other(broken: Broken) -> None:
     """Breaking either one is harmless; breaking both is not, so the protocol keeps both."""

@@ -7,7 +7,11 @@ from tests.protocol_models.limited_leases import Broken, Size, check
 
 @pytest.mark.parametrize(
     "size",
-    [Size(), Size(workers=3, attempts=1), pytest.param(Size(jobs=3, limit=2, attempts=1), marks=pytest.mark.slow)],
+    [
+        pytest.param(Size(), marks=pytest.mark.slow),
+        Size(workers=3, attempts=1),
+        pytest.param(Size(jobs=3, limit=2, attempts=1), marks=pytest.mark.slow),
+    ],
     ids=lambda size: "-".join(map(str, size)),
 )
 def test_no_fault_is_reachable_and_all_slots_can_become_free(size: Size) -> None:

@@ -5,7 +5,15 @@ import pytest
 from tests.protocol_models.worker_lease import Broken, Row, Size, World, check
 
 
-@pytest.mark.parametrize("size", [Size(), Size(processes=1, lives=3), Size(processes=3, lives=1)], ids=str)
+@pytest.mark.parametrize(
+    "size",
+    [
+        pytest.param(Size(), marks=pytest.mark.slow),
+        Size(processes=1, lives=3),
+        pytest.param(Size(processes=3, lives=1), marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
 def test_no_job_is_ever_held_by_a_worker_that_is_never_reaped(size: Size) -> None:
     found = check(size)
 

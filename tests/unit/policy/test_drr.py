@@ -588,7 +588,7 @@ class TestScans:
         assert [rotation.allot(1)[0].lane for _ in range(3)] == [A, B, C]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(5, 40))])
 def test_any_mix_of_lanes_is_drained_and_no_lane_starves(seed: int) -> None:
     """Simulation with its own clock: random backlogs, arrivals, lost notifications, late commits and scans."""
     rng = Random(seed)
