@@ -71,13 +71,11 @@ def _running(facts: Facts) -> Iterable[Reason]:
         return
     worker = None if job.worker is None else worker_name(job.worker)
     started = "" if job.started_at is None else f" since {rfc3339(job.started_at)}"
-    lease = "its worker is no longer registered, so another worker gets the job shortly"
+    lease = "its worker is no longer registered, so the job is recovered shortly"
     if facts.lease_until is not None:
         past = facts.lease_until <= facts.now
         until = rfc3339(facts.lease_until)
-        lease = (
-            f"its lease expired at {until}, so another worker gets the job shortly" if past else f"lease until {until}"
-        )
+        lease = f"its lease expired at {until}, so the job is recovered shortly" if past else f"lease until {until}"
     yield Reason(
         code="running",
         detail=f"it runs on worker {worker}{started}, attempt {job.attempts} of {job.max_attempts}; {lease}",

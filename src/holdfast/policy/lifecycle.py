@@ -178,7 +178,7 @@ def attempt_log(job: Job) -> list[AttemptRecord]:
 def is_crash_suspect(job: Job) -> bool:
     """Return True if a worker process died while it ran this job in its current generation.
 
-    Either this job or another one in the same process caused the crash. Suspects run in a process of their own until
+    Either this job or another one in the same process caused the crash. Suspects run in their own process until
     they are replayed, so that they cannot kill other jobs.
     """
     log = job.attempt_log
