@@ -1,4 +1,4 @@
-"""The HTTP service in process, on each database: `served` for requests, `live` where a socket matters."""
+"""HTTP service in process, on each database: `served` for requests, `live` if a socket matters."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ADMIN = "an-admin-key-for-tests-only-4711"
 
 
 class Served:
-    """A node of the service. Its clients speak to it in process, from whatever address they say."""
+    """Service node whose clients call it in process, from any address."""
 
     def __init__(self, api: Api, engine: Engine, stack: AsyncExitStack, url: str | None = None) -> None:
         self.api = api
@@ -36,17 +36,17 @@ class Served:
         self._listens = url is not None
 
     async def key(self, tenant: str = "acme", *scopes: str, **options: Any) -> str:
-        """The token of a new key of this tenant, with these scopes (submit, read and cancel)."""
+        """Create an API key of this tenant with these scopes (default: submit, read, cancel); return its token."""
         wanted = frozenset(Scope(each) for each in scopes or ("submit", "read", "cancel"))
         return (await self.engine.access.create_key(tenant, "of a test", wanted, **options))[1]
 
     async def client(
         self, key: str | None = ADMIN, *, address: str = "127.0.0.1", **headers: str
     ) -> httpx2.AsyncClient:
-        """A client that sends this key or token, or none; closed with the test."""
+        """Return a client that sends this key or token, or none; closed after the test."""
         if key is not None:
             headers["authorization"] = f"Bearer {key}"
-        # What goes wrong in the service is for the service to answer, in process as on a socket.
+        # Errors of the service become responses, in process as on a socket.
         inner = None if self._listens else httpx2.ASGITransport(self.api, client=(address, 4711))
         made = httpx2.AsyncClient(base_url=self.url, headers=headers, transport=inner, trust_env=False, timeout=60)
         return await self._stack.enter_async_context(made)
@@ -54,7 +54,7 @@ class Served:
 
 @pytest_asyncio.fixture
 async def settings(database_url: str) -> Settings:
-    """Those of the node; a test that wants others overrides this."""
+    """Settings of the node; override this fixture for other settings."""
     return Settings(database_url=database_url, admin_key=ADMIN)
 
 
@@ -67,13 +67,13 @@ async def engine(settings: Settings) -> AsyncIterator[Engine]:
 
 @pytest_asyncio.fixture
 async def served(settings: Settings, engine: Engine) -> AsyncIterator[Served]:
-    """A node without a socket: answers come whole, so streams want `live`."""
+    """Node without a socket; responses arrive whole, so tests of streams need `live`."""
     async with AsyncExitStack() as stack:
         yield Served(build_api(settings, engine), engine, stack)
 
 
 class Ticker:
-    """A monotonic clock that stands still until a test moves it."""
+    """Monotonic clock that advances only when a test says so."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
@@ -92,7 +92,7 @@ def ticker() -> Ticker:
 
 @pytest_asyncio.fixture
 async def ticking(settings: Settings, ticker: Ticker) -> AsyncIterator[Served]:
-    """Another node on the same database, on which time passes only when a test says so."""
+    """Second node on the same database whose clock advances only when a test says so."""
     engine = await open_engine(settings)
     engine.access = Access(engine.store, monotonic=ticker)
     async with AsyncExitStack() as stack:
@@ -102,7 +102,7 @@ async def ticking(settings: Settings, ticker: Ticker) -> AsyncIterator[Served]:
 
 @pytest_asyncio.fixture
 async def live(settings: Settings, engine: Engine) -> AsyncIterator[Served]:
-    """A node behind a real server, on a free port of 127.0.0.1."""
+    """Node on a real server, on a free port of 127.0.0.1."""
     api = build_api(settings, engine)
     listening = bind("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
@@ -117,12 +117,12 @@ async def live(settings: Settings, engine: Engine) -> AsyncIterator[Served]:
 
 @pytest_asyncio.fixture
 async def admin(served: Served) -> httpx2.AsyncClient:
-    """A client with the administrator's key."""
+    """Client with the admin key."""
     return await served.client()
 
 
 def problem(answer: httpx2.Response, status: int, code: str) -> dict[str, Any]:
-    """The problem that an answer is, which must be this one."""
+    """Check that a response is this problem; return it."""
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json"), answer.text
     found: dict[str, Any] = answer.json()
     assert (found["status"], found["code"]) == (status, code), found

@@ -41,7 +41,7 @@ class TestScopes:
 
     @pytest.mark.databases("sqlite")
     @pytest.mark.parametrize("scope", SCOPES)
-    async def test_a_key_reaches_what_its_scope_says_and_nothing_else(self, reachable, scope):
+    async def test_a_key_reaches_only_the_routes_of_its_scopes(self, reachable, scope):
         client = await reachable.client(await reachable.key("acme", scope))
         wanted, found = {}, {}
         for route in ALL:
@@ -52,7 +52,7 @@ class TestScopes:
         assert found == wanted
 
     @pytest.mark.databases("sqlite")
-    async def test_without_a_key_only_what_is_public_answers(self, reachable):
+    async def test_only_public_routes_respond_without_a_key(self, reachable):
         """T32: a scan of a fresh installation."""
         client = await reachable.client(None)
         found = [(await client.request(route.method, path_of(route))).status_code for route in ALL]
@@ -64,7 +64,7 @@ class TestScopes:
         }  # fmt: skip
 
     @pytest.mark.databases("sqlite")
-    async def test_tenants_and_keys_are_the_administrator_s(self, served):
+    async def test_only_administrators_manage_tenants_and_keys(self, served):
         """T38."""
         client = await served.client(await served.key("acme", "submit", "read", "cancel", "worker"))
         for method, path in (
@@ -81,8 +81,8 @@ class TestScopes:
 
 
 class TestTenants:
-    async def test_a_foreign_job_is_as_unknown_as_one_that_never_was(self, served):
-        """T01: for each route with an id, the answers to a foreign and to a made-up one are the same but for the id."""
+    async def test_another_tenants_job_is_not_found(self, served):
+        """T01: for each route with an id, the responses for a foreign and an unknown id differ only in the id."""
         acme, other = [await served.client(await served.key(tenant)) for tenant in ("acme", "other")]
         foreign = (await acme.post("/v1/jobs", json={"type": "send"})).json()["id"]
         unknown = "0190b5a2-7c3e-7000-8000-000000000000"
@@ -97,7 +97,7 @@ class TestTenants:
                 assert answers[0].text.replace(foreign, "") == answers[1].text.replace(unknown, ""), route.path
         assert (await acme.get(f"/v1/jobs/{foreign}")).json()["status"] == "ready"
 
-    async def test_only_an_administrator_names_another(self, served, admin):
+    async def test_only_administrators_act_for_another_tenant(self, served, admin):
         acme = await served.client(await served.key("acme"))
         named = {"Holdfast-Tenant": "other"}
 
@@ -105,7 +105,7 @@ class TestTenants:
         assert (await admin.post("/v1/jobs", json={"type": "send"}, headers=named)).json()["tenant"] == "other"
         assert (await acme.get("/v1/jobs")).json()["items"] == []
 
-    async def test_a_name_that_is_none_is_refused(self, admin):
+    async def test_an_invalid_tenant_name_is_rejected(self, admin):
         named = {"Holdfast-Tenant": "a b"}
 
         problem(await admin.post("/v1/jobs", json={"type": "send"}, headers=named), 422, "invalid")
@@ -114,7 +114,7 @@ class TestTenants:
 class TestBruteForce:
     """T08: ten failures a minute from one address, and at one key."""
 
-    async def test_whoever_tries_a_thousand_keys_is_held_back(self, ticking, ticker):
+    async def test_a_client_that_guesses_keys_is_throttled(self, ticking, ticker):
         thief = await ticking.client(None, address="203.0.113.9")
         answers = [
             await thief.get("/v1/jobs", headers={"authorization": f"Bearer hf_{n:016x}_{n:064x}"}) for n in range(1_000)
@@ -131,7 +131,7 @@ class TestBruteForce:
         ticker.advance(60)
         assert (await (await ticking.client(ADMIN, address="203.0.113.9")).get("/v1/jobs")).status_code == 200
 
-    async def test_tries_at_one_key_from_everywhere_are_held_back_and_its_owner_is_not(self, served, ticking):
+    async def test_guesses_of_one_key_are_throttled_but_its_owner_is_not(self, served, ticking):
         token = await served.key()
         guesses = []
         for number in range(30):
@@ -142,7 +142,7 @@ class TestBruteForce:
         owner = await ticking.client(token, address="192.0.2.1")
         assert (await owner.get("/v1/jobs")).status_code == 200
 
-    async def test_a_key_that_is_not_there_is_answered_as_one_that_is(self, served, ticking):
+    async def test_unknown_and_wrong_keys_get_the_same_response(self, served, ticking):
         tokens = (await served.key(), f"hf_{'0' * 16}_{'0' * 64}")
         seen = []
         for kind, token in enumerate(tokens):
@@ -153,7 +153,7 @@ class TestBruteForce:
         assert seen[0] == seen[1]
         assert [code for code, _, _ in seen[0]] == [401] * 10 + [429] * 2
 
-    async def test_who_sends_nothing_guesses_nothing(self, ticking):
+    async def test_requests_without_a_key_are_not_counted_as_guesses(self, ticking):
         silent = await ticking.client(None, address="203.0.113.9")
 
         assert {(await silent.get("/v1/jobs")).status_code for _ in range(30)} == {401}
@@ -187,17 +187,17 @@ class TestAddresses:
             ("", "1.2.3.4", ("10.0.0.0/8",), ""),
         ],
     )
-    def test_where_a_request_came_from(self, peer, forwarded, trusted, found):
+    def test_the_client_address_is_found_behind_trusted_proxies(self, peer, forwarded, trusted, found):
         headers = [] if forwarded is None else [(b"x-forwarded-for", forwarded.encode())]
         head = {"method": "GET", "path": "/", "headers": headers, "client": (peer, 1) if peer else None}
 
         assert ClientAddresses(trusted).of(request_from_scope(head, None)) == found
 
-    def test_of_ipv6_the_network_is_counted(self):
+    def test_ipv6_addresses_are_throttled_by_network(self):
         assert throttle_key("2001:db8::1") == throttle_key("2001:db8::ffff:2") != throttle_key("2001:db8:0:1::1")
 
     @pytest.mark.databases("sqlite")
-    async def test_a_header_that_is_made_up_moves_nobody(self, ticking):
+    async def test_a_forged_forwarded_header_is_ignored(self, ticking):
         thief = await ticking.client("hf_nonsense", address="203.0.113.9")
         codes = [
             (await thief.get("/v1/jobs", headers={"x-forwarded-for": f"10.0.0.{n}"})).status_code for n in range(12)
@@ -208,7 +208,7 @@ class TestAddresses:
 
 @pytest.mark.databases("sqlite")
 @pytest.mark.parametrize("key", ["short", "changemechangeme", "aaaaaaaaaaaaaaaaaaaa", "admin-admin-admin-admin"])
-async def test_a_weak_key_of_the_administrator_is_refused(engine, key):
+async def test_a_weak_admin_key_is_rejected(engine, key):
     """T05, T32: no default credentials."""
     with pytest.raises(Misconfigured, match=r"^HOLDFAST_ADMIN_KEY: "):
         build_api(Settings(admin_key=key), engine)
@@ -219,7 +219,7 @@ async def test_a_weak_key_of_the_administrator_is_refused(engine, key):
     "secret", ["x" * 31, "changeme" * 4, "your-256-bit-secret-your-256-bit-secret", "0123456789" * 4]
 )
 @pytest.mark.parametrize("name", ["jwt_secret", "jwt_previous_secret"])
-async def test_a_weak_secret_is_refused(engine, name, secret):
+async def test_a_weak_secret_is_rejected(engine, name, secret):
     """T05."""
     with pytest.raises(Misconfigured, match=f"^HOLDFAST_{name.upper()}: ") as refused:
         build_api(Settings(**{name: secret}), engine)
@@ -227,7 +227,7 @@ async def test_a_weak_secret_is_refused(engine, name, secret):
 
 
 @pytest.mark.databases("sqlite")
-async def test_without_any_key_nobody_gets_in(engine, served):
+async def test_an_installation_without_keys_rejects_every_caller(engine, served):
     """T32: even if the service were built so."""
     served.api = build_api(Settings(), engine)
     for token in (None, "", "None", "null", "admin", f"hf_{'0' * 16}_{'0' * 64}"):

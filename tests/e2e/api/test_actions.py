@@ -66,7 +66,7 @@ async def test_jobs_are_listed_newest_first_page_by_page(served):
     assert [each for page in found for each in page] == sorted(ids, reverse=True)
 
 
-async def test_filters_find_what_matches_wherever_it_stands(served):
+async def test_filters_find_jobs_in_every_status(served):
     client = await person(served, "acme")
     mail = await submit(client, 3, queue="mail", tags=["a", "b"])
     done = await submit(client, 2, queue="done", type="sign")
@@ -111,13 +111,13 @@ async def test_filters_find_what_matches_wherever_it_stands(served):
     ],
 )  # fmt: skip
 @pytest.mark.databases("sqlite")
-async def test_a_query_that_means_nothing_is_refused(served, query, pointer):
+async def test_an_invalid_query_is_rejected(served, query, pointer):
     """T22"""
     client = await person(served, "acme")
     assert problem(await client.get(f"/v1/jobs?{query}"), 422, "invalid")["pointer"] == pointer
 
 
-async def test_a_job_tells_all_that_is_known_of_it(served):
+async def test_a_job_shows_its_attempts_steps_and_lineage(served):
     client = await person(served, "acme")
     (job_id,) = await submit(client, max_attempts=2)
     (held,) = await run(served)
@@ -142,7 +142,7 @@ async def test_a_job_tells_all_that_is_known_of_it(served):
     assert (done["result"], done["lease_until"], done["worker"], done["error"]) == ([1], None, None, None)
 
 
-async def test_the_guard_of_a_transaction_is_shown_without_what_its_statements_gave(served):
+async def test_a_transaction_step_is_shown_without_its_statement_results(served):
     client = await person(served, "acme")
     (job_id,) = await submit(client)
     (held,) = await run(served)
@@ -154,7 +154,7 @@ async def test_the_guard_of_a_transaction_is_shown_without_what_its_statements_g
     assert (step["key"], step["state"], step["transaction"], step["result"]) == ("pay", "done", True, None)
 
 
-async def test_what_a_state_does_not_allow_is_a_conflict(served):
+async def test_an_action_that_the_status_does_not_allow_is_a_conflict(served):
     client = await person(served, "acme")
     (done,) = await submit(client)
     await report(served.engine.store, await run(served), Succeeded())
@@ -170,7 +170,7 @@ async def test_what_a_state_does_not_allow_is_a_conflict(served):
 
 
 async def test_a_running_job_that_is_cancelled_cannot_be_settled(served):
-    """S17: whichever of cancel and settle comes first decides; both answers agree with what is stored."""
+    """S17: the first of cancel and settle decides; both responses agree with the stored status."""
     client = await person(served, "acme")
     for _ in range(5):
         (job_id,) = await submit(client)
@@ -208,7 +208,7 @@ async def test_a_deleted_job_is_gone_with_its_steps(served):
     assert await listed(client) == []
 
 
-async def test_a_foreign_job_is_as_unknown_as_one_that_never_was(served):
+async def test_another_tenants_job_is_not_found(served):
     """T01: byte for byte, whatever is asked."""
     acme, umbrella = await person(served, "acme"), await person(served, "umbrella")
     (foreign,) = await submit(acme)
@@ -226,7 +226,7 @@ async def test_a_foreign_job_is_as_unknown_as_one_that_never_was(served):
         assert (await acme.get(f"/v1/jobs/{job_id}")).json()["status"] == "ready"
 
 
-async def test_nobody_reaches_what_is_others_by_lists_and_bulk(served):
+async def test_lists_and_bulk_actions_do_not_reach_other_tenants_jobs(served):
     """T01, T02: lists, cursors, filters, ids."""
     acme, umbrella = await person(served, "acme"), await person(served, "umbrella")
     foreign = await submit(acme, 30)
@@ -244,7 +244,7 @@ async def test_nobody_reaches_what_is_others_by_lists_and_bulk(served):
     assert replay.json() == {"matched": 0, "changed": 0, "dry_run": False, "next_cursor": None}
 
 
-async def test_an_administrator_sees_all_and_names_one(served):
+async def test_an_administrator_sees_all_tenants_or_one(served):
     acme, umbrella, admin = [await person(served, name) for name in ("acme", "umbrella", "admin")]
     first, second = await submit(acme, 2), await submit(umbrella, 2)
     assert set(await listed(admin)) == {*first, *second}
@@ -252,7 +252,7 @@ async def test_an_administrator_sees_all_and_names_one(served):
     assert (await admin.get(f"/v1/jobs/{first[0]}")).json()["tenant"] == "acme"
 
 
-async def test_no_body_is_as_good_as_an_empty_one(served):
+async def test_a_missing_body_is_treated_as_an_empty_one(served):
     client = await person(served, "acme")
     (job_id,) = await submit(client)
     cancelled = (await client.post(f"/v1/jobs/{job_id}/cancel")).json()
@@ -260,7 +260,7 @@ async def test_no_body_is_as_good_as_an_empty_one(served):
     assert problem(await client.post("/v1/jobs"), 422, "invalid")["pointer"] == "/type"
 
 
-async def test_all_that_match_are_cancelled(served):
+async def test_all_matching_jobs_are_cancelled(served):
     client = await person(served, "acme")
     ready, later = await submit(client, 30, queue="mail"), await submit(client, 5, queue="mail", delay=60)
     others = await submit(client, 4, queue="images")
@@ -277,7 +277,7 @@ async def test_all_that_match_are_cancelled(served):
     assert (await client.post("/v1/jobs/cancel", json=asked | {"dry_run": False})).json()["matched"] == 0
 
 
-async def test_nobody_reaches_all_by_leaving_the_filter_out(served):
+async def test_a_bulk_action_without_a_filter_needs_all(served):
     client = await person(served, "acme")
     await submit(client, 3)
     for path in ("/v1/jobs/cancel", "/v1/jobs/retry", "/v1/dead/replay"):
@@ -287,14 +287,14 @@ async def test_nobody_reaches_all_by_leaving_the_filter_out(served):
     assert (await client.post("/v1/jobs/cancel", json={"all": True})).json()["changed"] == 3
 
 
-async def test_bulk_twice_at_once_changes_each_once(served):
+async def test_concurrent_bulk_actions_change_each_job_once(served):
     client = await person(served, "acme")
     await submit(client, 60)
     answers = await asyncio.gather(*(client.post("/v1/jobs/cancel", json={"all": True}) for _ in range(3)))
     assert sum(answer.json()["changed"] for answer in answers) == 60
 
 
-async def test_bulk_goes_on_where_it_stopped(served, monkeypatch):
+async def test_a_bulk_action_continues_from_its_cursor(served, monkeypatch):
     monkeypatch.setattr("holdfast.engine.jobs.actions.MAX_CHANGES_PER_CALL", 10)
     monkeypatch.setattr("holdfast.engine.jobs.actions.BATCH_SIZE", 4)
     client = await person(served, "acme")
@@ -344,7 +344,7 @@ async def test_groups_are_counted_up_to_a_thousand(served, monkeypatch):
     assert [(group["count"], group["more"]) for group in groups] == [(5, False), (5, True)]
 
 
-async def test_replaying_twice_at_once_makes_one_new_generation_of_each(served):
+async def test_concurrent_replays_create_one_generation_of_each_job(served):
     """S20: by ids and by filter, at the same time."""
     client = await person(served, "acme")
     ids = await die(served, client, 40)
@@ -363,7 +363,7 @@ async def test_replaying_twice_at_once_makes_one_new_generation_of_each(served):
     assert (await client.get("/v1/dead")).json() == {"items": [], "next_cursor": None}
 
 
-async def test_replay_takes_dead_letters_only(served):
+async def test_only_dead_letters_are_replayed(served):
     client = await person(served, "acme")
     waiting = await submit(client, 2, delay=60)
     asked = {"ids": [*waiting, str(new_job_id())]}
@@ -385,13 +385,13 @@ async def test_dead_letters_are_purged_by_filter_by_ids_or_all(served):
 
 
 @given(st.uuids())
-def test_a_cursor_comes_back_as_it_was(number):
+def test_a_cursor_round_trips(number):
     job_id = JobId(UUID(int=number.int))
     assert codec.read_cursor(codec.cursor_of(job_id)) == job_id
 
 
 @given(st.one_of(st.text(max_size=400), st.from_regex(r"[A-Za-z0-9_-]{0,60}", fullmatch=True)))
-def test_any_text_is_a_cursor_or_refused(text):
+def test_any_other_text_is_rejected_as_a_cursor(text):
     """T21"""
     for read in (codec.read_cursor, codec.read_group_cursor):
         with contextlib.suppress(Invalid):
@@ -402,11 +402,11 @@ def test_any_text_is_a_cursor_or_refused(text):
     st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]{0,127}", fullmatch=True),
     st.from_regex(r"[0-9a-f]{16}", fullmatch=True),
 )
-def test_a_cursor_of_groups_comes_back_as_it_was(tenant, fingerprint):
+def test_a_group_cursor_round_trips(tenant, fingerprint):
     assert codec.read_group_cursor(codec.group_cursor_of(tenant, fingerprint)) == (tenant, fingerprint)
 
 
-async def test_a_job_is_explained_to_its_own_tenant_alone(served):
+async def test_a_job_is_explained_only_to_its_own_tenant(served):
     """T02"""
     client, other = await person(served, "acme"), await person(served, "umbrella")
     job = (await client.post("/v1/jobs", json={"type": "send", "delay": "1h"})).json()

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.databases("sqlite")
 
 
 class TestFiles:
-    async def test_the_page_is_public_and_asked_about_each_time(self, served):
+    async def test_the_page_is_public_and_revalidated_on_every_load(self, served):
         client = await served.client(None)
         page = await client.get("/")
         assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
@@ -23,7 +23,7 @@ class TestFiles:
         assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", page.headers["etag"])
         assert (await client.get("/", headers={"if-none-match": '"other"'})).status_code == 200
 
-    async def test_its_files_are_kept_for_ever_and_carry_the_same_protection(self, served):
+    async def test_assets_are_cached_forever_and_have_the_security_headers(self, served):
         """T27, T30."""
         client = await served.client(None)
         page = await client.get("/")
@@ -51,7 +51,7 @@ class TestFiles:
             ("identity", False),
         ],
     )
-    async def test_they_are_compressed_for_whoever_takes_it(self, served, accepted, packed):
+    async def test_assets_are_compressed_for_clients_that_accept_gzip(self, served, accepted, packed):
         client = await served.client(None)
         async with client.stream("GET", "/", headers={"accept-encoding": accepted}) as answer:
             raw = b"".join([chunk async for chunk in answer.aiter_raw()])
@@ -62,11 +62,11 @@ class TestFiles:
     @pytest.mark.parametrize(
         "name", ["x.js", "..%2Findex.html", "%2e%2e", "%2e%2e%2fbuild.json", "%2Fetc%2Fpasswd", "index.html"]
     )
-    async def test_nothing_else_is_given_away(self, served, name):
+    async def test_no_other_file_is_served(self, served, name):
         answer = await (await served.client(None)).get(f"/assets/{name}")
         assert (answer.status_code, answer.headers["cache-control"]) == (404, "no-store")
 
-    async def test_an_installation_without_it_says_what_to_do(self, served, monkeypatch):
+    async def test_an_installation_without_a_dashboard_says_how_to_build_it(self, served, monkeypatch):
         monkeypatch.setattr(static_files, "index", lambda: None)
         answer = await (await served.client(None)).get("/")
         assert answer.status_code == 404
@@ -74,7 +74,7 @@ class TestFiles:
 
 
 class TestMe:
-    async def test_callers_learn_who_they_are_and_what_they_may_do(self, served):
+    async def test_me_describes_the_caller_and_its_scopes(self, served):
         mine = (await (await served.client(await served.key("acme", "read"))).get("/v1/me")).json()
         assert (mine["tenant"], mine["scopes"], mine["until"], mine["demo"]) == ("acme", ["read"], None, False)
         assert mine["name"].startswith("key:")
@@ -84,7 +84,7 @@ class TestMe:
     @pytest.mark.parametrize(
         "scopes, allowed", [(["read", "submit"], []), (["read", "submit", "cancel"], ["cancel", "delete"])]
     )
-    async def test_whoever_may_only_look_is_offered_no_action(self, served, scopes, allowed):
+    async def test_a_read_only_caller_is_offered_no_actions(self, served, scopes, allowed):
         client = await served.client(await served.key("acme", *scopes))
         made = (await client.post("/v1/jobs", json={"type": "x"})).json()
         listed = (await client.get("/v1/jobs")).json()["items"][0]
@@ -95,7 +95,7 @@ class TestMe:
 class TestSignIn:
     """T31: what stands in a link is good once, and soon not at all."""
 
-    async def test_a_ticket_is_good_for_one_key_that_ends_by_itself(self, served):
+    async def test_a_ticket_is_exchanged_once_for_a_key_that_expires(self, served):
         ticket = served.api.service.tickets.issue()
         client = await served.client(None)
         made = await client.post("/v1/sign-in", json={"ticket": ticket})
@@ -105,12 +105,12 @@ class TestSignIn:
         assert (await client.post("/v1/sign-in", json={"ticket": ticket})).status_code == 401
 
     @pytest.mark.parametrize("ticket", ["x", "é", "a" * 128])
-    async def test_others_open_nothing(self, served, ticket):
+    async def test_other_tickets_are_rejected(self, served, ticket):
         served.api.service.tickets.issue()
         answer = await (await served.client(None)).post("/v1/sign-in", json={"ticket": ticket})
         assert answer.status_code == 401
 
-    def test_they_are_too_old_after_an_hour(self):
+    def test_a_ticket_expires_after_an_hour(self):
         now = [0.0]
         tickets = Tickets(monotonic=lambda: now[0])
         early, late = tickets.issue(), tickets.issue()
@@ -121,14 +121,14 @@ class TestSignIn:
             tickets.redeem(late)
 
 
-class TestBelowAPath:
+class TestBasePath:
     """A proxy that leaves its own path in front of ours."""
 
     @pytest.fixture
     def settings(self, settings):
         return msgspec.structs.replace(settings, base_path="/tools/holdfast")
 
-    async def test_everything_answers_there_and_where_it_was(self, served):
+    async def test_routes_respond_with_and_without_the_base_path(self, served):
         client = await served.client()
         page = await client.get("/tools/holdfast/")
         asset = re.search(r"\./(assets/[^\"]+)", page.text)[1]
@@ -137,10 +137,10 @@ class TestBelowAPath:
                 path
             )
 
-    async def test_the_page_is_found_without_its_slash_too(self, served):
+    async def test_the_base_path_without_a_slash_redirects(self, served):
         answer = await (await served.client(None)).get("/tools/holdfast")
         assert (answer.status_code, answer.headers["location"]) == (308, "/tools/holdfast/")
 
     @pytest.mark.parametrize("path", ["/tools/holdfastv1/me", "/tools/v1/me", "/tools/holdfast/tools/holdfast/v1/me"])
-    async def test_nothing_else_does(self, served, path):
+    async def test_other_paths_are_not_found(self, served, path):
         assert (await (await served.client()).get(path)).status_code == 404

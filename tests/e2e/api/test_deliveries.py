@@ -15,7 +15,7 @@ pytestmark = pytest.mark.databases("sqlite")  # what the databases do is told by
 AT = "https://example.com:443"
 
 
-async def test_breakers_are_shown_to_whom_they_belong(served):
+async def test_breakers_are_visible_only_to_their_tenant(served):
     for tenant, host, times in (("acme", "a.example", 5), ("acme", "b.example", 1), ("globex", "a.example", 2)):
         for _ in range(times):
             await served.engine.deliveries.record_failure(tenant, f"https://{host}:443", "HTTP 503", probe=False)
@@ -33,7 +33,7 @@ async def test_breakers_are_shown_to_whom_they_belong(served):
     assert len((await admin.get("/v1/breakers?tenant=globex")).json()["items"]) == 1
 
 
-async def test_breakers_come_in_pages(served):
+async def test_breakers_are_paged(served):
     for n in range(5):
         await served.engine.deliveries.record_failure("acme", f"https://h{n}.example:443", "x", probe=False)
     admin = await served.client()
@@ -47,7 +47,7 @@ async def test_breakers_come_in_pages(served):
         problem(await admin.get(f"/v1/breakers?cursor={bad}"), 422, "invalid")
 
 
-async def test_they_are_counted_in_the_metrics(served):
+async def test_breakers_are_counted_in_the_metrics(served):
     for _ in range(5):
         await served.engine.deliveries.record_failure("acme", AT, "x", probe=False)
     page = (await (await served.client()).get("/metrics")).text
@@ -75,13 +75,13 @@ async def test_a_secret_is_shown_once_and_rotated_with_an_overlap(served):
     assert secret not in shown.text
     assert second["secret"] not in (await admin.get("/v1/tenants")).text
     assert len(await served.engine.deliveries.signing_keys("acme")) == 2
-    for _ in range(2):  # gone is gone, whoever asks again
+    for _ in range(2):  # idempotent
         assert (await admin.delete(path)).status_code == 204
     problem(await admin.get(path), 404, "not_found")
     problem(await admin.delete("/v1/tenants/acem/webhook-secret"), 404, "not_found")
 
 
-async def test_only_administrators_reach_secrets_and_bad_overlaps_are_refused(served):
+async def test_only_administrators_manage_secrets_and_invalid_overlaps_are_rejected(served):
     path = "/v1/tenants/acme/webhook-secret"
     client = await served.client(await served.key("acme", "submit", "read", "cancel", "worker"))
     for call in (client.get, client.post, client.delete):

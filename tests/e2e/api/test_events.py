@@ -1,4 +1,4 @@
-"""Streams of events: nothing lost, nothing of others, and nobody who does not read in the way of those who do."""
+"""Event streams: complete, isolated by tenant, and not delayed by clients that do not read."""
 
 from __future__ import annotations
 
@@ -151,8 +151,8 @@ async def run_one(engine: Engine) -> None:
     await engine.attempts.settle(job, Succeeded())
 
 
-class TestAStream:
-    async def test_tells_of_every_state_a_job_comes_into(self, live: Served) -> None:
+class TestStream:
+    async def test_a_stream_sends_every_status_of_a_job(self, live: Served) -> None:
         client = await live.client(await live.key("acme"))
         async with listening(client) as heard:
             job = a_job()
@@ -162,7 +162,7 @@ class TestAStream:
 
             assert heard.jobs() == [(str(job.id), status) for status in ("ready", "running", "succeeded")]
 
-    async def test_tells_only_of_what_is_asked_for(self, live: Served) -> None:
+    async def test_a_stream_sends_only_matching_events(self, live: Served) -> None:
         client = await live.client(await live.key("acme"))
         mine, other_queue, other_type = a_job("q", type="t"), a_job("r", type="t"), a_job("q", type="u")
         last = a_job("q", type="t")
@@ -173,7 +173,7 @@ class TestAStream:
 
             assert heard.jobs() == [(str(mine.id), "ready"), (str(last.id), "ready")]
 
-    async def test_tells_of_one_job_also_where_it_is_one_of_many(self, live: Served) -> None:
+    async def test_a_stream_of_one_job_follows_it_through_bulk_changes(self, live: Served) -> None:
         client = await live.client(await live.key("acme"))
         job = a_job()
         await put(live.engine.store, job)
@@ -200,8 +200,8 @@ class TestAStream:
 
             assert {kind for kind, _, _ in heard.events} == {"job"}
 
-    async def test_tells_of_jobs_that_are_deleted(self, live: Served) -> None:
-        """One by one, and dead letters that are purged, many at once; nobody else hears of it."""
+    async def test_a_stream_sends_deletions(self, live: Served) -> None:
+        """Single deletions and purges of many dead letters; other tenants do not see them."""
         client = await live.client(await live.key("acme"))
         job, many = a_job(), [a_job() for _ in range(MAX_LISTED_CHANGES + 1)]
         await put(live.engine.store, job)
@@ -218,7 +218,7 @@ class TestAStream:
 
             assert overheard.counted("deleted") == 0
 
-    async def test_counts_what_is_too_much_to_name(self, live: Served) -> None:
+    async def test_a_stream_counts_changes_above_the_rate_limit(self, live: Served) -> None:
         """Over the rate of a reader, changes are counted once a second; none is left out."""
         client = await live.client(await live.key("acme"))
         jobs = 3 * MAX_EVENTS_PER_S
@@ -227,7 +227,7 @@ class TestAStream:
                 await put(live.engine.store, a_job())
             await heard.until(lambda: heard.counted("ready") == jobs)
 
-    async def test_tells_administrators_of_all_tenants_and_of_workers(self, live: Served) -> None:
+    async def test_administrators_see_all_tenants_and_workers(self, live: Served) -> None:
         admin = await live.client()
         async with listening(admin) as heard, listening(admin, "/v1/events?tenant=b") as narrow:
             for tenant in ("a", "b"):
@@ -240,7 +240,7 @@ class TestAStream:
             assert {data["tenant"] for kind, data, _ in heard.events if kind == "job"} == {"a", "b"}
             assert {data["tenant"] for kind, data, _ in narrow.events if kind == "job"} == {"b"}
 
-    async def test_ends_when_the_node_stops_without_holding_it_up(self, settings: Settings) -> None:
+    async def test_a_stream_ends_when_the_node_stops_without_delaying_it(self, settings: Settings) -> None:
         async with another(settings) as node:
             client = await node.client()
             async with listening(client) as heard:
@@ -248,7 +248,7 @@ class TestAStream:
                 await heard.until(heard.ended.is_set)
                 assert heard.events[-1][:2] == ("reset", {"reason": "stopping"})
 
-    async def test_ends_when_its_key_is_revoked(self, live: Served) -> None:
+    async def test_a_stream_ends_when_its_key_is_revoked(self, live: Served) -> None:
         key = await live.key("acme")
         async with listening(await live.client(key)) as heard, listening(await live.client()) as other:
             (found,) = await live.engine.access.keys("acme")
@@ -259,20 +259,20 @@ class TestAStream:
             assert heard.events == [("reset", {"reason": "revoked"}, heard.last_id)]
             assert not other.ended.is_set()
 
-    async def test_takes_no_secret_from_the_url(self, live: Served) -> None:
+    async def test_a_stream_accepts_no_credentials_in_the_url(self, live: Served) -> None:
         """T31: the key comes in a header; one in the URL is a parameter that there is not."""
         client = await live.client(None)
         problem(await client.get(f"/v1/events?token={ADMIN}"), 401, "unauthorized")
         admin = await live.client()
         assert (await admin.get(f"/v1/events?token={ADMIN}")).status_code == 422
 
-    async def test_answers_a_head_request_without_a_stream(self, live: Served) -> None:
+    async def test_a_head_request_gets_no_stream(self, live: Served) -> None:
         answer = await (await live.client()).head("/v1/events")
         assert (answer.status_code, len(live.api.service.streams)) == (200, 0)
 
 
-class TestNothingOfOthers:
-    async def test_is_in_any_byte_that_a_tenant_receives(self, live: Served) -> None:
+class TestTenantIsolation:
+    async def test_a_tenant_receives_no_byte_of_another_tenant(self, live: Served) -> None:
         """S23, T03: whatever tenant B does, alone or in bulk, not a byte of it reaches A."""
         client = await live.client(await live.key("a"))
         async with listening(client) as heard, listening(client, "/v1/events?queue=mail") as narrow:
@@ -293,7 +293,7 @@ class TestNothingOfOthers:
             assert CANARY not in resumed.text
             assert again.isdecimal()
 
-    async def test_can_be_asked_for(self, live: Served) -> None:
+    async def test_a_tenant_cannot_request_events_of_another_tenant(self, live: Served) -> None:
         client = await live.client(await live.key("a"))
         theirs = a_job(tenant="b")
         await put(live.engine.store, theirs)
@@ -302,8 +302,8 @@ class TestNothingOfOthers:
         problem(await client.get(f"/v1/events?job={theirs.id}"), 404, "not_found")
         problem(await client.get("/v1/events?job=nonsense"), 404, "not_found")
 
-    async def test_is_delivered_if_it_belongs_to_nobody(self) -> None:
-        """T03: an event without a tenant reaches nobody, not even by mistake."""
+    async def test_an_event_without_a_tenant_is_not_delivered(self) -> None:
+        """T03: an event without a tenant matches no stream."""
         streams, reader = unattached(Caller("a", frozenset({Scope.READ}), "key:a"), EventFilter("a"))
         admin = EventReader(streams, ADMINISTRATOR, EventFilter(), None, 0)
         entry = ChangeEntry(1, Instant(1), ChangeBody(c=[change("")], g=[ChangeGroup("", "q", "t", 0, 1)]))
@@ -312,7 +312,7 @@ class TestNothingOfOthers:
             each.end("old")
         assert [await anext_of(each) for each in (reader, admin)] == [CUT_TIMEOUT_S["old"]] * 2
 
-    async def test_is_written_that_slipped_into_a_buffer(self) -> None:
+    async def test_an_event_of_another_tenant_in_the_buffer_is_not_sent(self) -> None:
         """T03: looked at once more when it is written."""
         streams, reader = unattached(Caller("a", frozenset({Scope.READ}), "key:a"), EventFilter(None))
         reader.take(ChangeEntry(1, Instant(1), ChangeBody(c=[change("b")])), 0, {}, 0)
@@ -323,11 +323,11 @@ class TestNothingOfOthers:
         assert len(streams) == 0
 
 
-class TestWhoeverComesBack:
-    async def test_misses_nothing_on_another_node_while_jobs_run(
+class TestReconnect:
+    async def test_a_client_misses_nothing_on_another_node_while_jobs_run(
         self, settings: Settings, live: Served, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Every job that succeeded was told of by one node or another, though each of them went away in the middle."""
+        """Every success is sent by one of the nodes, although each of them stops in the middle."""
         for limit in ("MAX_EVENTS_PER_S", "MAX_BUFFERED_EVENTS"):  # each job is to be named
             monkeypatch.setattr(event_stream, limit, 10**6)
         key = await live.key("acme")
@@ -362,7 +362,7 @@ class TestWhoeverComesBack:
         async with listening(await live.client(key), **last) as heard:
             await eventually(lambda: caught_up(heard, told, ran))
 
-    async def test_hears_of_what_was_committed_late(self, live: Served, console: Console) -> None:
+    async def test_a_client_receives_rows_that_were_committed_late(self, live: Served, console: Console) -> None:
         """A number drawn before that of a row which was told already is still to come: no resume may pass it."""
         client = await live.client(await live.key("acme"))
         store = live.engine.store
@@ -387,7 +387,7 @@ class TestWhoeverComesBack:
         async with listening(client, **{"last-event-id": ids[0]}) as resumed:
             await resumed.until(lambda: (str(slow.id), "ready") in resumed.jobs() or console.dialect == "sqlite")
 
-    async def test_is_told_to_begin_anew_when_it_was_away_for_too_long(self, live: Served, console: Console) -> None:
+    async def test_a_client_that_was_away_too_long_gets_a_reset(self, live: Served, console: Console) -> None:
         store = live.engine.store
         await put(store, a_job())
         first = (await store.single(lambda tx: tx.change_log_range())).last
@@ -437,9 +437,9 @@ async def anext_of(reader: EventReader) -> bytes:
     return await asyncio.wait_for(anext(reader), TIMEOUT_S)
 
 
-class TestAReader:
-    async def test_that_does_not_read_is_cut(self) -> None:
-        """T19, F41: what waits for a reader is bounded; over it, it is told to begin anew, and is left."""
+class TestReader:
+    async def test_a_reader_that_does_not_read_is_ended(self) -> None:
+        """T19, F41: the buffer of a reader is bounded; beyond it, the stream ends with a reset."""
         _, reader = unattached(ADMINISTRATOR, EventFilter())
         for number in range(2 * MAX_BUFFERED_EVENTS):
             reader.take(ChangeEntry(number, Instant(1), ChangeBody(c=[change()])), number, {}, float(2 * number))
@@ -448,10 +448,10 @@ class TestAReader:
         with pytest.raises(StopAsyncIteration):
             await anext(reader)
 
-    async def test_that_does_not_read_even_the_end_is_left(
+    async def test_a_reader_that_does_not_read_the_end_is_abandoned(
         self, served: Served, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """F41: a socket that nobody empties holds nothing of ours."""
+        """F41: a socket that its client does not read holds no resources."""
         monkeypatch.setattr("holdfast.api.server.streaming.CUT_TIMEOUT_S", 0.01)
         _, reader = unattached(ADMINISTRATOR, EventFilter())
         reader._started = True
@@ -478,8 +478,8 @@ class TestAReader:
         reader.end("slow")
         await asyncio.wait_for(sending, TIMEOUT_S)
 
-    async def test_hears_once_of_a_change_that_a_look_saw_before_its_row(self) -> None:
-        """Many moved, so the job was looked up; by then it had changed again, and the row that says so comes after."""
+    async def test_a_reader_gets_a_change_once_if_a_refresh_saw_it_before_its_row(self) -> None:
+        """Many jobs changed, so the job was refreshed; it had changed again, and that row comes later."""
         job = change()
         streams, _ = unattached(ADMINISTRATOR, EventFilter())
         reader = EventReader(streams, ADMINISTRATOR, EventFilter(job=str(job.id)), None, 0, job=job)
@@ -498,7 +498,7 @@ class TestAReader:
             job_event(each, Instant(1)).split(b"data: ")[1].strip() for each in told
         ]
 
-    async def test_hears_a_beat_while_nothing_happens_and_is_ended_after_an_hour(self) -> None:
+    async def test_an_idle_reader_gets_heartbeats_and_is_ended_after_an_hour(self) -> None:
         """T19."""
         _, reader = unattached(ADMINISTRATOR, EventFilter())
         reader.tick(HEARTBEAT_INTERVAL_S - 1, 5)
@@ -508,7 +508,7 @@ class TestAReader:
         assert (await anext_of(reader)).endswith(b": beat\n\n")
         assert await anext_of(reader) == CUT_TIMEOUT_S["old"]
 
-    async def test_is_given_no_id_beyond_what_was_only_counted(self) -> None:
+    async def test_a_reader_gets_no_id_beyond_unsent_counts(self) -> None:
         """Who leaves before the counts are sent hears of those jobs again when it comes back."""
         _, reader = unattached(ADMINISTRATOR, EventFilter())
         for number in range(MAX_EVENTS_PER_S + 2):
@@ -521,8 +521,8 @@ class TestAReader:
         assert (await anext_of(reader)).startswith(f"id: {MAX_EVENTS_PER_S}\nevent: jobs".encode())
 
 
-class TestThereAreNoMore:
-    async def test_than_five_with_one_key(self, live: Served) -> None:
+class TestMaximum:
+    async def test_a_key_may_open_five_streams(self, live: Served) -> None:
         """T19: one more is refused, until one ends."""
         client = await live.client(await live.key("acme"))
         async with AsyncExitStack() as stack:
@@ -538,7 +538,7 @@ class TestThereAreNoMore:
         await eventually(lambda: left(live, 0))
 
     @pytest.mark.parametrize("limit, tenants", [("MAX_STREAMS_PER_TENANT", 1), ("MAX_STREAMS_PER_NODE", 3)])
-    async def test_than_a_tenant_or_a_node_may_have(
+    async def test_a_tenant_and_a_node_have_a_maximum_of_streams(
         self, monkeypatch: pytest.MonkeyPatch, limit: str, tenants: int
     ) -> None:
         """T19."""
@@ -561,7 +561,7 @@ async def left(live: Served, streams: int) -> bool:
     return len(live.api.service.streams) == streams
 
 
-async def test_nothing_is_asked_of_the_database_while_nobody_listens(live: Served) -> None:
+async def test_the_database_is_not_read_without_streams(live: Served) -> None:
     client = await live.client()
     tasks = ("holdfast event streams read", "holdfast event streams tick", "holdfast event streams stop")
     async with listening(client):

@@ -21,7 +21,7 @@ SHORT = {"sqlite": (1, "examples,coverage"), "postgres": (3, "fuzzing,stateful")
 
 @pytest.mark.timeout(1_200)
 @pytest.mark.databases("sqlite", "postgres")
-def test_every_answer_is_as_described(database_url, dialect, tmp_path):
+def test_every_response_matches_the_description(database_url, dialect, tmp_path):
     """T17, T22, T34, T41: 0 answers above 499 but 503, 0 that break the schema."""
     if LONG:
         done = fuzz(database_url, tmp_path, examples=100, seconds=300, seed=SEED)

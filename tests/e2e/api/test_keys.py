@@ -22,7 +22,7 @@ async def status(served, token, path="/v1/jobs", **options):
 
 
 class TestKeys:
-    async def test_a_key_opens_what_its_scopes_say_for_its_own_tenant(self, served, admin):
+    async def test_a_key_permits_its_scopes_for_its_own_tenant(self, served, admin):
         made = (await admin.post("/v1/keys", json=KEY)).json()
         client = await served.client(made["token"])
 
@@ -31,7 +31,7 @@ class TestKeys:
         assert [each["id"] for each in (await client.get("/v1/jobs")).json()["items"]] == [job["id"]]
         problem(await client.post(f"/v1/jobs/{job['id']}/cancel", json={}), 403, "forbidden")
 
-    async def test_its_token_is_shown_once(self, admin):
+    async def test_a_key_is_shown_once(self, admin):
         """T07: 256 random bits, the id in clear; T10: answers have the documented fields."""
         answer = await admin.post("/v1/keys", json=KEY)
         made = answer.json()
@@ -44,12 +44,12 @@ class TestKeys:
         assert listed == [{name: value for name, value in made.items() if name != "token"}]
         assert answer.headers["cache-control"] == "no-store"
 
-    async def test_it_makes_its_tenant_known(self, admin):
+    async def test_creating_a_key_creates_its_tenant(self, admin):
         await admin.post("/v1/keys", json=KEY)
 
         assert [each["name"] for each in (await admin.get("/v1/tenants")).json()["items"]] == ["acme"]
 
-    async def test_they_are_listed_newest_first_page_by_page(self, admin):
+    async def test_keys_are_listed_newest_first(self, admin):
         made = [(await admin.post("/v1/keys", json=KEY | {"tenant": f"t{n % 2}"})).json()["id"] for n in range(5)]
 
         found, cursor = [], None
@@ -64,7 +64,7 @@ class TestKeys:
         assert sorted(found) == sorted(made)
         assert {each["id"] for each in of_one} == {made[1], made[3]}
 
-    async def test_one_that_is_revoked_is_dead_here_at_once(self, served, admin):
+    async def test_a_revoked_key_is_rejected_at_once_on_this_node(self, served, admin):
         made = (await admin.post("/v1/keys", json=KEY)).json()
         assert await status(served, made["token"]) == 200
 
@@ -74,7 +74,7 @@ class TestKeys:
         assert await status(served, made["token"]) == 401
         assert (await admin.delete(f"/v1/keys/{made['id']}")).json() == revoked.json()
 
-    async def test_one_that_is_revoked_is_dead_on_all_nodes_within_five_seconds(self, served, ticking, ticker):
+    async def test_a_revoked_key_is_rejected_on_all_nodes_within_five_seconds(self, served, ticking, ticker):
         """T07: also for streams, which ask whether their caller is still good."""
         token = await served.key()
         caller = await ticking.api.service.auth.caller(_request(token))
@@ -86,7 +86,7 @@ class TestKeys:
         assert await status(ticking, token) == 401
         assert not await ticking.api.service.auth.still_good(caller)
 
-    async def test_nodes_ask_the_database_once_in_a_while_only(self, served, ticking, ticker):
+    async def test_nodes_cache_keys_for_some_seconds(self, served, ticking, ticker):
         token = await served.key()
         assert [await status(ticking, token) for _ in range(2)] == [200, 200]
 
@@ -95,7 +95,7 @@ class TestKeys:
 
         assert await status(ticking, token) == 200, "remembered for three seconds"
 
-    async def test_ids_that_are_none_fill_no_memory(self, ticking):
+    async def test_unknown_key_ids_use_bounded_memory(self, ticking):
         """T08: of made-up keys a node remembers a bounded number."""
         ring = ticking.engine.access.key_cache
         for number in range(1_200):
@@ -104,7 +104,7 @@ class TestKeys:
         assert len(ring._invalid) == 1_000
         assert not ring._valid
 
-    async def test_one_that_expires_is_dead_then(self, served):
+    async def test_an_expired_key_is_rejected(self, served):
         token = await served.key(lifetime=Duration(1_000))
 
         async def dead():
@@ -112,14 +112,14 @@ class TestKeys:
 
         await eventually(dead)
 
-    async def test_it_is_remembered_no_longer_than_it_lives(self, served, ticking, ticker):
+    async def test_a_key_is_cached_no_longer_than_it_is_valid(self, served, ticking, ticker):
         token = await served.key(lifetime=seconds(3_600))
         ring = ticking.engine.access.key_cache
         await ring.good_key(token.split("_")[1])
 
         assert ring._valid[token.split("_")[1]].until <= ticker.now + 3
 
-    async def test_its_use_is_noted(self, served, admin):
+    async def test_the_last_use_of_a_key_is_recorded(self, served, admin):
         """T07: coarsely, and only that of the right secret."""
         token = await served.key()
         wrong = token[:-1] + ("0" if token[-1] != "0" else "1")
@@ -148,32 +148,32 @@ class TestKeys:
             ({"expires_in": 60, "expires_at": "2101-01-01T00:00:00Z"}, "/expires_in"),
         ],
     )
-    async def test_a_request_for_one_must_be_right(self, admin, change, pointer):
+    async def test_an_invalid_key_request_is_rejected(self, admin, change, pointer):
         """T10, T41."""
         refused = problem(await admin.post("/v1/keys", json=KEY | change), 422, "invalid")
 
         assert refused["pointer"] == pointer
         assert (await admin.get("/v1/keys")).json()["items"] == []
 
-    @pytest.mark.parametrize("key_id", ["0" * 16, "nobody", "%00", "a%20", "é", "x" * 500])
-    async def test_one_that_is_not_there_cannot_be_revoked(self, admin, key_id):
+    @pytest.mark.parametrize("key_id", ["0" * 16, "unknown", "%00", "a%20", "é", "x" * 500])
+    async def test_an_unknown_key_cannot_be_revoked(self, admin, key_id):
         problem(await admin.delete(f"/v1/keys/{key_id}"), 404, "not_found")
 
     @pytest.mark.parametrize("cursor", ["x", "!!!!", "AAAA", "OTk5OTk5OTk5OTk5OTk5OTk5OTk5OSBhYQ"])
-    async def test_a_forged_cursor_is_refused(self, admin, cursor):
+    async def test_a_forged_cursor_is_rejected(self, admin, cursor):
         """T02."""
         problem(await admin.get("/v1/keys", params={"cursor": cursor}), 422, "invalid")
 
 
 class TestTenants:
-    async def test_all_is_optional_but_the_name(self, admin):
+    async def test_a_tenant_needs_only_a_name(self, admin):
         made = await admin.post("/v1/tenants", json={"name": "acme"})
 
         assert made.status_code == 201
         assert set(made.json()) == TENANT_FIELDS
         assert {name for name, value in made.json().items() if value is not None} == {"name", "created_at"}
 
-    async def test_what_it_may_have_is_kept_and_changed(self, admin):
+    async def test_the_quotas_of_a_tenant_are_stored_and_changed(self, admin):
         given = {"name": "a/b", "weight": 3, "rate": 500, "rate_window": "1m", "backlog": 10_000, "queue_backlog": 0}
         made = (await admin.post("/v1/tenants", json=given)).json()
         changed = await admin.patch("/v1/tenants/a%2Fb", json={"weight": None, "rate_window": 10})
@@ -182,16 +182,16 @@ class TestTenants:
         assert changed.json() == made | {"weight": None, "rate_window": 10.0}
         assert (await admin.get("/v1/tenants")).json() == {"items": [changed.json()], "next_cursor": None}
 
-    async def test_one_that_is_there_is_not_made_again(self, admin):
+    async def test_a_tenant_cannot_be_created_twice(self, admin):
         await admin.post("/v1/tenants", json={"name": "acme", "weight": 2})
 
         problem(await admin.post("/v1/tenants", json={"name": "acme"}), 409, "conflict")
 
-    @pytest.mark.parametrize("name", ["nobody", "a%20b", "%00", "é"])
-    async def test_one_that_is_not_there_is_not_changed(self, admin, name):
+    @pytest.mark.parametrize("name", ["unknown", "a%20b", "%00", "é"])
+    async def test_an_unknown_tenant_cannot_be_changed(self, admin, name):
         problem(await admin.patch(f"/v1/tenants/{name}", json={"weight": 2}), 404, "not_found")
 
-    async def test_they_are_listed_by_name_page_by_page(self, admin):
+    async def test_tenants_are_listed_by_name(self, admin):
         for name in ("c", "a", "b"):
             await admin.post("/v1/tenants", json={"name": name})
 
@@ -214,7 +214,7 @@ class TestTenants:
             ({"created_at": "2001-01-01T00:00:00Z"}, "/created_at"),
         ],
     )
-    async def test_a_change_must_be_right(self, admin, change, pointer):
+    async def test_an_invalid_change_is_rejected(self, admin, change, pointer):
         """T10, T41."""
         await admin.post("/v1/tenants", json={"name": "acme"})
 

@@ -7,7 +7,7 @@ from tests.e2e.api.conftest import problem
 NOBODYS = "2001-01-01T00:00:00Z"
 
 
-async def test_a_queue_is_limited_and_shows_it(admin):
+async def test_a_queue_is_limited_and_shows_its_limit(admin):
     asked = {"max_running": 5, "rate": {"limit": 100, "per": "1m", "burst": 10}}
     set_ = (await admin.patch("/v1/queues/mail", json=asked)).json()
     rate = {"limit": 100, "per": 60.0, "burst": 10}
@@ -33,7 +33,7 @@ async def test_tenants_and_keys_are_limited(served, admin):
     assert [each["kind"] for each in (await admin.get("/v1/limits")).json()["items"]] == ["key"]
 
 
-async def test_types_and_tenants_rest_and_go_on(admin):
+async def test_types_and_tenants_are_paused_and_resumed(admin):
     rest = {"type": "render", "reason": "broken", "until": "2099-01-01T00:00:00Z"}
     made = (await admin.put("/v1/pauses", json=rest)).json()
     assert (made["kind"], made["name"], made["reason"], made["until"][:4]) == ("type", "render", "broken", "2099")
@@ -58,11 +58,11 @@ async def test_types_and_tenants_rest_and_go_on(admin):
         ("/v1/pauses", {"type": "a", "until": NOBODYS}, "/until"),
     ],
 )
-async def test_bad_input_is_named(admin, path, body, pointer):
+async def test_invalid_input_is_rejected_with_its_field(admin, path, body, pointer):
     assert problem(await admin.put(path, json=body), 422, "invalid")["pointer"] == pointer
 
 
-async def test_only_administrators_may(served):
+async def test_only_administrators_set_limits(served):
     client = await served.client(await served.key("acme"))
     for answer in (
         await client.get("/v1/limits"),

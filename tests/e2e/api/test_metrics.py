@@ -1,4 +1,4 @@
-"""What Prometheus reads: true for the installation whichever node is asked, cheap, and as it is described."""
+"""Prometheus metrics: the same on every node, cheap to read, and as documented."""
 
 import re
 
@@ -71,7 +71,7 @@ async def test_jobs_are_counted_for_the_installation(served, ticking, ticker, ad
 
 
 async def test_lost_leases_are_counted_for_the_installation(served, ticking, ticker, admin):
-    """S22: whoever reaped, a worker or a node; a worker that left in order is not lost."""
+    """S22: whether a worker or a node reaped the lease; a worker that left in an orderly way is not lost."""
     jobs = [{"type": "send", "queue": "mail"} for _ in range(3)]
     assert (await admin.post("/v1/jobs/batch", json={"jobs": jobs})).status_code == 201
     store = served.engine.store
@@ -92,7 +92,7 @@ async def test_lost_leases_are_counted_for_the_installation(served, ticking, tic
 
 
 async def test_counters_only_grow(served, ticking, ticker, admin):
-    """Also when what they were made of is removed."""
+    """They do not shrink when the jobs behind them are deleted."""
     totals = []
     for _ in range(3):
         await work(served, admin)
@@ -105,7 +105,7 @@ async def test_counters_only_grow(served, ticking, ticker, admin):
 
 
 @pytest.mark.databases("sqlite")
-async def test_a_node_counts_what_it_answered(served, admin):
+async def test_a_node_counts_its_responses(served, admin):
     for path in ("/v1/jobs", "/v1/jobs", "/v1/jobs/nonsense", "/nowhere", "/elsewhere"):
         await admin.get(path)
     served.api.service.events(JobsReaped(jobs=3))
@@ -123,7 +123,7 @@ async def test_a_node_counts_what_it_answered(served, admin):
     assert any(name == "holdfast_node_process_resident_memory_bytes" for name, _ in found)
 
 
-async def test_what_happens_on_a_node_is_counted(served):
+async def test_events_of_a_node_are_counted(served):
     served.engine._emit(JobsReaped(jobs=2))
     assert found_in(served.api.service.events)["holdfast_node_jobs_reaped_total"] == 2
 
@@ -133,7 +133,7 @@ def found_in(source):
 
 
 @pytest.mark.databases("sqlite")
-async def test_the_database_is_asked_once_a_second_at_the_most(ticking, ticker, monkeypatch):
+async def test_the_database_is_read_at_most_once_a_second(ticking, ticker, monkeypatch):
     client = await ticking.client()
     asked = []
     ask = ticking.api.service.scrapes._ask
@@ -152,7 +152,7 @@ async def test_the_database_is_asked_once_a_second_at_the_most(ticking, ticker, 
 
 
 @pytest.mark.databases("sqlite")
-async def test_every_metric_is_described_and_nothing_else_is_there(served, admin):
+async def test_every_metric_is_documented(served, admin):
     await work(served, admin)
     served.api.service.events(LoopFailed(loop="reap", error="x", failures=1))
     page = (await admin.get("/metrics")).text
@@ -164,7 +164,7 @@ async def test_every_metric_is_described_and_nothing_else_is_there(served, admin
         assert "tenant" not in each.labels
 
 
-def test_names_beyond_the_first_so_many_are_told_together():
+def test_names_beyond_the_maximum_are_reported_as_other():
     gauges = [JobGauge(f"q{n}", "send", "ready", 1, 1.0) for n in range(MAX_LABEL_NAMES + 50)]
     totals = [JobCounters(f"q{n}", "send", 1, 1, 0, {}, {}, {}) for n in range(MAX_LABEL_NAMES + 50)]
     page = render_page([InstallationStats(gauges, totals, 0, 0).collect()]).decode()
@@ -172,7 +172,7 @@ def test_names_beyond_the_first_so_many_are_told_together():
     assert f'holdfast_queue_depth{{queue="{OTHER_LABEL}"}} 50.0' in page
 
 
-def test_no_count_of_a_histogram_is_guessed():
+def test_histogram_counts_are_exact():
     """Each bound is one of a bucket that is kept: what is below it is below it."""
     spans = [900, 1_100, 10_000, 2_000_000, 10**12]
     histogram = {bucket_of(span): 1 for span in spans}
@@ -185,7 +185,7 @@ def test_no_count_of_a_histogram_is_guessed():
         assert float(count) == (len(spans) if bound == "+Inf" else below), bound
 
 
-def test_requests_are_counted_without_a_bound_being_missed():
+def test_a_request_is_counted_in_the_right_bucket():
     requests = RequestMetrics()
     for seconds in (0.0005, 0.001, 0.0011, 100.0):
         requests.record("GET", "/x", 200, seconds)

@@ -1,4 +1,4 @@
-"""What the description says of several fields together is what the service does: a program may rely on either."""
+"""The OpenAPI constraints across several fields agree with what the service enforces."""
 
 import json
 import re
@@ -40,14 +40,14 @@ BODIES = [
 
 
 def example(method, path):
-    """The body that `/docs` shows."""
+    """Return the example body in `/docs`."""
     shown = unescape(page(ALL, "0").decode())
     (given,) = re.findall(rf"curl -X {method} [^<]*-d '([^']*)' \"\$HOLDFAST_API_URL{path}\"<", shown)
     return json.loads(given)
 
 
 @pytest.mark.parametrize("method, path, good, bad", BODIES, ids=[f"{method} {path}" for method, path, *_ in BODIES])
-async def test_fields_that_depend_on_each_other(served, method, path, good, bad):
+async def test_constraints_across_fields_match_the_service(served, method, path, good, bad):
     """T17: what is refused is described as wrong, and the other way round."""
     admin = await served.client()
     body = DOCUMENT["paths"][path][method.lower()]["requestBody"]

@@ -26,8 +26,8 @@ async def stored(served):
     return await served.engine.jobs.find(JobFilter(), Page(1_000))
 
 
-class TestTheRate:
-    async def test_a_refusal_says_when_to_come_back(self, served):
+class TestRate:
+    async def test_a_rejection_says_when_to_retry(self, served):
         """S15, T20"""
         client = await limited(served, rate=3, rate_window="1m")
         assert (await client.post("/v1/jobs", json={**JOB, "cost": 2})).status_code == 201
@@ -41,7 +41,7 @@ class TestTheRate:
         assert (await client.post("/v1/jobs", json=JOB)).status_code == 201
         assert len(await stored(served)) == 2
 
-    async def test_what_can_never_pass_is_no_matter_of_waiting(self, served):
+    async def test_a_request_above_the_quota_is_rejected_for_good(self, served):
         """S15"""
         client = await limited(served, rate=3)
         found = problem(await client.post("/v1/jobs", json={**JOB, "cost": 4}), 422, "over_limit")
@@ -50,7 +50,7 @@ class TestTheRate:
         assert "can never be accepted" in problem(answer, 422, "over_limit")["detail"]
         assert "retry-after" not in answer.headers
 
-    async def test_a_refused_request_can_be_repeated_with_its_key(self, served):
+    async def test_a_rejected_request_can_be_retried_with_its_key(self, served):
         """T40"""
         client = await limited(served, rate=1)
         await client.post("/v1/jobs", json=JOB)
@@ -60,7 +60,7 @@ class TestTheRate:
         await admin.patch("/v1/tenants/acme", json={"rate": 2})
         assert (await client.post("/v1/jobs", json=JOB, headers=headers)).status_code == 201
 
-    async def test_a_raised_limit_holds_at_once(self, served):
+    async def test_a_raised_quota_applies_at_once(self, served):
         client = await limited(served, rate=1)
         await client.post("/v1/jobs", json=JOB)
         problem(await client.post("/v1/jobs", json=JOB), 429, "rate_limited")
@@ -69,8 +69,8 @@ class TestTheRate:
         assert (await client.post("/v1/jobs", json=JOB)).status_code == 201
 
 
-class TestTheBacklog:
-    async def test_a_full_one_has_a_code_of_its_own(self, served):
+class TestBacklog:
+    async def test_a_full_backlog_has_its_own_code(self, served):
         """T20"""
         client = await limited(served, backlog=2, queue_backlog=1)
         assert (await client.post("/v1/jobs", json=JOB)).status_code == 201
@@ -81,7 +81,7 @@ class TestTheBacklog:
         problem(await client.post("/v1/jobs", json={**JOB, "queue": "c"}), 429, "backlog_full")
 
 
-class TestAnInstallation:
+class TestDefaults:
     @pytest.fixture
     def settings(self, database_url):
         return Settings(
@@ -93,7 +93,7 @@ class TestAnInstallation:
             queue_backlog=1,
         )
 
-    async def test_limits_tenants_that_nobody_entered(self, served):
+    async def test_the_defaults_limit_tenants_that_were_never_created(self, served):
         admin = await served.client()
         for tenant in ("acme", "blue"):
             headers = {"holdfast-tenant": tenant}
@@ -110,7 +110,7 @@ class TestAnInstallation:
 class TestSizes:
     @pytest.mark.parametrize("path, most", [("/v1/jobs", MAX_BODY_BYTES), ("/v1/jobs/batch", MAX_BATCH_BODY_BYTES)])
     @pytest.mark.parametrize("announced", [None, 10, 1 << 30])
-    async def test_a_body_is_refused_while_it_is_read(self, served, path, most, announced):
+    async def test_an_oversized_body_is_rejected_while_it_is_read(self, served, path, most, announced):
         """F35, T17: no more is taken in than the limit and a piece, whatever its head says of it."""
         key = await served.key("acme")
         sent, answers = 0, []
@@ -132,7 +132,7 @@ class TestSizes:
         assert sent <= (0 if announced == 1 << 30 else most + 65_536)
 
     @pytest.mark.parametrize("path, most", [("/v1/jobs", MAX_BODY_BYTES), ("/v1/jobs/batch", MAX_BATCH_BODY_BYTES)])
-    async def test_a_body_of_just_the_limit_is_read(self, served, path, most):
+    async def test_a_body_of_the_maximum_size_is_accepted(self, served, path, most):
         """T17"""
         client = await served.client(await served.key("acme"))
         body = json.dumps(JOB if path == "/v1/jobs" else {"jobs": [JOB]}).encode()
@@ -150,7 +150,7 @@ class TestSizes:
         ],
         ids=["bytes", "text", "keys", "depth"],
     )
-    async def test_a_payload_has_bounds(self, served, payload, status):
+    async def test_an_oversized_payload_is_rejected(self, served, payload, status):
         """T17"""
         client = await served.client(await served.key("acme"))
         answer = await client.post("/v1/jobs", json={**JOB, "payload": payload})

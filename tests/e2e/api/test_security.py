@@ -1,4 +1,4 @@
-"""What holds for every route, from the table of routes itself: headers, origins, tenants, secrets, fields."""
+"""Rules for every route, generated from the route table: headers, origins, tenants, secrets, fields."""
 
 import asyncio
 import json
@@ -46,7 +46,7 @@ class TestHeaders:
     """T30, T14."""
 
     @pytest.mark.databases("sqlite")
-    async def test_every_answer_of_every_route_has_them(self, live):
+    async def test_every_response_has_the_security_headers(self, live):
         for key in (ADMIN, None):
             client = await live.client(key)
             for route in ALL:
@@ -79,7 +79,7 @@ class TestHeaders:
         assert (request_id(given) == given) is kept
 
     @pytest.mark.databases("sqlite")
-    async def test_an_id_that_is_given_comes_back(self, served):
+    async def test_the_request_id_of_the_client_is_returned(self, served):
         client = await served.client(None, **{"x-request-id": "from-a-proxy.1"})
         assert (await client.get("/v1/jobs")).headers["x-request-id"] == "from-a-proxy.1"
 
@@ -101,7 +101,7 @@ class TestOrigins:
         return msgspec.structs.replace(settings, cors_origins=(ORIGIN, "http://localhost:5173"))
 
     @pytest.mark.databases("sqlite")
-    async def test_only_those_that_are_listed_may_read(self, served):
+    async def test_only_listed_origins_may_read_responses(self, served):
         client = await served.client()
         for origin in (ORIGIN, "http://localhost:5173"):
             for path in ("/v1/jobs", "/healthz", "/v1/nothing"):
@@ -117,7 +117,7 @@ class TestOrigins:
                 assert answer.headers["vary"] == "Origin"
 
     @pytest.mark.databases("sqlite")
-    async def test_a_browser_that_asks_first_is_told_what_it_may(self, served):
+    async def test_a_preflight_request_gets_the_allowed_methods(self, served):
         client = await served.client(None)
         answer = await client.options("/v1/jobs", headers={"origin": ORIGIN, "access-control-request-method": "POST"})
         assert answer.status_code == 204
@@ -125,15 +125,15 @@ class TestOrigins:
         assert "POST" in answer.headers["access-control-allow-methods"]
         assert "Authorization" in answer.headers["access-control-allow-headers"]
 
-    def test_by_default_there_are_none(self):
+    def test_no_origin_is_allowed_by_default(self):
         assert [Cors(()).headers(method, ORIGIN.encode()) for method in ("GET", "OPTIONS")] == [[], []]
 
     @pytest.mark.parametrize("text", ["*", "null", "example.com", "https://*.example.com", "https://a.b/", "ftp://a.b"])
-    def test_what_would_match_many_or_nothing_cannot_be_set(self, text):
+    def test_wildcard_and_malformed_origins_are_rejected(self, text):
         with pytest.raises(ValueError):  # noqa: PT011 - the settings name what is wrong
             Origins().read(text)
 
-    def test_exact_ones_can(self):
+    def test_exact_origins_are_accepted(self):
         assert Origins().read(f"{ORIGIN}, http://[::1]:5173") == (ORIGIN, "http://[::1]:5173")
 
 
@@ -184,7 +184,7 @@ class TestTenants:
         await acme.post("/v1/jobs", json={**given, "delay": 60})
         return [item["id"] for item in answer.json()["items"]]
 
-    async def test_none_of_it_is_seen_by_another(self, served, filled):
+    async def test_no_route_shows_another_tenants_data(self, served, filled):
         scopes = ("submit", "read", "cancel", "worker")
         other = await served.client(await served.key("other", *scopes))
         for route in ALL:
@@ -206,7 +206,7 @@ class TestTenants:
                     assert CANARY not in shown, (route.method, route.path, name)
 
     @pytest.mark.databases("sqlite")
-    async def test_nor_in_a_stream(self, live):
+    async def test_no_stream_shows_another_tenants_data(self, live):
         """T03."""
         acme = await live.client(await live.key("acme-" + CANARY))
         other = await live.client(await live.key("other"))
@@ -221,7 +221,7 @@ class TestTenants:
                     heard.append(await anext(lines))
         assert CANARY not in "".join(heard)
 
-    async def test_a_foreign_thing_is_as_unknown_as_one_that_never_was(self, served, filled):
+    async def test_another_tenants_resource_is_not_found(self, served, filled):
         """T01: for each route with a parameter, byte for byte."""
         other = await served.client(await served.key("other", "submit", "read", "cancel", "worker"))
         for route in ALL:
@@ -269,7 +269,7 @@ class TestSecrets:
         return everything
 
     @pytest.mark.databases("sqlite")
-    async def test_none_is_told(self, served, written, settings):
+    async def test_no_secret_appears_in_responses_or_logs(self, served, written, settings):
         told = []
         service = served.api.service
 
@@ -303,7 +303,7 @@ class TestSecrets:
         assert ADMIN not in everything
 
     @pytest.mark.databases("sqlite")
-    async def test_nor_by_a_database_that_cannot_be_reached(self, served, written, monkeypatch):
+    async def test_no_secret_appears_when_the_database_is_unreachable(self, served, written, monkeypatch):
         from holdfast.errors import Unavailable
 
         async def away(*_arguments, **_options):
@@ -315,7 +315,7 @@ class TestSecrets:
         assert SECRETS["raised"] not in written() + answer.text
 
     @pytest.mark.databases("sqlite")
-    async def test_what_went_wrong_can_be_found_by_its_id(self, served, written):
+    async def test_an_internal_error_is_logged_with_its_request_id(self, served, written):
         async def fail(_call):
             raise KeyError("missing")
 
@@ -332,7 +332,7 @@ class TestSecrets:
         assert "test_security.py" in found["message"]
 
     @pytest.mark.databases("sqlite")
-    async def test_requests_are_logged_one_line_each_when_that_is_wanted(self, settings, engine, served, written):
+    async def test_the_access_log_has_one_line_per_request(self, settings, engine, served, written):
         """T26: whatever a client writes, it is one line; the rest of the path is not there at all."""
         for wanted, level in ((False, "DEBUG"), (True, "INFO")):
             served.api = build_api(msgspec.structs.replace(settings, access_log=wanted), engine)
@@ -342,7 +342,7 @@ class TestSecrets:
             assert len(lines) == 1
         assert "forged" not in written()
 
-    def test_a_record_is_one_line_whatever_is_in_it(self):
+    def test_a_log_record_is_always_one_line(self):
         """T26."""
         text = "a\nb\r\x1b[31m\u2028c\x00\x85d"
         record = logging.LogRecord("holdfast", logging.INFO, "", 0, "%s", (text,), None)
@@ -353,7 +353,7 @@ class TestSecrets:
 
 
 class TestRoutes:
-    def test_the_description_has_all_of_them_and_no_others(self):
+    def test_openapi_describes_exactly_the_routes(self):
         """T34."""
         described = describe(ALL, "1")["paths"]
         found = {(method.upper(), path) for path, methods in described.items() for method in methods}
@@ -366,7 +366,7 @@ class TestRoutes:
         assert len(set(names)) == len(names)
 
     @pytest.mark.databases("sqlite")
-    async def test_those_of_the_demo_are_only_there_in_demo_mode(self, settings, engine, served):
+    async def test_demo_routes_exist_only_in_demo_mode(self, settings, engine, served):
         """T34."""
         demo = {(route.method, route.path) for route in ALL if route.demo}
         normal = {(route.method, route.path) for route in build_api(settings, engine).service.routes.table}
@@ -379,12 +379,12 @@ class TestRoutes:
             assert (await (await served.client()).post(path)).status_code == 404
 
     @pytest.mark.parametrize("scope", [None, "", "everybody", "Admin"])
-    def test_one_that_declares_no_scope_keeps_the_node_from_starting(self, scope):
+    def test_a_route_without_a_scope_prevents_the_start(self, scope):
         with pytest.raises(Misconfigured, match="declares no scope"):
             Routes([Route("GET", "/v1/x", scope, _nothing, "x", {200: None})])
 
     @pytest.mark.databases("sqlite")
-    async def test_fields_that_are_the_engine_s_own_are_refused_in_every_body(self, admin):
+    async def test_internal_fields_are_rejected_in_every_body(self, admin):
         """T10: mass assignment."""
         internal = (
             "tenant_id", "attempts", "state", "fence", "generation", "finished_at", "started_at", "created_at",
@@ -406,14 +406,14 @@ class TestRoutes:
             assert batch.status_code == 422
 
     @pytest.mark.databases("sqlite")
-    async def test_parameters_that_there_are_not_are_refused_everywhere(self, admin):
+    async def test_unknown_parameters_are_rejected_on_every_route(self, admin):
         for route in ALL:
             if route.path != STREAM:
                 answer = await ask(admin, route, params={"nonsense": "1"})
                 assert answer.status_code in (404, 422), route.path
 
     @pytest.mark.databases("sqlite")
-    async def test_null_in_a_query_is_not_the_same_as_nothing(self, admin):
+    async def test_null_in_a_query_is_rejected(self, admin):
         """A filter that was given and could not be read must not widen to everything: DELETE takes the same filters."""
         for route in ALL:
             if route.query is None or route.path == STREAM:
@@ -426,7 +426,7 @@ class TestRoutes:
                         assert getattr(asked, name) == text, (route.path, name)
 
     @pytest.mark.databases("sqlite")
-    async def test_a_number_in_a_query_is_no_time(self, admin):
+    async def test_a_bare_number_is_rejected_as_a_time(self, admin):
         """T17: of seconds or of milliseconds? One that was misread would delete what was to be kept."""
         for text in ("0.5", "1700000000", "1e-3", "-1"):
             answer = await admin.delete("/v1/dead", params={"created_before": text})
@@ -439,7 +439,7 @@ async def _nothing(_call):
 
 
 @pytest.mark.databases("sqlite")
-async def test_health_tells_nothing(live, monkeypatch):
+async def test_health_reveals_nothing(live, monkeypatch):
     """T33: alive is constant, ready is booleans."""
     client = await live.client(None)
     assert (await client.get("/healthz")).json() == {"status": "ok"}

@@ -1,4 +1,4 @@
-"""Counts, figures, queues and workers over HTTP: right, current, and of nobody else."""
+"""Counts, statistics, queues and workers over HTTP: correct, current, and isolated by tenant."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def some_work(engine: Engine) -> None:
-    """Of tenant a, in queue q: 10 succeeded, 2 of them ran again, 1 dead, 1 cancelled; 3 ready, 2 scheduled."""
+    """Jobs of tenant a in queue q: 10 succeeded, 2 of them ran again, 1 dead, 1 cancelled; 3 ready, 2 scheduled."""
     store = engine.store
     jobs = await hold(store, await enter(store), 14, tenant="a", queue="q", type="t")
     await report(store, jobs[:10])
@@ -54,7 +54,7 @@ OF_A = {
 
 
 @pytest.mark.parametrize("folded", [False, True])
-class TestFigures:
+class TestStats:
     """Before the feed was folded into roll-ups, and after."""
 
     async def fill(self, served: Served, *, folded: bool) -> httpx2.AsyncClient:
@@ -63,7 +63,7 @@ class TestFigures:
             pass
         return await served.client(await served.key("a"))
 
-    async def test_count_what_stands_where(self, served: Served, folded: bool) -> None:
+    async def test_jobs_are_counted_by_status(self, served: Served, folded: bool) -> None:
         client = await self.fill(served, folded=folded)
         found = await get(client, "/v1/stats")
 
@@ -71,7 +71,7 @@ class TestFigures:
         assert [(each["name"], each["statuses"]) for each in found["queues"]] == [("q", OF_A)]
         assert {each["name"]: each["statuses"]["ready"] for each in found["types"]} == {"t": 0, "u": 3}
 
-    async def test_sum_up_a_window(self, served: Served, folded: bool) -> None:
+    async def test_a_window_is_summed_up(self, served: Served, folded: bool) -> None:
         client = await self.fill(served, folded=folded)
         for window in ("5m", "1h", "24h"):
             found = await get(client, f"/v1/analytics?window={window}")
@@ -84,7 +84,7 @@ class TestFigures:
         narrow = await get(client, "/v1/analytics?type=u")
         assert (narrow["totals"]["submitted"], narrow["failure_ratio"], narrow["run"]["p99"]) == (5, None, None)
 
-    async def test_go_step_by_step(self, served: Served, folded: bool) -> None:
+    async def test_throughput_has_every_step(self, served: Served, folded: bool) -> None:
         client = await self.fill(served, folded=folded)
         found = await get(client, "/v1/analytics/throughput?window=10m")
         assert (found["step"], len(found["points"]) in (10, 11, 12)) == (60.0, True)
@@ -95,12 +95,12 @@ class TestFigures:
             assert (point["wait"]["p50"] is None) == (point["totals"]["started"] == 0)
         assert (await get(client, "/v1/analytics/throughput?window=24h"))["step"] == 3_600.0
 
-    async def test_tell_types_apart(self, served: Served, folded: bool) -> None:
+    async def test_types_are_reported_separately(self, served: Served, folded: bool) -> None:
         client = await self.fill(served, folded=folded)
         found = await get(client, "/v1/analytics/types")
         assert [(each["type"], each["totals"]["submitted"]) for each in found["items"]] == [("t", 14), ("u", 5)]
 
-    async def test_are_of_nobody_else(self, served: Served, folded: bool) -> None:
+    async def test_stats_contain_no_other_tenants_jobs(self, served: Served, folded: bool) -> None:
         """S23: not a byte of another tenant is in any answer; the administrator sees all."""
         client = await self.fill(served, folded=folded)
         paths = ("/v1/stats", "/v1/analytics", "/v1/analytics/throughput", "/v1/analytics/types", "/v1/queues")
@@ -117,13 +117,13 @@ class TestFigures:
         assert (await get(admin, f"/v1/analytics?tenant={CANARY}"))["totals"]["submitted"] == 4
 
 
-async def test_a_window_is_of_some_length(admin: httpx2.AsyncClient) -> None:
+async def test_a_window_has_a_minimum_and_a_maximum(admin: httpx2.AsyncClient) -> None:
     for window in ("1s", "91d", "nonsense", "-5"):
         assert problem(await admin.get(f"/v1/analytics?window={window}"), 422, "invalid")["pointer"] == "/window"
 
 
 class TestQueues:
-    async def test_tell_depth_oldest_wait_and_rates(self, served: Served) -> None:
+    async def test_queues_show_depth_oldest_wait_and_rates(self, served: Served) -> None:
         await some_work(served.engine)
         client = await served.client(await served.key("a"))
         (queue,) = (await get(client, "/v1/queues"))["items"]
@@ -132,7 +132,7 @@ class TestQueues:
         assert queue["oldest_wait"] >= 0
         assert queue["rates"]["submitted"] > 0
 
-    async def test_are_paused_and_resumed(self, served: Served, admin: httpx2.AsyncClient) -> None:
+    async def test_queues_are_paused_and_resumed(self, served: Served, admin: httpx2.AsyncClient) -> None:
         paused = (await admin.patch("/v1/queues/mail", json={"paused": True, "reason": "moving house"})).json()
         assert (paused["paused"], paused["reason"], paused["until"]) == (True, "moving house", None)
         assert [q["paused"] for q in (await get(admin, "/v1/queues"))["items"]] == [True]
@@ -143,7 +143,7 @@ class TestQueues:
         (known,) = (await served.engine.queues.all())[1]
         assert known.changed_by == "key:admin"
 
-    async def test_are_shown_paused_to_those_who_wait(self, served: Served) -> None:
+    async def test_tenants_see_that_a_queue_is_paused(self, served: Served) -> None:
         await put(served.engine.store, a_job("q", tenant="a"))
         await served.engine.queues.pause("q", reason="maintenance")
         (queue,) = (await get(await served.client(await served.key("a")), "/v1/queues"))["items"]
@@ -160,17 +160,17 @@ class TestQueues:
             ({"pause": True}, "/pause"),
         ],
     )
-    async def test_refuse_what_cannot_be_done(self, admin: httpx2.AsyncClient, body: Any, pointer: str) -> None:
-        """What is not there yet is refused, not quietly taken."""
+    async def test_invalid_changes_are_rejected(self, admin: httpx2.AsyncClient, body: Any, pointer: str) -> None:
+        """Invalid changes are rejected, not ignored."""
         assert problem(await admin.patch("/v1/queues/mail", json=body), 422, "invalid")["pointer"] == pointer
 
-    async def test_are_the_administrator_s(self, served: Served, admin: httpx2.AsyncClient) -> None:
+    async def test_only_administrators_change_queues(self, served: Served, admin: httpx2.AsyncClient) -> None:
         client = await served.client(await served.key("a"))
         problem(await client.patch("/v1/queues/mail", json={"paused": True}), 403, "forbidden")
         assert (await admin.patch("/v1/queues/-bad", json={"paused": True})).status_code == 422
 
 
-async def test_workers_are_shown_with_what_they_hold(served: Served, admin: httpx2.AsyncClient) -> None:
+async def test_workers_show_the_jobs_they_hold(served: Served, admin: httpx2.AsyncClient) -> None:
     store = served.engine.store
     worker = await enter(store, queues="q,r", host="node-7", pid=99)
     await hold(store, worker, 2, tenant="a")
@@ -183,9 +183,7 @@ async def test_workers_are_shown_with_what_they_hold(served: Served, admin: http
     assert (seen["host"], seen["pid"], seen["running"]) == (None, None, 2)
 
 
-async def test_an_answer_is_asked_for_once_however_many_want_it(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_concurrent_requests_share_one_query(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(query_cache, "CACHE_S", 3_600.0)
     await served.engine.jobs.submit(JobSpec("t", tenant="a"))
     client = await served.client(await served.key("a"))
@@ -194,7 +192,7 @@ async def test_an_answer_is_asked_for_once_however_many_want_it(
     assert (await get(client, "/v1/stats"))["statuses"]["ready"] == 1
 
 
-async def test_fairness_is_for_administrators_and_names_who_received_what(
+async def test_fairness_is_for_administrators_and_shows_service_received(
     served: Served, admin: httpx2.AsyncClient
 ) -> None:
     """T02"""

@@ -37,7 +37,7 @@ async def stored(served):
     return await served.engine.jobs.find(JobFilter())
 
 
-async def test_a_job_is_answered_as_it_is_stored(served):
+async def test_the_response_shows_the_job_as_stored(served):
     client = await person(served, "acme")
     answer = await client.post("/v1/jobs", json=EVERYTHING, headers={"idempotency-key": "k-1"})
     assert answer.status_code == 201
@@ -55,14 +55,14 @@ async def test_a_job_is_answered_as_it_is_stored(served):
 
 
 @pytest.mark.parametrize("asked", [{}, {"delay": 0}, {"delay": 60}, {"scheduled_at": "2001-01-01T00:00:00Z"}], ids=str)
-async def test_also_one_that_asks_for_little(served, asked):
+async def test_a_job_with_few_fields_is_shown_as_stored(served, asked):
     client = await person(served, "acme")
     job = (await client.post("/v1/jobs", json={"type": "send", **asked})).json()
     again = (await client.get(f"/v1/jobs/{job['id']}")).json()
     assert {name: again[name] for name in job} == job
 
 
-async def test_the_same_key_is_the_same_job(served):
+async def test_the_same_idempotency_key_returns_the_same_job(served):
     """S2: also when both come at once."""
     client = await person(served, "acme")
     body, key = {"type": "send", "payload": {"a": 1, "b": 2}}, {"idempotency-key": "once"}
@@ -76,7 +76,7 @@ async def test_the_same_key_is_the_same_job(served):
     assert len(await stored(served)) == 1
 
 
-async def test_the_same_key_with_another_body_is_refused(served):
+async def test_the_same_key_with_another_body_is_rejected(served):
     client = await person(served, "acme")
     key = {"idempotency-key": "once"}
     await client.post("/v1/jobs", json={"type": "send", "payload": 1}, headers=key)
@@ -86,7 +86,7 @@ async def test_the_same_key_with_another_body_is_refused(served):
     assert "new key" in found["detail"]
 
 
-async def test_the_same_key_of_two_tenants_is_two_jobs(served):
+async def test_the_same_key_of_two_tenants_creates_two_jobs(served):
     """T02"""
     for name in ("acme", "umbrella"):
         client = await person(served, name)
@@ -95,7 +95,7 @@ async def test_the_same_key_of_two_tenants_is_two_jobs(served):
     assert len(await stored(served)) == 2
 
 
-async def test_a_unique_job_in_the_way_is_named(served):
+async def test_a_unique_conflict_names_the_job(served):
     client = await person(served, "acme")
     body = {"type": "send", "payload": 1, "unique": {"on_conflict": "reject"}}
     first = (await client.post("/v1/jobs", json=body)).json()
@@ -107,7 +107,7 @@ async def test_a_unique_job_in_the_way_is_named(served):
     assert problem(await client.post("/v1/jobs", json=body), 422, "invalid")["pointer"] == "/unique/on_conflict"
 
 
-async def test_every_job_of_a_batch_that_meets_a_unique_one_is_named(served):
+async def test_a_batch_lists_every_unique_conflict(served):
     """F06: with the code that it has alone and the job in its way, beside other faults; none is taken."""
     client = await person(served, "acme")
     lonely = [{"type": "send", "payload": n, "unique": {"on_conflict": "reject"}} for n in range(3)]
@@ -127,7 +127,7 @@ async def test_every_job_of_a_batch_that_meets_a_unique_one_is_named(served):
     assert [(each["index"], each["pointer"]) for each in found["errors"]] == [(1, "/unique"), (3, "/idempotency_key")]
 
 
-async def test_a_job_takes_the_place_of_a_unique_one_that_waits(served):
+async def test_a_job_replaces_a_waiting_unique_job(served):
     client = await person(served, "acme")
     body = {"type": "send", "payload": 1, "unique": {"by": ["type"], "on_conflict": "replace"}}
     first = (await client.post("/v1/jobs", json=body)).json()
@@ -181,7 +181,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("what", BAD)
-async def test_what_cannot_be_accepted_is_refused_with_its_place(served, what):
+async def test_invalid_input_is_rejected_with_its_pointer(served, what):
     """T10, T17, T41: one by one and in a batch."""
     client = await person(served, "acme")
     body, pointer = BAD[what]
@@ -191,13 +191,13 @@ async def test_what_cannot_be_accepted_is_refused_with_its_place(served, what):
     assert await stored(served) == []
 
 
-async def test_a_payload_that_is_too_large_is_refused(served):
+async def test_an_oversized_payload_is_rejected(served):
     client = await person(served, "acme")
     body = {"type": "send", "payload": ["x" * 60_000] * 5}
     assert problem(await client.post("/v1/jobs", json=body), 413, "payload_too_large")["pointer"] == "/payload"
 
 
-async def test_a_batch_answers_in_its_order(served):
+async def test_receipts_have_the_order_of_the_batch(served):
     client = await person(served, "acme")
     jobs = [{"type": "send", "payload": number, "idempotency_key": f"k-{number}"} for number in range(300)]
     answer = await client.post("/v1/jobs/batch", json={"jobs": jobs})
@@ -210,7 +210,7 @@ async def test_a_batch_answers_in_its_order(served):
     assert all(receipt["replayed"] for receipt in again)
 
 
-async def test_every_bad_job_of_a_batch_is_named(served):
+async def test_a_batch_lists_every_invalid_job(served):
     """Whatever is wrong with each: its shape, a length of time, or a rule."""
     client = await person(served, "acme")
     jobs = [{"type": f"t{number}"} for number in range(100)]
@@ -268,7 +268,7 @@ BOMBS = {
 @pytest.mark.parametrize("path", ["/v1/jobs", "/v1/jobs/batch"])
 @pytest.mark.parametrize("what", BOMBS)
 @pytest.mark.databases("sqlite")
-async def test_a_bomb_does_no_harm(served, what, path):
+async def test_a_json_bomb_is_rejected(served, what, path):
     """F35, T17: a clear refusal, nothing stored."""
     client = await person(served, "acme")
     body = BOMBS[what] if path == "/v1/jobs" else b'{"jobs": [' + (BOMBS[what] or b",") + b"]}"
@@ -281,7 +281,7 @@ async def test_a_bomb_does_no_harm(served, what, path):
 
 
 @pytest.mark.databases("sqlite")
-async def test_a_compressed_body_is_refused_unread(served):
+async def test_a_compressed_body_is_rejected_unread(served):
     """F35"""
     client = await person(served, "acme")
     headers = {"content-type": "application/json", "content-encoding": "gzip"}
@@ -291,7 +291,7 @@ async def test_a_compressed_body_is_refused_unread(served):
 
 @pytest.mark.databases("sqlite")
 @pytest.mark.parametrize("announced", [True, False])
-async def test_a_gigabyte_is_refused_before_it_is_read(served, announced):
+async def test_a_gigabyte_is_rejected_before_it_is_read(served, announced):
     """F35: announced, not a byte of it is read; in pieces, no more than the limit and a piece."""
     service = (await person(served, "acme"), served.api)[1]
     sent = 0
@@ -319,7 +319,7 @@ async def test_a_gigabyte_is_refused_before_it_is_read(served, announced):
 # One source of every bound: what the description says is what the rule refuses.
 
 
-def test_the_description_has_the_bounds_of_the_rules():
+def test_openapi_has_the_bounds_of_the_rules():
     schema = msgspec.json.schema_components([types.SubmitJob, types.SubmitBatchJob])[1]["SubmitJob"]["properties"]
 
     def schema_of(name):
@@ -343,7 +343,7 @@ def test_the_description_has_the_bounds_of_the_rules():
 
 
 @pytest.mark.parametrize("what", BOMBS)
-def test_a_bomb_takes_little_memory(what):
+def test_a_json_bomb_uses_little_memory(what):
     """F35: what is refused is refused before it grows."""
     tracemalloc.start()
     try:

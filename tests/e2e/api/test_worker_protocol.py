@@ -67,7 +67,7 @@ async def submit(served, n=1, tenant="acme", **options):
     return [(await served.engine.jobs.submit(JobSpec("send", {"n": k}, tenant=tenant, **options))).id for k in range(n)]
 
 
-async def test_a_job_goes_to_a_worker_and_its_result_comes_back(served):
+async def test_a_worker_claims_a_job_and_returns_its_result(served):
     (job_id,) = await submit(served, timeout=seconds(30), tags=("nightly",), max_attempts=3)
     acme = await crew(served, register={"name": "press", "host": "here", "pid": 7, "version": "9", "slots": 2})
     (job,) = await acme.claim()
@@ -104,7 +104,7 @@ async def test_a_job_goes_to_a_worker_and_its_result_comes_back(served):
     ],
 )
 @pytest.mark.databases("sqlite")
-async def test_every_outcome_has_its_word(served, outcome, more, becomes):
+async def test_every_outcome_can_be_settled(served, outcome, more, becomes):
     (job_id,) = await submit(served)
     acme = await crew(served)
     (job,) = await acme.claim()
@@ -134,8 +134,8 @@ OUTCOMES = [
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda each: type(each).__name__)
-def test_an_outcome_arrives_as_it_was_sent(outcome):
-    """What a worker builds is what a node reads, for every kind there is."""
+def test_an_outcome_round_trips(outcome):
+    """A node parses exactly what a worker sends, for every kind of outcome."""
     job = a_job(worker=new_worker_id())
     logs = Logs((LogLine("2026-01-01T00:00:00Z", "info", "é"),), dropped=3)
     (request,) = worker_requests.settle(job.worker, [Report(job, outcome, logs)])
@@ -153,7 +153,7 @@ def test_an_outcome_arrives_as_it_was_sent(outcome):
         assert found == outcome
 
 
-async def test_what_is_settled_is_read_from_the_database_and_never_believed(served):
+async def test_settling_trusts_the_database_and_not_the_worker(served):
     """S7, T01: a worker names a job and its fence; all else of it is what the database says."""
     (job_id, other) = await submit(served, 2, max_attempts=1)
     acme = await crew(served)
@@ -170,7 +170,7 @@ async def test_what_is_settled_is_read_from_the_database_and_never_believed(serv
     problem(await acme.post("/settle", outcomes=[twice, twice]), 422, "invalid")
 
 
-async def test_renewing_tells_what_was_taken_away(served):
+async def test_renewing_reports_lost_jobs(served):
     """S7: a cancel reaches a worker that is somewhere else."""
     ids = await submit(served, 2)
     acme = await crew(served)
@@ -185,8 +185,8 @@ async def test_renewing_tells_what_was_taken_away(served):
     assert (await acme.post("/depart")).json() == {"departed": False}
 
 
-async def test_a_worker_whose_lease_is_gone_gets_and_changes_nothing(served):
-    """S6, P22: neither claims nor renews; what nobody took from it yet it may still report."""
+async def test_a_worker_with_an_expired_lease_gets_and_changes_nothing(served):
+    """S6, P22: it neither claims nor renews, but may still report jobs that were not reaped yet."""
     first, second = await submit(served, 2)
     acme = await crew(served)
     (job,) = await acme.claim(limit=1)
@@ -206,7 +206,7 @@ async def test_a_worker_whose_lease_is_gone_gets_and_changes_nothing(served):
 # Waiting
 
 
-async def test_a_claim_waits_until_there_is_something(live):
+async def test_a_claim_waits_for_a_job(live):
     """L1: and no longer."""
     acme = await crew(live)
     waiting = asyncio.create_task(acme.claim(wait=30))
@@ -218,7 +218,7 @@ async def test_a_claim_waits_until_there_is_something(live):
 
 
 async def at_the_desk(served, polls):
-    """Wait until so many polls wait."""
+    """Wait until this many polls are waiting."""
 
     async def waiting():
         return sum(state.polls for state in served.engine.remote_workers._poll_states.values()) == polls
@@ -226,13 +226,13 @@ async def at_the_desk(served, polls):
     await eventually(waiting)
 
 
-async def test_a_claim_that_finds_nothing_answers_so_in_the_end(live):
+async def test_a_claim_returns_empty_after_its_wait(live):
     acme = await crew(live)
     assert await acme.claim(wait=0.05) == []
     assert await acme.claim(wait=0) == []
 
 
-async def test_a_node_that_stops_ends_claims_that_wait(live):
+async def test_a_stopping_node_ends_waiting_claims(live):
     """F04: the worker asks another node at once."""
     acme = await crew(live)
     waiting = asyncio.create_task(acme.claim(wait=30))
@@ -242,7 +242,7 @@ async def test_a_node_that_stops_ends_claims_that_wait(live):
         assert await waiting == []
 
 
-async def test_nothing_is_claimed_for_a_client_that_is_gone(live):
+async def test_nothing_is_claimed_for_a_disconnected_client(live):
     """F10: it hangs up while it waits; the next job is another's."""
     acme = await crew(live)
     waiting = asyncio.create_task(acme.claim(wait=30))
@@ -256,7 +256,7 @@ async def test_nothing_is_claimed_for_a_client_that_is_gone(live):
     assert (job["id"], job["fence"]) == (str(job_id), 1)
 
 
-async def test_what_was_claimed_for_a_client_that_left_meanwhile_is_handed_back(live, monkeypatch):
+async def test_jobs_claimed_for_a_disconnected_client_are_released(live, monkeypatch):
     """F10: it hangs up while the database claims; no attempt is spent."""
     claimed, go_on = asyncio.Event(), asyncio.Event()
     engine_claim = type(
@@ -297,7 +297,7 @@ async def left():
     await eventually(seen)
 
 
-async def test_turns_are_kept_from_one_claim_to_the_next_and_forgotten_with_time(served, monkeypatch):
+async def test_fairness_state_is_kept_between_claims_and_expires(served, monkeypatch):
     """S14: tenants take turns though each claim is a request of its own."""
     for tenant in ("a", "b", "c"):
         await submit(served, 30, tenant)
@@ -340,8 +340,8 @@ async def ask(client, route, asked):
 
 
 @pytest.mark.parametrize("route", routes.ROUTES, ids=lambda route: f"{route.method} {route.path}")
-async def test_a_foreign_worker_is_as_unknown_as_one_that_never_was(served, route):
-    """T01, T38: generated over all lease routes; whoever has a key of another tenant neither sees nor changes."""
+async def test_another_tenants_worker_is_not_found(served, route):
+    """T01, T38: generated over all lease routes; a key of another tenant neither sees nor changes anything."""
     (job_id,) = await submit(served)
     acme = await crew(served)
     (job,) = await acme.claim()
@@ -386,7 +386,7 @@ def _named(worker, job):
     return {"worker": worker, "id": str(job.id), "fence": job.fence}
 
 
-async def test_nobody_registers_under_an_id_that_is_taken(served):
+async def test_a_worker_id_cannot_be_registered_twice(served):
     """T38: not even under their own."""
     acme = await crew(served)
     about = {"register": {"name": "me"}, "limit": 0}
@@ -398,7 +398,7 @@ async def test_nobody_registers_under_an_id_that_is_taken(served):
     assert row.info.tenant == "acme"
 
 
-async def test_a_worker_needs_the_scope(served):
+async def test_a_worker_needs_the_worker_scope(served):
     """T09, T38."""
     http = await served.client(await served.key("acme", "submit", "read", "cancel"))
     for route in routes.ROUTES:
@@ -408,7 +408,7 @@ async def test_a_worker_needs_the_scope(served):
 # Records
 
 
-async def test_steps_and_progress_are_the_holder_s(served):
+async def test_only_the_holder_records_steps_and_progress(served):
     """S7, F02: what is done stays; who lost the job records nothing."""
     (job_id,) = await submit(served)
     acme = await crew(served)
@@ -454,7 +454,7 @@ async def test_steps_and_progress_are_the_holder_s(served):
         ("/steps", {"key": "a\nb"}, "/key"),
     ],
 )
-async def test_what_makes_no_sense_is_refused_with_its_place(served, what, asked, pointer):
+async def test_invalid_input_is_rejected_with_its_pointer(served, what, asked, pointer):
     """T16."""
     acme = await crew(served)
     given = {"id": "0190b5a2-7c3e-7000-8000-000000000000", "fence": 1} if what in ("/progress", "/steps") else {}
@@ -462,7 +462,7 @@ async def test_what_makes_no_sense_is_refused_with_its_place(served, what, asked
 
 
 @pytest.mark.databases("sqlite")
-async def test_a_result_that_is_too_large_is_refused(served):
+async def test_an_oversized_result_is_rejected(served):
     """T15: as a worker in process would have cut it."""
     await submit(served)
     acme = await crew(served)

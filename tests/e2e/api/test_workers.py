@@ -25,7 +25,7 @@ async def of_acme(served, *, key=None, **register):
     return http, await http.post("/v1/leases", json=asked)
 
 
-async def test_types_are_told_as_their_workers_declare_them(served):
+async def test_types_are_listed_as_their_workers_describe_them(served):
     await of_everybody(served)
     reader = await served.client(await served.key("acme", "read"))
     found = (await reader.get("/v1/types")).json()
@@ -41,7 +41,7 @@ async def test_types_are_told_as_their_workers_declare_them(served):
 
 
 @pytest.mark.databases("sqlite")
-async def test_what_one_tenants_workers_tell_is_for_that_tenant_alone(served):
+async def test_types_of_one_tenants_workers_are_visible_only_to_it(served):
     """T: another tenant sees neither its types nor its word for a type that everybody has; nor can it ask for them."""
     await of_everybody(served)
     _, answer = await of_acme(served, described=[{"type": "send", "schema": SCHEMA, "timeout": "5m"}])
@@ -75,13 +75,13 @@ async def test_what_one_tenants_workers_tell_is_for_that_tenant_alone(served):
         ([{"type": ""}], "/register/described/0/type"),
     ],
 )
-async def test_a_description_that_cannot_be_is_refused_by_its_field(served, described, pointer):
+async def test_an_invalid_type_description_is_rejected_with_its_field(served, described, pointer):
     _, answer = await of_acme(served, described=described)
     assert problem(answer, 422, "invalid")["pointer"] == pointer
     assert await served.engine.workers.all() == []
 
 
-async def test_a_worker_and_its_node_are_asked_to_end_and_hear_it(served):
+async def test_a_worker_and_its_node_are_drained(served):
     one, two, other = [await of_everybody(served, node=node) for node in ("n", "n", "m")]
     admin = await served.client()
     for _ in range(2):
@@ -95,12 +95,12 @@ async def test_a_worker_and_its_node_are_asked_to_end_and_hear_it(served):
     assert {name: tuple(each[field] for field in shown) for name, each in found.items()} == {
         one: (True, [], 7, "n"), two: (True, [], None, "n"), other: (False, ["drain"], None, "m")
     }  # fmt: skip
-    for unknown in (worker_name(new_worker_id()), "w-1", "nobody"):
+    for unknown in (worker_name(new_worker_id()), "w-1", "unknown"):
         problem(await admin.post(f"/v1/workers/{unknown}/drain"), 404, "not_found")
 
 
 @pytest.mark.databases("sqlite")
-async def test_who_is_no_administrator_can_drain_nobody_and_sees_nothing_of_the_machine(served):
+async def test_only_administrators_drain_workers_and_see_their_hosts(served):
     worker = await of_everybody(served, node="n")
     http = await served.client(await served.key("acme", "read", "worker", "submit", "cancel"))
     problem(await http.post(f"/v1/workers/{worker}/drain"), 403, "forbidden")
@@ -111,7 +111,7 @@ async def test_who_is_no_administrator_can_drain_nobody_and_sees_nothing_of_the_
 
 
 @pytest.mark.databases("sqlite")
-async def test_a_worker_over_http_that_is_to_end_gets_no_more_jobs_and_may_settle(served):
+async def test_a_draining_remote_worker_gets_no_jobs_but_may_settle(served):
     http, answer = await of_acme(served)
     worker = answer.json()["worker"]
     reader = await served.client(await served.key("acme", "submit"))

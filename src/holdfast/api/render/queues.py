@@ -25,7 +25,7 @@ def render_queues(  # noqa: PLR0917 - the sources of the list, in order
     tenant: str | None,
     name: str | None = None,
 ) -> QueueList:
-    """Render the queues in which a tenant (None: any tenant) has jobs, and queue `name` in any case."""
+    """Render the queues in which a tenant (None: any) has jobs, and in any case queue `name`."""
     current: dict[str, list[Standing]] = defaultdict(list)
     for standing in census.of(tenant):
         current[standing.queue].append(standing)
