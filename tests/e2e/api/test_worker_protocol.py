@@ -292,7 +292,7 @@ async def left():
     """Wait until the server has seen that the client is gone."""
 
     async def seen():
-        return not [task for task in asyncio.all_tasks() if "disconnected" in repr(task.get_coro())]
+        return not [task for task in asyncio.all_tasks() if "wait_disconnected" in repr(task.get_coro())]
 
     await eventually(seen)
 
