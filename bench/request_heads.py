@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 
-from service import JOB, ROOT, Server, answered, free_port, prepare, request, send
+from service import JOB, ROOT, Server, free_port, is_complete, prepare, request, send
 
 WITHOUT_CACHE = "from holdfast.api.server.request_head import HeadCache; HeadCache.remember = lambda *_: None; "
 START = "from holdfast.cli.main import main; main()"
@@ -68,7 +68,7 @@ def drive(server: Server, messages: Iterator[bytes], *, connections: int, reques
     while done < requests:
         for key, _ in selector.select(1):
             key.data.extend(key.fileobj.recv(262_144))  # type: ignore[union-attr]
-            if answered(key.data):
+            if is_complete(key.data):
                 done += 1
                 key.data.clear()
                 send(key.fileobj, next(messages))  # type: ignore[arg-type]
