@@ -16,8 +16,10 @@ from tests.support.builders import a_worker
 from tests.support.coordinated import forget, hits, is_up, node
 from tests.support.eventually import eventually
 
+pytestmark = pytest.mark.slow  # waits for windows and leases; half of it needs Redis
 
-@pytest.fixture(params=["in the database", pytest.param("in Redis", marks=pytest.mark.slow)])
+
+@pytest.fixture(params=["in the database", "in Redis"])
 async def nodes(request, database_url):
     """Return two nodes of one installation."""
     url = request.getfixturevalue("redis_server").url if request.param == "in Redis" else None

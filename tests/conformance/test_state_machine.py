@@ -388,6 +388,7 @@ class Machine(RuleBasedStateMachine):
         assert sorted(lanes) == sorted({job.lane for job in self.model.jobs.values() if job.status is Status.READY})
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(3_600 if EXAMPLES else 120)
 def test_any_sequence_of_actions_leaves_the_store_as_the_model_says(database_url, dialect, databases, tmp_path):
     """S1, S4 to S8, S10, S17, S20, S25, L4"""

@@ -5,7 +5,7 @@ from hypothesis import settings
 
 from tests.support.fast import is_fast
 
-FAST_EXAMPLES = 15
+FAST_EXAMPLES = 8
 
 
 def pytest_configure(config: pytest.Config) -> None:
