@@ -242,9 +242,9 @@ def test_all_dialects_have_the_same_migrations() -> None:
 def test_all_dialects_have_the_same_tables() -> None:
     """Tables that only one dialect needs are excepted."""
     own = {
-        "postgres": {"holdfast_history_default", "holdfast_upkeep"},
+        "postgres": {"holdfast_history_default", "holdfast_maintenance"},
         "mysql": {"holdfast_claims", "holdfast_deadlines"},
-        "sqlite": {"holdfast_counter", "holdfast_upkeep"},
+        "sqlite": {"holdfast_sequence", "holdfast_maintenance"},
     }
     made = re.compile(r"CREATE TABLE (?:IF NOT EXISTS )?(\w+)")
     tables = {dialect: set(made.findall(schema(dialect))) - own[dialect] for dialect in DIALECTS}

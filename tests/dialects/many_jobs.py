@@ -204,7 +204,7 @@ def some(n, jobs=BATCH):
 
 READY, ID, HELD, DUE = "holdfast_live_ready", "holdfast_live_pkey", "holdfast_live_held", "holdfast_live_due"
 WORKERS, EXPIRY = "holdfast_workers_pkey", "holdfast_workers_expiry"
-LIMITS, TURNS, QUEUED = "holdfast_limits_pkey", "holdfast_live_turns", "holdfast_live_queued"
+LIMITS, TURNS, QUEUED = "holdfast_limits_pkey", "holdfast_live_key_slots", "holdfast_live_queued"
 MY_ID, MY_KEY = "holdfast_live_id", "holdfast_live_key"
 A_CLAIM = 250
 """On MySQL, held jobs are found through claims; a claim is read completely, each of its jobs once."""
@@ -276,7 +276,7 @@ HOT = {
         9 * BATCH,
     ),
     "lock and write limits": Hot(
-        lambda tx, held: lock_and_write(tx), {LIMITS, WORKERS, "holdfast_terms_pkey"}, {"PRIMARY"}, 40
+        lambda tx, held: lock_and_write(tx), {LIMITS, WORKERS, "holdfast_dispatch_version_pkey"}, {"PRIMARY"}, 40
     ),
     "retry": Hot(
         lambda tx, held: tx.apply([a_transition(job, Status.RETRYING, delay=seconds(9)) for job in held]),

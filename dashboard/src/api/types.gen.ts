@@ -4,7 +4,7 @@
 /** Any JSON value. Integers beyond `Number.MAX_SAFE_INTEGER` are bigints. */
 export type Json = null | boolean | number | bigint | string | Json[] | { [key: string]: Json };
 
-/** What a worker says of itself when it registers, for the register of workers. */
+/** Description of a worker, given when it registers. */
 export interface About {
   name?: string;
   host?: string;
@@ -17,12 +17,12 @@ export interface About {
   node?: string;
 }
 
-/** The process answers. */
+/** Liveness of the process. */
 export interface Alive {
   status: string;
 }
 
-/** An attempt that did not succeed, or that logged something. */
+/** Attempt that did not succeed, or that logged something. */
 export interface AttemptOut {
   attempt: number;
   generation: number;
@@ -34,12 +34,12 @@ export interface AttemptOut {
   logs: LogsOut | null;
 }
 
-/** The answers to a batch, in its order. */
+/** Receipts of a batch, in the order of its jobs. */
 export interface BatchOut {
   items: ReceiptOut[];
 }
 
-/** A destination of webhooks that gave trouble lately. All others are closed. */
+/** Circuit breaker of a webhook destination that failed recently; all others are closed. */
 export interface BreakerOut {
   tenant: string;
   destination: string;
@@ -50,13 +50,13 @@ export interface BreakerOut {
   changed_at: string;
 }
 
-/** A page of breakers, by tenant and destination. */
+/** Page of circuit breakers, by tenant and destination. */
 export interface BreakerPage {
   items: BreakerOut[];
   next_cursor: string | null;
 }
 
-/** Which jobs to cancel, and why. */
+/** Cancellation of all matching jobs. */
 export interface BulkCancel {
   filter?: FilterShape;
   all?: boolean;
@@ -65,7 +65,7 @@ export interface BulkCancel {
   reason?: string;
 }
 
-/** What became of an action on many jobs. */
+/** Result of an action on many jobs. */
 export interface BulkOut {
   matched: number;
   changed: number;
@@ -73,7 +73,7 @@ export interface BulkOut {
   next_cursor: string | null;
 }
 
-/** All jobs that match, in several requests if they are many: repeat with `next_cursor` as `cursor`. */
+/** Action on all matching jobs; repeat it with `next_cursor` as `cursor` until that is null. */
 export interface BulkRequest {
   filter?: FilterShape;
   all?: boolean;
@@ -81,22 +81,22 @@ export interface BulkRequest {
   cursor?: string | null;
 }
 
-/** Why, for whoever looks at the job later. */
+/** Reason for a cancellation, kept with the job. */
 export interface CancelRequest {
   reason?: string;
 }
 
-/** Its handler decided that it is pointless. */
+/** The handler cancelled the job. */
 export interface CancelledIn {
   outcome: "cancelled";
   reason?: string;
   id: string;
-  /** Rises at each claim; only its holder knows the newest. */
+  /** Fencing token: increases at each claim, and only its holder knows the newest. */
   fence: number;
   logs?: LogsIn | null;
 }
 
-/** What to change; what is left out stays as it is. */
+/** Change of a queue; omitted fields stay unchanged. */
 export interface ChangeQueue {
   paused?: boolean;
   reason?: string;
@@ -105,22 +105,22 @@ export interface ChangeQueue {
   rate?: RateShape | null;
 }
 
-/** How many jobs of the demo were removed. */
+/** Number of demo jobs that were deleted. */
 export interface Cleared {
   jobs: number;
 }
 
-/** The process that ran it ended. */
+/** The process of the attempt died. */
 export interface CrashedIn {
   outcome: "crashed";
   how: string;
   id: string;
-  /** Rises at each claim; only its holder knows the newest. */
+  /** Fencing token: increases at each claim, and only its holder knows the newest. */
   fence: number;
   logs?: LogsIn | null;
 }
 
-/** Which dead letters; what is left out matches all. */
+/** Filter for dead letters; omitted fields match everything. */
 export interface DeadFilter {
   type?: string | null;
   queue?: string | null;
@@ -131,38 +131,38 @@ export interface DeadFilter {
   error?: string | null;
 }
 
-/** A page of dead letters, newest first, or of groups of them if these were asked for. */
+/** Page of dead letters, newest first, or of groups if `group` was requested. */
 export interface DeadPage {
   items?: JobOut[];
   groups?: GroupOut[];
   next_cursor: string | null;
 }
 
-/** What came of a delivery. */
+/** Outcome of a delivery. */
 export interface DeliveryDone {
-  /** A worker's id, never used again once it is gone. */
+  /** Id of a worker; never reused. */
   worker: string;
   id: string;
-  /** Rises at each claim; only its holder knows the newest. */
+  /** Fencing token: increases at each claim, and only its holder knows the newest. */
   fence: number;
   destination: string;
   probe?: boolean;
   error?: string | null;
 }
 
-/** Whether a delivery may go out. */
+/** Permission for a delivery. */
 export interface DeliveryOut {
   wait: number | null;
   probe: boolean;
   signature: string;
 }
 
-/** A delivery that a worker is about to make for a job it holds. */
+/** Delivery that a worker is about to make for a job it holds. */
 export interface DeliveryRequest {
-  /** A worker's id, never used again once it is gone. */
+  /** Id of a worker; never reused. */
   worker: string;
   id: string;
-  /** Rises at each claim; only its holder knows the newest. */
+  /** Fencing token: increases at each claim, and only its holder knows the newest. */
   fence: number;
   destination: string;
   /** Seconds, or a text such as '250ms', '30s', '5m', '1h30m' or '7d'. */
@@ -171,30 +171,30 @@ export interface DeliveryRequest {
   body?: string;
 }
 
-/** Strike a worker that holds nothing. */
+/** Removal of a worker that holds no jobs. */
 export interface DepartRequest {
-  /** A worker's id, never used again once it is gone. */
+  /** Id of a worker; never reused. */
   worker: string;
 }
 
-/** Whether the worker is struck; it is not while it holds jobs. */
+/** Result of a removal; a worker that holds jobs is not removed. */
 export interface DepartedOut {
   departed: boolean;
 }
 
-/** The workers that end: the one that was named first, then the other processes of its node. */
+/** Draining workers: the requested one first, then the other processes of its node. */
 export interface DrainOut {
   items: WorkerOut[];
 }
 
-/** What an attempt failed with. */
+/** Error of a failed attempt. */
 export interface ErrorIn {
   kind: string;
   message?: string;
   traceback?: string;
 }
 
-/** What an attempt failed with. */
+/** Error of a failed attempt. */
 export interface ErrorOut {
   kind: string;
   message: string;
@@ -218,19 +218,19 @@ export interface Explanation {
   estimate: Estimate;
 }
 
-/** It was not; tried again by its rule, or after `retry_in`, or never if it is not `retryable`. */
+/** The attempt failed; retried by its rule or after `retry_in`, unless not `retryable`. */
 export interface FailedIn {
   outcome: "failed";
   error: ErrorIn;
   retryable?: boolean;
   retry_in?: number | string | null;
   id: string;
-  /** Rises at each claim; only its holder knows the newest. */
+  /** Fencing token: increases at each claim, and only its holder knows the newest. */
   fence: number;
   logs?: LogsIn | null;
 }
 
-/** Who received what in a window, those first that are furthest below what they were entitled to. */
+/** Service received per tenant in a window, most underserved first. */
 export interface FairnessOut {
   since: string;
   until: string;
@@ -241,7 +241,7 @@ export interface FairnessOut {
   items: TenantShareOut[];
 }
 
-/** What is wrong with one item of a batch. */
+/** Error of one item of a batch. */
 export interface Fault {
   index: number;
   code: string;
@@ -250,7 +250,7 @@ export interface Fault {
   job_id?: string;
 }
 
-/** Which jobs; what is left out matches all. */
+/** Filter for jobs; omitted fields match everything. */
 export interface FilterShape {
   type?: string | null;
   queue?: string | null;
@@ -274,7 +274,7 @@ export interface GroupOut {
   newest: JobOut;
 }
 
-/** A job that a worker holds. */
+/** Job that a worker holds. */
 export interface HeldOut {
   id: string;
   fence: number;
@@ -282,26 +282,26 @@ export interface HeldOut {
   type: string;
 }
 
-/** What a worker holds, by the database's account. */
+/** Jobs that a worker holds, according to the database. */
 export interface HeldPage {
   jobs: HeldOut[];
 }
 
-/** What a worker holds. */
+/** Query for the jobs that a worker holds. */
 export interface HeldRequest {
-  /** A worker's id, never used again once it is gone. */
+  /** Id of a worker; never reused. */
   worker: string;
   limit?: number;
 }
 
-/** A job as its holder names it. */
+/** Held job, identified by its id and fence. */
 export interface HeldShape {
   id: string;
-  /** Rises at each claim; only its holder knows the newest. */
+  /** Fencing token: increases at each claim, and only its holder knows the newest. */
   fence: number;
 }
 
-/** A job and all that is known of it. */
+/** A job with its attempts, steps and lineage. */
 export interface JobDetail {
   id: string;
   tenant: string;
@@ -370,13 +370,13 @@ export interface JobOut {
   actions: ("cancel" | "delete" | "retry")[];
 }
 
-/** A page of jobs, newest first. It may hold fewer than asked for, even none: go on while there is a next_cursor. */
+/** Page of jobs, newest first. A page may contain fewer items than `limit`, even none; follow `next_cursor` until it is null. */
 export interface JobPage {
   items: JobOut[];
   next_cursor: string | null;
 }
 
-/** A key that was made: the only time that its token is shown. */
+/** A new API key. Only this response contains its token. */
 export interface KeyMade {
   id: string;
   tenant: string;
@@ -389,7 +389,7 @@ export interface KeyMade {
   token: string;
 }
 
-/** A key, without its secret. */
+/** An API key, without its secret. */
 export interface KeyOut {
   id: string;
   tenant: string;
@@ -401,20 +401,20 @@ export interface KeyOut {
   last_used_at: string | null;
 }
 
-/** A page of keys, newest first. */
+/** Page of API keys, newest first. */
 export interface KeyPage {
   items: KeyOut[];
   next_cursor: string | null;
 }
 
-/** The worker, and the jobs it holds from now on. */
+/** Worker and the jobs that it has claimed. */
 export interface LeaseOut {
   worker: string;
   jobs: LeasedJob[];
   draining: boolean;
 }
 
-/** Claim jobs. Without `worker`, or with `register`, a worker is registered first, and answered at once. */
+/** Claim of jobs. Without `worker`, or with `register`, the worker is registered first and gets its response at once. */
 export interface LeaseRequest {
   worker?: string | null;
   register?: About | null;
@@ -425,7 +425,7 @@ export interface LeaseRequest {
   wait?: number;
 }
 
-/** A job for the worker that claimed it. */
+/** Claimed job. */
 export interface LeasedJob {
   id: string;
   fence: number;
@@ -451,13 +451,13 @@ export interface LeasedJob {
   attempt_log: AttemptOut[];
 }
 
-/** The limits that somebody set. */
+/** Limits that were set explicitly. */
 export interface LimitList {
   items: LimitOut[];
   next_cursor: null;
 }
 
-/** A limit and how it stands. */
+/** Limit and its current use. */
 export interface LimitOut {
   kind: "key" | "queue" | "tenant";
   queue: string | null;
@@ -471,7 +471,7 @@ export interface LimitOut {
   changed_by: string;
 }
 
-/** Where a job comes from. */
+/** Origin of a job. */
 export interface LineageOut {
   generation: number;
   parent_id: string | null;
@@ -479,39 +479,39 @@ export interface LineageOut {
   workflow_id: string | null;
 }
 
-/** What a handler wrote into the log of its job. */
+/** Line that a handler wrote to the log of its job. */
 export interface LogLineOut {
   at: string;
   level: string;
   message: string;
 }
 
-/** The newest lines that an attempt logged, oldest first. */
+/** Newest log lines of an attempt, oldest first. */
 export interface LogsIn {
   lines: LogLineOut[];
   dropped?: number;
 }
 
-/** The newest lines that an attempt logged, oldest first. */
+/** Newest log lines of an attempt, oldest first. */
 export interface LogsOut {
   lines: LogLineOut[];
   dropped: number;
 }
 
-/** The jobs that are the worker's no more: stop them, nothing they do counts. */
+/** Jobs that the worker no longer holds; it should stop them. */
 export interface LostOut {
   lost: string[];
   draining: boolean;
 }
 
-/** Hear which jobs were taken away, without prolonging anything. */
+/** Query for lost jobs that does not renew the lease. */
 export interface LostRequest {
-  /** A worker's id, never used again once it is gone. */
+  /** Id of a worker; never reused. */
   worker: string;
   held: HeldShape[];
 }
 
-/** Who a caller is, and what they may do here. */
+/** Caller and its scopes. */
 export interface Me {
   name: string;
   tenant: string;
@@ -521,25 +521,25 @@ export interface Me {
   demo: boolean;
 }
 
-/** The same for one queue or one type. */
+/** Numbers of jobs of one queue or type. */
 export interface NamedCounts {
   name: string;
   statuses: StatusCounts;
 }
 
-/** A key to make. */
+/** API key to create. */
 export interface NewKeyRequest {
   scopes: ("admin" | "cancel" | "read" | "submit" | "worker")[];
   name: string;
-  /** 1 to 128 letters, digits or _ . : / @ + -, beginning with a letter, a digit or _. */
+  /** 1 to 128 letters, digits or _ . : / @ + -, starting with a letter, a digit or _. */
   tenant?: string;
   expires_at?: string | null;
   expires_in?: number | string | null;
 }
 
-/** A tenant to enter. What is left out or null is the installation's default. */
+/** Tenant to create; omitted or null fields use the installation's defaults. */
 export interface NewTenant {
-  /** 1 to 128 letters, digits or _ . : / @ + -, beginning with a letter, a digit or _. */
+  /** 1 to 128 letters, digits or _ . : / @ + -, starting with a letter, a digit or _. */
   name: string;
   weight?: number | null;
   rate?: number | null;
@@ -548,13 +548,13 @@ export interface NewTenant {
   queue_backlog?: number | null;
 }
 
-/** All that rests besides queues. */
+/** Paused types and tenants; queues list their own pauses. */
 export interface PauseList {
   items: PauseOut[];
   next_cursor: null;
 }
 
-/** What rests besides queues. */
+/** Paused type or tenant. */
 export interface PauseOut {
   kind: "tenant" | "type";
   name: string;
@@ -564,7 +564,7 @@ export interface PauseOut {
   by: string;
 }
 
-/** Seconds, off by a tenth at the most; null where nothing ended. */
+/** Percentiles in seconds, accurate to 10 %; null if nothing ended. */
 export interface Percentiles {
   p50: number | null;
   p90: number | null;
@@ -572,7 +572,7 @@ export interface Percentiles {
   p99: number | null;
 }
 
-/** What happened in one step of a window, that begins at `at`, and how long it took. */
+/** Totals and durations of one step of a window. */
 export interface Point {
   at: string;
   totals: Totals;
@@ -580,7 +580,7 @@ export interface Point {
   run: Percentiles;
 }
 
-/** Why a request was not done, and what to do about it. */
+/** Error of a request: what happened and what to do. */
 export interface Problem {
   title: string;
   status: number;
@@ -592,25 +592,25 @@ export interface Problem {
   job_id?: string;
 }
 
-/** How far a job is. */
+/** Progress of a held job. */
 export interface ProgressRequest {
-  /** A worker's id, never used again once it is gone. */
+  /** Id of a worker; never reused. */
   worker: string;
   id: string;
-  /** Rises at each claim; only its holder knows the newest. */
+  /** Fencing token: increases at each claim, and only its holder knows the newest. */
   fence: number;
   fraction: number;
   note?: string;
 }
 
-/** All queues in which the caller sees something. */
+/** Queues that the caller may see. */
 export interface QueueList {
   as_of: string;
   items: QueueOut[];
   next_cursor: null;
 }
 
-/** A queue, as far as the caller sees: the numbers are of their own jobs, the administrator's of all. */
+/** A queue. Numbers cover the caller's own jobs; for administrators, all jobs. */
 export interface QueueOut {
   name: string;
   paused: boolean;
@@ -624,14 +624,14 @@ export interface QueueOut {
   rates: Rates;
 }
 
-/** A rate of starts. */
+/** Rate limit of starts. */
 export interface RateOut {
   limit: number;
   per: number;
   burst: number;
 }
 
-/** So many starts in each span of time. */
+/** Rate limit: at most `limit` starts per `per` seconds. */
 export interface RateShape {
   limit: number;
   /** Seconds, or a text such as '250ms', '30s', '5m', '1h30m' or '7d'. */
@@ -639,7 +639,7 @@ export interface RateShape {
   burst?: number;
 }
 
-/** How many each second. */
+/** Rates per second. */
 export interface Rates {
   submitted: number;
   started: number;
@@ -647,7 +647,7 @@ export interface Rates {
   failed: number;
 }
 
-/** Whether requests can be served now. */
+/** Readiness to serve requests. */
 export interface Ready {
   ready: boolean;
   database: boolean;
@@ -676,34 +676,34 @@ export interface Reason {
   last_seen: string | null;
 }
 
-/** The answer to one job of a batch: it is durable. */
+/** Receipt for one job of a batch; the job is durable. */
 export interface ReceiptOut {
   id: string;
   created_at: string;
   replayed: boolean;
 }
 
-/** It is handed back before it ended; no attempt is spent. */
+/** The worker released the job unfinished; uses no attempt. */
 export interface ReleasedIn {
   outcome: "released";
   id: string;
-  /** Rises at each claim; only its holder knows the newest. */
+  /** Fencing token: increases at each claim, and only its holder knows the newest. */
   fence: number;
   logs?: LogsIn | null;
 }
 
-/** Prolong a lease, and hear which jobs were taken away. */
+/** Renewal of a lease; the response lists lost jobs. */
 export interface RenewRequest {
-  /** A worker's id, never used again once it is gone. */
+  /** Id of a worker; never reused. */
   worker: string;
-  /** Seconds, or a text such as '30s': how long the worker may be silent. */
+  /** Seconds, or a text such as '30s': maximum time between two renewals. */
   lease?: number | string;
   memory?: number | null;
   draining?: boolean;
   held?: HeldShape[];
 }
 
-/** Dead letters to run again: by their ids, or all that match. */
+/** Dead letters to replay, by their ids or all that match. */
 export interface ReplayRequest {
   ids?: string[] | null;
   filter?: DeadFilter | null;
@@ -712,7 +712,7 @@ export interface ReplayRequest {
   cursor?: string | null;
 }
 
-/** How long to wait before the next attempt: exponential, or an explicit list whose last entry repeats. */
+/** Wait before the next attempt: exponential, or a list of delays whose last entry repeats. */
 export interface RetryShape {
   /** Seconds, or a text such as '250ms', '30s', '5m', '1h30m' or '7d'. */
   base?: number | string;
@@ -722,13 +722,13 @@ export interface RetryShape {
   delays?: (number | string)[];
 }
 
-/** What the demo submitted. */
+/** Result of seeding the demo. */
 export interface Seeded {
   jobs: number;
   tenants: string[];
 }
 
-/** A window step by step, without gaps. */
+/** Time series of a window, without gaps. */
 export interface Series {
   since: string;
   until: string;
@@ -736,7 +736,7 @@ export interface Series {
   points: Point[];
 }
 
-/** A limit: of a queue, of a tenant, or, with both `tenant` and `concurrency_key`, of a key. What is left out or null is not limited; of a key, one job runs at a time then. */
+/** Limit of a queue, a tenant, or (with `tenant` and `concurrency_key`) a concurrency key. Omitted or null fields are unlimited, except that a concurrency key then runs one job at a time. */
 export interface SetLimit {
   queue?: string | null;
   tenant?: string | null;
@@ -745,7 +745,7 @@ export interface SetLimit {
   rate?: RateShape | null;
 }
 
-/** A type or a tenant, of which nothing is to be claimed; what runs goes on. */
+/** Pause of a type or a tenant: no more of its jobs are claimed; running ones continue. */
 export interface SetPause {
   type?: string | null;
   tenant?: string | null;
@@ -753,36 +753,36 @@ export interface SetPause {
   until?: string | null;
 }
 
-/** What came of attempts. */
+/** Outcomes of attempts. */
 export interface SettleRequest {
-  /** A worker's id, never used again once it is gone. */
+  /** Id of a worker; never reused. */
   worker: string;
   outcomes: (SucceededIn | FailedIn | TimedOutIn | CrashedIn | SnoozedIn | ReleasedIn | CancelledIn)[];
 }
 
-/** The jobs whose outcome took effect. The others were taken away before. */
+/** Jobs whose outcomes were applied; the worker had lost the others. */
 export interface SettledOut {
   settled: string[];
 }
 
-/** A ticket, as `holdfast up` prints it in its link. */
+/** Ticket from the link that `holdfast up` prints. */
 export interface SignIn {
   ticket: string;
 }
 
-/** It wants to be run again later; no attempt is spent. */
+/** The handler asked to run again later; uses no attempt. */
 export interface SnoozedIn {
   outcome: "snoozed";
   /** Seconds, or a text such as '250ms', '30s', '5m', '1h30m' or '7d'. */
   delay: number | string;
   held?: boolean;
   id: string;
-  /** Rises at each claim; only its holder knows the newest. */
+  /** Fencing token: increases at each claim, and only its holder knows the newest. */
   fence: number;
   logs?: LogsIn | null;
 }
 
-/** How many jobs there are. With many hundred thousand unfinished ones, some seconds old: see `as_of`. */
+/** Numbers of jobs as of `as_of`, which may be some seconds ago in large installations. */
 export interface Stats {
   as_of: string;
   statuses: StatusCounts;
@@ -794,7 +794,7 @@ export interface Stats {
 export interface Status {
 }
 
-/** How many jobs stand in which state. Those that ended well or were cancelled: in the last 24 hours. */
+/** Numbers of jobs by status; succeeded and cancelled ones of the last 24 hours only. */
 export interface StatusCounts {
   blocked: number;
   scheduled: number;
@@ -806,12 +806,12 @@ export interface StatusCounts {
   cancelled: number;
 }
 
-/** What earlier attempts recorded, oldest first. */
+/** Steps that earlier attempts recorded, oldest first. */
 export interface StepList {
   steps: StepRecord[];
 }
 
-/** What a step of the job left. */
+/** Recorded step of a job. */
 export interface StepOut {
   key: string;
   state: "done" | "started";
@@ -820,7 +820,7 @@ export interface StepOut {
   transaction: boolean;
 }
 
-/** What a step of an earlier attempt left. */
+/** Step that an earlier attempt recorded. */
 export interface StepRecord {
   key: string;
   state: "done" | "started";
@@ -828,29 +828,29 @@ export interface StepRecord {
   transaction: boolean;
 }
 
-/** A step of a job that is done, or about to be done at most once. */
+/** Step of a job: done, or started if it must run at most once. */
 export interface StepRequest {
-  /** A worker's id, never used again once it is gone. */
+  /** Id of a worker; never reused. */
   worker: string;
   id: string;
-  /** Rises at each claim; only its holder knows the newest. */
+  /** Fencing token: increases at each claim, and only its holder knows the newest. */
   fence: number;
   key: string;
   state?: "done" | "started";
   result?: Json;
 }
 
-/** Jobs to submit together: all, or none. */
+/** Jobs to submit together, all or none. */
 export interface SubmitBatch {
   jobs: SubmitBatchJob[];
 }
 
-/** A job of a batch; it carries its idempotency key itself. */
+/** Job of a batch, with its own idempotency key. */
 export interface SubmitBatchJob {
-  /** 1 to 128 letters, digits or _ . : / @ + -, beginning with a letter, a digit or _. */
+  /** 1 to 128 letters, digits or _ . : / @ + -, starting with a letter, a digit or _. */
   type: string;
   payload?: Json;
-  /** 1 to 128 letters, digits or _ . : / @ + -, beginning with a letter, a digit or _. */
+  /** 1 to 128 letters, digits or _ . : / @ + -, starting with a letter, a digit or _. */
   queue?: string;
   priority?: number;
   scheduled_at?: string | null;
@@ -866,12 +866,12 @@ export interface SubmitBatchJob {
   idempotency_key?: string | null;
 }
 
-/** A job to submit. */
+/** Job to submit. */
 export interface SubmitJob {
-  /** 1 to 128 letters, digits or _ . : / @ + -, beginning with a letter, a digit or _. */
+  /** 1 to 128 letters, digits or _ . : / @ + -, starting with a letter, a digit or _. */
   type: string;
   payload?: Json;
-  /** 1 to 128 letters, digits or _ . : / @ + -, beginning with a letter, a digit or _. */
+  /** 1 to 128 letters, digits or _ . : / @ + -, starting with a letter, a digit or _. */
   queue?: string;
   priority?: number;
   scheduled_at?: string | null;
@@ -886,17 +886,17 @@ export interface SubmitJob {
   concurrency_key?: string | null;
 }
 
-/** It was done; up to 256 KiB of result are kept. */
+/** The attempt succeeded, with a result of up to 256 KiB. */
 export interface SucceededIn {
   outcome: "succeeded";
   result?: Json;
   id: string;
-  /** Rises at each claim; only its holder knows the newest. */
+  /** Fencing token: increases at each claim, and only its holder knows the newest. */
   fence: number;
   logs?: LogsIn | null;
 }
 
-/** What happened in a window, and how long it took. */
+/** Totals, rates and durations of a window. */
 export interface Summary {
   since: string;
   until: string;
@@ -907,7 +907,7 @@ export interface Summary {
   failure_ratio: number | null;
 }
 
-/** What to change. Null goes back to the installation's default. These bound what is submitted and waits; what runs is bounded by `PUT /v1/limits`, with its `tenant`. */
+/** Change of a tenant; null restores the installation's default. These quotas limit what is submitted and waits. To limit what runs, use `PUT /v1/limits` with `tenant`. */
 export interface TenantChange {
   weight?: number | null;
   rate?: number | null;
@@ -916,7 +916,7 @@ export interface TenantChange {
   queue_backlog?: number | null;
 }
 
-/** A tenant. Null is the installation's default. */
+/** A tenant. Null means the installation's default. */
 export interface TenantOut {
   name: string;
   weight: number | null;
@@ -927,13 +927,13 @@ export interface TenantOut {
   created_at: string;
 }
 
-/** A page of tenants, by name. */
+/** Page of tenants, by name. */
 export interface TenantPage {
   items: TenantOut[];
   next_cursor: string | null;
 }
 
-/** What one tenant received of all that was served, against what it was entitled to. */
+/** Service that one tenant received, compared with its entitlement. */
 export interface TenantShareOut {
   tenant: string;
   weight: number;
@@ -945,18 +945,18 @@ export interface TenantShareOut {
   backlogged: number;
 }
 
-/** It took longer than it may. */
+/** The attempt exceeded its timeout. */
 export interface TimedOutIn {
   outcome: "timed_out";
   /** Seconds, or a text such as '250ms', '30s', '5m', '1h30m' or '7d'. */
   after: number | string;
   id: string;
-  /** Rises at each claim; only its holder knows the newest. */
+  /** Fencing token: increases at each claim, and only its holder knows the newest. */
   fence: number;
   logs?: LogsIn | null;
 }
 
-/** A token that was made. It ends with the key it was made with, at the latest when it expires. */
+/** New token; it is valid until it expires or its API key is revoked. */
 export interface TokenOut {
   token: string;
   token_type: "Bearer";
@@ -965,14 +965,14 @@ export interface TokenOut {
   expires_at: string;
 }
 
-/** A token to make: with the scopes of the key, or fewer; for 15 minutes, or at most an hour. */
+/** Token to create: the scopes of the API key or fewer, for 15 minutes or up to an hour. */
 export interface TokenRequest {
   scopes?: ("admin" | "cancel" | "read" | "submit" | "worker")[] | null;
   /** Seconds, or a text such as '250ms', '30s', '5m', '1h30m' or '7d'. */
   expires_in?: number | string;
 }
 
-/** What happened. */
+/** Numbers of events in a window. */
 export interface Totals {
   submitted: number;
   started: number;
@@ -982,7 +982,7 @@ export interface Totals {
   cancelled: number;
 }
 
-/** The figures of one type of jobs. */
+/** Statistics of one job type. */
 export interface TypeFigures {
   type: string;
   totals: Totals;
@@ -992,9 +992,9 @@ export interface TypeFigures {
   failure_ratio: number | null;
 }
 
-/** What a worker tells of a type of jobs that it handles. */
+/** Description of a job type that the worker handles. */
 export interface TypeIn {
-  /** 1 to 128 letters, digits or _ . : / @ + -, beginning with a letter, a digit or _. */
+  /** 1 to 128 letters, digits or _ . : / @ + -, starting with a letter, a digit or _. */
   type: string;
   schema?: { [key: string]: Json } | null;
   queue?: string | null;
@@ -1004,14 +1004,14 @@ export interface TypeIn {
   cost?: number | null;
 }
 
-/** All types of which something happened in a window, the busiest first. */
+/** Job types that were active in a window, busiest first. */
 export interface TypeList {
   since: string;
   until: string;
   items: TypeFigures[];
 }
 
-/** A type of jobs, as whoever handles it tells. What is null was not told. */
+/** Job type as its workers describe it. Fields that they left out are null. */
 export interface TypeOut {
   type: string;
   tenant: string | null;
@@ -1026,13 +1026,13 @@ export interface TypeOut {
   cost: number | null;
 }
 
-/** Types of jobs, by name. What a tenant's own workers tell of one stands in for what those of everybody tell. */
+/** Page of job types, by name; a tenant's own description replaces the shared one. */
 export interface TypePage {
   items: TypeOut[];
   next_cursor: string | null;
 }
 
-/** One such job at a time: the same as far as `by` tells. */
+/** Uniqueness of a job: one job at a time with equal values of the fields in `by`. */
 export interface UniqueShape {
   by?: string[];
   /** Seconds, or a text such as '250ms', '30s', '5m', '1h30m' or '7d'. */
@@ -1040,7 +1040,7 @@ export interface UniqueShape {
   on_conflict?: "reject" | "replace" | "return";
 }
 
-/** A secret that was made: the only time that it is shown. */
+/** New webhook secret. Only this response contains it. */
 export interface WebhookSecretMade {
   tenant: string;
   created_at: string;
@@ -1048,14 +1048,14 @@ export interface WebhookSecretMade {
   secret: string;
 }
 
-/** What is known of a tenant's secret for webhooks; not the secret. */
+/** Metadata of a tenant's webhook secret. */
 export interface WebhookSecretOut {
   tenant: string;
   created_at: string;
   previous_until: string | null;
 }
 
-/** All workers that are registered, oldest first. */
+/** Registered workers, oldest first. */
 export interface WorkerList {
   items: WorkerOut[];
   next_cursor: null;

@@ -15,7 +15,7 @@ TABLES = (
     "holdfast_live",
     "holdfast_dead",
     "holdfast_history",
-    "holdfast_keys",
+    "holdfast_job_keys",
     "holdfast_workers",
     "holdfast_claims",
     "holdfast_steps",
@@ -76,7 +76,7 @@ class ServerDescription(NamedTuple):
 async def has_jobs(console: Console) -> bool:
     """Tell if a database contains any job, in any version of the schema."""
     for table in ("holdfast_live", "holdfast_dead", "holdfast_history"):
-        if await has_table(console, table) and await console.rows(f"SELECT 1 FROM {table} LIMIT 1"):  # noqa: S608 - ours
+        if await has_table(console, table) and await console.rows(f"SELECT 1 FROM {table} LIMIT 1"):  # noqa: S608
             return True
     return False
 

@@ -393,9 +393,11 @@ class TestReconnect:
         first = (await store.single(lambda tx: tx.change_log_range())).last
         await put(store, a_job())
         await update_rollups(store)
-        await console.run(f"UPDATE holdfast_feed SET at = at - {2 * CHANGE_LOG_RETENTION}")
+        await console.run(f"UPDATE holdfast_change_log SET at = at - {2 * CHANGE_LOG_RETENTION}")
         # Numbers that earlier tests used up are not waited for.
-        await console.run("UPDATE holdfast_folded SET holes = '[]'" if console.dialect != "sqlite" else "SELECT 1")
+        await console.run(
+            "UPDATE holdfast_rollup_position SET holes = '[]'" if console.dialect != "sqlite" else "SELECT 1"
+        )
         await update_rollups(store)
         client = await live.client()
         for gone in (str(first), "999999999999", "nonsense"):

@@ -92,7 +92,7 @@ def test_doctor_reports_an_outdated_schema(doctor, apply_fix, empty_database_url
 
 def test_doctor_reports_missing_indexes_overdue_and_stuck_jobs_and_paused_queues(doctor, apply_fix, cli, database_url):
     dialect = dialect_of(database_url)
-    dropped = "DROP INDEX holdfast_keys_expiry" + (" ON holdfast_keys" if dialect == "mysql" else "")
+    dropped = "DROP INDEX holdfast_job_keys_expiry" + (" ON holdfast_job_keys" if dialect == "mysql" else "")
 
     async def create_problems(store):
         await hold(store, await enter(store))
@@ -103,7 +103,7 @@ def test_doctor_reports_missing_indexes_overdue_and_stuck_jobs_and_paused_queues
     cli("queues", "pause", "invoices", HOLDFAST_DATABASE_URL=database_url)
 
     found = doctor(HOLDFAST_DATABASE_URL=database_url)
-    assert "holdfast_keys_expiry" in found["indexes"]["text"]
+    assert "holdfast_job_keys_expiry" in found["indexes"]["text"]
     assert found["stuck jobs"]["text"].startswith("1 running jobs are held by lost workers (worker-1)")
     assert found["due jobs"]["text"].startswith("1 jobs have been due for up to ")
     assert "'invoices' is paused, with 1 ready" in found["paused queues"]["text"]

@@ -2,35 +2,36 @@
 
 -- name: changes_after
 -- Uses the primary key.
-SELECT seq, at, body FROM holdfast_feed WHERE seq > :seq ORDER BY seq LIMIT :limit;
+SELECT seq, at, body FROM holdfast_change_log WHERE seq > :seq ORDER BY seq LIMIT :limit;
 
 -- name: change_numbers
 -- Uses the primary key.
-SELECT seq FROM holdfast_feed WHERE seq > :seq ORDER BY seq LIMIT :limit;
+SELECT seq FROM holdfast_change_log WHERE seq > :seq ORDER BY seq LIMIT :limit;
 
 -- name: change_log_range
 -- Uses the primary keys; reads the last row.
-SELECT (SELECT pruned FROM holdfast_folded WHERE one = 1), (SELECT max(seq) FROM holdfast_feed);
+SELECT (SELECT pruned FROM holdfast_rollup_position WHERE one = 1), (SELECT max(seq) FROM holdfast_change_log);
 
 -- name: rollup_cursor
 -- Uses the primary key.
-SELECT seq, holes, pruned, hours, lost FROM holdfast_folded WHERE one = 1;
+SELECT seq, holes, pruned, hours, lost FROM holdfast_rollup_position WHERE one = 1;
 
 -- name: lock_rollup_cursor
 -- Uses the primary key. A concurrent caller gets no row.
-SELECT seq, holes, pruned, hours, lost FROM holdfast_folded WHERE one = 1 FOR UPDATE SKIP LOCKED;
+SELECT seq, holes, pruned, hours, lost FROM holdfast_rollup_position WHERE one = 1 FOR UPDATE SKIP LOCKED;
 
 -- name: save_rollup_cursor
-UPDATE holdfast_folded SET seq = :seq, holes = :holes, pruned = :pruned, hours = :hours, lost = :lost WHERE one = 1;
+UPDATE holdfast_rollup_position SET seq = :seq, holes = :holes, pruned = :pruned, hours = :hours, lost = :lost
+  WHERE one = 1;
 
 -- name: old_changes
 -- Uses the primary key, from its beginning. Numbers are in the order of time except for a few seconds.
-SELECT max(f.seq) FROM (SELECT seq, at FROM holdfast_feed WHERE seq <= :upto ORDER BY seq LIMIT :limit) AS f
+SELECT max(f.seq) FROM (SELECT seq, at FROM holdfast_change_log WHERE seq <= :upto ORDER BY seq LIMIT :limit) AS f
 WHERE f.at < clock() - :keep;
 
 -- name: prune_changes
 -- Uses the primary key, from its beginning.
-DELETE FROM holdfast_feed WHERE seq <= :last;
+DELETE FROM holdfast_change_log WHERE seq <= :last;
 
 -- columns: stats
 tenant, at, queue, type, submitted, started, succeeded, failed, dead, cancelled, wait, run, cost, waited, reaped

@@ -4,10 +4,10 @@
 kind, tenant, name, max_running, rate, per, burst, used, unsettled, tokens, refilled_at, changed_at, changed_by
 
 -- name: dispatch_settings_version
-SELECT version, clock() FROM holdfast_terms WHERE one = 1;
+SELECT version, clock() FROM holdfast_dispatch_version WHERE one = 1;
 
 -- name: bump_settings_version
-UPDATE holdfast_terms SET version = version + 1 WHERE one = 1;
+UPDATE holdfast_dispatch_version SET version = version + 1 WHERE one = 1;
 
 -- name: limited
 -- Uses the primary key.
@@ -31,7 +31,8 @@ SELECT {limit} FROM holdfast_limits WHERE kind = :kind AND tenant = :tenant AND 
 
 -- name: set_limit
 -- A limit that counted no jobs so far does not know which run: it is unsettled. A changed token bucket starts full.
-INSERT INTO holdfast_limits (kind, tenant, name, max_running, rate, per, burst, unsettled, tokens, refilled_at, changed_at,
+INSERT INTO holdfast_limits (kind, tenant, name, max_running, rate, per, burst, unsettled, tokens, refilled_at,
+  changed_at,
                              changed_by)
 VALUES (:kind, :tenant, :name, :max_running, :rate, :per, :burst, 1, :tokens, clock(), clock(), :changed_by)
 ON CONFLICT (kind, tenant, name) DO UPDATE SET
@@ -66,12 +67,12 @@ ON CONFLICT (kind, name) DO UPDATE SET reason = excluded.reason, until = exclude
 DELETE FROM holdfast_pauses WHERE kind = :kind AND name = :name;
 
 -- name: count_key_holders
--- Uses holdfast_live_turns.
+-- Uses holdfast_live_key_slots.
 SELECT count(*) FROM holdfast_live
 WHERE concurrency_key IS NOT NULL AND status < {SUCCEEDED} AND tenant = :tenant AND concurrency_key = :name;
 
 -- name: key_holder_ids
--- Uses holdfast_live_turns, up to :most rows.
+-- Uses holdfast_live_key_slots, up to :most rows.
 SELECT id FROM holdfast_live
 WHERE concurrency_key IS NOT NULL AND status < {SUCCEEDED} AND tenant = :tenant AND concurrency_key = :name LIMIT :most;
 
@@ -80,7 +81,7 @@ WHERE concurrency_key IS NOT NULL AND status < {SUCCEEDED} AND tenant = :tenant 
 SELECT status FROM holdfast_live WHERE id = :id;
 
 -- name: key_holders
--- Uses holdfast_live_turns.
+-- Uses holdfast_live_key_slots.
 SELECT id, seq, tenant, concurrency_key, queue, type FROM holdfast_live
 WHERE concurrency_key IS NOT NULL AND status < {SUCCEEDED} AND status = {READY}
   AND tenant = :tenant AND concurrency_key = :name;

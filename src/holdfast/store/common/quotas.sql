@@ -7,7 +7,7 @@ LIMIT :limit;
 
 -- name: save_usage
 -- Uses the primary key.
-UPDATE holdfast_ledgers SET state = :state WHERE tenant = :tenant;
+UPDATE holdfast_quota_usage SET state = :state WHERE tenant = :tenant;
 
 -- name: begin_usage
-INSERT INTO holdfast_ledgers (tenant, state) VALUES (:tenant, :state) ON CONFLICT (tenant) DO NOTHING;
+INSERT INTO holdfast_quota_usage (tenant, state) VALUES (:tenant, :state) ON CONFLICT (tenant) DO NOTHING;

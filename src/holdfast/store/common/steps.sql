@@ -6,4 +6,5 @@ SELECT key, state, result, fence, recorded_at FROM holdfast_steps WHERE job_id =
 
 -- name: save_progress
 -- Uses the primary key or unique id.
-UPDATE holdfast_live SET progress = :progress WHERE id = :id AND fence = :fence AND worker = :worker AND status = {RUNNING};
+UPDATE holdfast_live SET progress = :progress WHERE id = :id AND fence = :fence AND worker = :worker
+  AND status = {RUNNING};

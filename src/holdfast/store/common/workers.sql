@@ -42,13 +42,13 @@ FROM holdfast_workers WHERE id = :worker;
 
 -- name: remember_worker
 -- Runs after the worker was deleted; worker ids are never reused.
-INSERT INTO holdfast_departed (id, name, host, queues, types, tenant, seen_at)
+INSERT INTO holdfast_departed_workers (id, name, host, queues, types, tenant, seen_at)
 VALUES (:worker, :name, :host, :queues, :types, :tenant, :seen_at);
 
 -- name: departed
--- Uses holdfast_departed_seen, from its end.
-SELECT id, name, host, queues, types, tenant, seen_at FROM holdfast_departed ORDER BY seen_at DESC LIMIT :limit;
+-- Uses holdfast_departed_workers_seen, from its end.
+SELECT id, name, host, queues, types, tenant, seen_at FROM holdfast_departed_workers ORDER BY seen_at DESC LIMIT :limit;
 
 -- name: prune_departed
--- Uses holdfast_departed_seen.
-DELETE FROM holdfast_departed WHERE seen_at < clock() - 86400000000;
+-- Uses holdfast_departed_workers_seen.
+DELETE FROM holdfast_departed_workers WHERE seen_at < clock() - 86400000000;

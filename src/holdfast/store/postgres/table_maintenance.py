@@ -73,10 +73,10 @@ class TableMaintenance:
                 self._vacuum_interval = _VACUUM_INTERVAL_S
                 return
             is_due = await connection.fetchval(
-                "INSERT INTO holdfast_upkeep (name, done_at) "
+                "INSERT INTO holdfast_maintenance (name, done_at) "
                 "VALUES ('vacuum', (date_part('epoch', clock_timestamp()) * 1000000)::bigint) "
                 "ON CONFLICT (name) DO UPDATE SET done_at = excluded.done_at "
-                "WHERE holdfast_upkeep.done_at < excluded.done_at - $1::bigint RETURNING 1",
+                "WHERE holdfast_maintenance.done_at < excluded.done_at - $1::bigint RETURNING 1",
                 int(_VACUUM_INTERVAL_S * 1_000_000),
             )
             if is_due:

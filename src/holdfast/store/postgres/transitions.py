@@ -120,7 +120,7 @@ class TransitionsTx(LimitsTx):
         try:
             return await self.rows(name, strict=True, **columns)
         except NotNullViolationError as error:
-            if error.table_name != "holdfast_feed":
+            if error.table_name != "holdfast_change_log":
                 raise
             return None
 

@@ -14,7 +14,7 @@
 -- running job: bit 1 its queue's, bit 2 its tenant's. holdfast_live_key has the jobs of a concurrency key, waiting
 -- ones in their order.
 CREATE TABLE IF NOT EXISTS holdfast_live (
-  parked TINYINT NOT NULL COMMENT '0 ready or running; 1 scheduled, retrying or blocked; 2 waits for its concurrency key',
+  parked TINYINT NOT NULL COMMENT '0 ready or running; 1 scheduled, retrying or blocked; 2 waits for its key',
   queue VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   tenant VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   priority SMALLINT NOT NULL DEFAULT 0,
@@ -110,7 +110,8 @@ CREATE TABLE IF NOT EXISTS holdfast_history (
   KEY holdfast_history_tenant (tenant, id)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- Dead letters: kept longer than history, so that operators can inspect and replay them. holdfast_dead_alike groups
+-- Dead letters: kept longer than history, so that operators can inspect and replay them. holdfast_dead_fingerprint
+-- groups
 -- those with the same error.
 CREATE TABLE IF NOT EXISTS holdfast_dead (
   id BINARY(16) NOT NULL,
@@ -146,11 +147,11 @@ CREATE TABLE IF NOT EXISTS holdfast_dead (
   PRIMARY KEY (id),
   KEY holdfast_dead_tenant (tenant, id),
   KEY holdfast_dead_finished (finished_at),
-  KEY holdfast_dead_alike (tenant, fingerprint, id)
+  KEY holdfast_dead_fingerprint (tenant, fingerprint, id)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- Idempotency keys (kind 0) and unique keys (kind 1), each with the job that it belongs to.
-CREATE TABLE IF NOT EXISTS holdfast_keys (
+CREATE TABLE IF NOT EXISTS holdfast_job_keys (
   tenant VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   kind TINYINT NOT NULL,
   name VARBINARY(1020) NOT NULL,
@@ -158,12 +159,12 @@ CREATE TABLE IF NOT EXISTS holdfast_keys (
   fingerprint BLOB NOT NULL,
   expires_at BIGINT NOT NULL,
   PRIMARY KEY (tenant, kind, name),
-  KEY holdfast_keys_expiry (expires_at)
+  KEY holdfast_job_keys_expiry (expires_at)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- Records of attempts: results of steps, and guards that commit with a handler's transaction. `state` is 0 started,
 -- 1 done; `fence` is that of the attempt that wrote the record. Records are deleted after their job.
--- The key is called `name`, as in holdfast_keys.
+-- The key is called `name`, as in holdfast_job_keys.
 CREATE TABLE IF NOT EXISTS holdfast_steps (
   job_id BINARY(16) NOT NULL,
   name VARBINARY(1020) NOT NULL,
@@ -199,7 +200,7 @@ CREATE TABLE IF NOT EXISTS holdfast_workers (
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- Workers that left or lost their lease within the last day: when a worker for a job type was last seen.
-CREATE TABLE IF NOT EXISTS holdfast_departed (
+CREATE TABLE IF NOT EXISTS holdfast_departed_workers (
   id BIGINT NOT NULL,
   name TEXT NOT NULL,
   host TEXT NOT NULL,
@@ -208,7 +209,7 @@ CREATE TABLE IF NOT EXISTS holdfast_departed (
   tenant VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin,
   seen_at BIGINT NOT NULL,
   PRIMARY KEY (id),
-  KEY holdfast_departed_seen (seen_at)
+  KEY holdfast_departed_workers_seen (seen_at)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- Descriptions of job types as reported by workers; `tenant` is '' for workers that serve all tenants.
@@ -236,7 +237,7 @@ CREATE TABLE IF NOT EXISTS holdfast_tenants (
 
 -- Quota usage of tenants with quotas: the cost spent in the window and an upper bound of the backlog. Submissions
 -- lock the tenant's row.
-CREATE TABLE IF NOT EXISTS holdfast_ledgers (
+CREATE TABLE IF NOT EXISTS holdfast_quota_usage (
   tenant VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   state BLOB NOT NULL,
   PRIMARY KEY (tenant)
@@ -303,17 +304,17 @@ CREATE TABLE IF NOT EXISTS holdfast_limits (
 
 -- Version of the dispatch settings: every change of a pause, limit or weight increments it, so that a node with cached
 -- settings needs to read only this row.
-CREATE TABLE IF NOT EXISTS holdfast_terms (
+CREATE TABLE IF NOT EXISTS holdfast_dispatch_version (
   one TINYINT NOT NULL,
   version BIGINT NOT NULL,
   PRIMARY KEY (one)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
-INSERT IGNORE INTO holdfast_terms (one, version) VALUES (1, 0);
+INSERT IGNORE INTO holdfast_dispatch_version (one, version) VALUES (1, 0);
 
 -- Change log: one small row per transaction that changes jobs, written by that transaction; the source of event
 -- streams and roll-ups. A row lists up to 20 changes and counts more. Numbers are assigned before the commit, so that
 -- a lower one can appear after a higher one, and the number of a transaction that rolled back never appears.
-CREATE TABLE IF NOT EXISTS holdfast_feed (
+CREATE TABLE IF NOT EXISTS holdfast_change_log (
   seq BIGINT NOT NULL AUTO_INCREMENT,
   at BIGINT NOT NULL,
   body LONGBLOB NOT NULL,
@@ -323,7 +324,7 @@ CREATE TABLE IF NOT EXISTS holdfast_feed (
 -- Roll-up cursor, one row, created on first use. Rows of the change log up to `seq` are rolled up, except the gaps in
 -- `holes` (JSON), which had not appeared yet. Rows up to `pruned` may be deleted. Minutes before `hours` are added to
 -- their hours. `lost` counts all workers that ever lost their lease.
-CREATE TABLE IF NOT EXISTS holdfast_folded (
+CREATE TABLE IF NOT EXISTS holdfast_rollup_position (
   one TINYINT NOT NULL,
   seq BIGINT NOT NULL,
   holes LONGBLOB NOT NULL,

@@ -40,14 +40,14 @@ WHERE tenant = :tenant AND id < :before AND id >= :floor AND {filter}
 ORDER BY id DESC LIMIT :limit;
 
 -- name: window_dead_alike
--- Uses holdfast_dead_alike.
-SELECT id FROM holdfast_dead FORCE INDEX (holdfast_dead_alike)
+-- Uses holdfast_dead_fingerprint.
+SELECT id FROM holdfast_dead FORCE INDEX (holdfast_dead_fingerprint)
 WHERE tenant = :tenant AND fingerprint = :fingerprint AND id < :before AND id >= :floor
 ORDER BY id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_dead_alike
--- Uses holdfast_dead_alike.
-SELECT {past}, {ended} FROM holdfast_dead FORCE INDEX (holdfast_dead_alike)
+-- Uses holdfast_dead_fingerprint.
+SELECT {past}, {ended} FROM holdfast_dead FORCE INDEX (holdfast_dead_fingerprint)
 WHERE tenant = :tenant AND fingerprint = :fingerprint AND id < :before AND id >= :floor AND {filter}
 ORDER BY id DESC LIMIT :limit;
 
@@ -91,8 +91,8 @@ WHERE parked = :parked AND queue = :queue AND tenant = :tenant LIMIT :limit;
 SELECT ids FROM holdfast_claims LIMIT :limit;
 
 -- name: dead_groups
--- Uses holdfast_dead_alike as a skip scan over groups.
-SELECT MIN(id), MAX(id), tenant, fingerprint FROM holdfast_dead FORCE INDEX FOR GROUP BY (holdfast_dead_alike)
+-- Uses holdfast_dead_fingerprint as a skip scan over groups.
+SELECT MIN(id), MAX(id), tenant, fingerprint FROM holdfast_dead FORCE INDEX FOR GROUP BY (holdfast_dead_fingerprint)
 WHERE (tenant > :tenant_after OR tenant = :tenant_after AND fingerprint > :fingerprint_after) AND tenant <= :tenant_last
 GROUP BY tenant, fingerprint LIMIT :limit;
 

@@ -21,20 +21,20 @@ VALUES :rows;
 
 -- name: take_keys
 -- Waits for a concurrent insert of the same key. Leaves an existing key unchanged.
-INSERT INTO holdfast_keys (tenant, kind, name, job_id, fingerprint, expires_at)
+INSERT INTO holdfast_job_keys (tenant, kind, name, job_id, fingerprint, expires_at)
 SELECT of_tenant, of_kind, of_name, next_job, next_fingerprint, clock() + span FROM :rows AS a
-ON DUPLICATE KEY UPDATE job_id = holdfast_keys.job_id;
+ON DUPLICATE KEY UPDATE job_id = holdfast_job_keys.job_id;
 
 -- name: lock_keys
 -- Uses the primary key, once per key, in the given order.
 SELECT k.tenant, k.kind, k.name, k.job_id, k.fingerprint,
        k.expires_at > clock() OR EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = k.job_id) AS valid
-FROM :rows AS a STRAIGHT_JOIN holdfast_keys k FORCE INDEX (PRIMARY)
+FROM :rows AS a STRAIGHT_JOIN holdfast_job_keys k FORCE INDEX (PRIMARY)
   ON k.tenant = a.of_tenant AND k.kind = a.of_kind AND k.name = a.of_name
 FOR UPDATE;
 
 -- name: retake_keys
-UPDATE :rows AS a STRAIGHT_JOIN holdfast_keys k FORCE INDEX (PRIMARY)
+UPDATE :rows AS a STRAIGHT_JOIN holdfast_job_keys k FORCE INDEX (PRIMARY)
   ON k.tenant = a.of_tenant AND k.kind = a.of_kind AND k.name = a.of_name
 SET k.job_id = a.next_job, k.fingerprint = a.next_fingerprint, k.expires_at = clock() + a.span;
 
@@ -153,7 +153,8 @@ WHERE id IN :ids FOR UPDATE;
 
 -- name: lock_history
 -- Uses holdfast_history_id.
-SELECT id, fence, status, worker, queue, tenant, priority, {position} FROM holdfast_history FORCE INDEX (holdfast_history_id)
+SELECT id, fence, status, worker, queue, tenant, priority, {position}
+  FROM holdfast_history FORCE INDEX (holdfast_history_id)
 WHERE id IN :ids FOR UPDATE;
 
 -- name: revive_dead
@@ -254,7 +255,8 @@ SELECT count(*), coalesce(sum(c.cost), 0) FROM (
 -- keeps the planner from turning the subquery into a join over all jobs.
 SELECT d.tenant,
        (SELECT 1 FROM holdfast_live l FORCE INDEX (PRIMARY)
-        WHERE l.parked = {NOT_PARKED} AND l.queue = :queue AND l.tenant = d.tenant AND l.status = {READY} LIMIT 1) AS waits
+        WHERE l.parked = {NOT_PARKED} AND l.queue = :queue AND l.tenant = d.tenant
+          AND l.status = {READY} LIMIT 1) AS waits
 FROM (SELECT tenant FROM holdfast_live FORCE INDEX FOR GROUP BY (PRIMARY)
       WHERE parked = {NOT_PARKED} AND queue = :queue GROUP BY parked, queue, tenant LIMIT :most) AS d
 HAVING waits IS NOT NULL;
@@ -268,7 +270,7 @@ DELETE FROM holdfast_history WHERE finished_at < clock() - :keep ORDER BY finish
 DELETE FROM holdfast_dead WHERE finished_at < clock() - :keep ORDER BY finished_at LIMIT :limit;
 
 -- name: prune_keys
--- Uses holdfast_keys_expiry. An expired key is kept while its job is unfinished.
-DELETE FROM holdfast_keys WHERE expires_at <= clock()
-  AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = holdfast_keys.job_id)
+-- Uses holdfast_job_keys_expiry. An expired key is kept while its job is unfinished.
+DELETE FROM holdfast_job_keys WHERE expires_at <= clock()
+  AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = holdfast_job_keys.job_id)
 ORDER BY expires_at LIMIT :limit;

@@ -1,6 +1,7 @@
 -- name: set_limit
 -- Assignments run from left to right, so that a column is compared before it is changed.
-INSERT INTO holdfast_limits (kind, tenant, name, max_running, rate, per, burst, unsettled, tokens, refilled_at, changed_at,
+INSERT INTO holdfast_limits (kind, tenant, name, max_running, rate, per, burst, unsettled, tokens, refilled_at,
+  changed_at,
                              changed_by)
 VALUES (:kind, :tenant, :name, :max_running, :rate, :per, :burst, 1, :tokens, clock(), clock(), :changed_by)
 ON DUPLICATE KEY UPDATE
@@ -62,7 +63,8 @@ UPDATE holdfast_live FORCE INDEX (holdfast_live_id) SET status = {READY}, parked
 
 -- name: yield_slot
 -- Uses holdfast_live_id. Only if the job is still ready.
-UPDATE holdfast_live FORCE INDEX (holdfast_live_id) SET status = {AWAITING_KEY}, parked = {PARKED_FOR_KEY}, seq = {position}
+UPDATE holdfast_live FORCE INDEX (holdfast_live_id) SET status = {AWAITING_KEY}, parked = {PARKED_FOR_KEY},
+  seq = {position}
 WHERE id = :id AND status = {READY} AND seq = :seq;
 
 -- name: key_holder_ids

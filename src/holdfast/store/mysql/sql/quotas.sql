@@ -2,11 +2,11 @@
 
 -- name: begin_usage
 -- IGNORE hides no other error here: every value fits its column.
-INSERT IGNORE INTO holdfast_ledgers (tenant, state) VALUES (:tenant, :state);
+INSERT IGNORE INTO holdfast_quota_usage (tenant, state) VALUES (:tenant, :state);
 
 -- name: lock_usage
 -- Uses the primary key.
-SELECT tenant, state FROM holdfast_ledgers WHERE tenant = :tenant FOR UPDATE;
+SELECT tenant, state FROM holdfast_quota_usage WHERE tenant = :tenant FOR UPDATE;
 
 -- name: tenant_backlog
 -- Uses the primary key as a skip scan over queues, then for the tenant in each. One statement, so that a job that

@@ -43,13 +43,13 @@ WHERE (tenant, id) < (:tenant, :before::uuid) AND (tenant, id) >= (:tenant, :flo
 ORDER BY tenant DESC, id DESC LIMIT :limit;
 
 -- name: window_dead_alike
--- Uses holdfast_dead_alike.
+-- Uses holdfast_dead_fingerprint.
 SELECT id FROM holdfast_dead
 WHERE tenant = :tenant AND fingerprint = :fingerprint AND id < :before AND id >= :floor
 ORDER BY id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_dead_alike
--- Uses holdfast_dead_alike.
+-- Uses holdfast_dead_fingerprint.
 SELECT {past}, {ended} FROM holdfast_dead
 WHERE tenant = :tenant AND fingerprint = :fingerprint AND id < :before AND id >= :floor AND {filter}
 ORDER BY id DESC LIMIT :limit;
@@ -103,7 +103,8 @@ SELECT id, tenant FROM holdfast_live WHERE status = {RUNNING} ORDER BY worker LI
 
 -- name: waiting_ids
 -- Uses holdfast_live_parked.
-SELECT id FROM holdfast_live WHERE status::int >= {SCHEDULED} AND status = :status ORDER BY status, tenant, id LIMIT :limit;
+SELECT id FROM holdfast_live WHERE status::int >= {SCHEDULED} AND status = :status
+  ORDER BY status, tenant, id LIMIT :limit;
 
 -- name: waiting_ids_of
 -- Uses holdfast_live_parked.
@@ -111,7 +112,7 @@ SELECT id FROM holdfast_live WHERE status::int >= {SCHEDULED} AND status = :stat
 ORDER BY status, tenant, id LIMIT :limit;
 
 -- name: dead_groups
--- Uses holdfast_dead_alike as a skip scan over groups.
+-- Uses holdfast_dead_fingerprint as a skip scan over groups.
 WITH RECURSIVE g AS (
   (SELECT tenant, fingerprint, id FROM holdfast_dead
    WHERE (tenant, fingerprint) > (:tenant_after, :fingerprint_after) AND tenant <= :tenant_last
@@ -128,7 +129,8 @@ FROM g LIMIT :limit;
 -- name: remove_live
 -- Uses the primary key.
 DELETE FROM holdfast_live l USING unnest(:ids::uuid[], :fences::int[], :was::smallint[]) AS m(id, fence, was)
-WHERE l.id = ANY (ARRAY[m.id]) AND l.fence = m.fence AND (l.status = m.was OR l.status = {AWAITING_KEY} AND m.was = {READY})
+WHERE l.id = ANY (ARRAY[m.id]) AND l.fence = m.fence AND (l.status = m.was OR l.status = {AWAITING_KEY}
+  AND m.was = {READY})
 RETURNING l.id;
 
 -- name: remove_dead

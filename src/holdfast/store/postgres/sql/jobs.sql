@@ -15,15 +15,17 @@ WITH fresh AS (
          coalesce(scheduled_at, at + delay), timeout, deadline, retry, tags, concurrency_key, idempotency_key,
          CASE WHEN coalesce(scheduled_at, at + delay) > at THEN {SCHEDULED}
               WHEN concurrency_key IS NULL THEN {READY} ELSE {AWAITING_KEY} END
-  FROM unnest(:ids::uuid[], :tenants::text[], :queues::text[], :types::text[], :payloads::bytea[], :priorities::smallint[],
+  FROM unnest(:ids::uuid[], :tenants::text[], :queues::text[], :types::text[], :payloads::bytea[],
+    :priorities::smallint[],
               :max_attempts::smallint[], :costs::int[], :scheduled::bigint[], :delays::bigint[], :timeouts::bigint[],
-              :deadlines::bigint[], :retries::bytea[], :tags::bytea[], :concurrency_keys::text[], :idempotency_keys::text[])
+              :deadlines::bigint[], :retries::bytea[], :tags::bytea[], :concurrency_keys::text[],
+                :idempotency_keys::text[])
        AS j(id, tenant, queue, type, payload, priority, max_attempts, cost, scheduled_at, delay, timeout,
             deadline, retry, tags, concurrency_key, idempotency_key),
        (SELECT clock() AS at) AS c
   RETURNING queue, tenant, priority, status, seq, created_at),
 logged AS (
-  INSERT INTO holdfast_feed (at, body)
+  INSERT INTO holdfast_change_log (at, body)
   SELECT max(created_at), CASE WHEN count(*) FILTER (WHERE status = {SCHEDULED}) = :later::bigint THEN :body::text END
   FROM fresh
   HAVING :strict::boolean OR count(*) FILTER (WHERE status = {SCHEDULED}) = :later)
@@ -43,12 +45,12 @@ WITH fresh AS (
        (SELECT clock() AS at) AS c
   RETURNING queue, tenant, priority, status, seq, created_at),
 logged AS (
-  INSERT INTO holdfast_feed (at, body) SELECT max(created_at), :body::text FROM fresh)
+  INSERT INTO holdfast_change_log (at, body) SELECT max(created_at), :body::text FROM fresh)
 SELECT queue, tenant, priority, status, min(seq), max(created_at) FROM fresh GROUP BY queue, tenant, priority, status;
 
 -- name: take_keys
 -- Waits for a concurrent insert of the same key. Runs in the order of keys, so that two batches cannot deadlock.
-INSERT INTO holdfast_keys (tenant, kind, key, job_id, fingerprint, expires_at)
+INSERT INTO holdfast_job_keys (tenant, kind, key, job_id, fingerprint, expires_at)
 SELECT tenant, kind, key, job_id, fingerprint, clock() + span
 FROM unnest(:tenants::text[], :kinds::smallint[], :keys::text[], :ids::uuid[], :fingerprints::bytea[], :spans::bigint[])
      AS k(tenant, kind, key, job_id, fingerprint, span)
@@ -60,11 +62,12 @@ ON CONFLICT (tenant, kind, key) DO NOTHING;
 SELECT k.tenant, k.kind, k.key, k.job_id, k.fingerprint,
        k.expires_at > clock() OR EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = k.job_id) AS valid
 FROM unnest(:tenants::text[], :kinds::smallint[], :keys::text[]) WITH ORDINALITY AS a(tenant, kind, key, n)
-JOIN holdfast_keys k ON k.tenant = ANY (ARRAY[a.tenant]) AND k.kind = ANY (ARRAY[a.kind]) AND k.key = ANY (ARRAY[a.key])
+JOIN holdfast_job_keys k ON k.tenant = ANY (ARRAY[a.tenant]) AND k.kind = ANY (ARRAY[a.kind])
+  AND k.key = ANY (ARRAY[a.key])
 ORDER BY a.n FOR UPDATE OF k;
 
 -- name: retake_keys
-UPDATE holdfast_keys k SET job_id = a.job_id, fingerprint = a.fingerprint, expires_at = clock() + a.span
+UPDATE holdfast_job_keys k SET job_id = a.job_id, fingerprint = a.fingerprint, expires_at = clock() + a.span
 FROM unnest(:tenants::text[], :kinds::smallint[], :keys::text[], :ids::uuid[], :fingerprints::bytea[], :spans::bigint[])
      AS a(tenant, kind, key, job_id, fingerprint, span)
 WHERE k.tenant = ANY (ARRAY[a.tenant]) AND k.kind = ANY (ARRAY[a.kind]) AND k.key = ANY (ARRAY[a.key]);
@@ -104,7 +107,8 @@ WHERE ctid = ANY (ARRAY(
                 ORDER BY l.seq LIMIT a.quota FOR UPDATE SKIP LOCKED) AS x
   LIMIT :limit))
 RETURNING {job}),
-logged AS (INSERT INTO holdfast_feed (at, body) SELECT (SELECT at FROM me), {changed_json} WHERE EXISTS (SELECT FROM changed))
+logged AS (INSERT INTO holdfast_change_log (at, body) SELECT (SELECT at FROM me), {changed_json}
+  WHERE EXISTS (SELECT FROM changed))
 SELECT {job} FROM changed;
 
 -- name: finish
@@ -119,7 +123,8 @@ WITH applied AS (
                string_to_array(:becomes, ',')::smallint[], :results::bytea[], :logs::bytea[], :reasons::text[],
                :fingerprints::text[])
         AS m(id, fence, was, worker, becomes, result, log, reason, fingerprint)
-  WHERE l.id = ANY (ARRAY[m.id]) AND l.fence = m.fence AND (l.status = m.was OR l.status = {AWAITING_KEY} AND m.was = {READY})
+  WHERE l.id = ANY (ARRAY[m.id]) AND l.fence = m.fence AND (l.status = m.was OR l.status = {AWAITING_KEY}
+    AND m.was = {READY})
     AND l.worker IS NOT DISTINCT FROM m.worker
   RETURNING l.*, m.becomes, m.result, m.log, m.reason, m.fingerprint),
 dead AS (
@@ -158,7 +163,8 @@ SELECT * FROM applied;
 -- Uses the primary key of the dead letters. A new generation of the same job; its fence goes on rising.
 WITH back AS (
   DELETE FROM holdfast_dead d
-  USING unnest(:ids::uuid[], :fences::int[], :was::smallint[], :generations::smallint[]) AS m(id, fence, was, generation)
+  USING unnest(:ids::uuid[], :fences::int[], :was::smallint[], :generations::smallint[]) AS m(id, fence, was,
+    generation)
   WHERE d.id = ANY (ARRAY[m.id]) AND d.fence = m.fence AND d.status = m.was
   RETURNING d.*, m.generation AS next_generation),
 applied AS (
@@ -173,7 +179,8 @@ SELECT * FROM applied;
 -- Uses holdfast_history_id, in each partition.
 WITH back AS (
   DELETE FROM holdfast_history d
-  USING unnest(:ids::uuid[], :fences::int[], :was::smallint[], :generations::smallint[]) AS m(id, fence, was, generation)
+  USING unnest(:ids::uuid[], :fences::int[], :was::smallint[], :generations::smallint[]) AS m(id, fence, was,
+    generation)
   WHERE d.id = ANY (ARRAY[m.id]) AND d.fence = m.fence AND d.status = m.was
   RETURNING d.*, m.generation AS next_generation),
 applied AS (
@@ -193,7 +200,7 @@ WITH changed AS (
     SELECT ctid FROM holdfast_live WHERE status IN ({SCHEDULED}, {RETRYING}) AND scheduled_at <= clock()
     ORDER BY scheduled_at LIMIT :limit FOR UPDATE SKIP LOCKED))
   RETURNING queue, tenant, priority, seq, concurrency_key, id, type, {READY} AS status, attempts, fence),
-logged AS (INSERT INTO holdfast_feed (at, body) SELECT clock(), {changed_json} WHERE EXISTS (SELECT FROM changed))
+logged AS (INSERT INTO holdfast_change_log (at, body) SELECT clock(), {changed_json} WHERE EXISTS (SELECT FROM changed))
 SELECT queue, tenant, priority, min(seq), count(*), concurrency_key FROM changed
 GROUP BY queue, tenant, priority, concurrency_key;
 
@@ -263,7 +270,8 @@ SELECT count(*), coalesce(sum(c.cost), 0) FROM (
 -- name: contenders
 -- Uses holdfast_live_ready as a skip scan over tenants.
 WITH RECURSIVE contender AS (
-  (SELECT tenant FROM holdfast_live WHERE status = {READY} AND queue = :queue ORDER BY queue, tenant, priority, seq LIMIT 1)
+  (SELECT tenant FROM holdfast_live WHERE status = {READY} AND queue = :queue
+    ORDER BY queue, tenant, priority, seq LIMIT 1)
   UNION ALL
   SELECT n.tenant FROM contender c CROSS JOIN LATERAL (
     SELECT tenant FROM holdfast_live l
@@ -282,9 +290,9 @@ DELETE FROM holdfast_dead WHERE ctid = ANY (ARRAY(
   SELECT ctid FROM holdfast_dead WHERE finished_at < clock() - :keep LIMIT :limit FOR UPDATE SKIP LOCKED));
 
 -- name: prune_keys
--- Uses holdfast_keys_expiry. An expired key is kept while its job is unfinished.
-DELETE FROM holdfast_keys WHERE ctid = ANY (ARRAY(
-  SELECT ctid FROM holdfast_keys k WHERE expires_at <= clock()
+-- Uses holdfast_job_keys_expiry. An expired key is kept while its job is unfinished.
+DELETE FROM holdfast_job_keys WHERE ctid = ANY (ARRAY(
+  SELECT ctid FROM holdfast_job_keys k WHERE expires_at <= clock()
     AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = k.job_id)
   LIMIT :limit FOR UPDATE SKIP LOCKED));
 

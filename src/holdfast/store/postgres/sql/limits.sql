@@ -29,7 +29,7 @@ SELECT count(*) FROM holdfast_live WHERE status = {RUNNING} AND queue = :name AN
 SELECT count(*) FROM holdfast_live WHERE status = {RUNNING} AND tenant = :name AND slots & {TENANT_SLOT} = 0;
 
 -- name: grant_slots
--- Uses holdfast_live_turns and holdfast_live_queued, once per key. Skips rows that other transactions change. The
+-- Uses holdfast_live_key_slots and holdfast_live_queued, once per key. Skips rows that other transactions change. The
 -- candidates are an array, so that the planner cannot run their query twice and grant too many slots.
 WITH a AS MATERIALIZED (
   SELECT k.tenant, k.name, least(k.slots - (
@@ -40,7 +40,8 @@ WITH a AS MATERIALIZED (
 UPDATE holdfast_live SET status = {READY}
 WHERE ctid = ANY (ARRAY(
   SELECT x.ctid FROM a, LATERAL (
-    SELECT l.ctid FROM holdfast_live l WHERE l.status = {AWAITING_KEY} AND l.tenant = a.tenant AND l.concurrency_key = a.name
+    SELECT l.ctid FROM holdfast_live l WHERE l.status = {AWAITING_KEY} AND l.tenant = a.tenant
+      AND l.concurrency_key = a.name
       AND NOT (l.queue = ANY (:queues::text[]) AND l.type = ANY (:types::text[]))
     ORDER BY l.priority DESC, l.seq LIMIT greatest(a.room, 0) FOR UPDATE SKIP LOCKED) AS x))
 RETURNING queue, tenant, priority, seq, concurrency_key;
@@ -54,7 +55,8 @@ WHERE id = :id AND status = {READY} AND seq = :seq;
 -- Uses holdfast_live_queued as a skip scan over keys.
 WITH RECURSIVE k AS (
   (SELECT tenant, concurrency_key FROM holdfast_live
-   WHERE status = {AWAITING_KEY} AND (tenant, concurrency_key) > (:tenant, :name) ORDER BY tenant, concurrency_key LIMIT 1)
+   WHERE status = {AWAITING_KEY} AND (tenant, concurrency_key) > (:tenant, :name)
+     ORDER BY tenant, concurrency_key LIMIT 1)
   UNION ALL
   SELECT n.tenant, n.concurrency_key FROM k CROSS JOIN LATERAL (
     SELECT tenant, concurrency_key FROM holdfast_live l

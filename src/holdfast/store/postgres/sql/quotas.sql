@@ -3,7 +3,7 @@
 -- name: lock_usage
 -- Uses the primary keys. Reads the clock after the lock is held, because a sub-select in the select list runs once
 -- its row exists.
-WITH l AS (SELECT state FROM holdfast_ledgers WHERE tenant = :tenant FOR UPDATE)
+WITH l AS (SELECT state FROM holdfast_quota_usage WHERE tenant = :tenant FOR UPDATE)
 SELECT l.state, t.name, t.weight, t.rate, t.rate_window, t.backlog, t.queue_backlog, clock()
 FROM (SELECT 1) AS one LEFT JOIN l ON true LEFT JOIN holdfast_tenants t ON t.name = :tenant;
 
@@ -22,7 +22,8 @@ SELECT (SELECT count(*) FROM (
             ORDER BY l.queue, l.tenant, l.priority, l.seq LIMIT :most) AS m
           LIMIT :most) AS ready)
      + (SELECT count(*) FROM (
-          SELECT 1 FROM holdfast_live WHERE status = {RUNNING} AND tenant = :tenant ORDER BY worker LIMIT :most) AS running)
+          SELECT 1 FROM holdfast_live WHERE status = {RUNNING} AND tenant = :tenant
+            ORDER BY worker LIMIT :most) AS running)
      + (SELECT count(*) FROM (
           SELECT 1 FROM holdfast_live WHERE status::int > {CANCELLED} AND tenant = :tenant
           ORDER BY tenant, queue LIMIT :most) AS parked);

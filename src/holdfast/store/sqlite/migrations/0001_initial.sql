@@ -6,8 +6,8 @@
 
 -- Last position given out, one row. It only grows, and only under the write lock, so that later inserts come later in
 -- line.
-CREATE TABLE holdfast_counter (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL) STRICT;
-INSERT INTO holdfast_counter (one, seq) VALUES (1, 0);
+CREATE TABLE holdfast_sequence (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL) STRICT;
+INSERT INTO holdfast_sequence (one, seq) VALUES (1, 0);
 
 -- Unfinished jobs. The table stays small, however long the history is. The position in line is the rowid, so that
 -- every index ends in it without storing it twice. `progress` is JSON, such as {"fraction": 0.9, "note": "written"}.
@@ -56,8 +56,9 @@ CREATE INDEX holdfast_live_parked_in ON holdfast_live (tenant, queue) WHERE stat
 -- Jobs that wait for their concurrency key (claims skip them), in the order in which they get it (seq is the rowid);
 -- and jobs that hold a slot of their key: statuses before SUCCEEDED are ready and running. Jobs without a key enter
 -- neither.
-CREATE INDEX holdfast_live_queued ON holdfast_live (tenant, concurrency_key, priority DESC) WHERE status = {AWAITING_KEY};
-CREATE INDEX holdfast_live_turns ON holdfast_live (tenant, concurrency_key)
+CREATE INDEX holdfast_live_queued ON holdfast_live (tenant, concurrency_key, priority DESC)
+  WHERE status = {AWAITING_KEY};
+CREATE INDEX holdfast_live_key_slots ON holdfast_live (tenant, concurrency_key)
 WHERE concurrency_key IS NOT NULL AND status < {SUCCEEDED};
 
 -- Jobs that may miss their deadline; jobs without one never enter it.
@@ -135,10 +136,10 @@ CREATE TABLE holdfast_dead (
 CREATE INDEX holdfast_dead_tenant ON holdfast_dead (tenant, id);
 CREATE INDEX holdfast_dead_finished ON holdfast_dead (finished_at);
 -- Groups dead letters with the same error.
-CREATE INDEX holdfast_dead_alike ON holdfast_dead (tenant, fingerprint, id);
+CREATE INDEX holdfast_dead_fingerprint ON holdfast_dead (tenant, fingerprint, id);
 
 -- Idempotency keys (kind 0) and unique keys (kind 1), each with the job that it belongs to.
-CREATE TABLE holdfast_keys (
+CREATE TABLE holdfast_job_keys (
   tenant TEXT NOT NULL,
   kind INTEGER NOT NULL,
   key TEXT NOT NULL,
@@ -147,7 +148,7 @@ CREATE TABLE holdfast_keys (
   expires_at INTEGER NOT NULL,
   PRIMARY KEY (tenant, kind, key)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX holdfast_keys_expiry ON holdfast_keys (expires_at);
+CREATE INDEX holdfast_job_keys_expiry ON holdfast_job_keys (expires_at);
 
 -- Records of attempts: results of steps, and guards that commit with a handler's transaction. `state` is 0 started,
 -- 1 done; `fence` is that of the attempt that wrote the record. Records are deleted after their job.
@@ -185,7 +186,7 @@ CREATE TABLE holdfast_workers (
 CREATE INDEX holdfast_workers_expiry ON holdfast_workers (expires_at);
 
 -- Workers that left or lost their lease within the last day: when a worker for a job type was last seen.
-CREATE TABLE holdfast_departed (
+CREATE TABLE holdfast_departed_workers (
   id INTEGER PRIMARY KEY,
   name TEXT NOT NULL,
   host TEXT NOT NULL,
@@ -194,7 +195,7 @@ CREATE TABLE holdfast_departed (
   tenant TEXT,
   seen_at INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX holdfast_departed_seen ON holdfast_departed (seen_at);
+CREATE INDEX holdfast_departed_workers_seen ON holdfast_departed_workers (seen_at);
 
 -- Descriptions of job types as reported by workers; `tenant` is '' for workers that serve all tenants.
 CREATE TABLE holdfast_types (
@@ -222,7 +223,7 @@ CREATE INDEX holdfast_tenants_limited ON holdfast_tenants (name)
 WHERE rate IS NOT NULL OR backlog IS NOT NULL OR queue_backlog IS NOT NULL;
 
 -- Quota usage of tenants with quotas: the cost spent in the window and an upper bound of the backlog.
-CREATE TABLE holdfast_ledgers (tenant TEXT PRIMARY KEY NOT NULL, state BLOB NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE holdfast_quota_usage (tenant TEXT PRIMARY KEY NOT NULL, state BLOB NOT NULL) STRICT, WITHOUT ROWID;
 
 -- API keys. `digest` is the SHA-256 of the secret, which is not stored; `scopes` are separated by spaces. Revoked
 -- keys stay, so that an audit can name them.
@@ -283,13 +284,13 @@ CREATE TABLE holdfast_limits (
 
 -- Version of the dispatch settings: every change of a pause, limit or weight increments it, so that a node with cached
 -- settings needs to read only this row.
-CREATE TABLE holdfast_terms (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL) STRICT;
-INSERT INTO holdfast_terms (one, version) VALUES (1, 0);
+CREATE TABLE holdfast_dispatch_version (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL) STRICT;
+INSERT INTO holdfast_dispatch_version (one, version) VALUES (1, 0);
 
 -- Change log: one small row per transaction that changes jobs, written by that transaction; the source of event
 -- streams and roll-ups. A row lists up to 20 changes and counts more. Numbers are assigned before the commit, so that
 -- a lower one can appear after a higher one, and the number of a transaction that rolled back never appears.
-CREATE TABLE holdfast_feed (
+CREATE TABLE holdfast_change_log (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
   at INTEGER NOT NULL,
   body BLOB NOT NULL
@@ -298,7 +299,7 @@ CREATE TABLE holdfast_feed (
 -- Roll-up cursor, one row, created on first use. Rows of the change log up to `seq` are rolled up, except the gaps in
 -- `holes` (JSON), which had not appeared yet. Rows up to `pruned` may be deleted. Minutes before `hours` are added to
 -- their hours. `lost` counts all workers that ever lost their lease.
-CREATE TABLE holdfast_folded (
+CREATE TABLE holdfast_rollup_position (
   one INTEGER PRIMARY KEY CHECK (one = 1),
   seq INTEGER NOT NULL,
   holes BLOB NOT NULL,
@@ -355,7 +356,7 @@ CREATE TABLE holdfast_webhook_secrets (
 ) STRICT, WITHOUT ROWID;
 
 -- Times of the last table maintenance, so that one of many nodes does it.
-CREATE TABLE holdfast_upkeep (name TEXT PRIMARY KEY, done_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE holdfast_maintenance (name TEXT PRIMARY KEY, done_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 
 -- All jobs in readable form, for people with a SQL console.
 CREATE VIEW holdfast_jobs AS

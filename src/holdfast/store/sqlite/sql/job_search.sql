@@ -38,14 +38,14 @@ WHERE tenant = :tenant AND id < :before AND id >= :floor AND {filter}
 ORDER BY id DESC LIMIT :limit;
 
 -- name: window_dead_alike
--- Uses holdfast_dead_alike.
-SELECT id FROM holdfast_dead INDEXED BY holdfast_dead_alike
+-- Uses holdfast_dead_fingerprint.
+SELECT id FROM holdfast_dead INDEXED BY holdfast_dead_fingerprint
 WHERE tenant = :tenant AND fingerprint = :fingerprint AND id < :before AND id >= :floor
 ORDER BY id DESC LIMIT 1 OFFSET :skip;
 
 -- name: find_dead_alike
--- Uses holdfast_dead_alike.
-SELECT {past}, {ended} FROM holdfast_dead INDEXED BY holdfast_dead_alike
+-- Uses holdfast_dead_fingerprint.
+SELECT {past}, {ended} FROM holdfast_dead INDEXED BY holdfast_dead_fingerprint
 WHERE tenant = :tenant AND fingerprint = :fingerprint AND id < :before AND id >= :floor AND {filter}
 ORDER BY id DESC LIMIT :limit;
 
@@ -92,7 +92,8 @@ SELECT id, tenant FROM holdfast_live INDEXED BY holdfast_live_held WHERE status 
 
 -- name: waiting_ids
 -- Uses holdfast_live_parked.
-SELECT id FROM holdfast_live INDEXED BY holdfast_live_parked WHERE status >= {SCHEDULED} AND status = :status LIMIT :limit;
+SELECT id FROM holdfast_live INDEXED BY holdfast_live_parked WHERE status >= {SCHEDULED}
+  AND status = :status LIMIT :limit;
 
 -- name: waiting_ids_of
 -- Uses holdfast_live_parked.
@@ -100,25 +101,26 @@ SELECT id FROM holdfast_live INDEXED BY holdfast_live_parked
 WHERE status >= {SCHEDULED} AND status = :status AND tenant = :tenant LIMIT :limit;
 
 -- name: dead_groups
--- Uses holdfast_dead_alike as a skip scan over groups. The last step finds none. A comparison of pairs would read the
+-- Uses holdfast_dead_fingerprint as a skip scan over groups. The last step finds none. A comparison of pairs would read
+-- the
 -- whole group that it starts from: see `lanes`.
 WITH RECURSIVE g (first) AS (
   SELECT coalesce(
-    (SELECT rowid FROM holdfast_dead INDEXED BY holdfast_dead_alike
+    (SELECT rowid FROM holdfast_dead INDEXED BY holdfast_dead_fingerprint
      WHERE tenant = :tenant_after AND fingerprint > :fingerprint_after ORDER BY fingerprint, id LIMIT 1),
-    (SELECT rowid FROM holdfast_dead INDEXED BY holdfast_dead_alike
+    (SELECT rowid FROM holdfast_dead INDEXED BY holdfast_dead_fingerprint
      WHERE tenant > :tenant_after AND tenant <= :tenant_last AND fingerprint IS NOT NULL
      ORDER BY tenant, fingerprint, id LIMIT 1))
   UNION ALL
   SELECT coalesce(
-    (SELECT n.rowid FROM holdfast_dead n INDEXED BY holdfast_dead_alike
+    (SELECT n.rowid FROM holdfast_dead n INDEXED BY holdfast_dead_fingerprint
      WHERE n.tenant = d.tenant AND n.fingerprint > d.fingerprint ORDER BY n.fingerprint, n.id LIMIT 1),
-    (SELECT n.rowid FROM holdfast_dead n INDEXED BY holdfast_dead_alike
+    (SELECT n.rowid FROM holdfast_dead n INDEXED BY holdfast_dead_fingerprint
      WHERE n.tenant > d.tenant AND n.tenant <= :tenant_last AND n.fingerprint IS NOT NULL
      ORDER BY n.tenant, n.fingerprint, n.id LIMIT 1))
   FROM g CROSS JOIN holdfast_dead d ON d.rowid = g.first
   LIMIT :limit)
-SELECT d.id, (SELECT n.id FROM holdfast_dead n INDEXED BY holdfast_dead_alike
+SELECT d.id, (SELECT n.id FROM holdfast_dead n INDEXED BY holdfast_dead_fingerprint
               WHERE n.tenant = d.tenant AND n.fingerprint = d.fingerprint ORDER BY n.id DESC LIMIT 1),
        d.tenant, d.fingerprint
 FROM g CROSS JOIN holdfast_dead d ON d.rowid = g.first;

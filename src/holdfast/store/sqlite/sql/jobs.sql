@@ -3,16 +3,17 @@
 
 -- name: next_positions
 -- Reserves :positions positions, which follow the returned one.
-UPDATE holdfast_counter SET seq = seq + :positions RETURNING seq - :positions, clock();
+UPDATE holdfast_sequence SET seq = seq + :positions RETURNING seq - :positions, clock();
 
 -- name: insert
-INSERT INTO holdfast_live (seq, id, tenant, queue, type, payload, priority, max_attempts, cost, created_at, scheduled_at,
+INSERT INTO holdfast_live (seq, id, tenant, queue, type, payload, priority, max_attempts, cost, created_at,
+  scheduled_at,
                            timeout, deadline, retry, tags, concurrency_key, idempotency_key, status)
 VALUES (:seq, :id, :tenant, :queue, :type, :payload, :priority, :max_attempts, :cost, :created_at, :scheduled_at,
         :timeout, :deadline, :retry, :tags, :concurrency_key, :idempotency_key, :status);
 
 -- name: take_keys
-INSERT INTO holdfast_keys (tenant, kind, key, job_id, fingerprint, expires_at)
+INSERT INTO holdfast_job_keys (tenant, kind, key, job_id, fingerprint, expires_at)
 VALUES (:tenant, :kind, :key, :id, :fingerprint, clock() + :span)
 ON CONFLICT (tenant, kind, key) DO NOTHING;
 
@@ -20,10 +21,10 @@ ON CONFLICT (tenant, kind, key) DO NOTHING;
 -- Uses the primary key.
 SELECT tenant, kind, key, job_id, fingerprint,
        expires_at > clock() OR EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = k.job_id)
-FROM holdfast_keys k WHERE tenant = :tenant AND kind = :kind AND key = :key;
+FROM holdfast_job_keys k WHERE tenant = :tenant AND kind = :kind AND key = :key;
 
 -- name: retake_keys
-UPDATE holdfast_keys SET job_id = :id, fingerprint = :fingerprint, expires_at = clock() + :span
+UPDATE holdfast_job_keys SET job_id = :id, fingerprint = :fingerprint, expires_at = clock() + :span
 WHERE tenant = :tenant AND kind = :kind AND key = :key;
 
 -- name: lanes
@@ -52,7 +53,8 @@ SELECT 1 FROM holdfast_workers WHERE id = :worker AND expires_at > clock();
 -- name: claim
 -- Uses holdfast_live_ready, once per lane; the hint makes the planner use it whatever the statistics say.
 UPDATE holdfast_live
-SET status = {RUNNING}, attempts = attempts + 1, fence = fence + 1, worker = :worker, started_at = clock(), slots = :slots
+SET status = {RUNNING}, attempts = attempts + 1, fence = fence + 1, worker = :worker, started_at = clock(),
+  slots = :slots
 WHERE seq IN (
   SELECT seq FROM holdfast_live INDEXED BY holdfast_live_ready
   WHERE status = {READY} AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq > :floor
@@ -109,7 +111,8 @@ RETURNING id, status, queue, tenant, priority, seq;
 -- Uses the unique id of the history.
 INSERT INTO holdfast_live (seq, {revived})
 SELECT :seq, {reviving}
-FROM (SELECT *, :generation AS next_generation FROM holdfast_history WHERE id = :id AND fence = :fence AND status = :was)
+FROM (SELECT *, :generation AS next_generation FROM holdfast_history WHERE id = :id AND fence = :fence
+  AND status = :was)
 WHERE true
 RETURNING id, status, queue, tenant, priority, seq;
 
@@ -202,9 +205,9 @@ DELETE FROM holdfast_dead WHERE rowid IN (
   SELECT rowid FROM holdfast_dead WHERE finished_at < clock() - :keep ORDER BY finished_at LIMIT :limit);
 
 -- name: prune_keys
--- Uses holdfast_keys_expiry. An expired key is kept while its job is unfinished.
-DELETE FROM holdfast_keys WHERE (tenant, kind, key) IN (
-  SELECT tenant, kind, key FROM holdfast_keys k
+-- Uses holdfast_job_keys_expiry. An expired key is kept while its job is unfinished.
+DELETE FROM holdfast_job_keys WHERE (tenant, kind, key) IN (
+  SELECT tenant, kind, key FROM holdfast_job_keys k
   WHERE expires_at <= clock() AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = k.job_id)
   ORDER BY expires_at LIMIT :limit);
 

@@ -2,7 +2,7 @@
 
 -- name: lock_usage
 -- Uses the primary key. An UPDATE without effect, which acquires the write lock.
-UPDATE holdfast_ledgers SET state = state WHERE tenant = :tenant RETURNING tenant, state;
+UPDATE holdfast_quota_usage SET state = state WHERE tenant = :tenant RETURNING tenant, state;
 
 -- name: tenant_backlog
 -- Uses holdfast_live_ready as a skip scan over queues, holdfast_live_held, and holdfast_live_parked_in. Counts up to
