@@ -30,7 +30,7 @@ class Unique(NamedTuple):
 
     Args:
         by: Names of `type`, `queue`, `payload`, or `payload.<argument>`.
-        within: Also reject duplicates for this long after the first job was submitted, even if it has finished.
+        within: Reject duplicates for this long after the first submission too, even if its job has finished.
         on_conflict: `"return"` returns the existing job; `"replace"` replaces it while it waits; `"reject"`, and
             `"replace"` after it has started, raises `DuplicateJob`.
 
