@@ -46,6 +46,7 @@ class Handler:
     async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802
         content = envelope.content if isinstance(envelope.content, bytes) else b""
         message = message_from_bytes(content, policy=policy.default)
+        as_sent = message_from_bytes(content, policy=policy.compat32)
         subject = str(message["Subject"])
         if subject == "spam":
             return "554 not here"
@@ -57,6 +58,7 @@ class Handler:
             "from": envelope.mail_from,
             "to": envelope.rcpt_tos,
             "headers": [[name, str(value)] for name, value in message.items()],
+            "raw_headers": [[name, "".join(value.splitlines())] for name, value in as_sent.items()],
             "texts": {
                 part.get_content_type(): part.get_content()
                 for part in message.walk()

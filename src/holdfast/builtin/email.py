@@ -5,7 +5,6 @@ import re
 import ssl
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime
@@ -15,12 +14,14 @@ from urllib.parse import unquote, urlsplit
 import aiosmtplib
 from msgspec import Struct
 
+from holdfast.builtin.mail_headers import addresses_field, text_field
 from holdfast.errors import Invalid, Misconfigured
 from holdfast.model.time import Duration, in_seconds, seconds
 from holdfast.policy.text import escape_unprintable, sanitize
 from holdfast.worker.context.context import Context
 from holdfast.worker.handlers.exceptions import Discard, Retry
 
+MAX_ADDRESS_LENGTH = 254
 MAX_RECIPIENTS = 50
 MAX_SUBJECT_LENGTH = 500
 _PORTS = {"smtps": 465, "smtp": 587, "smtp+plain": 25}
@@ -28,7 +29,7 @@ _MAX_REPLY_LENGTH = 300
 
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-_ADDRESS = re.compile(rf"(?P<local>{_ATOM}(?:\.{_ATOM})*)@(?P<domain>{_LABEL}(?:\.{_LABEL})*)")
+_ADDRESS = re.compile(rf"{_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})*")
 
 
 class MailFailed(Retry):
@@ -57,6 +58,13 @@ class Mail(Struct, frozen=True):
     accepted: list[str]
     refused: dict[str, str]
     answer: str
+
+
+class RenderedMail(NamedTuple):
+    """Message as it is sent."""
+
+    id: str
+    content: bytes
 
 
 class SmtpServer(NamedTuple):
@@ -143,7 +151,7 @@ class Email:
             never |= result.never
             left = list(result.later)
             if not left:
-                return Mail(str(message["Message-ID"]), accepted, never, result.answer)
+                return Mail(message.id, accepted, never, result.answer)
             if calls:
                 raise MailFailed(f"the mail server deferred {len(left)} recipients: {_first(result.later)}")
         raise MailRefused("the mail server deferred the recipients too often")
@@ -158,7 +166,7 @@ class Email:
         html: str | None,
         reply_to: str | None,
         ctx: Context,
-    ) -> EmailMessage:
+    ) -> RenderedMail:
         if text is None and html is None:
             raise Invalid("text: the message is empty: give text, html, or both", pointer="/payload/text")
         if len(subject) > MAX_SUBJECT_LENGTH or not subject.isprintable():
@@ -166,26 +174,21 @@ class Email:
                 f"subject: give one line of at most {MAX_SUBJECT_LENGTH} characters, without control characters",
                 pointer="/payload/subject",
             )
-        message = EmailMessage(policy=SMTP)
-        message["From"] = _mailbox(self._server.sender, "from")
-        message["To"] = [_mailbox(address, "to") for address in _as_list(to)]
-        if cc:
-            message["Cc"] = [_mailbox(address, "cc") for address in cc]
-        if reply_to is not None:
-            message["Reply-To"] = _mailbox(reply_to, "reply_to")
-        message["Subject"] = subject
-        # The same at every attempt, so that a receiver can recognise a duplicate.
-        message["Date"] = format_datetime(datetime.fromtimestamp(ctx.job.created_at / 1_000_000, UTC))
-        message["Message-ID"] = f"<{ctx.job.id}@{self._server.sender.rpartition('@')[2]}>"
-        try:
-            message.set_content(text if text is not None else html, subtype="plain" if text is not None else "html")
-            if text is not None and html is not None:
-                message.add_alternative(html, subtype="html")
-        except (UnicodeError, ValueError) as error:
-            raise Invalid(f"text: it cannot be encoded as mail ({error})", pointer="/payload/text") from None
-        return message
+        message_id = f"<{ctx.job.id}@{self._server.sender.rpartition('@')[2]}>"
+        fields = [
+            addresses_field("From", [_checked(self._server.sender, "from")]),
+            addresses_field("To", [_checked(address, "to") for address in _as_list(to)]),
+            addresses_field("Cc", [_checked(address, "cc") for address in cc]) if cc else None,
+            addresses_field("Reply-To", [_checked(reply_to, "reply_to")]) if reply_to is not None else None,
+            text_field("Subject", subject),
+            # The same at every attempt, so that a receiver can recognise a duplicate.
+            f"Date: {format_datetime(datetime.fromtimestamp(ctx.job.created_at / 1_000_000, UTC))}",
+            f"Message-ID: {message_id}",
+        ]
+        head = "".join(f"{field}\r\n" for field in fields if field is not None)
+        return RenderedMail(message_id, head.encode("ascii") + _body(text, html))
 
-    async def _send(self, message: EmailMessage, recipients: list[str]) -> SendResult:
+    async def _send(self, message: RenderedMail, recipients: list[str]) -> SendResult:
         server = self._server
         client = aiosmtplib.SMTP(
             hostname=server.host,
@@ -206,7 +209,7 @@ class Email:
         finally:
             client.close()
 
-    async def _deliver(self, client: aiosmtplib.SMTP, message: EmailMessage, recipients: list[str]) -> SendResult:
+    async def _deliver(self, client: aiosmtplib.SMTP, message: RenderedMail, recipients: list[str]) -> SendResult:
         if self._server.user is not None:
             try:
                 await client.login(self._server.user, self._server.password or "")
@@ -215,7 +218,7 @@ class Email:
         refused: dict[str, aiosmtplib.SMTPRecipientRefused] = {}
         answer = ""
         try:
-            responses, answer = await client.sendmail(self._server.sender, recipients, message.as_bytes())
+            responses, answer = await client.sendmail(self._server.sender, recipients, message.content)
             refused = {
                 address: aiosmtplib.SMTPRecipientRefused(reply.code, reply.message, address)
                 for address, reply in responses.items()
@@ -243,14 +246,26 @@ def _as_list(to: str | list[str]) -> list[str]:
     return [to] if isinstance(to, str) else to
 
 
-def _mailbox(address: str, field: str) -> Address:
-    found = _ADDRESS.fullmatch(address)
-    if found is None or len(address) > 254:
+def _body(text: str | None, html: str | None) -> bytes:
+    """Return the MIME header fields and the content; raises `Invalid` if it cannot be encoded."""
+    body = EmailMessage(policy=SMTP)
+    try:
+        body.set_content(text if text is not None else html, subtype="plain" if text is not None else "html")
+        if text is not None and html is not None:
+            body.add_alternative(html, subtype="html")
+        return body.as_bytes()
+    except (UnicodeError, ValueError) as error:
+        raise Invalid(f"text: it cannot be encoded as mail ({error})", pointer="/payload/text") from None
+
+
+def _checked(address: str, field: str) -> str:
+    """Return the address; raises `Invalid` unless it is one that cannot be read as an encoded word."""
+    if _ADDRESS.fullmatch(address) is None or len(address) > MAX_ADDRESS_LENGTH or "=?" in address:
         raise Invalid(
             f"{field}: {address[:100]!r} is not an address: write it as name@example.com, without a display name",
             pointer=f"/payload/{field}",
         )
-    return Address(username=found["local"], domain=found["domain"])
+    return address
 
 
 def _recipients(addresses: Sequence[str], allowed: Sequence[str]) -> list[str]:
@@ -258,7 +273,7 @@ def _recipients(addresses: Sequence[str], allowed: Sequence[str]) -> list[str]:
     if not 1 <= len(addresses) <= MAX_RECIPIENTS:
         raise Invalid(f"to: give 1 to {MAX_RECIPIENTS} recipients, including cc and bcc", pointer="/payload/to")
     for address in addresses:
-        domain = _mailbox(address, "to").domain.lower()
+        domain = _checked(address, "to").rpartition("@")[2].lower()
         if allowed and domain not in allowed and address.lower() not in allowed:
             raise Invalid(f"to: {address} is not among HOLDFAST_EMAIL_ALLOW", pointer="/payload/to")
     return list(dict.fromkeys(addresses))

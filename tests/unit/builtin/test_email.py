@@ -6,6 +6,7 @@ import ssl
 import subprocess
 import sys
 from contextlib import contextmanager
+from email.header import decode_header, make_header
 from pathlib import Path
 
 import msgspec
@@ -107,11 +108,12 @@ HOSTILE = [
         "", "ann", "ann@", "@example.com", "ann@example.com\r\nRCPT TO:<evil@example.com>", "ann@example.com>",
         "<ann@example.com>", "Ann <ann@example.com>", "ann@example.com,evil@example.com", "ann@exa mple.com",
         '"ann evil"@example.com', "ann@example.com\u2028", "ann@ex\u00e4mple.com", "ann@-example.com",
-        "a" * 300 + "@example.com",
+        "a" * 300 + "@example.com", "=?utf-8?q?ann=0D=0ABcc=3Aevil?=@example.com",
     )
 ] + [
     {"to": []}, {"to": [f"u{n}@example.com" for n in range(51)]}, {"cc": ["x"]}, {"bcc": ["x\n@y"]}, {"text": None},
     {"to": [f"u{n}@example.com" for n in range(50)], "bcc": ["one@example.com"]}, {"reply_to": "a@b\r\nX: y"},
+    {"reply_to": "=?utf-8?q?a=0AX=3Ay?=@example.com"}, {"cc": ["=?utf-8?b?YQ0KWDp5?=@example.com"]},
     {"from": "boss@example.com"}, {"headers": {"X": "y"}}, {"subject": "x" * 501}, {"subject": 7}, {"to": {"a": 1}},
 ]  # fmt: skip
 
@@ -124,6 +126,26 @@ async def test_a_payload_cannot_inject_headers_commands_or_recipients(send, mail
         assert isinstance(outcome, Failed), payload
         assert (outcome.failure.kind, outcome.retryable) == ("InvalidPayload", False), payload
     assert len(mail.taken) == before
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "=?utf-8?q?hi=0D=0AFrom=3A_boss=40example.com?=", "=?utf-8?q?hi=0ABcc=3A_evil=40example.com?= tail",
+        "=?us-ascii?b?aGkNClg6IHk=?=", "=?utf-8?q?hi?=", "a =?utf-8?q?=0D?=\u00e4", "=?", "  two  spaces  ",
+        "word " * 100, "x" * 500, "\u00e9" * 500, "=?utf-8?q?" + "=0D=0A" * 80 + "?=", "From: boss@example.com", "",
+    ],
+)  # fmt: skip
+async def test_a_subject_arrives_as_it_was_given_and_adds_no_header(send, subject):
+    """T16: text that looks like an encoded word (RFC 2047) is text, on every supported version of Python."""
+    outcome, (got,) = await send(subject=subject)
+
+    assert isinstance(outcome, Succeeded)
+    assert [name for name, _ in got["headers"]] == [
+        "From", "To", "Subject", "Date", "Message-ID", "Content-Type", "Content-Transfer-Encoding", "MIME-Version",
+    ]  # fmt: skip
+    raw = dict(got["raw_headers"])["Subject"]
+    assert str(make_header(decode_header(raw))) == subject
 
 
 @pytest.mark.parametrize(
