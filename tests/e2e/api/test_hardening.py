@@ -2,19 +2,22 @@
 
 import asyncio
 import contextlib
+import gc
 import json
+import weakref
 
 import pytest
 import pytest_asyncio
 
 from holdfast.api.http import HttpResponse
 from holdfast.api.routing import PUBLIC, Route, Routes
+from holdfast.api.server.connection import Connection, ConnectionSet
 from holdfast.api.server.timeouts import DEFAULT_LIMITS, ServerLimits
 from holdfast.compose import build_api
 from holdfast.model.job import JobFilter, Page
 from tests.e2e.api.conftest import ADMIN, Served
 from tests.e2e.api.raw_http import AUTHORIZATION, GET, JOB, post, running_server
-from tests.support.eventually import TIMEOUT_S
+from tests.support.eventually import TIMEOUT_S, eventually
 
 pytestmark = pytest.mark.databases("sqlite")
 
@@ -164,6 +167,67 @@ class TestTooLarge:
         assert (await connection.response())[0] == 413
         await connection.rest()
         sending.cancel()
+
+    @pytest.mark.parametrize(
+        "framing",
+        [
+            b"0\r\nX-A: " + b"a" * 20_000_000,
+            b"0\r\n" + b"X-A: b\r\n" * 4_000 + b"\r\n",
+            b"10;" + b"a" * 300_000 + b"\r\n" + JOB + b"\r\n0\r\n\r\n",
+            (b"1;" + b"a" * 30 + b"\r\n \r\n") * 100_000,
+        ],
+        ids=["trailer without an end", "many trailers", "extension of a chunk", "extensions of many chunks"],
+    )
+    async def test_a_request_with_large_trailers_or_chunk_extensions_is_rejected(self, server, framing):
+        """T18, F35: without a key, and before the parser has buffered them."""
+        connection = await server.connect()
+        head = b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + AUTHORIZATION
+        sending = asyncio.create_task(connection.send(head + b"Transfer-Encoding: chunked\r\n\r\n", framing))
+        status, headers, body = await connection.response()
+        assert (status, json.loads(body)["code"], headers["connection"]) == (431, "framing_too_large", "close")
+        connection.writer.transport.abort()
+        await asyncio.gather(sending, return_exceptions=True)
+
+    async def test_a_body_of_many_small_chunks_with_short_trailers_is_accepted(self, server):
+        job = b'{"type": "send", "payload": "%b"}' % (b"a" * 20_000)
+        chunks = b"".join(b"1;a=b\r\n%c\r\n" % byte for byte in job[:2_000]) + b"%x\r\n%b\r\n" % (
+            len(job) - 2_000,
+            job[2_000:],
+        )
+        connection = await server.connect()
+        await connection.send(
+            post(chunks + b"0\r\nX-A: %b\r\n\r\n" % (b"a" * 4_000), b"Transfer-Encoding: chunked", length=False)
+        )
+        assert (await connection.response())[0] == 201
+
+    async def test_a_closed_connection_is_freed_without_the_garbage_collector(self, served, monkeypatch):
+        """F35: input buffered for a rejected request does not wait for the next collection."""
+        made = []
+
+        def connect(connections):
+            connection = Connection(connections)
+            made.append(weakref.ref(connection))
+            return connection
+
+        monkeypatch.setattr(ConnectionSet, "connect", connect)
+        gc.collect()
+        gc.disable()
+        try:
+            async with running_server(served) as server:
+                for request in (GET, post(JOB), b"GET /healthz HTTP/1.1\r\nX-A: b", b"nonsense\r\n\r\n"):
+                    connection = await server.connect()
+                    await connection.send(request)
+                    if request in (GET, post(JOB)):
+                        assert (await connection.response())[0] in (200, 201)
+                    connection.writer.close()
+                    await connection.rest()
+
+                async def freed():
+                    return [ref() for ref in made] == [None] * 4
+
+                await eventually(freed)
+        finally:
+            gc.enable()
 
     async def test_connections_above_the_limit_get_503(self, served):
         """T18. `/healthz` works above the limit too, and above twice the limit connections are dropped."""

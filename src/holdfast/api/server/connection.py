@@ -12,6 +12,7 @@ import httptools
 
 from holdfast.api.app import Api
 from holdfast.api.http import HttpRequest
+from holdfast.api.server.chunked import SLICE_BYTES, TOO_MUCH_FRAMING, ChunkFraming
 from holdfast.api.server.exchange import Exchange
 from holdfast.api.server.request_head import (
     END,
@@ -65,7 +66,7 @@ class Connection(asyncio.Protocol):
         self._connections = connections
         self._limits = connections.limits
         self._loop = asyncio.get_running_loop()
-        self._parser = httptools.HttpRequestParser(self)
+        self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
         # Respond to the first of two pipelined requests even if it says `Connection: close`.
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self.transport: asyncio.Transport
@@ -81,6 +82,8 @@ class Connection(asyncio.Protocol):
         self._url = b""
         self._headers: dict[bytes, bytes] = {}
         self._header_count = 0
+        self._framing: ChunkFraming | None = None
+        """Framing of a chunked body; None for other bodies."""
         self._request: HttpRequest | None = None
         """Parsed request whose handling has not started."""
         self._deadline = Deadline(self._loop, self._on_timeout)
@@ -107,7 +110,11 @@ class Connection(asyncio.Protocol):
         self._deadline.set(self._limits.head_timeout_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Release the connection; a request in progress continues without its client."""
+        """Release the connection; a request in progress continues without its client.
+
+        Parser, timer and exchange refer to the connection. The references are dropped here, so that buffered input is
+        freed at once instead of at the next run of the garbage collector.
+        """
         del exc
         self._connections.open.discard(self)
         if not self._connections.open:
@@ -119,6 +126,8 @@ class Connection(asyncio.Protocol):
             self._connections.abandoned.add(self.task)
             self.task.add_done_callback(self._connections.abandoned.discard)
         self.resume_writing()
+        self.exchange = self.task = self._parser = self._request = None
+        self._head, self._headers = b"", {}
 
     def data_received(self, data: bytes) -> None:
         """Handle input; pass a head to the parser only when it is complete and unambiguous."""
@@ -137,7 +146,7 @@ class Connection(asyncio.Protocol):
             data = complete
             self._deadline.cancel()
         try:
-            self._parser.feed_data(data)
+            self._feed(data, head_size=data.find(END) + len(END) if state is _State.HEAD else 0)
         except httptools.HttpParserUpgrade:  # upgrades are not supported: respond as if none was requested
             self._discard_input()
         except httptools.HttpParserError:
@@ -179,6 +188,7 @@ class Connection(asyncio.Protocol):
         self._url = b""
         self._headers = {}
         self._header_count = 0
+        self._framing = None
 
     def on_url(self, url: bytes) -> None:
         """Collect the request target."""
@@ -200,6 +210,8 @@ class Connection(asyncio.Protocol):
             return
         self._state = _State.BODY
         parser, headers = self._parser, self._headers
+        if parser is None:
+            return
         version = parser.get_http_version()
         if self._header_count > self._limits.max_headers:
             self._reject(431, "head_too_large", f"more than {self._limits.max_headers} headers: send fewer")
@@ -207,6 +219,8 @@ class Connection(asyncio.Protocol):
         if error := framing_error(headers, version):
             self._reject(*error)
             return
+        if b"transfer-encoding" in headers:
+            self._framing = ChunkFraming()
         path, query = split_target(self._url)
         keep_alive = version == "1.1" and not self._last_response and parser.should_keep_alive()
         expects = headers.get(b"expect", b"").lower() == b"100-continue"
@@ -219,7 +233,14 @@ class Connection(asyncio.Protocol):
     def on_body(self, body: bytes) -> None:
         """Pass on a part of the body."""
         if self._state is _State.BODY and self.exchange is not None:
+            if self._framing is not None:
+                self._framing.data(len(body))
             self.exchange.feed(body)
+
+    def on_chunk_complete(self) -> None:
+        """Count a chunk."""
+        if self._framing is not None:
+            self._framing.chunk()
 
     def on_message_complete(self) -> None:
         """Mark the request as complete."""
@@ -290,6 +311,25 @@ class Connection(asyncio.Protocol):
     def _pending(self) -> Exchange | None:
         """Request whose response is incomplete, if any."""
         return None if self.exchange is None or self.exchange.done else self.exchange
+
+    def _feed(self, data: bytes, head_size: int) -> None:
+        """Parse a head and what follows it; a chunked body in slices, because the parser buffers trailers."""
+        if self._parser is None:
+            return
+        if head_size:
+            self._parser.feed_data(data[:head_size])
+        framing = self._framing
+        step = len(data) if framing is None else SLICE_BYTES
+        for start in range(head_size, len(data), step):
+            if self._state is _State.RESPONDING:  # pipelined
+                self._discard_input()
+            if self._state is _State.DISCARDING:
+                return
+            part = data[start : start + step]
+            self._parser.feed_data(part)
+            if framing is not None and framing.is_too_large_after(len(part)) and self._state is _State.BODY:
+                self._reject(431, "framing_too_large", TOO_MUCH_FRAMING)
+                return
 
     def _complete_head(self, data: bytes) -> bytes | None:
         """Return the input for the parser; None if the head is incomplete or was rejected."""

@@ -50,8 +50,9 @@ class Deadline:
         self._due = None
 
     def close(self) -> None:
-        """Cancel the deadline and release the event-loop timer."""
+        """Cancel the deadline for good; release the event-loop timer and the callback."""
         self._due = None
+        self._callback = _nothing
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -65,6 +66,10 @@ class Deadline:
         else:
             self._due = None
             self._callback()
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 class ReadWatchdog:
