@@ -184,7 +184,8 @@ class LeaseLost(HoldfastError):
 class StepOutcomeUnknown(HoldfastError):
     """An earlier attempt started an at-most-once step, and it is unknown whether it took effect.
 
-    Catch this in the handler, find out, and continue without the step. If you do not catch it, the job is dead.
+    Catch this in the handler, check whether the step took effect, and continue without it. If you do not catch it, the
+    job is dead.
     """
 
     code = "step_unknown"

@@ -17,7 +17,7 @@ from holdfast.errors import Invalid, Misconfigured
 from holdfast.model.job import JobSpec
 from holdfast.policy import submission
 from holdfast.worker.handlers.exceptions import Retry, Span, duration
-from holdfast.worker.handlers.registry import Handler, Isolation, Registry, place
+from holdfast.worker.handlers.registry import Handler, Isolation, Registry, describe_location
 from holdfast.worker.handlers.signature import Arguments
 
 P = ParamSpec("P")
@@ -146,7 +146,7 @@ class Holdfast:
                 )
                 submission.check_options(spec)
             except Invalid as fault:
-                raise Misconfigured(f"job {job_type!r}, {place(function)}: {fault}") from None
+                raise Misconfigured(f"job {job_type!r}, {describe_location(function)}: {fault}") from None
             handler = Handler(
                 type=job_type,
                 function=function,
@@ -229,12 +229,14 @@ def _isolation(function: Any, asked: Isolation | None) -> Isolation:
     if not inspect.isfunction(function):
         raise Misconfigured(f"{function!r} cannot be a job: decorate a function (`def` or `async def`)")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise Misconfigured(f"job {function.__name__!r}: {place(function)} is a generator: use return, not yield")
+        raise Misconfigured(
+            f"job {function.__name__!r}: {describe_location(function)} is a generator: use return, not yield"
+        )
     own: Isolation = "async" if inspect.iscoroutinefunction(function) else "thread"
     if asked in (None, own, "process"):
         return asked or own
     what = "an async function runs on the event loop" if own == "async" else "a synchronous function runs in a thread"
     raise Misconfigured(
-        f"job {function.__name__!r}, {place(function)}: isolation is {asked!r}, but {what}: "
+        f"job {function.__name__!r}, {describe_location(function)}: isolation is {asked!r}, but {what}: "
         f"leave isolation out, or use 'process'"
     )

@@ -1,1 +1,1 @@
-"""Runs jobs: finds their handlers, calls them, reports what came of it."""
+"""Workers: claim jobs, run their handlers and report the outcomes."""

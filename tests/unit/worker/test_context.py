@@ -228,7 +228,7 @@ def test_the_step_decision_follows_from_the_record(found, at_most_once, expected
 
 async def test_the_outcome_of_an_interrupted_at_most_once_step_is_unknown(records):
     records.kept["pay"] = Step("pay", StepState.STARTED)
-    with pytest.raises(StepOutcomeUnknown, match="find out"):
+    with pytest.raises(StepOutcomeUnknown, match="check whether it took effect"):
         await attempt(records, 2).step("pay", lambda: pytest.fail("called"), at_most_once=True)
 
 

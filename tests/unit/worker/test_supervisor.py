@@ -39,13 +39,14 @@ sys.path[:0] = [{root!r} + "/src"]
 from uuid import UUID
 from holdfast.model.ids import JobId
 from holdfast.worker.processes.shared_state import SharedState
-from holdfast.worker.processes.protocol import Drain, Hello, Lost, SlotLost, Start, StartFailed, line, read_to_child
+from holdfast.worker.processes.protocol import Drain, Hello, Lost, SlotLost, Start, StartFailed
+from holdfast.worker.processes.protocol import encode_line, read_to_child
 
 channel = socket.socket(fileno=int(sys.argv[-2]))
 state = SharedState(int(sys.argv[-1]), 16)
 said = channel.makefile("rwb", buffering=0)
 {first}
-said.write(line(Hello("sqlite:///nowhere", {{"default": 2}}, ["work"])))
+said.write(encode_line(Hello("sqlite:///nowhere", {{"default": 2}}, ["work"])))
 for text in said:
     match read_to_child(text):
         case Start():
@@ -232,6 +233,20 @@ async def test_an_entry_of_an_older_claim_does_not_blame_the_job(fleet, supervis
     assert report.outcome == Interrupted()
 
 
+async def test_the_entry_of_an_older_claim_does_not_hide_that_the_job_runs_again(fleet, supervise):
+    """P03, S7: the report of the older attempt was not accepted yet when the process crashed."""
+    old = a_job(fence=1)
+    now = a_job(id=old.id, fence=2)
+    fleet.held = {now.id: now}
+    await supervise(go=record_started(now, old) + "; os._exit(9)")
+
+    async def reported():
+        return fleet.reports
+
+    (report,) = (await eventually(reported))[:1]
+    assert report.outcome == Crashed("exit code 9")
+
+
 @pytest.mark.parametrize("error", [Unavailable("away"), OutcomeUnknown("broke")], ids=["away", "unknown"])
 async def test_a_worker_waits_for_an_unavailable_database_when_it_starts(fleet, supervise, error):
     """F08, P05: neither the worker nor the node ends."""
@@ -249,13 +264,17 @@ def pauses(code, **how):
 def test_workers_restart_within_the_bound_after_an_outage_of_any_length():
     """L3, F08: the bound is five seconds; the restart delay takes at most one of them."""
     for code in (EXIT_LEASE_LOST, EXIT_NO_DATABASE):
-        assert max(pauses(code, at_work=False, lived=0.0)) == MAX_RECONNECT_DELAY_S <= 1.0
+        assert max(pauses(code, at_work=False, lifetime=0.0)) == MAX_RECONNECT_DELAY_S <= 1.0
 
 
 def test_failed_starts_are_delayed_and_crashes_at_work_are_not():
     """F20, P04"""
-    assert pauses(1, at_work=False, lived=0.0)[-1] == MAX_RESTART_DELAY_S
-    assert set(pauses(1, at_work=True, lived=0.0)) == set(pauses(1, at_work=False, lived=60.0)) == {MIN_RESTART_DELAY_S}
+    assert pauses(1, at_work=False, lifetime=0.0)[-1] == MAX_RESTART_DELAY_S
+    assert (
+        set(pauses(1, at_work=True, lifetime=0.0))
+        == set(pauses(1, at_work=False, lifetime=60.0))
+        == {MIN_RESTART_DELAY_S}
+    )
 
 
 async def test_a_renewal_that_fails_is_repeated_before_the_lease_ends(fleet, supervise):
@@ -367,7 +386,7 @@ async def test_a_renewal_that_hangs_is_repeated_before_the_lease_ends(fleet, sup
 
 
 async def test_the_supervisor_ends_with_the_reason_if_the_application_cannot_be_run(supervise):
-    supervisor = await supervise(first='said.write(line(StartFailed("no module named shop"))); os._exit(2)')
+    supervisor = await supervise(first='said.write(encode_line(StartFailed("no module named shop"))); os._exit(2)')
     with pytest.raises(CannotRun, match="no module named shop"):
         await asyncio.wait_for(supervisor.task, 30)
 
@@ -420,14 +439,16 @@ async def test_the_third_stop_kills_workers_that_do_not_end(fleet, supervise):
 
 async def test_a_worker_that_lost_a_slot_is_drained_and_replaced(fleet, supervise):
     """P26"""
-    supervisor = await supervise(go='said.write(line(SlotLost("a handler does not stop")))')
+    supervisor = await supervise(go='said.write(encode_line(SlotLost("a handler does not stop")))')
     await at_work(fleet, 2)
     assert any("a handler does not stop" in line for line in supervisor.said)
 
 
 async def test_a_worker_that_lost_a_slot_does_not_drain_the_node(fleet, supervise):
     """P26: only this worker ends, so its renewals do not report a draining node."""
-    supervisor = await supervise(go='said.write(line(SlotLost("a handler does not stop")))', drain="pass", grace=60.0)
+    supervisor = await supervise(
+        go='said.write(encode_line(SlotLost("a handler does not stop")))', drain="pass", grace=60.0
+    )
 
     async def on_slot_lost():
         return any("a handler does not stop" in line for line in supervisor.said)
@@ -480,7 +501,7 @@ async def test_an_unexpected_error_does_not_end_the_node(fleet, supervise):
 async def test_an_application_that_worked_once_is_loaded_again_after_a_failure(fleet, supervise, tmp_path):
     """F37: for example while another version is being deployed."""
     broken = tmp_path / "broken"
-    say_so = 'said.write(line(StartFailed("no module named shop"))); os._exit(2)'
+    say_so = 'said.write(encode_line(StartFailed("no module named shop"))); os._exit(2)'
     supervisor = await supervise(first=f"if os.path.exists({str(broken)!r}): {say_so}")
     await at_work(fleet, 1)
     broken.touch()

@@ -55,13 +55,13 @@ class Context:
         """Log lines of the handler, for the worker."""
         self._step_store = step_store
         self._held = HeldJob(job.id, job.fence, job.worker or WorkerId(0))
-        self._stopped: str | None = None
-        self._keys: set[str] = set()
+        self._stop_reason: str | None = None
+        self._used_keys: set[str] = set()
         self._running: set[str] = set()
-        self._numbered = 0
-        self._open: str | None = None
-        self._loading = asyncio.Lock()
-        # Before its first claim a job has no steps, so there is nothing to read.
+        self._transaction_count = 0
+        self._open_transaction: str | None = None
+        self._steps_lock = asyncio.Lock()
+        # No attempt before the first claim (fence 1) can have recorded steps, so there is nothing to read.
         self._steps: dict[str, Step] | None = {} if job.fence == 1 else None
         self._progress = ProgressReporter(self._save_progress)
 
@@ -73,7 +73,7 @@ class Context:
     @property
     def cancelled(self) -> bool:
         """True if the job was cancelled, timed out or is held by another worker: stop now."""
-        return self._stopped is not None
+        return self._stop_reason is not None
 
     def raise_if_cancelled(self) -> None:
         """Check whether the handler must stop; call it between steps of a long computation.
@@ -81,13 +81,13 @@ class Context:
         Raises:
             LeaseLost: The job was cancelled, timed out, or is held by another worker.
         """
-        if self._stopped is not None:
-            raise LeaseLost(f"job {self.job.id}: {self._stopped}; this attempt can no longer record anything")
+        if self._stop_reason is not None:
+            raise LeaseLost(f"job {self.job.id}: {self._stop_reason}; this attempt can no longer record anything")
 
     def cancel(self, reason: str) -> None:
         """For the worker: mark the handler as stopped, so that it can record nothing from now on."""
-        if self._stopped is None:
-            self._stopped = reason
+        if self._stop_reason is None:
+            self._stop_reason = reason
 
     def time_left(self) -> float | None:
         """Return the seconds until the attempt times out, or None if it never does."""
@@ -115,9 +115,9 @@ class Context:
         Example:
             `ctx.log("invoice sent", invoice=invoice.id)`
         """
-        about = {"job_id": str(self.job.id), "job_type": self.job.type, "attempt": self.attempt}
+        job_fields = {"job_id": str(self.job.id), "job_type": self.job.type, "attempt": self.attempt}
         rendered, text = render_fields(fields), format_message(message)
-        _LOG.log(level, "%s", text, extra={**about, "fields": rendered})
+        _LOG.log(level, "%s", text, extra={**job_fields, "fields": rendered})
         self.attempt_logs.add(format_line(level, text, rendered))
 
     @overload
@@ -190,10 +190,10 @@ class Context:
         if self._running:
             raise Conflict(f"cannot open a transaction while step {min(self._running)!r} runs: wait for the step first")
         if key is None:
-            self._numbered += 1
-            key = f"transaction-{self._numbered}"
+            self._transaction_count += 1
+            key = f"transaction-{self._transaction_count}"
         self._claim_key(key)
-        self._open = key
+        self._open_transaction = key
         try:
             async with self._step_store.session(self._held, key) as session:
                 transaction = Transaction(key, session, self.raise_if_cancelled)
@@ -205,7 +205,7 @@ class Context:
             self.cancel(str(error))
             raise
         finally:
-            self._open = None
+            self._open_transaction = None
 
     async def progress(self, fraction: float, note: str = "") -> None:
         """Report the progress of the job.
@@ -239,7 +239,8 @@ class Context:
             case StepDecision.UNKNOWN:
                 raise StepOutcomeUnknown(
                     f"an earlier attempt started step {key!r}, which may or may not have taken effect; it runs at most "
-                    "once, so it is not repeated: catch StepOutcomeUnknown, find out, and continue without the step"
+                    "once, so it is not repeated: catch StepOutcomeUnknown, check whether it took effect, and continue "
+                    "without it"
                 )
             case StepDecision.RUN:
                 self._running.add(key)
@@ -258,7 +259,7 @@ class Context:
         return done
 
     async def _recorded(self) -> dict[str, Step]:
-        async with self._loading:
+        async with self._steps_lock:
             if self._steps is None:
                 self._steps = {step.key: step for step in await self._step_store.steps_of(self._held)}
             return self._steps
@@ -279,10 +280,10 @@ class Context:
 
     def _require_no_transaction(self, action: str) -> None:
         self.raise_if_cancelled()
-        if self._open is not None:
+        if self._open_transaction is not None:
             raise Conflict(
-                f"cannot {action} inside transaction {self._open!r}: do it before or after the transaction; it would "
-                "not be part of it and could deadlock with it"
+                f"cannot {action} inside transaction {self._open_transaction!r}: it would not be part of the "
+                "transaction and could deadlock with it; do it before or after the transaction"
             )
 
     def _claim_key(self, key: str) -> None:
@@ -290,12 +291,12 @@ class Context:
             raise Invalid(
                 f"{key!r} is not a valid step key: use 1 to {MAX_KEY_LENGTH} printable characters", pointer="/step"
             )
-        if key in self._keys:
+        if key in self._used_keys:
             raise Invalid(
                 f"step {key!r} was already used in this attempt: give each step its own key",
                 pointer="/step",
             )
-        self._keys.add(key)
+        self._used_keys.add(key)
 
 
 class SyncContext:

@@ -29,14 +29,14 @@ class ProgressReporter:
         self._save = save
         self._clock = clock
         self._unsaved: bytes | None = None
-        self._next = float("-inf")
+        self._next_write_at = float("-inf")
 
     async def report(self, fraction: float, note: str) -> None:
         """Set the progress; write it now unless the last write was too recent."""
         if not 0 <= fraction <= 1:  # rejects NaN too
             raise Invalid(f"progress must be a fraction from 0 to 1, not {fraction!r}")
         self._unsaved = msgspec.json.encode(_ProgressRecord(float(fraction), sanitize(note, MAX_NOTE_LENGTH)))
-        if self._clock() >= self._next:
+        if self._clock() >= self._next_write_at:
             await self.flush()
 
     async def flush(self) -> None:
@@ -44,7 +44,7 @@ class ProgressReporter:
         if self._unsaved is None:
             return
         unsaved, self._unsaved = self._unsaved, None
-        self._next = self._clock() + WRITE_INTERVAL_S
+        self._next_write_at = self._clock() + WRITE_INTERVAL_S
         try:
             await self._save(unsaved)
         except LeaseLost:

@@ -17,7 +17,7 @@ MAX_RESULTS_BYTES = 1024 * 1024
 """Largest total size of the results of one transaction."""
 
 _ENCODE = msgspec.json.Encoder().encode
-_SMALL = range(-(2**53), 2**53)
+_JSON_SAFE_INTEGERS = range(-(2**53), 2**53)
 
 
 class StatementRecord(NamedTuple):
@@ -59,7 +59,7 @@ def read(stored: bytes) -> list[StatementRecord]:
     """Decode a log; raise `NonDeterministic` if the record is not a transaction's."""
     if not stored.startswith(TRANSACTION_MARK):
         raise NonDeterministic("an earlier attempt used this key for a step, not for a transaction")
-    return [StatementRecord(text, unpack(result)) for text, result in msgspec.json.decode(stored[1:])]
+    return [StatementRecord(sql_digest, unpack(result)) for sql_digest, result in msgspec.json.decode(stored[1:])]
 
 
 def digest(sql: str) -> str:
@@ -104,7 +104,7 @@ def _items(values: Sequence[Any]) -> list[Any]:
 _WRITERS: dict[type, Callable[[Any], Any]] = {
     type(None): lambda _: None,
     bool: lambda value: value,
-    int: lambda value: value if value in _SMALL else ["i", str(value)],
+    int: lambda value: value if value in _JSON_SAFE_INTEGERS else ["i", str(value)],
     float: lambda value: ["f", repr(value)],
     str: _text,
     bytes: lambda value: ["b", base64.b64encode(value).decode()],

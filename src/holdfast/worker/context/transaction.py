@@ -35,7 +35,7 @@ class Transaction:
         self._check = check
         self._log = StatementLog()
         self._recorded = _read(key, session.recorded)
-        self._ran = 0
+        self._statement_count = 0
 
     @property
     def replayed(self) -> bool:
@@ -53,7 +53,7 @@ class Transaction:
             NonDeterministic: An earlier attempt committed other statements under this key.
             LeaseLost: The worker no longer holds the job.
         """
-        return await self._once(sql, self._session.execute, args)
+        return await self._run_or_replay(sql, self._session.execute, args)
 
     async def fetch(self, sql: str, *args: Any) -> list[Row]:
         """Run a statement and return its rows as tuples.
@@ -67,21 +67,21 @@ class Transaction:
             NonDeterministic: An earlier attempt committed other statements under this key.
             LeaseLost: The worker no longer holds the job.
         """
-        return await self._once(sql, self._session.fetch, args)
+        return await self._run_or_replay(sql, self._session.fetch, args)
 
     def complete(self) -> None:
         """Pass the log to the session, or check that a replay ran all statements."""
         self._check()
         if self._recorded is None:
             self._session.record(self._log.to_bytes())
-        elif self._ran != len(self._recorded):
+        elif self._statement_count != len(self._recorded):
             raise self._differs(
-                f"this attempt ran {self._ran} statements, the one that committed {len(self._recorded)}"
+                f"this attempt ran {self._statement_count} statements, the one that committed {len(self._recorded)}"
             )
 
-    async def _once(self, sql: str, run: Callable[..., Coroutine[Any, Any, T]], args: tuple[Any, ...]) -> T:
+    async def _run_or_replay(self, sql: str, run: Callable[..., Coroutine[Any, Any, T]], args: tuple[Any, ...]) -> T:
         self._check()
-        self._ran += 1
+        self._statement_count += 1
         if self._recorded is not None:
             recorded: T = self._replay(sql)
             return recorded
@@ -90,11 +90,11 @@ class Transaction:
         return result
 
     def _replay(self, sql: str) -> Any:
-        if self._recorded is None or self._ran > len(self._recorded):
-            raise self._differs(f"it had no statement {self._ran}: {_short(sql)}")
-        entry = self._recorded[self._ran - 1]
+        if self._recorded is None or self._statement_count > len(self._recorded):
+            raise self._differs(f"it had no statement {self._statement_count}: {_short(sql)}")
+        entry = self._recorded[self._statement_count - 1]
         if entry.digest != statement_log.digest(sql):
-            raise self._differs(f"its statement {self._ran} was not {_short(sql)}")
+            raise self._differs(f"its statement {self._statement_count} was not {_short(sql)}")
         return entry.result
 
     def _differs(self, how: str) -> NonDeterministic:
@@ -105,7 +105,7 @@ class Transaction:
 
 
 class SyncTransaction:
-    """`Transaction` for handlers that are plain functions; see there."""
+    """Blocking form of `Transaction`, for handlers that are plain functions."""
 
     def __init__(self, transaction: Transaction, wait: Wait) -> None:
         self.key = transaction.key

@@ -7,9 +7,9 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-Flavour = Literal["async", "sync"]
+ContextMode = Literal["async", "sync"]
 
-CONTEXTS: dict[str, Flavour] = {"Context": "async", "SyncContext": "sync"}
+CONTEXTS: dict[str, ContextMode] = {"Context": "async", "SyncContext": "sync"}
 _CONTEXT_MODULE = "holdfast.worker.context.context"
 
 
@@ -54,11 +54,11 @@ def read(function: Callable[..., Any], parameter: str, annotation: Any) -> Any:
         raise Unresolved(parameter, error.name or str(annotation)) from None
 
 
-def context_flavour(kind: Any) -> Flavour | None:
+def context_mode(kind: Any) -> ContextMode | None:
     """Return the kind of context that a type asks for (`Context | None` does too), or None."""
     if get_origin(kind) in (Union, types.UnionType):
         inner = [member for member in get_args(kind) if member is not types.NoneType]
-        return context_flavour(inner[0]) if len(inner) == 1 else None
+        return context_mode(inner[0]) if len(inner) == 1 else None
     if kind is _AsyncStandIn:
         return "async"
     if kind is _SyncStandIn:
@@ -115,4 +115,4 @@ def _unsupported(info: msgspec.inspect.Type) -> type | None:
             inner = (info.type,)
         case _:
             return None
-    return next((found for part in inner if (found := _unsupported(part)) is not None), None)
+    return next((unsupported for part in inner if (unsupported := _unsupported(part)) is not None), None)

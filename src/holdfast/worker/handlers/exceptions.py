@@ -145,13 +145,13 @@ def _rule(base: Span | None, cap: Span | None, jitter: float | None, delays: Seq
         raise Invalid("retry.delays is a string: give a list, such as ['1m', '5m']", pointer="/retry/delays")
     if delays and (base is not None or cap is not None):
         raise Invalid("retry.delays cannot be combined with base or cap: leave those out", pointer="/retry/delays")
-    plain = RetryRule()
-    first = plain.base if base is None else duration(base, "retry/base")
+    default = RetryRule()
+    first_delay = default.base if base is None else duration(base, "retry/base")
     rule = RetryRule(
-        base=first,
+        base=first_delay,
         # A base that is longer than the default cap raises the cap, so that every delay equals the base.
-        cap=Duration(max(plain.cap, first)) if cap is None else duration(cap, "retry/cap"),
-        jitter=plain.jitter if jitter is None else jitter,
+        cap=Duration(max(default.cap, first_delay)) if cap is None else duration(cap, "retry/cap"),
+        jitter=default.jitter if jitter is None else jitter,
         delays=tuple(duration(delay, f"retry/delays/{index}") for index, delay in enumerate(delays)),
     )
     check_retry(rule)

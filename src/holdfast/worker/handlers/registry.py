@@ -49,8 +49,8 @@ class Registry:
         first = self._handlers.setdefault(handler.type, handler)
         if first is not handler:
             raise Misconfigured(
-                f"two jobs are named {handler.type!r}: {place(first.function)} and {place(handler.function)}; "
-                "give one of them another name with @app.job(name=…)"
+                f"two jobs are named {handler.type!r}: {describe_location(first.function)} and "
+                f"{describe_location(handler.function)}; give one of them another name with @app.job(name=…)"
             )
 
     def get(self, job_type: str) -> Handler | None:
@@ -63,14 +63,14 @@ class Registry:
 
     def described(self) -> list[JobType]:
         """Return descriptions of the job types for forms and clients, bounded in total size."""
-        descriptions, left = [], MAX_SCHEMAS_LENGTH
+        descriptions, remaining = [], MAX_SCHEMAS_LENGTH
         for handler in sorted(self, key=lambda handler: handler.type)[:MAX_DESCRIBED_TYPES]:
             schema = handler.arguments.schema()
-            left -= len(schema or "")
+            remaining -= len(schema or "")
             descriptions.append(
                 JobType(
                     type=handler.type,
-                    schema=schema if left > 0 else None,
+                    schema=schema if remaining > 0 else None,
                     queue=handler.queue,
                     max_attempts=handler.max_attempts,
                     timeout=handler.timeout,
@@ -93,9 +93,9 @@ class Registry:
         return iter(list(self._handlers.values()))
 
 
-def place(function: Callable[..., Any]) -> str:
+def describe_location(function: Callable[..., Any]) -> str:
     """Return the name and source location of a function, for messages."""
-    plain = inspect.unwrap(function)
-    code = getattr(plain, "__code__", None)
-    name = f"{plain.__module__}.{plain.__qualname__}"
+    unwrapped = inspect.unwrap(function)
+    code = getattr(unwrapped, "__code__", None)
+    name = f"{unwrapped.__module__}.{unwrapped.__qualname__}"
     return name if code is None else f"{name} ({code.co_filename}:{code.co_firstlineno})"

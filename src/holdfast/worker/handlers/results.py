@@ -3,6 +3,7 @@
 The first attempt decodes its result too, so that all attempts get the same value.
 """
 
+import contextlib
 import inspect
 import typing
 from collections.abc import Callable
@@ -38,15 +39,10 @@ def encode(key: str, value: Any) -> bytes:
 def decode(key: str, stored: bytes | None, function: Callable[..., Any]) -> Any:
     """Decode a result to the function's return type, or to plain values if it does not match."""
     try:
-        if (kind := _returns(function)) is not Any:
-            try:
+        if (kind := _return_type(function)) is not Any:
+            # If the function returned another type than annotated, the result stays plain JSON values.
+            with contextlib.suppress(msgspec.ValidationError, TypeError, NotImplementedError):
                 return msgspec.json.decode(stored or b"null", type=kind)
-            except (
-                msgspec.ValidationError,
-                TypeError,
-                NotImplementedError,
-            ):  # the function returned another type than annotated
-                pass
         return msgspec.json.decode(stored or b"null")
     except msgspec.DecodeError as error:
         raise NonDeterministic(
@@ -55,7 +51,7 @@ def decode(key: str, stored: bytes | None, function: Callable[..., Any]) -> Any:
         ) from error
 
 
-def _returns(function: Callable[..., Any]) -> Any:
+def _return_type(function: Callable[..., Any]) -> Any:
     try:
         return typing.get_type_hints(inspect.unwrap(function)).get("return", Any)
     except (TypeError, NameError, AttributeError):

@@ -41,8 +41,8 @@ def _schema(
 
     def model(kind: type) -> dict[str, Any]:
         """Return the schema of a model class; move its definitions to the shared ones."""
-        own: Callable[[], dict[str, Any]] | None = getattr(kind, "model_json_schema", None)
-        schema: dict[str, Any] = {"title": kind.__name__} if own is None else dict(own())
+        model_schema: Callable[[], dict[str, Any]] | None = getattr(kind, "model_json_schema", None)
+        schema: dict[str, Any] = {"title": kind.__name__} if model_schema is None else dict(model_schema())
         for part, shape in schema.pop("$defs", {}).items():
             if definitions.setdefault(part, shape) != shape:
                 raise ValueError(f"two definitions are named {part!r}")
@@ -58,8 +58,8 @@ def _schema(
         if argument in defaults and (default := _default(argument, defaults[argument])) is not None:
             shape["default"] = msgspec.Raw(default)
     payload["title"] = name
-    if described := sanitize((inspect.getdoc(function) or "").split("\n\n")[0], MAX_DESCRIPTION_LENGTH):
-        payload["description"] = " ".join(described.split())
+    if summary := sanitize((inspect.getdoc(function) or "").split("\n\n")[0], MAX_DESCRIPTION_LENGTH):
+        payload["description"] = " ".join(summary.split())
     return payload | ({"$defs": components | definitions} if components or definitions else {})
 
 

@@ -16,12 +16,12 @@ from msgspec import UNSET, Struct, UnsetType
 
 from holdfast.errors import Invalid, Misconfigured
 from holdfast.worker.handlers import annotations, schemas
-from holdfast.worker.handlers.annotations import CONTEXTS, Flavour, Unresolved, read_model, write_model
+from holdfast.worker.handlers.annotations import CONTEXTS, ContextMode, Unresolved, read_model, write_model
 
-_FAULT = re.compile(r"(?P<what>.*?)(?: - at (?:`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
-_STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]|(\[\.\.\.\])")
-_KINDS = {"object": "an object", "array": "a list", "null": "None"}
-_NAMED = re.compile(r"Object (?:missing required|contains unknown) field `([^`]+)`")
+_MSGSPEC_ERROR = re.compile(r"(?P<message>.*?)(?: - at (?:`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
+_PATH_SEGMENT = re.compile(r"\.([^.\[]+)|\[(\d+)\]|(\[\.\.\.\])")
+_TYPE_NAMES = {"object": "an object", "array": "a list", "null": "None"}
+_FIELD_ERROR = re.compile(r"Object (?:missing required|contains unknown) field `([^`]+)`")
 
 
 class _NoContext:
@@ -47,7 +47,7 @@ class _Field(NamedTuple):
 
 
 class _Shape(NamedTuple):
-    """Resolved signature."""
+    """Signature with resolved annotations."""
 
     context: str | None
     fields: tuple[_Field, ...]
@@ -141,12 +141,12 @@ class Arguments:
         fields: list[_Field] = []
         for parameter in self._parameters:
             kind = self._kind(parameter.name, parameter.annotation)
-            if flavour := annotations.context_flavour(kind):
+            if mode := annotations.context_mode(kind):
                 if context is not None:
                     raise Misconfigured(
                         f"job {self.name!r}: both {context!r} and {parameter.name!r} are annotated as the context"
                     )
-                self._check_flavour(flavour)
+                self._check_context_mode(mode)
                 context = parameter.name
                 continue
             if parameter.default is CONTEXT:
@@ -161,16 +161,16 @@ class Arguments:
             positional=tuple(name for name in positional if name != context),
             struct=struct,
             decoder=msgspec.json.Decoder(struct, dec_hook=read_model),
-            returns=self._returns(),
+            returns=self._return_type(),
         )
 
     def _struct(self, fields: Sequence[_Field]) -> type[Struct]:
-        whole: list[tuple[str, Any] | tuple[str, Any, Any]] = [
+        struct_fields: list[tuple[str, Any] | tuple[str, Any, Any]] = [
             (name, kind) if required else (name, Union[kind, UnsetType], UNSET)  # noqa: UP007 - the members are run-time values
             for name, kind, required in fields
         ]
         try:
-            return msgspec.defstruct("Payload", whole, kw_only=True, forbid_unknown_fields=True)
+            return msgspec.defstruct("Payload", struct_fields, kw_only=True, forbid_unknown_fields=True)
         except (TypeError, ValueError) as error:
             raise Misconfigured(f"job {self.name!r}: its parameters cannot be read from JSON: {error}") from error
 
@@ -191,18 +191,18 @@ class Arguments:
             raise Misconfigured(f"job {self.name!r}: {parameter!r} cannot be read from JSON: {error}") from error
         if unsupported is not None:
             raise Misconfigured(
-                f"job {self.name!r}: {parameter!r} is a {unsupported.__name__}, which JSON cannot carry: "
+                f"job {self.name!r}: {parameter!r} is a {unsupported.__name__}, which JSON cannot represent: "
                 "pass plain values, a dataclass or a msgspec Struct, or an id to look it up by"
             )
 
-    def _check_flavour(self, flavour: Flavour) -> None:
-        expected: Flavour = "async" if inspect.iscoroutinefunction(self._function) else "sync"
-        if flavour != expected:
-            names = {flavour: name for name, flavour in CONTEXTS.items()}
+    def _check_context_mode(self, mode: ContextMode) -> None:
+        expected: ContextMode = "async" if inspect.iscoroutinefunction(self._function) else "sync"
+        if mode != expected:
+            names = {mode: name for name, mode in CONTEXTS.items()}
             kind = "an async function takes a" if expected == "async" else "a plain function takes a"
-            raise Misconfigured(f"job {self.name!r}: {kind} {names[expected]}, not a {names[flavour]}")
+            raise Misconfigured(f"job {self.name!r}: {kind} {names[expected]}, not a {names[mode]}")
 
-    def _returns(self) -> Any:
+    def _return_type(self) -> Any:
         annotation = getattr(inspect.unwrap(self._function), "__annotations__", {}).get("return", Any)
         try:
             kind = annotations.read(self._function, "return", annotation)
@@ -263,22 +263,26 @@ def _invalid(name: str, error: msgspec.ValidationError) -> Invalid:
 
     An example of such an error is "Expected `int`, got `str` - at `$.user_id`".
     """
-    found = _FAULT.fullmatch(str(error))
-    text, path = (found["what"], found["path"] or "") if found else (str(error), "")
-    steps: list[str] = []
-    for field, index, unknown in _STEP.findall(path):
+    match = _MSGSPEC_ERROR.fullmatch(str(error))
+    message, path = (match["message"], match["path"] or "") if match else (str(error), "")
+    segments: list[str] = []
+    for field, index, unknown in _PATH_SEGMENT.findall(path):
         if unknown:  # a value of a dictionary: msgspec does not report its key
             break
-        steps.append(field or index)
-    if named := _NAMED.match(text):
-        steps.append(named[1])
-        text = "is missing" if "missing" in text else "is not one of its arguments"
-    text = re.sub(r"`([^`]*)`", lambda name: " | ".join(_KINDS.get(kind, kind) for kind in name[1].split(" | ")), text)
-    words = text if named else text[:1].lower() + text[1:]
-    return Invalid(
-        f"{name}: {'.'.join(steps) or 'the payload'}{'' if named else ':'} {words}", pointer=_pointer(*steps)
-    )
+        segments.append(field or index)
+    if field_error := _FIELD_ERROR.match(message):
+        segments.append(field_error[1])
+        problem = " is missing" if "missing" in message else " is not one of its arguments"
+    else:
+        plain = re.sub(r"`([^`]*)`", lambda types: _describe_types(types[1]), message)
+        problem = f": {plain[:1].lower()}{plain[1:]}"
+    return Invalid(f"{name}: {'.'.join(segments) or 'the payload'}{problem}", pointer=_pointer(*segments))
 
 
-def _pointer(*steps: str) -> str:
-    return "/".join(["/payload", *(step.replace("~", "~0").replace("/", "~1") for step in steps)])
+def _describe_types(names: str) -> str:
+    return " | ".join(_TYPE_NAMES.get(name, name) for name in names.split(" | "))
+
+
+def _pointer(*segments: str) -> str:
+    """Return the JSON Pointer (RFC 6901) of a value in the payload."""
+    return "/".join(["/payload", *(segment.replace("~", "~0").replace("/", "~1") for segment in segments)])

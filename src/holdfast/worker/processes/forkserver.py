@@ -36,7 +36,7 @@ SOCKET_TYPE = (
 _PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
 _MAX_DESCRIPTORS = 4
 _PID = struct.Struct("<i")
-_HARMLESS = frozenset({"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"})
+_SHAREABLE_DEVICES = frozenset({"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"})
 """Devices that several processes can safely share."""
 
 
@@ -270,13 +270,13 @@ def fork_hazard(inherited: Collection[int]) -> str | None:
 
 def open_descriptors() -> set[int]:
     """Return the open descriptors of this process; empty if the system has no /proc."""
-    found: set[int] = set()
+    descriptors: set[int] = set()
     with contextlib.suppress(OSError):
         for descriptor in [int(name) for name in os.listdir("/proc/self/fd")]:  # noqa: PTH208 - closes the directory first
             with contextlib.suppress(OSError):  # the descriptor of the directory itself
                 os.fstat(descriptor)
-                found.add(descriptor)
-    return found
+                descriptors.add(descriptor)
+    return descriptors
 
 
 def _unshareable_target(descriptor: int) -> str | None:
@@ -287,6 +287,6 @@ def _unshareable_target(descriptor: int) -> str | None:
         appending = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_APPEND
     except OSError:  # closed since the list was made
         return None
-    if target in _HARMLESS or (stat.S_ISREG(kind) and appending):
+    if target in _SHAREABLE_DEVICES or (stat.S_ISREG(kind) and appending):
         return None
     return target

@@ -57,7 +57,7 @@ class WorkerLauncher:
         return await self._fork(descriptors) or await _execute(self._command, descriptors)
 
     async def _fork(self, descriptors: Sequence[int]) -> ForkedProcess | None:
-        for _ in range(2):  # the death of a fork server shows only in a request, so replace it once and repeat
+        for _ in range(2):  # only a request reveals that a fork server is dead, so replace it once and repeat
             async with self._start_lock:
                 if self._forkserver is None and not self._cannot_fork:
                     await self._start_forkserver()

@@ -33,7 +33,7 @@ from holdfast.worker.processes.protocol import (
     HandlerLogged,
     HandlerStarted,
     StartFailed,
-    line,
+    encode_line,
     read_to_job,
 )
 from holdfast.worker.processes.shared_state import SharedState, record_start
@@ -118,9 +118,9 @@ class WorkerProgram:
         inherited = forkserver.open_descriptors()
         app = self._load()
         if hazard := forkserver.fork_hazard(inherited):
-            channel.send(line(CannotFork(hazard)))
+            channel.send(encode_line(CannotFork(hazard)))
             return 0
-        channel.send(line(ForkServerReady()))
+        channel.send(encode_line(ForkServerReady()))
         descriptor, shared_state = forkserver.serve(channel)  # returns only in a forked process
         own_channel = socket.socket(fileno=descriptor)
         return _run_and_exit(own_channel, lambda: self._worker(app, own_channel, shared_state))
@@ -236,7 +236,7 @@ class JobChannel:
 
     def __call__(self, message: FromJob) -> None:
         """Send a message; block while the socket's buffer is full."""
-        unsent = memoryview(line(message))
+        unsent = memoryview(encode_line(message))
         with self._lock, suppress(OSError):  # if the worker is gone, the kernel kills this process
             while unsent:
                 try:
@@ -253,7 +253,7 @@ def _run_and_exit(channel: socket.socket, role: Callable[[], int]) -> NoReturn:
         code = role()
     except HoldfastError as error:
         with suppress(OSError):
-            channel.send(line(StartFailed(str(error))))
+            channel.send(encode_line(StartFailed(str(error))))
         code = 2
     except SystemExit as error:  # raised by a callback that a handler left in the event loop
         code = error.code if isinstance(error.code, int) else 1

@@ -117,7 +117,7 @@ _FROM_JOB: msgspec.json.Decoder[FromJob] = msgspec.json.Decoder(FromJob)
 _FROM_FORKSERVER: msgspec.json.Decoder[FromForkServer] = msgspec.json.Decoder(FromForkServer)
 
 
-def line(message: FromChild | ToChild | RunJob | FromJob | FromForkServer) -> bytes:
+def encode_line(message: FromChild | ToChild | RunJob | FromJob | FromForkServer) -> bytes:
     """Encode a message as a line."""
     return _ENCODE(message) + b"\n"
 

@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast import tasks
 from holdfast.errors import HoldfastError, Unavailable
-from holdfast.model.ids import JobId, WorkerId, new_worker_id, worker_name
+from holdfast.model.ids import WorkerId, new_worker_id, worker_name
 from holdfast.model.job import Job
 from holdfast.model.job_type import JobType
 from holdfast.model.outcome import Crashed, Interrupted, Outcome, Report, TimedOut
@@ -34,17 +34,18 @@ from holdfast.worker.processes.protocol import (
     Start,
     StartFailed,
     ToChild,
-    line,
+    encode_line,
     read_from_child,
     stop_timeout,
 )
 from holdfast.worker.processes.shared_state import RunningEntry, SharedState
 from holdfast.worker.running.queue_runner import STOP_TIMEOUT_S
+from holdfast.worker.running.run import AttemptKey
 
 if TYPE_CHECKING:
     from holdfast.worker.processes.forkserver import Process
 
-OVERDUE_S = STOP_TIMEOUT_S + 2.0
+MAX_OVERDUE_S = STOP_TIMEOUT_S + 2.0
 """Seconds past a job's timeout after which the worker counts as blocked and is killed."""
 
 _CHECK_INTERVAL_S = 0.5
@@ -97,11 +98,11 @@ class SupervisedProcess:
         A worker that is only replaced does not report it, because the response to a renewal is how the node learns
         that an operator wants it to drain.
         """
-        self._overdue: dict[JobId, RunningEntry] = {}
+        self._overdue: dict[AttemptKey, RunningEntry] = {}
         self.pid = 0
         """Process id of the worker; 0 until it has started."""
         self.load = Load(0, 0)
-        self.on_slot_lost = asyncio.Event()
+        self.slot_lost = asyncio.Event()
         """Set when a slot is lost because its handler does not stop."""
         self.ready = asyncio.Event()
         """Set when the worker is registered and may claim."""
@@ -276,8 +277,8 @@ class SupervisedProcess:
             await asyncio.sleep(_CHECK_INTERVAL_S)
             now = time.monotonic()
             running = self._shared_state.running()
-            self._overdue = {entry.job: entry for entry in running if entry.overdue(now) > OVERDUE_S}
-        jobs = ", ".join(str(job) for job in self._overdue)
+            self._overdue = {(entry.job, entry.fence): entry for entry in running if entry.overdue(now) > MAX_OVERDUE_S}
+        jobs = ", ".join(str(job) for job, _ in self._overdue)
         self._say(f"worker {self.pid}: its event loop is blocked, and {jobs} exceeded the timeout; killing it")
         self._signal(signal.SIGKILL)
 
@@ -287,7 +288,7 @@ class SupervisedProcess:
                 case Load():
                     self.load = message
                 case SlotLost(reason):
-                    self.on_slot_lost.set()
+                    self.slot_lost.set()
                     self._say(f"worker {self.pid}: {reason}; the process will be replaced")
                 case StartFailed(reason):
                     self._say(f"worker {self.pid}: {reason}")
@@ -297,13 +298,12 @@ class SupervisedProcess:
     async def _report_abandoned(self, backend: SupervisorBackend, worker: WorkerId) -> None:
         """Report the jobs of a dead worker: running ones crashed, the others are released."""
         code = await self._process.wait()
-        self._signal(
-            signal.SIGKILL
-        )  # programs that its handlers started, in its own group and in those of job processes
+        # Kill the programs that its handlers started, in its own process group and in those of job processes.
+        self._signal(signal.SIGKILL)
         for group in self._shared_state.groups():
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(group, signal.SIGKILL)
-        running = {entry.job: entry for entry in self._shared_state.running()}
+        running = {(entry.job, entry.fence): entry for entry in self._shared_state.running()}
         crashed = not self._stopping and not self._overdue and code != EXIT_LEASE_LOST
         self.crashed_at_work = crashed and bool(running)
         until = time.monotonic() + self._lease
@@ -324,18 +324,18 @@ class SupervisedProcess:
             except (HoldfastError, TimeoutError):
                 await asyncio.sleep(0.1)
 
-    def _outcome(self, job: Job, running: Mapping[JobId, RunningEntry], code: int, *, crashed: bool) -> Outcome:
-        entry = running.get(job.id)
-        if entry is None or entry.fence != job.fence:
+    def _outcome(self, job: Job, running: Mapping[AttemptKey, RunningEntry], code: int, *, crashed: bool) -> Outcome:
+        entry = running.get((job.id, job.fence))
+        if entry is None:
             return Interrupted()
-        if job.id in self._overdue and entry.timeout is not None:
+        if (job.id, job.fence) in self._overdue and entry.timeout is not None:
             return TimedOut(entry.timeout)
         return Crashed(describe_exit(code)) if crashed else Interrupted()
 
     def _send(self, message: ToChild) -> None:
         if self._writer is not None:
             with contextlib.suppress(OSError, RuntimeError):
-                self._writer.write(line(message))
+                self._writer.write(encode_line(message))
 
     def _signal(self, number: int) -> None:
         if self.pid:

@@ -33,7 +33,7 @@ _STABLE_AFTER_S = 10.0
 """A worker that ran this long started successfully."""
 
 
-def restart_delay(last: float, code: int, *, at_work: bool, lived: float) -> float:
+def restart_delay(last: float, code: int, *, at_work: bool, lifetime: float) -> float:
     """Return the seconds until the next start, which double after each failed start.
 
     The delay stays short if the database was the cause, because the next start succeeds as soon as it is back.
@@ -44,7 +44,7 @@ def restart_delay(last: float, code: int, *, at_work: bool, lived: float) -> flo
         at_work: The worker crashed while it ran jobs.
         lived: Seconds between its start and its end; 0 if it never became ready.
     """
-    if at_work or lived > _STABLE_AFTER_S:
+    if at_work or lifetime > _STABLE_AFTER_S:
         return MIN_RESTART_DELAY_S
     longest = MAX_RECONNECT_DELAY_S if code in (EXIT_LEASE_LOST, EXIT_NO_DATABASE) else MAX_RESTART_DELAY_S
     return min(longest, max(MIN_RESTART_DELAY_S, 2 * last))
@@ -75,7 +75,7 @@ class Supervisor:
         self.signalled = asyncio.Event()
         """Set when SIGTERM or SIGINT arrives."""
         self._urgent = False
-        self._worked = False
+        self._was_ready = False
         """At least one worker process has become ready."""
         self._opening = asyncio.Lock()
         self._lease_backend: SupervisorBackend | None = None
@@ -152,12 +152,13 @@ class Supervisor:
             try:
                 ending, pause = await self._run_one(n, pause)
             except Exception as error:
-                if isinstance(error, HoldfastError) and not self._has_worked():
+                if isinstance(error, HoldfastError) and not self._has_been_ready():
                     raise  # the configuration is wrong: report it to the caller
-                # A node that has worked survives unexpected errors; the next worker, or the lease, recovers the jobs.
+                # A node that was ready before survives unexpected errors. The jobs are recovered by the next worker, or
+                # when the lease expires.
                 _LOG.exception("supervision of worker %d failed", n)
                 ending = f"supervision of worker {n} failed ({type(error).__name__}: {error})"
-                pause = restart_delay(pause, 1, at_work=False, lived=0.0)
+                pause = restart_delay(pause, 1, at_work=False, lifetime=0.0)
             if self._stop.is_set():
                 return
             self._say(f"{ending}; starting another")
@@ -168,25 +169,25 @@ class Supervisor:
         """Run one worker process; return how it ended and the delay before the next start."""
         child = SupervisedProcess(self._plan, self._launcher, self._open_backends, self._say, self._drain_node)
         self._children.add(child)
-        began = time.monotonic()
+        started_at = time.monotonic()
         recycling = tasks.start(self._recycle(child), name=f"holdfast worker {n} recycling")
         killing = tasks.start(self._kill_after_drain(child), name=f"holdfast worker {n} kill timer")
         try:
             code = await child.run()
         finally:
-            self._worked |= child.ready.is_set()
+            self._was_ready |= child.ready.is_set()
             self._children.discard(child)
             await tasks.stop(recycling, killing)
-        lived = time.monotonic() - began if child.ready.is_set() else 0.0
-        pause = restart_delay(pause, code, at_work=child.crashed_at_work, lived=lived)
+        lifetime = time.monotonic() - started_at if child.ready.is_set() else 0.0
+        pause = restart_delay(pause, code, at_work=child.crashed_at_work, lifetime=lifetime)
         return f"worker {n} (process {child.pid}) ended by {describe_exit(code)}", pause
 
-    def _has_worked(self) -> bool:
-        return self._worked or any(child.ready.is_set() for child in self._children)
+    def _has_been_ready(self) -> bool:
+        return self._was_ready or any(child.ready.is_set() for child in self._children)
 
     async def _recycle(self, child: SupervisedProcess) -> None:
         """Replace a worker that has lost a slot, after its other jobs had time to finish."""
-        await child.on_slot_lost.wait()
+        await child.slot_lost.wait()
         child.drain(self._drain)
         await asyncio.sleep(self._drain + KILL_TIMEOUT_S)
         child.kill()
@@ -205,12 +206,12 @@ class Supervisor:
     async def _report_drain(self) -> None:
         """Print the number of running jobs during a drain: on each change, and every few seconds."""
         await self._stop.wait()
-        began = time.monotonic()
+        started_at = time.monotonic()
         last, repeat_at = 0, 0.0
         while not self._urgent:
             running, now = sum(child.load.running for child in self._children), time.monotonic()
             if running and (running != last or now >= repeat_at):
-                left = max(0.0, self._drain - (now - began))
+                left = max(0.0, self._drain - (now - started_at))
                 jobs = "1 running job" if running == 1 else f"{running} running jobs"
                 hint = "Ctrl-C or SIGTERM again to stop now"
                 self._say(f"waiting for {jobs}, at most {left:.0f} s more; {hint}" if left else f"releasing {jobs}")

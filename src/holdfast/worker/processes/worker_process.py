@@ -27,7 +27,7 @@ from holdfast.worker.processes.protocol import (
     Start,
     StartFailed,
     ToChild,
-    line,
+    encode_line,
     read_to_child,
     stop_timeout,
 )
@@ -116,21 +116,21 @@ class WorkerProcess:
             warn=self._warn,
         )
         working = tasks.start(worker.run(), name="holdfast worker", awaited=True)
-        obeying = tasks.start(self._obey(reader, worker), name="holdfast supervisor messages", awaited=True)
+        handling = tasks.start(self._handle_messages(reader, worker), name="holdfast supervisor messages", awaited=True)
         expiry = tasks.start(self._wait_for_lease_expiry(), name="holdfast lease expiry", awaited=True)
         try:
-            done, _ = await asyncio.wait([working, obeying, expiry], return_when=asyncio.FIRST_COMPLETED)
-            if obeying in done or (working in done and not working.cancelled() and working.exception() is None):
-                return await obeying
+            done, _ = await asyncio.wait([working, handling, expiry], return_when=asyncio.FIRST_COMPLETED)
+            if handling in done or (working in done and not working.cancelled() and working.exception() is None):
+                return await handling
             if expiry in done:
                 await worker.abandon(stop_timeout(self._lease))
                 return EXIT_LEASE_LOST
             working.result()  # raises the worker's error
             return 1
         finally:
-            await tasks.stop(working, obeying, expiry)
+            await tasks.stop(working, handling, expiry)
 
-    async def _obey(self, reader: asyncio.StreamReader, worker: Worker) -> int:
+    async def _handle_messages(self, reader: asyncio.StreamReader, worker: Worker) -> int:
         """Act on the supervisor's messages until the worker has ended; return the exit code."""
         draining: asyncio.Task[None] | None = None
         reading = tasks.start(_read(reader), name="holdfast supervisor message", awaited=True)
@@ -171,7 +171,7 @@ class WorkerProcess:
 
     def _send(self, message: FromChild) -> None:
         with contextlib.suppress(OSError, RuntimeError):
-            self._writer.write(line(message))
+            self._writer.write(encode_line(message))
 
 
 async def _read(reader: asyncio.StreamReader) -> ToChild | None:

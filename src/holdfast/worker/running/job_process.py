@@ -22,7 +22,7 @@ from holdfast.worker.processes.protocol import (
     HandlerStarted,
     RunJob,
     StartFailed,
-    line,
+    encode_line,
     read_from_job,
 )
 from holdfast.worker.processes.shared_state import SharedState
@@ -36,6 +36,7 @@ START_TIMEOUT_S = 120.0
 
 _FLUSH_TIMEOUT_S = 0.2
 MAX_LINE_BYTES = 8 * 1024 * 1024
+"""Largest message between a worker and a job process."""
 
 
 class JobProcesses(Processes):
@@ -132,7 +133,7 @@ class JobProcess:
         If the process ends during the job, the outcome is `Crashed`.
         """
         with contextlib.suppress(OSError):
-            self._writer.write(line(request))
+            self._writer.write(encode_line(request))
             await self._writer.drain()
         started = False
         exiting = tasks.start(self._process.wait(), name="holdfast job process exit", awaited=True)
@@ -164,8 +165,8 @@ class JobProcess:
         """
         reading = tasks.start(self._reader.readline(), name="holdfast job process message", awaited=True)
         try:
-            either: list[asyncio.Task[Any]] = [reading, exiting]
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            awaited: list[asyncio.Task[Any]] = [reading, exiting]
+            await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
             if not reading.done():  # the last messages may still be in the socket
                 await asyncio.wait([reading], timeout=_FLUSH_TIMEOUT_S)
             with contextlib.suppress(OSError, ValueError):

@@ -134,8 +134,8 @@ class Runner:
                 result = await call.handler.function(**arguments)
             else:
                 function = functools.partial(call.handler.function, **arguments)
-                result = await asyncio.get_running_loop().run_in_executor(self._threads, _contained, function)
-            outcome = succeeded(result)
+                result = await asyncio.get_running_loop().run_in_executor(self._threads, _call_in_thread, function)
+            outcome = outcome_of_result(result)
         except asyncio.CancelledError:
             if _is_cancelled():
                 raise
@@ -161,7 +161,7 @@ def _handler_call(handler: Handler, *, has_processes: bool) -> HandlerCall:
     return HandlerCall(handler, place, handler.context, handler.timeout)
 
 
-def succeeded(result: Any) -> Outcome:
+def outcome_of_result(result: Any) -> Outcome:
     """Convert a handler's return value to an outcome: JSON of bounded size."""
     if result is None:
         return _NULL
@@ -191,9 +191,7 @@ def outcome_of(error: BaseException) -> Outcome:
             return Failed(failure_of(error), retry_in=error.in_)
         case StepOutcomeUnknown() | NonDeterministic():  # the step records do not change, so a retry would fail too
             return Failed(failure_of(error), retryable=False)
-        case Invalid() if error.pointer.startswith(
-            "/step"
-        ):  # the step's effect may have happened; a retry would repeat it
+        case Invalid() if error.pointer.startswith("/step"):  # a retry could repeat the effect of the step
             return Failed(failure_of(error), retryable=False)
         case Invalid() if error.pointer.startswith("/payload"):
             return Failed(Failure("InvalidPayload", redact(str(error))), retryable=False)
@@ -220,7 +218,7 @@ def failure_of(error: BaseException) -> Failure:
     return Failure(kind=kind, message=redact(message), traceback=redact(text))
 
 
-def _contained(call: Callable[[], Any]) -> Any:
+def _call_in_thread(call: Callable[[], Any]) -> Any:
     """Call a handler in a thread; convert exceptions that would end the program."""
     try:
         return call()
