@@ -238,7 +238,7 @@ def build_api(
 async def require_access(settings: Settings, engine: Engine) -> None:
     """Raise `Misconfigured` unless there is an API key or a way to verify tokens."""
     token_keys = (settings.jwt_secret, settings.jwt_public_key_file, settings.jwt_jwks_file)
-    if settings.admin_key is not None or any(token_keys) or await engine.access.has_good_key():
+    if settings.admin_key is not None or any(token_keys) or await engine.access.has_valid_key():
         return
     fix = "set HOLDFAST_ADMIN_KEY to a long random text (openssl rand -hex 32)"
     if not _is_loopback(settings.host):

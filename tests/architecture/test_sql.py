@@ -21,17 +21,17 @@ REPLACED = {"mysql": {"held_by", "orphans", "overdue"}, "postgres": {"queue_back
 """Statements of the shared code that a dialect lacks because it overrides the method that runs them."""
 
 HOT = {
-    "postgres": {"claim", "finish", "requeue", "expired", "promote", "lanes", "renew", "held_by", "get", "overdue"},
+    "postgres": {"claim", "finish", "requeue", "lock_expired", "promote", "lanes", "renew", "held_by", "get", "overdue"},
     "mysql": {
         "lock_deadlines",
         "claim_lane",
         "lock_live",
-        "expired",
+        "lock_expired",
         "lock_due",
         "lanes",
         "renew",
         "claims_of",
-        "lock_holding",
+        "lock_held_by",
         "get",
     },
     "sqlite": {
@@ -39,7 +39,7 @@ HOT = {
         "finish_history",
         "leave",
         "requeue",
-        "expired",
+        "lock_expired",
         "due",
         "lanes",
         "renew",

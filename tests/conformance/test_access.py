@@ -135,7 +135,7 @@ class TestKeys:
         await add(manual_store, a_key())
         noted = []
         for _ in range(4):
-            await manual_store.single(lambda tx: tx.note_key("aa11", seconds(20)))
+            await manual_store.single(lambda tx: tx.record_key_use("aa11", seconds(20)))
             noted.append((await key(manual_store)).last_used_at - START)
             await clock.advance(seconds(10))
 
@@ -158,12 +158,12 @@ class TestKeys:
 
     async def test_a_good_key_is_neither_revoked_nor_expired(self, manual_store, clock):
         good = manual_store.single
-        assert not await good(lambda tx: tx.has_good_key())
+        assert not await good(lambda tx: tx.has_valid_key())
         await add(manual_store, a_key("aa", lifetime=seconds(1)))
-        assert await good(lambda tx: tx.has_good_key())
+        assert await good(lambda tx: tx.has_valid_key())
         await clock.advance(seconds(1))
-        assert not await good(lambda tx: tx.has_good_key())
+        assert not await good(lambda tx: tx.has_valid_key())
         await add(manual_store, a_key("bb"))
-        assert await good(lambda tx: tx.has_good_key())
+        assert await good(lambda tx: tx.has_valid_key())
         await manual_store.run(lambda tx: tx.revoke_key("bb"))
-        assert not await good(lambda tx: tx.has_good_key())
+        assert not await good(lambda tx: tx.has_valid_key())

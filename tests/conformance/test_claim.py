@@ -77,7 +77,7 @@ async def test_the_oldest_jobs_of_a_lane_are_claimed_first(store):
     jobs = some_jobs(10)
     await put(store, *jobs)
     worker = await enter(store)
-    order = [held.id for _ in jobs for held in await take(store, worker, share(quota=1))]
+    order = [held.id for _ in jobs for held in await take(store, worker, share(max_jobs=1))]
     assert order == [job.id for job in jobs]
 
 
@@ -85,9 +85,9 @@ async def test_a_released_job_goes_to_the_end_of_its_lane(store):
     jobs = some_jobs(3)
     await put(store, *jobs)
     worker = await enter(store)
-    (held,) = await take(store, worker, share(quota=1))
+    (held,) = await take(store, worker, share(max_jobs=1))
     await report(store, held, Interrupted())
-    order = [held.id for _ in jobs for held in await take(store, worker, share(quota=1))]
+    order = [held.id for _ in jobs for held in await take(store, worker, share(max_jobs=1))]
     assert order == [jobs[1].id, jobs[2].id, jobs[0].id]
 
 
@@ -103,7 +103,7 @@ async def test_a_claim_takes_jobs_only_from_its_lanes(store):
 async def test_one_claim_serves_many_lanes_each_up_to_its_quota(store):
     lanes = [Lane("mail", f"tenant-{number}", priority) for number in range(30) for priority in (0, 3)]
     await put(store, *(a_job(tenant=lane.tenant, priority=lane.priority) for lane in lanes for _ in range(5)))
-    held = await take(store, await enter(store), *(share(lane, quota=2) for lane in lanes))
+    held = await take(store, await enter(store), *(share(lane, max_jobs=2) for lane in lanes))
     taken = [lane_of(job) for job in held]
     assert {lane: taken.count(lane) for lane in lanes} == dict.fromkeys(lanes, 2)
 
@@ -119,7 +119,7 @@ async def test_each_lane_of_a_claim_may_have_a_different_quota(store):
 async def test_the_limit_ends_a_claim_at_the_lanes_named_first(store):
     lanes = [Lane("mail", f"tenant-{number}", 0) for number in (3, 1, 2)]
     await put(store, *(a_job(tenant=lane.tenant) for lane in lanes for _ in range(4)))
-    held = await take(store, await enter(store), *(share(lane, quota=3) for lane in lanes), limit=7)
+    held = await take(store, await enter(store), *(share(lane, max_jobs=3) for lane in lanes), limit=7)
     taken = [lane_of(job) for job in held]
     assert [taken.count(lane) for lane in lanes] == [3, 3, 1]
 
@@ -143,7 +143,7 @@ async def test_a_claim_takes_only_the_requested_types(store):
 async def test_older_jobs_of_other_types_do_not_hide_the_requested_ones(store):
     """P25"""
     await put(store, *some_jobs(2_000, type="other"), a_job(type="wanted"))
-    (held,) = await take(store, await enter(store), share(quota=1), types=["wanted"])
+    (held,) = await take(store, await enter(store), share(max_jobs=1), types=["wanted"])
     assert held.type == "wanted"
 
 
@@ -151,8 +151,8 @@ async def test_a_claim_takes_jobs_above_the_floor(store):
     jobs = some_jobs(10)
     await put(store, *jobs)
     worker = await enter(store)
-    passed = max(job.seq for job in await take(store, worker, share(quota=4)))
-    held = await take(store, worker, share(quota=3, floor=passed))
+    passed = max(job.seq for job in await take(store, worker, share(max_jobs=4)))
+    held = await take(store, worker, share(max_jobs=3, floor=passed))
     assert {job.id for job in held} == {job.id for job in jobs[4:7]}
     assert min(job.seq for job in held) > passed
 
@@ -249,7 +249,7 @@ async def test_eight_workers_claim_thousands_of_jobs_each_exactly_once(store):
     first_claims = asyncio.Barrier(8)
 
     async def claim(worker):
-        held = await take(store, worker, *(share(lane, quota=20) for lane in lanes), limit=limit)
+        held = await take(store, worker, *(share(lane, max_jobs=20) for lane in lanes), limit=limit)
         assert len(held) <= limit
         assert all([lane_of(job) for job in held].count(lane) <= 20 for lane in lanes)
         assert {job.worker for job in held} <= {worker}
@@ -292,7 +292,7 @@ async def test_a_holder_learns_which_jobs_it_lost(manual_store):
     await report(manual_store, handed_back, Interrupted())
     await report(manual_store, retaken, Interrupted())
     (again,) = await take(
-        manual_store, other, share(lane_of(retaken), quota=1, floor=(await read(manual_store, handed_back)).seq)
+        manual_store, other, share(lane_of(retaken), max_jobs=1, floor=(await read(manual_store, handed_back)).seq)
     )
     assert again.id == retaken.id
     jobs = [kept, settled, cancelled, handed_back, retaken]
@@ -336,13 +336,13 @@ async def test_concurrent_claims_in_a_few_lanes_respect_their_limits_and_all_get
         worker = await enter(store)
         got = 0
         for _ in range(25):
-            shares = [share(lane, quota=dice.randint(1, 9)) for lane in dice.sample(lanes, 10)]
+            shares = [share(lane, max_jobs=dice.randint(1, 9)) for lane in dice.sample(lanes, 10)]
             limit = dice.randint(1, 40)
             held = await take(store, worker, *shares, limit=limit)
             got += len(held)
             assert len(held) <= limit
-            quotas = {each.lane.tenant: each.quota for each in shares}
-            assert all(jobs <= quotas[tenant] for tenant, jobs in Counter(job.tenant for job in held).items())
+            allowed = {share.lane.tenant: share.max_jobs for share in shares}
+            assert all(jobs <= allowed[tenant] for tenant, jobs in Counter(job.tenant for job in held).items())
             taken.update((job.id, job.fence) for job in held)
             await report(store, held[::2])
             await move(store, *(a_transition(job, Status.READY) for job in held[1::2]))

@@ -13,7 +13,7 @@ from holdfast.engine.changes.analytics import Analytics
 from holdfast.engine.claiming.claims import Claims
 from holdfast.engine.jobs.actions import cancel
 from holdfast.engine.jobs.deadlines import cancel_overdue
-from holdfast.engine.jobs.explain import MAX_COUNTED, explain, read_facts
+from holdfast.engine.jobs.explain import MAX_COUNTED_JOBS, explain, read_facts
 from holdfast.errors import NotFound
 from holdfast.model.access import Quotas
 from holdfast.model.breaker import Breaker, BreakerState
@@ -315,9 +315,9 @@ async def test_jobs_ahead_are_counted_up_to_a_bound_with_their_cost(manual_store
     held = await take(store, await enter(store), limit=1)
     await report(store, held)
     assert (await why(store, job)).estimate.at is not None
-    await put(store, *some_jobs(MAX_COUNTED + 1, priority=9))
+    await put(store, *some_jobs(MAX_COUNTED_JOBS + 1, priority=9))
     line = (await why(store, job)).reasons[1]
-    assert (line.jobs, line.at_least) == (MAX_COUNTED, True)
+    assert (line.jobs, line.at_least) == (MAX_COUNTED_JOBS, True)
     assert (await read(store, job)).priority == 0
 
 
@@ -365,5 +365,5 @@ async def test_the_share_of_a_tenant_is_among_tenants_with_ready_jobs(store):
     await put(store, a_job(tenant="busy"), a_job("other", tenant="away"), a_job(tenant="later", delay=seconds(60)))
     assert len(await take(store, await enter(store), Lane("mail", "busy", 0))) == 1
     await put(store, *some_jobs(2, tenant="a"), a_job(tenant="b", priority=3), *some_jobs(2), a_job(priority=7))
-    assert await store.read(lambda tx: tx.contenders("mail", 10)) == {"a", "acme", "b"}
-    assert len(await store.read(lambda tx: tx.contenders("mail", 2))) <= 2
+    assert await store.read(lambda tx: tx.ready_tenants("mail", 10)) == {"a", "acme", "b"}
+    assert len(await store.read(lambda tx: tx.ready_tenants("mail", 2))) <= 2

@@ -203,7 +203,7 @@ class TestChangeLog:
         worker = await enter(store, lease=Duration(0))
         tail = await Tail.begin(store)
         assert await take(store, worker) == []
-        assert await take(store, await enter(store), share(quota=0)) == []
+        assert await take(store, await enter(store), share(max_jobs=0)) == []
 
         assert [entry for entry in await tail.rows() if not entry.body.w] == []
 

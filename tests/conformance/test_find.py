@@ -62,11 +62,13 @@ def matches(job, where):
     return plain and tagged and ("error" not in where or job.fingerprint == where["error"])
 
 
-async def read_pages(store, page, most, **where):
+async def read_pages(store, page, max_rows, **where):
     """Read all pages; return the job ids and the number of pages."""
     found, before, parts = [], None, 0
     while True:
-        part = await store.read(lambda tx, before=before: tx.seek(JobFilter(**where), Page(page, before), most=most))
+        part = await store.read(
+            lambda tx, before=before: tx.seek(JobFilter(**where), Page(page, before), max_rows=max_rows)
+        )
         assert len(part.jobs) <= page
         assert part.cursor is None or before is None or part.cursor < before, "the search must make progress"
         found += [job.id for job in part.jobs]
@@ -143,7 +145,7 @@ async def test_many_claims_and_queues_hide_no_job_from_a_search(store, monkeypat
 
 async def test_a_search_ends_after_its_maximum_of_rows_even_if_it_found_nothing(store):
     await put(store, a_job(type="rare"), *some_jobs(40))
-    part = await store.read(lambda tx: tx.seek(JobFilter(type="rare"), Page(10), most=15))
+    part = await store.read(lambda tx: tx.seek(JobFilter(type="rare"), Page(10), max_rows=15))
     assert part.jobs == []
     assert part.cursor is not None
     found, parts = await read_pages(store, 10, 15, type="rare")
@@ -196,8 +198,8 @@ async def test_dead_letters_are_grouped_by_tenant_and_error(store):
         await move(store, a_transition(job, Status.DEAD, fingerprint=error))
         dead.append(job.id)
 
-    async def groups(tenant=None, after=None, limit=100, most=100):
-        return await store.read(lambda tx: tx.dead_groups(tenant, after, limit=limit, most=most))
+    async def groups(tenant=None, after=None, limit=100, max_count=100):
+        return await store.read(lambda tx: tx.dead_groups(tenant, after, limit=limit, max_count=max_count))
 
     found = await groups()
     assert [(group.tenant, group.error, group.jobs) for group in found] == [
@@ -206,7 +208,7 @@ async def test_dead_letters_are_grouped_by_tenant_and_error(store):
     assert (found[1].oldest, found[1].newest) == (dead[0], dead[5])
     assert [(group.tenant, group.error) for group in await groups("acme")] == [("acme", "e1"), ("acme", "e2")]
     assert await groups("acm") == await groups("acme2") == []
-    assert [group.jobs for group in await groups("acme", most=2)] == [2, 1]
+    assert [group.jobs for group in await groups("acme", max_count=2)] == [2, 1]
     assert [group.error for group in await groups("acme", limit=1)] == ["e1"]
     assert [group.error for group in await groups("acme", after=("acme", "e1"))] == ["e2"]
     assert [group.error for group in await groups("acme", after=("umbrella", "e0"))] == ["e1", "e2"], "only its own"

@@ -105,5 +105,5 @@ async def test_job_types_not_seen_for_a_month_are_deleted(manual_store, clock):
     await workers_of(manual_store).register(lives, days(99), [])
     for _ in range(2):
         await clock.advance(job_types.RETENTION)
-        await workers.see_types(manual_store)
+        await workers.mark_types_seen(manual_store)
     assert await names(manual_store) == [("", "kept")]

@@ -149,7 +149,7 @@ async def test_ten_thousand_jobs_of_a_batch_are_claimed_in_its_order(store):
     answers = await put(store, *jobs)
     assert [answer.id for answer in answers] == [job.id for job in jobs]
     worker = await enter(store)
-    claimed = [await take(store, worker, share(quota=2_500)) for _ in range(5)]
+    claimed = [await take(store, worker, share(max_jobs=2_500)) for _ in range(5)]
     expected = [{job.id for job in jobs[start : start + 2_500]} for start in range(0, 12_500, 2_500)]
     assert [{job.id for job in batch} for batch in claimed] == expected
 
@@ -159,7 +159,7 @@ async def test_jobs_of_later_batches_are_claimed_later(store):
     await put(store, second)
     await put(store, first)
     worker = await enter(store)
-    order = [(await take(store, worker, share(quota=1)))[0].id for _ in range(2)]
+    order = [(await take(store, worker, share(max_jobs=1)))[0].id for _ in range(2)]
     assert order == [second.id, first.id]
 
 

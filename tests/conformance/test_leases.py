@@ -267,7 +267,7 @@ async def test_forgetting_a_worker_checks_its_expiry_again(manual_store, clock):
     """A live worker stays, even if the clock was set back or the caller is wrong."""
     worker, gone = await enter(manual_store), await enter(manual_store, lease=seconds(1))
     await clock.advance(seconds(1))
-    assert await manual_store.run(lambda tx: tx.forget([worker, gone, new_worker_id()])) == 1
+    assert await manual_store.run(lambda tx: tx.delete_expired([worker, gone, new_worker_id()])) == 1
     assert await workers(manual_store) == [worker]
 
 
@@ -276,7 +276,7 @@ async def test_a_worker_that_holds_jobs_is_not_forgotten(manual_store, clock):
     worker = await enter(manual_store)
     await hold(manual_store, worker)
     await clock.expire()
-    assert await manual_store.run(lambda tx: tx.forget([worker])) == 0
+    assert await manual_store.run(lambda tx: tx.delete_expired([worker])) == 0
     assert await workers(manual_store) == [worker]
 
 
@@ -286,8 +286,8 @@ async def test_expired_workers_are_returned_earliest_expiry_first(manual_store, 
         entered.append(await enter(manual_store))
         await clock.advance(seconds(1))
     await clock.advance(Duration(LEASE - seconds(2)))
-    assert await manual_store.run(lambda tx: tx.expired(10)) == entered[:3]
-    assert await manual_store.run(lambda tx: tx.expired(2)) == entered[:2]
+    assert await manual_store.run(lambda tx: tx.lock_expired(10)) == entered[:3]
+    assert await manual_store.run(lambda tx: tx.lock_expired(2)) == entered[:2]
 
 
 async def test_running_jobs_of_unregistered_workers_are_orphans(manual_store, console):

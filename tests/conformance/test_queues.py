@@ -76,7 +76,7 @@ async def test_held_jobs_are_counted_by_worker_and_tenant(store: Store) -> None:
     await hold(store, one, 1, tenant="b")
     await hold(store, other, 3, tenant="a")
 
-    found = await store.read(lambda tx: tx.holding())
+    found = await store.read(lambda tx: tx.held_counts())
     assert sorted(found) == sorted([(one, "a", 2), (one, "b", 1), (other, "a", 3)])
 
 

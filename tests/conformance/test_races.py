@@ -79,12 +79,12 @@ async def test_a_settle_and_a_concurrent_reap_never_both_succeed(manual_store, c
     await clock.expire()
 
     async def look(tx):
-        (worker,) = await tx.expired(10)
+        (worker,) = await tx.lock_expired(10)
         return await tx.held_by(worker, 10)
 
     async def bury(tx, lost):
         done = await tx.apply([lifecycle.expire_lease(each, now=clock.now, default=RETRY, rand=0.5) for each in lost])
-        await tx.forget([job.worker])
+        await tx.delete_expired([job.worker])
         return done
 
     both = await interleaving.run(manual_store, look, lambda: report(manual_store, job), bury)
@@ -163,13 +163,13 @@ async def test_a_worker_can_neither_claim_nor_renew_while_it_is_reaped(manual_st
     async def bury(tx, workers):
         lost = await tx.held_by(workers[0], 10)
         await tx.apply([lifecycle.expire_lease(each, now=clock.now, default=RETRY, rand=0.5) for each in lost])
-        return await tx.forget(workers)
+        return await tx.delete_expired(workers)
 
     async def struggle():
         claimed = await take(manual_store, job.worker)
         return claimed, await manual_store.single(lambda tx: tx.renew(job.worker, LEASE))
 
-    both = await interleaving.run(manual_store, lambda tx: tx.expired(10), struggle, bury)
+    both = await interleaving.run(manual_store, lambda tx: tx.lock_expired(10), struggle, bury)
     assert both.meanwhile == ([], False)
     assert (await read(manual_store, job)).status is Status.READY
     assert await manual_store.run(lambda tx: tx.workers()) == []
@@ -257,10 +257,10 @@ async def test_two_reapers_reap_the_jobs_of_a_worker_once(manual_store, clock, i
     async def bury(tx, workers):
         lost = await tx.held_by(workers[0], 10)
         moved = await tx.apply([lifecycle.expire_lease(each, now=clock.now, default=RETRY, rand=0.5) for each in lost])
-        await tx.forget(workers)
+        await tx.delete_expired(workers)
         return len(moved)
 
-    both = await interleaving.run(manual_store, lambda tx: tx.expired(10), lambda: reap_once(manual_store), bury)
+    both = await interleaving.run(manual_store, lambda tx: tx.lock_expired(10), lambda: reap_once(manual_store), bury)
     assert sorted(both) == [0, 1]
     assert len(attempt_log(await read(manual_store, job))) == 1
     assert await manual_store.run(lambda tx: tx.workers()) == []
@@ -354,7 +354,7 @@ async def test_cancels_race_with_claims_and_settles(manual_store):
     succeeded = set()
 
     async def work():
-        while held := await take(manual_store, worker, share(quota=20)):
+        while held := await take(manual_store, worker, share(max_jobs=20)):
             succeeded.update(await report(manual_store, held[::2]))
             await report(manual_store, held[1::2], Interrupted())
 
@@ -382,7 +382,7 @@ async def test_concurrent_workers_reapers_and_operators_lose_no_job(manual_store
         while not over.is_set():
             worker = await enter(manual_store)
             for _ in range(3):
-                held = await take(manual_store, worker, share(quota=25))
+                held = await take(manual_store, worker, share(max_jobs=25))
                 if not held:
                     await moved.wait()
                     break
@@ -423,7 +423,7 @@ async def test_a_locked_job_does_not_block_claims_of_other_jobs(store, interleav
     one, other = await enter(store), await enter(store)
     both = await interleaving.run(
         store,
-        lambda tx: tx.claim(one, [share(quota=4)], 10, None),
+        lambda tx: tx.claim(one, [share(max_jobs=4)], 10, None),
         lambda: take(store, other, lane_of(jobs[0])),
         nothing,
     )

@@ -182,7 +182,7 @@ async def test_lanes_are_returned_with_the_position_of_their_first_ready_job(sto
     worker = await enter(store)
     for pair in pairs:
         found = await look(store, "mail")
-        held = await take(store, worker, *(share(lane_of(job), quota=1) for job in pair))
+        held = await take(store, worker, *(share(lane_of(job), max_jobs=1) for job in pair))
         assert {job.id for job in held} == {job.id for job in pair}
         assert sorted(found) == sorted((lane_of(job), job.seq) for job in held)
     assert await look(store, "mail") == []

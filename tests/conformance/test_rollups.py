@@ -1,4 +1,4 @@
-"""Roll-ups: each entry of the change log counts once, and results are current."""
+"""Rollups: each entry of the change log counts once, and results are current."""
 
 from __future__ import annotations
 
@@ -108,9 +108,9 @@ class TestStatsAreTheSame:
     async def test_if_many_nodes_roll_up_concurrently(
         self, manual_store: Store, monkeypatch: pytest.MonkeyPatch, bound: str
     ) -> None:
-        """Each entry counts once: roll-ups and cursor change in one transaction, on one node at a time."""
+        """Each entry counts once: rollups and cursor change in one transaction, on one node at a time."""
         monkeypatch.setattr(rollups, bound, 3)
-        monkeypatch.setattr(rollups, "FIRST_PAGE", 1)
+        monkeypatch.setattr(rollups, "FIRST_PAGE_SIZE", 1)
         for _ in range(3):
             await some_work(manual_store)
         while await unfolded(manual_store):

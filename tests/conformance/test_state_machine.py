@@ -108,11 +108,11 @@ class Model:
         self.jobs[job_id] = Expected(lane, max_attempts, status, self.now + delay)
         return job_id
 
-    def claim(self, worker, lane, quota):
+    def claim(self, worker, lane, max_jobs):
         if not self.alive(worker):
             return set()
         ready = [(job.seq, i) for i, job in self.jobs.items() if job.status is Status.READY and job.lane == lane]
-        taken = {i for _, i in sorted(ready)[:quota]}
+        taken = {i for _, i in sorted(ready)[:max_jobs]}
         for i in taken:
             job = self.jobs[i]
             self.change(i, status=Status.RUNNING, attempts=job.attempts + 1, fence=job.fence + 1, worker=worker)
@@ -259,10 +259,10 @@ class Machine(RuleBasedStateMachine):
         self.model.workers[worker] = self.model.now + LEASE
         return worker
 
-    @rule(target=handles, worker=workers, lane=st.sampled_from(LANES), quota=st.integers(1, 3))
-    def claim(self, worker, lane, quota):
-        held = self.do(take(self.store, worker, share(lane, quota)))
-        assert {job.id for job in held} == self.model.claim(worker, lane, quota)
+    @rule(target=handles, worker=workers, lane=st.sampled_from(LANES), max_jobs=st.integers(1, 3))
+    def claim(self, worker, lane, max_jobs):
+        held = self.do(take(self.store, worker, share(lane, max_jobs)))
+        assert {job.id for job in held} == self.model.claim(worker, lane, max_jobs)
         return multiple(*held)
 
     @rule(worker=workers)
@@ -357,7 +357,7 @@ class Machine(RuleBasedStateMachine):
                 await tx.claim(worker, [share(lane)], 10, None)
                 await tx.renew(worker, days(1))
             await tx.promote(10)
-            await tx.forget(await tx.expired(10))
+            await tx.delete_expired(await tx.lock_expired(10))
             await tx.insert([a_job(idempotency_key="k1")], key_retention=days(1))
 
         self.do(roll_back(self.store, work))

@@ -57,7 +57,7 @@ async def hearing(store, *queues):
 
 async def first_job(store, worker, subscription, timeout=FOR_EVER):
     """Claim like a worker: scan, then wait for a wake-up while there is nothing."""
-    while not (held := await take(store, worker, share(quota=1))):
+    while not (held := await take(store, worker, share(max_jobs=1))):
         news = await subscription.wait(timeout)
         assert news is not None or timeout < FOR_EVER, "was not woken"
     return held[0].id

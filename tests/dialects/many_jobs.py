@@ -199,7 +199,7 @@ class Hot(NamedTuple):
 
 def some(n, jobs=BATCH):
     """Return shares of this many lanes, with this many jobs in total."""
-    return [share(lane, quota=jobs // n) for lane in LANES[100 : 100 + n]]
+    return [share(lane, max_jobs=jobs // n) for lane in LANES[100 : 100 + n]]
 
 
 READY, ID, HELD, DUE = "holdfast_live_ready", "holdfast_live_pkey", "holdfast_live_held", "holdfast_live_due"
@@ -243,7 +243,7 @@ HOT = {
         4 * BATCH,
     ),
     "claim behind keys that are full": Hot(
-        lambda tx, held: tx.claim(WORKER, [share(KEYED, quota=BATCH)], BATCH, None),
+        lambda tx, held: tx.claim(WORKER, [share(KEYED, max_jobs=BATCH)], BATCH, None),
         {READY, WORKERS},
         {"PRIMARY", MY_ID},
         4 * BATCH,
@@ -288,10 +288,10 @@ HOT = {
         lambda tx, held: tx.apply([a_transition(job, Status.READY) for job in held]), {ID}, {MY_ID}, 8 * BATCH
     ),
     "promote": Hot(lambda tx, held: tx.promote(BATCH), {DUE}, {DUE, MY_ID}, 6 * BATCH),
-    "expired": Hot(lambda tx, held: tx.expired(10), {EXPIRY}, {EXPIRY}, 10),
+    "lock_expired": Hot(lambda tx, held: tx.lock_expired(10), {EXPIRY}, {EXPIRY}, 10),
     "held by": Hot(lambda tx, held: tx.held_by(DEAD, BATCH), {HELD}, {MY_ID, "PRIMARY"}, 2 * BATCH, A_CLAIM),
     "depart": Hot(lambda tx, held: tx.depart(WORKER), {HELD, WORKERS}, {MY_ID, "PRIMARY"}, 10, A_CLAIM),
-    "forget": Hot(lambda tx, held: tx.forget([DEAD]), {HELD, WORKERS}, {MY_ID, "PRIMARY", EXPIRY}, 20, A_CLAIM),
+    "delete_expired": Hot(lambda tx, held: tx.delete_expired([DEAD]), {HELD, WORKERS}, {MY_ID, "PRIMARY", EXPIRY}, 20, A_CLAIM),
     "renew": Hot(lambda tx, held: tx.renew(WORKER, seconds(15)), {WORKERS}, {"PRIMARY"}, 5),
     "still held": Hot(lambda tx, held: tx.lost([as_held(job) for job in held]), {ID}, {MY_ID}, 2 * BATCH),
     "lanes": Hot(lambda tx, held: tx.lanes(["mail"], TENANTS), {READY}, {"PRIMARY"}, 6 * TENANTS),

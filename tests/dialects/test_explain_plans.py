@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from holdfast.engine.jobs.explain import MAX_COUNTED, MAX_TENANTS, read_facts
+from holdfast.engine.jobs.explain import MAX_COUNTED_JOBS, MAX_TENANTS, read_facts
 from holdfast.model.ids import JobId
 from holdfast.model.limit import queue_limit
 from holdfast.store.postgres.pool import READER
@@ -22,7 +22,7 @@ million, store, pytest_generate_tests = many_jobs.million, many_jobs.store, many
 LIVE = ("holdfast_live", "l", "n")
 """Name of the jobs table in plans. The other tables are empty or small."""
 
-A_LOOK = MAX_COUNTED + 6 * MAX_TENANTS + 100
+A_LOOK = MAX_COUNTED_JOBS + 6 * MAX_TENANTS + 100
 """Maximum of rows: jobs ahead in the lane, tenants of the queue, and a few more."""
 
 RUNNING = 3 * JOBS * 5 // 100
@@ -41,9 +41,11 @@ class Case(NamedTuple):
 
 
 ASKED = {
-    "at the end of a deep lane": Case(PARKED + BATCH + DEEP, MAX_COUNTED, full=False, most=None, rows=A_LOOK),
+    "at the end of a deep lane": Case(PARKED + BATCH + DEEP, MAX_COUNTED_JOBS, full=False, most=None, rows=A_LOOK),
     "in line for a key": Case(PARKED - 2, 0, full=True, most=None, rows=100),
-    "under a limit that is full": Case(PARKED + BATCH + DEEP, MAX_COUNTED, full=True, most=1, rows=A_LOOK + RUNNING),
+    "under a limit that is full": Case(
+        PARKED + BATCH + DEEP, MAX_COUNTED_JOBS, full=True, most=1, rows=A_LOOK + RUNNING
+    ),
 }
 
 

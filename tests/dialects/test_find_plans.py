@@ -17,7 +17,7 @@ from tests.support.clock import Console
 from tests.support.databases import DATABASES
 from tests.support.plugin import dialects
 
-MOST, PAGE = 1_000, 50
+MAX_ROWS, PAGE = 1_000, 50
 
 _COLUMNS = (
     "seq, created_at, tenant, queue, type, payload, fence, cost, priority, attempts, max_attempts, releases, generation"
@@ -80,7 +80,7 @@ class Search(NamedTuple):
     finds: bool | None = True
 
 
-WALK = 2 * MOST + 2 * PAGE
+WALK = 2 * MAX_ROWS + 2 * PAGE
 """Rows read per table: once for the window and once for the matches."""
 GATHER = 5_000 + 2_000
 RUNNING = JOBS // 100
@@ -112,7 +112,7 @@ LOOKS = {
 
 
 def seeking(look):
-    return lambda tx: tx.seek(JobFilter(**look.where), Page(PAGE), most=MOST)
+    return lambda tx: tx.seek(JobFilter(**look.where), Page(PAGE), max_rows=MAX_ROWS)
 
 
 async def plans_of(store, work):
@@ -159,7 +159,7 @@ async def test_a_search_reads_a_bounded_number_of_rows_on_postgresql(store, what
 async def test_a_search_reads_a_bounded_number_of_rows_on_mysql(store, what):
     found, rows = await rows_read(store, seeking(LOOKS[what]))
     assert LOOKS[what].finds in (None, bool(found.jobs))
-    assert rows <= LOOKS[what].rows + 2 * MOST
+    assert rows <= LOOKS[what].rows + 2 * MAX_ROWS
 
 
 GROUPS = {"of all": (None, 50), "of one": ("t7", 20), "of a small one": ("small", 1)}
@@ -172,7 +172,7 @@ async def test_groups_are_found_without_reading_all_dead_letters(store, whose, r
     tenant, expected = GROUPS[whose]
 
     async def work(tx):
-        return await tx.dead_groups(tenant, None, limit=50, most=40)
+        return await tx.dead_groups(tenant, None, limit=50, max_count=40)
 
     if "postgres" in request.node.name:
         groups, plans = await plans_of(store, work)

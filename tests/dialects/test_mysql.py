@@ -31,7 +31,7 @@ async def test_eight_concurrent_claims_all_get_jobs(store):
 
     async def claim(worker):
         async def work(tx):
-            held = await tx.claim(worker, [share(quota=10)], 10, None)
+            held = await tx.claim(worker, [share(max_jobs=10)], 10, None)
             await barrier.wait()  # all transactions hold their rows at the same time
             return held
 
@@ -47,7 +47,7 @@ async def test_a_claim_over_many_lanes_locks_in_all_of_them(store):
     lanes = [Lane("mail", f"t{n}", 0) for n in range(5)]
     await put(store, *(a_job(tenant=lane.tenant) for lane in lanes for _ in range(2)))
     first, second = await enter(store), await enter(store)
-    shares = [share(lane, quota=1) for lane in lanes]
+    shares = [share(lane, max_jobs=1) for lane in lanes]
 
     async def work(tx):
         mine = await tx.claim(first, shares, 5, None)
@@ -115,7 +115,7 @@ async def test_a_claim_visits_more_lanes_until_it_is_full(store):
     lanes = [Lane("mail", f"t{n}", 0) for n in range(60)]
     await put(store, *(a_job(tenant=lane.tenant) for lane in lanes))
     worker = await enter(store)
-    held = await take(store, worker, *(share(lane, quota=10) for lane in lanes), limit=45)
+    held = await take(store, worker, *(share(lane, max_jobs=10) for lane in lanes), limit=45)
     assert [job.tenant for job in held] == [lane.tenant for lane in lanes[:45]]
 
 

@@ -84,9 +84,9 @@ async def test_every_locking_statement_uses_its_index_in_order(store, console):
         "count_key_holders": ("holdfast_live_key", {"tenant": "acme", "name": b"k"}),
         "lock_live": ("holdfast_live_id", {"ids": ids}),
         "lock_due": ("holdfast_live_due", {"limit": 10}),
-        "lock_holding": ("holdfast_live_id", {"worker": 7, "ids": ids}),
+        "lock_held_by": ("holdfast_live_id", {"worker": 7, "ids": ids}),
         "lock_orphaned": ("holdfast_live_id", {"worker": 7, "ids": ids}),
-        "expired": ("holdfast_workers_expiry", {"limit": 10}),
+        "lock_expired": ("holdfast_workers_expiry", {"limit": 10}),
         "lock_dead": ("PRIMARY", {"ids": ids}),
         "lock_history": ("holdfast_history_id", {"ids": ids}),
         "assign_jobs": ("holdfast_live_id", {"ids": ids, "worker": 7, "at": 1, "slots": 0}),
@@ -113,7 +113,7 @@ async def test_a_write_of_many_rows_uses_the_ids_even_if_the_table_seems_empty(s
         "delete_dead": "PRIMARY",
         "revive_history": "holdfast_history_id",
         "delete_history": "holdfast_history_id",
-        "forget_claims": "PRIMARY",
+        "delete_claims": "PRIMARY",
         "keep_claims": "PRIMARY",
     }
     for name, index in expected.items():
@@ -128,7 +128,7 @@ async def test_a_write_of_many_rows_uses_the_ids_even_if_the_table_seems_empty(s
 async def test_a_claim_reads_only_the_rows_that_it_takes(store, console):
     await fill(console, tenants=10)
     worker = await enter(store)
-    shares = [share(Lane("mail", f"t{n}", 0), quota=10) for n in range(10)]
+    shares = [share(Lane("mail", f"t{n}", 0), max_jobs=10) for n in range(10)]
     # Each row is read once to lock it and once to change it.
     assert await rows_read(store, lambda tx: tx.claim(worker, shares, 100, None)) < 250
 
@@ -141,7 +141,7 @@ async def test_a_claim_does_not_read_parked_jobs(store, console):
     taken = []
 
     async def claim(tx):
-        taken.extend(await tx.claim(worker, [share(lane_of(job), quota=10)], 10, None))
+        taken.extend(await tx.claim(worker, [share(lane_of(job), max_jobs=10)], 10, None))
 
     assert await rows_read(store, claim) < 20
     assert [held.id for held in taken] == [job.id]
@@ -174,7 +174,7 @@ async def tidy(store, console):
 async def test_held_jobs_are_found_without_reading_ready_jobs(store, console):
     await fill(console, tenants=1)
     worker = await enter(store)
-    held = await take(store, worker, share(Lane("mail", "t0", 0), quota=600), limit=600)
+    held = await take(store, worker, share(Lane("mail", "t0", 0), max_jobs=600), limit=600)
     assert await noted(console) == [100, 250, 250]
     found = []
 
@@ -248,7 +248,7 @@ async def test_more_claims_than_one_batch_are_all_compacted(store, console):
     await put(store, *jobs)
     worker = await enter(store)
     for _ in jobs:
-        (held,) = await take(store, worker, share(quota=1), limit=1)
+        (held,) = await take(store, worker, share(max_jobs=1), limit=1)
         await store.run(lambda tx, held=held: tx.apply([a_transition(held, Status.SUCCEEDED)]))
     assert len(await noted(console)) == 50
     await tidy(store, console)
@@ -259,7 +259,7 @@ async def test_a_deleted_worker_leaves_no_claims(store, console):
     await put(store, *some_jobs(20))
     worker = await enter(store)
     for _ in range(20):
-        held = await take(store, worker, share(quota=1), limit=1)
+        held = await take(store, worker, share(max_jobs=1), limit=1)
         await store.run(lambda tx, held=held: tx.apply([a_transition(job, Status.SUCCEEDED) for job in held]))
     assert await store.run(lambda tx: tx.depart(worker))
     assert await noted(console) == []

@@ -211,7 +211,7 @@ async def test_an_empty_lane_costs_a_claim_few_pages(store):
     async def work(tx):
         explaining = tx._connection = Explaining(tx._connection)
         await tx.claim(
-            WORKER, [share(Lane("mail", f"empty-{number}", 0), quota=10) for number in range(100)], 100, None
+            WORKER, [share(Lane("mail", f"empty-{number}", 0), max_jobs=10) for number in range(100)], 100, None
         )
         return explaining.plans
 

@@ -282,7 +282,7 @@ async def test_prepared_statements_of_other_clients_are_never_used(store, databa
         jobs = some_jobs(50)
         await put(store, *jobs)
         worker = await enter(store)
-        taken = await asyncio.gather(*(take(store, worker, share(quota=5)) for _ in range(10)))
+        taken = await asyncio.gather(*(take(store, worker, share(max_jobs=5)) for _ in range(10)))
         assert sorted(job.id for held in taken for job in held) == [job.id for job in jobs]
         assert len(set().union(*await asyncio.gather(*(report(store, held) for held in taken)))) == 50
         assert await store.read(lambda tx: tx.counts(JobFilter())) == []
@@ -473,7 +473,7 @@ async def test_many_tasks_share_a_few_server_connections_without_loss_or_duplica
     async def work(node, dice):
         worker = await enter(node)
         while ends.total() < len(jobs):
-            shares = [share(lane, quota=4) for lane in dice.sample(lanes, 10)]
+            shares = [share(lane, max_jobs=4) for lane in dice.sample(lanes, 10)]
             held = await take(node, worker, *shares, limit=20)
             starts.update(job.id for job in held)
             assert len(held) <= 20
@@ -579,7 +579,7 @@ class Load:
 
     async def _work_as(self, node, worker):
         while not self.over.is_set() and await node.single(lambda tx: tx.renew(worker, seconds(1))):
-            held = await take(node, worker, share(quota=10))
+            held = await take(node, worker, share(max_jobs=10))
             self.settled.update(await report(node, held) if held else ())
             await asyncio.sleep(0.01)
 

@@ -45,7 +45,7 @@ CLAIM_ALL = """
 async def act(store):
     worker = await enter(store, lease=seconds(600))
     mine = []
-    while jobs := await take(store, worker, share(quota=10)):
+    while jobs := await take(store, worker, share(max_jobs=10)):
         mine += [str(job.id) for job in jobs]
         await store.run(lambda tx: tx.apply([a_transition(job, Status.SUCCEEDED) for job in jobs]))
     return mine
@@ -347,14 +347,14 @@ async def test_the_view_shows_jobs_in_readable_form(store, database_url):
 
 
 SMALL = {
-    "workers", "next_positions", "orphans", "queues", "api_keys", "good_api_key", "limited_tenants", "breakers",
+    "workers", "next_positions", "orphans", "queues", "api_keys", "valid_api_key", "limited_tenants", "breakers",
     "prune_breakers",
-    "troubled_breakers", "pauses", "prune_limits", "uncounted_queue", "uncounted_tenant", "weights",
+    "failing_breakers", "pauses", "prune_limits", "uncounted_queue", "uncounted_tenant", "weights",
     "types", "types_seen_by", "prune_types",
 }  # fmt: skip
 """Statements that read a small table or index."""
 
-SELDOM = {"counts_live", "counts_dead", "census", "dead_census", "holding"}
+SELDOM = {"counts_live", "counts_dead", "census", "dead_census", "held_counts"}
 """Statements that count everything; the interval of a census is at least twenty times its duration."""
 
 

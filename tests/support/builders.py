@@ -73,9 +73,9 @@ def lane_of(job: NewJob | Job) -> Lane:
     return Lane(spec.queue, spec.tenant, spec.priority)
 
 
-def share(lane: Lane = MAIL, quota: int = 1_000_000, floor: int = 0) -> Share:
+def share(lane: Lane = MAIL, max_jobs: int = 1_000_000, floor: int = 0) -> Share:
     """Build a share, by default of the whole lane."""
-    return Share(lane, quota, floor)
+    return Share(lane, max_jobs, floor)
 
 
 def a_transition(job: Job, to: Status, **changes: Any) -> Transition:

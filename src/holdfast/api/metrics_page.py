@@ -42,7 +42,7 @@ class InstallationMetrics:
         census = await self._engine.analytics.census()
         now, ever, workers, breakers = await self._engine.store.read(_read)
         together: dict[tuple[str, str, str], tuple[int, Instant | None]] = {}
-        for each in census.standings:
+        for each in census.status_counts:
             place = each.queue, each.type, each.status.value
             jobs, since = together.get(place, (0, None))
             earliest = min((at for at in (since, each.since) if at is not None), default=None)
@@ -78,5 +78,5 @@ async def _read(tx: Tx) -> tuple[Instant, LifetimeCounters, list[WorkerRow], lis
         await tx.now(),
         await lifetime_counters.read(tx),
         await tx.workers(),
-        await tx.troubled_breakers(MAX_BREAKERS),
+        await tx.failing_breakers(MAX_BREAKERS),
     )

@@ -7,7 +7,7 @@ import random
 from holdfast.engine import demo
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
-from holdfast.policy.demo import mix
+from holdfast.policy.demo import job_mix
 
 SUBMIT_INTERVAL_S = 0.5
 _FIRST = 120
@@ -17,7 +17,7 @@ _MAX_WAITING = 500
 async def keep_busy(engine: Engine) -> None:
     """Submit jobs until cancelled, unless many are waiting already."""
     rng = random.Random()
-    specs = mix(rng)
+    specs = job_mix(rng)
     await demo.seed(engine, _FIRST)
     while True:
         await asyncio.sleep(SUBMIT_INTERVAL_S)

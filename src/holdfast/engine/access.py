@@ -99,9 +99,9 @@ class Access:
         finally:
             self.key_cache.forget(key_id)
 
-    async def has_good_key(self) -> bool:
+    async def has_valid_key(self) -> bool:
         """Return True if a valid API key exists."""
-        return await self._store.single(lambda tx: tx.has_good_key())
+        return await self._store.single(lambda tx: tx.has_valid_key())
 
 
 def digest_of(secret: str) -> bytes:

@@ -21,7 +21,7 @@ _MAX_UNKNOWN_IDS = 1_000
 """Cap on cached unknown ids, because a client can invent any number of them."""
 
 _CLOCK_REFRESH_INTERVAL_S = 30.0
-_LOCKS = 64
+_LOCK_STRIPES = 64
 
 Monotonic = Callable[[], float]
 
@@ -42,15 +42,15 @@ class ApiKeyCache:
         self._valid: OrderedDict[str, _CachedKey] = OrderedDict()
         self._invalid: OrderedDict[str, _CachedKey] = OrderedDict()
         # Concurrent requests with the same uncached key share one read; the locks are striped by key.
-        self._locks = [asyncio.Lock() for _ in range(_LOCKS)]
+        self._locks = [asyncio.Lock() for _ in range(_LOCK_STRIPES)]
         self._clock: tuple[Instant, float] | None = None
         """Database time and monotonic time of the last read."""
 
-    async def good_key(self, key_id: str) -> ApiKey | None:
+    async def valid_key(self, key_id: str) -> ApiKey | None:
         """Return the key if it is valid; the result may be three seconds old."""
         entry = self._lookup(key_id)
         if entry is None:
-            async with self._locks[hash(key_id) % _LOCKS]:
+            async with self._locks[hash(key_id) % _LOCK_STRIPES]:
                 entry = self._lookup(key_id) or await self._read(key_id)
         return entry.key
 
@@ -63,7 +63,7 @@ class ApiKeyCache:
         """Record that a key is in use, at most once per interval; ignores an unavailable database."""
         if should_record_use(key, await self.now()):
             with suppress(Unavailable):
-                await self._store.single(lambda tx: tx.note_key(key.id, LAST_USED_INTERVAL))
+                await self._store.single(lambda tx: tx.record_key_use(key.id, LAST_USED_INTERVAL))
             self.forget(key.id)
 
     def forget(self, key_id: str) -> None:

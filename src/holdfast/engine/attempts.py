@@ -49,7 +49,7 @@ class Attempts:
 
     async def settle_many(self, reports: Sequence[Report]) -> set[JobId]:
         """Report many outcomes and return the ids of those that took effect."""
-        return await settle.settle(self._store, reports, default=self._retry, rng=self._rng, about=self._clock.now())
+        return await settle.settle(self._store, reports, default=self._retry, rng=self._rng, estimated_now=self._clock.now())
 
     async def steps_of(self, held: HeldJob) -> list[Step]:
         """Return the steps that earlier attempts of a held job recorded."""

@@ -232,7 +232,7 @@ async def prune(store: Store, limit: int) -> int:
 
 
 async def _read_failing(tx: Tx) -> tuple[Instant, list[Breaker]]:
-    return await tx.now(), await tx.troubled_breakers(_MAX_CACHE_ENTRIES + 1)
+    return await tx.now(), await tx.failing_breakers(_MAX_CACHE_ENTRIES + 1)
 
 
 async def _require_keys(tx: Tx, tenant: str) -> SigningKeys:

@@ -7,7 +7,7 @@ from itertools import islice
 from holdfast.engine.engine import Engine
 from holdfast.errors import Conflict
 from holdfast.model.job import JobFilter
-from holdfast.policy.demo import TAG, TENANTS, mix
+from holdfast.policy.demo import TAG, TENANTS, job_mix
 from holdfast.policy.lifecycle import Action
 
 
@@ -16,7 +16,7 @@ async def seed(engine: Engine, jobs: int) -> int:
     for name, quotas in TENANTS.items():
         with contextlib.suppress(Conflict):
             await engine.access.create_tenant(name, quotas)
-    return len(await engine.jobs.submit_many(list(islice(mix(random.Random()), jobs))))
+    return len(await engine.jobs.submit_many(list(islice(job_mix(random.Random()), jobs))))
 
 
 async def clear(engine: Engine) -> int:

@@ -9,6 +9,7 @@ from holdfast.engine import deliveries, workers
 from holdfast.engine.changes import rollups
 from holdfast.engine.jobs import deadlines, reap
 from holdfast.engine.limits import KeySlotRotation
+from holdfast.engine.outages import OutageMonitor
 from holdfast.engine.periodic import Tick, run_periodically
 from holdfast.model.job import RetryRule
 from holdfast.model.time import in_seconds
@@ -50,14 +51,16 @@ async def run_maintenance(
         "orphans": ticks.adopt_orphans,
         "prune": ticks.prune,
         "tables": ticks.maintain_tables,
-        "types": ticks.see_types,
+        "types": ticks.mark_types_seen,
         "rollups": ticks.update_rollups,
         "key_slots": KeySlotRotation(store).round,
         "deadlines": ticks.cancel_overdue,
     }
+    outages = OutageMonitor(emit)
     async with asyncio.TaskGroup() as group:
         for name, tick in loops.items():
-            group.create_task(run_periodically(name, tick, stop=stop, emit=emit), name=f"holdfast {name}")
+            loop = run_periodically(name, tick, stop=stop, emit=emit, outages=outages)
+            group.create_task(loop, name=f"holdfast {name}")
 
 
 class _Ticks:
@@ -106,8 +109,8 @@ class _Ticks:
         await self._store.maintain_tables(self._rules.retention)
         return TABLE_MAINTENANCE_INTERVAL_S
 
-    async def see_types(self) -> float:
-        return await workers.see_types(self._store)
+    async def mark_types_seen(self) -> float:
+        return await workers.mark_types_seen(self._store)
 
     async def cancel_overdue(self) -> float:
         cancelled = await deadlines.cancel_overdue(self._store)

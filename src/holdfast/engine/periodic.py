@@ -14,7 +14,7 @@ Tick = Callable[[], Awaitable[float]]
 """Does the work once and returns the seconds to wait before the next call."""
 
 
-def pause_after(failures: int, first: float) -> float:
+def failure_delay(failures: int, first: float) -> float:
     """Return the delay in seconds after consecutive failures: exponential, with a cap."""
     return min(MAX_DELAY_S, first * 2.0 ** min(failures - 1, 10))
 
@@ -29,12 +29,12 @@ async def run_periodically(
     failures = 0
     while not stop.is_set():
         try:
-            pause = await tick()
+            delay = await tick()
             failures = 0
         except Exception as error:  # noqa: BLE001 - a loop must survive any failure of one tick
             failures += 1
-            pause = pause_after(failures, after_failure)
+            delay = failure_delay(failures, after_failure)
             emit(LoopFailed(loop=name, error=str(error), failures=failures))
-        if pause > 0:
+        if delay > 0:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), pause)
+                await asyncio.wait_for(stop.wait(), delay)

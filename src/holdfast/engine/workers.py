@@ -56,7 +56,7 @@ class WorkerService:
         """Register a worker with a new lease and the job types it describes."""
         await self._store.single(lambda tx: tx.register(worker, lease))
         with suppress(HoldfastError):  # descriptions are optional: the next registration sends them again
-            await learn(self._store, worker, described)
+            await save_declared_types(self._store, worker, described)
 
     async def renew(self, worker: WorkerId, lease: Duration, **report: Unpack[WorkerReport]) -> LeaseStatus:
         """Renew a worker's lease and return its status; `LOST` if the lease and its jobs are gone."""
@@ -111,7 +111,7 @@ async def _read_fleet(tx: Tx) -> tuple[Instant, list[WorkerRow]]:
     return await tx.now(), await tx.workers()
 
 
-async def learn(store: Store, worker: WorkerInfo, described: Sequence[JobType]) -> None:
+async def save_declared_types(store: Store, worker: WorkerInfo, described: Sequence[JobType]) -> None:
     """Store the job types that a registering worker declares; writes only changes."""
     names = worker.types or [job_type.type for job_type in described]
     if not names:
@@ -128,16 +128,16 @@ async def learn(store: Store, worker: WorkerInfo, described: Sequence[JobType]) 
     async def write(tx: Tx) -> None:
         for update in changes.updates:
             if update.about is None:
-                await tx.see_types(tenant, [update.type])
+                await tx.mark_types_seen(tenant, [update.type])
             else:
                 await tx.save_type(tenant, update.type, update.digest, update.about)
-        await tx.forget_types(tenant, changes.evicted)
+        await tx.delete_types(tenant, changes.evicted)
 
     if changes.updates or changes.evicted:
         await store.run(write)
 
 
-async def see_types(store: Store) -> float:
+async def mark_types_seen(store: Store) -> float:
     """Update the last-seen times of types with live workers, and delete types not seen lately.
 
     Returns the seconds until the next run.
@@ -150,7 +150,7 @@ async def see_types(store: Store) -> float:
     for tenant, names in handled.items():
         marks = await store.single(lambda tx, tenant=tenant: tx.type_marks(tenant, 2 * MAX_DESCRIBED_TYPES))  # type: ignore[misc]
         if seen := job_types.due_marks(marks, names, now):
-            await store.run(lambda tx, tenant=tenant, seen=seen: tx.see_types(tenant, seen))  # type: ignore[misc]
+            await store.run(lambda tx, tenant=tenant, seen=seen: tx.mark_types_seen(tenant, seen))  # type: ignore[misc]
     await store.single(lambda tx: tx.prune_types(job_types.RETENTION))
     return TYPES_SEEN_INTERVAL_S
 

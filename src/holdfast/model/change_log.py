@@ -21,11 +21,11 @@ from holdfast.model.transition import Transition
 MAX_LISTED_CHANGES = 20
 """Changes that a row lists one by one. SQL statements that write rows repeat this number."""
 
-GROWTH = 1.2
+BUCKET_GROWTH = 1.2
 """Growth factor of histogram buckets; the error of a bucket midpoint is at most 10 %."""
 
 Histogram = dict[int, int]
-"""Number of durations per bucket; a bucket starts at `GROWTH ** bucket` microseconds."""
+"""Number of durations per bucket; a bucket starts at `BUCKET_GROWTH ** bucket` microseconds."""
 
 SeriesName = tuple[str, str, str]
 """Tenant, queue and type."""
@@ -37,7 +37,7 @@ DELETED = -1
 """Pseudo-status of a deleted job; not the code of any state."""
 
 _log = math.log
-_PER_LOG = 1 / math.log(GROWTH)
+_PER_LOG = 1 / math.log(BUCKET_GROWTH)
 _WAS_RUNNING, _SUCCEEDED = Status.RUNNING, Status.SUCCEEDED
 _READY, _RUNNING, _SCHEDULED = Status.READY.code, Status.RUNNING.code, Status.SCHEDULED.code
 

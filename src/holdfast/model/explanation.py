@@ -8,7 +8,7 @@ from msgspec import Struct
 from holdfast.model.state import Status
 from holdfast.model.time import Instant
 
-Code = Literal[
+ReasonCode = Literal[
     "finished",
     "running",
     "not_due",
@@ -29,7 +29,7 @@ Code = Literal[
 class Reason(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Reason with a stable `code`, a human-readable `detail` and structured facts."""
 
-    code: Code
+    code: ReasonCode
     detail: str
     blocks: bool
     """True if this reason alone prevents the job from starting now."""
@@ -82,6 +82,6 @@ class Explanation(Struct, frozen=True, kw_only=True):
         return "; ".join(reason.detail for reason in self.reasons)
 
 
-def moment(at: Instant) -> datetime:
+def to_datetime(at: Instant) -> datetime:
     """Convert an instant to a UTC datetime."""
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at)

@@ -12,10 +12,10 @@ class Lane(NamedTuple):
 
 
 class Share(NamedTuple):
-    """Share of a claim in one lane: at most `quota` jobs, oldest first, past position `floor`."""
+    """Share of a claim in one lane: at most `max_jobs` jobs, oldest first, past position `floor`."""
 
     lane: Lane
-    quota: int
+    max_jobs: int
     floor: int
 
 

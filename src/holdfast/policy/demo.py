@@ -28,7 +28,7 @@ _RETRY = RetryRule(base=seconds(1), cap=seconds(8), jitter=0.3)
 _REASONS = ("the bank did not respond", "disk quota exceeded", "unexpected field 'vat_id'")
 
 
-def mix(rng: random.Random) -> Iterator[JobSpec]:
+def job_mix(rng: random.Random) -> Iterator[JobSpec]:
     """Yield an endless mix of jobs.
 
     Most succeed at once, some after retries, a few die, and some are scheduled for later.

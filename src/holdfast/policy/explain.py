@@ -6,7 +6,7 @@ snapshot and returns reasons. If none of them blocks the job, the next worker wi
 
 from collections.abc import Callable, Iterable, Sequence
 
-from holdfast.model.explanation import Code, Estimate, Explanation, Reason, moment
+from holdfast.model.explanation import ReasonCode, Estimate, Explanation, Reason, to_datetime
 from holdfast.model.ids import worker_name
 from holdfast.model.job import Job
 from holdfast.model.state import TERMINAL, Status
@@ -29,7 +29,7 @@ def build_explanation(facts: Facts) -> Explanation:
     return Explanation(
         id=str(job.id),
         status=job.status,
-        as_of=moment(facts.now),
+        as_of=to_datetime(facts.now),
         runnable=runnable,
         reasons=reasons,
         estimate=_estimate(facts, reasons, runnable=runnable),
@@ -59,7 +59,7 @@ def _finished(facts: Facts) -> Iterable[Reason]:
     if job.status in TERMINAL:
         when = "" if job.finished_at is None else f" at {rfc3339(job.finished_at)}"
         why = f": {job.reason}" if job.reason else ""
-        ended = None if job.finished_at is None else moment(job.finished_at)
+        ended = None if job.finished_at is None else to_datetime(job.finished_at)
         yield Reason(
             code="finished", detail=f"it is {job.status}{when}{why}", blocks=True, since=ended, why=job.reason or None
         )
@@ -81,8 +81,8 @@ def _running(facts: Facts) -> Iterable[Reason]:
         detail=f"it runs on worker {worker}{started}, attempt {job.attempts} of {job.max_attempts}; {lease}",
         blocks=True,
         worker=worker,
-        since=None if job.started_at is None else moment(job.started_at),
-        until=None if facts.lease_until is None else moment(facts.lease_until),
+        since=None if job.started_at is None else to_datetime(job.started_at),
+        until=None if facts.lease_until is None else to_datetime(facts.lease_until),
     )
 
 
@@ -99,13 +99,15 @@ def _due(facts: Facts) -> Iterable[Reason]:
     if due is not None and due > facts.now:
         wait = _format_duration(Duration(due - facts.now))
         why = f"attempt {job.attempts} failed, and the next starts" if job.status is Status.RETRYING else "it is due"
-        yield Reason(code="not_due", detail=f"{why} at {rfc3339(due)}, {wait} from now", blocks=True, until=moment(due))
+        yield Reason(
+            code="not_due", detail=f"{why} at {rfc3339(due)}, {wait} from now", blocks=True, until=to_datetime(due)
+        )
     else:
         yield Reason(
             code="not_due",
             detail="it is due and becomes ready within a second if a node runs maintenance",
             blocks=True,
-            until=moment(facts.now),
+            until=to_datetime(facts.now),
         )
 
 
@@ -116,12 +118,12 @@ def _deadline(facts: Facts) -> Iterable[Reason]:
             code="deadline_passed",
             detail=f"its deadline, {rfc3339(deadline)}, has passed: it never starts and is cancelled shortly",
             blocks=True,
-            since=moment(deadline),
+            since=to_datetime(deadline),
         )
 
 
 def _pauses(facts: Facts) -> Iterable[Reason]:
-    codes: dict[str, Code] = {"queue": "queue_paused", "type": "type_paused", "tenant": "tenant_paused"}
+    codes: dict[str, ReasonCode] = {"queue": "queue_paused", "type": "type_paused", "tenant": "tenant_paused"}
     for pause in facts.pauses:
         by = f" by {pause.by}" if pause.by else ""
         why = f": {pause.reason}" if pause.reason else ""
@@ -131,8 +133,8 @@ def _pauses(facts: Facts) -> Iterable[Reason]:
             detail=f"the {pause.kind} {pause.name!r} is paused{by} since {rfc3339(pause.since)}, {until}{why}",
             blocks=True,
             name=pause.name,
-            since=moment(pause.since),
-            until=None if pause.until is None else moment(pause.until),
+            since=to_datetime(pause.since),
+            until=None if pause.until is None else to_datetime(pause.until),
             by=pause.by or None,
             why=pause.reason or None,
         )
@@ -149,7 +151,7 @@ def _limits(facts: Facts) -> Iterable[Reason]:
                 f"{rfc3339(limit.frees_at)}",
                 blocks=True,
                 name=limit.name,
-                until=moment(limit.frees_at),
+                until=to_datetime(limit.frees_at),
             )
             continue
         some = "including " if limit.used > len(limit.holders) else ""
@@ -174,7 +176,7 @@ def _held_back(facts: Facts) -> Iterable[Reason]:
             blocks=False,
             name=hold.name,
             why=hold.why,
-            until=None if hold.until is None else moment(hold.until),
+            until=None if hold.until is None else to_datetime(hold.until),
         )
 
 
@@ -188,7 +190,7 @@ def _handled(facts: Facts) -> Iterable[Reason]:
         detail=f"no live worker handles jobs of type {job.type!r} in the queue {job.queue!r}; {seen}",
         blocks=True,
         workers=0,
-        last_seen=None if facts.last_seen is None else moment(facts.last_seen),
+        last_seen=None if facts.last_seen is None else to_datetime(facts.last_seen),
     )
 
 
@@ -249,7 +251,7 @@ def _estimate(facts: Facts, reasons: Sequence[Reason], *, runnable: bool) -> Est
         return Estimate(at=None, basis=f"it is unknown when this ends: {', '.join(open_ended)}")
     delays = [reason for reason in reasons if reason.blocks or reason.code == "held_back"]
     ends = [reason.until for reason in delays if reason.until is not None]
-    earliest = max([moment(facts.now), *ends])
+    earliest = max([to_datetime(facts.now), *ends])
     basis = "nothing blocks it" if runnable else "when the last blocking condition ends"
     if not facts.ahead.jobs:
         return Estimate(at=earliest, basis=f"{basis}, and no jobs are ahead of it")
@@ -263,7 +265,7 @@ def _estimate(facts: Facts, reasons: Sequence[Reason], *, runnable: bool) -> Est
         return Estimate(at=None, basis="not within a year at the rate of the last minutes")
     partial = "at the earliest, because only part of the jobs ahead were counted; " if facts.ahead.at_least else ""
     return Estimate(
-        at=moment(Instant(facts.now + wait)) + (earliest - moment(facts.now)),
+        at=to_datetime(Instant(facts.now + wait)) + (earliest - to_datetime(facts.now)),
         basis=f"{basis}; {partial}{facts.ahead.cost:,} cost ahead at its lane's recent rate of {rate:.3g} per second",
     )
 

@@ -45,7 +45,7 @@ class ExternalHold(NamedTuple):
     until: Instant | None = None
 
 
-class QueuePosition(NamedTuple):
+class JobsAhead(NamedTuple):
     """Number and cost of the jobs ahead in the lane, and the tenant's share of the queue."""
 
     jobs: int = 0
@@ -80,5 +80,5 @@ class Facts(NamedTuple):
     """Number of live workers that handle the job."""
     last_seen: Instant | None = None
     """If there are none: the last time such a worker was seen."""
-    ahead: QueuePosition = QueuePosition()
+    ahead: JobsAhead = JobsAhead()
     service_rate: ServiceRate | None = None

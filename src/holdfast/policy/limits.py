@@ -51,9 +51,9 @@ def admit(
     full: dict[LimitName, Duration | None] = {}
     for share in shares:
         names = [name for name in lane_limits(share.lane) if name in left]
-        quota = min([share.quota, *(left[name] for name in names)])
-        if quota > 0:
-            allowed.append(share._replace(quota=quota))
+        max_jobs = min([share.max_jobs, *(left[name] for name in names)])
+        if max_jobs > 0:
+            allowed.append(share._replace(max_jobs=max_jobs))
         else:
             # A limit that only earlier shares of this claim used up is not full: the next claim may use it again.
             full |= {
@@ -62,7 +62,7 @@ def admit(
                 if capacity[name] <= 0
             }
         for name in names:
-            left[name] -= max(0, quota)
+            left[name] -= max(0, max_jobs)
     return LimitedShares(allowed, full)
 
 

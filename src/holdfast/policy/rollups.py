@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from holdfast.model.change_log import GROWTH, ChangeEntry, ChangeGroup, Histogram, merge_histogram
+from holdfast.model.change_log import BUCKET_GROWTH, ChangeEntry, ChangeGroup, Histogram, merge_histogram
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant, seconds
 
@@ -17,7 +17,7 @@ HOURS_RETENTION = Duration(90 * DAY)
 MAX_HOURLY_WINDOW = Duration(7 * DAY)
 """Longest window reported in hours; longer ones are reported in days."""
 
-SETTLED_AFTER = Duration(10 * MINUTE)
+FINAL_AFTER = Duration(10 * MINUTE)
 """Age at which a minute is final, so that it is added to its hour and day."""
 
 ALL_TENANTS = ""
@@ -163,7 +163,7 @@ def quantile(histogram: Histogram, fraction: float) -> Duration | None:
         reached += histogram[bucket]
         if reached >= rank and reached:
             # Harmonic mean of the bucket's bounds: the relative error is the same at both ends.
-            return Duration(round(GROWTH**bucket * 2 * GROWTH / (GROWTH + 1)) if bucket else 1)
+            return Duration(round(BUCKET_GROWTH**bucket * 2 * BUCKET_GROWTH / (BUCKET_GROWTH + 1)) if bucket else 1)
     return None
 
 

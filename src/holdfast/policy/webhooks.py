@@ -77,7 +77,7 @@ def signature(message_id: str, timestamp: int, body: bytes, keys: Sequence[bytes
 
 
 def classify_response(
-    status: int, retry_after: str | None, *, expected: Sequence[int], again: Sequence[int], now: datetime
+    status: int, retry_after: str | None, *, expected: Sequence[int], retry_on: Sequence[int], now: datetime
 ) -> DeliveryVerdict:
     """Classify a response as delivered, retryable or permanently failed.
 
@@ -85,7 +85,7 @@ def classify_response(
         status: HTTP status code.
         retry_after: Value of the `Retry-After` header.
         expected: Status codes that mean success; if empty, all of 2xx.
-        again: Status codes to retry, in addition to 408, 425, 429 and 5xx.
+        retry_on: Status codes to retry, in addition to 408, 425, 429 and 5xx.
         now: Current time, to which a `Retry-After` date is relative.
     """
     if status in expected or (not expected and 200 <= status <= 299):
@@ -93,7 +93,7 @@ def classify_response(
     destination_failed = status >= 500 or status == 429
     return DeliveryVerdict(
         delivered=False,
-        retryable=destination_failed or status in _RETRYABLE or status in again,
+        retryable=destination_failed or status in _RETRYABLE or status in retry_on,
         wait=parse_retry_after(retry_after, now) if status in _HAS_RETRY_AFTER else None,
         destination_failed=destination_failed,
     )

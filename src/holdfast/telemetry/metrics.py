@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from holdfast.model.change_log import GROWTH, Histogram
+from holdfast.model.change_log import BUCKET_GROWTH, Histogram
 from holdfast.telemetry.events import BreakerChanged, Event, JobsReaped, LoopFailed, RedisChanged
 from holdfast.telemetry.metric_names import (
     BREAKERS,
@@ -59,7 +59,7 @@ _LATENCY_LABELS = (*(f"{bound:g}" for bound in _LATENCIES), "+Inf")
 # Bounds of the job histograms: a subset of the stored bucket bounds, so that counts are exact. Each is about twice the
 # previous one, from a millisecond to a day.
 _EDGES = tuple(range(38, 140, 4))
-_EDGE_LABELS = tuple(f"{GROWTH**edge / 1e6:.4g}" for edge in _EDGES)
+_EDGE_LABELS = tuple(f"{BUCKET_GROWTH**edge / 1e6:.4g}" for edge in _EDGES)
 
 
 class RequestMetrics:
@@ -285,7 +285,7 @@ def _spans(histogram: Mapping[int, int]) -> tuple[list[tuple[str, float]], float
     for bucket, count in histogram.items():
         # The upper bound of a bucket is the lower bound of the next.
         buckets[bisect_left(_EDGES, bucket + 1)] += count
-        total += count * GROWTH**bucket * 2 * GROWTH / (GROWTH + 1) / 1e6
+        total += count * BUCKET_GROWTH**bucket * 2 * BUCKET_GROWTH / (BUCKET_GROWTH + 1) / 1e6
     return _cumulative((*_EDGE_LABELS, "+Inf"), buckets), round(total, 6)
 
 

@@ -335,8 +335,8 @@ async def test_dead_letters_are_listed_and_grouped(served):
 
 
 async def test_groups_are_counted_up_to_a_thousand(served, monkeypatch):
-    monkeypatch.setattr("holdfast.engine.jobs.queries.MAX_COUNTED", 5)
-    monkeypatch.setattr("holdfast.api.render.jobs.MAX_COUNTED", 5)
+    monkeypatch.setattr("holdfast.engine.jobs.queries.MAX_COUNTED_JOBS", 5)
+    monkeypatch.setattr("holdfast.api.render.jobs.MAX_COUNTED_JOBS", 5)
     client = await person(served, "acme")
     await die(served, client, 6, "often")
     await die(served, client, 5, "seldom")

@@ -396,7 +396,7 @@ class TestReconnect:
         await console.run(f"UPDATE holdfast_change_log SET at = at - {2 * CHANGE_LOG_RETENTION}")
         # Numbers that earlier tests used up are not waited for.
         await console.run(
-            "UPDATE holdfast_rollup_position SET holes = '[]'" if console.dialect != "sqlite" else "SELECT 1"
+            "UPDATE holdfast_rollup_position SET gaps = '[]'" if console.dialect != "sqlite" else "SELECT 1"
         )
         await update_rollups(store)
         client = await live.client()

@@ -99,7 +99,7 @@ class TestKeys:
         """T08: of made-up keys a node remembers a bounded number."""
         ring = ticking.engine.access.key_cache
         for number in range(1_200):
-            await ring.good_key(f"{number:016x}")
+            await ring.valid_key(f"{number:016x}")
 
         assert len(ring._invalid) == 1_000
         assert not ring._valid
@@ -115,7 +115,7 @@ class TestKeys:
     async def test_a_key_is_cached_no_longer_than_it_is_valid(self, served, ticking, ticker):
         token = await served.key(lifetime=seconds(3_600))
         ring = ticking.engine.access.key_cache
-        await ring.good_key(token.split("_")[1])
+        await ring.valid_key(token.split("_")[1])
 
         assert ring._valid[token.split("_")[1]].until <= ticker.now + 3
 

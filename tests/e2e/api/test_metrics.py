@@ -6,7 +6,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from holdfast.engine.changes.rollups import update_rollups
-from holdfast.model.change_log import GROWTH, bucket_of
+from holdfast.model.change_log import BUCKET_GROWTH, bucket_of
 from holdfast.model.lane import Lane
 from holdfast.model.outcome import Failed, Failure, Succeeded
 from holdfast.model.time import Duration
@@ -181,7 +181,7 @@ def test_histogram_counts_are_exact():
     ).decode()
     found = re.findall(r'^holdfast_job_wait_seconds_bucket\{le="([^"]+)",type="t"\} (\S+)', page, re.MULTILINE)
     for bound, count in found:
-        below = sum(GROWTH ** (bucket_of(span) + 1) / 1e6 <= float(bound) * 1.001 for span in spans)
+        below = sum(BUCKET_GROWTH ** (bucket_of(span) + 1) / 1e6 <= float(bound) * 1.001 for span in spans)
         assert float(count) == (len(spans) if bound == "+Inf" else below), bound
 
 

@@ -55,7 +55,7 @@ OF_A = {
 
 @pytest.mark.parametrize("folded", [False, True])
 class TestStats:
-    """Before the feed was folded into roll-ups, and after."""
+    """Before the feed was folded into rollups, and after."""
 
     async def fill(self, served: Served, *, folded: bool) -> httpx2.AsyncClient:
         await some_work(served.engine)

@@ -39,8 +39,8 @@ async def test_a_limit_holds_while_workers_are_killed_and_is_fully_usable_afterw
     assert max_concurrency(scene.ledger.entries(), killed) == MAX_RUNNING
 
     async def released() -> bool:
-        _, standing = await scene.engine.limits.named([limit])
-        return standing[limit].used == 0 and not await scene.engine.jobs.counts(JobFilter())
+        _, usage = await scene.engine.limits.named([limit])
+        return usage[limit].used == 0 and not await scene.engine.jobs.counts(JobFilter())
 
     await eventually(released, within=TIMEOUT_S)
 

@@ -24,7 +24,7 @@ from tests.support.builders import enter, report, share, take
 async def main(url, lease, die):
     store = await open_store(url)
     worker = await enter(store, lease=Duration(int(lease)))
-    while jobs := await take(store, worker, share(quota=100)):
+    while jobs := await take(store, worker, share(max_jobs=100)):
         print(json.dumps([(str(job.id), job.fence) for job in jobs]), flush=True)
         if die:
             await asyncio.Event().wait()

@@ -59,7 +59,7 @@ class ScriptedStore:
             raise failure
         jobs: list[Job] = []
         for share in shares:
-            for _ in range(min(share.quota, limit - len(jobs)) if share.lane in self.ready else 0):
+            for _ in range(min(share.max_jobs, limit - len(jobs)) if share.lane in self.ready else 0):
                 self._seq += 1
                 queue, tenant, priority = share.lane
                 jobs.append(a_job(seq=self._seq, queue=queue, tenant=tenant, priority=priority))

@@ -16,7 +16,7 @@ from holdfast.policy.fairness.drr import (
     MIN_SCAN_COST_FACTOR,
     MIN_SCAN_INTERVAL_S,
     QUANTUM,
-    SCAN_BACKOFF_CAP_S,
+    MAX_SCAN_BACKOFF_S,
     SCAN_COST_FACTOR,
     Allocation,
     DeficitRoundRobin,
@@ -106,7 +106,7 @@ class TestAllot:
     def test_never_offers_more_than_the_slots_to_a_lane(self, slots: int, lanes: int) -> None:
         shares = rotation_over(Lane("q", f"{n:04}", 0) for n in range(lanes)).allot(slots)
 
-        assert all(1 <= share.quota <= slots for share in shares)
+        assert all(1 <= share.max_jobs <= slots for share in shares)
         assert len({share.lane for share in shares}) == len(shares) <= MAX_SHARES
 
     @given(st.integers(1, 3_000), st.integers(1, 700))
@@ -114,7 +114,7 @@ class TestAllot:
         """Work conserving: slots stay empty only if there are no jobs."""
         shares = rotation_over(Lane("q", f"{n:04}", 0) for n in range(lanes)).allot(slots)
 
-        assert sum(share.quota for share in shares) >= slots
+        assert sum(share.max_jobs for share in shares) >= slots
 
     def test_visits_the_most_urgent_lane_of_a_tenant_first(self) -> None:
         rotation, backlog = DeficitRoundRobin(), Backlog()
@@ -563,9 +563,9 @@ class TestScans:
         rotation = DeficitRoundRobin()
         rotation.on_scan([], now=0.0, cost=cost)
 
-        assert not rotation.scan_due(min(SCAN_COST_FACTOR * cost, SCAN_BACKOFF_CAP_S) * 0.99)
+        assert not rotation.scan_due(min(SCAN_COST_FACTOR * cost, MAX_SCAN_BACKOFF_S) * 0.99)
         assert not rotation.scan_due(MIN_SCAN_COST_FACTOR * cost * 0.99)
-        assert rotation.scan_due(max(SCAN_BACKOFF_CAP_S, MIN_SCAN_COST_FACTOR * cost))
+        assert rotation.scan_due(max(MAX_SCAN_BACKOFF_S, MIN_SCAN_COST_FACTOR * cost))
 
     @given(st.floats(0.0, 100.0))
     def test_that_are_expensive_are_not_run_early(self, cost: float) -> None:

@@ -12,7 +12,7 @@ from holdfast.model.state import Status
 from holdfast.model.time import Instant, seconds
 from holdfast.model.worker import WorkerInfo
 from holdfast.policy.explain import build_explanation, handles, parse_queues
-from holdfast.policy.explain_facts import ActivePause, ExternalHold, Facts, LimitFact, QueuePosition, ServiceRate
+from holdfast.policy.explain_facts import ActivePause, ExternalHold, Facts, LimitFact, JobsAhead, ServiceRate
 from tests.unit.policy.strategies import a_job
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def test_all_blocking_reasons_are_listed_in_order() -> None:
         pauses=[ActivePause("queue", "q", NOW), ActivePause("type", "t", NOW), ActivePause("tenant", "x", NOW)],
         limits=[LimitFact("key k", 0, 3, 3, ["a", "b"]), LimitFact("queue q", 0, 0, None, frees_at=LATER)],
         held_back=[ExternalHold("https://x", "503", LATER)],
-        ahead=QueuePosition(5, 9),
+        ahead=JobsAhead(5, 9),
     )
     assert reasons(facts) == [
         "not_due", "deadline_passed", "queue_paused", "type_paused", "tenant_paused", "limit_full", "rate_spent",
@@ -68,11 +68,11 @@ def test_a_limit_with_capacity_does_not_block() -> None:
         (Facts(job(), NOW, workers=1, pauses=[ActivePause("queue", "q", NOW)]), None),
         (Facts(job(), NOW, workers=1, pauses=[ActivePause("queue", "q", NOW, until=LATER)]), 60),
         (Facts(job(), NOW), None),
-        (Facts(job(), NOW, workers=1, ahead=QueuePosition(10, 100)), None),
-        (Facts(job(), NOW, workers=1, ahead=QueuePosition(10, 100), service_rate=ServiceRate(50, seconds(10))), 20),
+        (Facts(job(), NOW, workers=1, ahead=JobsAhead(10, 100)), None),
+        (Facts(job(), NOW, workers=1, ahead=JobsAhead(10, 100), service_rate=ServiceRate(50, seconds(10))), 20),
         (
             Facts(
-                job(), NOW, workers=1, ahead=QueuePosition(10, 100), service_rate=ServiceRate(1, seconds(10_000_000))
+                job(), NOW, workers=1, ahead=JobsAhead(10, 100), service_rate=ServiceRate(1, seconds(10_000_000))
             ),
             None,
         ),

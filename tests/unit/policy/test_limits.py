@@ -48,7 +48,7 @@ def test_admitted_shares_fit_all_limits_and_use_all_capacity(shares, limits):
     offered = {limit.of: 0 for limit in limits}
     for share in admitted.shares:
         for name in lane_limits(share.lane):
-            offered[name] += share.quota
+            offered[name] += share.max_jobs
     assert all(offered[limit.of] <= limit.room(NOW) for limit in limits)
     full = {limit.of for limit in limits if offered[limit.of] >= limit.room(NOW)}
     for share in shares:

@@ -71,7 +71,7 @@ def test_retry_after_is_seconds_or_a_date(text, wait):
 
 @given(st.integers(100, 599))
 def test_a_status_is_classified_as_delivered_retryable_or_permanent(status):
-    verdict = classify_response(status, None, expected=[], again=[], now=NOW)
+    verdict = classify_response(status, None, expected=[], retry_on=[], now=NOW)
     assert verdict.delivered is (200 <= status <= 299)
     assert verdict.destination_failed is (status == 429 or status >= 500)
     assert verdict.retryable is (verdict.destination_failed or status in (408, 425))

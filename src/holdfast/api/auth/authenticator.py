@@ -138,7 +138,7 @@ class BearerAuthenticator(Authenticator):
             return False
         if caller.key is None or self._is_admin_key(caller.key):
             return True
-        return await self._key_cache.good_key(caller.key) is not None
+        return await self._key_cache.valid_key(caller.key) is not None
 
     async def token(self, caller: Caller, life: Duration) -> tuple[str, Instant] | None:
         return self._tokens.make(caller, await self._key_cache.now(), life)
@@ -171,7 +171,7 @@ class BearerAuthenticator(Authenticator):
         return CredentialCheck(None)
 
     async def _by_key(self, key_id: str, secret: str) -> tuple[Caller, str, ApiKey] | None:
-        key = await self._key_cache.good_key(key_id)
+        key = await self._key_cache.valid_key(key_id)
         # Compare even if there is no such key, so that timing does not reveal which ids exist.
         same = hmac.compare_digest(digest_of(secret), _NO_DIGEST if key is None else key.digest)
         if key is None or not same:
@@ -183,7 +183,7 @@ class BearerAuthenticator(Authenticator):
         caller = self._tokens.read(text, await self._key_cache.now())
         if caller is None or caller.key is None or self._is_admin_key(caller.key):
             return caller
-        key = await self._key_cache.good_key(caller.key)
+        key = await self._key_cache.valid_key(caller.key)
         return None if key is None else restrict_to_key(caller, key)
 
     @property

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from holdfast import tasks
 from holdfast.api.events.event_stream import EventFilter, EventReader, Reason, change_of
 from holdfast.engine.changes.tail import Tail
-from holdfast.engine.periodic import pause_after
+from holdfast.engine.periodic import failure_delay
 from holdfast.errors import HoldfastError, RateLimited
 from holdfast.model.access import Caller
 from holdfast.model.change_log import ChangeEntry, JobChange
@@ -205,7 +205,7 @@ class EventBroadcaster:
                 failures = 0
             except HoldfastError:  # the database is unavailable: readers stay connected and catch up later
                 failures += 1
-                await asyncio.sleep(pause_after(failures, 0.2))
+                await asyncio.sleep(failure_delay(failures, 0.2))
 
     async def _tick_periodically(self, tail: Tail) -> None:
         while True:

@@ -9,7 +9,7 @@ from holdfast.model.change_log import Histogram
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339
 from holdfast.policy import rollups
 from holdfast.policy.rollups import JobStats, SeriesKey, StatsByKey, quantile
-from holdfast.store.port.change_log import Standing
+from holdfast.store.port.change_log import StatusCount
 from holdfast.wire.analytics import (
     FairnessOut,
     NamedCounts,
@@ -32,12 +32,12 @@ _MAX_TENANTS = 500
 
 def render_stats(census: Census, tenant: str | None, ended: StatsByKey) -> Stats:
     """Render the numbers of jobs by status, queue and type."""
-    standings = census.of(tenant)
+    status_counts = census.of(tenant)
     return Stats(
         rfc3339(census.at),
-        count_statuses(standings, ended.items()),
-        _count_by("queue", standings, ended),
-        _count_by("type", standings, ended),
+        count_statuses(status_counts, ended.items()),
+        _count_by("queue", status_counts, ended),
+        _count_by("type", status_counts, ended),
     )
 
 
@@ -113,11 +113,11 @@ def render_fairness(window: FairnessWindow) -> FairnessOut:
     )
 
 
-def count_statuses(standings: Iterable[Standing], ended: Iterable[tuple[SeriesKey, JobStats]]) -> StatusCounts:
+def count_statuses(status_counts: Iterable[StatusCount], ended: Iterable[tuple[SeriesKey, JobStats]]) -> StatusCounts:
     """Count unfinished and dead jobs by status, and succeeded and cancelled ones of the window."""
     counts = StatusCounts()
-    for standing in standings:
-        setattr(counts, standing.status.value, getattr(counts, standing.status.value) + standing.jobs)
+    for status_count in status_counts:
+        setattr(counts, status_count.status.value, getattr(counts, status_count.status.value) + status_count.jobs)
     for _, stats in ended:
         counts.succeeded += stats.succeeded
         counts.cancelled += stats.cancelled
@@ -131,10 +131,10 @@ def render_rates(stats: JobStats, span: Duration) -> Rates:
     )
 
 
-def _count_by(field: Literal["queue", "type"], standings: Iterable[Standing], ended: StatsByKey) -> list[NamedCounts]:
-    current: dict[str, list[Standing]] = defaultdict(list)
-    for standing in standings:
-        current[getattr(standing, field)].append(standing)
+def _count_by(field: Literal["queue", "type"], status_counts: Iterable[StatusCount], ended: StatsByKey) -> list[NamedCounts]:
+    current: dict[str, list[StatusCount]] = defaultdict(list)
+    for status_count in status_counts:
+        current[getattr(status_count, field)].append(status_count)
     finished: dict[str, list[tuple[SeriesKey, JobStats]]] = defaultdict(list)
     for key, stats in ended.items():
         finished[getattr(key, field)].append((key, stats))

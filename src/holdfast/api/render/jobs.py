@@ -1,7 +1,7 @@
 """Render jobs, groups of dead letters and bulk results."""
 
 from holdfast.engine.jobs.actions import BulkResult
-from holdfast.engine.jobs.queries import MAX_COUNTED, DeadLetterGroup
+from holdfast.engine.jobs.queries import MAX_COUNTED_JOBS, DeadLetterGroup
 from holdfast.model.access import Caller
 from holdfast.model.job import Job
 from holdfast.model.time import rfc3339
@@ -26,8 +26,8 @@ def render_group(group: DeadLetterGroup, caller: Caller) -> GroupOut:
     return GroupOut(
         tenant=counted.tenant,
         fingerprint=counted.error,
-        count=min(counted.jobs, MAX_COUNTED),
-        more=counted.jobs > MAX_COUNTED,
+        count=min(counted.jobs, MAX_COUNTED_JOBS),
+        more=counted.jobs > MAX_COUNTED_JOBS,
         first_at=rfc3339(oldest.finished_at or oldest.created_at),
         last_at=rfc3339(newest.finished_at or newest.created_at),
         error=codec.last_error(newest),

@@ -9,7 +9,7 @@ from holdfast.model.limit import Limit, queue_limit
 from holdfast.model.queue import Queue
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339
 from holdfast.policy.rollups import JobStats, SeriesKey, StatsByKey
-from holdfast.store.port.change_log import Standing
+from holdfast.store.port.change_log import StatusCount
 from holdfast.wire.analytics import QueueList, QueueOut, Rates
 from holdfast.wire.limits import rate_out
 
@@ -26,9 +26,9 @@ def render_queues(  # noqa: PLR0917 - the sources of the list, in order
     name: str | None = None,
 ) -> QueueList:
     """Render the queues in which a tenant (None: any) has jobs, and in any case queue `name`."""
-    current: dict[str, list[Standing]] = defaultdict(list)
-    for standing in census.of(tenant):
-        current[standing.queue].append(standing)
+    current: dict[str, list[StatusCount]] = defaultdict(list)
+    for status_count in census.of(tenant):
+        current[status_count.queue].append(status_count)
     finished: dict[str, dict[SeriesKey, JobStats]] = defaultdict(dict)
     for key, stats in ended.items():
         finished[key.queue][key] = stats
@@ -42,7 +42,7 @@ def render_queues(  # noqa: PLR0917 - the sources of the list, in order
         _render_queue(
             by_name.get(each, Queue(each)),
             now,
-            standings=current[each],
+            status_counts=current[each],
             ended=finished[each],
             rates=render_rates(latest[each], recent.span),
             limit=limit_of.get(queue_limit(each)),
@@ -57,14 +57,14 @@ def _render_queue(
     queue: Queue,
     now: Instant,
     *,
-    standings: list[Standing],
+    status_counts: list[StatusCount],
     ended: dict[SeriesKey, JobStats],
     rates: Rates,
     limit: Limit | None,
     all_tenants: bool,
 ) -> QueueOut:
     paused = not queue.open_at(now)
-    since = min((standing.since for standing in standings if standing.since is not None), default=None)
+    since = min((status_count.since for status_count in status_counts if status_count.since is not None), default=None)
     return QueueOut(
         name=queue.name,
         paused=paused,
@@ -73,7 +73,7 @@ def _render_queue(
         max_running=None if limit is None else limit.max_running,
         running=None if limit is None or limit.max_running is None or not all_tenants else limit.used,
         rate=None if limit is None else rate_out(limit.rate),
-        statuses=count_statuses(standings, ended.items()),
+        statuses=count_statuses(status_counts, ended.items()),
         oldest_wait=None if since is None else max(0.0, in_seconds(Duration(now - since))),
         rates=rates,
     )

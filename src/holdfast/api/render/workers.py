@@ -8,13 +8,13 @@ from holdfast.model.ids import worker_name
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339
 from holdfast.model.worker import WorkerRow
 from holdfast.policy.nodes import worker_actions
-from holdfast.store.port.change_log import Holding
+from holdfast.store.port.change_log import HeldCount
 from holdfast.wire import workers as wire
 from holdfast.wire.workers import TypePage, WorkerOut
 
 
 def render_workers(
-    rows: Iterable[WorkerRow], now: Instant, holdings: Iterable[Holding], caller: Caller
+    rows: Iterable[WorkerRow], now: Instant, holdings: Iterable[HeldCount], caller: Caller
 ) -> list[WorkerOut]:
     """Render the workers that the caller may see, counting the jobs that the caller may see."""
     visible = [row for row in rows if caller.is_admin or row.info.tenant in (None, caller.tenant)]

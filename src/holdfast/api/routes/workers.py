@@ -17,7 +17,7 @@ _WORKER = re.compile(r"w-[0-3][0-9a-f]{15}")
 async def list_workers(call: RouteCall[None, None]) -> HttpResponse | Stream:
     """List registered workers."""
     now, rows = await call.service.engine.workers.fleet()
-    holdings = await call.service.engine.analytics.holding()
+    holdings = await call.service.engine.analytics.held_counts()
     return HttpResponse(WorkerList(render_workers(rows, now, holdings, call.caller)))
 
 
@@ -27,7 +27,7 @@ async def drain_worker(call: RouteCall[None, None]) -> HttpResponse | Stream:
     if not _WORKER.fullmatch(name):
         raise NotFound(f"there is no worker {name[:40]!r}: GET /v1/workers lists them")
     now, rows = await call.service.engine.workers.drain(worker_id(name))
-    holdings = await call.service.engine.analytics.holding()
+    holdings = await call.service.engine.analytics.held_counts()
     return HttpResponse(DrainOut(render_workers(rows, now, holdings, call.caller)))
 
 

@@ -131,7 +131,7 @@ class Webhook:
         took = time.monotonic() - began
         now = datetime.now(UTC)
         verdict = webhooks.classify_response(
-            response.status, response.retry_after, expected=expected, again=retryable, now=now
+            response.status, response.retry_after, expected=expected, retry_on=retryable, now=now
         )
         await report(f"HTTP {response.status}" if verdict.destination_failed else None)
         if not verdict.delivered:

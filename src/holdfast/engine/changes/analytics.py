@@ -12,7 +12,7 @@ from holdfast.policy import rollups
 from holdfast.policy.fairness.report import Fairness, ServiceSample, fairness
 from holdfast.policy.gaps import GapTracker
 from holdfast.policy.rollups import ALL_TENANTS, HOURS_RETENTION, MINUTE, StatsByKey
-from holdfast.store.port.change_log import Holding, RollupCursor, Standing
+from holdfast.store.port.change_log import HeldCount, RollupCursor, StatusCount
 from holdfast.store.port.store import Store, Tx
 
 _MAX_UNPROCESSED_ROWS = 20_000
@@ -50,13 +50,13 @@ class Census(NamedTuple):
     """Numbers of unfinished and dead jobs at an instant."""
 
     at: Instant
-    standings: list[Standing]
+    status_counts: list[StatusCount]
 
-    def of(self, tenant: str | None) -> list[Standing]:
+    def of(self, tenant: str | None) -> list[StatusCount]:
         """Return the numbers of one tenant; None means all tenants."""
         if tenant is None:
-            return self.standings
-        return [standing for standing in self.standings if standing.tenant == tenant]
+            return self.status_counts
+        return [status_count for status_count in self.status_counts if status_count.tenant == tenant]
 
 
 class Analytics:
@@ -84,9 +84,9 @@ class Analytics:
         The result is older the more jobs there are: see `ThrottledQuery`.
         """
         unfinished, dead = await asyncio.gather(self._unfinished.get(), self._dead.get())
-        return Census(unfinished.at, [*unfinished.standings, *dead.standings])
+        return Census(unfinished.at, [*unfinished.status_counts, *dead.status_counts])
 
-    async def holding(self) -> list[Holding]:
+    async def held_counts(self) -> list[HeldCount]:
         """Return the number of jobs that each worker holds."""
         return await self._holding.get()
 
@@ -106,8 +106,8 @@ class Analytics:
     async def _count_unfinished(self) -> Census:
         return await self._store.read(lambda tx: _census(tx, dead=False))
 
-    async def _count_held(self) -> list[Holding]:
-        return await self._store.read(lambda tx: tx.holding())
+    async def _count_held(self) -> list[HeldCount]:
+        return await self._store.read(lambda tx: tx.held_counts())
 
     async def _count_dead(self) -> Census:
         return await self._store.read(lambda tx: _census(tx, dead=True))
@@ -148,9 +148,9 @@ async def read_fairness(tx: Tx, span: Duration, census: Census) -> FairnessWindo
     settings = await tx.dispatch_settings()
     effective = effective_at(settings, now)
     waiting: dict[str, Instant] = {}
-    for standing in census.standings:
-        tenant, since_due = standing.tenant, standing.since
-        if since_due is None or effective.is_paused(standing.queue, tenant) or standing.type in effective.types:
+    for status_count in census.status_counts:
+        tenant, since_due = status_count.tenant, status_count.since
+        if since_due is None or effective.is_paused(status_count.queue, tenant) or status_count.type in effective.types:
             continue
         waiting[tenant] = min(since_due, waiting.get(tenant, since_due))
     report = fairness(served, waiting, settings.weights, since=since, until=now, step=step)
@@ -158,7 +158,7 @@ async def read_fairness(tx: Tx, span: Duration, census: Census) -> FairnessWindo
 
 
 async def _unprocessed(tx: Tx, cursor: RollupCursor) -> list[ChangeEntry]:
-    seen = GapTracker.read(cursor.seq, cursor.holes)
+    seen = GapTracker.read(cursor.seq, cursor.gaps)
     late = await tx.changes_at(seen.missing()) if seen.gaps else []
     return late + await tx.changes_after(seen.upto, _MAX_UNPROCESSED_ROWS)
 

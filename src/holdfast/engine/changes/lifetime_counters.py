@@ -45,7 +45,7 @@ async def add(tx: Tx, stats: StatsByKey) -> None:
 async def read(tx: Tx) -> LifetimeCounters:
     """Return the stored counters plus newer changes, on one snapshot."""
     cursor = await tx.rollup_cursor()
-    seen = GapTracker.read(cursor.seq, cursor.holes)
+    seen = GapTracker.read(cursor.seq, cursor.gaps)
     unprocessed = await tx.changes_at(seen.missing()) if seen.gaps else []
     unprocessed += await tx.changes_after(seen.upto, _MAX_UNPROCESSED_ROWS)
     counters = await _read_stored(tx)

@@ -22,7 +22,7 @@ MAX_ROWS_PER_UPDATE = 2_000
 MAX_GROUPS_PER_UPDATE = 50_000
 """Approximate number of groups processed in one transaction; one row can have thousands."""
 
-FIRST_PAGE = 20
+FIRST_PAGE_SIZE = 20
 """Rows in the first page; each page doubles, because the size of a row is unknown."""
 
 _PRUNE_BATCH_SIZE = 5_000
@@ -51,7 +51,7 @@ async def update_rollups(store: Store) -> RollupResult:
         if cursor is None:
             return RollupResult(more=False)
         now = await tx.now()
-        seen = GapTracker.read(cursor.seq, cursor.holes)
+        seen = GapTracker.read(cursor.seq, cursor.gaps)
         new = _NewEntries()
         await new.read(tx, seen, now)
         seen.expire(now)
@@ -88,7 +88,7 @@ class _NewEntries:
         """Read rows that were missing, then new ones, up to the bounds of one transaction."""
         if seen.gaps:
             self._count(await tx.changes_at(seen.missing()), seen, now)
-        rows, page = 0, FIRST_PAGE
+        rows, page = 0, FIRST_PAGE_SIZE
         while not self.more:
             limit = min(page, MAX_ROWS_PER_UPDATE - rows)
             entries = await tx.changes_after(seen.upto, limit)
@@ -125,7 +125,7 @@ async def prune(store: Store, limit: int) -> int:
 async def _roll_up_minutes(tx: Tx, begun: Instant, now: Instant) -> Instant:
     """Add final minutes to their hours and days; return the time up to which that is done."""
     at = begun
-    last = min(rollups.floor(Instant(now - rollups.SETTLED_AFTER), MINUTE), at + _MINUTES_PER_UPDATE * MINUTE)
+    last = min(rollups.floor(Instant(now - rollups.FINAL_AFTER), MINUTE), at + _MINUTES_PER_UPDATE * MINUTE)
     while at < last:
         minute = decode_rollups(await tx.rollups_at(MINUTE, at))
         for span in (HOUR, DAY):

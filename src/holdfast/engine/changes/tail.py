@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 READ_BATCH_SIZE = 500
 
-_MIN_PAUSE_S, _MAX_PAUSE_S = 0.05, 0.5
+_MIN_POLL_DELAY_S, _MAX_POLL_DELAY_S = 0.05, 0.5
 """Delay between two reads: while there are changes, and after a time without any."""
 
 
@@ -28,7 +28,7 @@ class Tail:
         self._store = store
         self._seen = GapTracker(0)
         self._subscription: Subscription | None = None
-        self._pause = _MIN_PAUSE_S
+        self._poll_delay = _MIN_POLL_DELAY_S
 
     @property
     def low_water(self) -> int:
@@ -57,7 +57,7 @@ class Tail:
         late = await self._store.single(lambda tx: tx.changes_at(missing)) if missing else []
         upto = self._seen.upto
         new = await self._store.single(lambda tx: tx.changes_after(upto, READ_BATCH_SIZE))
-        self._pause = _MIN_PAUSE_S if late or new else min(2 * self._pause, _MAX_PAUSE_S)
+        self._poll_delay = _MIN_POLL_DELAY_S if late or new else min(2 * self._poll_delay, _MAX_POLL_DELAY_S)
         return [*late, *new]
 
     def mark_seen(self, entry: ChangeEntry) -> None:
@@ -73,10 +73,10 @@ class Tail:
         if self._subscription is None:
             self._subscription = self._store.listen(None)
         began = time.monotonic()
-        if await self._subscription.wait(self._pause) is not None:
+        if await self._subscription.wait(self._poll_delay) is not None:
             # Changes often arrive in bursts; those that arrive within the minimum delay are read together.
-            self._pause = _MIN_PAUSE_S
-            await asyncio.sleep(max(0.0, _MIN_PAUSE_S - (time.monotonic() - began)))
+            self._poll_delay = _MIN_POLL_DELAY_S
+            await asyncio.sleep(max(0.0, _MIN_POLL_DELAY_S - (time.monotonic() - began)))
 
     def close(self) -> None:
         """Unsubscribe."""

@@ -12,7 +12,7 @@ from holdfast.policy import actions, lifecycle
 from holdfast.policy.lifecycle import Action
 from holdfast.store.port.store import Store, Tx
 
-_ROUNDS = 20
+_MAX_ROUNDS = 20
 
 BATCH_SIZE = 500
 """Jobs changed by one transaction."""
@@ -60,7 +60,7 @@ async def delete(store: Store, ids: Collection[JobId]) -> set[JobId]:
 
     removed: set[JobId] = set()
     left: Sequence[JobId] = list(ids)
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         done, left = await store.run(work)
         removed |= done
         if not left:
@@ -86,7 +86,7 @@ async def apply_to_matching(
     matched = changed = 0
     for _ in range(MAX_SCANS):
         page = Page(BATCH_SIZE, before)
-        found = await store.read(lambda tx, page=page: tx.seek(where, page, most=MAX_SCANNED_ROWS))  # type: ignore[misc]
+        found = await store.read(lambda tx, page=page: tx.seek(where, page, max_rows=MAX_SCANNED_ROWS))  # type: ignore[misc]
         ids = [job.id for job in found.jobs if actions.is_allowed(job, action)]
         matched += len(ids)
         if ids and not dry_run:
@@ -125,7 +125,7 @@ async def _apply(store: Store, ids: Collection[JobId], decide: Callable[[Job], T
     """Read, decide, apply; repeat for jobs that changed concurrently."""
     changed: set[JobId] = set()
     left: Sequence[JobId] = list(ids)
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
 
         async def work(tx: Tx, left: Sequence[JobId] = left) -> tuple[set[JobId], list[JobId]]:
             transitions = [step for job in await tx.get(left) if (step := decide(job)) is not None]

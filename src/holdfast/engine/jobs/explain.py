@@ -16,11 +16,11 @@ from holdfast.model.state import TERMINAL, Status
 from holdfast.model.time import Duration, Instant, seconds
 from holdfast.policy.breaker import destination_of
 from holdfast.policy.explain import build_explanation, handles
-from holdfast.policy.explain_facts import ActivePause, ExternalHold, Facts, LimitFact, QueuePosition, ServiceRate
+from holdfast.policy.explain_facts import ActivePause, ExternalHold, Facts, LimitFact, JobsAhead, ServiceRate
 from holdfast.policy.limits import limits_for
 from holdfast.store.port.store import Store, Tx
 
-MAX_COUNTED = 1_000
+MAX_COUNTED_JOBS = 1_000
 """Jobs ahead that are counted: this many of the same priority, and as many of higher ones."""
 
 MAX_TENANTS = 1_000
@@ -66,7 +66,7 @@ async def read_facts(tx: Tx, job_id: JobId, tenant: str | None) -> Facts:
         ],
         workers=workers,
         last_seen=last_seen,
-        ahead=await _ahead(tx, job) if job.status is Status.READY else QueuePosition(),
+        ahead=await _ahead(tx, job) if job.status is Status.READY else JobsAhead(),
     )
 
 
@@ -115,7 +115,7 @@ async def _holders(tx: Tx, of: LimitName, tenant: str | None) -> list[str]:
         return [str(job_id) for job_id in await tx.key_holder_ids((of.tenant, of.name), MAX_HOLDERS)]
     queue = of.name if of.kind is LimitKind.QUEUE else None
     where = JobFilter(tenant=of.name if of.kind is LimitKind.TENANT else tenant, queue=queue, status=Status.RUNNING)
-    found = await tx.seek(where, Page(MAX_HOLDERS), most=MAX_SCANNED_HOLDERS)
+    found = await tx.seek(where, Page(MAX_HOLDERS), max_rows=MAX_SCANNED_HOLDERS)
     return [str(job.id) for job in found.jobs]
 
 
@@ -129,14 +129,14 @@ async def _handlers(tx: Tx, job: Job, now: Instant) -> tuple[int, Instant | None
     return 0, max([*departed, *(row.renewed_at for row in registered)], default=None)
 
 
-async def _ahead(tx: Tx, job: Job) -> QueuePosition:
-    jobs, cost = await tx.ahead(job, MAX_COUNTED)
+async def _ahead(tx: Tx, job: Job) -> JobsAhead:
+    jobs, cost = await tx.ahead(job, MAX_COUNTED_JOBS)
     if not jobs:
-        return QueuePosition()
+        return JobsAhead()
     weights = (await tx.dispatch_settings()).weights
-    tenants = await tx.contenders(job.queue, MAX_TENANTS) | {job.tenant}
+    tenants = await tx.ready_tenants(job.queue, MAX_TENANTS) | {job.tenant}
     share = weights.get(job.tenant, 1) / sum(weights.get(tenant, 1) for tenant in tenants)
-    return QueuePosition(jobs, cost, at_least=jobs >= MAX_COUNTED, share=share)
+    return JobsAhead(jobs, cost, at_least=jobs >= MAX_COUNTED_JOBS, share=share)
 
 
 async def _breaker(tx: Tx, job: Job, now: Instant) -> ExternalHold | None:

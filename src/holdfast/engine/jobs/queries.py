@@ -13,7 +13,7 @@ from holdfast.store.port.store import Store, Tx
 MAX_SCANNED_ROWS = 10_000
 """Rows of each table that one page may read."""
 
-MAX_COUNTED = 1_000
+MAX_COUNTED_JOBS = 1_000
 """Dead letters counted per group; larger groups are reported as having more."""
 
 
@@ -55,16 +55,16 @@ async def detail(store: Store, job_id: JobId, *, tenant: str | None) -> JobDetai
 
 async def list_jobs(store: Store, where: JobFilter, page: Page) -> SearchPage:
     """Return a page of jobs, newest first; it may be short or empty even if there are more."""
-    return await store.read(lambda tx: tx.seek(where, page, most=MAX_SCANNED_ROWS))
+    return await store.read(lambda tx: tx.seek(where, page, max_rows=MAX_SCANNED_ROWS))
 
 
 async def dead_groups(
     store: Store, tenant: str | None, after: tuple[str, str] | None, *, limit: int
 ) -> list[DeadLetterGroup]:
-    """Return dead letters by tenant and error, each group counted up to `MAX_COUNTED` + 1."""
+    """Return dead letters by tenant and error, each group counted up to `MAX_COUNTED_JOBS` + 1."""
 
     async def work(tx: Tx) -> list[DeadLetterGroup]:
-        groups = await tx.dead_groups(tenant, after, limit=limit, most=MAX_COUNTED + 1)
+        groups = await tx.dead_groups(tenant, after, limit=limit, max_count=MAX_COUNTED_JOBS + 1)
         ids = {job_id for group in groups for job_id in (group.newest, group.oldest)}
         jobs = {job.id: job for job in await tx.get(ids)}
         return [DeadLetterGroup(group, jobs[group.newest], jobs[group.oldest]) for group in groups]

@@ -20,14 +20,14 @@ async def reap(store: Store, *, default: RetryRule, rng: Callable[[], float]) ->
     """
 
     async def work(tx: Tx) -> int:
-        workers = await tx.expired(_WORKER_BATCH_SIZE)
+        workers = await tx.lock_expired(_WORKER_BATCH_SIZE)
         if not workers:
             return 0
         recovered = 0
         for worker in workers:
             if recovered < BATCH_SIZE:
                 recovered += await _expire(tx, await tx.held_by(worker, BATCH_SIZE - recovered), default, rng)
-        await tx.forget(workers)
+        await tx.delete_expired(workers)
         return recovered
 
     return await store.run(work)

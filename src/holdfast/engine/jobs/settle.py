@@ -19,15 +19,15 @@ async def settle(
     *,
     default: RetryRule,
     rng: Callable[[], float],
-    about: Instant = Instant(0),
+    estimated_now: Instant = Instant(0),
 ) -> set[JobId]:
     """Apply outcomes and return the ids that took effect; the remaining jobs are not held.
 
     Idempotent: safe to retry. Needs no read, because each transition is decided from the job as it was claimed.
-    `about` is the caller's estimate of the database's time, good enough for the statistics of successful attempts.
+    `estimated_now` is the caller's estimate of the database's time, good enough for the statistics of successful attempts.
     """
     plain = all(type(report.outcome) is Succeeded and report.logs is None for report in reports)
-    now = about if plain else await store.single(lambda tx: tx.now())
+    now = estimated_now if plain else await store.single(lambda tx: tx.now())
     transitions = [
         lifecycle.settle(job, outcome, logs=logs, now=now, default=default, rand=0.5 if plain else rng())
         for job, outcome, logs in reports

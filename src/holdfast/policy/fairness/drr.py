@@ -40,10 +40,10 @@ MIN_SCAN_INTERVAL_S = 1.0
 SCAN_COST_FACTOR = 50
 """Minimum interval of expensive scans, as a multiple of their duration.
 
-Capped at `SCAN_BACKOFF_CAP_S`.
+Capped at `MAX_SCAN_BACKOFF_S`.
 """
 
-SCAN_BACKOFF_CAP_S = 5.0
+MAX_SCAN_BACKOFF_S = 5.0
 """Cap of that interval.
 
 It is about the time for which a late commit stays hidden if its notification is lost.
@@ -135,7 +135,7 @@ class DeficitRoundRobin:
                 lane.lower(1)
         self.on_ready(found)
         self._next_scan = now + max(
-            MIN_SCAN_INTERVAL_S, min(SCAN_COST_FACTOR * cost, SCAN_BACKOFF_CAP_S), MIN_SCAN_COST_FACTOR * cost
+            MIN_SCAN_INTERVAL_S, min(SCAN_COST_FACTOR * cost, MAX_SCAN_BACKOFF_S), MIN_SCAN_COST_FACTOR * cost
         )
         self._earliest_scan = self._next_scan if cost > CHEAP_SCAN_S else now
 
@@ -185,8 +185,8 @@ class DeficitRoundRobin:
         flows, level = self._select_flows(slots, blocked)
         for flow in flows:
             lane = flow.next_lane()
-            quota = math.ceil((level - flow.received) * flow.weight / flow.mean_cost - 1e-6)
-            shares.append(Share(lane.lane, 1 if quota < 1 else min(quota, slots), lane.at))
+            max_jobs = math.ceil((level - flow.received) * flow.weight / flow.mean_cost - 1e-6)
+            shares.append(Share(lane.lane, 1 if max_jobs < 1 else min(max_jobs, slots), lane.at))
         return shares
 
     def on_claimed(
@@ -211,7 +211,7 @@ class DeficitRoundRobin:
         for index, share in enumerate(shares):
             result = taken.get(share.lane)
             if result is not None:
-                emptied = result.jobs < share.quota and not (full and index == last)
+                emptied = result.jobs < share.max_jobs and not (full and index == last)
                 flow = self._charge(share, result, shares.allotted_at, now, lag, emptied=emptied)
             else:
                 flow = self._flows[share.lane[:2]]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from holdfast.model.time import Duration, Instant, seconds
 
-WAITED = seconds(1)
+MIN_BACKLOG_WAIT = seconds(1)
 """A tenant had a backlog if one of its jobs was due for longer than this before it started."""
 
 
@@ -99,12 +99,12 @@ def _backlogged(
     """Return the tenants with a backlog in each time step."""
     backlogged: dict[Instant, set[str]] = defaultdict(set)
     for sample in samples:
-        if sample.waited > WAITED:
+        if sample.waited > MIN_BACKLOG_WAIT:
             # The attempt ended in this step, so it waited in the steps before it.
             for at in _steps(max(since, Instant(sample.at - sample.waited)), sample.at, step):
                 backlogged[at].add(sample.tenant)
     for tenant, began in waiting.items():
-        if began < until - WAITED:
+        if began < until - MIN_BACKLOG_WAIT:
             for at in _steps(max(since, began), until, step):
                 backlogged[at].add(tenant)
     return backlogged

@@ -46,11 +46,11 @@ VALUES (:id, :tenant, :name, :digest, :scopes, clock(), coalesce(:expires_at, cl
 -- Uses the primary key. Keeps the time of the first revocation.
 UPDATE holdfast_api_keys SET revoked_at = coalesce(revoked_at, clock()) WHERE id = :id;
 
--- name: note_api_key
+-- name: record_api_key_use
 -- Uses the primary key.
 UPDATE holdfast_api_keys SET last_used_at = clock()
-WHERE id = :id AND (last_used_at IS NULL OR last_used_at <= clock() - :coarse);
+WHERE id = :id AND (last_used_at IS NULL OR last_used_at <= clock() - :precision);
 
--- name: good_api_key
+-- name: valid_api_key
 SELECT 1 FROM holdfast_api_keys
 WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock()) LIMIT 1;

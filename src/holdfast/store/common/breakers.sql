@@ -11,7 +11,7 @@ WHERE (:tenant IS NULL OR tenant = :tenant)
   AND (tenant > :after_tenant OR (tenant = :after_tenant AND destination > :after))
 ORDER BY tenant, destination LIMIT :limit;
 
--- name: troubled_breakers
+-- name: failing_breakers
 -- Reads the table, which has the destinations that failed within a day; each delivering worker runs this once a second.
 SELECT {breaker} FROM holdfast_breakers WHERE state > {BREAKER_CLOSED} OR failures > 0 LIMIT :limit;
 

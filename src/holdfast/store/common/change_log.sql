@@ -1,4 +1,4 @@
--- Reads of the change log and roll-ups.
+-- Reads of the change log and rollups.
 
 -- name: changes_after
 -- Uses the primary key.
@@ -14,14 +14,14 @@ SELECT (SELECT pruned FROM holdfast_rollup_position WHERE one = 1), (SELECT max(
 
 -- name: rollup_cursor
 -- Uses the primary key.
-SELECT seq, holes, pruned, hours, lost FROM holdfast_rollup_position WHERE one = 1;
+SELECT seq, gaps, pruned, hours, lost FROM holdfast_rollup_position WHERE one = 1;
 
 -- name: lock_rollup_cursor
 -- Uses the primary key. A concurrent caller gets no row.
-SELECT seq, holes, pruned, hours, lost FROM holdfast_rollup_position WHERE one = 1 FOR UPDATE SKIP LOCKED;
+SELECT seq, gaps, pruned, hours, lost FROM holdfast_rollup_position WHERE one = 1 FOR UPDATE SKIP LOCKED;
 
 -- name: save_rollup_cursor
-UPDATE holdfast_rollup_position SET seq = :seq, holes = :holes, pruned = :pruned, hours = :hours, lost = :lost
+UPDATE holdfast_rollup_position SET seq = :seq, gaps = :gaps, pruned = :pruned, hours = :hours, lost = :lost
   WHERE one = 1;
 
 -- name: old_changes

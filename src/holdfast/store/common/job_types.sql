@@ -8,11 +8,11 @@ SELECT type, digest, seen_at FROM holdfast_types WHERE tenant = :tenant ORDER BY
 INSERT INTO holdfast_types (tenant, type, digest, about, seen_at) VALUES (:tenant, :type, :digest, :about, clock())
 ON CONFLICT (tenant, type) DO UPDATE SET digest = excluded.digest, about = excluded.about, seen_at = excluded.seen_at;
 
--- name: see_type
+-- name: mark_type_seen
 -- Uses the primary key.
 UPDATE holdfast_types SET seen_at = clock() WHERE tenant = :tenant AND type = :type;
 
--- name: forget_type
+-- name: delete_type
 -- Uses the primary key.
 DELETE FROM holdfast_types WHERE tenant = :tenant AND type = :type;
 

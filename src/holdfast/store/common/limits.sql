@@ -72,9 +72,9 @@ SELECT count(*) FROM holdfast_live
 WHERE concurrency_key IS NOT NULL AND status < {SUCCEEDED} AND tenant = :tenant AND concurrency_key = :name;
 
 -- name: key_holder_ids
--- Uses holdfast_live_key_slots, up to :most rows.
+-- Uses holdfast_live_key_slots, up to :max_count rows.
 SELECT id FROM holdfast_live
-WHERE concurrency_key IS NOT NULL AND status < {SUCCEEDED} AND tenant = :tenant AND concurrency_key = :name LIMIT :most;
+WHERE concurrency_key IS NOT NULL AND status < {SUCCEEDED} AND tenant = :tenant AND concurrency_key = :name LIMIT :max_count;
 
 -- name: stored_status
 -- Uses the primary key.

@@ -26,7 +26,7 @@ SELECT id FROM holdfast_workers WHERE id = :worker FOR UPDATE;
 DELETE FROM holdfast_workers WHERE id = :worker
   AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.worker = :worker AND l.status = {RUNNING});
 
--- name: forget
+-- name: delete_expired
 DELETE FROM holdfast_workers WHERE id = :worker AND expires_at + 0 <= clock()
   AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.worker = :worker AND l.status = {RUNNING});
 
@@ -35,12 +35,12 @@ SELECT id, name, host, pid, version, queues, slots, tenant, started_at, expires_
        memory, drain_at
 FROM holdfast_workers ORDER BY started_at, id;
 
--- name: about_to_go
+-- name: departing_worker
 -- Uses the primary key.
 SELECT id, name, host, queues, types, tenant, CASE WHEN renewed_at > started_at THEN renewed_at ELSE started_at END
 FROM holdfast_workers WHERE id = :worker;
 
--- name: remember_worker
+-- name: save_departed_worker
 -- Runs after the worker was deleted; worker ids are never reused.
 INSERT INTO holdfast_departed_workers (id, name, host, queues, types, tenant, seen_at)
 VALUES (:worker, :name, :host, :queues, :types, :tenant, :seen_at);

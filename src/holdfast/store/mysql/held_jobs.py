@@ -35,7 +35,7 @@ class HeldJobsTx(TransitionsTx):
         return self.text("record_claim", rows=self.table((*_NAMES, "next_check", "claimed"), rows))
 
     async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:
-        return await self._lock("lock_holding", worker, limit)
+        return await self._lock("lock_held_by", worker, limit)
 
     async def orphans(self, limit: int) -> list[Job]:
         found: list[Job] = []
@@ -47,9 +47,9 @@ class HeldJobsTx(TransitionsTx):
     async def depart(self, worker: WorkerId) -> bool:
         return not await self._holds(worker) and await self.remove_workers("depart", [worker]) == 1
 
-    async def forget(self, workers: Collection[WorkerId]) -> int:
+    async def delete_expired(self, workers: Collection[WorkerId]) -> int:
         return await self.remove_workers(
-            "forget", [worker for worker in sorted(workers) if not await self._holds(worker)]
+            "delete_expired", [worker for worker in sorted(workers) if not await self._holds(worker)]
         )
 
     async def compact_claims(self, limit: int) -> int:
@@ -65,7 +65,7 @@ class HeldJobsTx(TransitionsTx):
                 kept.append((worker, first, fence, left, checks, _MIN_CHECK_INTERVAL << checks))
             else:
                 gone.append((worker, first, fence))
-        self._forget_claims(gone)
+        self._delete_claims(gone)
         if kept:
             self.defer("keep_claims", rows=self.table((*_NAMES, "held", "next_checks", "pause"), kept))
         return len(claims)
@@ -97,7 +97,7 @@ class HeldJobsTx(TransitionsTx):
             claims = await self.rows("claims_of", worker=worker, id=last[0], fence=last[1], limit=rows)
             found = await self._held_of([(worker, job_id) for claim in claims for job_id in _split(claim[2])])
             held = {job_id for _, job_id in found}
-            self._forget_claims([(worker, *claim[:2]) for claim in claims if held.isdisjoint(_split(claim[2]))])
+            self._delete_claims([(worker, *claim[:2]) for claim in claims if held.isdisjoint(_split(claim[2]))])
             if held:
                 yield held
             if len(claims) < rows:
@@ -110,9 +110,9 @@ class HeldJobsTx(TransitionsTx):
         found = {(row[2], row[0]) for part in parts(ids) for row in await self.rows("still_held", ids=items(part))}
         return found.intersection(claimed)
 
-    def _forget_claims(self, names: Sequence[Row]) -> None:
+    def _delete_claims(self, names: Sequence[Row]) -> None:
         if names:
-            self.defer("forget_claims", rows=self.table(_NAMES, names))
+            self.defer("delete_claims", rows=self.table(_NAMES, names))
 
 
 def _split(ids: bytes) -> Iterable[bytes]:

@@ -32,7 +32,7 @@ class LimitsTx(PipelinedTx):
 
     async def lock_limits(self, worker: WorkerId, names: Collection[LimitName]) -> tuple[list[Limit], Instant] | None:
         # The claim locks the lease, together with the jobs.
-        lease = await self.rows("see_lease", worker=worker)
+        lease = await self.rows("read_lease", worker=worker)
         if not lease:
             return None
         limits = await self.lock_rows(sorted(names))

@@ -26,14 +26,14 @@ _BEGIN_SNAPSHOT = (
 _FINDS = frozenset(
     {"find_live", "find_dead", "find_dead_of", "find_dead_alike", "find_history", "find_history_of", "get"}
 )
-_JOBS = _FINDS | {"lock_holding", "lock_orphaned", "watched"}
+_JOBS = _FINDS | {"lock_held_by", "lock_orphaned", "watched"}
 """Statements that return jobs."""
 
 _READS = _FINDS | {
     "now", "next_due", "workers", "lanes", "counts_live", "counts_dead", "still_held", "steps", "tenant", "api_key",
     "changes_after", "changes_at", "change_numbers", "change_log_range", "rollup_cursor", "rollups", "served",
     "census", "dead_census",
-    "queues", "holding", "limited_tenants", "dispatch_settings_version", "limited", "weights", "pauses",
+    "queues", "held_counts", "limited_tenants", "dispatch_settings_version", "limited", "weights", "pauses",
 }  # fmt: skip
 """Statements that lock nothing and so need no transaction."""
 

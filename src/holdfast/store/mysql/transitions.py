@@ -46,7 +46,7 @@ class TransitionsTx(LimitsTx):
             return []
         width = _lanes_needed(shares, limit)
         lease, lanes = await self.send(
-            self.text("see_lease", worker=worker), self._lock_ready(shares[:width], limit, types, without)
+            self.text("read_lease", worker=worker), self._lock_ready(shares[:width], limit, types, without)
         )
         if not lease.rows:
             return []
@@ -197,8 +197,8 @@ class TransitionsTx(LimitsTx):
         elif without:
             name, condition = "claim_lane_without", {"types": items(without)}
         lanes = [
-            self.text(name, **lane._asdict(), floor=floor, quota=min(quota, limit), **condition)
-            for lane, quota, floor in shares
+            self.text(name, **lane._asdict(), floor=floor, max_jobs=min(max_jobs, limit), **condition)
+            for lane, max_jobs, floor in shares
         ]
         return f"({') UNION ALL ('.join(lanes)})"
 
@@ -249,10 +249,10 @@ def _is_unchanged(transition: Transition, row: Row) -> bool:
 
 
 def _lanes_needed(shares: Sequence[Share], limit: int) -> int:
-    """Return how many lanes reach the limit if each has as many jobs as its quota."""
+    """Return how many lanes reach the limit if each has as many jobs as its share allows."""
     total = 0
     for width, share in enumerate(shares, 1):
-        total += share.quota
+        total += share.max_jobs
         if total >= limit:
             return width
     return len(shares)

@@ -167,10 +167,10 @@ class MysqlTx(HeldJobsTx):
     async def save_usage(self, tenant: str, state: bytes) -> None:
         self.defer("save_usage", tenant=tenant, state=state)
 
-    async def queue_backlogs(self, tenant: str, queues: Collection[str], most: int) -> dict[str, int]:
+    async def queue_backlogs(self, tenant: str, queues: Collection[str], max_count: int) -> dict[str, int]:
         counts: dict[str, int] = {}
         for part in parts(list(queues)):
-            texts = [self.text("queue_backlog", tenant=tenant, queue=queue, most=most) for queue in part]
+            texts = [self.text("queue_backlog", tenant=tenant, queue=queue, max_count=max_count) for queue in part]
             results = await self.send(*texts)
             counts |= {queue: result.rows[0][0] for queue, result in zip(part, results, strict=True)}
         return counts
@@ -185,7 +185,7 @@ class MysqlTx(HeldJobsTx):
         ]
 
     async def write_rollups(self, span: int, rollups: Sequence[Rollup]) -> None:
-        """Insert or replace these roll-ups; the span is in seconds."""
+        """Insert or replace these rollups; the span is in seconds."""
         for part in parts(rollups):
             self.defer("save_rollups", rows=values([(span, *rollup) for rollup in part]))
 

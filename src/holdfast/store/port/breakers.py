@@ -12,7 +12,7 @@ class BreakerRepository(Protocol):
     async def breakers(self, tenant: str | None, after: tuple[str, str], limit: int) -> list[Breaker]:
         """Return breakers of a tenant (None: all) after this tenant and destination, in order."""
 
-    async def troubled_breakers(self, limit: int) -> list[Breaker]:
+    async def failing_breakers(self, limit: int) -> list[Breaker]:
         """Return breakers that are not closed or have failures, in no order."""
 
     async def breaker(self, tenant: str, destination: str) -> Breaker | None:

@@ -1,4 +1,4 @@
-"""Port for the change log, its roll-ups, and queues. Part of `holdfast.store.port.store`."""
+"""Port for the change log, its rollups, and queues. Part of `holdfast.store.port.store`."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple, Protocol
@@ -18,13 +18,13 @@ class ChangeLogRange(NamedTuple):
 
 
 class RollupCursor(NamedTuple):
-    """Roll-up position.
+    """Rollup position.
 
-    Entries up to `seq`, except the gaps in `holes`, are rolled up; minutes before `hours` are added to their hours.
+    Entries up to `seq`, except the gaps in `gaps`, are rolled up; minutes before `hours` are added to their hours.
     """
 
     seq: int
-    holes: bytes
+    gaps: bytes
     pruned: int
     hours: Instant
     lost: int = 0
@@ -60,7 +60,7 @@ class ServiceSlice(NamedTuple):
     waited: Duration
 
 
-class Standing(NamedTuple):
+class StatusCount(NamedTuple):
     """Number of jobs with one status, and since when the oldest has been due."""
 
     tenant: str
@@ -90,13 +90,13 @@ class ChangeLogRepository(Protocol):
         """Return the range of the change log."""
 
     async def rollup_cursor(self) -> RollupCursor:
-        """Return the roll-up position."""
+        """Return the rollup position."""
 
     async def lock_rollup_cursor(self) -> RollupCursor | None:
-        """Lock and return the roll-up position; None if another transaction holds the lock."""
+        """Lock and return the rollup position; None if another transaction holds the lock."""
 
     async def save_rollup_cursor(self, rollup_cursor: RollupCursor) -> None:
-        """Save the roll-up position; requires the lock."""
+        """Save the rollup position; requires the lock."""
 
     async def prune_changes(self, upto: int, keep: Duration, limit: int) -> int | None:
         """Delete entries up to `upto` that are older than `keep`; return the last deleted number."""
@@ -114,19 +114,19 @@ class ChangeLogRepository(Protocol):
         """Return the stats of every tenant, and of all together, in one minute or hour."""
 
     async def save_rollups(self, span: Duration, rollups: Sequence[Rollup]) -> None:
-        """Insert or replace these roll-ups."""
+        """Insert or replace these rollups."""
 
     async def prune_rollups(self, span: Duration, before: Instant, limit: int) -> int:
-        """Delete roll-ups before an instant; return how many."""
+        """Delete rollups before an instant; return how many."""
 
-    async def census(self) -> list[Standing]:
+    async def census(self) -> list[StatusCount]:
         """Count unfinished jobs and find the oldest due time of each group. Reads all of them."""
 
-    async def dead_census(self) -> list[Standing]:
+    async def dead_census(self) -> list[StatusCount]:
         """Count dead letters. Reads an index of all of them."""
 
 
-class Holding(NamedTuple):
+class HeldCount(NamedTuple):
     """Number of jobs of a tenant that a worker holds."""
 
     worker: WorkerId
@@ -143,5 +143,5 @@ class QueueRepository(Protocol):
     async def save_queue(self, queue: Queue) -> None:
         """Save the settings of a queue."""
 
-    async def holding(self) -> list[Holding]:
+    async def held_counts(self) -> list[HeldCount]:
         """Count the jobs each worker holds. May read all ready and running jobs."""

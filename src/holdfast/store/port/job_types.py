@@ -16,10 +16,10 @@ class JobTypeRepository(Protocol):
     async def save_type(self, tenant: str, name: str, digest: str, about: bytes) -> None:
         """Insert or replace the description of a type, seen now."""
 
-    async def see_types(self, tenant: str, names: Sequence[str]) -> None:
+    async def mark_types_seen(self, tenant: str, names: Sequence[str]) -> None:
         """Mark these types as seen now."""
 
-    async def forget_types(self, tenant: str, names: Sequence[str]) -> None:
+    async def delete_types(self, tenant: str, names: Sequence[str]) -> None:
         """Delete these types."""
 
     async def types(self, tenant: str | None, after: tuple[str, str], limit: int) -> list[TypeRow]:

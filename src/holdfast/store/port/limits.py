@@ -61,8 +61,8 @@ class LimitRepository(Protocol):
     async def waiting_keys(self, after: tuple[str, str], limit: int) -> list[tuple[str, str]]:
         """Return keys that jobs wait for, in order, after this one."""
 
-    async def key_holder_ids(self, key: tuple[str, str], most: int) -> list[JobId]:
-        """Return at most `most` jobs that hold a slot of a key, running or ready."""
+    async def key_holder_ids(self, key: tuple[str, str], max_count: int) -> list[JobId]:
+        """Return at most `max_count` jobs that hold a slot of a key, running or ready."""
 
     async def holds_key_slot(self, job: JobId) -> bool:
         """Return whether a ready job holds a slot of its key instead of waiting for one."""

@@ -50,7 +50,7 @@ class PoolUse(NamedTuple):
 
     busy: int
     idle: int
-    most: int
+    maximum: int
 
 
 class JobRepository(Protocol):
@@ -77,8 +77,8 @@ class JobRepository(Protocol):
     async def find(self, where: JobFilter, page: Page) -> list[Job]:
         """Return up to a page of matching jobs, newest id first; scans as many rows as needed."""
 
-    async def seek(self, where: JobFilter, page: Page, *, most: int) -> SearchPage:
-        """Like `find`, but scan about `most` rows of each table, then return where to resume."""
+    async def seek(self, where: JobFilter, page: Page, *, max_rows: int) -> SearchPage:
+        """Like `find`, but scan about `max_rows` rows of each table; the page says where to resume."""
 
     async def remove(self, jobs: Sequence[Job]) -> set[JobId]:
         """Delete unchanged jobs with their steps; return the deleted ids.
@@ -87,9 +87,9 @@ class JobRepository(Protocol):
         """
 
     async def dead_groups(
-        self, tenant: str | None, after: tuple[str, str] | None, *, limit: int, most: int
+        self, tenant: str | None, after: tuple[str, str] | None, *, limit: int, max_count: int
     ) -> list[DeadGroup]:
-        """Return groups of dead letters by tenant and error, with sizes counted up to `most`."""
+        """Return groups of dead letters by tenant and error, with sizes counted up to `max_count`."""
 
     async def lease_until(self, worker: WorkerId) -> Instant | None:
         """Return when a worker's lease expires or expired; None if it is not registered."""
@@ -125,14 +125,14 @@ class JobRepository(Protocol):
                 its run ends.
         """
 
-    async def ahead(self, job: Job, most: int) -> tuple[int, int]:
+    async def ahead(self, job: Job, max_count: int) -> tuple[int, int]:
         """Return the number and total cost of ready jobs ahead of this one in its queue and tenant.
 
-        Reads at most `most` jobs of the same priority and `most` of higher priorities.
+        Reads at most `max_count` jobs of the same priority and `max_count` of higher priorities.
         """
 
-    async def contenders(self, queue: str, most: int) -> set[str]:
-        """Return the first `most` tenants, by name, with ready jobs in a queue.
+    async def ready_tenants(self, queue: str, max_count: int) -> set[str]:
+        """Return the first `max_count` tenants, by name, with ready jobs in a queue.
 
         Cost grows with tenants, not with jobs.
         """
@@ -214,10 +214,10 @@ class AccessRepository(Protocol):
     async def revoke_key(self, key_id: str) -> bool:
         """Revoke an API key; return False if it does not exist. Idempotent."""
 
-    async def note_key(self, key_id: str, coarse: Duration) -> None:
-        """Update when a key was last used, unless updated within `coarse`."""
+    async def record_key_use(self, key_id: str, precision: Duration) -> None:
+        """Update when a key was last used, unless updated within `precision`."""
 
-    async def has_good_key(self) -> bool:
+    async def has_valid_key(self) -> bool:
         """Return whether a key exists that is neither revoked nor expired."""
 
 
@@ -247,11 +247,11 @@ class QuotaUsageRepository(Protocol):
     async def save_usage(self, tenant: str, state: bytes) -> None:
         """Save the usage of a tenant; requires the lock."""
 
-    async def tenant_backlog(self, tenant: str, most: int) -> int:
-        """Count the unfinished jobs of a tenant, up to `most`."""
+    async def tenant_backlog(self, tenant: str, max_count: int) -> int:
+        """Count the unfinished jobs of a tenant, up to `max_count`."""
 
-    async def queue_backlogs(self, tenant: str, queues: Collection[str], most: int) -> dict[str, int]:
-        """Count the unfinished jobs of a tenant in each queue, up to `most`."""
+    async def queue_backlogs(self, tenant: str, queues: Collection[str], max_count: int) -> dict[str, int]:
+        """Count the unfinished jobs of a tenant in each queue, up to `max_count`."""
 
 
 class Session(Protocol):

@@ -31,10 +31,10 @@ class WorkerRepository(Protocol):
     async def depart(self, worker: WorkerId) -> bool:
         """Unregister a worker; return False if it still holds jobs."""
 
-    async def expired(self, limit: int) -> list[WorkerId]:
+    async def lock_expired(self, limit: int) -> list[WorkerId]:
         """Return and lock workers with expired leases, against renewals, claims and other reapers."""
 
-    async def forget(self, workers: Collection[WorkerId]) -> int:
+    async def delete_expired(self, workers: Collection[WorkerId]) -> int:
         """Delete expired workers that hold no jobs, checking the expiry again."""
 
     async def workers(self) -> list[WorkerRow]:

@@ -82,7 +82,7 @@ class PostgresTx(TransitionsTx, Inserts):
             queues=[share.lane.queue for share in shares],
             tenants=[share.lane.tenant for share in shares],
             priorities=joined([share.lane.priority for share in shares]),
-            quotas=joined([share.quota for share in shares]),
+            max_jobs=joined([share.max_jobs for share in shares]),
             floors=joined([share.floor for share in shares]),
             types=types,
             without=list(without) or None,
@@ -146,8 +146,8 @@ class PostgresTx(TransitionsTx, Inserts):
         state, name, *quotas, at = (await self.rows("lock_usage", tenant=tenant))[0]
         return LockedUsage(state, None if name is None else Quotas(*quotas), Instant(at))
 
-    async def queue_backlogs(self, tenant: str, queues: Collection[str], most: int) -> dict[str, int]:
-        rows = await self.rows("queue_backlogs", tenant=tenant, queues=list(queues), most=most)
+    async def queue_backlogs(self, tenant: str, queues: Collection[str], max_count: int) -> dict[str, int]:
+        rows = await self.rows("queue_backlogs", tenant=tenant, queues=list(queues), max_count=max_count)
         return {row[0]: row[1] for row in rows}
 
     async def append_change(self, body: bytes) -> None:
@@ -158,7 +158,7 @@ class PostgresTx(TransitionsTx, Inserts):
         return [entry_of(row) for row in await self.rows("changes_at", numbers=list(numbers))]
 
     async def write_rollups(self, span: int, rollups: Sequence[Rollup]) -> None:
-        """Insert or replace these roll-ups; the span is in seconds."""
+        """Insert or replace these rollups; the span is in seconds."""
         numbers = (
             "ats",
             "submitted",

@@ -48,11 +48,11 @@ class SqlAccess(StatementRunner, AccessRepository):
     async def revoke_key(self, key_id: str) -> bool:
         return await self.count("revoke_api_key", id=key_id) == 1
 
-    async def note_key(self, key_id: str, coarse: Duration) -> None:
-        await self.count("note_api_key", id=key_id, coarse=coarse)
+    async def record_key_use(self, key_id: str, precision: Duration) -> None:
+        await self.count("record_api_key_use", id=key_id, precision=precision)
 
-    async def has_good_key(self) -> bool:
-        return bool(await self.rows("good_api_key"))
+    async def has_valid_key(self) -> bool:
+        return bool(await self.rows("valid_api_key"))
 
 
 def tenant_of(row: Row) -> Tenant:

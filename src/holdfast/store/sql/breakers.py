@@ -17,8 +17,8 @@ class SqlBreakers(StatementRunner, BreakerRepository, WebhookSecretRepository):
         found = await self.rows("breakers", tenant=tenant, after_tenant=after[0], after=after[1], limit=limit)
         return [breaker_of(row) for row in found]
 
-    async def troubled_breakers(self, limit: int) -> list[Breaker]:
-        return [breaker_of(row) for row in await self.rows("troubled_breakers", limit=limit)]
+    async def failing_breakers(self, limit: int) -> list[Breaker]:
+        return [breaker_of(row) for row in await self.rows("failing_breakers", limit=limit)]
 
     async def breaker(self, tenant: str, destination: str) -> Breaker | None:
         return next(map(breaker_of, await self.rows("breaker", tenant=tenant, destination=destination)), None)

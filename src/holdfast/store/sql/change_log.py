@@ -1,4 +1,4 @@
-"""Change log and roll-ups, for all dialects."""
+"""Change log and rollups, for all dialects."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -12,18 +12,18 @@ from holdfast.store.port.change_log import (
     Rollup,
     RollupCursor,
     ServiceSlice,
-    Standing,
+    StatusCount,
 )
 from holdfast.store.sql.codec import Row
 from holdfast.store.sql.runner import StatementRunner
 
 
 class SqlChangeLog(StatementRunner, ChangeLogRepository):
-    """Change log and roll-ups within a transaction."""
+    """Change log and rollups within a transaction."""
 
     @abstractmethod
     async def write_rollups(self, span: int, rollups: Sequence[Rollup]) -> None:
-        """Insert or replace these roll-ups; the span is in seconds."""
+        """Insert or replace these rollups; the span is in seconds."""
 
     async def changes_after(self, seq: int, limit: int) -> list[ChangeEntry]:
         return [entry_of(row) for row in await self.rows("changes_after", seq=seq, limit=limit)]
@@ -73,17 +73,17 @@ class SqlChangeLog(StatementRunner, ChangeLogRepository):
     async def prune_rollups(self, span: Duration, before: Instant, limit: int) -> int:
         return await self.count("prune_rollups", span=_seconds(span), before=before, limit=limit)
 
-    async def census(self) -> list[Standing]:
-        return [standing_of(row) for row in await self.rows("census")]
+    async def census(self) -> list[StatusCount]:
+        return [status_count_of(row) for row in await self.rows("census")]
 
-    async def dead_census(self) -> list[Standing]:
-        return [standing_of(row) for row in await self.rows("dead_census")]
+    async def dead_census(self) -> list[StatusCount]:
+        return [status_count_of(row) for row in await self.rows("dead_census")]
 
 
 def cursor_of(row: Row) -> RollupCursor:
-    """Decode the row of the roll-up cursor."""
-    seq, holes, pruned, hours, lost = row
-    return RollupCursor(seq, _bytes(holes), pruned, Instant(hours), lost)
+    """Decode the row of the rollup cursor."""
+    seq, gaps, pruned, hours, lost = row
+    return RollupCursor(seq, _bytes(gaps), pruned, Instant(hours), lost)
 
 
 def rollup_of(row: Row) -> Rollup:
@@ -95,10 +95,10 @@ def _bytes(text: str | bytes) -> bytes:
     return text.encode() if isinstance(text, str) else text
 
 
-def standing_of(row: Row) -> Standing:
+def status_count_of(row: Row) -> StatusCount:
     """Decode a row of `census` or `dead_census`."""
     tenant, queue, job_type, status, jobs, since = row
-    return Standing(tenant, queue, job_type, STATUS_OF_CODE[status], jobs, since)
+    return StatusCount(tenant, queue, job_type, STATUS_OF_CODE[status], jobs, since)
 
 
 def _seconds(span: Duration) -> int:

@@ -72,16 +72,16 @@ class SqlJobSearch(StatementRunner):
         jobs: list[Job] = []
         before = page.before
         while len(jobs) < page.limit:
-            found = await self.seek(where, Page(page.limit - len(jobs), before), most=SCAN_BATCH_SIZE)
+            found = await self.seek(where, Page(page.limit - len(jobs), before), max_rows=SCAN_BATCH_SIZE)
             jobs += found.jobs
             if found.cursor is None:
                 break
             before = found.cursor
         return jobs
 
-    async def seek(self, where: JobFilter, page: Page, *, most: int) -> SearchPage:
+    async def seek(self, where: JobFilter, page: Page, *, max_rows: int) -> SearchPage:
         page, floor = _within(where, page)
-        parts = [await self._search(table, where, page, floor, most) for table in _tables(where)]
+        parts = [await self._search(table, where, page, floor, max_rows) for table in _tables(where)]
         # Drop jobs below the highest id at which a table's search stopped: that table may have more jobs there.
         rests = [part.cursor for part in parts if part.cursor is not None]
         reached = max(rests, default=None)
@@ -110,7 +110,7 @@ class SqlJobSearch(StatementRunner):
         return removed
 
     async def dead_groups(
-        self, tenant: str | None, after: tuple[str, str] | None, *, limit: int, most: int
+        self, tenant: str | None, after: tuple[str, str] | None, *, limit: int, max_count: int
     ) -> list[DeadGroup]:
         first, fingerprint = after or (tenant or "", "")
         if tenant is not None and first != tenant:
@@ -124,7 +124,7 @@ class SqlJobSearch(StatementRunner):
         )
         groups = []
         for oldest, newest, owner, error in rows:
-            (size,) = await self.rows("dead_group_size", tenant=owner, fingerprint=error, most=most)
+            (size,) = await self.rows("dead_group_size", tenant=owner, fingerprint=error, max_count=max_count)
             groups.append(DeadGroup(_id(oldest), _id(newest), owner, error, size[0]))
         return groups
 
@@ -139,34 +139,34 @@ class SqlJobSearch(StatementRunner):
             if status not in (None, shown):
                 continue
             name, parameters = _collecting(code, tenant)
-            most = MAX_COLLECTED_RUNNING if shown is Status.RUNNING else MAX_COLLECTED
-            rows = await self.rows(name, limit=most, **parameters)
+            limit = MAX_COLLECTED_RUNNING if shown is Status.RUNNING else MAX_COLLECTED
+            rows = await self.rows(name, limit=limit, **parameters)
             found |= {_id(row[0]) for row in rows if shown is not Status.RUNNING or tenant in (None, row[1])}
-            if len(rows) >= most or (shown is not Status.RUNNING and len(found) >= MAX_COLLECTED):
+            if len(rows) >= limit or (shown is not Status.RUNNING and len(found) >= MAX_COLLECTED):
                 return None
         return found
 
-    async def _search(self, table: str, where: JobFilter, page: Page, floor: JobId, most: int) -> SearchPage:
+    async def _search(self, table: str, where: JobFilter, page: Page, floor: JobId, max_rows: int) -> SearchPage:
         # Frequent matches fill a page from the newest rows, so these are scanned first. Unfinished jobs other than
         # ready ones are usually few: collecting them is faster than scanning for them.
         rare = table == "live" and where.status not in (None, Status.READY)
-        if most > SCAN_FIRST_ROWS and not rare and _has_unindexed_condition(where, _statements(table, where)[1]):
+        if max_rows > SCAN_FIRST_ROWS and not rare and _has_unindexed_condition(where, _statements(table, where)[1]):
             newest = await self._scan(table, where, page, floor, SCAN_FIRST_ROWS)
             if newest.cursor is None or len(newest.jobs) >= page.limit:
                 return newest
         if table == "live" and (where.tenant is not None or where.status is not None):
             few = await self.collect_if_few(where.status, where.tenant)
             if few is not None:
-                return await self._filter(few, where, page, floor, most)
-        return await self._scan(table, where, page, floor, most)
+                return await self._filter(few, where, page, floor, max_rows)
+        return await self._scan(table, where, page, floor, max_rows)
 
-    async def _scan(self, table: str, where: JobFilter, page: Page, floor: JobId, most: int) -> SearchPage:
-        """Scan the newest `most` rows along the best index."""
+    async def _scan(self, table: str, where: JobFilter, page: Page, floor: JobId, max_rows: int) -> SearchPage:
+        """Scan the newest `max_rows` rows along the best index."""
         suffix, indexed = _statements(table, where)
         parameters = {"tenant": where.tenant, "fingerprint": where.error, "before": page.before}
         bottom: JobId | None = None
         if _has_unindexed_condition(where, indexed):
-            rows = await self.rows(f"window_{suffix}", **parameters, floor=floor, skip=most - 1)
+            rows = await self.rows(f"window_{suffix}", **parameters, floor=floor, skip=max_rows - 1)
             bottom = _id(rows[0][0]) if rows else None
         rows = await self.rows(
             f"find_{suffix}", **parameters, **_conditions(where), floor=bottom or floor, limit=page.limit + 1
@@ -178,14 +178,14 @@ class SqlJobSearch(StatementRunner):
         return SearchPage([job for job in jobs if _has_tag(job, where.tag)], bottom)
 
     async def _filter(
-        self, ids: Collection[JobId], where: JobFilter, page: Page, floor: JobId, most: int
+        self, ids: Collection[JobId], where: JobFilter, page: Page, floor: JobId, max_rows: int
     ) -> SearchPage:
         """Read these jobs, newest first and in batches, and return those that match."""
         left = sorted((job_id for job_id in ids if floor <= job_id < (page.before or _LAST)), reverse=True)
         found: list[Job] = []
         for start in range(0, len(left), _GET_BATCH_SIZE):
             batch = left[start : start + _GET_BATCH_SIZE]
-            if start >= most:
+            if start >= max_rows:
                 return SearchPage(found, left[start - 1])
             jobs = [job for job in await self.get(batch) if _matches(job, where)]
             found += sorted(jobs, key=lambda job: job.id, reverse=True)

@@ -22,13 +22,13 @@ class SqlJobTypes(StatementRunner, JobTypeRepository):
     async def save_type(self, tenant: str, name: str, digest: str, about: bytes) -> None:
         await self.count("save_type", tenant=tenant, type=name, digest=digest, about=about.decode())
 
-    async def see_types(self, tenant: str, names: Sequence[str]) -> None:
+    async def mark_types_seen(self, tenant: str, names: Sequence[str]) -> None:
         for name in names:
-            await self.count("see_type", tenant=tenant, type=name)
+            await self.count("mark_type_seen", tenant=tenant, type=name)
 
-    async def forget_types(self, tenant: str, names: Sequence[str]) -> None:
+    async def delete_types(self, tenant: str, names: Sequence[str]) -> None:
         for name in names:
-            await self.count("forget_type", tenant=tenant, type=name)
+            await self.count("delete_type", tenant=tenant, type=name)
 
     async def types(self, tenant: str | None, after: tuple[str, str], limit: int) -> list[TypeRow]:
         name, after_tenant = after

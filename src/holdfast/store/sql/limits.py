@@ -198,8 +198,8 @@ class SqlLimits(StatementRunner, LimitRepository):
         rows = await self.rows("waiting_keys", tenant=after[0], name=self.key_text(after[1]), limit=limit)
         return [(row[0], _text(row[1])) for row in rows]
 
-    async def key_holder_ids(self, key: ConcurrencyKey, most: int) -> list[JobId]:
-        rows = await self.rows("key_holder_ids", tenant=key[0], name=self.key_text(key[1]), most=most)
+    async def key_holder_ids(self, key: ConcurrencyKey, max_count: int) -> list[JobId]:
+        rows = await self.rows("key_holder_ids", tenant=key[0], name=self.key_text(key[1]), max_count=max_count)
         return [_id(row[0]) for row in rows]
 
     async def holds_key_slot(self, job: JobId) -> bool:

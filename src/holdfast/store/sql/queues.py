@@ -2,7 +2,7 @@
 
 from holdfast.model.ids import WorkerId
 from holdfast.model.queue import Queue
-from holdfast.store.port.change_log import Holding, QueueRepository
+from holdfast.store.port.change_log import HeldCount, QueueRepository
 from holdfast.store.sql.runner import StatementRunner
 
 
@@ -23,5 +23,5 @@ class SqlQueues(StatementRunner, QueueRepository):
         )
         await self.count("bump_settings_version")
 
-    async def holding(self) -> list[Holding]:
-        return [Holding(WorkerId(worker), tenant, jobs) for worker, tenant, jobs in await self.rows("holding")]
+    async def held_counts(self) -> list[HeldCount]:
+        return [HeldCount(WorkerId(worker), tenant, jobs) for worker, tenant, jobs in await self.rows("held_counts")]

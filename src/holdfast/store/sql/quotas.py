@@ -30,11 +30,12 @@ class SqlQuotas(StatementRunner, QuotaUsageRepository):
     async def save_usage(self, tenant: str, state: bytes) -> None:
         await self.count("save_usage", tenant=tenant, state=state)
 
-    async def tenant_backlog(self, tenant: str, most: int) -> int:
-        jobs: int = (await self.rows("tenant_backlog", tenant=tenant, most=most))[0][0]
+    async def tenant_backlog(self, tenant: str, max_count: int) -> int:
+        jobs: int = (await self.rows("tenant_backlog", tenant=tenant, max_count=max_count))[0][0]
         return jobs
 
-    async def queue_backlogs(self, tenant: str, queues: Collection[str], most: int) -> dict[str, int]:
+    async def queue_backlogs(self, tenant: str, queues: Collection[str], max_count: int) -> dict[str, int]:
         return {
-            queue: (await self.rows("queue_backlog", tenant=tenant, queue=queue, most=most))[0][0] for queue in queues
+            queue: (await self.rows("queue_backlog", tenant=tenant, queue=queue, max_count=max_count))[0][0]
+            for queue in queues
         }

@@ -243,13 +243,13 @@ class SqlTx(
             + await self.count("prune_departed")
         )
 
-    async def ahead(self, job: Job, most: int) -> tuple[int, int]:
+    async def ahead(self, job: Job, max_count: int) -> tuple[int, int]:
         position = {"queue": job.queue, "tenant": job.tenant, "priority": job.priority, "seq": job.seq}
-        jobs, cost = (await self.rows("ahead", **position, most=most))[0]
+        jobs, cost = (await self.rows("ahead", **position, max_count=max_count))[0]
         return jobs, int(cost)
 
-    async def contenders(self, queue: str, most: int) -> set[str]:
-        return {row[0] for row in await self.rows("contenders", queue=queue, most=most)}
+    async def ready_tenants(self, queue: str, max_count: int) -> set[str]:
+        return {row[0] for row in await self.rows("ready_tenants", queue=queue, max_count=max_count)}
 
     async def _acquire_keys(
         self, kind: KeyKind, requests: Sequence[KeyRequest], replacing: Mapping[JobId, JobId]

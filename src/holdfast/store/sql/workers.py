@@ -60,24 +60,24 @@ class SqlWorkers(StatementRunner, WorkerRepository):
             await self.rows("lock_worker", worker=worker)
             return await self.remove_workers("depart", [worker]) == 1
 
-    async def expired(self, limit: int) -> list[WorkerId]:
-        return [WorkerId(row[0]) for row in await self.rows("expired", limit=limit)]
+    async def lock_expired(self, limit: int) -> list[WorkerId]:
+        return [WorkerId(row[0]) for row in await self.rows("lock_expired", limit=limit)]
 
-    async def forget(self, workers: Collection[WorkerId]) -> int:
-        return await self.remove_workers("forget", workers)
+    async def delete_expired(self, workers: Collection[WorkerId]) -> int:
+        return await self.remove_workers("delete_expired", workers)
 
-    async def remove_workers(self, name: Literal["depart", "forget"], workers: Iterable[WorkerId]) -> int:
+    async def remove_workers(self, name: Literal["depart", "delete_expired"], workers: Iterable[WorkerId]) -> int:
         """Delete workers by this statement and log the change; return how many were deleted."""
         gone = []
         for worker in workers:
-            rows = await self.rows("about_to_go", worker=worker)
+            rows = await self.rows("departing_worker", worker=worker)
             if await self.count(name, worker=worker):
                 gone.append(worker)
                 for row in rows:
                     names = ("worker", "name", "host", "queues", "types", "tenant", "seen_at")
-                    await self.count("remember_worker", **dict(zip(names, row, strict=True)))
+                    await self.count("save_departed_worker", **dict(zip(names, row, strict=True)))
         if gone:
-            event = change_log.LOST if name == "forget" else change_log.GONE
+            event = change_log.LOST if name == "delete_expired" else change_log.GONE
             await self.append_change(change_log.encode_worker_changes([WorkerChange(worker, event) for worker in gone]))
         return len(gone)
 

@@ -122,11 +122,11 @@ class SqliteTx(SqlTx):
         excluded = json.dumps(list(without)) if without else None
         text = self._statements["claim"].text
         claimed: list[Job] = []
-        for (queue, tenant, priority), quota, floor in shares:
+        for (queue, tenant, priority), max_jobs, floor in shares:
             if (left := limit - len(claimed)) <= 0:
                 break
             counted_by = slots(queue, tenant, counting) if counting else 0
-            lane = (queue, tenant, priority, floor, included, included, excluded, excluded, min(quota, left))
+            lane = (queue, tenant, priority, floor, included, included, excluded, excluded, min(max_jobs, left))
             rows = self._db.execute(text, (worker, counted_by, *lane)).fetchall()
             claimed += [job_of(row) for row in _with_ids(sorted(rows, key=_by_position))]
         if claimed:
@@ -264,7 +264,7 @@ class SqliteTx(SqlTx):
         return [entry_of(row) for row in await self.rows("changes_at", numbers=json.dumps(list(numbers)))]
 
     async def write_rollups(self, span: int, rollups: Sequence[Rollup]) -> None:
-        """Insert or replace these roll-ups; the span is in seconds."""
+        """Insert or replace these rollups; the span is in seconds."""
         await self._each("save_rollups", [(span, *rollup) for rollup in rollups])
 
     async def _enter(self, name: str) -> None:

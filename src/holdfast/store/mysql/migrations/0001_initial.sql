@@ -312,7 +312,7 @@ CREATE TABLE IF NOT EXISTS holdfast_dispatch_version (
 INSERT IGNORE INTO holdfast_dispatch_version (one, version) VALUES (1, 0);
 
 -- Change log: one small row per transaction that changes jobs, written by that transaction; the source of event
--- streams and roll-ups. A row lists up to 20 changes and counts more. Numbers are assigned before the commit, so that
+-- streams and rollups. A row lists up to 20 changes and counts more. Numbers are assigned before the commit, so that
 -- a lower one can appear after a higher one, and the number of a transaction that rolled back never appears.
 CREATE TABLE IF NOT EXISTS holdfast_change_log (
   seq BIGINT NOT NULL AUTO_INCREMENT,
@@ -321,13 +321,13 @@ CREATE TABLE IF NOT EXISTS holdfast_change_log (
   PRIMARY KEY (seq)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- Roll-up cursor, one row, created on first use. Rows of the change log up to `seq` are rolled up, except the gaps in
--- `holes` (JSON), which had not appeared yet. Rows up to `pruned` may be deleted. Minutes before `hours` are added to
+-- Rollup cursor, one row, created on first use. Rows of the change log up to `seq` are rolled up, except the gaps in
+-- `gaps` (JSON), which had not appeared yet. Rows up to `pruned` may be deleted. Minutes before `hours` are added to
 -- their hours. `lost` counts all workers that ever lost their lease.
 CREATE TABLE IF NOT EXISTS holdfast_rollup_position (
   one TINYINT NOT NULL,
   seq BIGINT NOT NULL,
-  holes LONGBLOB NOT NULL,
+  gaps LONGBLOB NOT NULL,
   pruned BIGINT NOT NULL,
   hours BIGINT NOT NULL,
   lost BIGINT NOT NULL DEFAULT 0,

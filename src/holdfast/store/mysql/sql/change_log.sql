@@ -23,4 +23,4 @@ ON DUPLICATE KEY UPDATE submitted = VALUES(submitted), started = VALUES(started)
 DELETE FROM holdfast_rollup WHERE span = :span AND at < :before ORDER BY span, at LIMIT :limit;
 
 -- name: begin_rollup_cursor
-INSERT IGNORE INTO holdfast_rollup_position (one, seq, holes, pruned, hours) VALUES (1, 0, '[]', 0, 0);
+INSERT IGNORE INTO holdfast_rollup_position (one, seq, gaps, pruned, hours) VALUES (1, 0, '[]', 0, 0);

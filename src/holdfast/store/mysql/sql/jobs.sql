@@ -51,7 +51,7 @@ FROM (SELECT tenant, priority FROM holdfast_live FORCE INDEX FOR GROUP BY (PRIMA
 HAVING first IS NOT NULL
 LIMIT :cap;
 
--- name: see_lease
+-- name: read_lease
 -- Checks without a lock whether the lease is valid, and reads the time of the claim.
 SELECT clock() FROM holdfast_workers WHERE id = :worker AND expires_at > clock();
 
@@ -63,11 +63,11 @@ FROM (SELECT 1) AS claim LEFT JOIN holdfast_workers w FORCE INDEX (PRIMARY) ON w
 LOCK IN SHARE MODE;
 
 -- name: claim_lane
--- Uses the primary key, in its order: rows are locked one by one up to the quota.
+-- Uses the primary key, in its order: rows are locked one by one up to :max_jobs.
 SELECT {job} FROM holdfast_live FORCE INDEX (PRIMARY)
 WHERE parked = {NOT_PARKED} AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq > :floor
   AND status = {READY} AND (deadline IS NULL OR deadline > clock())
-ORDER BY seq LIMIT :quota FOR UPDATE SKIP LOCKED;
+ORDER BY seq LIMIT :max_jobs FOR UPDATE SKIP LOCKED;
 
 -- name: claim_lane_types
 -- As claim_lane, for workers that handle only some types.
@@ -75,7 +75,7 @@ SELECT {job} FROM holdfast_live FORCE INDEX (PRIMARY)
 WHERE parked = {NOT_PARKED} AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq > :floor
   AND status = {READY} AND (deadline IS NULL OR deadline > clock())
   AND type IN :types
-ORDER BY seq LIMIT :quota FOR UPDATE SKIP LOCKED;
+ORDER BY seq LIMIT :max_jobs FOR UPDATE SKIP LOCKED;
 
 -- name: claim_lane_without
 -- As claim_lane, while some types are paused.
@@ -83,7 +83,7 @@ SELECT {job} FROM holdfast_live FORCE INDEX (PRIMARY)
 WHERE parked = {NOT_PARKED} AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq > :floor
   AND status = {READY} AND (deadline IS NULL OR deadline > clock())
   AND type NOT IN :types
-ORDER BY seq LIMIT :quota FOR UPDATE SKIP LOCKED;
+ORDER BY seq LIMIT :max_jobs FOR UPDATE SKIP LOCKED;
 
 -- name: assign_jobs
 -- For rows that claim_lane locked, if lock_lease found a lease.
@@ -237,28 +237,28 @@ SET d.look_at = GREATEST(clock() + 1000000, LEAST(m.its_deadline, clock() + 3600
 DELETE d FROM :rows AS m STRAIGHT_JOIN holdfast_deadlines d FORCE INDEX (PRIMARY) ON d.id = m.of_id;
 
 -- name: ahead
--- Uses the primary key, twice, up to :most rows each.
+-- Uses the primary key, twice, up to :max_count rows each.
 SELECT count(*), coalesce(sum(c.cost), 0) FROM (
   SELECT cost FROM (
     SELECT cost FROM holdfast_live FORCE INDEX (PRIMARY)
     WHERE parked = {NOT_PARKED} AND status = {READY} AND queue = :queue AND tenant = :tenant AND priority > :priority
-    LIMIT :most) AS a
+    LIMIT :max_count) AS a
   UNION ALL
   SELECT cost FROM (
     SELECT cost FROM holdfast_live FORCE INDEX (PRIMARY)
     WHERE parked = {NOT_PARKED} AND status = {READY} AND queue = :queue AND tenant = :tenant AND priority = :priority
       AND seq < :seq
-    LIMIT :most) AS b) AS c;
+    LIMIT :max_count) AS b) AS c;
 
--- name: contenders
--- Uses the primary key as a skip scan over up to :most tenants, then reads each up to its first ready job. The LIMIT
+-- name: ready_tenants
+-- Uses the primary key as a skip scan over up to :max_count tenants, then reads each up to its first ready job. The LIMIT
 -- keeps the planner from turning the subquery into a join over all jobs.
 SELECT d.tenant,
        (SELECT 1 FROM holdfast_live l FORCE INDEX (PRIMARY)
         WHERE l.parked = {NOT_PARKED} AND l.queue = :queue AND l.tenant = d.tenant
           AND l.status = {READY} LIMIT 1) AS waits
 FROM (SELECT tenant FROM holdfast_live FORCE INDEX FOR GROUP BY (PRIMARY)
-      WHERE parked = {NOT_PARKED} AND queue = :queue GROUP BY parked, queue, tenant LIMIT :most) AS d
+      WHERE parked = {NOT_PARKED} AND queue = :queue GROUP BY parked, queue, tenant LIMIT :max_count) AS d
 HAVING waits IS NOT NULL;
 
 -- name: prune_history

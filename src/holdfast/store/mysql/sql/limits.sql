@@ -68,9 +68,9 @@ UPDATE holdfast_live FORCE INDEX (holdfast_live_id) SET status = {AWAITING_KEY},
 WHERE id = :id AND status = {READY} AND seq = :seq;
 
 -- name: key_holder_ids
--- Uses holdfast_live_key, up to :most rows.
+-- Uses holdfast_live_key, up to :max_count rows.
 SELECT id FROM holdfast_live FORCE INDEX (holdfast_live_key)
-WHERE concurrency_key = :name AND tenant = :tenant AND parked = {NOT_PARKED} LIMIT :most;
+WHERE concurrency_key = :name AND tenant = :tenant AND parked = {NOT_PARKED} LIMIT :max_count;
 
 -- name: stored_status
 -- Uses holdfast_live_id.

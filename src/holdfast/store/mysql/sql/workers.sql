@@ -5,13 +5,13 @@
 SELECT id, fence, ids FROM holdfast_claims FORCE INDEX (PRIMARY)
 WHERE worker = :worker AND (id > :id OR id = :id AND fence > :fence) ORDER BY id, fence LIMIT :limit;
 
--- name: lock_holding
+-- name: lock_held_by
 -- Uses holdfast_live_id. Locks the rows, so that only one transaction decides on them.
 SELECT {job} FROM holdfast_live FORCE INDEX (holdfast_live_id)
 WHERE id IN :ids AND worker = :worker AND status = {RUNNING} FOR UPDATE;
 
 -- name: lock_orphaned
--- As lock_holding, but skips rows that another node handles.
+-- As lock_held_by, but skips rows that another node handles.
 SELECT {job} FROM holdfast_live FORCE INDEX (holdfast_live_id)
 WHERE id IN :ids AND worker = :worker AND status = {RUNNING} FOR UPDATE SKIP LOCKED;
 
@@ -26,7 +26,7 @@ WHERE w.id IS NULL LIMIT :limit;
 -- Reads the table, which is small, up to the limit.
 SELECT worker, id, fence, looks, ids FROM holdfast_claims WHERE look_at <= clock() LIMIT :limit FOR UPDATE SKIP LOCKED;
 
--- name: forget_claims
+-- name: delete_claims
 -- Uses the primary key.
 DELETE c FROM :rows AS m STRAIGHT_JOIN holdfast_claims c FORCE INDEX (PRIMARY)
   ON c.worker = m.of_worker AND c.id = m.of_id AND c.fence = m.of_fence;
@@ -37,7 +37,7 @@ UPDATE :rows AS m STRAIGHT_JOIN holdfast_claims c FORCE INDEX (PRIMARY)
   ON c.worker = m.of_worker AND c.id = m.of_id AND c.fence = m.of_fence
 SET c.ids = m.held, c.looks = m.next_checks, c.look_at = clock() + m.pause;
 
--- name: expired
+-- name: lock_expired
 -- Uses holdfast_workers_expiry. Locks the rows: renewals and claims wait, other reapers skip them.
 SELECT id FROM holdfast_workers FORCE INDEX (holdfast_workers_expiry)
 WHERE expires_at <= clock() ORDER BY expires_at LIMIT :limit FOR UPDATE SKIP LOCKED;
@@ -46,6 +46,6 @@ WHERE expires_at <= clock() ORDER BY expires_at LIMIT :limit FOR UPDATE SKIP LOC
 -- For a worker that holds no jobs.
 DELETE FROM holdfast_workers WHERE id = :worker;
 
--- name: forget
+-- name: delete_expired
 -- For a worker that holds no jobs.
 DELETE FROM holdfast_workers WHERE id = :worker AND expires_at <= clock();

@@ -27,11 +27,11 @@ INSERT INTO holdfast_change_log (at, body) VALUES (clock(), :body);
 SELECT seq, at, body FROM holdfast_change_log WHERE seq = ANY (:numbers::bigint[]) ORDER BY seq;
 
 -- name: begin_rollup_cursor
-INSERT INTO holdfast_rollup_position (one, seq, holes, pruned, hours) VALUES (1, 0, '[]', 0, 0)
+INSERT INTO holdfast_rollup_position (one, seq, gaps, pruned, hours) VALUES (1, 0, '[]', 0, 0)
   ON CONFLICT (one) DO NOTHING;
 
 -- name: save_rollup_cursor
-UPDATE holdfast_rollup_position SET seq = :seq, holes = convert_from(:holes, 'UTF8'), pruned = :pruned,
+UPDATE holdfast_rollup_position SET seq = :seq, gaps = convert_from(:gaps, 'UTF8'), pruned = :pruned,
   hours = :hours, lost = :lost
 WHERE one = 1;
 

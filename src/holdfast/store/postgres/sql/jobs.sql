@@ -97,14 +97,14 @@ SET status = {RUNNING}, attempts = attempts + 1, fence = fence + 1, worker = :wo
 WHERE ctid = ANY (ARRAY(
   SELECT x.ctid
   FROM me, unnest(:queues::text[], :tenants::text[], string_to_array(:priorities, ',')::smallint[],
-                  string_to_array(:quotas, ',')::int[], string_to_array(:floors, ',')::bigint[])
-            AS a(queue, tenant, priority, quota, floor),
+                  string_to_array(:max_jobs, ',')::int[], string_to_array(:floors, ',')::bigint[])
+            AS a(queue, tenant, priority, max_jobs, floor),
        LATERAL (SELECT l.ctid FROM holdfast_live l
                 WHERE l.status = {READY} AND l.queue = a.queue AND l.tenant = a.tenant AND l.priority = a.priority
                   AND l.seq > a.floor AND (:types::text[] IS NULL OR l.type = ANY (:types::text[]))
                   AND (:without::text[] IS NULL OR l.type <> ALL (:without::text[]))
                   AND (l.deadline IS NULL OR l.deadline > me.at)
-                ORDER BY l.seq LIMIT a.quota FOR UPDATE SKIP LOCKED) AS x
+                ORDER BY l.seq LIMIT a.max_jobs FOR UPDATE SKIP LOCKED) AS x
   LIMIT :limit))
 RETURNING {job}),
 logged AS (INSERT INTO holdfast_change_log (at, body) SELECT (SELECT at FROM me), {changed_json}
@@ -244,7 +244,7 @@ FROM holdfast_live l
 WHERE status = {RUNNING} AND NOT EXISTS (SELECT 1 FROM holdfast_workers w WHERE w.id = l.worker)
 LIMIT :limit FOR UPDATE OF l SKIP LOCKED;
 
--- name: expired
+-- name: lock_expired
 -- Uses holdfast_workers_expiry. Locks the rows: renewals and claims wait, other reapers skip them.
 SELECT id FROM holdfast_workers WHERE expires_at <= clock() ORDER BY expires_at LIMIT :limit FOR UPDATE SKIP LOCKED;
 
@@ -254,30 +254,30 @@ SELECT {job} FROM holdfast_live WHERE deadline <= clock() AND status <> {RUNNING
 ORDER BY deadline LIMIT :limit FOR UPDATE SKIP LOCKED;
 
 -- name: ahead
--- Uses holdfast_live_ready, twice, up to :most rows each. The ORDER BY makes the planner use the index whatever it
+-- Uses holdfast_live_ready, twice, up to :max_count rows each. The ORDER BY makes the planner use the index whatever it
 -- estimates; otherwise it might scan the table until it finds enough rows.
 SELECT count(*), coalesce(sum(c.cost), 0) FROM (
   SELECT cost FROM (
     SELECT cost FROM holdfast_live
     WHERE status = {READY} AND queue = :queue AND tenant = :tenant AND priority > :priority
-    ORDER BY queue, tenant, priority, seq LIMIT :most) AS a
+    ORDER BY queue, tenant, priority, seq LIMIT :max_count) AS a
   UNION ALL
   SELECT cost FROM (
     SELECT cost FROM holdfast_live
     WHERE status = {READY} AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq < :seq
-    ORDER BY queue, tenant, priority, seq LIMIT :most) AS b) AS c;
+    ORDER BY queue, tenant, priority, seq LIMIT :max_count) AS b) AS c;
 
--- name: contenders
+-- name: ready_tenants
 -- Uses holdfast_live_ready as a skip scan over tenants.
-WITH RECURSIVE contender AS (
+WITH RECURSIVE tenants AS (
   (SELECT tenant FROM holdfast_live WHERE status = {READY} AND queue = :queue
     ORDER BY queue, tenant, priority, seq LIMIT 1)
   UNION ALL
-  SELECT n.tenant FROM contender c CROSS JOIN LATERAL (
+  SELECT n.tenant FROM tenants c CROSS JOIN LATERAL (
     SELECT tenant FROM holdfast_live l
     WHERE l.status = {READY} AND l.queue = :queue AND l.tenant > c.tenant
     ORDER BY l.queue, l.tenant, l.priority, l.seq LIMIT 1) AS n)
-SELECT tenant FROM contender LIMIT :most;
+SELECT tenant FROM tenants LIMIT :max_count;
 
 -- name: prune_history
 -- Deletes from the default partition only; the partitions of days are dropped.

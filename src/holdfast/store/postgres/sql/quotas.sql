@@ -9,7 +9,7 @@ FROM (SELECT 1) AS one LEFT JOIN l ON true LEFT JOIN holdfast_tenants t ON t.nam
 
 -- name: tenant_backlog
 -- Uses holdfast_live_ready as a skip scan over queues, holdfast_live_held, and holdfast_live_parked_in. One
--- statement, so that a job that changes its state is counted once. Counts up to :most in each of them.
+-- statement, so that a job that changes its state is counted once. Counts up to :max_count in each of them.
 WITH RECURSIVE q AS (
   (SELECT queue FROM holdfast_live WHERE status = {READY} ORDER BY queue, tenant, priority, seq LIMIT 1)
   UNION ALL
@@ -19,14 +19,14 @@ WITH RECURSIVE q AS (
 SELECT (SELECT count(*) FROM (
           SELECT 1 FROM q CROSS JOIN LATERAL (
             SELECT l.seq FROM holdfast_live l WHERE l.status = {READY} AND l.queue = q.queue AND l.tenant = :tenant
-            ORDER BY l.queue, l.tenant, l.priority, l.seq LIMIT :most) AS m
-          LIMIT :most) AS ready)
+            ORDER BY l.queue, l.tenant, l.priority, l.seq LIMIT :max_count) AS m
+          LIMIT :max_count) AS ready)
      + (SELECT count(*) FROM (
           SELECT 1 FROM holdfast_live WHERE status = {RUNNING} AND tenant = :tenant
-            ORDER BY worker LIMIT :most) AS running)
+            ORDER BY worker LIMIT :max_count) AS running)
      + (SELECT count(*) FROM (
           SELECT 1 FROM holdfast_live WHERE status::int > {CANCELLED} AND tenant = :tenant
-          ORDER BY tenant, queue LIMIT :most) AS parked);
+          ORDER BY tenant, queue LIMIT :max_count) AS parked);
 
 -- name: queue_backlogs
 -- Uses holdfast_live_ready, holdfast_live_held (once for all queues), and holdfast_live_parked_in.
@@ -35,9 +35,9 @@ WITH r AS MATERIALIZED (
 SELECT q.queue,
        (SELECT count(*) FROM (
           SELECT 1 FROM holdfast_live l WHERE l.status = {READY} AND l.queue = q.queue AND l.tenant = :tenant
-          ORDER BY l.queue, l.tenant, l.priority, l.seq LIMIT :most) AS ready)
+          ORDER BY l.queue, l.tenant, l.priority, l.seq LIMIT :max_count) AS ready)
      + coalesce((SELECT r.jobs FROM r WHERE r.queue = q.queue), 0)
      + (SELECT count(*) FROM (
           SELECT 1 FROM holdfast_live l WHERE l.status::int > {CANCELLED} AND l.tenant = :tenant AND l.queue = q.queue
-          ORDER BY l.tenant, l.queue LIMIT :most) AS parked)
+          ORDER BY l.tenant, l.queue LIMIT :max_count) AS parked)
 FROM unnest(:queues::text[]) AS q(queue);

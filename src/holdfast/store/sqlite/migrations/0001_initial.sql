@@ -288,7 +288,7 @@ CREATE TABLE holdfast_dispatch_version (one INTEGER PRIMARY KEY CHECK (one = 1),
 INSERT INTO holdfast_dispatch_version (one, version) VALUES (1, 0);
 
 -- Change log: one small row per transaction that changes jobs, written by that transaction; the source of event
--- streams and roll-ups. A row lists up to 20 changes and counts more. Numbers are assigned before the commit, so that
+-- streams and rollups. A row lists up to 20 changes and counts more. Numbers are assigned before the commit, so that
 -- a lower one can appear after a higher one, and the number of a transaction that rolled back never appears.
 CREATE TABLE holdfast_change_log (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -296,13 +296,13 @@ CREATE TABLE holdfast_change_log (
   body BLOB NOT NULL
 ) STRICT;
 
--- Roll-up cursor, one row, created on first use. Rows of the change log up to `seq` are rolled up, except the gaps in
--- `holes` (JSON), which had not appeared yet. Rows up to `pruned` may be deleted. Minutes before `hours` are added to
+-- Rollup cursor, one row, created on first use. Rows of the change log up to `seq` are rolled up, except the gaps in
+-- `gaps` (JSON), which had not appeared yet. Rows up to `pruned` may be deleted. Minutes before `hours` are added to
 -- their hours. `lost` counts all workers that ever lost their lease.
 CREATE TABLE holdfast_rollup_position (
   one INTEGER PRIMARY KEY CHECK (one = 1),
   seq INTEGER NOT NULL,
-  holes BLOB NOT NULL,
+  gaps BLOB NOT NULL,
   pruned INTEGER NOT NULL,
   hours INTEGER NOT NULL,
   lost INTEGER NOT NULL DEFAULT 0

@@ -8,12 +8,12 @@ INSERT INTO holdfast_change_log (at, body) VALUES (clock(), :body);
 SELECT seq, at, body FROM holdfast_change_log WHERE seq IN (SELECT value FROM json_each(:numbers)) ORDER BY seq;
 
 -- name: begin_rollup_cursor
-INSERT INTO holdfast_rollup_position (one, seq, holes, pruned, hours) VALUES (1, 0, x'5b5d', 0, 0)
+INSERT INTO holdfast_rollup_position (one, seq, gaps, pruned, hours) VALUES (1, 0, x'5b5d', 0, 0)
   ON CONFLICT (one) DO NOTHING;
 
 -- name: lock_rollup_cursor
 -- An UPDATE without effect, which acquires the write lock.
-UPDATE holdfast_rollup_position SET seq = seq WHERE one = 1 RETURNING seq, holes, pruned, hours, lost;
+UPDATE holdfast_rollup_position SET seq = seq WHERE one = 1 RETURNING seq, gaps, pruned, hours, lost;
 
 -- name: save_rollups
 INSERT INTO holdfast_rollup (span, {stats})

@@ -61,7 +61,7 @@ WHERE seq IN (
     AND (:types IS NULL OR type IN (SELECT value FROM json_each(:types)))
     AND (:without IS NULL OR type NOT IN (SELECT value FROM json_each(:without)))
     AND (deadline IS NULL OR deadline > clock())
-  ORDER BY seq LIMIT :quota)
+  ORDER BY seq LIMIT :max_jobs)
 RETURNING {job};
 
 -- name: finish_history
@@ -161,7 +161,7 @@ FROM holdfast_live l INDEXED BY holdfast_live_held
 WHERE status = {RUNNING} AND NOT EXISTS (SELECT 1 FROM holdfast_workers w WHERE w.id = l.worker)
 LIMIT :limit;
 
--- name: expired
+-- name: lock_expired
 -- Uses holdfast_workers_expiry.
 SELECT id FROM holdfast_workers WHERE expires_at <= clock() ORDER BY expires_at LIMIT :limit;
 
@@ -171,28 +171,28 @@ SELECT {job} FROM holdfast_live INDEXED BY holdfast_live_deadline
 WHERE deadline <= clock() AND status <> {RUNNING} ORDER BY deadline LIMIT :limit;
 
 -- name: ahead
--- Uses holdfast_live_ready, twice, up to :most rows each.
+-- Uses holdfast_live_ready, twice, up to :max_count rows each.
 SELECT count(*), coalesce(sum(c.cost), 0) FROM (
   SELECT cost FROM (
     SELECT cost FROM holdfast_live INDEXED BY holdfast_live_ready
-    WHERE status = {READY} AND queue = :queue AND tenant = :tenant AND priority > :priority LIMIT :most) AS a
+    WHERE status = {READY} AND queue = :queue AND tenant = :tenant AND priority > :priority LIMIT :max_count) AS a
   UNION ALL
   SELECT cost FROM (
     SELECT cost FROM holdfast_live INDEXED BY holdfast_live_ready
     WHERE status = {READY} AND queue = :queue AND tenant = :tenant AND priority = :priority AND seq < :seq
-    LIMIT :most) AS b) AS c;
+    LIMIT :max_count) AS b) AS c;
 
--- name: contenders
+-- name: ready_tenants
 -- Uses holdfast_live_ready as a skip scan over tenants. The last step finds none.
-WITH RECURSIVE contender (tenant) AS (
+WITH RECURSIVE tenants (tenant) AS (
   SELECT (SELECT tenant FROM holdfast_live INDEXED BY holdfast_live_ready
           WHERE status = {READY} AND queue = :queue ORDER BY tenant LIMIT 1)
   UNION ALL
   SELECT (SELECT n.tenant FROM holdfast_live n INDEXED BY holdfast_live_ready
           WHERE n.status = {READY} AND n.queue = :queue AND n.tenant > c.tenant ORDER BY n.tenant LIMIT 1)
-  FROM contender c WHERE c.tenant IS NOT NULL
-  LIMIT :most)
-SELECT tenant FROM contender WHERE tenant IS NOT NULL;
+  FROM tenants c WHERE c.tenant IS NOT NULL
+  LIMIT :max_count)
+SELECT tenant FROM tenants WHERE tenant IS NOT NULL;
 
 -- name: prune_history
 -- Uses holdfast_history_finished.

@@ -6,7 +6,7 @@ UPDATE holdfast_quota_usage SET state = state WHERE tenant = :tenant RETURNING t
 
 -- name: tenant_backlog
 -- Uses holdfast_live_ready as a skip scan over queues, holdfast_live_held, and holdfast_live_parked_in. Counts up to
--- :most in each of them.
+-- :max_count in each of them.
 WITH RECURSIVE q (queue) AS (
   SELECT (SELECT queue FROM holdfast_live INDEXED BY holdfast_live_ready WHERE status = {READY} ORDER BY queue LIMIT 1)
   UNION ALL
@@ -15,22 +15,22 @@ WITH RECURSIVE q (queue) AS (
   FROM q WHERE q.queue IS NOT NULL)
 SELECT (SELECT count(*) FROM (
           SELECT 1 FROM q CROSS JOIN holdfast_live l INDEXED BY holdfast_live_ready
-          ON l.status = {READY} AND l.queue = q.queue AND l.tenant = :tenant LIMIT :most))
+          ON l.status = {READY} AND l.queue = q.queue AND l.tenant = :tenant LIMIT :max_count))
      + (SELECT count(*) FROM (
           SELECT 1 FROM holdfast_live INDEXED BY holdfast_live_held
-          WHERE status = {RUNNING} AND tenant = :tenant LIMIT :most))
+          WHERE status = {RUNNING} AND tenant = :tenant LIMIT :max_count))
      + (SELECT count(*) FROM (
           SELECT 1 FROM holdfast_live INDEXED BY holdfast_live_parked_in
-          WHERE status >= {SCHEDULED} AND tenant = :tenant LIMIT :most));
+          WHERE status >= {SCHEDULED} AND tenant = :tenant LIMIT :max_count));
 
 -- name: queue_backlog
--- Uses holdfast_live_ready, holdfast_live_held, and holdfast_live_parked_in. Counts up to :most in each of them.
+-- Uses holdfast_live_ready, holdfast_live_held, and holdfast_live_parked_in. Counts up to :max_count in each of them.
 SELECT (SELECT count(*) FROM (
           SELECT 1 FROM holdfast_live INDEXED BY holdfast_live_ready
-          WHERE status = {READY} AND queue = :queue AND tenant = :tenant LIMIT :most))
+          WHERE status = {READY} AND queue = :queue AND tenant = :tenant LIMIT :max_count))
      + (SELECT count(*) FROM (
           SELECT 1 FROM holdfast_live INDEXED BY holdfast_live_held
-          WHERE status = {RUNNING} AND tenant = :tenant AND queue = :queue LIMIT :most))
+          WHERE status = {RUNNING} AND tenant = :tenant AND queue = :queue LIMIT :max_count))
      + (SELECT count(*) FROM (
           SELECT 1 FROM holdfast_live INDEXED BY holdfast_live_parked_in
-          WHERE status >= {SCHEDULED} AND tenant = :tenant AND queue = :queue LIMIT :most));
+          WHERE status >= {SCHEDULED} AND tenant = :tenant AND queue = :queue LIMIT :max_count));
