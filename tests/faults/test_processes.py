@@ -65,6 +65,26 @@ async def test_any_exception_of_a_handler_is_a_failed_attempt_and_costs_no_proce
     assert "starting another" not in node.log
 
 
+@pytest.mark.parametrize("kind", KINDS)
+async def test_cancel_and_retry_of_a_running_job_cost_no_other_job_an_attempt(scene, kind):
+    """P41, S7: the worker claims the job again while its first handler still runs, and starts it after that."""
+    node = scene.node(queues="default:4")
+    await scene.submit("neighbour", sleep=600, held=True)
+    retried = await scene.submit("retried", kind, sleep=600, held=True, ignore_cancel=kind == "async")
+    await scene.starts("neighbour")
+    await scene.starts("retried")
+    for _ in range(3):
+        await scene.engine.jobs.cancel([retried], reason="a test")
+        await scene.engine.jobs.retry([retried])
+    scene.let_go("retried")
+    await scene.becomes("succeeded", "retried")
+    scene.let_go("neighbour")
+    (neighbour,) = await scene.becomes("succeeded", "neighbour")
+    assert (neighbour.attempts, neighbour.fence) == (1, 1)
+    assert scene.ledger.count("start", "neighbour") == 1
+    assert "starting another" not in node.log
+
+
 async def test_an_exit_in_the_event_loop_ends_the_process_even_if_threads_still_run(scene):
     """F30: raised in a task that a handler left behind, it ends the event loop; the process must end too."""
     scene.node()

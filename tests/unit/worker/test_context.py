@@ -172,6 +172,82 @@ async def test_a_result_that_cannot_be_recorded_is_rejected_with_advice(records)
     assert records.kept == {}
 
 
+class Invoice:
+    """Model with the interface of pydantic."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __eq__(self, other):
+        return isinstance(other, Invoice) and other.number == self.number
+
+    __hash__ = None
+
+    def model_dump(self, *, mode):
+        assert mode == "json"
+        return {"number": self.number}
+
+    @classmethod
+    def model_validate(cls, value):
+        if set(value) != {"number"}:
+            raise ValueError("not an invoice")
+        return cls(value["number"])
+
+
+async def test_a_step_records_what_arguments_and_results_may_be(records):
+    """T25: models too, alone and inside other values; every attempt gets the same value."""
+
+    async def one() -> Invoice:
+        return Invoice(7)
+
+    def many() -> list[Invoice]:
+        return [Invoice(1), Invoice(2)]
+
+    def without_annotation():
+        return {"newest": Invoice(3)}
+
+    def wrong() -> Invoice:
+        return {"other": 1}
+
+    for number in (1, 2):
+        context = attempt(records, number)
+        assert await context.step("one", one) == Invoice(7)
+        assert await context.step("many", many) == [Invoice(1), Invoice(2)]
+        assert await context.step("without", without_annotation) == {"newest": {"number": 3}}
+        assert await context.step("wrong", wrong) == {"other": 1}
+
+
+class Connection:
+    """Class that JSON cannot represent."""
+
+
+class Animal:
+    """Class that JSON cannot represent, unlike its subclass."""
+
+
+@dataclass
+class Dog(Animal):
+    name: str
+
+
+@pytest.mark.parametrize("at_most_once", [False, True])
+async def test_a_step_whose_return_type_cannot_be_recorded_is_not_called(records, at_most_once):
+    called = []
+
+    def connect() -> Connection:
+        called.append(1)
+        return Connection()
+
+    def adopt() -> Animal:
+        return Dog("Rex")
+
+    with pytest.raises(Invalid, match="'connect' was not run.*returns a Connection") as raised:
+        await attempt(records).step("connect", connect, at_most_once=at_most_once)
+    assert raised.value.pointer == "/step"
+    assert (called, records.kept) == ([], {})
+    assert await attempt(records).step("adopt", adopt) == {"name": "Rex"}  # the annotation does not rule this out
+
+
 async def test_a_key_can_be_used_once_in_an_attempt(records):
     context = attempt(records)
     await context.step("k", lambda: 1)

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Context
 from holdfast.errors import OutcomeUnknown, Unavailable
-from holdfast.model.outcome import Failed, Interrupted, Succeeded, TimedOut
+from holdfast.model.outcome import Failed, Interrupted, Snoozed, Succeeded, TimedOut
 from holdfast.model.time import Duration, days, seconds
 from holdfast.worker.running import queue_runner
 from tests.support.eventually import eventually
@@ -254,6 +254,74 @@ async def test_a_lost_job_is_stopped_and_not_reported(at_work, script, gate):
         assert script.outcome_of(job) is None
 
 
+async def test_a_job_that_is_claimed_again_starts_after_its_earlier_handler_has_ended(at_work, script, app):
+    """P41, S7: cancel and retry make a running job ready, and its own worker may be the first to claim it."""
+    release, starts, most = asyncio.Event(), [], []
+
+    async def work(*, ctx: Context) -> None:
+        starts.append(ctx.job.fence)
+        most.append(len(starts))
+        try:
+            await release.wait()
+        except asyncio.CancelledError:
+            await release.wait()
+        starts.remove(ctx.job.fence)
+
+    async def calm() -> None:
+        await release.wait()
+
+    app.job(name="work")(work)
+    app.job(name="calm")(calm)
+    async with at_work(3) as bench:
+        (first, neighbour) = script.add(a_job(fence=1), a_job("calm"))
+
+        async def both_run():
+            return bench.queue_runner.running == 2
+
+        await eventually(both_run)
+        (again,) = script.add(a_job(id=first.id, fence=2))
+
+        async def claimed_again():
+            return bench.queue_runner.waiting == 1
+
+        await eventually(claimed_again)
+        assert starts == [1]
+        release.set()
+        assert await script.outcomes(again, neighbour) == [Succeeded(b"null"), Succeeded(b"null")]
+        await no_entry_in_use(bench.shared_state)
+    assert most == [1, 1]
+    assert [report.job.fence for report in script.reports if report.job.id == first.id] == [2]
+
+
+async def test_a_job_whose_abandoned_thread_still_runs_is_left_to_another_process(at_work, script, app, monkeypatch):
+    """P26, S7: two handlers of a job never run in the same process."""
+    monkeypatch.setattr(queue_runner, "STOP_TIMEOUT_S", 0.05)
+    never, starts = threading.Event(), []
+
+    def work() -> None:
+        starts.append(None)
+        never.wait(30)
+
+    app.job(name="work")(work)
+    try:
+        async with at_work(2) as bench:
+            (first,) = script.add(a_job(fence=1))
+
+            async def running():
+                return starts
+
+            await eventually(running)
+            (again,) = script.add(a_job(id=first.id, fence=2))
+            assert await script.outcomes(again) == [Snoozed(seconds(1), held=True)]
+            assert len(bench.on_slot_lost) == 1
+            del script.settled[first.id]
+            (later,) = script.add(a_job(id=first.id, fence=3))
+            assert await script.outcomes(later) == [Snoozed(seconds(1), held=True)]
+            assert len(starts) == 1
+    finally:
+        never.set()
+
+
 async def test_the_context_of_a_stopped_handler_is_cancelled(at_work, script, app):
     """S7, S19: its context rejects writes before the database would."""
     seen = []
@@ -350,7 +418,7 @@ async def test_stop_claiming_returns_the_jobs_that_have_not_started(at_work, scr
         assert bench.queue_runner.running == 2
         assert {job.id for job in not_started} == claimed - started
         release.set()
-        await bench.queue_runner.drained()
+        await bench.queue_runner.wait_until_drained()
 
 
 async def test_jobs_of_a_claim_in_flight_are_released_after_the_stop(at_work, script, gate):
@@ -374,7 +442,7 @@ async def test_jobs_of_a_claim_in_flight_are_released_after_the_stop(at_work, sc
 
 async def test_drained_returns_at_once_when_nothing_runs(at_work, gate):
     async with at_work(2) as bench:
-        await asyncio.wait_for(bench.queue_runner.drained(), 30)
+        await asyncio.wait_for(bench.queue_runner.wait_until_drained(), 30)
 
 
 async def test_handlers_that_never_suspend_do_not_delay_reports(at_work, script, app):

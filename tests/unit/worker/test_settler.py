@@ -2,6 +2,7 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from holdfast.errors import OutcomeUnknown, Rejected, Unavailable
@@ -46,10 +47,27 @@ async def test_an_outcome_is_pending_until_it_is_accepted(settler, script):
     script.settling.clear()
     (job,) = held(script, 1)
     settler.put(job, DONE)
-    assert settler.pending == {job.id}
+    assert settler.pending == {(job.id, job.fence)}
     assert not await settler.flush(0.05)
     script.settling.set()
     assert await settler.flush(30)
+    assert settler.pending == set()
+
+
+async def test_two_attempts_of_a_job_are_reported_one_after_the_other(settler, script):
+    """S7: one batch has at most one transition of each job, so that the change log counts what was applied."""
+    script.settling.clear()
+    blocking, other = held(script, 2), held(script, 1)
+    for job in blocking:  # one for each concurrent report
+        settler.put(job, DONE)
+        await asyncio.sleep(0.01)
+    first = other[0]
+    second = msgspec.structs.replace(first, fence=first.fence + 1)
+    settler.put(first, DONE)
+    settler.put(second, DONE)
+    script.settling.set()
+    assert await settler.flush(30)
+    assert sorted(len(batch) for batch in script.batches) == [1, 1, 1, 1]
     assert settler.pending == set()
 
 

@@ -12,7 +12,8 @@ from holdfast.errors import HoldfastError
 from holdfast.model.job import HeldJob
 from holdfast.worker.handlers.registry import Registry
 from holdfast.worker.ports import JobSource
-from holdfast.worker.running.queue_runner import QueueRunner, Run
+from holdfast.worker.running.queue_runner import QueueRunner
+from holdfast.worker.running.run import Run
 
 CHECK_INTERVAL_S = 1.0
 """Seconds between checks that running jobs are still held; shorter jobs are not checked."""
@@ -26,17 +27,18 @@ async def cancel_lost_jobs(source: JobSource, queue_runners: Sequence[QueueRunne
     while True:
         await asyncio.sleep(CHECK_INTERVAL_S)
         since = time.monotonic() - CHECK_INTERVAL_S / 2
-        old = {
+        to_check = {
             run.job.id: (queue, run)
             for queue in queue_runners
             for run in queue.runs()
             if run.since < since and run.stop_reason is None
         }
-        if not old:
+        if not to_check:
             continue
         with contextlib.suppress(HoldfastError):  # the database is unavailable: the lease decides
-            for job in await source.lost([h for _, run in old.values() if (h := _held(run)) is not None]):
-                queue, run = old[job]
+            held = [held for _, run in to_check.values() if (held := _held(run)) is not None]
+            for job in await source.lost(held):
+                queue, run = to_check[job]
                 queue.stop(run, "lost")
 
 

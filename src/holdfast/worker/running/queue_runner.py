@@ -10,24 +10,23 @@ from typing import TYPE_CHECKING
 from holdfast.errors import HoldfastError, OutcomeUnknown
 from holdfast.failpoints import reach
 from holdfast.model.job import Job
-from holdfast.model.outcome import Failed, Failure, Interrupted, Outcome, TimedOut
+from holdfast.model.outcome import Failed, Failure, Interrupted, Outcome, Snoozed, TimedOut
 from holdfast.model.time import Duration, in_seconds, seconds
-from holdfast.worker.context.attempt_logs import AttemptLogs
 from holdfast.worker.ports import JobClaims, WakeupSubscription
 from holdfast.worker.processes.shared_state import SharedState
-from holdfast.worker.running.runner import HandlerCall, Runner
+from holdfast.worker.running.run import AttemptKey, Run
+from holdfast.worker.running.runner import Runner
 from holdfast.worker.running.settler import Settler
 from holdfast.worker.running.start_deadlines import StartDeadlines
 
 if TYPE_CHECKING:
     from holdfast.model.ids import JobId
-    from holdfast.worker.context.context import Context, SyncContext
 
 STOP_TIMEOUT_S = 5.0
 """Seconds that a handler has to end after it was stopped; then its slot is abandoned."""
 
 PREFETCH_S = 0.25
-"""Seconds of work to claim ahead: enough to never idle, too little to hoard."""
+"""Seconds of work to claim ahead: slots rarely idle, and other workers still get jobs."""
 
 CLAIM_BATCH_SIZE = 500
 _YIELD_INTERVAL_S = 0.005
@@ -35,6 +34,8 @@ _MIN_SAMPLE_S = 0.02
 _RATE_DECAY = 0.7
 """Weight that an older rate keeps after a tenth of a second."""
 _UNKNOWN_TYPE_DELAY = seconds(30)
+_BUSY_DELAY = seconds(1)
+"""Pause of a job whose abandoned handler still runs in this process, so that another process starts it."""
 _FINISH_TIMEOUT_S = 1.0
 """Time limit for saving the last progress of a stopped handler."""
 
@@ -43,44 +44,6 @@ RECHECK_DELAYS_S = (0.0, 1.0, 5.0, 40.0)
 
 One check is not enough, because the claim may still be executing in the database until its statement timeout.
 """
-
-
-class Run:
-    """Job in a slot."""
-
-    __slots__ = (
-        "attempt_logs",
-        "call",
-        "context",
-        "entry",
-        "job",
-        "over",
-        "since",
-        "slot",
-        "stop_reason",
-        "timeout",
-        "timer",
-    )
-
-    def __init__(self, job: Job, call: HandlerCall, slot: "asyncio.Task[None] | None") -> None:
-        self.job = job
-        self.call = call
-        self.entry: int | None = None
-        self.slot = slot
-        self.timeout = call.timeout if job.timeout is None else job.timeout
-        self.since = time.monotonic()
-        self.context: Context | SyncContext | None = None
-        self.attempt_logs = AttemptLogs() if call.place == "process" else None
-        self.timer: asyncio.TimerHandle | None = None
-        self.stop_reason: str | None = None
-        """Reason for which it is being stopped: timeout, lost or drain."""
-        self.over = False
-        """The outcome is decided; anything that the handler still does is ignored."""
-
-    @property
-    def deadline(self) -> float | None:
-        """Time at which the handler is stopped, by the monotonic clock."""
-        return None if self.timeout is None else self.since + in_seconds(self.timeout)
 
 
 class QueueRunner:
@@ -116,8 +79,13 @@ class QueueRunner:
         self._waiting: deque[Job] = deque()
         self._start_deadlines = StartDeadlines()
         self._runs: dict[JobId, Run] = {}
+        """Jobs in slots. A job occupies at most one, even if it is claimed again while its handler still runs."""
+        self._successors: dict[JobId, Job] = {}
+        """Jobs that were claimed again and wait until their earlier handler has ended."""
+        self._abandoned: dict[JobId, int] = {}
+        """Number of abandoned handlers that still run, by job."""
         self._idle: deque[asyncio.Future[None]] = deque()
-        self._room = asyncio.Event()
+        self._capacity_changed = asyncio.Event()
         self._empty = asyncio.Event()
         self._lost_slots = 0
         self._rechecks: list[float] = []
@@ -134,7 +102,7 @@ class QueueRunner:
     @property
     def waiting(self) -> int:
         """Number of jobs that are claimed and not started."""
-        return len(self._waiting)
+        return len(self._waiting) + len(self._successors)
 
     def runs(self) -> Iterator[Run]:
         """Iterate over the jobs in the slots."""
@@ -151,13 +119,14 @@ class QueueRunner:
         """Stop claiming; return the jobs that are claimed and not started."""
         self.stopping = True
         self._claims.stop()  # before jobs are released, or a claim in flight would take them again
-        not_started = list(self._waiting)
+        not_started = [*self._waiting, *self._successors.values()]
         self._waiting.clear()
+        self._successors.clear()
         if not self._runs:
             self._empty.set()
         return not_started
 
-    async def drained(self) -> None:
+    async def wait_until_drained(self) -> None:
         """Wait until no handler is running."""
         while self._runs:
             self._empty.clear()
@@ -182,18 +151,19 @@ class QueueRunner:
                 del self._rechecks[0]
                 await self._release_unknown()
                 continue
-            ahead = self._prefetch_count()
-            want = min(CLAIM_BATCH_SIZE, self.size - self._lost_slots + ahead - len(self._waiting) - len(self._runs))
-            if want <= 0 or 2 * want < min(ahead, CLAIM_BATCH_SIZE):
-                self._room.clear()
+            prefetch = self._prefetch_count()
+            free = self.size - self._lost_slots + prefetch - self.waiting - len(self._runs)
+            count = min(CLAIM_BATCH_SIZE, free)
+            if count <= 0 or 2 * count < min(prefetch, CLAIM_BATCH_SIZE):
+                self._capacity_changed.clear()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout_at(self._next_recheck()):
-                        await self._room.wait()
+                        await self._capacity_changed.wait()
                 continue
             try:
                 # Deliver wake-ups while they are recent: an old one makes the claim search among claimed jobs.
                 self._claims.on_ready(await self._subscription.wait(0))
-                jobs = await self._claims.claim(want)
+                jobs = await self._claims.claim(count)
                 if not jobs:
                     until_recheck = [check - time.monotonic() for check in self._rechecks[:1]]
                     pause = min([self._poll, self._claims.recheck_delay(), *until_recheck])
@@ -221,11 +191,15 @@ class QueueRunner:
             except HoldfastError:
                 await asyncio.sleep(0.5)
                 continue
-            known_ids = {job.id for job in self._waiting} | self._runs.keys() | self._settler.pending
+            known = self._known_attempts()
             for job in held_jobs:
-                if job.queue == self.queue and job.id not in known_ids:
+                if job.queue == self.queue and (job.id, job.fence) not in known:
                     self._settler.put(job, Interrupted())
             return
+
+    def _known_attempts(self) -> set[AttemptKey]:
+        waiting = [(job.id, job.fence) for job in (*self._waiting, *self._successors.values())]
+        return {*waiting, *(run.attempt for run in self._runs.values()), *self._settler.pending}
 
     def _accept(self, jobs: list[Job]) -> None:
         reach("after_claim")
@@ -233,8 +207,11 @@ class QueueRunner:
             for job in jobs:
                 self._settler.put(job, Interrupted())
             return
+        self._start_deadlines.add(jobs)
+        self._add_waiting(jobs)
+
+    def _add_waiting(self, jobs: list[Job]) -> None:
         self._waiting.extend(jobs)
-        self._start_deadlines.claimed(jobs)
         for _ in range(min(len(jobs), len(self._idle))):
             self._idle.popleft().set_result(None)
 
@@ -245,7 +222,7 @@ class QueueRunner:
         while True:
             while self._waiting:
                 if (run := self._begin(self._waiting.popleft(), slot)) is None:
-                    self._room.set()
+                    self._capacity_changed.set()
                 else:
                     await self._run_job(run)
                 # Handlers that never suspend must not block claims and reports.
@@ -265,7 +242,10 @@ class QueueRunner:
             yield_at = time.monotonic() + _YIELD_INTERVAL_S
 
     def _begin(self, job: Job, slot: "asyncio.Task[None] | None") -> Run | None:
-        if not self._start_deadlines.left(job):
+        if job.id in self._runs or job.id in self._abandoned:
+            self._postpone(job)
+            return None
+        if not self._start_deadlines.may_start(job):
             self._settler.put(job, Interrupted())  # spends no attempt; the engine expires the job
             return None
         call = self._runner.call(job)
@@ -289,6 +269,14 @@ class QueueRunner:
         reach("before_start")
         self._runs[job.id] = run
         return run
+
+    def _postpone(self, job: Job) -> None:
+        """Keep a job that was claimed again until its earlier handler, which no longer holds it, has ended."""
+        if (earlier := self._runs.get(job.id)) is None:
+            self._settler.put(job, Snoozed(_BUSY_DELAY, held=True))
+            return
+        self._successors[job.id] = job  # an older successor was claimed before this one, so it is no longer held
+        self.stop(earlier, "lost")
 
     def _started_in_process(self, run: Run) -> None:
         """Start the timer of a handler that has started in a job process."""
@@ -323,10 +311,10 @@ class QueueRunner:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_FINISH_TIMEOUT_S):
                         await run.context.finish()
-            outcome = self._stopped(run)
+            outcome = self._stop_outcome(run)
         self._end(run, outcome)
 
-    def _stopped(self, run: Run) -> Outcome | None:
+    def _stop_outcome(self, run: Run) -> Outcome | None:
         """Return the outcome of a stopped handler, whatever the handler returned or raised."""
         match run.stop_reason:
             case "timeout":
@@ -340,9 +328,14 @@ class QueueRunner:
         if run.timer is not None:
             run.timer.cancel()
         if run.over:  # the slot was abandoned and the handler ended after all
+            self._abandoned[run.job.id] -= 1
+            if not self._abandoned[run.job.id]:
+                del self._abandoned[run.job.id]
             return
         run.over = True
         del self._runs[run.job.id]
+        if (successor := self._successors.pop(run.job.id, None)) is not None:
+            self._add_waiting([successor])
         if outcome is not None:
             if run.entry is not None and run.timeout is not None:
                 self._shared_state.stop_timing(run.entry)
@@ -354,11 +347,12 @@ class QueueRunner:
         self._completed += 1
         if not self._runs:
             self._empty.set()
-        self._room.set()
+        self._capacity_changed.set()
 
     def _abandon_slot(self, run: Run) -> None:
         """Report a handler that does not end, and ask for a replacement of this process."""
-        self._end(run, self._stopped(run))
+        self._abandoned[run.job.id] = self._abandoned.get(run.job.id, 0) + 1
+        self._end(run, self._stop_outcome(run))
         self._lost_slots += 1
         self._on_slot_lost(
             f"a handler of {run.job.type!r} (job {run.job.id}) has not ended {STOP_TIMEOUT_S:g} s after it was stopped"
@@ -367,7 +361,7 @@ class QueueRunner:
     def _prefetch_count(self) -> int:
         """Return how many jobs to claim ahead: the completion rate, which decays slowly."""
         now = time.monotonic()
-        if (passed := now - self._measured_at) >= _MIN_SAMPLE_S:
-            rate, self._completed, self._measured_at = self._completed / passed, 0, now
-            self._rate = max(rate, rate + (self._rate - rate) * _RATE_DECAY ** (passed / 0.1))
+        if (elapsed := now - self._measured_at) >= _MIN_SAMPLE_S:
+            rate, self._completed, self._measured_at = self._completed / elapsed, 0, now
+            self._rate = max(rate, rate + (self._rate - rate) * _RATE_DECAY ** (elapsed / 0.1))
         return min(self._max_prefetch, int(self._rate * PREFETCH_S))

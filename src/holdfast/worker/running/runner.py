@@ -16,6 +16,7 @@ from holdfast.errors import Invalid, LeaseLost, NonDeterministic, StepOutcomeUnk
 from holdfast.model.bounds import MAX_RESULT_BYTES
 from holdfast.model.job import Job
 from holdfast.model.outcome import CancelledByHandler, Failed, Failure, Outcome, Snoozed, Succeeded
+from holdfast.model.result import truncated_result
 from holdfast.model.time import Duration
 from holdfast.policy.lifecycle import is_crash_suspect
 from holdfast.policy.redact import redact
@@ -173,8 +174,7 @@ def outcome_of_result(result: Any) -> Outcome:
         )
         return Failed(Failure("ResultNotJson", message), retryable=False)
     if len(encoded) > MAX_RESULT_BYTES:
-        head = encoded[:1_000].decode(errors="replace")
-        encoded = _RESULT({"truncated": True, "bytes": len(encoded), "head": head})
+        encoded = _RESULT(truncated_result(encoded))
     return Succeeded(encoded)
 
 

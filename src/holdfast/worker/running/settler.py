@@ -13,7 +13,7 @@ from holdfast.worker.ports import JobSource
 from holdfast.worker.processes.shared_state import SharedState
 
 if TYPE_CHECKING:
-    from holdfast.model.ids import JobId
+    from holdfast.worker.running.run import AttemptKey
 
 BATCH_SIZE = 500
 _MAX_RETRY_DELAY_S = 2.0
@@ -22,10 +22,10 @@ _MAX_RETRY_DELAY_S = 2.0
 class Settler:
     """Queue of outcomes; each is kept until the backend accepts it or the lease is lost."""
 
-    def __init__(self, source: JobSource, shared_state: SharedState | None = None, *, width: int = 2) -> None:
+    def __init__(self, source: JobSource, shared_state: SharedState | None = None, *, concurrency: int = 2) -> None:
         self._source = source
         self._shared_state = shared_state
-        self._width = width
+        self._concurrency = concurrency
         self._outbox: list[Report] = []
         self._entries: list[int | None] = []
         """Shared-state entry of each report; kept until the report is accepted, in case of a crash."""
@@ -34,8 +34,8 @@ class Settler:
         self._flushed = asyncio.Event()
         self._flushed.set()
         self._dropped = False
-        self.pending: set[JobId] = set()
-        """Ids of jobs whose outcome is not accepted yet."""
+        self.pending: set[AttemptKey] = set()
+        """Attempts whose outcome is not accepted yet."""
         self.refused = 0
         """Number of outcomes rejected because the job was no longer held."""
 
@@ -46,12 +46,12 @@ class Settler:
             self._wakeup.set()
         self._outbox.append(Report(job, outcome, logs))
         self._entries.append(entry)
-        self.pending.add(job.id)
+        self.pending.add((job.id, job.fence))
 
     async def run(self) -> None:
         """Report until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for _ in range(self._width):
+            for _ in range(self._concurrency):
                 group.create_task(self._report())
 
     async def flush(self, limit: float) -> bool:
@@ -74,18 +74,27 @@ class Settler:
                     self._flushed.set()
                 await self._wakeup.wait()
                 continue
-            batch, self._outbox = self._outbox[:BATCH_SIZE], self._outbox[BATCH_SIZE:]
-            entries, self._entries = self._entries[:BATCH_SIZE], self._entries[BATCH_SIZE:]
+            batch, entries = self._next_batch()
             self._under_way += 1
             try:
-                await self._until_accepted(batch)
+                await self._report_until_accepted(batch)
                 if self._shared_state is not None:
                     self._shared_state.clear(entries)
             finally:
                 self._under_way -= 1
-                self.pending.difference_update([report.job.id for report in batch])
+                self.pending.difference_update([(report.job.id, report.job.fence) for report in batch])
 
-    async def _until_accepted(self, batch: list[Report]) -> None:
+    def _next_batch(self) -> tuple[list[Report], list[int | None]]:
+        """Remove the oldest reports from the outbox, at most one of each job: two attempts are settled in turn."""
+        size = BATCH_SIZE
+        ids = [report.job.id for report in self._outbox[:size]]
+        if len(set(ids)) < len(ids):
+            size = next(index for index, job in enumerate(ids) if job in ids[:index])
+        batch, self._outbox = self._outbox[:size], self._outbox[size:]
+        entries, self._entries = self._entries[:size], self._entries[size:]
+        return batch, entries
+
+    async def _report_until_accepted(self, batch: list[Report]) -> None:
         pause = 0.05
         while not self._dropped:
             try:
@@ -93,7 +102,7 @@ class Settler:
                 settled = await self._source.settle_many(batch)
                 reach("after_settle")
             except Rejected as error:
-                await self._one_by_one(batch, error)
+                await self._report_one_by_one(batch, error)
                 return
             except HoldfastError:
                 await asyncio.sleep(random.uniform(0.5, 1) * pause)
@@ -102,12 +111,12 @@ class Settler:
                 self.refused += len(batch) - len(settled)
                 return
 
-    async def _one_by_one(self, batch: list[Report], error: Rejected) -> None:
+    async def _report_one_by_one(self, batch: list[Report], error: Rejected) -> None:
         """Report each outcome alone, so that a value the database rejects fails only its own job."""
         if len(batch) > 1:
             for report in batch:
-                await self._until_accepted([report])
+                await self._report_until_accepted([report])
             return
         failure = Failure("ResultRefused", f"the database rejected the result: {error}")
         if batch[0].outcome != (refusal := Failed(failure, retryable=False)):
-            await self._until_accepted([Report(batch[0].job, refusal)])
+            await self._report_until_accepted([Report(batch[0].job, refusal)])

@@ -22,13 +22,13 @@ class StartDeadlines:
         self._monotonic = monotonic
         self._until: dict[JobId, float] = {}
 
-    def claimed(self, jobs: Iterable[Job]) -> None:
+    def add(self, jobs: Iterable[Job]) -> None:
         """Record the deadlines of jobs that were just claimed."""
         for job in jobs:
             if job.deadline is not None and job.started_at is not None:
                 self._until[job.id] = self._monotonic() + in_seconds(Duration(job.deadline - job.started_at))
 
-    def left(self, job: Job) -> bool:
+    def may_start(self, job: Job) -> bool:
         """Return True if the job may still start. Forgets the job, so call it once."""
         until = self._until.pop(job.id, None)
         return until is None or self._monotonic() < until

@@ -18,7 +18,7 @@ from holdfast.worker.running.queue_runner import QueueRunner
 from holdfast.worker.running.runner import Runner
 from holdfast.worker.running.settler import Settler
 
-_MAX_HELD = 100_000
+_MAX_HELD_JOBS = 100_000
 
 FLUSH_TIMEOUT_S = 10.0
 """Time limit for reporting the last outcomes."""
@@ -54,7 +54,7 @@ class Worker:
                 queue,
                 size,
                 claims=source.claims(worker, [queue], registry.types()),
-                held_jobs=lambda: source.held_by(worker, _MAX_HELD),
+                held_jobs=lambda: source.held_by(worker, _MAX_HELD_JOBS),
                 subscription=source.listen([queue]),
                 runner=runner,
                 settler=self._settler,
@@ -103,17 +103,17 @@ class Worker:
                 self._settler.put(job, Interrupted())
         with contextlib.suppress(TimeoutError):  # 3. let running handlers finish
             async with asyncio.timeout(max(0.0, until - time.monotonic())):
-                await asyncio.gather(*[queue_runner.drained() for queue_runner in self._queue_runners])
+                await asyncio.gather(*[queue_runner.wait_until_drained() for queue_runner in self._queue_runners])
         for queue_runner in self._queue_runners:  # 4. stop the other handlers; their jobs spend no attempt
             for run in queue_runner.runs():
                 queue_runner.stop(run, "drain")
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1.0):
-                await asyncio.gather(*[queue_runner.drained() for queue_runner in self._queue_runners])
+                await asyncio.gather(*[queue_runner.wait_until_drained() for queue_runner in self._queue_runners])
         await self._settler.flush(FLUSH_TIMEOUT_S)  # 5. report all outcomes
         await self._end()
 
-    async def abandon(self, within: float) -> None:
+    async def abandon(self, timeout: float) -> None:
         """Stop all handlers at once and report nothing because the lease is lost."""
         self._settler.drop()
         for queue_runner in self._queue_runners:
@@ -121,8 +121,8 @@ class Worker:
             for run in queue_runner.runs():
                 queue_runner.stop(run, "lost")
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(within):
-                await asyncio.gather(*[queue_runner.drained() for queue_runner in self._queue_runners])
+            async with asyncio.timeout(timeout):
+                await asyncio.gather(*[queue_runner.wait_until_drained() for queue_runner in self._queue_runners])
         await self._end()
 
     async def _end(self) -> None:
