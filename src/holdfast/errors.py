@@ -19,6 +19,15 @@ class HoldfastError(Exception):
     code: ClassVar[str] = "error"
 
 
+def forget_frames(error: HoldfastError) -> None:
+    """Remove traceback and causes of an error that is kept as a value.
+
+    A traceback refers to frames, and these to everything that was being parsed. If a frame also refers to the error,
+    only the garbage collector can free them.
+    """
+    error.__traceback__ = error.__cause__ = error.__context__ = None
+
+
 class Misconfigured(HoldfastError):
     """A setting or declaration is invalid.
 
@@ -51,6 +60,8 @@ class InvalidBatch(Invalid):
     code = "invalid_batch"
 
     def __init__(self, faults: Mapping[int, HoldfastError]) -> None:
+        for fault in faults.values():
+            forget_frames(fault)
         shown = "; ".join(f"[{index}] {fault}" for index, fault in list(faults.items())[:5])
         more = f" (and {len(faults) - 5} more)" if len(faults) > 5 else ""
         super().__init__(f"{len(faults)} of the jobs are invalid, so none was accepted: {shown}{more}")
@@ -287,6 +298,24 @@ class JobCancelled(HoldfastError):
         super().__init__(f"job {job_id} was cancelled: {reason}")
         self.job_id = job_id
         self.reason = reason
+
+
+class ResultTooLarge(HoldfastError):
+    """The awaited job succeeded, but its result exceeded the maximum size and was not stored.
+
+    Let the handler store the data elsewhere, for example in object storage, and return its location.
+    """
+
+    code = "result_too_large"
+
+    def __init__(self, job_id: str, *, size: int, maximum: int) -> None:
+        super().__init__(
+            f"job {job_id} succeeded, but its result of {size:,} bytes exceeds the limit of {maximum:,} and was not "
+            "stored: let the handler store it elsewhere and return its location"
+        )
+        self.job_id = job_id
+        self.size = size
+        """Size of the encoded result in bytes."""
 
 
 class WaitTimeout(HoldfastError, TimeoutError):

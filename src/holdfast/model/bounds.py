@@ -5,6 +5,9 @@ from holdfast.model.time import days
 MAX_BATCH_SIZE = 10_000
 """Jobs in one atomic batch."""
 
+MAX_JOB_BYTES = 1024 * 1024
+"""JSON of one job, alone or in a batch."""
+
 MAX_PAYLOAD_BYTES = 256 * 1024
 MAX_PAYLOAD_DEPTH = 32
 MAX_PAYLOAD_KEYS = 10_000

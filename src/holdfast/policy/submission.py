@@ -71,9 +71,10 @@ def build_jobs(
     jobs: list[NewJob] = []
     faults: dict[int, HoldfastError] = {}
     for index, spec in enumerate(specs):
+        if isinstance(spec, Invalid):
+            faults[index] = spec
+            continue
         try:
-            if isinstance(spec, Invalid):
-                raise spec
             jobs.append(build_job(spec, new_id(), max_attempts=max_attempts, from_json=from_json))
         except Invalid as fault:
             faults[index] = fault

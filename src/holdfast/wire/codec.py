@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from holdfast.errors import Invalid, NotFound
+from holdfast.errors import Invalid, NotFound, forget_frames
 from holdfast.model.ids import JobId, worker_name
 from holdfast.model.job import Job, JobFilter, JobSpec, NewJob, RetryRule, UniqueSpec
 from holdfast.model.state import Status
@@ -173,6 +173,7 @@ def batch_specs(body: SubmitBatch, *, tenant: str) -> list[JobSpec | Invalid]:
         try:
             return spec_of(job, tenant=tenant, idempotency_key=job.idempotency_key)
         except Invalid as fault:
+            forget_frames(fault)
             return fault
 
     return [spec(job) for job in body.jobs]

@@ -5,22 +5,25 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from holdfast.errors import Invalid
+from holdfast.errors import Invalid, forget_frames
+from holdfast.model import bounds
 
 T = TypeVar("T")
 
 _STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_WHERE = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
-_PARTS = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+_ERROR_WITH_PATH = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
+_PATH_SEGMENT = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 _DECODE = msgspec.json.Decoder().decode
 _ENCODE = msgspec.json.Encoder().encode
 
-SMALL_BODY_BYTES = 1024 * 1024
+MAX_SMALL_BODY_BYTES = 1024 * 1024
+"""Size up to which the stricter limits apply; only batches may be larger."""
 MAX_PARTS = 60_000
-"""Maximum number of names, lists and objects in a body of up to `SMALL_BODY_BYTES`."""
+"""Maximum number of names, lists and objects in a body of up to `MAX_SMALL_BODY_BYTES`."""
 MAX_BATCH_PARTS = 600_000
 """Maximum number of names, lists and objects in a larger body."""
 MAX_QUOTES = 200_000
+"""Maximum number of quotation marks in a body of up to `MAX_SMALL_BODY_BYTES`."""
 MAX_NAME_CHARS = 100
 
 
@@ -33,26 +36,32 @@ class Malformed(Invalid):
 def read(body: bytes, kind: type[T]) -> T:
     """Parse a request body as the route's type.
 
-    An invalid batch is parsed item by item, so that the response can list every invalid item.
+    An invalid batch is parsed item by item, so that the response can list every invalid item. A batch with an item
+    that is too large is not parsed at all.
 
     Raises:
         Invalid: With a pointer to the invalid field.
     """
+    check_items = getattr(kind, "check_items", None)
+    if check_items is not None and len(body) > bounds.MAX_JOB_BYTES:
+        _check_parts(body)
+        check_items(body)
     value = parse(body)
     try:
         return convert(value, kind)
     except Invalid:
-        sort_out = getattr(kind, "sort_out", None)
-        sorted_out: T | None = None if sort_out is None else sort_out(value, _item)
-        if sorted_out is None:
+        parse_items = getattr(kind, "parse_items", None)
+        batch: T | None = None if parse_items is None else parse_items(value, _item)
+        if batch is None:
             raise
-        return sorted_out
+        return batch
 
 
 def _item(value: Any, kind: type[T]) -> T | Invalid:
     try:
         return convert(value, kind)
     except Invalid as fault:
+        forget_frames(fault)
         return fault
 
 
@@ -69,12 +78,12 @@ def parse(body: bytes) -> Any:
         raise Malformed(f"the body is not JSON: {error}") from None
     except RecursionError:
         raise Malformed("the body is nested too deeply: use at most 32 levels") from None
-    if not _names_once(body, value):
+    if not _has_unique_names(body, value):
         raise Malformed("a name occurs twice in one object: keep one of the two")
     return value
 
 
-def _names_once(body: bytes, value: Any) -> bool:
+def _has_unique_names(body: bytes, value: Any) -> bool:
     """Return whether the parsed value has all names of the body, so that none occurred twice."""
     if b"\\" not in body:
         # Without escapes, encoding reproduces the strings, so a missing colon means a dropped name.
@@ -82,18 +91,21 @@ def _names_once(body: bytes, value: Any) -> bool:
             return body.count(b":") == _ENCODE(value).count(b":")
         except (RecursionError, OverflowError, ValueError):
             pass  # the value cannot be encoded: count names instead
-    return _STRINGS.sub(b"", body).count(b":") == _names(value)
+    return _STRINGS.sub(b"", body).count(b":") == _count_names(value)
 
 
 def _check_parts(body: bytes) -> None:
-    maximum = MAX_PARTS if len(body) <= SMALL_BODY_BYTES else MAX_BATCH_PARTS
-    if _parts(body) > maximum and _parts(body) - sum(_parts(text[0]) for text in _STRINGS.finditer(body)) > maximum:
+    maximum = MAX_PARTS if len(body) <= MAX_SMALL_BODY_BYTES else MAX_BATCH_PARTS
+    if (
+        _count_parts(body) > maximum
+        and _count_parts(body) - sum(_count_parts(text[0]) for text in _STRINGS.finditer(body)) > maximum
+    ):
         raise Malformed("the body has too many names, lists and objects: split it into several requests")
-    if len(body) <= SMALL_BODY_BYTES and body.count(b'"') > MAX_QUOTES:
+    if len(body) <= MAX_SMALL_BODY_BYTES and body.count(b'"') > MAX_QUOTES:
         raise Malformed("the body has too many strings: split it into several requests")
 
 
-def _parts(text: bytes) -> int:
+def _count_parts(text: bytes) -> int:
     return text.count(b":") + text.count(b"[") + text.count(b"{")
 
 
@@ -102,30 +114,31 @@ def convert(value: Any, kind: type[T], *, strict: bool = True) -> T:
     try:
         return msgspec.convert(value, kind, strict=strict)
     except msgspec.ValidationError as error:
-        raise fault(error) from None
+        raise _invalid(error) from None
 
 
-def fault(error: msgspec.ValidationError) -> Invalid:
+def _invalid(error: msgspec.ValidationError) -> Invalid:
     """Convert an error of msgspec, with the location as a JSON pointer."""
     text = str(error)
     pointer = ""
-    if where := _WHERE.fullmatch(text):
-        text = where[1]
-        pointer = "".join(f"/{_step(name or index)}" for name, index in _PARTS.findall(where[2]))
+    if with_path := _ERROR_WITH_PATH.fullmatch(text):
+        text = with_path[1]
+        pointer = "".join(f"/{_escape(name or index)}" for name, index in _PATH_SEGMENT.findall(with_path[2]))
     if unknown := re.fullmatch(r"Object contains unknown field `(.*)`", text, re.DOTALL):
-        pointer += f"/{_step(unknown[1])}"
+        pointer += f"/{_escape(unknown[1])}"
         text = "there is no such field: remove it"
     elif missing := re.fullmatch(r"Object missing required field `(.*)`", text, re.DOTALL):
-        pointer += f"/{_step(missing[1])}"
+        pointer += f"/{_escape(missing[1])}"
         text = "this field is missing: add it"
     return Invalid(f"{pointer.removeprefix('/').replace('/', '.') or 'the body'}: {text}", pointer=pointer)
 
 
-def _step(name: str) -> str:
+def _escape(name: str) -> str:
+    """Escape a name for a JSON pointer (RFC 6901), shortened."""
     return name[:MAX_NAME_CHARS].replace("~", "~0").replace("/", "~1")
 
 
-def _names(value: Any) -> int:
+def _count_names(value: Any) -> int:
     """Count the names of all objects in a value; iterative, because clients choose the depth."""
     count = 0
     pending = [value]

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
+from msgspec import UNSET, Meta, MsgspecError, Raw, Struct, UnsetType, field, json
 
-from holdfast.errors import Invalid
+from holdfast.errors import HoldfastError, Invalid, InvalidBatch, PayloadTooLarge
 from holdfast.model import bounds
 from holdfast.model.job import OnConflict
 
@@ -119,13 +119,45 @@ class SubmitBatch(RequestBody):
     jobs: Annotated[list[SubmitBatchJob], Meta(max_length=bounds.MAX_BATCH_SIZE)]
 
     @classmethod
-    def sort_out(cls, value: Any, read: Callable[[Any, type[SubmitBatchJob]], SubmitBatchJob | Invalid]) -> Self | None:
-        """Return the batch with an error in place of each invalid job; None if it is no batch."""
+    def check_items(cls, body: bytes) -> None:
+        """Raise `InvalidBatch` if a job is too large, before the jobs are parsed."""
+        if body.count(b",") > _MAX_SPLIT_COMMAS:
+            return
+        try:
+            jobs = _SPLIT(body).jobs
+        except (MsgspecError, RecursionError):
+            return  # the parser describes the error
+        excess = f"as JSON, and {bounds.MAX_JOB_BYTES:,} are allowed: store the data elsewhere and submit a reference"
+        large: dict[int, HoldfastError] = {
+            index: PayloadTooLarge(f"the job has {len(memoryview(job)):,} bytes {excess}")
+            for index, job in enumerate(jobs)
+            if len(memoryview(job)) > bounds.MAX_JOB_BYTES
+        }
+        if large:
+            raise InvalidBatch(large)
+
+    @classmethod
+    def parse_items(
+        cls, value: Any, read: Callable[[Any, type[SubmitBatchJob]], SubmitBatchJob | Invalid]
+    ) -> Self | None:
+        """Return the batch with an error in place of each invalid job; None if `value` is not a batch."""
         if type(value) is not dict or set(value) != {"jobs"} or type(value["jobs"]) is not list:
             return None
         if len(value["jobs"]) > bounds.MAX_BATCH_SIZE:
             return None
         return cls([read(job, SubmitBatchJob) for job in value["jobs"]])  # type: ignore[misc]
+
+
+class _SplitBatch(Struct):
+    """Batch whose jobs are not parsed."""
+
+    jobs: list[Raw]
+
+
+_SPLIT = json.Decoder(_SplitBatch).decode
+
+_MAX_SPLIT_COMMAS = 300_000
+"""A batch with more commas is parsed without being split first, because it may have as many items."""
 
 
 class ReceiptFields(Struct, Generic[TimeT], frozen=True):

@@ -2,19 +2,21 @@
 
 import asyncio
 import contextlib
+import gc
 import json
 import tracemalloc
 
 import msgspec
 import pytest
 
+from holdfast.api.http import HttpRequest
 from holdfast.errors import Invalid
 from holdfast.model import bounds
 from holdfast.model.job import JobFilter, Page
 from holdfast.wire import types
 from holdfast.wire.json import read
 from tests.e2e.api.api_users import person
-from tests.e2e.api.conftest import problem
+from tests.e2e.api.conftest import ADMIN, problem
 
 EVERYTHING = {
     "type": "mail.send",
@@ -232,6 +234,53 @@ async def test_a_batch_has_at_most_ten_thousand_jobs(served):
         found = problem(await client.post("/v1/jobs/batch", json={"jobs": jobs}), 422, "invalid")
         assert found["pointer"] == "/jobs"
     assert (await client.post("/v1/jobs/batch", json={"jobs": []})).json() == {"items": []}
+
+
+@pytest.mark.databases("sqlite")
+async def test_a_job_of_a_batch_that_is_too_large_is_rejected_before_the_batch_is_parsed(served, monkeypatch):
+    """F35: as large as the body of a single job may be."""
+    client = await person(served, "acme")
+    monkeypatch.setattr("holdfast.wire.json.parse", None)
+    jobs = [{"type": "ok"}, {"type": "send", "payload": [[0]] * 290_000}]
+    found = problem(await client.post("/v1/jobs/batch", json={"jobs": jobs}), 422, "invalid_batch")
+    assert [(each["index"], each["code"]) for each in found["errors"]] == [(1, "payload_too_large")]
+    assert "1,048,576" in found["errors"][0]["detail"]
+
+
+REFUSED = {
+    "shape": {"type": 7},
+    "option": {"type": "x", "delay": "soon"},
+    "rule": {"type": "x", "unique": {"by": ["colour"]}},
+    "payload": {"type": "x", "payload": "a" * 70_000},
+    "duplicate": {"type": "x", "idempotency_key": "same"},
+}
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize("why", REFUSED)
+async def test_a_refused_batch_is_freed_without_the_garbage_collector(served, why):
+    """F35: no error keeps a traceback, which would keep the jobs that were being parsed."""
+    await person(served, "acme")
+    count = 50 if why == "payload" else 2_000
+    jobs = [{"type": "x", "payload": [[], {}]}] * count + [REFUSED[why]] * count
+    body = json.dumps({"jobs": jobs}).encode()
+
+    async def refuse():
+        headers = {b"content-type": b"application/json", b"authorization": f"Bearer {ADMIN}".encode()}
+        request = HttpRequest("POST", "/v1/jobs/batch", b"", headers, "127.0.0.1", None)
+        request.body = body
+        assert (await served.api.respond(request)).head.status == 422
+
+    await refuse()
+    gc.collect()
+    gc.disable()
+    try:
+        before = len(gc.get_objects())
+        for _ in range(5):
+            await refuse()
+        assert len(gc.get_objects()) - before < count
+    finally:
+        gc.enable()
 
 
 BOMBS = {

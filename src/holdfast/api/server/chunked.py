@@ -1,4 +1,4 @@
-"""Bound on the bytes of a chunked body that are not data: chunk sizes, extensions and trailers."""
+"""Bound on the bytes of a chunked body that are not data, such as extensions and trailers."""
 
 MAX_FRAMING_BYTES = 16_384
 """Chunk extensions and trailers of one request, as large as a head may be."""
@@ -7,7 +7,7 @@ CHUNK_FRAMING_BYTES = 20
 """Framing of one chunk without extensions: a size of up to 16 digits and two line ends."""
 
 SLICE_BYTES = 4_096
-"""Input parsed between two checks. The parser keeps a trailer until it is complete, so slices bound its memory."""
+"""Input parsed between two checks; bounds the memory in which the parser keeps a trailer."""
 
 TOO_MUCH_FRAMING = (
     f"the chunk extensions and trailers have more than {MAX_FRAMING_BYTES:,} bytes: send the body without them"

@@ -163,7 +163,7 @@ class Connection(asyncio.Protocol):
         if self._request is not None and self.exchange is not None:
             request, self._request = self._request, None
             if state is _State.HEAD and self._state is _State.RESPONDING and self.exchange.is_cacheable:
-                self._connections.heads.remember(data, request)
+                self._connections.heads.add(data, request)
             self._start(request, self.exchange)
 
     def pause_writing(self) -> None:
@@ -313,7 +313,7 @@ class Connection(asyncio.Protocol):
         return None if self.exchange is None or self.exchange.done else self.exchange
 
     def _feed(self, data: bytes, head_size: int) -> None:
-        """Parse a head and what follows it; a chunked body in slices, because the parser buffers trailers."""
+        """Parse a head and a body; a chunked body in slices, because the parser buffers trailers."""
         if self._parser is None:
             return
         if head_size:

@@ -4,7 +4,7 @@ import asyncio
 from typing import Protocol
 
 from holdfast.api.app import Api, EncodedResponse, unavailable_response
-from holdfast.api.headers import STATUS_LINES, Headers, date_line, lines, opening
+from holdfast.api.headers import STATUS_LINES, Headers, date_line, encode_headers, encode_head
 from holdfast.api.http import BodySource, ClientGone, HttpRequest, Stream
 from holdfast.api.server.streaming import StreamWriter, send_stream
 
@@ -140,9 +140,9 @@ class Exchange(BodySource, StreamWriter):
             self.keep_alive = False  # the rest of the request is not read
         cors = api.cors.headers(request.method, request.headers.get(b"origin"))
         head_bytes = b"%bx-request-id: %b\r\n%b%b%b" % (
-            opening(head.status, head.media_type, head.headers),
+            encode_head(head.status, head.media_type, head.headers),
             request.id,
-            lines(cors) if cors else b"",
+            encode_headers(cors) if cors else b"",
             b"" if self.keep_alive else b"connection: close\r\n",
             b"\r\n" if head.status in _NO_BODY else b"content-length: %d\r\n\r\n" % len(body),
         )
@@ -160,7 +160,7 @@ class Exchange(BodySource, StreamWriter):
         coding = b"" if self.http_1_0 else b"transfer-encoding: chunked\r\n"
         ending = b"" if self.keep_alive else b"connection: close\r\n"
         self.started = True
-        await self._send(b"".join([STATUS_LINES[200], date_line(), lines(headers), coding, ending, b"\r\n"]))
+        await self._send(b"".join([STATUS_LINES[200], date_line(), encode_headers(headers), coding, ending, b"\r\n"]))
 
     async def chunk(self, part: bytes) -> None:
         if part:

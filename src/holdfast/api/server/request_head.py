@@ -8,11 +8,11 @@ from typing import NamedTuple
 import httptools
 import msgspec
 
-from holdfast.api.headers import DEFAULT_HEADERS, REQUEST_ID, STATUS_LINES, lines, new_request_id
+from holdfast.api.headers import DEFAULT_HEADERS, REQUEST_ID, STATUS_LINES, encode_headers, new_request_id
 from holdfast.api.http import HttpRequest
 from holdfast.wire.problems import MEDIA_TYPE, TITLES, Problem
 
-_CLEAR = re.compile(rb"[^ \r\n\0]+(?: [^ \r\n\0]+)*(?:\r\n[^ \t\r\n\0][^\r\n\0]*)*\r\n\r\n")
+_UNAMBIGUOUS_HEAD = re.compile(rb"[^ \r\n\0]+(?: [^ \r\n\0]+)*(?:\r\n[^ \t\r\n\0][^\r\n\0]*)*\r\n\r\n")
 """A request line with single spaces and unfolded header lines, all ending in CR LF."""
 
 _BARE_LF = re.compile(rb"(?<!\r)\n")
@@ -48,7 +48,7 @@ class HeadCache:
         self.get = self._heads.get
         """Return the parsed form of these bytes; None if they are not cached."""
 
-    def remember(self, data: bytes, request: HttpRequest) -> None:
+    def add(self, data: bytes, request: HttpRequest) -> None:
         """Cache the head of a complete keep-alive request."""
         size = data.find(END) + len(END)
         length = len(data) - size
@@ -65,7 +65,7 @@ def is_ambiguous(data: bytes, end: int) -> bool:
 
     Such heads contain a folded line, a bare CR or LF, a NUL, or repeated spaces.
     """
-    return _CLEAR.fullmatch(data, 0, end + 4) is None
+    return _UNAMBIGUOUS_HEAD.fullmatch(data, 0, end + 4) is None
 
 
 def has_bare_line_feed(data: bytes) -> bool:
@@ -84,10 +84,10 @@ def framing_error(headers: Mapping[bytes, bytes], version: str) -> tuple[int, st
     if version == "1.1" if host is None else b"," in host:
         return 400, "malformed_request", "the Host header is missing or repeated: send exactly one"
     if coding is None:
-        unclear = length is not None and b"," in length
+        ambiguous = length is not None and b"," in length
     else:
-        unclear = length is not None or version == "1.0" or coding.lower() != b"chunked"
-    if unclear:
+        ambiguous = length is not None or version == "1.0" or coding.lower() != b"chunked"
+    if ambiguous:
         return (
             400,
             "malformed_request",
@@ -113,4 +113,4 @@ def render_problem(status: int, code: str, detail: str) -> bytes:
         (REQUEST_ID, new_request_id()),
         (b"connection", b"close"),
     ]
-    return b"".join([STATUS_LINES[status], lines(headers), b"\r\n", body])
+    return b"".join([STATUS_LINES[status], encode_headers(headers), b"\r\n", body])

@@ -40,9 +40,9 @@ def bind(host: str, port: int) -> socket.socket:
             listening.close()
             raise
     except OSError as error:
-        why = error.strerror or str(error)
+        reason = error.strerror or str(error)
         raise Misconfigured(
-            f"HOLDFAST_PORT: cannot listen on {host}:{port} ({why}): choose another port, or 0 for a free one"
+            f"HOLDFAST_PORT: cannot listen on {host}:{port} ({reason}): choose another port, or 0 for a free one"
         ) from error
     return listening
 
@@ -84,7 +84,7 @@ async def serve(
         api.service.stopping.set()
         server.close()
         await _close_all(connections)
-        await _finish(connections.abandoned)
+        await _finish_abandoned(connections.abandoned)
 
 
 async def _close_all(connections: ConnectionSet) -> None:
@@ -108,13 +108,13 @@ async def _close_all(connections: ConnectionSet) -> None:
             connection.transport.abort()
 
 
-async def _finish(tasks: set[asyncio.Task[None]]) -> None:
-    """Finish requests whose clients disconnected."""
+async def _finish_abandoned(tasks: set[asyncio.Task[None]]) -> None:
+    """Finish requests whose clients disconnected; cancel those that take too long."""
     if tasks:
-        _, late = await asyncio.wait(tasks, timeout=GRACE_TIMEOUT_S)
-        for task in late:
+        _, unfinished = await asyncio.wait(tasks, timeout=GRACE_TIMEOUT_S)
+        for task in unfinished:
             task.cancel()
-        await asyncio.gather(*late, return_exceptions=True)
+        await asyncio.gather(*unfinished, return_exceptions=True)
 
 
 async def _all_closed(connections: ConnectionSet, seconds: float) -> bool:

@@ -7,7 +7,7 @@ from typing import Protocol
 from holdfast import tasks
 from holdfast.api.headers import Headers
 from holdfast.api.http import HttpRequest, Stream
-from holdfast.api.request_log import log_fault
+from holdfast.api.request_log import log_error
 
 CUT_TIMEOUT_S = 2.0
 """Time that a client has to read the end of a stream that is being cut."""
@@ -51,4 +51,4 @@ async def send_stream(stream: Stream, headers: Headers, request: HttpRequest, wr
         await stream.chunks.aclose()
         for result in results:
             if isinstance(result, Exception):
-                log_fault(logging.WARNING, ": stream failed:", request, result)
+                log_error(logging.WARNING, ": stream failed:", request, result)

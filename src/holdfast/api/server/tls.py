@@ -52,7 +52,8 @@ def load_tls(certificate: TlsFile, key: TlsFile) -> ssl.SSLContext:
     return context
 
 
-def _require_pem(file: TlsFile, marker: bytes, complaint: str) -> None:
+def _require_pem(file: TlsFile, marker: bytes, problem: str) -> None:
+    """Raise `Misconfigured` with this problem unless the file contains the PEM marker."""
     try:
         content = Path(file.path).read_bytes()
     except OSError as error:
@@ -60,4 +61,4 @@ def _require_pem(file: TlsFile, marker: bytes, complaint: str) -> None:
             f"{file.setting}: cannot read {file.path} ({error.strerror}): name a PEM file that this user may read"
         ) from error
     if marker not in content:
-        raise Misconfigured(f"{file.setting}: {file.path} contains {complaint}")
+        raise Misconfigured(f"{file.setting}: {file.path} contains {problem}")
