@@ -8,10 +8,12 @@ from uuid import UUID
 import msgspec
 
 from holdfast.app.runtime import AppBackend, EngineProvider
-from holdfast.errors import Invalid, JobCancelled, JobFailed, WaitTimeout
+from holdfast.errors import Invalid, JobCancelled, JobFailed, ResultTooLarge, WaitTimeout
+from holdfast.model.bounds import MAX_RESULT_BYTES
 from holdfast.model.explanation import Explanation
 from holdfast.model.ids import JobId
 from holdfast.model.job import Job
+from holdfast.model.result import size_of_truncated
 from holdfast.model.state import Status
 from holdfast.model.time import in_seconds
 from holdfast.policy.lifecycle import attempt_log
@@ -84,6 +86,7 @@ class JobHandle(_Handle[R_co]):
         Raises:
             JobFailed: The job is dead.
             JobCancelled: The job was cancelled.
+            ResultTooLarge: The job succeeded, but its result was too large to store.
             WaitTimeout: The job did not finish within `timeout`; it continues to run.
             NotFound: The job was deleted.
 
@@ -134,6 +137,7 @@ class AsyncJobHandle(_Handle[R_co]):
         Raises:
             JobFailed: The job is dead.
             JobCancelled: The job was cancelled.
+            ResultTooLarge: The job succeeded, but its result was too large to store.
             WaitTimeout: The job did not finish within `timeout`; it continues to run.
             NotFound: The job was deleted.
 
@@ -174,9 +178,11 @@ async def finished(engine: AppBackend, job_id: JobId, timeout: Span | None) -> J
 
 
 def verdict(job: Job, decode: Decode) -> Any:
-    """Return the result of a finished job, or raise `JobFailed` or `JobCancelled`."""
+    """Return the result of a finished job, or raise why there is none."""
     match job.status:
         case Status.SUCCEEDED:
+            if (size := size_of_truncated(plain(job.result))) is not None:
+                raise ResultTooLarge(str(job.id), size=size, maximum=MAX_RESULT_BYTES)
             try:
                 return decode(job.result)
             except msgspec.ValidationError as error:

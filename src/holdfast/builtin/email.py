@@ -259,7 +259,7 @@ def _body(text: str | None, html: str | None) -> bytes:
 
 
 def _checked(address: str, field: str) -> str:
-    """Return the address; raises `Invalid` unless it is one that cannot be read as an encoded word."""
+    """Return the address; raises `Invalid` unless it is one and contains no encoded word."""
     if _ADDRESS.fullmatch(address) is None or len(address) > MAX_ADDRESS_LENGTH or "=?" in address:
         raise Invalid(
             f"{field}: {address[:100]!r} is not an address: write it as name@example.com, without a display name",

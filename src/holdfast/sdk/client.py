@@ -153,6 +153,7 @@ class Client:
         Raises:
             JobFailed: The job is dead.
             JobCancelled: The job was cancelled.
+            ResultTooLarge: The job succeeded, but its result was too large to store.
             WaitTimeout: The job did not finish within `timeout`; it continues to run.
             NotFound: The job does not exist.
         """
@@ -315,7 +316,7 @@ class Client:
         """Create an API key. Its token is returned only here.
 
         Args:
-            name: Name shown in lists and in the audit log.
+            name: Name shown in lists.
             scopes: Any of `submit`, `read`, `cancel`, `worker` and `admin`.
             tenant: Tenant that the key acts for.
             expires: Time of expiry, or the time until then.

@@ -4,7 +4,9 @@ import time
 from datetime import timedelta
 from typing import Any
 
-from holdfast.errors import Invalid, JobCancelled, JobFailed, OutcomeUnknown, WaitTimeout
+from holdfast.errors import Invalid, JobCancelled, JobFailed, OutcomeUnknown, ResultTooLarge, WaitTimeout
+from holdfast.model.bounds import MAX_RESULT_BYTES
+from holdfast.model.result import size_of_truncated
 from holdfast.model.state import Status
 from holdfast.model.time import in_seconds, parse_duration
 from holdfast.sdk.models import Bulk, Event, Job
@@ -38,8 +40,10 @@ class JobPoller:
 
 
 def result_of(job: Job) -> Any:
-    """Return the result of a finished job, or raise `JobFailed` or `JobCancelled`."""
+    """Return the result of a finished job, or raise why there is none."""
     if job.status is Status.SUCCEEDED:
+        if (size := size_of_truncated(job.result)) is not None:
+            raise ResultTooLarge(job.id, size=size, maximum=MAX_RESULT_BYTES)
         return job.result
     if job.status is Status.CANCELLED:
         raise JobCancelled(job.id, reason=job.reason or "no reason was given")

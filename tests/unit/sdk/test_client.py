@@ -23,14 +23,17 @@ from holdfast.client import (
     JobFailed,
     NotFound,
     RateLimited,
+    ResultTooLarge,
     Unauthorized,
     Unavailable,
     WaitTimeout,
 )
+from holdfast.model.bounds import MAX_RESULT_BYTES
 from holdfast.sdk import async_client, http_transport
 from holdfast.sdk import client as sync
 from holdfast.sdk.responses import Response
 from holdfast.sdk.sse import EventParser
+from holdfast.worker.running.runner import outcome_of_result
 from tests.support.service_thread import FAILS, WORKS, run_service
 from tests.unit.sdk.scripted import REFUSED, RESET, ScriptedTransport, ok, problem
 
@@ -138,6 +141,10 @@ def test_wait_returns_the_result_or_raises_the_outcome(client, node):
     with pytest.raises(JobFailed, match="SmtpError: 421") as caught:
         client.wait(dead.id)
     assert caught.value.attempts == 1
+    large = client.submit("send")
+    node.settle(outcome_of_result("x" * MAX_RESULT_BYTES))
+    with pytest.raises(ResultTooLarge, match="store it elsewhere"):
+        client.wait(large.id)
     gone = client.submit("send")
     client.cancel(gone.id, "enough")
     with pytest.raises(JobCancelled, match="enough"):

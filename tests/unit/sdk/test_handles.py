@@ -6,8 +6,10 @@ from uuid import UUID
 
 import pytest
 
-from holdfast import Invalid, JobCancelled, JobFailed, Status, WaitTimeout
+from holdfast import Invalid, JobCancelled, JobFailed, Misconfigured, ResultTooLarge, Status, WaitTimeout
+from holdfast.model.bounds import MAX_RESULT_BYTES
 from holdfast.model.outcome import CancelledByHandler, Failed, Failure, Succeeded
+from holdfast.worker.running.runner import outcome_of_result
 
 BROKEN = Failed(Failure("ValueError", "no such user"), retryable=False)
 
@@ -121,6 +123,33 @@ async def test_an_async_handle_cancels_and_retries_its_job(app, load):
             await handle.wait()
         assert await handle.retry()
         assert await handle.status() is Status.READY
+
+
+def test_waiting_for_a_result_that_was_too_large_says_so(app, load, by_hand):
+    handle = load.enqueue(1)
+    by_hand.settle_now(outcome_of_result("x" * (MAX_RESULT_BYTES - 1)))
+    for waiting in (handle.wait, app.handle(handle.id).wait):
+        with pytest.raises(ResultTooLarge, match="result of 262,145 bytes exceeds the limit of 262,144") as raised:
+            waiting()
+    assert (raised.value.size, raised.value.job_id) == (MAX_RESULT_BYTES + 1, str(handle.id))
+    assert handle.status() is Status.SUCCEEDED
+
+
+def test_a_result_that_looks_truncated_is_returned(app, load, by_hand):
+    handle = load.enqueue(1)
+    by_hand.settle_now(Succeeded(b'{"truncated":true,"bytes":7,"head":"abc"}'))
+    assert app.handle(handle.id).wait() == {"truncated": True, "bytes": 7, "head": "abc"}
+
+
+def test_a_job_that_returns_what_json_cannot_represent_is_rejected_when_it_is_declared(app):
+    class Connection:
+        pass
+
+    def connect() -> Connection:
+        return Connection()
+
+    with pytest.raises(Misconfigured, match="'connect' returns a Connection, which JSON cannot represent"):
+        app.job(connect)
 
 
 def test_a_result_that_does_not_match_the_annotation_is_rejected(load, by_hand):

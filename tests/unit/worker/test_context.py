@@ -241,7 +241,7 @@ async def test_a_step_whose_return_type_cannot_be_recorded_is_not_called(records
     def adopt() -> Animal:
         return Dog("Rex")
 
-    with pytest.raises(Invalid, match="'connect' was not run.*returns a Connection") as raised:
+    with pytest.raises(Invalid, match=r"'connect' was not run.*returns a Connection") as raised:
         await attempt(records).step("connect", connect, at_most_once=at_most_once)
     assert raised.value.pointer == "/step"
     assert (called, records.kept) == ([], {})

@@ -14,7 +14,7 @@ from holdfast.cli.exit_codes import FAILED, OK
 from holdfast.cli.param_types import FUTURE_TIME, JSON
 from holdfast.cli.render import as_json, json_option, note
 from holdfast.cli.target import run_with_client, target_options
-from holdfast.errors import Invalid, JobCancelled, JobFailed
+from holdfast.errors import Invalid, JobCancelled, JobFailed, ResultTooLarge
 from holdfast.sdk import calls
 from holdfast.sdk.async_client import AsyncClient
 from holdfast.sdk.options import JobOptions, NewJob
@@ -85,7 +85,7 @@ def _submit_one(
             print(as_json(job) if json else job.id)
             return OK
         note(f"submitted {job.id}")
-        with suppress(JobFailed, JobCancelled):
+        with suppress(JobFailed, JobCancelled, ResultTooLarge):
             await client.wait(job.id, wait_for)
         finished = await client.get(job.id)
         if json:

@@ -147,14 +147,15 @@ class Context:
         Raises:
             StepOutcomeUnknown: With `at_most_once`: an earlier attempt called `fn` and recorded no result.
             NonDeterministic: An earlier attempt used the key for a transaction.
-            Invalid: The key is not valid or was used in this attempt, or JSON cannot represent the result.
+            Invalid: The key is not valid or was used in this attempt, or JSON cannot represent the result. If `fn` is
+                annotated with a return type that JSON cannot represent, it is not called.
             Conflict: A transaction of this context is open.
             LeaseLost: The worker no longer holds the job.
 
         Example:
             `receipt = await ctx.step("charge", pay, order_id, key=ctx.idempotency_key("charge"))`
         """
-        recorded = await self.begin_step(key, at_most_once=at_most_once)
+        recorded = await self.begin_step(key, fn, at_most_once=at_most_once)
         try:
             if recorded is None:
                 result = fn(*args, **kwargs) if _is_async(fn) else await asyncio.to_thread(_call, fn, args, kwargs)
@@ -228,7 +229,7 @@ class Context:
         with suppress(HoldfastError):
             await self._progress.flush()
 
-    async def begin_step(self, key: str, *, at_most_once: bool) -> Step | None:
+    async def begin_step(self, key: str, fn: Callable[..., Any], *, at_most_once: bool) -> Step | None:
         """Start a step: return its record, or None if the caller must run it and call `end_step`."""
         self._require_no_transaction(f"run step {key!r}")
         self._claim_key(key)
@@ -243,6 +244,7 @@ class Context:
                     "without it"
                 )
             case StepDecision.RUN:
+                results.check_return_type(key, fn)
                 self._running.add(key)
         if at_most_once:
             try:
@@ -335,7 +337,7 @@ class SyncContext:
 
     def step(self, key: str, fn: Callable[..., T], *args: Any, at_most_once: bool = False, **kwargs: Any) -> T:
         """Call `fn` in this thread and record its result; see `Context.step`."""
-        recorded = self._wait(self._context.begin_step(key, at_most_once=at_most_once))
+        recorded = self._wait(self._context.begin_step(key, fn, at_most_once=at_most_once))
         try:
             if recorded is None:
                 recorded = self._wait(self._context.end_step(key, fn(*args, **kwargs)))

@@ -78,6 +78,20 @@ def unsupported_class(kind: Any) -> type | None:
     return _unsupported(msgspec.inspect.type_info(kind))
 
 
+def never_json(kind: Any) -> type | None:
+    """Return a return type whose instances JSON cannot represent, or None if in doubt.
+
+    In doubt are abstract classes, protocols and classes with subclasses, because the value may be of another class.
+    """
+    try:
+        if not isinstance(kind, type) or unsupported_class(kind) is not kind or kind is object:
+            return None
+    except Exception:  # noqa: BLE001 - annotations are user code
+        return None
+    uncertain = inspect.isabstract(kind) or getattr(kind, "_is_protocol", False) or kind.__subclasses__()
+    return None if uncertain else kind
+
+
 def write_model(value: Any) -> Any:
     """Encode a model that has `model_dump`; hook for msgspec encoders."""
     dump = getattr(value, "model_dump", None)

@@ -206,9 +206,15 @@ class Arguments:
         annotation = getattr(inspect.unwrap(self._function), "__annotations__", {}).get("return", Any)
         try:
             kind = annotations.read(self._function, "return", annotation)
-            return kind if annotations.unsupported_class(kind) is None else Any
+            supported = annotations.unsupported_class(kind) is None
         except Exception:  # noqa: BLE001 - annotations are user code; results then stay plain JSON values
             return Any
+        if (unsupported := annotations.never_json(kind)) is not None:
+            raise Misconfigured(
+                f"job {self.name!r} returns a {unsupported.__name__}, which JSON cannot represent: return plain "
+                "values, a dataclass, a msgspec Struct or a model"
+            )
+        return kind if supported else Any
 
     def _bind(self, shape: _Shape, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         if len(args) > len(shape.positional):

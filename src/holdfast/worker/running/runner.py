@@ -12,10 +12,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
-from holdfast.errors import Invalid, LeaseLost, NonDeterministic, StepOutcomeUnknown
+from holdfast.errors import Invalid, LeaseLost, NonDeterministic, StepOutcomeUnknown, Unavailable
 from holdfast.model.bounds import MAX_RESULT_BYTES
 from holdfast.model.job import Job
-from holdfast.model.outcome import CancelledByHandler, Failed, Failure, Outcome, Snoozed, Succeeded
+from holdfast.model.outcome import BackendUnavailable, CancelledByHandler, Failed, Failure, Outcome, Snoozed, Succeeded
 from holdfast.model.result import truncated_result
 from holdfast.model.time import Duration
 from holdfast.policy.lifecycle import is_crash_suspect
@@ -197,8 +197,17 @@ def outcome_of(error: BaseException) -> Outcome:
             return Failed(Failure("InvalidPayload", redact(str(error))), retryable=False)
         case LeaseLost():
             return Failed(Failure("LeaseLost", str(error)))
+        case _ if _is_unavailable(error):
+            return BackendUnavailable(failure_of(error))
         case _:
             return Failed(failure_of(error))
+
+
+def _is_unavailable(error: BaseException) -> bool:
+    """Return True if holdfast could not reach its database or node, in all branches of a group."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(_is_unavailable(each) for each in error.exceptions)
+    return isinstance(error, Unavailable)
 
 
 def failure_of(error: BaseException) -> Failure:
