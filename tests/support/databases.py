@@ -122,6 +122,8 @@ class PostgresDatabase(Database):
             await self._connection.execute(f"TRUNCATE {', '.join(tables)} RESTART IDENTITY")
         else:
             await self._connection.execute("; ".join(f"DELETE FROM {table}" for table in tables))
+            if "holdfast_change_log" in tables:  # a stream cannot resume after thousands of numbers without rows
+                await self._connection.execute("ALTER SEQUENCE holdfast_change_log_seq_seq RESTART")
 
 
 class MysqlDatabase(Database):
