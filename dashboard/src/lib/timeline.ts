@@ -10,7 +10,7 @@ export interface TimelineEntry {
   upcoming?: boolean;
 }
 
-const TONES: Record<string, TimelineEntry["tone"]> = { failed: "bad", crashed: "bad", timed_out: "bad", lost: "bad", succeeded: "good", cancelled: "rest", snoozed: "later" };
+const TONES: Record<string, TimelineEntry["tone"]> = { failed: "bad", crashed: "bad", timed_out: "bad", lost: "bad", succeeded: "good", cancelled: "rest", snoozed: "later", unavailable: "later" };
 
 export function timeline(job: JobDetail, now: number): TimelineEntry[] {
   const entries: TimelineEntry[] = [{ at: job.created_at, tone: "rest", title: "Submitted", ...(job.idempotency_key ? { detail: `with the idempotency key ${job.idempotency_key}` } : {}) }];

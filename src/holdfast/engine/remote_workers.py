@@ -16,6 +16,7 @@ from holdfast.model.job import HeldJob, Job
 from holdfast.model.job_type import JobType
 from holdfast.model.lane import LaneReady
 from holdfast.model.outcome import (
+    BackendUnavailable,
     CancelledByHandler,
     Crashed,
     Failed,
@@ -49,6 +50,7 @@ _STATUS_AFTER: dict[type[Outcome], frozenset[Status]] = {
     Crashed: _AFTER_FAILURE,
     Snoozed: frozenset({Status.SCHEDULED, Status.READY, Status.DEAD}),
     Interrupted: frozenset({Status.READY, Status.DEAD}),
+    BackendUnavailable: frozenset({Status.SCHEDULED}) | _AFTER_FAILURE,
     CancelledByHandler: frozenset({Status.CANCELLED}),
 }
 

@@ -24,7 +24,7 @@ class Succeeded(Struct, frozen=True, tag=True):
 
 
 class Failed(Struct, frozen=True, tag=True):
-    """The handler raised. `retry_in` overrides the rule; not `retryable` means dead at once."""
+    """The handler raised. `retry_in` overrides the retry rule; not `retryable`: dead at once."""
 
     failure: Failure
     retryable: bool = True
@@ -55,13 +55,22 @@ class Interrupted(Struct, frozen=True, tag=True):
     """The worker stopped and released the job; no attempt is consumed."""
 
 
+class BackendUnavailable(Struct, frozen=True, tag=True):
+    """A call to holdfast failed inside the handler because its database or node is unavailable.
+
+    The job runs again after a pause and consumes no attempt, unless this goes on for too long.
+    """
+
+    failure: Failure
+
+
 class CancelledByHandler(Struct, frozen=True, tag=True):
     """The handler cancelled the job."""
 
     reason: str
 
 
-Outcome = Succeeded | Failed | TimedOut | Crashed | Snoozed | Interrupted | CancelledByHandler
+Outcome = Succeeded | Failed | TimedOut | Crashed | Snoozed | Interrupted | BackendUnavailable | CancelledByHandler
 
 
 class LogLine(Struct, frozen=True, gc=False):

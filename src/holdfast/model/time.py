@@ -71,9 +71,15 @@ def parse_duration(value: float | str) -> Duration:
 
 def rfc3339(at: Instant) -> str:
     """Format an instant as RFC 3339, in UTC with microseconds."""
-    return f"{_to_the_second(at // 1_000_000)}.{at % 1_000_000:06d}Z"
+    return f"{_format_second(at // 1_000_000)}.{at % 1_000_000:06d}Z"
+
+
+def parse_rfc3339(text: str) -> Instant:
+    """Parse an instant that `rfc3339` formatted."""
+    moment = datetime.fromisoformat(text)
+    return Instant(round(moment.replace(microsecond=0).timestamp()) * 1_000_000 + moment.microsecond)
 
 
 @lru_cache(1_024)  # times formatted together usually share the second
-def _to_the_second(second: int) -> str:
+def _format_second(second: int) -> str:
     return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from holdfast.model.ids import JobId, WorkerId, worker_name
 from holdfast.model.job import Job, RetryRule
 from holdfast.model.outcome import (
+    BackendUnavailable,
     CancelledByHandler,
     Crashed,
     Failed,
@@ -21,7 +22,7 @@ from holdfast.model.outcome import (
     TimedOut,
 )
 from holdfast.model.state import TERMINAL, WAITING, Status, can_transition
-from holdfast.model.time import Duration, Instant, in_seconds, rfc3339
+from holdfast.model.time import Duration, Instant, in_seconds, parse_rfc3339, rfc3339, seconds
 from holdfast.model.transition import Transition
 from holdfast.policy.fingerprint import fingerprint
 from holdfast.policy.logs import bound_logs, drop_lines
@@ -31,11 +32,20 @@ from holdfast.policy.text import sanitize
 MAX_RELEASES = 100
 """Times a job may be released or snoozed without consuming an attempt."""
 
+MAX_UNAVAILABLE = seconds(600)
+"""Time for which attempts that fail because holdfast's database is unavailable do not count."""
+
+MIN_UNAVAILABLE_PAUSE, MAX_UNAVAILABLE_PAUSE = seconds(1), seconds(30)
+"""Bounds of the pause after such an attempt, which is half of the time since the first one."""
+
 MAX_LOG_ENTRIES = 50
 """Entries kept in the attempt log: the first and the newest ones."""
 
 MAX_ATTEMPTS_WITH_LOGS = 10
 """Attempts, counted from the newest, whose log lines are kept."""
+
+UNAVAILABLE = "unavailable"
+"""Recorded outcome of the first attempt in a row that could not reach holdfast's database."""
 
 CRASHED = "crashed"
 """Recorded outcome of an attempt whose process died."""
@@ -111,6 +121,8 @@ def settle(
             return _release(job, Status.SCHEDULED, now, delay=clamp_wait(delay, maximum=MAX_WAIT), counted=not held)
         case Interrupted():
             return _release(job, Status.READY, now)
+        case BackendUnavailable(failure):
+            return _defer(job, failure, now, logs=logs, default=default, rand=rand)
         case CancelledByHandler(reason):
             log = None if logs is None else _append_record(job, "cancelled", now, None, logs)
             return _transition(job, Status.CANCELLED, reason=sanitize(reason, MAX_REASON_LENGTH), attempt_log=log)
@@ -220,6 +232,31 @@ def _release(job: Job, to: Status, now: Instant, *, delay: Duration = Duration(0
         delay=delay,
         attempts=max(0, job.attempts - 1),
         releases=job.releases + counted,
+    )
+
+
+def _defer(
+    job: Job, failure: Failure, now: Instant, *, logs: Logs | None, default: RetryRule, rand: float
+) -> Transition:
+    """Run a job again after a pause without counting the attempt, for at most `MAX_UNAVAILABLE`.
+
+    The bound is for handlers that cause the error themselves. The first attempt in a row is recorded; its time is
+    where the bound begins.
+    """
+    first = next(iter(attempt_log(job)[-1:]), None)
+    if first is None or (first.outcome, first.attempt, first.generation) != (UNAVAILABLE, job.attempts, job.generation):
+        elapsed, log = 0, _append_record(job, UNAVAILABLE, now, _sanitized(failure), logs)
+    else:
+        elapsed, log = now - parse_rfc3339(first.ended_at), None
+    if elapsed >= MAX_UNAVAILABLE:
+        return _fail(job, failure, "failed", now, logs=logs, default=default, rand=rand)
+    pause = min(MAX_UNAVAILABLE_PAUSE, max(MIN_UNAVAILABLE_PAUSE, elapsed // 2))
+    return _transition(
+        job,
+        Status.SCHEDULED,
+        delay=Duration(round(pause * (0.5 + rand))),
+        attempts=max(0, job.attempts - 1),
+        attempt_log=log,
     )
 
 

@@ -8,6 +8,7 @@ from holdfast.engine.engine import Engine, EngineRules
 from holdfast.errors import OutcomeUnknown, Unavailable
 from holdfast.model.job import RetryRule
 from holdfast.model.outcome import (
+    BackendUnavailable,
     CancelledByHandler,
     Crashed,
     Failed,
@@ -51,6 +52,7 @@ ENDINGS = [
     (Crashed("signal 9 (SIGKILL)"), Status.READY, 1),
     (Snoozed(seconds(60)), Status.SCHEDULED, 0),
     (Interrupted(), Status.READY, 0),
+    (BackendUnavailable(Failure("E", "m")), Status.SCHEDULED, 0),
     (CancelledByHandler("not needed"), Status.CANCELLED, 1),
 ]
 NAMES = [
@@ -63,6 +65,7 @@ NAMES = [
     "crashed",
     "snoozed",
     "interrupted",
+    "unavailable",
     "cancelled-by-handler",
 ]
 

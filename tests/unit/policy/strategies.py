@@ -9,6 +9,7 @@ from holdfast.model.bounds import MAX_ATTEMPTS, MAX_DURATION
 from holdfast.model.ids import JobId, WorkerId, new_job_id
 from holdfast.model.job import Job, JobSpec, NewJob, RetryRule
 from holdfast.model.outcome import (
+    BackendUnavailable,
     CancelledByHandler,
     Crashed,
     Failed,
@@ -98,6 +99,7 @@ outcomes: st.SearchStrategy[Outcome] = st.one_of(
     st.builds(Crashed, st.text(max_size=50)),
     st.builds(Snoozed, any_spans),
     st.just(Interrupted()),
+    st.builds(BackendUnavailable, failures),
     st.builds(CancelledByHandler, st.text(max_size=50)),
 )
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from holdfast.model.job import Job, RetryRule
 from holdfast.model.outcome import (
+    BackendUnavailable,
     CancelledByHandler,
     Crashed,
     Failed,
@@ -22,7 +23,7 @@ from holdfast.model.state import TERMINAL, TRANSITIONS, Status
 from holdfast.model.time import Duration, Instant, seconds
 from holdfast.model.transition import Transition
 from holdfast.policy import lifecycle
-from holdfast.policy.lifecycle import MAX_LOG_ENTRIES, MAX_RELEASES, attempt_log
+from holdfast.policy.lifecycle import MAX_LOG_ENTRIES, MAX_RELEASES, MAX_UNAVAILABLE, attempt_log
 from holdfast.policy.retry import MAX_WAIT, backoff
 from tests.unit.policy.strategies import (
     NOW,
@@ -279,6 +280,39 @@ def test_a_job_that_always_snoozes_starts_a_hundred_and_one_times() -> None:
     assert job.status is Status.DEAD
 
 
+class TestAnUnavailableDatabase:
+    """F08: trouble of the engine's own database uses no attempt, for a bounded time."""
+
+    def test_makes_the_job_run_again_after_a_growing_pause_without_counting_the_attempt(self) -> None:
+        job, now, pauses = a_job(status=Status.READY, attempts=0, max_attempts=1, worker=None), NOW, []
+        while now - NOW < MAX_UNAVAILABLE:
+            job = claimed(job)
+            transition = settle(job, BackendUnavailable(ANY_FAILURE), now=now)
+            assert (transition.to, transition.attempts, transition.releases) == (Status.SCHEDULED, 0, 0)
+            pauses.append(transition.delay)
+            job = applied(job, transition)
+            now = Instant(now + transition.delay)
+        assert pauses == sorted(pauses)
+        assert pauses[0] == seconds(1)
+        assert pauses[-1] == seconds(30)
+        (record,) = attempt_log(job)
+        assert (record.outcome, record.attempt) == ("unavailable", 1)
+        assert record.error is not None
+
+        job = claimed(job)
+        assert settle(job, BackendUnavailable(ANY_FAILURE), now=now).to is Status.DEAD
+
+    def test_is_bounded_anew_for_each_attempt(self) -> None:
+        job = claimed(a_job(status=Status.READY, attempts=0, max_attempts=3, worker=None))
+        job = claimed(applied(job, settle(job, BackendUnavailable(ANY_FAILURE))))
+        late = Instant(NOW + MAX_UNAVAILABLE)
+        job = applied(job, failed := settle(job, BackendUnavailable(ANY_FAILURE), now=late))
+        assert (failed.to, failed.attempts) == (Status.RETRYING, 1)
+
+        again = settle(claimed(job), BackendUnavailable(ANY_FAILURE), now=late)
+        assert (again.to, again.attempts) == (Status.SCHEDULED, 1)
+
+
 def test_snoozes_for_an_external_hold_are_unlimited() -> None:
     job = a_job(status=Status.READY, attempts=0, worker=None)
     for _ in range(3 * MAX_RELEASES):
@@ -293,7 +327,8 @@ def test_a_job_never_starts_more_often_than_its_attempts_and_releases(
     maximum: int, story: list[Outcome | None]
 ) -> None:
     """S8: for any sequence of outcomes; None is an expired lease."""
-    job, starts, released = a_job(status=Status.READY, attempts=0, max_attempts=maximum, worker=None), 0, 0
+    job = a_job(status=Status.READY, attempts=0, max_attempts=maximum, worker=None)
+    starts = released = deferred = 0
     for outcome in story:
         if job.status in TERMINAL:
             break
@@ -301,11 +336,12 @@ def test_a_job_never_starts_more_often_than_its_attempts_and_releases(
         starts += 1
         transition = expire_lease(job) if outcome is None else settle(job, outcome)
         released += transition.releases - job.releases
+        deferred += isinstance(outcome, BackendUnavailable)
         job = applied(job, transition)
 
-    assert starts - released <= maximum
+    assert starts - released - deferred <= maximum
     assert released <= MAX_RELEASES
-    assert job.attempts == starts - released
+    assert job.attempts == starts - released - deferred
     assert len(attempt_log(job)) <= MAX_LOG_ENTRIES
 
 

@@ -8,10 +8,18 @@ import msgspec
 import pytest
 
 from holdfast import Cancel, Discard, Retry, Snooze
-from holdfast.errors import Invalid, LeaseLost, NonDeterministic, StepOutcomeUnknown
+from holdfast.errors import (
+    Contention,
+    Invalid,
+    LeaseLost,
+    NonDeterministic,
+    OutcomeUnknown,
+    StepOutcomeUnknown,
+    Unavailable,
+)
 from holdfast.model.bounds import MAX_RESULT_BYTES
 from holdfast.model.job import RetryRule
-from holdfast.model.outcome import CancelledByHandler, Crashed, Failed, Failure, Snoozed, Succeeded
+from holdfast.model.outcome import BackendUnavailable, CancelledByHandler, Crashed, Failed, Failure, Snoozed, Succeeded
 from holdfast.model.time import Instant, seconds
 from holdfast.policy.lifecycle import settle
 from holdfast.worker.running.runner import MAX_SUSPECTS
@@ -151,6 +159,35 @@ async def test_an_error_that_every_attempt_would_repeat_is_not_retried(outcome, 
     failed = await outcome(work)
     assert not failed.retryable
     assert failed.failure.message == str(raised)
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        Unavailable("no free connection"),
+        Contention("a deadlock persisted"),
+        OutcomeUnknown("the connection broke during the commit"),
+        ExceptionGroup("of two steps", [Unavailable("away"), ExceptionGroup("inner", [Contention("busy")])]),
+    ],
+    ids=["unavailable", "contention", "outcome unknown", "group"],
+)
+@pytest.mark.parametrize("way", [0, 1], ids=["thread", "loop"])
+async def test_trouble_of_the_engines_own_database_is_no_failure_of_the_handler(outcome, raised, way):
+    """F08: it uses no attempt, whatever call of the context raised it."""
+
+    def work():
+        raise raised
+
+    ended = await outcome(both_ways(work)[way])
+    assert isinstance(ended, BackendUnavailable)
+    assert ended.failure.message == str(raised)
+
+
+async def test_an_exception_group_with_an_error_of_the_handler_is_a_failure(outcome):
+    async def work():
+        raise ExceptionGroup("of two steps", [Unavailable("away"), ValueError("no such user")])
+
+    assert isinstance(await outcome(work), Failed)
 
 
 async def test_an_invalid_submission_by_a_handler_is_an_ordinary_failure(outcome):

@@ -54,7 +54,7 @@ async def test_an_outcome_is_pending_until_it_is_accepted(settler, script):
     assert settler.pending == set()
 
 
-async def test_two_attempts_of_a_job_are_reported_one_after_the_other(settler, script):
+async def test_two_attempts_of_a_job_are_reported_in_two_batches(settler, script):
     """S7: one batch has at most one transition of each job, so that the change log counts what was applied."""
     script.settling.clear()
     blocking, other = held(script, 2), held(script, 1)

@@ -35,7 +35,7 @@ _RATE_DECAY = 0.7
 """Weight that an older rate keeps after a tenth of a second."""
 _UNKNOWN_TYPE_DELAY = seconds(30)
 _BUSY_DELAY = seconds(1)
-"""Pause of a job whose abandoned handler still runs in this process, so that another process starts it."""
+"""Pause of a job whose abandoned handler still runs here; another process starts it then."""
 _FINISH_TIMEOUT_S = 1.0
 """Time limit for saving the last progress of a stopped handler."""
 
@@ -79,7 +79,7 @@ class QueueRunner:
         self._waiting: deque[Job] = deque()
         self._start_deadlines = StartDeadlines()
         self._runs: dict[JobId, Run] = {}
-        """Jobs in slots. A job occupies at most one, even if it is claimed again while its handler still runs."""
+        """Jobs in slots; one run per job, even if the job is claimed again during it."""
         self._successors: dict[JobId, Job] = {}
         """Jobs that were claimed again and wait until their earlier handler has ended."""
         self._abandoned: dict[JobId, int] = {}
@@ -271,7 +271,7 @@ class QueueRunner:
         return run
 
     def _postpone(self, job: Job) -> None:
-        """Keep a job that was claimed again until its earlier handler, which no longer holds it, has ended."""
+        """Keep a job that was claimed again until its earlier handler has ended."""
         if (earlier := self._runs.get(job.id)) is None:
             self._settler.put(job, Snoozed(_BUSY_DELAY, held=True))
             return

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from holdfast.worker.context.context import Context, SyncContext
 
 AttemptKey = tuple[JobId, int]
-"""Job and fence of an attempt. A job alone is not enough: it may be claimed again before its handler has ended."""
+"""Job and fence of an attempt: a job may be claimed again before its handler has ended."""
 
 
 class Run:

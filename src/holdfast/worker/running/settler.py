@@ -85,7 +85,7 @@ class Settler:
                 self.pending.difference_update([(report.job.id, report.job.fence) for report in batch])
 
     def _next_batch(self) -> tuple[list[Report], list[int | None]]:
-        """Remove the oldest reports from the outbox, at most one of each job: two attempts are settled in turn."""
+        """Remove the oldest reports from the outbox, at most one of each job."""
         size = BATCH_SIZE
         ids = [report.job.id for report in self._outbox[:size]]
         if len(set(ids)) < len(ids):
