@@ -22,7 +22,7 @@ from holdfast.cli.event_loop import new_loop
 from holdfast.compose import open_engine
 from holdfast.config import Settings
 from holdfast.coordination.redis_connection import RedisConnection
-from holdfast.coordination.redis_coordination import REJECTION_WINDOW, TRUST_TIME
+from holdfast.coordination.redis_coordination import REJECTION_WINDOW, WINDOW_LIFETIME
 from holdfast.engine.engine import Engine
 from holdfast.errors import RateLimited
 from holdfast.model.access import Quotas
@@ -67,9 +67,17 @@ async def raw_calls(url: str, concurrency: int, rounds: int, count: int) -> None
     await link.start()
     redis = Redis.from_url(url)
     costs = ",".join(["3"] * 60)
-    await link.run(REJECTION_WINDOW, KEY, "note", TRUST_TIME * 10**6, 10**15, 100, 60_000_000, 10**9, costs)
+    await link.run(REJECTION_WINDOW, KEY, "store", WINDOW_LIFETIME * 10**6, 10**15, 100, 60_000_000, 10**9, costs)
     for what, command in {
-        "EVALSHA window (is the rate exceeded)": ("EVALSHA", REJECTION_WINDOW.digest, 1, KEY, "ask", TRUST_TIME, 1),
+        "EVALSHA window (is the rate exceeded)": (
+            "EVALSHA",
+            REJECTION_WINDOW.digest,
+            1,
+            KEY,
+            "lookup",
+            WINDOW_LIFETIME,
+            1,
+        ),
         "PUBLISH (wake-up)": ("PUBLISH", "holdfast:bench:wakeups", MESSAGE),
     }.items():
         calls: dict[str, Call] = {

@@ -164,7 +164,7 @@ async def streamed(one: Engine, other: Engine) -> float:
 
     async def read() -> float:
         while True:
-            for entry in await tail.more():
+            for entry in await tail.read_new():
                 tail.mark_seen(entry)
                 if any(change.id == made.id for change in entry.body.c):
                     return time.perf_counter()

@@ -37,7 +37,7 @@ HOT = {
     "sqlite": {
         "claim",
         "finish_history",
-        "leave",
+        "delete_live",
         "requeue",
         "lock_expired",
         "due",

@@ -227,7 +227,7 @@ async def test_the_tail_reads_changes_of_another_node(nodes):
     made = await one.jobs.submit(mail())
 
     async def told():
-        for entry in await tail.more():
+        for entry in await tail.read_new():
             tail.mark_seen(entry)
             if any(change.id == made.id for change in entry.body.c):
                 return True

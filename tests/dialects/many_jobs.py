@@ -160,7 +160,7 @@ _MYSQL_KEYED = f"""
     FROM ({_KEYED} FROM {_NUMBERS} WHERE n <= {PARKED + BATCH + DEEP}) AS j ORDER BY n"""
 # As if each claim had taken 250 jobs.
 _MYSQL_CLAIMS = """
-    INSERT INTO holdfast_claims (worker, id, fence, look_at, ids)
+    INSERT INTO holdfast_claims (worker, id, fence, check_at, ids)
     SELECT worker, MIN(id), 1, 4000000000000000, GROUP_CONCAT(id ORDER BY id SEPARATOR '')
     FROM holdfast_live WHERE status = 1 GROUP BY worker, (seq - 1) DIV 100000, MOD(seq - 1, 4)"""
 

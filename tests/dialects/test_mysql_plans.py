@@ -167,7 +167,7 @@ async def noted(console):
 
 async def tidy(store, console):
     """Run maintenance some time later."""
-    await console.run("UPDATE holdfast_claims SET look_at = 0")
+    await console.run("UPDATE holdfast_claims SET check_at = 0")
     await store.maintain_tables(Retention(seconds(60), seconds(60)))
 
 
@@ -236,7 +236,7 @@ async def test_a_long_claim_is_checked_less_and_less_often(store, console):
     for _ in range(10):
         await tidy(store, console)
         waits.append(
-            int(await console.value("SELECT (look_at - started_at) DIV 1000000 FROM holdfast_claims, holdfast_live"))
+            int(await console.value("SELECT (check_at - started_at) DIV 1000000 FROM holdfast_claims, holdfast_live"))
         )
     assert waits == sorted(waits)
     assert waits[0] >= 4

@@ -11,10 +11,10 @@ class NoRejectionCache(RejectionCache):
         del tenant, cost
         return None
 
-    def remember(self, tenant: str, rejection: RateLimited) -> None:
+    def add(self, tenant: str, rejection: RateLimited) -> None:
         """Do nothing."""
 
-    def forget(self, tenant: str) -> None:
+    def invalidate(self, tenant: str) -> None:
         """Do nothing."""
 
 

@@ -1,4 +1,4 @@
-"""Interface of the engine to an optional Redis.
+"""Port of the engine to an optional Redis.
 
 Every cached result is one that the database would return. Redis never accepts a job: only the transaction that inserts
 a job accepts it.
@@ -16,10 +16,10 @@ class RejectionCache(Protocol):
     async def lookup(self, tenant: str, cost: int) -> RateLimited | None:
         """Return the rejection that the database would raise; None if the cache cannot tell."""
 
-    def remember(self, tenant: str, rejection: RateLimited) -> None:
+    def add(self, tenant: str, rejection: RateLimited) -> None:
         """Cache a rejection by the database."""
 
-    def forget(self, tenant: str) -> None:
+    def invalidate(self, tenant: str) -> None:
         """Drop the rejections of a tenant whose quotas were changed."""
 
 

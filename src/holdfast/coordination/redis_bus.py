@@ -78,4 +78,4 @@ class RedisBus(Bus):
 
     def _on_message(self, text: bytes) -> None:
         if self._hub is not None:
-            deliver(self._hub, text, own=self._own_id)
+            deliver(self._hub, text, own_id=self._own_id)

@@ -13,10 +13,10 @@ from holdfast.policy.rate_limit import WindowSnapshot, rate_limited
 
 REJECTION_WINDOW = Script("rejection_window")
 
-TRUST_TIME = seconds(1)
-"""Time for which a stored window is used; a raised quota applies by then."""
+WINDOW_LIFETIME = seconds(1)
+"""Time for which a stored window is used; a raised quota takes effect within this time."""
 
-LOOKUP_TIME_S = 2.0
+LOOKUP_DURATION_S = 2.0
 """Time for which a tenant is looked up after a rejection; other tenants pay nothing."""
 
 _MAX_REJECTED_TENANTS = 10_000
@@ -40,7 +40,7 @@ class RedisRejectionCache(RejectionCache):
             return None
         lookups = self._connection.lookups
         try:
-            found = await self._connection.run(REJECTION_WINDOW, self._name(tenant), "ask", TRUST_TIME, cost)
+            found = await self._connection.run(REJECTION_WINDOW, self._name(tenant), "lookup", WINDOW_LIFETIME, cost)
         except RedisUnavailable:
             lookups["limits", "away"] += 1
             return None
@@ -50,20 +50,20 @@ class RedisRejectionCache(RejectionCache):
         spent, wait, rate, window = found
         return rate_limited(rate, window, spent, Duration(wait))
 
-    def remember(self, tenant: str, rejection: RateLimited) -> None:
+    def add(self, tenant: str, rejection: RateLimited) -> None:
         window = rejection.evidence
         if not isinstance(window, WindowSnapshot):
             return
         if len(self._rejected) >= _MAX_REJECTED_TENANTS:
             self._rejected.clear()
-        self._rejected[tenant] = time.monotonic() + LOOKUP_TIME_S
+        self._rejected[tenant] = time.monotonic() + LOOKUP_DURATION_S
         costs = ",".join(map(str, window.costs))
         self._connection.send(
             "EVALSHA", REJECTION_WINDOW.digest, 1, self._name(tenant),
-            "note", TRUST_TIME, window.at, window.rate, window.window, window.newest, costs,
+            "store", WINDOW_LIFETIME, window.at, window.rate, window.window, window.newest, costs,
         )  # fmt: skip
 
-    def forget(self, tenant: str) -> None:
+    def invalidate(self, tenant: str) -> None:
         self._connection.send("DEL", self._name(tenant))
 
     def _name(self, tenant: str) -> str:

@@ -1,37 +1,36 @@
 -- Rate window of a tenant that the database rejected: decides whether it would reject again. Scripts are atomic.
 --
---   note: ARGV = 'note', trust time (µs), at, rate, window, number of the newest slice, costs (newest first, by commas)
---         Store the window as it was in the database at `at`, unless a newer one is stored. It expires after the trust
---         time.
---   ask:  ARGV = 'ask', trust time (µs), cost
---         Return nil if the database must decide, else {spent, µs to wait, rate, window}: the database would reject.
+--   store:  ARGV = 'store', lifetime (µs), at, rate, window, number of the newest slice, costs (newest first, separated
+--           by commas). Stores the window as it was in the database at `at`, unless a newer one is stored.
+--   lookup: ARGV = 'lookup', lifetime (µs), cost. Returns nil if the database must decide, else
+--           {spent, µs to wait, rate, window}: the database would reject.
 --
--- The window slides as in holdfast/policy/quotas.py: the current slice and the sixty before it count. Jobs accepted after
--- `at` are not known here, so the script may reject too little but never too much. Time passes by the clock of this
--- server, from the moment of the note; clocks of different machines are never compared.
+-- The window slides as in holdfast/policy/quotas.py: the current slice and the sixty before it are added up. Jobs
+-- accepted after `at` are not known here, so the script may reject too little but never too much. The time since `at` is
+-- measured by the clock of this server alone; clocks of different machines are never compared.
 
 local SLICES = 60
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local trusted = tonumber(ARGV[2])
+local lifetime = tonumber(ARGV[2])
 
-if ARGV[1] == 'note' then
-  local known = redis.call('HMGET', KEYS[1], 'at', 'noted')
-  if known[1] and tonumber(known[1]) > tonumber(ARGV[3]) and now - tonumber(known[2]) <= trusted then
+if ARGV[1] == 'store' then
+  local known = redis.call('HMGET', KEYS[1], 'at', 'stored_at')
+  if known[1] and tonumber(known[1]) > tonumber(ARGV[3]) and now - tonumber(known[2]) <= lifetime then
     return 0
   end
-  redis.call('HSET', KEYS[1], 'at', ARGV[3], 'noted', string.format('%.0f', now),
+  redis.call('HSET', KEYS[1], 'at', ARGV[3], 'stored_at', string.format('%.0f', now),
              'rate', ARGV[4], 'window', ARGV[5], 'newest', ARGV[6], 'costs', ARGV[7])
-  redis.call('PEXPIRE', KEYS[1], math.ceil(trusted / 1000))
+  redis.call('PEXPIRE', KEYS[1], math.ceil(lifetime / 1000))
   return 1
 end
 
-local found = redis.call('HMGET', KEYS[1], 'at', 'noted', 'rate', 'window', 'newest', 'costs')
+local found = redis.call('HMGET', KEYS[1], 'at', 'stored_at', 'rate', 'window', 'newest', 'costs')
 if not found[6] then
   return false
 end
 local passed = now - tonumber(found[2])
-if passed < 0 or passed > trusted then
+if passed < 0 or passed > lifetime then
   return false
 end
 local at = tonumber(found[1]) + passed

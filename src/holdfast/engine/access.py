@@ -97,7 +97,7 @@ class Access:
         try:
             return await self._store.run(work)
         finally:
-            self.key_cache.forget(key_id)
+            self.key_cache.invalidate(key_id)
 
     async def has_valid_key(self) -> bool:
         """Return True if a valid API key exists."""

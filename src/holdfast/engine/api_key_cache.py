@@ -60,13 +60,13 @@ class ApiKeyCache:
         return entry is not None and entry.key is key and self._monotonic() < entry.until
 
     async def record_use(self, key: ApiKey) -> None:
-        """Record that a key is in use, at most once per interval; ignores an unavailable database."""
+        """Record the use of a key, unless that was done recently; ignores an unavailable database."""
         if should_record_use(key, await self.now()):
             with suppress(Unavailable):
                 await self._store.single(lambda tx: tx.record_key_use(key.id, LAST_USED_INTERVAL))
-            self.forget(key.id)
+            self.invalidate(key.id)
 
-    def forget(self, key_id: str) -> None:
+    def invalidate(self, key_id: str) -> None:
         """Drop a cache entry."""
         self._valid.pop(key_id, None)
         self._invalid.pop(key_id, None)
@@ -94,7 +94,7 @@ class ApiKeyCache:
     async def _read(self, key_id: str) -> _CachedKey:
         started = self._monotonic()  # before the read, because the result may be as old as that
         found = await self._store.single(lambda tx: tx.key(key_id))
-        self.forget(key_id)
+        self.invalidate(key_id)
         if found is None or not is_valid(*found):
             entry = _CachedKey(None, started + in_seconds(CACHE_LIFETIME))
             return self._insert(self._invalid, key_id, entry, _MAX_UNKNOWN_IDS)

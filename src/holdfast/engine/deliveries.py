@@ -103,9 +103,9 @@ class Deliveries:
                 cached = await self._store.single(lambda tx: tx.breaker(tenant, destination))
             if cached is None or cached.state is BreakerState.CLOSED:
                 return Permit()
-            about = Instant(snapshot.now + seconds(self._monotonic() - snapshot.at))
-            if cached.until is not None and about < cached.until:
-                return self._decide(cached, about, probe_for)[0]
+            estimated_now = Instant(snapshot.now + seconds(self._monotonic() - snapshot.at))
+            if cached.until is not None and estimated_now < cached.until:
+                return self._decide(cached, estimated_now, probe_for)[0]
             permit = Permit()
 
             def decide(breaker: Breaker, now: Instant) -> Breaker | None:

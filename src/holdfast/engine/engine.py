@@ -84,7 +84,7 @@ class Engine:
         """Queues and their pauses."""
         self.limits = LimitService(store)
         """Concurrency and rate limits, and pauses of job types and tenants."""
-        self.access = Access(store, on_quota_changed=self.coordination.rejections.forget)
+        self.access = Access(store, on_quota_changed=self.coordination.rejections.invalidate)
         """Tenants and API keys."""
         self.deliveries = Deliveries(store, rules.breakers, emit=self._emit_event)
         """Circuit breakers and signing keys of webhooks."""

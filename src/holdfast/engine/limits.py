@@ -158,5 +158,5 @@ class KeySlotRotation:
 
 
 def is_unsettled(limit: Limit) -> bool:
-    """Return True if uncounted jobs may run under the limit, so that a claim must count them."""
+    """Return True if jobs may run that the limit does not count: a claim must count them."""
     return limit.unsettled and limit.max_running is not None and limit.of.kind is not LimitKind.KEY

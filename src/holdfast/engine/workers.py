@@ -142,7 +142,7 @@ async def mark_types_seen(store: Store) -> float:
 
     Returns the seconds until the next run.
     """
-    now, rows = await store.read(_fleet)
+    now, rows = await store.read(_read_fleet)
     handled: dict[str, set[str]] = defaultdict(set)
     for row in rows:
         if row.expires_at > now:
@@ -154,6 +154,3 @@ async def mark_types_seen(store: Store) -> float:
     await store.single(lambda tx: tx.prune_types(job_types.RETENTION))
     return TYPES_SEEN_INTERVAL_S
 
-
-async def _fleet(tx: Tx) -> tuple[Instant, list[WorkerRow]]:
-    return await tx.now(), await tx.workers()

@@ -1,6 +1,7 @@
 """Change log: one small row per transaction that changed jobs, committed with it.
 
-A row lists a few changes one by one and counts many, so that its size does not grow with the batch.
+A row lists up to `MAX_LISTED_CHANGES` changes one by one. Larger sets are only counted, so that the size of a row does
+not grow with the batch.
 For finished attempts it includes mergeable histograms of wait and run times.
 """
 
@@ -144,9 +145,9 @@ def decode(stored: bytes | str) -> ChangeBody:
     return _DECODE(stored)
 
 
-def encode_submission(jobs: Sequence[NewJob], waiting: Sequence[bool]) -> bytes:
-    """Encode a submission; `waiting` marks the scheduled jobs."""
-    states = [_SCHEDULED if later else _READY for later in waiting]
+def encode_submission(jobs: Sequence[NewJob], scheduled: Sequence[bool]) -> bytes:
+    """Encode a submission; `scheduled` says of each job whether it is due later."""
+    states = [_SCHEDULED if is_scheduled else _READY for is_scheduled in scheduled]
     if len(jobs) <= MAX_LISTED_CHANGES:
         changes = [
             JobChange(job.id, job.spec.tenant, job.spec.queue, job.spec.type, state, 0, 0)

@@ -19,7 +19,7 @@ class RetryRule(Struct, frozen=True, omit_defaults=True):
 
 
 OnConflict = Literal["return", "replace", "reject"]
-"""Action on a duplicate: return the existing job, replace it if it waits, or reject the new."""
+"""Action on a duplicate: return or replace the existing job, or reject the new one."""
 
 
 class Unique(Struct, frozen=True):
@@ -31,7 +31,7 @@ class Unique(Struct, frozen=True):
 
 
 class UniqueSpec(Struct, frozen=True, forbid_unknown_fields=True):
-    """Requested uniqueness: `by` names the parts that must differ."""
+    """Requested uniqueness: jobs that are equal in all parts named in `by` are duplicates."""
 
     by: tuple[str, ...] = ("payload",)
     within: Duration = Duration(0)
@@ -67,7 +67,7 @@ class NewJob(Struct, frozen=True):
     payload: bytes
     """Payload of the submission, encoded as JSON."""
     max_attempts: int
-    """Limit of the submission, or the default of the installation."""
+    """Value of the submission, or the default of the installation."""
     fingerprint: bytes = b""
     """Hash of the submission; distinguishes a replayed submission from a reused idempotency key."""
     unique: Unique | None = None
@@ -82,6 +82,7 @@ class InsertResult(NamedTuple):
     created_at: Instant
     """Time of the insertion, or of the detection of the duplicate."""
     repeats: Literal["idempotency_key", "unique"] | None = None
+    """Kind of the key that an existing job has too; None if the job was inserted."""
     same_body: bool = True
     """For a duplicate: True if the earlier submission was identical."""
     holder: Status | None = None

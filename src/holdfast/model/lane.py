@@ -12,7 +12,7 @@ class Lane(NamedTuple):
 
 
 class Share(NamedTuple):
-    """Share of a claim in one lane: at most `max_jobs` jobs, oldest first, past position `floor`."""
+    """Share of a claim in one lane: at most `max_jobs`, oldest first, past position `floor`."""
 
     lane: Lane
     max_jobs: int
@@ -20,7 +20,7 @@ class Share(NamedTuple):
 
 
 FREED = ""
-"""Tenant in notifications that a limit of the queue, or of a tenant in it, has capacity."""
+"""Tenant in a notification that a limit of the queue, or of a tenant in it, has capacity."""
 
 
 class LaneReady(NamedTuple):

@@ -57,7 +57,7 @@ class Limit(NamedTuple):
     used: int = 0
     """Number of running jobs it counts; for a concurrency key, jobs that run or may be claimed."""
     unsettled: bool = False
-    """True while jobs may run that started before all nodes knew the limit: it misses them."""
+    """True while `used` may miss jobs that started before all nodes knew the limit."""
     tokens: int = 0
     """Tokens in the bucket at `refilled_at`, in millionths of a start."""
     refilled_at: Instant = Instant(0)
@@ -78,7 +78,7 @@ class Limit(NamedTuple):
         return self._replace(tokens=tokens, refilled_at=max(now, self.refilled_at))
 
     def room(self, now: Instant, *, uncounted: int = 0) -> int:
-        """Return how many jobs may start now; `uncounted` are running jobs that it misses."""
+        """Return how many jobs may start now; `uncounted` running jobs are missing from `used`."""
         maximum = self.max_running
         if maximum is None and self.of.kind is LimitKind.KEY:
             maximum = DEFAULT_CONCURRENCY_PER_KEY
@@ -100,7 +100,7 @@ class Limit(NamedTuple):
 
 
 class PauseKind(enum.IntEnum):
-    """Kind of a pause, apart from queues. The value is stored."""
+    """Kind of a paused object other than a queue. The value is stored."""
 
     TYPE = 0
     TENANT = 1
@@ -125,7 +125,7 @@ class DispatchSettings(NamedTuple):
     """Settings that a claim follows: pauses, tenant weights and limits."""
 
     version: int
-    """Changes with any field below."""
+    """Number that is incremented whenever a setting changes."""
     queues: tuple[Queue, ...] = ()
     """Queues with settings."""
     pauses: tuple[Pause, ...] = ()

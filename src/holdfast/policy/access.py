@@ -25,6 +25,9 @@ _WORDS = frozenset({
 })  # fmt: skip
 """Words that well-known secrets consist of."""
 
+_MAX_WORD_LENGTH = max(map(len, _WORDS))
+_MIN_DISTINCT_CHARACTERS = 6
+
 
 def permit(caller: Caller, scope: Scope) -> None:
     """Raise `Forbidden` unless the caller has this scope."""
@@ -95,7 +98,7 @@ def find_weakness(secret: str, *, min_bytes: int) -> str | None:
     if size < min_bytes:
         return f"it has {size} bytes and needs at least {min_bytes}"
     letters = re.sub(r"[^a-z]", "", secret.lower())
-    if _repeats(secret.lower()) or len(set(secret)) < 6 or (letters and _is_words(letters)):
+    if _repeats(secret.lower()) or len(set(secret)) < _MIN_DISTINCT_CHARACTERS or (letters and _is_words(letters)):
         return "it is well known or easily guessed"
     return None
 
@@ -109,6 +112,6 @@ def _is_words(letters: str) -> bool:
     """Return True if a text consists of well-known words only."""
     ends = {0}
     for end in range(1, len(letters) + 1):
-        if any(letters[start:end] in _WORDS for start in ends if end - start <= 26):
+        if any(letters[start:end] in _WORDS for start in ends if end - start <= _MAX_WORD_LENGTH):
             ends.add(end)
     return len(letters) in ends

@@ -8,6 +8,7 @@ from holdfast.model.time import Duration, Instant, after, seconds
 from holdfast.policy.text import escape_unprintable, sanitize
 
 MAX_ERROR_LENGTH = 300
+_MAX_DOUBLINGS = 30
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -54,7 +55,7 @@ def request_permit(
         return Permit(), None
     due = breaker.until or now
     if now < due:
-        # A probe usually ends long before it times out, so its wait is capped at the first cooldown.
+        # A probe usually ends long before it times out, so a delivery waits for it at most for the first cooldown.
         left = due - now if breaker.state is BreakerState.OPEN else min(due - now, rules.cooldown)
         return Permit(wait=Duration(left + round(rand * max(left, seconds(1)) / 2))), None
     probing = breaker._replace(state=BreakerState.HALF_OPEN, until=after(now, probe_for))
@@ -82,6 +83,6 @@ def on_failure(breaker: Breaker, error: str, *, probe: bool, now: Instant, rules
 
 
 def _open(breaker: Breaker, now: Instant, rules: BreakerRules) -> Breaker:
-    cooldown = min(rules.max_cooldown, rules.cooldown << min(breaker.openings, 30))
+    cooldown = min(rules.max_cooldown, rules.cooldown << min(breaker.openings, _MAX_DOUBLINGS))
     openings = breaker.openings + 1
     return breaker._replace(state=BreakerState.OPEN, openings=openings, until=after(now, Duration(cooldown)))

@@ -6,7 +6,7 @@ snapshot and returns reasons. If none of them blocks the job, the next worker wi
 
 from collections.abc import Callable, Iterable, Sequence
 
-from holdfast.model.explanation import ReasonCode, Estimate, Explanation, Reason, to_datetime
+from holdfast.model.explanation import Estimate, Explanation, Reason, ReasonCode, to_datetime
 from holdfast.model.ids import worker_name
 from holdfast.model.job import Job
 from holdfast.model.state import TERMINAL, Status

@@ -15,7 +15,7 @@ GAP_TIMEOUT = seconds(120)
 """Age at which a missing number counts as rolled back; no transaction lasts that long."""
 
 MAX_GAP = 1_000
-"""Missing numbers tracked below a seen one; no more transactions are in flight at once."""
+"""Missing numbers tracked below a seen one; fewer transactions are in flight at once."""
 
 
 class Gap(Struct, frozen=True, array_like=True):

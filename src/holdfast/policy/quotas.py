@@ -2,9 +2,9 @@
 
 Pure functions over a `UsageWindow`, the stored usage of one tenant; the caller supplies the time and exact counts.
 
-The window is divided into 60 slices. The current slice and the 60 before it count, so the sum covers everything
-accepted within one window and nothing older than a window and one slice. The backlog is an upper bound: the last exact
-count plus everything accepted since.
+The window is divided into 60 slices. The current slice and the 60 before it are added up, so that the sum covers
+everything accepted within one window, and nothing older than a window and one slice. The backlog is an upper bound: the
+last exact count plus everything accepted since.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from holdfast.model.time import Duration, Instant, in_seconds, seconds
 from holdfast.policy.rate_limit import WindowSnapshot, format_window, rate_limited
 
 SLICES = 60
-WINDOW = seconds(60)
+DEFAULT_WINDOW = seconds(60)
 """Default window of the rate quota."""
 
 MIN_RECOUNT_INTERVAL = Duration(10_000)
@@ -30,6 +30,7 @@ MIN_COUNT_LIFETIME = seconds(10)
 MAX_QUEUES = 128
 """Queues with a stored backlog estimate; other queues are counted again when needed."""
 
+_MAX_DOUBLINGS = 16
 _COUNT_LIFETIME_PER_JOB = 100
 """Lifetime of a count in microseconds per counted job: large counts are expensive to repeat."""
 
@@ -39,7 +40,7 @@ class TenantQuota(NamedTuple):
 
     rate: int | None = None
     """Maximum cost submitted per `window`."""
-    window: Duration = WINDOW
+    window: Duration = DEFAULT_WINDOW
     backlog: int | None = None
     """Maximum number of unfinished jobs."""
     queue_backlog: int | None = None
@@ -302,7 +303,7 @@ def _updated_estimate(
 ) -> BacklogEstimate:
     refused = jobs + demand > limit
     refusals = (0 if before is None else before.refusals) + 1 if refused else 0
-    return BacklogEstimate(jobs, jobs, now, min(refusals, 16))
+    return BacklogEstimate(jobs, jobs, now, min(refusals, _MAX_DOUBLINGS))
 
 
 def _recount_interval(estimate: BacklogEstimate) -> int:

@@ -9,7 +9,7 @@ from holdfast.model.time import Duration, Instant, in_seconds
 class WindowSnapshot(NamedTuple):
     """Usage window at the time of a rejection.
 
-    Usage accepted later only adds to it, so that a cache may rely on it.
+    Later submissions only add to the usage, so a cache may reject by an older window.
     """
 
     rate: int

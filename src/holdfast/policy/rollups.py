@@ -89,7 +89,7 @@ def floor(at: Instant, span: Duration) -> Instant:
 class RollupBuilder:
     """Counter of change log entries per minute.
 
-    It counts each tenant and all tenants together, or `only` one of these.
+    It counts each tenant and all tenants together; with `only`, just that tenant, or `ALL_TENANTS`.
     """
 
     def __init__(self, only: str | None = None) -> None:

@@ -24,7 +24,7 @@ Others are rejected, above all those that say where to find a key (`jku`, `jwk`,
 """
 _TYPES = frozenset({"jwt", "at+jwt"})
 _MAX_NAME_LENGTH = 255
-_LAST = 253_402_300_800
+_MAX_TIMESTAMP_S = 253_402_300_800
 """End of the year 9999, in seconds since 1970."""
 _SCOPES = frozenset(Scope)
 _KEY_ID = re.compile(r"[0-9a-z-]{1,32}", re.ASCII)
@@ -101,10 +101,10 @@ def claims_of(caller: Caller, expected: Audience, at: Instant, life: Duration, t
 
 
 def _has_audience(claims: Mapping[str, Any], audience: str) -> bool:
-    found = claims.get("aud")
-    if isinstance(found, list):
-        return all(isinstance(item, str) for item in found) and audience in found
-    return isinstance(found, str) and found == audience
+    claimed = claims.get("aud")
+    if isinstance(claimed, list):
+        return all(isinstance(item, str) for item in claimed) and audience in claimed
+    return isinstance(claimed, str) and claimed == audience
 
 
 def _is_active(claims: Mapping[str, Any], at: Instant) -> bool:
@@ -120,6 +120,6 @@ def _instant(value: Any) -> Instant | None:
     """Convert a NumericDate (RFC 7519); None if the value is not one."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    if not math.isfinite(value) or not 0 <= value < _LAST:
+    if not math.isfinite(value) or not 0 <= value < _MAX_TIMESTAMP_S:
         return None
     return Instant(int(value * 1_000_000))

@@ -1,1 +1,1 @@
-"""Where jobs are kept: one port, three databases."""
+"""Storage of jobs: one port, and its adapters for three databases."""

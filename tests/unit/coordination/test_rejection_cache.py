@@ -7,7 +7,7 @@ import time
 import pytest
 
 from holdfast.coordination.redis_connection import RedisConnection
-from holdfast.coordination.redis_coordination import REJECTION_WINDOW, TRUST_TIME, RedisRejectionCache
+from holdfast.coordination.redis_coordination import REJECTION_WINDOW, WINDOW_LIFETIME, RedisRejectionCache
 from holdfast.errors import RateLimited
 from holdfast.model.time import Duration, Instant, seconds
 from holdfast.policy import quotas
@@ -49,12 +49,12 @@ async def test_the_cache_rejects_like_the_policy(cache):
         began = time.monotonic()
         # The snapshot may be older than `now`, so that some slices have left the window.
         spent = WindowSnapshot(quota.rate, window, usage.newest, costs, now)
-        cache.remember(tenant, rate_limited(quota.rate, window, sum(costs), Duration(1), spent))
+        cache.add(tenant, rate_limited(quota.rate, window, sum(costs), Duration(1), spent))
         for cost in {1, 2, 7, 30, quota.rate}:
             found = await cache.lookup(tenant, cost)
             passed = time.monotonic() - began
             expected = decide(usage, quota, cost, now)
-            if passed > TRUST_TIME / 1e6:
+            if passed > WINDOW_LIFETIME / 1e6:
                 break
             if not isinstance(expected, RateLimited):  # it fits, or can never fit: the database decides
                 assert found is None
@@ -71,30 +71,30 @@ def full(at=1_800_000_000_000_000, rate=10):
 
 
 async def test_the_cache_keeps_only_the_newest_window_and_briefly(cache, connection):
-    cache.remember("acme", full(rate=10))
+    cache.add("acme", full(rate=10))
     assert "10 in 3600 s" in str(await cache.lookup("acme", 1))
-    cache.remember("acme", full(at=1_799_999_999_000_000, rate=9))  # arrives late
+    cache.add("acme", full(at=1_799_999_999_000_000, rate=9))  # arrives late
     assert "10 in 3600 s" in str(await cache.lookup("acme", 1))
-    cache.remember("acme", full(at=1_800_000_000_100_000, rate=11))
+    cache.add("acme", full(at=1_800_000_000_100_000, rate=11))
     assert "11 in 3600 s" in str(await cache.lookup("acme", 1))
     assert await cache.lookup("acme", 12) is None  # can never pass: the database decides
     left = await connection.query("PTTL", cache._name("acme"))
-    assert 0 < left <= TRUST_TIME / 1_000
+    assert 0 < left <= WINDOW_LIFETIME / 1_000
     assert await connection.run(REJECTION_WINDOW, cache._name("acme"), "ask", 0, 1) is None  # older than the trust time
-    cache.forget("acme")
+    cache.invalidate("acme")
     assert await cache.lookup("acme", 1) is None
 
 
 async def test_a_tenant_that_this_node_did_not_reject_is_not_looked_up(cache, connection):
     other = RedisRejectionCache(connection, cache._prefix)
-    cache.remember("acme", full())
+    cache.add("acme", full())
     assert await cache.lookup("acme", 1)
     assert await other.lookup("acme", 1) is None
     assert connection.lookups == {("limits", "hit"): 1}
 
 
 async def test_a_full_backlog_is_not_cached(cache, connection):
-    cache.remember("acme", RateLimited("the backlog is full", retry_after=1.0))
+    cache.add("acme", RateLimited("the backlog is full", retry_after=1.0))
     assert await cache.lookup("acme", 1) is None
 
 

@@ -71,9 +71,7 @@ def test_a_limit_with_capacity_does_not_block() -> None:
         (Facts(job(), NOW, workers=1, ahead=JobsAhead(10, 100)), None),
         (Facts(job(), NOW, workers=1, ahead=JobsAhead(10, 100), service_rate=ServiceRate(50, seconds(10))), 20),
         (
-            Facts(
-                job(), NOW, workers=1, ahead=JobsAhead(10, 100), service_rate=ServiceRate(1, seconds(10_000_000))
-            ),
+            Facts(job(), NOW, workers=1, ahead=JobsAhead(10, 100), service_rate=ServiceRate(1, seconds(10_000_000))),
             None,
         ),
         (Facts(job(status=Status.RUNNING), NOW), None),

@@ -196,7 +196,7 @@ class EventBroadcaster:
                 if not started.done():
                     await tail.begin()
                     started.set_result(tail)
-                for entry in await tail.more():
+                for entry in await tail.read_new():
                     self.publish(entry, tail.low_water)
                     tail.mark_seen(entry)
                 tail.expire_gaps()

@@ -45,7 +45,7 @@ async def metrics(call: RouteCall[None, None]) -> HttpResponse | Stream:
     """Return metrics of the installation and of this node, in the Prometheus format."""
     service = call.service
     pool = service.engine.store.pool()
-    node = NodeStats(service.rules.version, len(service.streams), pool.busy, pool.idle, pool.maximum)
+    node = NodeStats(service.rules.version, len(service.streams), pool.busy, pool.idle, pool.size)
     redis = RedisStats(*service.engine.coordination.status())
     sources = (await service.scrapes.installation(), node, redis, service.requests, service.events)
     return HttpResponse(render_page(source.collect() for source in sources), 200, {}, MEDIA_TYPE)

@@ -8,6 +8,7 @@ from holdfast.cli.render import span
 from holdfast.compose import is_node, open_store
 from holdfast.config import Settings, shown_url
 from holdfast.errors import Misconfigured, SchemaMismatch, Unavailable
+from holdfast.store.codes import substitute_codes
 from holdfast.store.console import Console, dialect_of, is_new_file, open_console
 from holdfast.store.indexes import Index, expected
 from holdfast.store.port.store import ServerInfo, Store
@@ -56,7 +57,7 @@ async def unsafe_settings(url: str) -> list[str]:
         return []
     console = await open_console(url)
     try:
-        return [f"{each.text}: {each.fix}" async for each in _durability(console) if each.level == "wrong"]
+        return [f"{finding.text}: {finding.fix}" async for finding in _durability(console) if finding.level == "wrong"]
     finally:
         await console.aclose()
 
@@ -81,9 +82,9 @@ async def _checks(settings: Settings, store: Store, console: Console, patience: 
         yield Finding("schema", "wrong", str(error), "holdfast migrate" if "holdfast migrate" in str(error) else None)
         return
     yield Finding("schema", "ok", "up to date")
-    gone = [index.name for index in await missing_indexes(console)]
-    if gone:
-        text = f"missing: {', '.join(gone)}; claims and lists are slow without them"
+    missing = [index.name for index in await missing_indexes(console)]
+    if missing:
+        text = f"missing: {', '.join(missing)}; claims and lists are slow without them"
         yield Finding("indexes", "wrong", text, "holdfast migrate indexes")
     else:
         yield Finding("indexes", "ok", "complete")
@@ -115,7 +116,7 @@ async def _clock(store: Store) -> Finding:
 async def _overdue(store: Store, console: Console, patience: float) -> Finding:
     now = await store.single(lambda tx: tx.now())
     before = now - int(patience * 1e6)
-    ((jobs, oldest),) = await console.rows(_OVERDUE[console.dialect].format(before))
+    ((jobs, oldest),) = await console.rows(substitute_codes(_OVERDUE[console.dialect]).format(before))
     if not jobs:
         return Finding("due jobs", "ok", "no job is overdue")
     return Finding(
@@ -134,9 +135,9 @@ async def _durability(console: Console) -> AsyncIterator[Finding]:
         else:
             yield Finding("durability", "ok", "WAL with synchronous=FULL, set by every connection")
         return
-    found = await console.rows(_SETTINGS[console.dialect])
-    values = {str(row[0]): str(row[1]).lower() for row in found}
-    where = {str(row[0]): tuple(str(each) for each in row[2:]) for row in found}
+    rows = await console.rows(_SETTINGS[console.dialect])
+    values = {str(row[0]): str(row[1]).lower() for row in rows}
+    where = {str(row[0]): tuple(map(str, row[2:])) for row in rows}
     weak = list(_unsafe(console.dialect, values))
     for name, good in weak:
         yield Finding(
@@ -195,9 +196,11 @@ _INDEXES = {
     "sqlite": "SELECT name FROM sqlite_schema WHERE type = 'index'",
 }
 _OVERDUE = {
-    "postgres": "SELECT count(*), min(scheduled_at) FROM holdfast_live WHERE status IN (5, 6) AND scheduled_at < {}",
-    "mysql": "SELECT count(*), min(due) FROM holdfast_live WHERE parked = 1 AND due < {}",
-    "sqlite": "SELECT count(*), min(scheduled_at) FROM holdfast_live WHERE status IN (5, 6) AND scheduled_at < {}",
+    "postgres": "SELECT count(*), min(scheduled_at) FROM holdfast_live WHERE status IN ({SCHEDULED}, {RETRYING}) "
+    "AND scheduled_at < {}",
+    "mysql": "SELECT count(*), min(due) FROM holdfast_live WHERE parked = {PARKED_UNTIL_DUE} AND due < {}",
+    "sqlite": "SELECT count(*), min(scheduled_at) FROM holdfast_live WHERE status IN ({SCHEDULED}, {RETRYING}) "
+    "AND scheduled_at < {}",
 }
 _SETTINGS = {
     "postgres": "SELECT name, setting, source, current_database(), current_user FROM pg_settings "

@@ -47,8 +47,8 @@ class CoalescingCache(Generic[K, V]):
 class ThrottledQuery(Generic[V]):
     """Query that runs on demand, at most once per `COST_FACTOR` times its own duration.
 
-    This bounds its load to a twentieth of one connection. Counting jobs, a result is at most a second old with ten
-    thousand jobs, and ten seconds with a million.
+    This bounds its load to a twentieth of one connection. For example, a count of ten thousand jobs is at most a second
+    old, and a count of a million jobs ten seconds.
     """
 
     def __init__(self, query: Callable[[], Coroutine[Any, Any, V]]) -> None:

@@ -23,7 +23,7 @@ MAX_GROUPS_PER_UPDATE = 50_000
 """Approximate number of groups processed in one transaction; one row can have thousands."""
 
 FIRST_PAGE_SIZE = 20
-"""Rows in the first page; each page doubles, because the size of a row is unknown."""
+"""Rows in the first page; each page is twice as long, because the size of a row is unknown."""
 
 _PRUNE_BATCH_SIZE = 5_000
 _MINUTES_PER_UPDATE = 30

@@ -51,7 +51,7 @@ class Tail:
         self._seen = GapTracker(first)
         self._seen.mark_seen(numbers, _now())
 
-    async def more(self) -> list[ChangeEntry]:
+    async def read_new(self) -> list[ChangeEntry]:
         """Return entries that appeared since the last call: late ones, then new ones in order."""
         missing = self._seen.missing()
         late = await self._store.single(lambda tx: tx.changes_at(missing)) if missing else []
@@ -61,7 +61,7 @@ class Tail:
         return [*late, *new]
 
     def mark_seen(self, entry: ChangeEntry) -> None:
-        """Record that an entry was processed, so that `more` does not return it again."""
+        """Record that an entry was processed, so that `read_new` does not return it again."""
         self._seen.mark_seen([entry.seq], _now())
 
     def expire_gaps(self) -> None:

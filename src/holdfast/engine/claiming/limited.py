@@ -20,7 +20,7 @@ from holdfast.policy.limits import admit, counting_limits, fits, reserve
 from holdfast.store.port.store import Store, Tx
 
 SETTLES_AFTER = seconds(5)
-"""By this age every worker knows a new limit and counts each job that it starts."""
+"""Age of a limit by which every worker knows it and counts each job that it starts."""
 
 OPTIMISTIC_ROOM_FACTOR = 4
 """Claim optimistically if each limit had room for this many claims."""
@@ -74,7 +74,7 @@ class LimitTracker:
         return all(self._room.get(name, 0) >= OPTIMISTIC_ROOM_FACTOR * slots for name in names)
 
     def counting(self, names: Collection[LimitName]) -> frozenset[LimitName]:
-        """Return those of the limits that count running jobs."""
+        """Return the limits among `names` that count running jobs."""
         return self._counting & frozenset(names)
 
     def forget_room(self) -> None:

@@ -16,7 +16,7 @@ from holdfast.model.state import TERMINAL, Status
 from holdfast.model.time import Duration, Instant, seconds
 from holdfast.policy.breaker import destination_of
 from holdfast.policy.explain import build_explanation, handles
-from holdfast.policy.explain_facts import ActivePause, ExternalHold, Facts, LimitFact, JobsAhead, ServiceRate
+from holdfast.policy.explain_facts import ActivePause, ExternalHold, Facts, JobsAhead, LimitFact, ServiceRate
 from holdfast.policy.limits import limits_for
 from holdfast.store.port.store import Store, Tx
 

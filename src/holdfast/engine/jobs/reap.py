@@ -34,7 +34,7 @@ async def reap(store: Store, *, default: RetryRule, rng: Callable[[], float]) ->
 
 
 async def adopt_orphans(store: Store, *, default: RetryRule, rng: Callable[[], float]) -> int:
-    """Recover running jobs whose worker has no row: a safety net below `reap`."""
+    """Recover running jobs whose worker has no row; `reap` does not find them."""
 
     async def work(tx: Tx) -> int:
         return await _expire(tx, await tx.orphans(BATCH_SIZE), default, rng)

@@ -82,7 +82,7 @@ class Submitter:
                 try:
                     return SubmitResult(job, await queue.batcher.submit(job))
                 except RateLimited as error:
-                    self._rejections.remember(job.spec.tenant, error)
+                    self._rejections.add(job.spec.tenant, error)
                     raise
         return SubmitResult(job, await self.unlimited.submit(job))
 
@@ -147,7 +147,7 @@ class Submitter:
                     return await insert_batch(self._store, jobs, self._limited_rules)
                 except RateLimited as error:
                     if only_tenant is not None:
-                        self._rejections.remember(only_tenant, error)
+                        self._rejections.add(only_tenant, error)
                     raise
 
     @asynccontextmanager

@@ -116,11 +116,11 @@ class DeficitRoundRobin:
         """Return True if the database must be scanned for lanes before the next claim."""
         return now >= self._next_scan
 
-    def on_scan(self, found: Iterable[LaneReady], now: float, cost: float, *, complete: bool = True) -> None:
+    def on_scan(self, lanes: Iterable[LaneReady], now: float, cost: float, *, complete: bool = True) -> None:
         """Record the result of a scan: the lanes with ready jobs, each with its first position.
 
         Args:
-            found: Lanes with ready jobs.
+            lanes: Lanes with ready jobs.
             now: Current time.
             cost: Duration of the scan in seconds.
             complete: The scan found all lanes, not just as many as it may return.
@@ -133,7 +133,7 @@ class DeficitRoundRobin:
         if not complete:
             for lane in self._lanes.values():
                 lane.lower(1)
-        self.on_ready(found)
+        self.on_ready(lanes)
         self._next_scan = now + max(
             MIN_SCAN_INTERVAL_S, min(SCAN_COST_FACTOR * cost, MAX_SCAN_BACKOFF_S), MIN_SCAN_COST_FACTOR * cost
         )
@@ -234,8 +234,8 @@ class DeficitRoundRobin:
         level = math.inf
         # A flow at or above the level of those before it has no deficit, so the selection ends there.
         while len(flows) < width and (flow := self._ready.pop(below=level)):
-            if blocked and (why := _blocked_by(flow.key, blocked)) is not None:
-                self._blocked[why].append(flow)
+            if blocked and (name := _blocked_by(flow.key, blocked)) is not None:
+                self._blocked[name].append(flow)
                 continue
             if not flows:
                 self._level = max(self._level, flow.received)

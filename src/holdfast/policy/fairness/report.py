@@ -12,7 +12,7 @@ from typing import NamedTuple
 from holdfast.model.time import Duration, Instant, seconds
 
 MIN_BACKLOG_WAIT = seconds(1)
-"""A tenant had a backlog if one of its jobs was due for longer than this before it started."""
+"""A tenant has a backlog while a job of it has been due for longer than this."""
 
 
 class ServiceSample(NamedTuple):
@@ -83,10 +83,10 @@ def fairness(
         received.update(costs)
         for tenant, part in divide(+costs, backlogged[at], weights).items():
             entitled[tenant] += part
-    times = Counter(tenant for names in backlogged.values() for tenant in names)
+    backlogged_steps = Counter(tenant for names in backlogged.values() for tenant in names)
     shares = [
-        TenantShare(tenant, weights.get(tenant, 1), received[tenant], entitled[tenant], times[tenant])
-        for tenant in {*+received, *entitled, *times}
+        TenantShare(tenant, weights.get(tenant, 1), received[tenant], entitled[tenant], backlogged_steps[tenant])
+        for tenant in {*+received, *entitled, *backlogged_steps}
     ]
     ratios = [ratio for share in shares if share.backlogged and (ratio := share.ratio) is not None]
     shares.sort(key=lambda share: (share.received - share.entitled, share.tenant))

@@ -30,10 +30,9 @@ ORDER BY kind, tenant, name LIMIT :limit;
 SELECT {limit} FROM holdfast_limits WHERE kind = :kind AND tenant = :tenant AND name = :name;
 
 -- name: set_limit
--- A limit that counted no jobs so far does not know which run: it is unsettled. A changed token bucket starts full.
+-- A limit that counted no jobs so far misses those that run: it is unsettled. A changed token bucket starts full.
 INSERT INTO holdfast_limits (kind, tenant, name, max_running, rate, per, burst, unsettled, tokens, refilled_at,
-  changed_at,
-                             changed_by)
+                             changed_at, changed_by)
 VALUES (:kind, :tenant, :name, :max_running, :rate, :per, :burst, 1, :tokens, clock(), clock(), :changed_by)
 ON CONFLICT (kind, tenant, name) DO UPDATE SET
   unsettled = CASE WHEN holdfast_limits.max_running IS NULL THEN 1 ELSE holdfast_limits.unsettled END,

@@ -33,7 +33,7 @@ A silent client may hold a lock that the recovery of its own jobs waits for, and
 died silently for hours.
 """
 
-_PACKET_RESERVE = 1024
+_PACKET_RESERVE_BYTES = 1024
 _MIN_VERSIONS = {"mariadb": (10, 6, 0), "mysql": (8, 0, 1)}
 
 # Reject values that would be truncated or converted, whatever the mode of the server.
@@ -125,7 +125,7 @@ class MysqlConnection:
         except BaseException:
             connection.close()
             raise
-        opened.max_message_bytes = int(packet.rows[0][0]) - _PACKET_RESERVE
+        opened.max_message_bytes = int(packet.rows[0][0]) - _PACKET_RESERVE_BYTES
         return opened
 
     def usable(self) -> bool:
@@ -193,7 +193,7 @@ class MysqlConnection:
             if length > self.max_message_bytes:
                 raise Rejected(
                     f"a statement of {length} bytes is larger than the database server accepts "
-                    f"(max_allowed_packet {self.max_message_bytes + _PACKET_RESERVE}): raise that limit, "
+                    f"(max_allowed_packet {self.max_message_bytes + _PACKET_RESERVE_BYTES}): raise that limit, "
                     "or submit smaller payloads"
                 )
             if size + length > self.max_message_bytes:

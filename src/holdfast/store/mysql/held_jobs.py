@@ -19,7 +19,7 @@ _READ_BATCH_SIZE = 8
 
 _MIN_CHECK_INTERVAL = seconds(2)
 _MAX_DOUBLINGS = 8
-_NAMES = ("of_worker", "of_id", "of_fence")
+_CLAIM_KEY = ("of_worker", "of_id", "of_fence")
 
 
 class HeldJobsTx(TransitionsTx):
@@ -32,7 +32,7 @@ class HeldJobsTx(TransitionsTx):
             (worker, *batch[0], at + _MIN_CHECK_INTERVAL, b"".join([job_id for job_id, _ in batch]))
             for batch in batches
         ]
-        return self.text("record_claim", rows=self.table((*_NAMES, "next_check", "claimed"), rows))
+        return self.text("record_claim", rows=self.table((*_CLAIM_KEY, "next_check", "claimed"), rows))
 
     async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:
         return await self._lock("lock_held_by", worker, limit)
@@ -58,16 +58,16 @@ class HeldJobsTx(TransitionsTx):
         held = await self._held_of([(claim[0], job_id) for claim in claims for job_id in _split(claim[4])])
         gone: list[Row] = []
         kept: list[Row] = []
-        for worker, first, fence, looks, ids in claims:
+        for worker, first, fence, earlier_checks, ids in claims:
             left = b"".join([job_id for job_id in _split(ids) if (worker, job_id) in held])
-            checks = min(looks + 1, _MAX_DOUBLINGS)
+            checks = min(earlier_checks + 1, _MAX_DOUBLINGS)
             if left:
                 kept.append((worker, first, fence, left, checks, _MIN_CHECK_INTERVAL << checks))
             else:
                 gone.append((worker, first, fence))
         self._delete_claims(gone)
         if kept:
-            self.defer("keep_claims", rows=self.table((*_NAMES, "held", "next_checks", "pause"), kept))
+            self.defer("keep_claims", rows=self.table((*_CLAIM_KEY, "held", "next_checks", "delay"), kept))
         return len(claims)
 
     async def _holds(self, worker: WorkerId) -> bool:
@@ -112,7 +112,7 @@ class HeldJobsTx(TransitionsTx):
 
     def _delete_claims(self, names: Sequence[Row]) -> None:
         if names:
-            self.defer("delete_claims", rows=self.table(_NAMES, names))
+            self.defer("delete_claims", rows=self.table(_CLAIM_KEY, names))
 
 
 def _split(ids: bytes) -> Iterable[bytes]:

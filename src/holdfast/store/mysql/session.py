@@ -44,7 +44,7 @@ class MysqlSession(SqlSession):
         try:
             text = self._connection.format(sql, args)
         except _BAD_ARGUMENTS as error:
-            raise Rejected(f"{self.named}: the arguments do not match the statement: {error}") from error
+            raise Rejected(f"{self.label}: the arguments do not match the statement: {error}") from error
         try:
             result = (await self._connection.send(text))[-1]
         except DRIVER as error:
@@ -57,10 +57,10 @@ class MysqlSession(SqlSession):
     def translate(self, error: BaseException) -> HoldfastError:
         """Return our error for a driver error."""
         if transient(error):
-            return Contention(f"{self.named}: the database reported a conflict ({error}); try again")
+            return Contention(f"{self.label}: the database reported a conflict ({error}); try again")
         if ambiguous(error):
-            return Unavailable(f"{self.named}: {translate(error)}")
-        return Rejected(f"{self.named}: the database refused a statement: {error}")
+            return Unavailable(f"{self.label}: {translate(error)}")
+        return Rejected(f"{self.label}: the database refused a statement: {error}")
 
 
 class Sessions:
@@ -125,7 +125,7 @@ class Sessions:
                 raise session.ended() from error
             if ambiguous(error):
                 raise OutcomeUnknown(
-                    f"{session.named}: the connection broke at the commit: {translate(error)}"
+                    f"{session.label}: the connection broke at the commit: {translate(error)}"
                 ) from error
             raise session.translate(error) from error
 

@@ -76,10 +76,10 @@ class MysqlTx(HeldJobsTx):
             for tenant, kind, name, job_id, fingerprint, valid in await self.rows("lock_keys", rows=self._keys(part))
         }
 
-    async def retake_keys(self, requests: Sequence[KeyRequest]) -> None:
+    async def reassign_keys(self, requests: Sequence[KeyRequest]) -> None:
         """Reassign these locked keys to other jobs."""
         for part in parts(requests):
-            self.defer("retake_keys", rows=self._keys(part))
+            self.defer("reassign_keys", rows=self._keys(part))
 
     async def get(self, ids: Collection[JobId]) -> list[Job]:
         return [job_of(row) for part in parts(list(ids)) for row in await self.rows("get", ids=items(part))]

@@ -23,7 +23,7 @@ Send = Callable[[str], Awaitable[None]]
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True):
-    """Lanes with newly ready jobs; only queues if the lanes are too many; neither: any queue."""
+    """Lanes with newly ready jobs; if they are too many, only queues; if these are too, neither."""
 
     sender: int
     lanes: list[tuple[str, str, int, int]]
@@ -51,7 +51,7 @@ def encode(sender: int, ready_lanes: Iterable[LaneReady]) -> str:
     return text.decode() if len(text) <= MAX_MESSAGE_BYTES else msgspec.json.encode(Message(sender, [], [])).decode()
 
 
-def deliver(hub: Hub, text: str | bytes, *, own: int) -> None:
+def deliver(hub: Hub, text: str | bytes, *, own_id: int) -> None:
     """Deliver a message to the hub, unless it comes from this process.
 
     A message that cannot be decoded wakes all subscriptions.
@@ -61,7 +61,7 @@ def deliver(hub: Hub, text: str | bytes, *, own: int) -> None:
     except msgspec.DecodeError:
         hub.publish_unknown()
         return
-    if message.sender == own:
+    if message.sender == own_id:
         return
     if message.lanes:
         hub.publish(LaneReady(Lane(queue, tenant, priority), seq) for queue, tenant, priority, seq in message.lanes)

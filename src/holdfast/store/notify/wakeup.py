@@ -15,8 +15,8 @@ MIN_POLL_INTERVAL_S = 0.02
 MAX_PENDING_LANES = 1_000
 """Maximum number of lanes kept between two waits; beyond it the subscriber scans all lanes."""
 
-EVERYWHERE = "*"
-"""Subscription to all queues. No queue has this name."""
+ALL_QUEUES = "*"
+"""Name under which subscriptions to all queues are listed. No queue has it."""
 
 Probe = Callable[[], Awaitable[bool]]
 """Function that checks whether another process changed something since its last call."""
@@ -51,12 +51,12 @@ class Hub:
 
     def listen(self, queues: Sequence[str] | None) -> "LocalSubscription":
         """Subscribe to these queues (None: all)."""
-        subscription = LocalSubscription(self, frozenset([EVERYWHERE] if queues is None else queues))
+        subscription = LocalSubscription(self, frozenset([ALL_QUEUES] if queues is None else queues))
         for queue in subscription.queues:
             self._listeners[queue].add(subscription)
         return subscription
 
-    def leave(self, subscription: "LocalSubscription") -> None:
+    def unsubscribe(self, subscription: "LocalSubscription") -> None:
         """Remove a subscription."""
         for queue in subscription.queues:
             self._listeners[queue].discard(subscription)
@@ -73,24 +73,24 @@ class Hub:
         """Wake the subscriptions of these lanes' queues."""
         lanes = list(ready_lanes)
         if lanes:
-            self._wake_everywhere()
-        for item in lanes:
-            for subscription in self._listeners.get(item.lane.queue, ()):
-                subscription.put(item)
+            self._wake_all_queues_subscribers()
+        for ready in lanes:
+            for subscription in self._listeners.get(ready.lane.queue, ()):
+                subscription.put(ready)
 
     def publish_unknown(self, queues: Iterable[str] | None = None) -> None:
         """Wake the subscriptions of these queues (None: all), without knowing the lanes."""
-        self._wake_everywhere()
+        self._wake_all_queues_subscribers()
         for queue in list(self._listeners) if queues is None else queues:
             for subscription in self._listeners.get(queue, ()):
                 subscription.put_unknown()
 
     def publish_change(self) -> None:
         """Wake the subscriptions to all queues, because jobs changed."""
-        self._wake_everywhere()
+        self._wake_all_queues_subscribers()
 
-    def _wake_everywhere(self) -> None:
-        for subscription in self._listeners.get(EVERYWHERE, ()):
+    def _wake_all_queues_subscribers(self) -> None:
+        for subscription in self._listeners.get(ALL_QUEUES, ()):
             subscription.put_unknown()
 
 
@@ -113,11 +113,11 @@ class LocalSubscription(Subscription):
         self._interval = MIN_POLL_INTERVAL_S
         self._closed = False
 
-    def put(self, ready_lanes: LaneReady) -> None:
-        """Keep the earliest position of each lane for the next wait."""
-        known = self._ready_lanes.get(ready_lanes.lane)
-        if known is None or ready_lanes.seq < known:
-            self._ready_lanes[ready_lanes.lane] = ready_lanes.seq
+    def put(self, ready: LaneReady) -> None:
+        """Keep a lane with ready jobs for the next wait, with its earliest position."""
+        known = self._ready_lanes.get(ready.lane)
+        if known is None or ready.seq < known:
+            self._ready_lanes[ready.lane] = ready.seq
         if len(self._ready_lanes) > MAX_PENDING_LANES:
             self._ready_lanes.clear()
             self._unknown = True
@@ -139,9 +139,9 @@ class LocalSubscription(Subscription):
             if left <= 0:
                 return None
             probe = None if self._hub.pushed else self._hub.probe
-            pause = left if probe is None else min(left, self._interval)
+            delay = left if probe is None else min(left, self._interval)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._event.wait(), pause)
+                await asyncio.wait_for(self._event.wait(), delay)
                 continue
             if probe is not None:
                 self._interval = min(2 * self._interval, self._hub.max_poll_interval_s)
@@ -160,4 +160,4 @@ class LocalSubscription(Subscription):
     def close(self) -> None:
         self._closed = True
         self._event.set()
-        self._hub.leave(self)
+        self._hub.unsubscribe(self)

@@ -20,7 +20,7 @@ class ChangeLogRange(NamedTuple):
 class RollupCursor(NamedTuple):
     """Rollup position.
 
-    Entries up to `seq`, except the gaps in `gaps`, are rolled up; minutes before `hours` are added to their hours.
+    Entries up to `seq`, except those in `gaps`, are rolled up; minutes before `hours` are added to their hours and days.
     """
 
     seq: int
@@ -61,7 +61,7 @@ class ServiceSlice(NamedTuple):
 
 
 class StatusCount(NamedTuple):
-    """Number of jobs with one status, and since when the oldest has been due."""
+    """Number of jobs of one tenant, queue, type and status, and their earliest due time."""
 
     tenant: str
     queue: str
@@ -72,7 +72,7 @@ class StatusCount(NamedTuple):
 
 
 class ChangeLogRepository(Protocol):
-    """Change log: one row per statement that changes jobs, committed with the change.
+    """Change log, to which every transaction that changes jobs or workers appends.
 
     Numbers are assigned before the commit, so a lower one can appear after a higher one.
     """
@@ -120,7 +120,7 @@ class ChangeLogRepository(Protocol):
         """Delete rollups before an instant; return how many."""
 
     async def census(self) -> list[StatusCount]:
-        """Count unfinished jobs and find the oldest due time of each group. Reads all of them."""
+        """Count unfinished jobs and find the earliest due time of each group. Reads all of them."""
 
     async def dead_census(self) -> list[StatusCount]:
         """Count dead letters. Reads an index of all of them."""

@@ -56,7 +56,7 @@ class LimitRepository(Protocol):
         """Save these limits; requires their locks."""
 
     async def grant_key_slots(self, keys: Collection[tuple[str, str]]) -> int:
-        """Make the next jobs that wait for these (tenant, key) ready; return how many."""
+        """Make the next jobs that wait for these (tenant, key) pairs ready; return how many."""
 
     async def waiting_keys(self, after: tuple[str, str], limit: int) -> list[tuple[str, str]]:
         """Return keys that jobs wait for, in order, after this one."""

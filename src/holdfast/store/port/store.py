@@ -26,7 +26,8 @@ from holdfast.store.port.workers import WorkerRepository
 
 T = TypeVar("T")
 
-NOTHING: Mapping[JobId, JobId] = {}
+NO_REPLACEMENTS: Mapping[JobId, JobId] = {}
+"""Default of `replacing` in `JobRepository.insert`."""
 
 
 class Retention(NamedTuple):
@@ -42,22 +43,24 @@ class ServerInfo(NamedTuple):
     name: str
     version: str
     pooled: bool
+    """Connections go through a pooler in transaction mode."""
     listens: bool
+    """Workers are notified of ready jobs instead of polling for them."""
 
 
 class PoolUse(NamedTuple):
-    """Number of busy and idle connections, and the maximum of both together."""
+    """Number of busy and idle connections, and the size of the pool."""
 
     busy: int
     idle: int
-    maximum: int
+    size: int
 
 
 class JobRepository(Protocol):
     """Jobs in all states."""
 
     async def insert(
-        self, jobs: Sequence[NewJob], *, key_retention: Duration, replacing: Mapping[JobId, JobId] = NOTHING
+        self, jobs: Sequence[NewJob], *, key_retention: Duration, replacing: Mapping[JobId, JobId] = NO_REPLACEMENTS
     ) -> list[InsertResult]:
         """Insert the jobs that are not duplicates; return results in the order given.
 
@@ -97,8 +100,8 @@ class JobRepository(Protocol):
     async def counts(self, where: JobFilter) -> list[Count]:
         """Count unfinished and dead jobs by tenant, queue, type and status."""
 
-    async def lanes(self, queues: Sequence[str], cap: int) -> list[LaneReady]:
-        """Return lanes with a ready job and the position of its first; at most `cap` per queue.
+    async def lanes(self, queues: Sequence[str], max_lanes: int) -> list[LaneReady]:
+        """Return lanes with ready jobs, and their first position; at most `max_lanes` per queue.
 
         Cost grows with lanes, not with jobs. A job in an uncommitted claim still counts as ready.
         """
@@ -162,7 +165,7 @@ class JobRepository(Protocol):
         """Return waiting jobs past their deadline, earliest deadline first."""
 
     async def orphans(self, limit: int) -> list[Job]:
-        """Return running jobs without a registered worker: a safety net below the reaper."""
+        """Return running jobs whose worker is not registered, so that reaping does not find them."""
 
     async def prune(self, rule: Retention, limit: int) -> int:
         """Delete jobs, dead letters and keys past retention, at most `limit` each; return how many.
@@ -215,7 +218,7 @@ class AccessRepository(Protocol):
         """Revoke an API key; return False if it does not exist. Idempotent."""
 
     async def record_key_use(self, key_id: str, precision: Duration) -> None:
-        """Update when a key was last used, unless updated within `precision`."""
+        """Set a key's last use to now, unless it was set within `precision`."""
 
     async def has_valid_key(self) -> bool:
         """Return whether a key exists that is neither revoked nor expired."""
@@ -321,7 +324,7 @@ class Store(Protocol):
     def session(self, held: HeldJob, key: str) -> AbstractAsyncContextManager[Session]:
         """Open a transaction for the caller's statements, with a guard row and a fence check.
 
-        The job's row is locked from the start, so the job cannot be taken away in between.
+        The job's row is locked from the start, so the job cannot be reassigned before the end.
 
         Raises:
             LeaseLost: the holder has lost the job.
@@ -338,7 +341,7 @@ class Store(Protocol):
         """Subscribe to jobs that become ready in these queues (None: all)."""
 
     def join(self, bus: Bus) -> None:
-        """Send and receive wake-ups over this bus too, where that beats the database's own means."""
+        """Send and receive wake-ups over this bus too, if it is faster than the database's own way."""
 
     async def installation(self) -> str:
         """Return an id of this database, the same on all nodes; copies share it."""

@@ -32,7 +32,10 @@ class WorkerRepository(Protocol):
         """Unregister a worker; return False if it still holds jobs."""
 
     async def lock_expired(self, limit: int) -> list[WorkerId]:
-        """Return and lock workers with expired leases, against renewals, claims and other reapers."""
+        """Lock and return workers with expired leases.
+
+        Renewals and claims of these workers wait; other reapers skip them.
+        """
 
     async def delete_expired(self, workers: Collection[WorkerId]) -> int:
         """Delete expired workers that hold no jobs, checking the expiry again."""

@@ -96,9 +96,9 @@ class Inserts(SqlTx):
         rows = await self.rows("lock_keys", **_key_columns(requests))
         return {(tenant, kind, key): KeyOwner(*owner) for tenant, kind, key, *owner in rows}
 
-    async def retake_keys(self, requests: Sequence[KeyRequest]) -> None:
+    async def reassign_keys(self, requests: Sequence[KeyRequest]) -> None:
         """Reassign these locked keys to other jobs."""
-        await self.rows("retake_keys", **_key_columns(requests))
+        await self.rows("reassign_keys", **_key_columns(requests))
 
 
 def _is_plain(job: NewJob) -> bool:

@@ -39,7 +39,7 @@ class LimitsTx(SqlTx):
         return await self.rows("grant_slots", **columns, queues=list(queues), types=list(types))
 
     async def yield_slot(self, holder: KeyHolder) -> bool:
-        """Move a ready job to the end of the line for its key."""
+        """Move a ready job behind the jobs that wait for its key."""
         return await self.count("yield_slot", id=holder.id, seq=holder.seq) == 1
 
     async def uncounted(self, name: LimitName) -> int:

@@ -25,10 +25,10 @@ Connect = Callable[[], Awaitable[asyncpg.Connection]]
 class Listener:
     """Delivers notifications to the hub. While it is disconnected, the hub polls."""
 
-    def __init__(self, hub: Hub, connect: Connect, own: int, *, probe: Probe = always) -> None:
+    def __init__(self, hub: Hub, connect: Connect, own_id: int, *, probe: Probe = always) -> None:
         self._hub = hub
         self._connect = connect
-        self._own = own
+        self._own_id = own_id
         self._probe = probe
         self._task: asyncio.Task[None] | None = None
 
@@ -73,4 +73,4 @@ class Listener:
             await connection.execute("SELECT 1")  # detects a dead peer
 
     def _on_notification(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
-        deliver(self._hub, str(payload), own=self._own)
+        deliver(self._hub, str(payload), own_id=self._own_id)

@@ -46,11 +46,11 @@ class PostgresSession(SqlSession):
 
     def _translate(self, error: BaseException) -> HoldfastError:
         if isinstance(error, TRANSIENT):
-            return Contention(f"{self.named}: the database reported a conflict ({error}); try again")
+            return Contention(f"{self.label}: the database reported a conflict ({error}); try again")
         broken = isinstance(error, LOST) and not isinstance(error, asyncpg.InterfaceError)
         if broken or pools.is_gone(self._connection):
-            return Unavailable(f"{self.named}: {translate(error) or error}")
-        return Rejected(f"{self.named}: the database refused a statement: {error}")
+            return Unavailable(f"{self.label}: {translate(error) or error}")
+        return Rejected(f"{self.label}: the database refused a statement: {error}")
 
 
 class Sessions:
@@ -100,7 +100,7 @@ class Sessions:
             if session.recorded is not None:
                 await connection.execute("ROLLBACK")
         except TRANSIENT as error:
-            raise Contention(f"{session.named}: job {held.id} was locked for too long ({error}); try again") from error
+            raise Contention(f"{session.label}: job {held.id} was locked for too long ({error}); try again") from error
         except _FAILED as error:
             raise translate(error) or Unavailable(str(error)) from error
 
@@ -113,15 +113,15 @@ class Sessions:
                 raise session.lost()
             committing = True
             if await connection.execute("COMMIT") != "COMMIT":
-                raise TransactionEnded(f"the database rolled back {session.named}; nothing was committed")
+                raise TransactionEnded(f"the database rolled back {session.label}; nothing was committed")
         except TRANSIENT as error:
-            raise Contention(f"{session.named}: the database reported a conflict ({error}); try again") from error
+            raise Contention(f"{session.label}: the database reported a conflict ({error}); try again") from error
         except _FAILED as error:
-            ours = translate(error) or Unavailable(str(error))
+            translated = translate(error) or Unavailable(str(error))
             lost = isinstance(error, LOST) and not isinstance(error, asyncpg.PostgresError)
             if committing and (lost or pools.is_gone(connection)):
-                raise OutcomeUnknown(f"{session.named}: the connection broke at the commit: {ours}") from error
-            raise ours from error
+                raise OutcomeUnknown(f"{session.label}: the connection broke at the commit: {translated}") from error
+            raise translated from error
 
     async def _acquire(self) -> tuple[asyncpg.Pool, asyncpg.Connection]:
         try:

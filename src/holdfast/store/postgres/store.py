@@ -48,9 +48,9 @@ class PostgresStore(Store):
         self._statements = statements
         self._pooled = pooled
         self._hub = Hub(probe=always, max_poll_interval_s=_MAX_POLL_INTERVAL_S)
-        own = new_worker_id()
-        self._notifier = Notifier(own, self._notify)
-        self._listener = Listener(self._hub, lambda: pools.connect(url, pooled=False), own)
+        own_id = new_worker_id()
+        self._notifier = Notifier(own_id, self._notify)
+        self._listener = Listener(self._hub, lambda: pools.connect(url, pooled=False), own_id)
         self._maintenance = TableMaintenance(self._connections)
         self._sessions = Sessions(url, statements, pooled=pooled, size=pool_size)
 
@@ -180,10 +180,10 @@ class PostgresStore(Store):
                 isinstance(error, LOST) and not isinstance(error, asyncpg.PostgresError)
             )
             await self._roll_back(connection, begin, broken=lost)
-            ours = translate(error) or Unavailable(str(error))
+            translated = translate(error) or Unavailable(str(error))
             if committing and lost:
-                raise OutcomeUnknown(f"the connection broke while the database was committing: {ours}") from error
-            raise ours from error
+                raise OutcomeUnknown(f"the connection broke while the database was committing: {translated}") from error
+            raise translated from error
         except BaseException:  # cancelled or failed: discard its effects
             await self._roll_back(connection, begin, broken=True)
             raise

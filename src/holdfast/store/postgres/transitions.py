@@ -64,14 +64,14 @@ class TransitionsTx(LimitsTx):
         """Move finished jobs back to the live table."""
         revived: list[Row] = []
         for name, dead in (("revive_dead", True), ("revive_history", False)):
-            if here := [transition for transition in transitions if (transition.was is Status.DEAD) is dead]:
+            if group := [transition for transition in transitions if (transition.was is Status.DEAD) is dead]:
                 revived += await self._run_transitions(
                     name,
-                    here,
-                    ids=[transition.id for transition in here],
-                    fences=[transition.fence for transition in here],
-                    was=[transition.was.code for transition in here],
-                    generations=[transition.generation for transition in here],
+                    group,
+                    ids=[transition.id for transition in group],
+                    fences=[transition.fence for transition in group],
+                    was=[transition.was.code for transition in group],
+                    generations=[transition.generation for transition in group],
                 )
         return revived
 

@@ -8,7 +8,7 @@ from holdfast.store.port.store import AccessRepository
 from holdfast.store.sql.codec import Row
 from holdfast.store.sql.runner import StatementRunner
 
-_LAST = KeyPosition(Instant((1 << 63) - 1), "")
+_NEWEST_POSITION = KeyPosition(Instant((1 << 63) - 1), "")
 _SCOPES = frozenset(Scope)
 
 
@@ -42,7 +42,7 @@ class SqlAccess(StatementRunner, AccessRepository):
         return next(((_key(row), Instant(row[9])) for row in await self.rows("api_key", id=key_id)), None)
 
     async def keys(self, tenant: str | None, before: KeyPosition | None, limit: int) -> list[ApiKey]:
-        at, key_id = before or _LAST
+        at, key_id = before or _NEWEST_POSITION
         return [_key(row) for row in await self.rows("api_keys", tenant=tenant, at=at, id=key_id, limit=limit)]
 
     async def revoke_key(self, key_id: str) -> bool:

@@ -36,11 +36,11 @@ SCAN_BATCH_SIZE = 10_000
 """Number of rows that `find` scans at a time."""
 
 _GET_BATCH_SIZE = 200
-_SLACK_MS = 600_000
-"""Maximum difference between the time in a job id and the insert time: clocks drift."""
+_MAX_CLOCK_DRIFT_MS = 600_000
+"""Maximum difference between the time in a job id and the database's time at its insert."""
 
-_LAST = JobId(UUID(int=(1 << 128) - 1))
-_BEYOND_NAMES = "~"
+_MAX_JOB_ID = JobId(UUID(int=(1 << 128) - 1))
+_AFTER_ALL_NAMES = "~"
 """Sorts after every name."""
 
 _ENCODE = msgspec.json.Encoder().encode
@@ -83,8 +83,8 @@ class SqlJobSearch(StatementRunner):
         page, floor = _within(where, page)
         parts = [await self._search(table, where, page, floor, max_rows) for table in _tables(where)]
         # Drop jobs below the highest id at which a table's search stopped: that table may have more jobs there.
-        rests = [part.cursor for part in parts if part.cursor is not None]
-        reached = max(rests, default=None)
+        cursors = [part.cursor for part in parts if part.cursor is not None]
+        reached = max(cursors, default=None)
         newest_first = heapq.merge(*(part.jobs for part in parts), key=lambda job: job.id, reverse=True)
         jobs = [job for job in newest_first if reached is None or job.id >= reached]
         if len(jobs) > page.limit:
@@ -119,7 +119,7 @@ class SqlJobSearch(StatementRunner):
             "dead_groups",
             tenant_after=first,
             fingerprint_after=fingerprint,
-            tenant_last=tenant or _BEYOND_NAMES,
+            tenant_last=tenant or _AFTER_ALL_NAMES,
             limit=limit,
         )
         groups = []
@@ -135,14 +135,14 @@ class SqlJobSearch(StatementRunner):
     async def collect_if_few(self, status: Status | None, tenant: str | None) -> set[JobId] | None:
         """Return a superset of the unfinished jobs of a status or tenant; None if too many."""
         found: set[JobId] = set()
-        for shown, code in _UNFINISHED:
-            if status not in (None, shown):
+        for public_status, code in _UNFINISHED:
+            if status not in (None, public_status):
                 continue
             name, parameters = _collecting(code, tenant)
-            limit = MAX_COLLECTED_RUNNING if shown is Status.RUNNING else MAX_COLLECTED
+            limit = MAX_COLLECTED_RUNNING if public_status is Status.RUNNING else MAX_COLLECTED
             rows = await self.rows(name, limit=limit, **parameters)
-            found |= {_id(row[0]) for row in rows if shown is not Status.RUNNING or tenant in (None, row[1])}
-            if len(rows) >= limit or (shown is not Status.RUNNING and len(found) >= MAX_COLLECTED):
+            found |= {_id(row[0]) for row in rows if public_status is not Status.RUNNING or tenant in (None, row[1])}
+            if len(rows) >= limit or (public_status is not Status.RUNNING and len(found) >= MAX_COLLECTED):
                 return None
         return found
 
@@ -181,7 +181,7 @@ class SqlJobSearch(StatementRunner):
         self, ids: Collection[JobId], where: JobFilter, page: Page, floor: JobId, max_rows: int
     ) -> SearchPage:
         """Read these jobs, newest first and in batches, and return those that match."""
-        left = sorted((job_id for job_id in ids if floor <= job_id < (page.before or _LAST)), reverse=True)
+        left = sorted((job_id for job_id in ids if floor <= job_id < (page.before or _MAX_JOB_ID)), reverse=True)
         found: list[Job] = []
         for start in range(0, len(left), _GET_BATCH_SIZE):
             batch = left[start : start + _GET_BATCH_SIZE]
@@ -216,11 +216,11 @@ def _collecting(code: int, tenant: str | None) -> tuple[str, dict[str, Any]]:
 
 def _within(where: JobFilter, page: Page) -> tuple[Page, JobId]:
     """Return the page with an upper bound, and the lowest id; ids contain the creation time."""
-    before, floor = page.before or _LAST, first_job_id(0)
+    before, floor = page.before or _MAX_JOB_ID, first_job_id(0)
     if where.created_before is not None:
-        before = min(before, first_job_id(where.created_before // 1_000 + _SLACK_MS))
+        before = min(before, first_job_id(where.created_before // 1_000 + _MAX_CLOCK_DRIFT_MS))
     if where.created_after is not None:
-        floor = first_job_id(where.created_after // 1_000 - _SLACK_MS)
+        floor = first_job_id(where.created_after // 1_000 - _MAX_CLOCK_DRIFT_MS)
     return Page(page.limit, before), floor
 
 

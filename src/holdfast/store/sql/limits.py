@@ -77,7 +77,7 @@ class SqlLimits(StatementRunner, LimitRepository):
 
     @abstractmethod
     async def yield_slot(self, holder: KeyHolder) -> bool:
-        """Move a ready job to the end of its key's line; return False if it is no longer ready."""
+        """Move a ready job behind the jobs that wait for its key; return False if it is not ready."""
 
     async def dispatch_settings_version(self) -> tuple[int, Instant]:
         version, at = (await self.rows("dispatch_settings_version"))[0]

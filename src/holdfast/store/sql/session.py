@@ -14,7 +14,7 @@ class StatementResult(NamedTuple):
     """Rows that a statement returned, and the number of rows it changed."""
 
     rows: list[tuple[Any, ...]]
-    touched: int
+    changed_rows: int
 
 
 class SqlSession(ABC, Session):
@@ -40,11 +40,11 @@ class SqlSession(ABC, Session):
         self._result = result
 
     async def execute(self, sql: str, *args: Any) -> int:
-        ran = await self._once(sql, args)
-        return len(ran.rows) if ran.rows else ran.touched
+        result = await self._run(sql, args)
+        return len(result.rows) if result.rows else result.changed_rows
 
     async def fetch(self, sql: str, *args: Any) -> list[tuple[Any, ...]]:
-        return (await self._once(sql, args)).rows
+        return (await self._run(sql, args)).rows
 
     def guard(self) -> Step:
         """Return the guard row to commit with the caller's writes.
@@ -53,30 +53,30 @@ class SqlSession(ABC, Session):
             TransactionEnded: a statement failed, so that there is nothing to commit.
         """
         if self._failed is not None:
-            raise TransactionEnded(f"{self.named} was rolled back because {self._failed}")
+            raise TransactionEnded(f"{self.label} was rolled back because {self._failed}")
         return Step(self.key, StepState.DONE, self._result)
 
     @property
-    def named(self) -> str:
+    def label(self) -> str:
         """Name of the transaction in error messages."""
         return f"transaction {self.key!r}"
 
     def lost(self) -> LeaseLost:
         """Return the error for a holder that lost the job."""
-        return LeaseLost(f"this worker no longer holds job {self.held.id}, so {self.named} does not run")
+        return LeaseLost(f"this worker no longer holds job {self.held.id}, so {self.label} does not run")
 
     def ended(self) -> TransactionEnded:
         """Return the error for a transaction that one of its statements ended."""
         return TransactionEnded(
-            f"statement {self._ran} ended {self.named}; earlier statements may be committed without the guard row "
+            f"statement {self._ran} ended {self.label}; earlier statements may be committed without the guard row "
             "and may run again in the next attempt: do not commit or roll back inside the block"
         )
 
-    async def _once(self, sql: str, args: tuple[Any, ...]) -> StatementResult:
+    async def _run(self, sql: str, args: tuple[Any, ...]) -> StatementResult:
         if self.recorded is not None:
-            raise Conflict(f"{self.named} was committed by an earlier attempt; its statements do not run again")
+            raise Conflict(f"{self.label} was committed by an earlier attempt; its statements do not run again")
         if self._failed is not None:
-            raise TransactionEnded(f"{self.named} has ended because {self._failed}")
+            raise TransactionEnded(f"{self.label} has ended because {self._failed}")
         self._ran += 1
         try:
             self.tainted |= not check(sql, self._dialect)

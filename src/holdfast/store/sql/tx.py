@@ -12,7 +12,7 @@ from holdfast.model.lane import Lane, LaneReady
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant
 from holdfast.model.transition import Transition
-from holdfast.store.port.store import NOTHING, Retention, Tx
+from holdfast.store.port.store import NO_REPLACEMENTS, Retention, Tx
 from holdfast.store.sql.access import SqlAccess
 from holdfast.store.sql.breakers import SqlBreakers
 from holdfast.store.sql.change_log import SqlChangeLog
@@ -96,7 +96,7 @@ class SqlTx(
         """Lock these keys and return their owners."""
 
     @abstractmethod
-    async def retake_keys(self, requests: Sequence[KeyRequest]) -> None:
+    async def reassign_keys(self, requests: Sequence[KeyRequest]) -> None:
         """Reassign these locked keys to other jobs."""
 
     @abstractmethod
@@ -114,7 +114,7 @@ class SqlTx(
     # Shared by all dialects.
 
     async def insert(
-        self, jobs: Sequence[NewJob], *, key_retention: Duration, replacing: Mapping[JobId, JobId] = NOTHING
+        self, jobs: Sequence[NewJob], *, key_retention: Duration, replacing: Mapping[JobId, JobId] = NO_REPLACEMENTS
     ) -> list[InsertResult]:
         plain = all(job.spec.idempotency_key is None and job.unique is None for job in jobs)
         keys = keys_of(job.spec for job in jobs)
@@ -159,7 +159,7 @@ class SqlTx(
                 if request.job_id in taken
             ]
             if repointed:
-                await self.retake_keys(repointed)
+                await self.reassign_keys(repointed)
             repeats |= taken
         fresh = [job for job in jobs if job.id not in repeats]
         at = await self.insert_rows(fresh) if fresh else await self.now()
@@ -214,11 +214,11 @@ class SqlTx(
         dead = await self.rows("counts_dead", **criteria)
         return [count_of(row) for row in (*live, *dead)]
 
-    async def lanes(self, queues: Sequence[str], cap: int) -> list[LaneReady]:
+    async def lanes(self, queues: Sequence[str], max_lanes: int) -> list[LaneReady]:
         return [
             LaneReady(Lane(queue, tenant, priority), first)
             for queue in queues
-            for tenant, priority, first in await self.rows("lanes", queue=queue, cap=cap)
+            for tenant, priority, first in await self.rows("lanes", queue=queue, max_lanes=max_lanes)
         ]
 
     async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:
@@ -274,10 +274,10 @@ class SqlTx(
             # A transaction that waited for a lock sees the current key, but jobs as of the start of its statement: the
             # job that now owns the key may be missing from that snapshot. A second read under the lock sees it.
             owners = await self.lock_keys(requests)
-        retaken = [request for request in requests if is_free(owners[request.name], request)]
-        if retaken:
-            await self.retake_keys(retaken)
-        acquired = {request.job_id for request in retaken}
+        reassigned = [request for request in requests if is_free(owners[request.name], request)]
+        if reassigned:
+            await self.reassign_keys(reassigned)
+        acquired = {request.job_id for request in reassigned}
         acquired |= {request.job_id for request in requests if owners[request.name].job_id == request.job_id}
         return {request.job_id: (kind, owners[request.name]) for request in requests if request.job_id not in acquired}
 

@@ -138,7 +138,7 @@ class SqliteSession(SqlSession):
             try:
                 self._thread.commit(db)
             except apsw.IOError as error:
-                raise OutcomeUnknown(f"{self.named}: the disk failed at the commit ({error})") from error
+                raise OutcomeUnknown(f"{self.label}: the disk failed at the commit ({error})") from error
 
         await self._call(work)
 
@@ -154,11 +154,11 @@ class SqliteSession(SqlSession):
             try:
                 return work(db)
             except TypeError as error:  # a value cannot be bound
-                raise Rejected(f"{self.named}: {error}") from error
+                raise Rejected(f"{self.label}: {error}") from error
             except FAILED as error:
                 self._require_open()
                 if isinstance(error, apsw.SQLError | apsw.ConstraintError | apsw.BindingsError | apsw.AuthError):
-                    raise Rejected(f"{self.named}: the database refused a statement: {error}") from error
+                    raise Rejected(f"{self.label}: the database refused a statement: {error}") from error
                 raise translate(error, self._file) from error
             finally:
                 if not db.in_transaction:
@@ -169,7 +169,7 @@ class SqliteSession(SqlSession):
     def _require_open(self) -> None:
         if not self._thread.open:
             raise TransactionEnded(
-                f"{self.named} was rolled back: it was open for longer than {MAX_DURATION_S:g} s, or a statement ended "
+                f"{self.label} was rolled back: it was open for longer than {MAX_DURATION_S:g} s, or a statement ended "
                 "it. On SQLite it blocks all other writers: do slow work before or after the transaction"
             )
 

@@ -55,7 +55,7 @@ class TransactionAttempt(Generic[T]):
         committing = False
         try:
             db.execute("BEGIN IMMEDIATE" if access is AccessMode.WRITE else "BEGIN")
-            self._tx.admit(db, access)
+            self._tx.attach(db, access)
             result = self._result()
             committing = True
             db.execute("COMMIT")

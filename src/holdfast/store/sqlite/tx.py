@@ -50,7 +50,7 @@ class SqliteTx(SqlTx):
         self._access = AccessMode.NONE
         self._db: apsw.Connection
 
-    def admit(self, db: apsw.Connection, access: AccessMode) -> None:
+    def attach(self, db: apsw.Connection, access: AccessMode) -> None:
         """Set the connection on which the transaction has begun."""
         self._db = db
         self._access = access
@@ -91,19 +91,25 @@ class SqliteTx(SqlTx):
 
     async def take_keys(self, requests: Sequence[KeyRequest]) -> None:
         """Insert the keys that do not exist."""
-        await self._each("take_keys", [(*c.name, c.job_id.bytes, c.fingerprint, c.span) for c in requests])
+        await self._each(
+            "take_keys",
+            [(*request.name, request.job_id.bytes, request.fingerprint, request.span) for request in requests],
+        )
 
     async def lock_keys(self, requests: Sequence[KeyRequest]) -> dict[tuple[str, int, str], KeyOwner]:
         """Return the owners of these keys; the write lock is already held."""
-        rows = await self._each("lock_keys", [c.name for c in requests])
+        rows = await self._each("lock_keys", [request.name for request in requests])
         return {
             (tenant, kind, key): KeyOwner(_id_of(job_id), fingerprint, bool(valid))
             for tenant, kind, key, job_id, fingerprint, valid in rows
         }
 
-    async def retake_keys(self, requests: Sequence[KeyRequest]) -> None:
+    async def reassign_keys(self, requests: Sequence[KeyRequest]) -> None:
         """Reassign these keys to other jobs."""
-        await self._each("retake_keys", [(c.job_id.bytes, c.fingerprint, c.span, *c.name) for c in requests])
+        await self._each(
+            "reassign_keys",
+            [(request.job_id.bytes, request.fingerprint, request.span, *request.name) for request in requests],
+        )
 
     async def claim(
         self,
@@ -135,11 +141,11 @@ class SqliteTx(SqlTx):
 
     async def finish(self, transitions: Sequence[Transition]) -> set[JobId]:
         """Move jobs from the live table to history or the dead letters."""
-        await self._enter("leave")
+        await self._enter("delete_live")
         done: set[JobId] = set()
         for name, dead in (("finish_history", False), ("finish_dead", True)):
-            if here := [transition for transition in transitions if (transition.to is Status.DEAD) is dead]:
-                done |= self._finish(name, here)
+            if group := [transition for transition in transitions if (transition.to is Status.DEAD) is dead]:
+                done |= self._finish(name, group)
         return done
 
     async def requeue(self, transitions: Sequence[Transition]) -> Iterable[Row]:
@@ -173,7 +179,7 @@ class SqliteTx(SqlTx):
                 [(seq, transition.generation, transition.id.bytes, transition.fence, transition.was.code)],
             )
             if rows:
-                await self._each(f"leave_{table}", [(transition.id.bytes,)])
+                await self._each(f"delete_{table}", [(transition.id.bytes,)])
                 revived += _with_ids(rows)
         return revived
 
@@ -247,7 +253,7 @@ class SqliteTx(SqlTx):
         return granted
 
     async def yield_slot(self, holder: KeyHolder) -> bool:
-        """Move a ready job to the end of the line for its key."""
+        """Move a ready job behind the jobs that wait for its key."""
         last, _ = await self._next_positions(1)
         return await self.count("yield_slot", id=holder.id, seq=holder.seq, next=last + 1) == 1
 
@@ -310,7 +316,7 @@ class SqliteTx(SqlTx):
             expected = [row[:4] for row in rows]
             unchanged: Sequence[Row] = self._db.executemany(self._statements["unchanged"].text, expected).fetchall()
             done = [_id_of(row[0]) for row in unchanged]
-        self._write("leave", [(job_id.bytes,) for job_id in done])
+        self._write("delete_live", [(job_id.bytes,) for job_id in done])
         return set(done)
 
 

@@ -18,13 +18,13 @@ CREATE TABLE IF NOT EXISTS holdfast_live (
   queue VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   tenant VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   priority SMALLINT NOT NULL DEFAULT 0,
-  seq BIGINT NOT NULL COMMENT 'position in its lane: when it got there, in microseconds',
+  seq BIGINT NOT NULL COMMENT 'position in its lane: the time at which it became ready, in microseconds',
   id BINARY(16) NOT NULL,
   created_at BIGINT NOT NULL,
   scheduled_at BIGINT,
   started_at BIGINT NOT NULL DEFAULT 0,
   worker BIGINT NOT NULL DEFAULT 0,
-  due BIGINT NOT NULL DEFAULT 0 COMMENT 'when a job parked until then is due; otherwise 0',
+  due BIGINT NOT NULL DEFAULT 0 COMMENT 'due time of a scheduled or retrying job; otherwise 0',
   timeout BIGINT,
   deadline BIGINT,
   fence INT NOT NULL DEFAULT 0,
@@ -56,8 +56,8 @@ CREATE TABLE IF NOT EXISTS holdfast_claims (
   worker BIGINT NOT NULL,
   id BINARY(16) NOT NULL COMMENT 'first of ids; identifies the row together with its fence at this claim',
   fence INT NOT NULL,
-  looks TINYINT NOT NULL DEFAULT 0 COMMENT 'number of times that maintenance checked this row',
-  look_at BIGINT NOT NULL COMMENT 'time of the next check',
+  checks TINYINT NOT NULL DEFAULT 0 COMMENT 'number of checks by maintenance so far',
+  check_at BIGINT NOT NULL COMMENT 'time of the next check',
   ids BLOB NOT NULL COMMENT '16 bytes each',
   PRIMARY KEY (worker, id, fence)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
@@ -67,9 +67,9 @@ CREATE TABLE IF NOT EXISTS holdfast_claims (
 -- within an hour of its job.
 CREATE TABLE IF NOT EXISTS holdfast_deadlines (
   id BINARY(16) NOT NULL,
-  look_at BIGINT NOT NULL,
+  check_at BIGINT NOT NULL,
   PRIMARY KEY (id),
-  KEY holdfast_deadlines_look (look_at)
+  KEY holdfast_deadlines_check (check_at)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- Jobs that succeeded or were cancelled, clustered by the time they finished: inserts append, retention deletes at the
@@ -111,8 +111,7 @@ CREATE TABLE IF NOT EXISTS holdfast_history (
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- Dead letters: kept longer than history, so that operators can inspect and replay them. holdfast_dead_fingerprint
--- groups
--- those with the same error.
+-- groups those with the same error.
 CREATE TABLE IF NOT EXISTS holdfast_dead (
   id BINARY(16) NOT NULL,
   finished_at BIGINT NOT NULL,

@@ -33,7 +33,7 @@ FROM :rows AS a STRAIGHT_JOIN holdfast_job_keys k FORCE INDEX (PRIMARY)
   ON k.tenant = a.of_tenant AND k.kind = a.of_kind AND k.name = a.of_name
 FOR UPDATE;
 
--- name: retake_keys
+-- name: reassign_keys
 UPDATE :rows AS a STRAIGHT_JOIN holdfast_job_keys k FORCE INDEX (PRIMARY)
   ON k.tenant = a.of_tenant AND k.kind = a.of_kind AND k.name = a.of_name
 SET k.job_id = a.next_job, k.fingerprint = a.next_fingerprint, k.expires_at = clock() + a.span;
@@ -49,7 +49,7 @@ SELECT d.tenant, d.priority,
 FROM (SELECT tenant, priority FROM holdfast_live FORCE INDEX FOR GROUP BY (PRIMARY)
       WHERE parked = {NOT_PARKED} AND queue = :queue GROUP BY parked, queue, tenant, priority) AS d
 HAVING first IS NOT NULL
-LIMIT :cap;
+LIMIT :max_lanes;
 
 -- name: read_lease
 -- Checks without a lock whether the lease is valid, and reads the time of the claim.
@@ -93,7 +93,7 @@ WHERE id IN :ids AND @holdfast_lease IS NOT NULL;
 
 -- name: record_claim
 -- For a worker whose row lock_lease locked, so that it cannot be reaped in between.
-INSERT INTO holdfast_claims (worker, id, fence, look_at, ids)
+INSERT INTO holdfast_claims (worker, id, fence, check_at, ids)
 SELECT of_worker, of_id, of_fence, next_check, claimed FROM :rows AS m WHERE @holdfast_lease IS NOT NULL;
 
 -- name: lock_live
@@ -207,20 +207,20 @@ SELECT id, fence, worker FROM holdfast_live FORCE INDEX (holdfast_live_id) WHERE
 
 -- name: watch_deadlines
 -- For jobs that the same message inserts.
-INSERT INTO holdfast_deadlines (id, look_at)
+INSERT INTO holdfast_deadlines (id, check_at)
 SELECT of_id, LEAST(its_deadline, @holdfast_at + 3600000000) FROM :rows AS m;
 
 -- name: watch_again
 -- Uses holdfast_live_id. For jobs that returned to the live table.
-INSERT INTO holdfast_deadlines (id, look_at)
+INSERT INTO holdfast_deadlines (id, check_at)
 SELECT l.id, LEAST(l.deadline, clock() + 3600000000) FROM :rows AS m
 STRAIGHT_JOIN holdfast_live l FORCE INDEX (holdfast_live_id) ON l.id = m.of_id WHERE l.deadline IS NOT NULL
-ON DUPLICATE KEY UPDATE look_at = VALUES(look_at);
+ON DUPLICATE KEY UPDATE check_at = VALUES(check_at);
 
 -- name: lock_deadlines
--- Uses holdfast_deadlines_look, in its order. Skips rows that another node checks.
-SELECT id FROM holdfast_deadlines FORCE INDEX (holdfast_deadlines_look)
-WHERE look_at <= clock() ORDER BY look_at LIMIT :limit FOR UPDATE SKIP LOCKED;
+-- Uses holdfast_deadlines_check, in its order. Skips rows that another node checks.
+SELECT id FROM holdfast_deadlines FORCE INDEX (holdfast_deadlines_check)
+WHERE check_at <= clock() ORDER BY check_at LIMIT :limit FOR UPDATE SKIP LOCKED;
 
 -- name: watched
 -- Uses holdfast_live_id. Locks nothing: the decision on these jobs is applied only if they are unchanged.
@@ -230,7 +230,7 @@ SELECT {job}, clock() FROM holdfast_live FORCE INDEX (holdfast_live_id) WHERE id
 -- Uses the primary key, for rows that lock_deadlines locked. A job past its deadline is checked until it is gone,
 -- because it may run and then wait again.
 UPDATE :rows AS m STRAIGHT_JOIN holdfast_deadlines d FORCE INDEX (PRIMARY) ON d.id = m.of_id
-SET d.look_at = GREATEST(clock() + 1000000, LEAST(m.its_deadline, clock() + 3600000000));
+SET d.check_at = GREATEST(clock() + 1000000, LEAST(m.its_deadline, clock() + 3600000000));
 
 -- name: unwatch
 -- Uses the primary key, for rows that lock_deadlines locked.

@@ -1,8 +1,7 @@
 -- name: set_limit
 -- Assignments run from left to right, so that a column is compared before it is changed.
 INSERT INTO holdfast_limits (kind, tenant, name, max_running, rate, per, burst, unsettled, tokens, refilled_at,
-  changed_at,
-                             changed_by)
+                             changed_at, changed_by)
 VALUES (:kind, :tenant, :name, :max_running, :rate, :per, :burst, 1, :tokens, clock(), clock(), :changed_by)
 ON DUPLICATE KEY UPDATE
   unsettled = CASE WHEN max_running IS NULL THEN 1 ELSE unsettled END,

@@ -24,7 +24,7 @@ WHERE w.id IS NULL LIMIT :limit;
 
 -- name: lock_claims
 -- Reads the table, which is small, up to the limit.
-SELECT worker, id, fence, looks, ids FROM holdfast_claims WHERE look_at <= clock() LIMIT :limit FOR UPDATE SKIP LOCKED;
+SELECT worker, id, fence, checks, ids FROM holdfast_claims WHERE check_at <= clock() LIMIT :limit FOR UPDATE SKIP LOCKED;
 
 -- name: delete_claims
 -- Uses the primary key.
@@ -35,7 +35,7 @@ DELETE c FROM :rows AS m STRAIGHT_JOIN holdfast_claims c FORCE INDEX (PRIMARY)
 -- Uses the primary key. The next check follows after twice the interval.
 UPDATE :rows AS m STRAIGHT_JOIN holdfast_claims c FORCE INDEX (PRIMARY)
   ON c.worker = m.of_worker AND c.id = m.of_id AND c.fence = m.of_fence
-SET c.ids = m.held, c.looks = m.next_checks, c.look_at = clock() + m.pause;
+SET c.ids = m.held, c.checks = m.next_checks, c.check_at = clock() + m.delay;
 
 -- name: lock_expired
 -- Uses holdfast_workers_expiry. Locks the rows: renewals and claims wait, other reapers skip them.

@@ -46,8 +46,7 @@ SELECT :span, * FROM unnest(:tenants::text[], string_to_array(:ats, ',')::bigint
 ON CONFLICT (span, tenant, at, queue, type) DO UPDATE
 SET submitted = excluded.submitted, started = excluded.started, succeeded = excluded.succeeded,
     failed = excluded.failed, dead = excluded.dead, cancelled = excluded.cancelled, wait = excluded.wait,
-    run = excluded.run,
-    cost = excluded.cost, waited = excluded.waited, reaped = excluded.reaped;
+    run = excluded.run, cost = excluded.cost, waited = excluded.waited, reaped = excluded.reaped;
 
 -- name: prune_rollups
 -- Uses holdfast_rollup_at.

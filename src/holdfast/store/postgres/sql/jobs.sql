@@ -16,10 +16,9 @@ WITH fresh AS (
          CASE WHEN coalesce(scheduled_at, at + delay) > at THEN {SCHEDULED}
               WHEN concurrency_key IS NULL THEN {READY} ELSE {AWAITING_KEY} END
   FROM unnest(:ids::uuid[], :tenants::text[], :queues::text[], :types::text[], :payloads::bytea[],
-    :priorities::smallint[],
-              :max_attempts::smallint[], :costs::int[], :scheduled::bigint[], :delays::bigint[], :timeouts::bigint[],
+              :priorities::smallint[], :max_attempts::smallint[], :costs::int[], :scheduled::bigint[], :delays::bigint[], :timeouts::bigint[],
               :deadlines::bigint[], :retries::bytea[], :tags::bytea[], :concurrency_keys::text[],
-                :idempotency_keys::text[])
+              :idempotency_keys::text[])
        AS j(id, tenant, queue, type, payload, priority, max_attempts, cost, scheduled_at, delay, timeout,
             deadline, retry, tags, concurrency_key, idempotency_key),
        (SELECT clock() AS at) AS c
@@ -66,7 +65,7 @@ JOIN holdfast_job_keys k ON k.tenant = ANY (ARRAY[a.tenant]) AND k.kind = ANY (A
   AND k.key = ANY (ARRAY[a.key])
 ORDER BY a.n FOR UPDATE OF k;
 
--- name: retake_keys
+-- name: reassign_keys
 UPDATE holdfast_job_keys k SET job_id = a.job_id, fingerprint = a.fingerprint, expires_at = clock() + a.span
 FROM unnest(:tenants::text[], :kinds::smallint[], :keys::text[], :ids::uuid[], :fingerprints::bytea[], :spans::bigint[])
      AS a(tenant, kind, key, job_id, fingerprint, span)
@@ -82,7 +81,7 @@ WITH RECURSIVE lane AS (
     SELECT tenant, priority, seq FROM holdfast_live l
     WHERE l.status = {READY} AND l.queue = :queue AND (l.tenant, l.priority) > (lane.tenant, lane.priority)
     ORDER BY l.queue, l.tenant, l.priority, l.seq LIMIT 1) AS n)
-SELECT tenant, priority, seq FROM lane LIMIT :cap;
+SELECT tenant, priority, seq FROM lane LIMIT :max_lanes;
 
 -- name: claim
 -- Uses holdfast_live_ready, once per lane. Locks the worker's row first, which blocks a reap but not a renewal. The
@@ -160,7 +159,7 @@ logged AS (
 SELECT * FROM applied;
 
 -- name: revive_dead
--- Uses the primary key of the dead letters. A new generation of the same job; its fence goes on rising.
+-- Uses the primary key of the dead letters. Starts a new generation of the same job; its fence keeps rising.
 WITH back AS (
   DELETE FROM holdfast_dead d
   USING unnest(:ids::uuid[], :fences::int[], :was::smallint[], :generations::smallint[]) AS m(id, fence, was,

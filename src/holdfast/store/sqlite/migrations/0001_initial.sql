@@ -4,12 +4,12 @@
 -- are the 16 bytes of a UUID. The view holdfast_jobs shows all three in readable form. A name in braces stands for a
 -- stored code: see store/codes.py.
 
--- Last position given out, one row. It only grows, and only under the write lock, so that later inserts come later in
--- line.
+-- Last assigned position, one row. It only grows, and only under the write lock, so that later inserts get higher
+-- positions.
 CREATE TABLE holdfast_sequence (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL) STRICT;
 INSERT INTO holdfast_sequence (one, seq) VALUES (1, 0);
 
--- Unfinished jobs. The table stays small, however long the history is. The position in line is the rowid, so that
+-- Unfinished jobs. The table stays small, however long the history is. The position in the lane is the rowid, so that
 -- every index ends in it without storing it twice. `progress` is JSON, such as {"fraction": 0.9, "note": "written"}.
 -- `slots` says which limits count a running job: bit 1 its queue's, bit 2 its tenant's.
 CREATE TABLE holdfast_live (

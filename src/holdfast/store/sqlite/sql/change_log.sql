@@ -21,8 +21,7 @@ VALUES (:span, :tenant, :at, :queue, :type, :submitted, :started, :succeeded, :f
         :cost, :waited, :reaped)
 ON CONFLICT (span, tenant, at, queue, type) DO UPDATE
 SET submitted = excluded.submitted, started = excluded.started, succeeded = excluded.succeeded,
-  failed = excluded.failed,
-    dead = excluded.dead, cancelled = excluded.cancelled, wait = excluded.wait, run = excluded.run,
+    failed = excluded.failed, dead = excluded.dead, cancelled = excluded.cancelled, wait = excluded.wait, run = excluded.run,
     cost = excluded.cost, waited = excluded.waited, reaped = excluded.reaped;
 
 -- name: prune_rollups

@@ -102,8 +102,7 @@ WHERE status >= {SCHEDULED} AND status = :status AND tenant = :tenant LIMIT :lim
 
 -- name: dead_groups
 -- Uses holdfast_dead_fingerprint as a skip scan over groups. The last step finds none. A comparison of pairs would read
--- the
--- whole group that it starts from: see `lanes`.
+-- the whole group that it starts from: see `lanes`.
 WITH RECURSIVE g (first) AS (
   SELECT coalesce(
     (SELECT rowid FROM holdfast_dead INDEXED BY holdfast_dead_fingerprint

@@ -7,8 +7,7 @@ UPDATE holdfast_sequence SET seq = seq + :positions RETURNING seq - :positions, 
 
 -- name: insert
 INSERT INTO holdfast_live (seq, id, tenant, queue, type, payload, priority, max_attempts, cost, created_at,
-  scheduled_at,
-                           timeout, deadline, retry, tags, concurrency_key, idempotency_key, status)
+                           scheduled_at, timeout, deadline, retry, tags, concurrency_key, idempotency_key, status)
 VALUES (:seq, :id, :tenant, :queue, :type, :payload, :priority, :max_attempts, :cost, :created_at, :scheduled_at,
         :timeout, :deadline, :retry, :tags, :concurrency_key, :idempotency_key, :status);
 
@@ -23,7 +22,7 @@ SELECT tenant, kind, key, job_id, fingerprint,
        expires_at > clock() OR EXISTS (SELECT 1 FROM holdfast_live l WHERE l.id = k.job_id)
 FROM holdfast_job_keys k WHERE tenant = :tenant AND kind = :kind AND key = :key;
 
--- name: retake_keys
+-- name: reassign_keys
 UPDATE holdfast_job_keys SET job_id = :id, fingerprint = :fingerprint, expires_at = clock() + :span
 WHERE tenant = :tenant AND kind = :kind AND key = :key;
 
@@ -43,7 +42,7 @@ WITH RECURSIVE lane (first) AS (
      WHERE n.status = {READY} AND n.queue = :queue AND n.tenant > l.tenant
      ORDER BY n.tenant, n.priority LIMIT 1))
   FROM lane CROSS JOIN holdfast_live l ON l.seq = lane.first
-  LIMIT :cap)
+  LIMIT :max_lanes)
 SELECT l.tenant, l.priority, l.seq FROM lane CROSS JOIN holdfast_live l ON l.seq = lane.first;
 
 -- name: lease
@@ -65,7 +64,7 @@ WHERE seq IN (
 RETURNING {job};
 
 -- name: finish_history
--- Uses the unique id. `leave` deletes the job from the live table in the same transaction.
+-- Uses the unique id. `delete_live` deletes the job from the live table in the same transaction.
 WITH m (job, token, was, holder, becomes, result, log, reason, fingerprint) AS (
   VALUES (:id, :fence, :was, :worker, :becomes, :result, :log, :reason, :fingerprint))
 INSERT INTO holdfast_history ({finished})
@@ -84,10 +83,10 @@ FROM m CROSS JOIN holdfast_live l
     AND (l.status = m.was OR l.status = {AWAITING_KEY} AND m.was = {READY});
 
 -- name: unchanged
--- Uses the unique id. Runs between a finish and `leave` to find the jobs that the finish copied.
+-- Uses the unique id. Runs between a finish and `delete_live` to find the jobs that the finish copied.
 SELECT id FROM holdfast_live WHERE id = :id AND fence = :fence AND {visible_status} = :was AND worker IS :worker;
 
--- name: leave
+-- name: delete_live
 -- Uses the unique id; for jobs that a finish copied.
 DELETE FROM holdfast_live WHERE id IN (VALUES (:id));
 
@@ -116,10 +115,10 @@ FROM (SELECT *, :generation AS next_generation FROM holdfast_history WHERE id = 
 WHERE true
 RETURNING id, status, queue, tenant, priority, seq;
 
--- name: leave_dead
+-- name: delete_dead
 DELETE FROM holdfast_dead WHERE id = :id;
 
--- name: leave_history
+-- name: delete_history
 DELETE FROM holdfast_history WHERE id = :id;
 
 -- name: due
