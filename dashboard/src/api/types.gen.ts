@@ -757,7 +757,7 @@ export interface SetPause {
 export interface SettleRequest {
   /** Id of a worker; never reused. */
   worker: string;
-  outcomes: (SucceededIn | FailedIn | TimedOutIn | CrashedIn | SnoozedIn | ReleasedIn | CancelledIn)[];
+  outcomes: (SucceededIn | FailedIn | TimedOutIn | CrashedIn | SnoozedIn | ReleasedIn | UnavailableIn | CancelledIn)[];
 }
 
 /** Jobs whose outcomes were applied; the worker had lost the others. */
@@ -982,16 +982,6 @@ export interface Totals {
   cancelled: number;
 }
 
-/** Statistics of one job type. */
-export interface TypeFigures {
-  type: string;
-  totals: Totals;
-  rates: Rates;
-  wait: Percentiles;
-  run: Percentiles;
-  failure_ratio: number | null;
-}
-
 /** Description of a job type that the worker handles. */
 export interface TypeIn {
   /** 1 to 128 letters, digits or _ . : / @ + -, starting with a letter, a digit or _. */
@@ -1008,7 +998,7 @@ export interface TypeIn {
 export interface TypeList {
   since: string;
   until: string;
-  items: TypeFigures[];
+  items: TypeStats[];
 }
 
 /** Job type as its workers describe it. Fields that they left out are null. */
@@ -1030,6 +1020,26 @@ export interface TypeOut {
 export interface TypePage {
   items: TypeOut[];
   next_cursor: string | null;
+}
+
+/** Statistics of one job type. */
+export interface TypeStats {
+  type: string;
+  totals: Totals;
+  rates: Rates;
+  wait: Percentiles;
+  run: Percentiles;
+  failure_ratio: number | null;
+}
+
+/** A call to this service failed inside the handler; uses no attempt for the first ten minutes. */
+export interface UnavailableIn {
+  outcome: "unavailable";
+  error: ErrorIn;
+  id: string;
+  /** Fencing token: increases at each claim, and only its holder knows the newest. */
+  fence: number;
+  logs?: LogsIn | null;
 }
 
 /** Uniqueness of a job: one job at a time with equal values of the fields in `by`. */

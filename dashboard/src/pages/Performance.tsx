@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { lazy, Suspense, useCallback, useRef } from "react";
 import { throughputQuery, typeStatsQuery, type Window } from "../api/queries";
-import type { TypeFigures } from "../api/types.gen";
+import type { TypeStats } from "../api/types.gen";
 import { ToggleGroup } from "../components/ToggleGroup";
 import { type Column, DataTable } from "../components/DataTable";
 import { QueryView, Card, Empty, Loading } from "../components/Feedback";
@@ -30,8 +30,8 @@ export function Performance() {
     },
     [navigate, search.type, window],
   );
-  const open = useCallback((row: TypeFigures) => update({ type: row.type }), [update]);
-  const columns: Column<TypeFigures>[] = [
+  const open = useCallback((row: TypeStats) => update({ type: row.type }), [update]);
+  const columns: Column<TypeStats>[] = [
     {
       id: "type",
       header: "Type",
@@ -47,7 +47,7 @@ export function Performance() {
     { id: "rate", header: "Finished/s", value: (row) => row.rates.finished, descendingFirst: true, className: "right num", cell: (row) => formatRate(row.rates.finished) },
     { id: "failed", header: "Failed", value: (row) => row.failure_ratio, descendingFirst: true, className: "right num nowrap", cell: (row) => <span className={(row.failure_ratio ?? 0) > 0.2 ? "bad" : undefined}>{formatPercent(row.failure_ratio)}</span> },
     ...(["wait", "run"] as const).flatMap((metric) =>
-      (["p50", "p95", "p99"] as const).map((percentile): Column<TypeFigures> => ({
+      (["p50", "p95", "p99"] as const).map((percentile): Column<TypeStats> => ({
         id: `${metric}-${percentile}`,
         header: `${metric} ${percentile}`,
         value: (row) => row[metric][percentile],

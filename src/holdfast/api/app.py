@@ -12,7 +12,7 @@ import msgspec
 from holdfast.api import asgi
 from holdfast.api.headers import REQUEST_ID, Cors, Headers, headers_of
 from holdfast.api.http import ClientGone, HttpRequest, HttpResponse, Stream
-from holdfast.api.request_log import LOG, log_fault, loggable_path
+from holdfast.api.request_log import LOG, log_error, loggable_path
 from holdfast.api.routing import ANY_CALLER, PUBLIC, Route, RouteCall
 from holdfast.api.server.streaming import send_stream
 from holdfast.api.service import Service
@@ -73,7 +73,7 @@ class Api:
         except HoldfastError as error:
             problem, headers = problem_of(error)
             if problem.status >= 500:
-                log_fault(logging.WARNING, ":", request, error)
+                log_error(logging.WARNING, ":", request, error)
             return encode_response(HttpResponse(problem, problem.status, headers, MEDIA_TYPE))
         except ClientGone:
             return None
@@ -83,7 +83,7 @@ class Api:
             detail = "this node is shutting down before the request finished; its outcome is unknown: "
             return unavailable_response(503, "stopping", detail + "check it, or retry with the same Idempotency-Key")
         except Exception as error:  # noqa: BLE001 - last resort for every request
-            log_fault(logging.ERROR, " failed:", request, error, where=True)
+            log_error(logging.ERROR, " failed:", request, error, with_locations=True)
             request_id = request.id.decode()
             detail = f"internal error, logged with request id {request_id}: retry, or ask the operator to look it up"
             return encode_response(HttpResponse(Problem(TITLES[500], 500, "internal", detail), 500, {}, MEDIA_TYPE))
@@ -102,6 +102,7 @@ class Api:
         caller = ANONYMOUS
         if route.scope != PUBLIC:
             caller = await service.auth.caller(request)
+            request.caller = caller.name
             if route.scope != ANY_CALLER:
                 permit(caller, route.scope)
         query = _query(request, route)

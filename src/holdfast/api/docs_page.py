@@ -17,7 +17,7 @@ _EXAMPLES: dict[str, Any] = {
     "queue": "mail", "ids": ["01981a52-7c3e-7000-8000-000000000000"], "filter": {"queue": "mail"},
     "reason": "not needed", "paused": True, "max_running": 5,
 }  # fmt: skip
-_SHOWN = ("payload", "ids", "reason", "filter", "paused", "max_running")
+_EXAMPLE_FIELDS = ("payload", "ids", "reason", "filter", "paused", "max_running")
 """Optional fields that examples include."""
 
 
@@ -26,7 +26,7 @@ def page(routes: Iterable[Route], version: str) -> bytes:
     unsorted = list(routes)
     tags = list(dict.fromkeys(route.tag for route in unsorted))
     table = sorted(unsorted, key=lambda route: tags.index(route.tag))
-    described = describe(table, version)
+    document = describe(table, version)
     groups = [(tag, list(group)) for tag, group in groupby(table, key=lambda route: route.tag)]
     parts = [
         "<!doctype html><html lang=en><head><meta charset=utf-8>",
@@ -40,7 +40,7 @@ def page(routes: Iterable[Route], version: str) -> bytes:
     for tag, group in groups:
         parts.append(f"<section><h2 id='{_anchor(tag)}'>{escape(tag)}</h2>")
         for route in group:
-            parts += _operation(route, described)
+            parts += _operation(route, document)
         parts.append("</section>")
     return "".join([*parts, "</main></body></html>"]).encode()
 
@@ -52,48 +52,48 @@ lists the scope it needs; <code>admin</code> includes all scopes. Errors are RFC
 <a href=openapi.json>openapi.json</a>.</p>"""
 
 
-def _operation(route: Route, described: Mapping[str, Any]) -> Iterator[str]:
-    operation = described["paths"][route.path][route.method.lower()]
-    needs = {PUBLIC: "no key", ANY_CALLER: "any key"}.get(str(route.scope), f"scope {route.scope}")
+def _operation(route: Route, document: Mapping[str, Any]) -> Iterator[str]:
+    operation = document["paths"][route.path][route.method.lower()]
+    scope_label = {PUBLIC: "no key", ANY_CALLER: "any key"}.get(str(route.scope), f"scope {route.scope}")
     yield f"<article id='{escape(route.name)}'><h3><span class=method>{route.method}</span> "
-    yield f"<code>{escape(route.path)}</code> <span class=scope>{escape(needs)}</span></h3>"
+    yield f"<code>{escape(route.path)}</code> <span class=scope>{escape(scope_label)}</span></h3>"
     yield f"<p>{escape(route.summary)}.</p>"
     rows = [
         _row(
-            each["name"],
-            _kind(each["schema"], described),
-            each.get("description"),
-            needed=each["required"],
-            where=each["in"],
+            parameter["name"],
+            _kind(parameter["schema"], document),
+            parameter.get("description"),
+            required=parameter["required"],
+            where=parameter["in"],
         )
-        for each in operation["parameters"]
+        for parameter in operation["parameters"]
     ]
     yield from _table("Parameters", rows)
     if route.body is not None:
-        schema = described["components"]["schemas"][route.body.__name__]
-        yield from _table("Body", _fields(schema, described))
-    yield from _table("Responses", _responses(operation, described))
-    example = escape(_curl(route, described))
+        schema = document["components"]["schemas"][route.body.__name__]
+        yield from _table("Body", _fields(schema, document))
+    yield from _table("Responses", _responses(operation, document))
+    example = escape(_curl(route, document))
     yield f"<details><summary>Example</summary><pre><code>{example}</code></pre></details></article>"
 
 
-def _fields(schema: Mapping[str, Any], described: Mapping[str, Any]) -> list[str]:
-    needed = schema.get("required", ())
+def _fields(schema: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
+    required = schema.get("required", ())
     return [
-        _row(name, _kind(field, described), _description(field), needed=name in needed, default=field.get("default"))
+        _row(name, _kind(field, document), _description(field), required=name in required, default=field.get("default"))
         for name, field in schema.get("properties", {}).items()
     ]
 
 
-def _responses(operation: Mapping[str, Any], described: Mapping[str, Any]) -> list[str]:
+def _responses(operation: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
     rows = []
     problems = [status for status, response in operation["responses"].items() if "$ref" in response]
     for status, response in operation["responses"].items():
         if "$ref" in response:
             continue
-        resolved = _resolved(response, described)
+        resolved = _resolve(response, document)
         kinds = [
-            f"{escape(media)}: {_kind(content['schema'], described)}" if media == "application/json" else escape(media)
+            f"{escape(media)}: {_kind(content['schema'], document)}" if media == "application/json" else escape(media)
             for media, content in resolved.get("content", {}).items()
         ]
         rows.append(f"<tr><td><code>{status}</code><td>{escape(resolved['description'])}<td>{', '.join(kinds) or '–'}")
@@ -111,31 +111,31 @@ def _row(
     kind: str,
     text: str | None,
     *,
-    needed: bool,
+    required: bool,
     where: str = "",
     default: Any = None,
 ) -> str:
     notes = [escape(text)] if text else []
     if default not in (None, [], {}, ""):
         notes.append(f"Default: <code>{escape(json.dumps(default))}</code>.")
-    labels = " ".join(label for label in (where, "<b>required</b>" if needed else "") if label)
+    labels = " ".join(label for label in (where, "<b>required</b>" if required else "") if label)
     return f"<tr><td><code>{escape(name)}</code> <small>{labels}</small><td>{kind}<td>{' '.join(notes)}"
 
 
-def _kind(schema: Mapping[str, Any], described: Mapping[str, Any]) -> str:
+def _kind(schema: Mapping[str, Any], document: Mapping[str, Any]) -> str:
     """Describe a type and its bounds as HTML."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
-        fields = described["components"]["schemas"][name].get("properties", {})
-        shown = ", ".join(f"<code>{escape(field)}</code>" for field in fields)
-        return f"{escape(name)} <small>({shown})</small>" if shown else escape(name)
+        fields = document["components"]["schemas"][name].get("properties", {})
+        field_names = ", ".join(f"<code>{escape(field)}</code>" for field in fields)
+        return f"{escape(name)} <small>({field_names})</small>" if field_names else escape(name)
     if "anyOf" in schema:
-        kinds = [_kind(each, described) for each in schema["anyOf"] if each != {"type": "null"}]
+        kinds = [_kind(kind, document) for kind in schema["anyOf"] if kind != {"type": "null"}]
         return " or ".join(dict.fromkeys(kinds))
     if "enum" in schema:
-        return " or ".join(f"<code>{escape(str(each))}</code>" for each in schema["enum"])
+        return " or ".join(f"<code>{escape(str(value))}</code>" for value in schema["enum"])
     if schema.get("type") == "array":
-        return f"list of {_kind(schema.get('items', {}), described)}"
+        return f"list of {_kind(schema.get('items', {}), document)}"
     bounds = [f"≥ {schema['minimum']}"] if "minimum" in schema else []
     bounds += [f"≤ {schema['maximum']:,}"] if "maximum" in schema else []
     bounds += [f"≤ {schema['maxLength']} characters"] if "maxLength" in schema else []
@@ -144,20 +144,20 @@ def _kind(schema: Mapping[str, Any], described: Mapping[str, Any]) -> str:
 
 
 def _description(field: Mapping[str, Any]) -> str | None:
-    for each in (field, *field.get("anyOf", ())):
-        if text := each.get("description"):
+    for schema in (field, *field.get("anyOf", ())):
+        if text := schema.get("description"):
             return str(text)
     return None
 
 
-def _curl(route: Route, described: Mapping[str, Any]) -> str:
+def _curl(route: Route, document: Mapping[str, Any]) -> str:
     parts = ["curl"]
     if route.method != "GET":
         parts.append(f"-X {route.method}")
     if route.scope != PUBLIC:
         parts.append('-H "Authorization: Bearer $HOLDFAST_API_KEY"')
     if route.body is not None:
-        sample = _sample(described["components"]["schemas"][route.body.__name__], described)
+        sample = _sample(document["components"]["schemas"][route.body.__name__], document)
         parts.append("-H 'Content-Type: application/json' \\\n  -d '" + json.dumps(sample) + "'")
     path = route.path
     for name in route.parameters:
@@ -165,33 +165,33 @@ def _curl(route: Route, described: Mapping[str, Any]) -> str:
     return " ".join([*parts, f'"$HOLDFAST_API_URL{path}"'])
 
 
-def _sample(schema: Mapping[str, Any], described: Mapping[str, Any]) -> Any:
-    schema = _resolved(schema, described)
+def _sample(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Any:
+    schema = _resolve(schema, document)
     if "properties" in schema:
-        needed = set(schema.get("required", ()))
+        required = set(schema.get("required", ()))
         unwanted: set[str] = set()
         for rule in schema.get("allOf", ()):  # use the first allowed combination
             first = rule["anyOf"][0]
-            needed |= set(first["required"])
+            required |= set(first["required"])
             unwanted |= set(first["properties"]) - set(first["required"])
         return {
-            name: _EXAMPLES[name] if name in _EXAMPLES else _sample(field, described)
+            name: _EXAMPLES[name] if name in _EXAMPLES else _sample(field, document)
             for name, field in schema["properties"].items()
-            if name in needed or (name in _SHOWN and name not in unwanted)
+            if name in required or (name in _EXAMPLE_FIELDS and name not in unwanted)
         }
     if "anyOf" in schema:
-        return _sample(schema["anyOf"][0], described)
+        return _sample(schema["anyOf"][0], document)
     if "enum" in schema:
         return schema["enum"][0]
     if schema.get("type") == "array":
-        return [_sample(schema.get("items", {}), described)]
+        return [_sample(schema.get("items", {}), document)]
     return {"integer": 1, "number": 1, "boolean": True, "object": {}}.get(schema.get("type", ""), "…")
 
 
-def _resolved(schema: Mapping[str, Any], described: Mapping[str, Any]) -> Mapping[str, Any]:
+def _resolve(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
     while "$ref" in schema:
         _, _, group, name = schema["$ref"].split("/")
-        schema = described["components"][group][name]
+        schema = document["components"][group][name]
     return schema
 
 

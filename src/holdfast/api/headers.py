@@ -35,53 +35,53 @@ ALLOWED_HEADERS = b"Authorization, Content-Type, Holdfast-Tenant, Idempotency-Ke
 EXPOSED_HEADERS = b"Idempotent-Replayed, Retry-After, X-Request-ID"
 
 
-def _ids() -> Callable[[], bytes]:
-    """Return a generator function of cheap ids that are unique across nodes."""
+def _id_factory() -> Callable[[], bytes]:
+    """Return a function that creates ids, cheap and unique across nodes."""
     node = secrets.token_hex(6).encode()
     count = itertools.count(1)
     return lambda: b"%b-%x" % (node, next(count))
 
 
-new_request_id = _ids()
+new_request_id = _id_factory()
 
 
-def request_id(given: bytes | None) -> bytes:
+def request_id(value: bytes | None) -> bytes:
     """Return the client's request id if it is a short token, otherwise a new one."""
-    return given if given is not None and _TOKEN.fullmatch(given) else new_request_id()
+    return value if value is not None and _TOKEN.fullmatch(value) else new_request_id()
 
 
-def headers_of(media_type: str, own: Mapping[str, str]) -> Headers:
-    """Return the default headers for this media type plus `own`."""
+def headers_of(media_type: str, extra: Mapping[str, str]) -> Headers:
+    """Return the default headers for this media type, and the response's own ones."""
     headers = [(b"content-type", media_type.encode("ascii")), *SECURITY_HEADERS]
-    headers += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in own.items()]
-    if "cache-control" not in own:
+    headers += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in extra.items()]
+    if "cache-control" not in extra:
         headers.append(NO_STORE)
     return headers
 
 
-STATUS_LINES = {each.value: b"HTTP/1.1 %d %b\r\n" % (each.value, each.phrase.encode()) for each in HTTPStatus}
+STATUS_LINES = {status.value: b"HTTP/1.1 %d %b\r\n" % (status.value, status.phrase.encode()) for status in HTTPStatus}
 
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
-def lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+def encode_headers(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     """Serialise headers. Raises ValueError on control characters, so that none can be injected."""
     for name, value in headers:
         if _CONTROL.search(name) or _CONTROL.search(value):
             raise ValueError(f"header {name!r} contains a control character")
-    return b"".join([b"%b: %b\r\n" % each for each in headers])
+    return b"".join([b"%b: %b\r\n" % header for header in headers])
 
 
-def opening(status: int, media_type: str, own: Mapping[str, str]) -> bytes:
+def encode_head(status: int, media_type: str, extra: Mapping[str, str]) -> bytes:
     """Serialise the status line, date and headers of a response."""
-    if own:
-        return STATUS_LINES[status] + date_line() + lines(headers_of(media_type, own))
-    return _usual_opening(status, media_type, int(time.time()))
+    if extra:
+        return STATUS_LINES[status] + date_line() + encode_headers(headers_of(media_type, extra))
+    return _cached_head(status, media_type, int(time.time()))
 
 
 @lru_cache(32)  # most responses have no own headers, and many are sent within the same second
-def _usual_opening(status: int, media_type: str, second: int) -> bytes:
-    return STATUS_LINES[status] + _date_line(second) + lines(headers_of(media_type, {}))
+def _cached_head(status: int, media_type: str, second: int) -> bytes:
+    return STATUS_LINES[status] + _date_line(second) + encode_headers(headers_of(media_type, {}))
 
 
 def date_line() -> bytes:

@@ -58,7 +58,19 @@ class BodySource(Protocol):
 class HttpRequest:
     """Request whose head is parsed and whose body is read on demand."""
 
-    __slots__ = ("_source", "address", "body", "headers", "id", "method", "path", "query_string", "route", "started_at")
+    __slots__ = (
+        "_source",
+        "address",
+        "body",
+        "caller",
+        "headers",
+        "id",
+        "method",
+        "path",
+        "query_string",
+        "route",
+        "started_at",
+    )
 
     def __init__(  # noqa: PLR0917 - the fields of a request head, in order
         self,
@@ -82,6 +94,8 @@ class HttpRequest:
         self.body: bytes | None = None
         """Complete body, if it has already arrived."""
         self.id: bytes = request_id(headers.get(b"x-request-id"))
+        self.caller: str = ""
+        """Name of the authenticated caller; empty before authentication."""
         self.route: str = ""
         """Path template of the matched route; empty if none matched."""
 
@@ -109,13 +123,13 @@ class HttpRequest:
                 400, "malformed_query", f"cannot parse the query string ({error}): percent-encode it as UTF-8"
             ) from None
         for name, value in pairs:
-            before = parameters.get(name)
-            if before is None:
+            earlier = parameters.get(name)
+            if earlier is None:
                 parameters[name] = value
-            elif isinstance(before, list):
-                before.append(value)
+            elif isinstance(earlier, list):
+                earlier.append(value)
             else:
-                parameters[name] = [before, value]
+                parameters[name] = [earlier, value]
         return parameters
 
     async def json_body(self, max_bytes: int) -> bytes:

@@ -24,7 +24,7 @@ def describe(routes: Iterable[Route], version: str) -> dict[str, Any]:
     paths: dict[str, Any] = {}
     for route in table:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_kind, components)
-        _link(route, table, paths[route.path][route.method.lower()])
+        _add_links(route, table, paths[route.path][route.method.lower()])
     return {
         "openapi": "3.1.0",
         "info": {
@@ -54,7 +54,7 @@ def _operation(route: Route, schemas: dict[Any, Any], components: Mapping[str, A
     }
     if route.body is not None:
         operation["requestBody"] = {
-            "required": _is_needed(components[route.body.__name__]),
+            "required": _is_required(components[route.body.__name__]),
             "content": {"application/json": {"schema": schemas[route.body]}},
         }
     for status in _error_statuses(route):
@@ -67,7 +67,7 @@ def _operation(route: Route, schemas: dict[Any, Any], components: Mapping[str, A
     return operation
 
 
-def _is_needed(schema: Mapping[str, Any]) -> bool:
+def _is_required(schema: Mapping[str, Any]) -> bool:
     """Return whether the body is required, by a required field or a required alternative."""
     rules = schema.get("allOf", ())
     return bool(schema.get("required")) or any(all(kind["required"] for kind in rule["anyOf"]) for rule in rules)
@@ -93,44 +93,48 @@ def _problem(status: int, schema: Any) -> dict[str, Any]:
     return {"description": TITLES[status], "headers": headers, "content": {MEDIA_TYPE: {"schema": schema}}}
 
 
-def _link(route: Route, table: Iterable[Route], operation: dict[str, Any]) -> None:
+def _link_to(route: Route, parameters: Mapping[str, str]) -> dict[str, Any]:
+    return {"operationId": route.name, "parameters": parameters}
+
+
+def _add_links(route: Route, table: Iterable[Route], operation: dict[str, Any]) -> None:
     """Add OpenAPI links from a created resource to the operations on it.
 
     Skips resources that a separate POST creates.
     """
     if route.method != "POST":
         return
-    created = {each.path for each in table if each.method == "POST" and 201 in each.responses}
+    created = {other.path for other in table if other.method == "POST" and 201 in other.responses}
     for status, kind in route.responses.items():
         fields = getattr(kind, "__struct_fields__", ())
         links = {
-            each.name: {"operationId": each.name, "parameters": {n: f"$response.body#/{n}" for n in each.parameters}}
-            for each in table
-            if each.path.startswith(f"{route.path}/{{")
-            and set(each.parameters) <= set(fields)
-            and (each.path not in created or 201 in each.responses)
+            other.name: _link_to(other, {name: f"$response.body#/{name}" for name in other.parameters})
+            for other in table
+            if other.path.startswith(f"{route.path}/{{")
+            and set(other.parameters) <= set(fields)
+            and (other.path not in created or 201 in other.responses)
         }
         if route.path in created and route.parameters:
             links |= {
-                each.name: {"operationId": each.name, "parameters": {n: f"$request.path.{n}" for n in route.parameters}}
-                for each in table
-                if each.path == route.path and each.method != "POST"
+                other.name: _link_to(other, {name: f"$request.path.{name}" for name in route.parameters})
+                for other in table
+                if other.path == route.path and other.method != "POST"
             }
         if links:
             operation["responses"][str(status)]["links"] = links
 
 
 def _response(route: Route, status: int, kind: Any, schemas: dict[Any, Any]) -> dict[str, Any]:
-    described: dict[str, Any] = {"description": _MEANINGS.get(status, "OK")}
+    response: dict[str, Any] = {"description": _MEANINGS.get(status, "OK")}
     if isinstance(kind, str):
-        described["content"] = {kind: {"schema": {"type": "string"}}}
+        response["content"] = {kind: {"schema": {"type": "string"}}}
     elif kind is not None:
-        described["content"] = {"application/json": {"schema": schemas[kind]}}
-    described["headers"] = _COMMON_HEADERS | {
+        response["content"] = {"application/json": {"schema": schemas[kind]}}
+    response["headers"] = _COMMON_HEADERS | {
         name: {"description": text, "schema": {"type": "string"}}
         for name, text in route.response_headers.get(status, {}).items()
     }
-    return described
+    return response
 
 
 _COMMON_HEADERS: dict[str, Any] = {

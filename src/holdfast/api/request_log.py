@@ -25,20 +25,38 @@ def loggable_path(request: HttpRequest) -> str:
     )
 
 
-def log_fault(level: int, words: str, request: HttpRequest, error: BaseException, *, where: bool = False) -> None:
-    """Log a failed request; `where` adds the code locations.
+def log_failed_authentication(request: HttpRequest, address: str, key_id: str | None, *, throttled: bool) -> None:
+    """Log a failed authentication with the client's address and the id of the API key.
+
+    Throttled attempts are not logged, so that a client can cause only a few lines a minute.
+    """
+    LOG.warning(
+        "%s %s: authentication failed from %s%s%s",
+        request.method,
+        loggable_path(request),
+        address or "an unknown address",
+        "" if key_id is None else f" for key {key_id}",
+        "; further failures are throttled for a minute" if throttled else "",
+        extra={"request_id": request.id.decode(), "address": address, "key": key_id},
+    )
+
+
+def log_error(
+    level: int, label: str, request: HttpRequest, error: BaseException, *, with_locations: bool = False
+) -> None:
+    """Log a failed request; `with_locations` adds the code locations.
 
     Leaves out the formatted traceback because exception messages may contain payloads.
     """
     text = f"{type(error).__name__}: {_message(error, request)}"
-    if where:
-        text = f"{_message(error, request)} [{_where(error)}]"
+    if with_locations:
+        text = f"{_message(error, request)} [{_locations(error)}]"
     LOG.log(
         level,
         "%s %s%s %s",
         request.method,
         loggable_path(request),
-        words,
+        label,
         text,
         extra={"request_id": request.id.decode()},
     )
@@ -52,10 +70,10 @@ def _message(error: BaseException, request: HttpRequest) -> str:
         if secret:
             text = text.replace(secret, "***")
     text = redact(text)[:_MAX_MESSAGE_CHARS]
-    return "".join(each if each.isprintable() else "\ufffd" for each in text)
+    return "".join(char if char.isprintable() else "\ufffd" for char in text)
 
 
-def _where(error: BaseException) -> str:
+def _locations(error: BaseException) -> str:
     """Return exception types and code locations along the cause chain, without values."""
     causes: list[str] = []
     cause: BaseException | None = error

@@ -110,7 +110,7 @@ class Routes:
         methods, parameters = self._methods(path)
         route = methods.get(method) or (methods.get("GET") if method == "HEAD" else None)
         if route is None:
-            allowed = _listed(methods)
+            allowed = _allow_header(methods)
             raise HttpError(
                 405, "method_not_allowed", f"{method} is not allowed here: use {allowed}", headers={"allow": allowed}
             )
@@ -118,20 +118,20 @@ class Routes:
 
     def allowed(self, path: str) -> str:
         """Return the value of `Allow` for a path. Raises `HttpError` 404 if no route matches."""
-        return _listed(self._methods(path)[0])
+        return _allow_header(self._methods(path)[0])
 
     def _methods(self, path: str) -> tuple[dict[str, Route], Mapping[str, str]]:
         if fixed := self._fixed.get(path):
             return fixed, {}
         for pattern, methods in self._patterns:
-            if found := pattern.fullmatch(path):
-                return methods, {name: _unescaped(value) for name, value in found.groupdict().items()}
+            if match := pattern.fullmatch(path):
+                return methods, {name: _unescaped(value) for name, value in match.groupdict().items()}
         raise HttpError(404, "no_such_route", "no such route; see /docs")
 
 
-def _listed(methods: Iterable[str]) -> str:
-    named = {*methods, "OPTIONS"}
-    return ", ".join(sorted(named | {"HEAD"} if "GET" in named else named))
+def _allow_header(methods: Iterable[str]) -> str:
+    allowed = {*methods, "OPTIONS"}
+    return ", ".join(sorted(allowed | {"HEAD"} if "GET" in allowed else allowed))
 
 
 def _unescaped(value: str) -> str:

@@ -44,7 +44,7 @@ def index() -> File | None:
 def assets() -> frozenset[str]:
     """Return the asset names. Only these files are ever opened, which prevents path traversal."""
     folder = FOLDER / "assets"
-    return frozenset(each.name for each in folder.iterdir()) if folder.is_dir() else frozenset()
+    return frozenset(file.name for file in folder.iterdir()) if folder.is_dir() else frozenset()
 
 
 @cache
@@ -59,25 +59,25 @@ def _read(path: Path) -> File | None:
     except FileNotFoundError:
         return None
     # mtime=0 so that all nodes produce the same bytes.
-    packed = gzip.compress(content, mtime=0)
+    compressed = gzip.compress(content, mtime=0)
     return File(
         content,
-        packed if len(packed) < len(content) else None,
+        compressed if len(compressed) < len(content) else None,
         _MEDIA_TYPES.get(path.suffix, "application/octet-stream"),
         sha256(content).hexdigest()[:32],
     )
 
 
-def accepts_gzip(accepted: str) -> bool:
+def accepts_gzip(accept_encoding: str) -> bool:
     """Return whether an `Accept-Encoding` value accepts gzip."""
-    for part in accepted.lower().split(","):
+    for part in accept_encoding.lower().split(","):
         name, _, weight = part.partition(";")
         if name.strip() in ("gzip", "*"):
             return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
     return False
 
 
-def is_known(etag: str, asked: str) -> bool:
+def is_cached(etag: str, if_none_match: str) -> bool:
     """Return whether `If-None-Match` matches this ETag."""
-    known = {each.strip().removeprefix("W/").strip('"') for each in asked.split(",")}
-    return "*" in known or etag in known
+    cached = {tag.strip().removeprefix("W/").strip('"') for tag in if_none_match.split(",")}
+    return "*" in cached or etag in cached

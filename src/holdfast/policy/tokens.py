@@ -82,9 +82,9 @@ def restrict_to_key(caller: Caller, key: ApiKey) -> Caller | None:
     return caller._replace(scopes=scopes)
 
 
-def claims_of(caller: Caller, expected: Audience, at: Instant, life: Duration, token_id: str) -> dict[str, Any]:
+def claims_of(caller: Caller, expected: Audience, at: Instant, lifetime: Duration, token_id: str) -> dict[str, Any]:
     """Return the claims of a new token, which expires no later than the caller's own."""
-    until = at + min(life, MAX_LIFETIME)
+    until = at + min(lifetime, MAX_LIFETIME)
     if caller.until is not None:
         until = min(until, caller.until)
     claims: dict[str, Any] = {

@@ -29,7 +29,7 @@ from holdfast.sdk.models import (
 from holdfast.sdk.options import DeadFilter, JobFilter, JobOptions, NewJob, Span, encode_body, header, query_text
 from holdfast.sdk.responses import Response, check, read
 from holdfast.sdk.worker_requests import Request
-from holdfast.wire.analytics import TypeFigures
+from holdfast.wire.analytics import TypeStats
 
 T = TypeVar("T")
 MAX_PAGE_SIZE = 200
@@ -185,9 +185,9 @@ def analytics(fields: Mapping[str, Any]) -> Call[Summary]:
     return Call(_get("/v1/analytics", fields), lambda r: read(r, Summary))
 
 
-def types(window: str) -> Call[list[TypeFigures]]:
+def types(window: str) -> Call[list[TypeStats]]:
     """Summarise a window per job type."""
-    return Call(_get("/v1/analytics/types", {"window": window}), lambda r: read(r, ListPage[TypeFigures]).items)
+    return Call(_get("/v1/analytics/types", {"window": window}), lambda r: read(r, ListPage[TypeStats]).items)
 
 
 def workers() -> Call[list[Worker]]:

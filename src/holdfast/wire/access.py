@@ -20,9 +20,9 @@ MaxBacklog = Annotated[int, Meta(ge=0, le=10**12, description="Maximum number of
 Cursor = Annotated[str, Meta(max_length=256)]
 Limit = Annotated[int, Meta(ge=1, le=200)]
 
-_WINDOWS = (seconds(1), seconds(86_400))
-_LIVES = (seconds(1), seconds(3_600))
-_KEY_LIVES = (seconds(1), seconds(3_650 * 86_400))
+_MIN_RATE_WINDOW, _MAX_RATE_WINDOW = seconds(1), seconds(86_400)
+_MIN_TOKEN_LIFETIME, _MAX_TOKEN_LIFETIME = seconds(1), seconds(3_600)
+_MIN_KEY_LIFETIME, _MAX_KEY_LIFETIME = seconds(1), seconds(3_650 * 86_400)
 
 
 class NewTenant(RequestBody):
@@ -101,7 +101,7 @@ class KeyFields(Struct, Generic[TimeT], frozen=True):
     expires_at: TimeT | None
     revoked_at: TimeT | None
     last_used_at: TimeT | None
-    """To within minutes."""
+    """Accurate to a few minutes."""
 
 
 class KeyOut(KeyFields[str], frozen=True):
@@ -178,18 +178,18 @@ def changes_of(body: TenantChange) -> dict[str, int | None]:
     return _quotas({name: value for name, value in fields.items() if value is not UNSET})
 
 
-def key_life(body: NewKeyRequest) -> Duration | None:
+def key_lifetime(body: NewKeyRequest) -> Duration | None:
     """Return the lifetime of a new API key; None if `expires_in` is omitted."""
     if body.expires_in is None:
         return None
     if body.expires_at is not None:
         raise Invalid("expires_in: give this or expires_at, not both", pointer="/expires_in")
-    return _span(body.expires_in, "expires_in", *_KEY_LIVES)
+    return _span(body.expires_in, "expires_in", _MIN_KEY_LIFETIME, _MAX_KEY_LIFETIME)
 
 
-def token_life(body: TokenRequest) -> Duration:
+def token_lifetime(body: TokenRequest) -> Duration:
     """Return the lifetime of a new token."""
-    return _span(body.expires_in, "expires_in", *_LIVES)
+    return _span(body.expires_in, "expires_in", _MIN_TOKEN_LIFETIME, _MAX_TOKEN_LIFETIME)
 
 
 def scopes_of(names: list[ScopeName]) -> frozenset[Scope]:
@@ -252,7 +252,7 @@ def _key(key: ApiKey) -> dict[str, Any]:
 
 def _quotas(fields: dict[str, Any]) -> dict[str, Any]:
     if fields.get("rate_window") is not None:
-        fields["rate_window"] = _span(fields["rate_window"], "rate_window", *_WINDOWS)
+        fields["rate_window"] = _span(fields["rate_window"], "rate_window", _MIN_RATE_WINDOW, _MAX_RATE_WINDOW)
     return fields
 
 

@@ -109,7 +109,7 @@ class Series(Struct, frozen=True):
     points: list[Point]
 
 
-class TypeFigures(Struct, frozen=True):
+class TypeStats(Struct, frozen=True):
     """Statistics of one job type."""
 
     type: str
@@ -125,7 +125,7 @@ class TypeList(Struct, frozen=True):
 
     since: str
     until: str
-    items: list[TypeFigures]
+    items: list[TypeStats]
 
 
 class TenantShareOut(Struct, frozen=True):

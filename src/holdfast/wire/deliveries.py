@@ -14,7 +14,7 @@ from holdfast.wire.types import Name, Query, RequestBody, Seconds
 from holdfast.wire.worker_protocol import Fence, JobText, WorkerText
 
 MAX_PROBE = seconds(3_700)
-OVERLAPS = (Duration(0), seconds(30 * 86_400))
+MAX_OVERLAP = seconds(30 * 86_400)
 
 Destination = Annotated[str, Meta(max_length=300, pattern=r"^https?://[!-~]{1,290}$")]
 BreakerStateName = Literal["closed", "open", "half_open"]
@@ -163,8 +163,8 @@ def read_breaker_cursor(text: str | None) -> tuple[str, str]:
 def overlap_of(query: RotateQuery) -> Duration:
     """Return the time for which the previous secret stays valid. Raises `Invalid`."""
     overlap = span(query.overlap, "/overlap") or Duration(0)
-    if not OVERLAPS[0] <= overlap <= OVERLAPS[1]:
-        raise Invalid(f"overlap: give 0 to {in_seconds(OVERLAPS[1]):,.0f} seconds, or '30d'", pointer="/overlap")
+    if not 0 <= overlap <= MAX_OVERLAP:
+        raise Invalid(f"overlap: give 0 to {in_seconds(MAX_OVERLAP):,.0f} seconds, or '30d'", pointer="/overlap")
     return overlap
 
 

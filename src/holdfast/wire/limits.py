@@ -27,7 +27,7 @@ Key = Annotated[str, Meta(min_length=1, max_length=255)]
 KindName = Literal["queue", "tenant", "key"]
 PauseName = Literal["type", "tenant"]
 
-_SPANS = (seconds(0.001), seconds(86_400))
+_MIN_RATE_PERIOD, _MAX_RATE_PERIOD = seconds(0.001), seconds(86_400)
 
 
 class RateShape(RequestBody):
@@ -143,7 +143,7 @@ def rate_of(rate: RateShape | None) -> Rate | None:
     if rate is None:
         return None
     per = span(rate.per, "/rate/per") or Duration(0)
-    if not _SPANS[0] <= per <= _SPANS[1]:
+    if not _MIN_RATE_PERIOD <= per <= _MAX_RATE_PERIOD:
         raise Invalid("rate.per: give a time from 1 ms to 86,400 s", pointer="/rate/per")
     return Rate(rate.limit, per, rate.limit if isinstance(rate.burst, UnsetType) else rate.burst)
 
@@ -172,12 +172,12 @@ def limit_out(limit: Limit, now: Instant) -> LimitOut:
 
 
 def kind_of(name: KindName | None) -> LimitKind | None:
-    """Return the kind of this name."""
+    """Return the kind of limit that has this name in the API."""
     return None if name is None else LimitKind[name.upper()]
 
 
 def pause_name(body: SetPause | PauseQuery) -> tuple[PauseKind, str]:
-    """Return the kind and name of what to pause or resume."""
+    """Return the kind and name of the type or tenant to pause or resume."""
     if body.type is not None and body.tenant is None:
         return PauseKind.TYPE, body.type
     if body.tenant is not None and body.type is None:

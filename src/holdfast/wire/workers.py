@@ -83,7 +83,7 @@ class TypeFields(Struct, Generic[TimeT], frozen=True):
     workers: int
     """Number of live workers that handle it."""
     last_seen: TimeT
-    """Last time that a worker handled this type, to within minutes."""
+    """Last time that a worker handled this type, accurate to a few minutes."""
     max_attempts: int | None
     timeout: float | None
     """Seconds."""

@@ -19,10 +19,10 @@ class Believing:
             return Caller("default", frozenset(Scope), "key:admin")
         return Caller(name, frozenset(Scope) - {Scope.ADMIN}, f"key:{name}")
 
-    async def still_good(self, caller):
+    async def is_still_valid(self, caller):
         return True
 
-    async def token(self, caller, life):
+    async def token(self, caller, lifetime):
         return None
 
 

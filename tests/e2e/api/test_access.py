@@ -127,9 +127,33 @@ class TestBruteForce:
         assert len({each.content for each in answers[:10]}) == 1
 
         assert (await (await ticking.client(ADMIN, address="203.0.113.10")).get("/v1/jobs")).status_code == 200
-        assert (await (await ticking.client(ADMIN, address="203.0.113.9")).get("/v1/jobs")).status_code == 429
+        assert (await (await ticking.client("hf_wrong", address="203.0.113.9")).get("/v1/jobs")).status_code == 429
         ticker.advance(60)
-        assert (await (await ticking.client(ADMIN, address="203.0.113.9")).get("/v1/jobs")).status_code == 200
+        assert (await (await ticking.client("hf_wrong", address="203.0.113.9")).get("/v1/jobs")).status_code == 401
+
+    async def test_a_valid_key_works_behind_the_address_of_a_client_that_guesses(self, served, ticking):
+        """Behind one proxy, all clients may have the same address."""
+        known, new = await served.key(), await served.key()
+        owner = await ticking.client(known, address="203.0.113.9")
+        assert (await owner.get("/v1/jobs")).status_code == 200
+        thief = await ticking.client("hf_wrong", address="203.0.113.9")
+        assert [(await thief.get("/v1/jobs")).status_code for _ in range(12)] == [401] * 10 + [429] * 2
+
+        for key in (known, new, ADMIN):
+            client = await ticking.client(key, address="203.0.113.9")
+            assert (await client.get("/v1/jobs")).status_code == 200
+
+    async def test_a_failed_authentication_is_logged_without_the_secret(self, served, ticking, caplog):
+        token = await served.key()
+        thief = await ticking.client(f"{token[:-64]}{7:064x}", address="203.0.113.9")
+        for _ in range(20):
+            await thief.get("/v1/jobs")
+
+        lines = [each.getMessage() for each in caplog.records if "authentication failed" in each.getMessage()]
+        assert len(lines) == 10
+        assert f"from 203.0.113.9 for key {token.split('_')[1]}" in lines[0]
+        assert lines[-1].endswith("; further failures are throttled for a minute")
+        assert f"{7:064x}" not in caplog.text
 
     async def test_guesses_of_one_key_are_throttled_but_its_owner_is_not(self, served, ticking):
         token = await served.key()
@@ -161,7 +185,7 @@ class TestBruteForce:
     def test_memory_is_bounded(self):
         attempts = FailureThrottle(monotonic=lambda: 0.0)
         for number in range(20_000):
-            attempts.failed(f"address {number}")
+            attempts.record_failure(f"address {number}")
 
         assert len(attempts._failures) == 10_000
 

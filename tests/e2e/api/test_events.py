@@ -308,15 +308,15 @@ class TestTenantIsolation:
         admin = EventReader(streams, ADMINISTRATOR, EventFilter(), None, 0)
         entry = ChangeEntry(1, Instant(1), ChangeBody(c=[change("")], g=[ChangeGroup("", "q", "t", 0, 1)]))
         for each in (reader, admin):
-            each.take(entry, 0, {}, 0)
+            each.add_entry(entry, 0, {}, 0)
             each.end("old")
         assert [await anext_of(each) for each in (reader, admin)] == [CUT_TIMEOUT_S["old"]] * 2
 
     async def test_an_event_of_another_tenant_in_the_buffer_is_not_sent(self) -> None:
         """T03: looked at once more when it is written."""
         streams, reader = unattached(Caller("a", frozenset({Scope.READ}), "key:a"), EventFilter(None))
-        reader.take(ChangeEntry(1, Instant(1), ChangeBody(c=[change("b")])), 0, {}, 0)
-        reader.take(ChangeEntry(2, Instant(1), ChangeBody(c=[change("a")])), 0, {}, 0)
+        reader.add_entry(ChangeEntry(1, Instant(1), ChangeBody(c=[change("b")])), 0, {}, 0)
+        reader.add_entry(ChangeEntry(2, Instant(1), ChangeBody(c=[change("a")])), 0, {}, 0)
         text = await anext_of(reader)
 
         assert (text.count(b"event: job"), b'"tenant":"b"' in text) == (1, False)
@@ -419,7 +419,7 @@ CUT_TIMEOUT_S = {
 
 
 class _Nobody:
-    async def still_good(self, caller: Caller) -> bool:
+    async def is_still_valid(self, caller: Caller) -> bool:
         del caller
         return True
 
@@ -444,7 +444,7 @@ class TestReader:
         """T19, F41: the buffer of a reader is bounded; beyond it, the stream ends with a reset."""
         _, reader = unattached(ADMINISTRATOR, EventFilter())
         for number in range(2 * MAX_BUFFERED_EVENTS):
-            reader.take(ChangeEntry(number, Instant(1), ChangeBody(c=[change()])), number, {}, float(2 * number))
+            reader.add_entry(ChangeEntry(number, Instant(1), ChangeBody(c=[change()])), number, {}, float(2 * number))
         assert reader.cut.done()
         assert await anext_of(reader) == CUT_TIMEOUT_S["slow"]
         with pytest.raises(StopAsyncIteration):
@@ -457,7 +457,7 @@ class TestReader:
         monkeypatch.setattr("holdfast.api.server.streaming.CUT_TIMEOUT_S", 0.01)
         _, reader = unattached(ADMINISTRATOR, EventFilter())
         reader._started = True
-        reader.take(ChangeEntry(1, Instant(1), ChangeBody(c=[change()])), 0, {}, 0)
+        reader.add_entry(ChangeEntry(1, Instant(1), ChangeBody(c=[change()])), 0, {}, 0)
         stuck = asyncio.Event()
 
         async def events(call: Any) -> HttpResponse | Stream:
@@ -489,10 +489,10 @@ class TestReader:
         ahead, back = replace(job, status=5, fence=2), replace(job, status=1, fence=1)
 
         for learnt, rows in ((ahead, [ahead]), (replace(ahead, fence=4), [back, replace(ahead, fence=4)])):
-            reader.take(many, 1, {}, 0)
+            reader.add_entry(many, 1, {}, 0)
             reader.refresh(learnt, 1, 0)
             for number, row in enumerate(rows, 2):
-                reader.take(ChangeEntry(number, Instant(1), ChangeBody(c=[row])), number, {}, 0)
+                reader.add_entry(ChangeEntry(number, Instant(1), ChangeBody(c=[row])), number, {}, 0)
 
         told = [ahead, replace(ahead, fence=4), back, replace(ahead, fence=4)]
         text = await anext_of(reader)
@@ -514,8 +514,8 @@ class TestReader:
         """Who leaves before the counts are sent hears of those jobs again when it comes back."""
         _, reader = unattached(ADMINISTRATOR, EventFilter())
         for number in range(MAX_EVENTS_PER_S + 2):
-            reader.take(ChangeEntry(number, Instant(1), ChangeBody(c=[change()])), number, {}, 0)
-        reader.take(ChangeEntry(99, Instant(1), ChangeBody(c=[change()])), 99, {}, 1)
+            reader.add_entry(ChangeEntry(number, Instant(1), ChangeBody(c=[change()])), number, {}, 0)
+        reader.add_entry(ChangeEntry(99, Instant(1), ChangeBody(c=[change()])), 99, {}, 1)
         text = await anext_of(reader)
         assert text.count(b"event: job\n") == MAX_EVENTS_PER_S + 1
         assert f"id: {MAX_EVENTS_PER_S}\n".encode() in text.rsplit(b"\n\n", 2)[1] + b"\n"

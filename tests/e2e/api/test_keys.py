@@ -84,7 +84,7 @@ class TestKeys:
         ticker.advance(5)
 
         assert await status(ticking, token) == 401
-        assert not await ticking.api.service.auth.still_good(caller)
+        assert not await ticking.api.service.auth.is_still_valid(caller)
 
     async def test_nodes_cache_keys_for_some_seconds(self, served, ticking, ticker):
         token = await served.key()

@@ -11,7 +11,7 @@ from holdfast.api.http import HttpRequest
 MAX_FAILURES = 10
 WINDOW_S = 60.0
 
-_MAX_TRACKED = 10_000
+_MAX_TRACKED_SOURCES = 10_000
 _MAX_HOPS = 20
 
 Network = IPv4Network | IPv6Network
@@ -34,12 +34,12 @@ class FailureThrottle:
             return 0.0
         return max(0.0, failures[0] + WINDOW_S - self._monotonic())
 
-    def failed(self, source: str) -> None:
+    def record_failure(self, source: str) -> None:
         """Record a failure."""
         failures = self._failures.setdefault(source, deque(maxlen=MAX_FAILURES))
         failures.append(self._monotonic())
         self._failures.move_to_end(source)
-        if len(self._failures) > _MAX_TRACKED:
+        if len(self._failures) > _MAX_TRACKED_SOURCES:
             self._failures.popitem(last=False)
 
 
@@ -52,7 +52,7 @@ class ClientAddresses:
     def of(self, request: HttpRequest) -> str:
         """Return the nearest address that is not a trusted proxy; ignore headers set by anyone else."""
         if not self._trusted:
-            return _plain(request.address)
+            return _canonical(request.address)
         nearest = _address(request.address)
         if nearest is None:
             return request.address
@@ -70,7 +70,7 @@ class ClientAddresses:
         return any(address in network for network in self._trusted)
 
 
-@lru_cache(_MAX_TRACKED)  # most requests come from a few addresses
+@lru_cache(_MAX_TRACKED_SOURCES)  # most requests come from a few addresses
 def throttle_key(address: str) -> str:
     """Return the throttle key of an address: for IPv6 the /64, which one host owns."""
     parsed = _address(address)
@@ -79,8 +79,8 @@ def throttle_key(address: str) -> str:
     return address
 
 
-@lru_cache(_MAX_TRACKED)
-def _plain(text: str) -> str:
+@lru_cache(_MAX_TRACKED_SOURCES)
+def _canonical(text: str) -> str:
     """Return an address in canonical form; text that is not an address is returned unchanged."""
     parsed = _address(text)
     return text if parsed is None else str(parsed)

@@ -1,14 +1,17 @@
 """Authentication of requests by API key or signed token."""
 
+import asyncio
 import hmac
 import re
 from collections import OrderedDict
+from contextlib import nullcontext
 from hashlib import sha256
 from typing import NamedTuple, Protocol
 
 from holdfast.api.auth.auth_throttle import ClientAddresses, FailureThrottle, throttle_key
 from holdfast.api.auth.tokens import Tokens
 from holdfast.api.http import HttpRequest
+from holdfast.api.request_log import log_failed_authentication
 from holdfast.engine.access import digest_of
 from holdfast.engine.api_key_cache import ApiKeyCache
 from holdfast.errors import RateLimited, Unauthorized
@@ -18,6 +21,9 @@ from holdfast.policy.tokens import MAX_TOKEN_LENGTH, restrict_to_key
 
 _KEY = re.compile(r"hf_([0-9a-f]{16})_([0-9a-f]{64})", re.ASCII)
 _NO_DIGEST = bytes(32)
+
+_MAX_THROTTLED_CHECKS = 2
+"""Concurrent checks for throttled addresses, so that guesses use few database connections."""
 
 _MAX_CACHED_CALLERS = 1_000
 """Maximum number of verified credentials in the cache; the oldest is evicted first."""
@@ -34,10 +40,10 @@ class Authenticator(Protocol):
             RateLimited: After too many failures.
         """
 
-    async def still_good(self, caller: Caller) -> bool:
+    async def is_still_valid(self, caller: Caller) -> bool:
         """Return whether the caller's credentials would be accepted now; streams check it often."""
 
-    async def token(self, caller: Caller, life: Duration) -> tuple[str, Instant] | None:
+    async def token(self, caller: Caller, lifetime: Duration) -> tuple[str, Instant] | None:
         """Return a token for a caller and its expiry; None if this node has no signing key."""
 
 
@@ -103,35 +109,38 @@ class BearerAuthenticator(Authenticator):
         self._admin = admin
         self._addresses = addresses
         self._throttle = throttle
+        self._throttled_checks = asyncio.Semaphore(_MAX_THROTTLED_CHECKS)
         self._verified: OrderedDict[bytes, VerifiedCaller] = OrderedDict()
 
     async def caller(self, request: HttpRequest) -> Caller:
-        """Authenticate; after too many failures, reject the address for up to a minute.
+        """Authenticate; after too many failures, further failures are throttled for up to a minute.
 
-        A valid key keeps working from other addresses.
+        Only failures are throttled: a caller with a valid credential is never locked out by others behind the same
+        address, as behind a proxy.
         """
-        known = self._recall(request)
-        if known is not None and not self._throttle:  # no recent failures
-            return known
-        text = "" if known is not None else bearer(request)
-        address = f"address {throttle_key(self._addresses.of(request))}"
-        if wait := self._throttle.wait(address):
-            raise _too_many(wait)
-        if known is not None:
-            return known
-        check = await self._check(text)
+        cached = self._cached_caller(request)
+        if cached is not None:
+            return cached
+        text = bearer(request)
+        source = throttle_key(self._addresses.of(request))
+        address = f"address {source}"
+        wait = self._throttle.wait(address)
+        async with self._throttled_checks if wait else nullcontext():
+            check = await self._check(text)
         if check.caller is not None:
-            self._remember(request, check)
+            self._cache_caller(request, check)
             return check.caller
-        self._throttle.failed(address)
+        if wait:
+            raise _too_many(wait)
+        self._throttle.record_failure(address)
+        log_failed_authentication(request, source, check.key, throttled=self._throttle.wait(address) > 0)
         if check.key is not None:
-            # Throttles failures only: a caller with the right secret is never locked out by others.
             if wait := self._throttle.wait(f"key {check.key}"):
                 raise _too_many(wait)
-            self._throttle.failed(f"key {check.key}")
+            self._throttle.record_failure(f"key {check.key}")
         raise unauthorized()
 
-    async def still_good(self, caller: Caller) -> bool:
+    async def is_still_valid(self, caller: Caller) -> bool:
         if caller.until is not None and await self._key_cache.now() >= caller.until:
             return False
         if caller.signed_by is not None and self._tokens.keys.find(caller.signed_by) is None:
@@ -140,17 +149,17 @@ class BearerAuthenticator(Authenticator):
             return True
         return await self._key_cache.valid_key(caller.key) is not None
 
-    async def token(self, caller: Caller, life: Duration) -> tuple[str, Instant] | None:
-        return self._tokens.make(caller, await self._key_cache.now(), life)
+    async def token(self, caller: Caller, lifetime: Duration) -> tuple[str, Instant] | None:
+        return self._tokens.make(caller, await self._key_cache.now(), lifetime)
 
-    def _remember(self, request: HttpRequest, check: CredentialCheck) -> None:
+    def _cache_caller(self, request: HttpRequest, check: CredentialCheck) -> None:
         """Cache a verified key by its header, so that later requests need no hashing."""
         if check.caller is not None and (check.proof is not None or check.caller is self._admin_caller):
             self._verified[request.headers[b"authorization"]] = VerifiedCaller(check.caller, check.proof)
             if len(self._verified) > _MAX_CACHED_CALLERS:
                 self._verified.popitem(last=False)
 
-    def _recall(self, request: HttpRequest) -> Caller | None:
+    def _cached_caller(self, request: HttpRequest) -> Caller | None:
         """Return the caller of a credential that was verified since its key was last reloaded.
 
         Keys are reloaded from the database every few seconds, so a revoked key is soon rejected.
@@ -164,8 +173,8 @@ class BearerAuthenticator(Authenticator):
         if self._admin is not None and self._admin.matches(text):
             return CredentialCheck(self._admin.caller)
         if key := _KEY.fullmatch(text):
-            found = await self._by_key(key[1], key[2])
-            return CredentialCheck(None, key[1]) if found is None else CredentialCheck(*found)
+            verified = await self._by_key(key[1], key[2])
+            return CredentialCheck(None, key[1]) if verified is None else CredentialCheck(*verified)
         if self._tokens.keys and len(text) <= MAX_TOKEN_LENGTH and text.count(".") == 2:
             return CredentialCheck(await self._by_token(text))
         return CredentialCheck(None)

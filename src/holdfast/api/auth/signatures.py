@@ -66,19 +66,19 @@ def _pem(content: bytes, algorithm: str) -> Any:
 
 def _jwks(content: bytes) -> dict[KeyName, Any]:
     try:
-        listed = json.parse(content)["keys"]
-        members = [dict(each) for each in listed]
+        members = [dict(member) for member in json.parse(content)["keys"]]
     except (Invalid, ValueError, TypeError, LookupError) as error:
         raise UnusableKey('it is not a JSON key set: write {"keys": [{"kid": …, "kty": …, "alg": …, …}, …]}') from error
-    found: dict[KeyName, Any] = {}
+    keys: dict[KeyName, Any] = {}
     for member in members:
         if member.get("use", "sig") != "sig":
             continue
-        kid, key = member.get("kid"), _jwk(member)
-        if (kid, key[0]) in found:
+        kid = member.get("kid")
+        algorithm, key = _jwk(member)
+        if (kid, algorithm) in keys:
             raise UnusableKey(f"two keys have the id {kid!r}: give each key its own kid")
-        found[kid, key[0]] = key[1]
-    return found
+        keys[kid, algorithm] = key
+    return keys
 
 
 def _jwk(member: dict[str, Any]) -> tuple[str, Any]:
@@ -93,25 +93,25 @@ def _jwk(member: dict[str, Any]) -> tuple[str, Any]:
             f"the key {kid!r} is a private key: list the public key, and keep the private key with the issuer"
         )
     try:
-        made = jwt.PyJWK(member, str(algorithm))
+        jwk = jwt.PyJWK(member, str(algorithm))
     except MissingCryptographyError as error:
         raise _without_cryptography() from error
     except (jwt.PyJWKError, jwt.InvalidKeyError, ValueError, TypeError) as error:
         raise UnusableKey(f"the key {kid!r} is malformed: export it again") from error
-    return str(algorithm), _checked(made.key, str(algorithm), kid)
+    return str(algorithm), _checked(jwk.key, str(algorithm), kid)
 
 
 def _checked(key: Any, algorithm: str, kid: str = "") -> Any:
     """Return the key if it is strong enough and fits its algorithm. Raises `UnusableKey`."""
-    named = f"the key {kid!r}" if kid else "the key"
-    if algorithm == "HS256" and (weak := find_weakness(key.decode("latin-1"), min_bytes=MIN_SECRET_BYTES)):
-        raise UnusableKey(f"{named}: {weak}")
+    subject = f"the key {kid!r}" if kid else "the key"
+    if algorithm == "HS256" and (weakness := find_weakness(key.decode("latin-1"), min_bytes=MIN_SECRET_BYTES)):
+        raise UnusableKey(f"{subject}: {weakness}")
     if algorithm == "RS256" and key.key_size < _MIN_RSA_BITS:
-        raise UnusableKey(f"{named} has {key.key_size} bits, and RS256 needs at least {_MIN_RSA_BITS}")
+        raise UnusableKey(f"{subject} has {key.key_size} bits, and RS256 needs at least {_MIN_RSA_BITS}")
     if algorithm == "ES256" and key.curve.name != "secp256r1":
-        raise UnusableKey(f"{named} is on the curve {key.curve.name}, and ES256 needs P-256")
+        raise UnusableKey(f"{subject} is on the curve {key.curve.name}, and ES256 needs P-256")
     if algorithm == "EdDSA" and not type(key).__name__.startswith("Ed25519"):
-        raise UnusableKey(f"{named} is not an Ed25519 key, and EdDSA needs one")
+        raise UnusableKey(f"{subject} is not an Ed25519 key, and EdDSA needs one")
     return key
 
 

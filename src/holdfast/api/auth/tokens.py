@@ -148,12 +148,12 @@ class Tokens:
         except (Invalid, ValueError):
             return None
 
-    def make(self, caller: Caller, at: Instant, life: Duration) -> tuple[str, Instant] | None:
+    def make(self, caller: Caller, at: Instant, lifetime: Duration) -> tuple[str, Instant] | None:
         """Return a token for a caller and its expiry; None if there is no secret to sign it with."""
         secret = self.keys.secret
         if self._signatures is None or secret is None:
             return None
-        claims = claims_of(caller, self._expected, at, life, secrets.token_hex(8))
+        claims = claims_of(caller, self._expected, at, lifetime, secrets.token_hex(8))
         token: str = self._signatures.sign(claims, secret, secret_name(secret))
         return token, Instant(claims["exp"] * 1_000_000)
 

@@ -29,10 +29,10 @@ _TICK_INTERVAL_S = 1.0
 _RETRY_AFTER_S = 5.0
 
 
-class StillGood(Protocol):
+class CredentialValidator(Protocol):
     """Check whether a caller's credentials are still valid."""
 
-    async def still_good(self, caller: Caller) -> bool:
+    async def is_still_valid(self, caller: Caller) -> bool:
         """Return whether the caller's credentials would be accepted now."""
 
 
@@ -42,7 +42,7 @@ class EventBroadcaster:
     def __init__(
         self,
         store: Store,
-        auth: StillGood,
+        auth: CredentialValidator,
         stopping: asyncio.Event,
         *,
         monotonic: Callable[[], float] = time.monotonic,
@@ -140,7 +140,7 @@ class EventBroadcaster:
         tenants = {each.tenant for each in entry.body.listed()} | {each.tenant for each in entry.body.unlisted()}
         for tenant in (None, *tenants):
             for reader in self._readers.get(tenant, ()):
-                reader.take(entry, low_water, texts, now)
+                reader.add_entry(entry, low_water, texts, now)
 
     async def current(self, ids: Collection[JobId]) -> dict[JobId, JobChange]:
         """Return the current state of those jobs that still exist."""
@@ -165,9 +165,9 @@ class EventBroadcaster:
     async def check_keys(self) -> None:
         """End the streams of callers whose credentials are no longer valid."""
         readers = self._all()
-        good = {caller: await self._auth.still_good(caller) for caller in {reader.caller for reader in readers}}
+        is_valid = {caller: await self._auth.is_still_valid(caller) for caller in {reader.caller for reader in readers}}
         for reader in readers:
-            if not good[reader.caller]:
+            if not is_valid[reader.caller]:
                 reader.end("revoked")
 
     def end_all(self, reason: Reason) -> None:

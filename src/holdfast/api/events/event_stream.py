@@ -29,7 +29,8 @@ MAX_EVENTS_PER_S = 50
 _MAX_COUNTS = 100
 _MAX_CHUNK_BYTES = 32_768
 
-Kind = tuple[str, str, str, int]
+ChangeGroup = tuple[str, str, str, int]
+"""Tenant, queue, type and status code of changes that are counted together."""
 Reason = Literal["expired", "behind", "slow", "stopping", "revoked", "old"]
 
 
@@ -111,13 +112,13 @@ class EventReader:
         self._buffer: deque[BufferedEvent] = deque()
         self._wake = asyncio.Event()
         self._end_reason: Reason | None = None
-        self._over = False
+        self._finished = False
         self._opened_at = now
         self._next_heartbeat = now + HEARTBEAT_INTERVAL_S
-        self._second = now
+        self._second_start = now
         self._sent = 0
-        self._counted: Counter[Kind] = Counter()
-        self._held: int | None = None
+        self._counted: Counter[ChangeGroup] = Counter()
+        self._resume_id: int | None = None
         """Id to resume after while counts or a refresh are pending, so nothing is lost."""
 
     def __aiter__(self) -> "EventReader":
@@ -127,19 +128,19 @@ class EventReader:
         if not self._started:
             self._started = True
             return await self._first_chunk()
-        while not self._over:
+        while not self._finished:
             if self._buffer:
                 return self._next_chunk()
             if self._end_reason is not None:
-                self._over = True
+                self._finished = True
                 return render_event("reset", ResetEvent(self._end_reason))
             self._wake.clear()
             await self._wake.wait()
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        """End the stream and release its place."""
-        self._over = True
+        """End the stream and remove it from the node's streams."""
+        self._finished = True
         self._wake.set()
         self._streams.leave(self)
 
@@ -154,14 +155,14 @@ class EventReader:
         if unlisted is None or self.job is None:
             return
         if not self._counted:
-            self._held = None
+            self._resume_id = None
         change = current or replace(self.job, status=DELETED)
         if change != self.job:
             self.job = self._refreshed = change
             self._may_send(now)
             self._put(BufferedEvent(change.tenant, self._id(low_water), job_event(change, unlisted.at)))
 
-    def take(self, entry: ChangeEntry, low_water: int, texts: dict[int, bytes], now: float) -> None:
+    def add_entry(self, entry: ChangeEntry, low_water: int, texts: dict[int, bytes], now: float) -> None:
         """Buffer the matching changes of a row; `texts` caches rendered changes for all readers."""
         for index, change in enumerate(entry.body.listed()):
             if not self.filter.matches(change) or self._already_sent(change):
@@ -179,7 +180,7 @@ class EventReader:
                 continue
             if self.job is not None:  # it may be among them: refresh it
                 self._unlisted = entry
-                self._hold(low_water)
+                self._keep_resume_id(low_water)
                 break
             self._count((group.tenant, group.queue, group.type, group.status), group.jobs, low_water)
             has_counts = True
@@ -226,10 +227,12 @@ class EventReader:
         return head + b"\n" + b"".join([_with_id(event) for event in events if self._may_see(event)])
 
     def _replay(self, missed: list[ChangeEntry], last: int) -> list[BufferedEvent]:
-        changes = [(c, e.at) for e in missed for c in e.body.listed() if self.filter.matches(c)]
-        counted: Counter[Kind] = Counter()
+        changes = [
+            (change, entry.at) for entry in missed for change in entry.body.listed() if self.filter.matches(change)
+        ]
+        counted: Counter[ChangeGroup] = Counter()
         if len(changes) > MAX_BUFFERED_EVENTS:
-            counted.update([(c.tenant, c.queue, c.type, c.status) for c, _ in changes])
+            counted.update([(change.tenant, change.queue, change.type, change.status) for change, _ in changes])
             changes = []
         for entry in missed if self.job is None else ():
             for group in entry.body.unlisted():
@@ -250,28 +253,28 @@ class EventReader:
         return change == refreshed
 
     def _may_send(self, now: float) -> bool:
-        if now - self._second >= 1:
-            self._second, self._sent = now, 0
+        if now - self._second_start >= 1:
+            self._second_start, self._sent = now, 0
         self._sent += 1
         return self._sent <= MAX_EVENTS_PER_S
 
-    def _count(self, kind: Kind, jobs: int, low_water: int) -> None:
-        self._hold(low_water)
+    def _count(self, kind: ChangeGroup, jobs: int, low_water: int) -> None:
+        self._keep_resume_id(low_water)
         self._counted[kind] += jobs
 
-    def _hold(self, low_water: int) -> None:
-        if self._held is None:
-            self._held = low_water
+    def _keep_resume_id(self, low_water: int) -> None:
+        if self._resume_id is None:
+            self._resume_id = low_water
 
     def _send_counts(self, low_water: int) -> None:
         for event in _count_events(self._counted, self._id(low_water)):
             self._put(event)
         self._counted.clear()
         if self._unlisted is None:
-            self._held = None
+            self._resume_id = None
 
     def _id(self, low_water: int) -> int:
-        return low_water if self._held is None else min(self._held, low_water)
+        return low_water if self._resume_id is None else min(self._resume_id, low_water)
 
     def _put(self, event: BufferedEvent) -> None:
         if self._end_reason is not None:
@@ -303,7 +306,7 @@ def _with_id(event: BufferedEvent) -> bytes:
     return b"id: %d\n%b" % (event.low_water, event.text)
 
 
-def _count_events(counted: Counter[Kind], low_water: int) -> Iterable[BufferedEvent]:
+def _count_events(counted: Counter[ChangeGroup], low_water: int) -> Iterable[BufferedEvent]:
     """Render counts per tenant; if there are many, sums over all tenants for administrators."""
     if not counted:
         return
@@ -316,8 +319,8 @@ def _count_events(counted: Counter[Kind], low_water: int) -> Iterable[BufferedEv
         yield BufferedEvent(None, low_water, _render_counts(counts))
         return
     for tenant in sorted(tenants):
-        own = ((*kind, jobs) for kind, jobs in counted.items() if kind[0] == tenant)
-        yield BufferedEvent(tenant, low_water, _render_counts(own))
+        of_tenant = ((*kind, jobs) for kind, jobs in counted.items() if kind[0] == tenant)
+        yield BufferedEvent(tenant, low_water, _render_counts(of_tenant))
 
 
 def _render_counts(counts: Iterable[tuple[str | None, str, str, int, int]]) -> bytes:
@@ -338,7 +341,7 @@ def change_of(job: Job) -> JobChange:
 
 
 def low_water_of(text: str | None) -> int | None:
-    """Parse a `Last-Event-ID`; -1, which is never retained, if it is not an id of ours."""
+    """Parse a `Last-Event-ID`; -1, from which no stream can resume, if it is not an id of ours."""
     if text is None or text == "":
         return None
     return int(text) if text.isdecimal() and len(text) <= 19 else -1

@@ -22,8 +22,8 @@ from holdfast.wire.analytics import (
     Summary,
     TenantShareOut,
     Totals,
-    TypeFigures,
     TypeList,
+    TypeStats,
 )
 
 _MAX_TYPES = 500
@@ -72,7 +72,7 @@ def render_types(window: Window) -> TypeList:
         by_type[key.type].add(stats)
     busiest = sorted(by_type.items(), key=lambda item: (-item[1].started, -item[1].submitted, item[0]))
     items = [
-        TypeFigures(
+        TypeStats(
             name,
             _totals(stats),
             render_rates(stats, window.span),
@@ -131,7 +131,9 @@ def render_rates(stats: JobStats, span: Duration) -> Rates:
     )
 
 
-def _count_by(field: Literal["queue", "type"], status_counts: Iterable[StatusCount], ended: StatsByKey) -> list[NamedCounts]:
+def _count_by(
+    field: Literal["queue", "type"], status_counts: Iterable[StatusCount], ended: StatsByKey
+) -> list[NamedCounts]:
     current: dict[str, list[StatusCount]] = defaultdict(list)
     for status_count in status_counts:
         current[getattr(status_count, field)].append(status_count)

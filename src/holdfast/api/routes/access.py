@@ -30,8 +30,8 @@ async def list_tenants(call: RouteCall[None, TenantQuery]) -> HttpResponse | Str
     """List tenants by name."""
     query = call.query
     tenants = await call.service.engine.access.tenants(wire.read_tenant_cursor(query.cursor), query.limit)
-    following = wire.tenant_cursor(tenants[-1].name) if len(tenants) == query.limit else None
-    return HttpResponse(TenantPage([wire.tenant_out(tenant) for tenant in tenants], following))
+    next_cursor = wire.tenant_cursor(tenants[-1].name) if len(tenants) == query.limit else None
+    return HttpResponse(TenantPage([wire.tenant_out(tenant) for tenant in tenants], next_cursor))
 
 
 async def create_tenant(call: RouteCall[NewTenant, None]) -> HttpResponse | Stream:
@@ -54,8 +54,8 @@ async def list_keys(call: RouteCall[None, KeyQuery]) -> HttpResponse | Stream:
     """List API keys, newest first, including revoked and expired ones."""
     query = call.query
     keys = await call.service.engine.access.keys(query.tenant, wire.read_key_cursor(query.cursor), query.limit)
-    following = wire.key_cursor(keys[-1]) if len(keys) == query.limit else None
-    return HttpResponse(KeyPage([wire.key_out(key) for key in keys], following))
+    next_cursor = wire.key_cursor(keys[-1]) if len(keys) == query.limit else None
+    return HttpResponse(KeyPage([wire.key_out(key) for key in keys], next_cursor))
 
 
 async def create_key(call: RouteCall[NewKeyRequest, None]) -> HttpResponse | Stream:
@@ -66,7 +66,7 @@ async def create_key(call: RouteCall[NewKeyRequest, None]) -> HttpResponse | Str
         body.name,
         wire.scopes_of(body.scopes),
         expires_at=instant(body.expires_at),
-        lifetime=wire.key_life(body),
+        lifetime=wire.key_lifetime(body),
     )
     return HttpResponse(wire.key_made(key, token), 201)
 
@@ -83,7 +83,7 @@ async def create_token(call: RouteCall[TokenRequest, None]) -> HttpResponse | St
     """Create a short-lived token with the caller's scopes, or fewer."""
     scopes = None if call.body.scopes is None else wire.scopes_of(call.body.scopes)
     caller = call.caller._replace(tenant=tenant_of(call), scopes=token_scopes(call.caller, scopes))
-    signed = await call.service.auth.token(caller, wire.token_life(call.body))
+    signed = await call.service.auth.token(caller, wire.token_lifetime(call.body))
     if signed is None:
         detail = "this node cannot sign tokens: set HOLDFAST_JWT_SECRET to at least 32 random bytes, on all nodes"
         raise HttpError(409, "no_jwt_secret", detail)

@@ -32,15 +32,15 @@ async def dashboard_file(call: RouteCall[None, None]) -> HttpResponse | Stream:
 def _file_response(call: RouteCall[None, None], file: File | None, missing: str, cache_control: str) -> HttpResponse:
     if file is None:
         raise NotFound(missing)
-    packed = file.compressed if static_files.accepts_gzip(call.request.header("accept-encoding") or "") else None
+    compressed = file.compressed if static_files.accepts_gzip(call.request.header("accept-encoding") or "") else None
     # Each encoding is its own representation, with its own tag.
-    etag = file.etag if packed is None else f"{file.etag}-gzip"
+    etag = file.etag if compressed is None else f"{file.etag}-gzip"
     headers = {"etag": f'"{etag}"', "cache-control": cache_control, "vary": "accept-encoding"}
-    if static_files.is_known(etag, call.request.header("if-none-match") or ""):
+    if static_files.is_cached(etag, call.request.header("if-none-match") or ""):
         return HttpResponse(None, 304, headers, file.media_type)
-    if packed is None:
+    if compressed is None:
         return HttpResponse(file.content, 200, headers, file.media_type)
-    return HttpResponse(packed, 200, headers | {"content-encoding": "gzip"}, file.media_type)
+    return HttpResponse(compressed, 200, headers | {"content-encoding": "gzip"}, file.media_type)
 
 
 async def me(call: RouteCall[None, None]) -> HttpResponse | Stream:

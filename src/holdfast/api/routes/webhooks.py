@@ -29,8 +29,8 @@ async def list_breakers(call: RouteCall[None, BreakerQuery]) -> HttpResponse | S
     query = call.query
     tenant, after = visible_tenant(call.caller, query.tenant), wire.read_breaker_cursor(query.cursor)
     breakers = await call.service.engine.deliveries.breakers(tenant, after, query.limit)
-    following = wire.breaker_cursor(breakers[-1]) if len(breakers) == query.limit else None
-    return HttpResponse(BreakerPage([wire.breaker_out(breaker) for breaker in breakers], following))
+    next_cursor = wire.breaker_cursor(breakers[-1]) if len(breakers) == query.limit else None
+    return HttpResponse(BreakerPage([wire.breaker_out(breaker) for breaker in breakers], next_cursor))
 
 
 async def rotate_webhook_secret(call: RouteCall[None, RotateQuery]) -> HttpResponse | Stream:

@@ -76,7 +76,7 @@ async def renew_lease(call: RouteCall[RenewRequest, None]) -> HttpResponse | Str
     worker, lease = wire.worker_id(body.worker), wire.lease_of(body.lease) or seconds(DEFAULT_LEASE_S)
     draining = await remote_workers.renew(worker, lease, by=by, memory=body.memory, draining=body.draining)
     lost = await remote_workers.lost(_held(worker, body.held), worker, by=by)
-    return HttpResponse(LostOut(sorted(str(each) for each in lost), draining))
+    return HttpResponse(LostOut(sorted(str(job_id) for job_id in lost), draining))
 
 
 async def lost_jobs(call: RouteCall[LostRequest, None]) -> HttpResponse | Stream:
@@ -84,7 +84,7 @@ async def lost_jobs(call: RouteCall[LostRequest, None]) -> HttpResponse | Stream
     worker = wire.worker_id(call.body.worker)
     held = _held(worker, call.body.held)
     lost = await call.service.engine.remote_workers.lost(held, worker, by=tenant_of(call))
-    return HttpResponse(LostOut(sorted(str(each) for each in lost)))
+    return HttpResponse(LostOut(sorted(str(job_id) for job_id in lost)))
 
 
 async def held_jobs(call: RouteCall[HeldRequest, None]) -> HttpResponse | Stream:
@@ -97,12 +97,12 @@ async def held_jobs(call: RouteCall[HeldRequest, None]) -> HttpResponse | Stream
 async def settle_jobs(call: RouteCall[SettleRequest, None]) -> HttpResponse | Stream:
     """Settle attempts that the worker still holds; idempotent."""
     results = [
-        AttemptResult(wire.job_id(given.id), given.fence, *wire.outcome_of(given, index))
-        for index, given in enumerate(call.body.outcomes)
+        AttemptResult(wire.job_id(outcome.id), outcome.fence, *wire.outcome_of(outcome, index))
+        for index, outcome in enumerate(call.body.outcomes)
     ]
     worker = wire.worker_id(call.body.worker)
     settled = await call.service.engine.remote_workers.settle(worker, results, by=tenant_of(call))
-    return HttpResponse(SettledOut(sorted(str(each) for each in settled)))
+    return HttpResponse(SettledOut(sorted(str(job_id) for job_id in settled)))
 
 
 async def depart_worker(call: RouteCall[DepartRequest, None]) -> HttpResponse | Stream:
@@ -139,8 +139,8 @@ def _job(request: StepRequest | StepsQuery | ProgressRequest) -> HeldJob:
     return HeldJob(wire.job_id(request.id), request.fence, wire.worker_id(request.worker))
 
 
-def _held(worker: WorkerId, named: list[HeldShape]) -> list[HeldJob]:
-    return [HeldJob(wire.job_id(each.id), each.fence, worker) for each in dict.fromkeys(named)]
+def _held(worker: WorkerId, jobs: list[HeldShape]) -> list[HeldJob]:
+    return [HeldJob(wire.job_id(job.id), job.fence, worker) for job in dict.fromkeys(jobs)]
 
 
 @asynccontextmanager

@@ -10,44 +10,25 @@ from enum import Enum
 
 import httptools
 
-from holdfast.api.app import Api
 from holdfast.api.http import HttpRequest
 from holdfast.api.server.chunked import SLICE_BYTES, TOO_MUCH_FRAMING, ChunkFraming
+from holdfast.api.server.connection_set import ConnectionSet
 from holdfast.api.server.exchange import Exchange
 from holdfast.api.server.request_head import (
     END,
-    HeadCache,
     framing_error,
     has_bare_line_feed,
     is_ambiguous,
     render_problem,
     split_target,
 )
-from holdfast.api.server.timeouts import Deadline, ReadWatchdog, ServerLimits
+from holdfast.api.server.timeouts import Deadline, ReadWatchdog
 
 _LINGER_TIMEOUT_S = 2.0
 """Time to discard further input before closing, so that the client can read the response."""
 
 _TLS_WRITE_BUFFER_BYTES = 65_536
 """Unread output above which writers wait; the default of connections without TLS."""
-
-
-class ConnectionSet:
-    """Open connections of a node and the state they share."""
-
-    def __init__(self, api: Api, limits: ServerLimits) -> None:
-        self.api = api
-        self.limits = limits
-        self.open: set[Connection] = set()
-        self.heads = HeadCache()
-        self.all_closed = asyncio.Event()
-        """Set when the last connection has closed."""
-        self.abandoned: set[asyncio.Task[None]] = set()
-        """Request tasks whose client disconnected."""
-
-    def connect(self) -> "Connection":
-        """Create the protocol object for a new connection."""
-        return Connection(self)
 
 
 class _State(Enum):
@@ -74,7 +55,7 @@ class Connection(asyncio.Protocol):
         """Latest request, whether or not its response is complete."""
         self.task: asyncio.Task[None] | None = None
         """Task that handles the latest request."""
-        self._address = ""
+        self.address = ""
         self._state = _State.HEAD
         self._head = b""
         self._head_timeout_set = True
@@ -101,10 +82,9 @@ class Connection(asyncio.Protocol):
         if transport.get_extra_info("sslcontext") is not None:  # asyncio buffers eight times as much under TLS
             transport.set_write_buffer_limits(_TLS_WRITE_BUFFER_BYTES)
         self._watchdog = ReadWatchdog(self._loop, transport, self._limits.stalled_read_timeout_s)
-        self._connections.open.add(self)
         peer = transport.get_extra_info("peername")
-        self._address = str(peer[0]) if isinstance(peer, tuple) else ""
-        if len(self._connections.open) > 2 * self._limits.max_connections:
+        self.address = str(peer[0]) if isinstance(peer, tuple) else ""
+        if not self._connections.add(self):
             transport.abort()
             return
         self._deadline.set(self._limits.head_timeout_s)
@@ -116,9 +96,7 @@ class Connection(asyncio.Protocol):
         freed at once instead of at the next run of the garbage collector.
         """
         del exc
-        self._connections.open.discard(self)
-        if not self._connections.open:
-            self._connections.all_closed.set()
+        self._connections.remove(self)
         self._deadline.close()
         if self.exchange is not None:
             self.exchange.abandon()
@@ -170,6 +148,7 @@ class Connection(asyncio.Protocol):
         """Make writers wait, because the client does not read the response."""
         self._paused = True
         self._watchdog.watch()
+        self._connections.mark_stalled(self, "" if self.exchange is None else self.exchange.caller)
 
     def resume_writing(self) -> None:
         """Wake writers: the client reads again, or has disconnected."""
@@ -177,6 +156,7 @@ class Connection(asyncio.Protocol):
         if self._writable is not None:
             self._writable.set()
         self._watchdog.stop()
+        self._connections.mark_reading(self)
 
     # Parser callbacks
 
@@ -228,7 +208,7 @@ class Connection(asyncio.Protocol):
             self, keep_alive=keep_alive, http_1_0=version == "1.0", expects_continue=expects
         )
         method = parser.get_method().decode("ascii")
-        self._request = HttpRequest(method, path, query, headers, self._address, exchange)
+        self._request = HttpRequest(method, path, query, headers, self.address, exchange)
 
     def on_body(self, body: bytes) -> None:
         """Pass on a part of the body."""
@@ -257,6 +237,7 @@ class Connection(asyncio.Protocol):
         elif not self.transport.is_closing():
             self._state = _State.HEAD
             self._head_timeout_set = False
+            self._connections.mark_idle(self)
             self.transport.resume_reading()
             self._deadline.set(self._limits.idle_timeout_s)
 
@@ -289,6 +270,11 @@ class Connection(asyncio.Protocol):
             if self.transport.get_extra_info("sslcontext") is not None:
                 # A pooled client does not read while idle, so it never answers the TLS close notification.
                 self._loop.call_later(_LINGER_TIMEOUT_S, self.transport.abort)
+
+    def evict(self) -> None:
+        """Close an idle connection to make room for another one."""
+        self._state = _State.DISCARDING
+        self.transport.abort()
 
     def close_gracefully(self) -> None:
         """Close; if input is unread, discard it first, because closing would reset the connection."""
@@ -375,13 +361,14 @@ class Connection(asyncio.Protocol):
             self, keep_alive=not self._last_response, http_1_0=False, expects_continue=False
         )
         exchange.complete = True
-        request = HttpRequest(head.method, head.path, head.query, head.headers, self._address, exchange)
+        request = HttpRequest(head.method, head.path, head.query, head.headers, self.address, exchange)
         request.body = data[size:]
         self._start(request, exchange)
         return True
 
     def _start(self, request: HttpRequest, exchange: Exchange) -> None:
-        overloaded = len(self._connections.open) > self._limits.max_connections and request.path != "/healthz"
+        self._connections.mark_busy(self)
+        overloaded = self._connections.is_crowded and request.path != "/healthz"
         # A bare task: `tasks.start` would add two callbacks and a set entry to each request. The connection holds the
         # reference, and `connection_lost` hands it to `abandoned`.
         self.task = self._loop.create_task(exchange.run(request, self._connections.api, overloaded=overloaded))

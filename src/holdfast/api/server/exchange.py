@@ -4,7 +4,7 @@ import asyncio
 from typing import Protocol
 
 from holdfast.api.app import Api, EncodedResponse, unavailable_response
-from holdfast.api.headers import STATUS_LINES, Headers, date_line, encode_headers, encode_head
+from holdfast.api.headers import STATUS_LINES, Headers, date_line, encode_head, encode_headers
 from holdfast.api.http import BodySource, ClientGone, HttpRequest, Stream
 from holdfast.api.server.streaming import StreamWriter, send_stream
 
@@ -37,7 +37,7 @@ class Exchange(BodySource, StreamWriter):
 
     __slots__ = (
         "_changed", "_connection", "_expects_continue", "_parts", "_size",
-        "abandoned", "complete", "done", "http_1_0", "keep_alive", "started",
+        "abandoned", "caller", "complete", "done", "http_1_0", "keep_alive", "started",
     )  # fmt: skip
 
     def __init__(self, connection: ConnectionPort, *, keep_alive: bool, http_1_0: bool, expects_continue: bool) -> None:
@@ -47,6 +47,8 @@ class Exchange(BodySource, StreamWriter):
         self.http_1_0 = http_1_0
         """True if the client speaks HTTP/1.0, which has no chunked encoding."""
         self._expects_continue = expects_continue
+        self.caller = ""
+        """Name of the caller, as soon as it is known."""
         self.complete = False
         """True once the whole request has arrived."""
         self.started = False
@@ -122,6 +124,7 @@ class Exchange(BodySource, StreamWriter):
                 )
             else:
                 response = await api.respond(request)
+                self.caller = request.caller
             if isinstance(response, EncodedResponse):
                 self._write(response, request, api)
                 api.record(request, response.head.status)

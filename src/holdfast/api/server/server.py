@@ -11,7 +11,8 @@ import ssl
 from collections.abc import Callable
 
 from holdfast.api.app import Api
-from holdfast.api.server.connection import ConnectionSet
+from holdfast.api.server.connection import Connection
+from holdfast.api.server.connection_set import ConnectionSet
 from holdfast.api.server.timeouts import DEFAULT_LIMITS, ServerLimits
 from holdfast.errors import Misconfigured
 
@@ -70,7 +71,7 @@ async def serve(
     connections = ConnectionSet(api, limits)
     loop = asyncio.get_running_loop()
     server = await loop.create_server(
-        connections.connect,
+        lambda: Connection(connections),
         sock=listening,
         backlog=_BACKLOG,
         ssl=tls,

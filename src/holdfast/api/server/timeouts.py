@@ -19,7 +19,11 @@ class ServerLimits(NamedTuple):
     max_head_bytes: int = 16_384
     max_headers: int = 100
     max_connections: int = 2_000
-    """Above this number, requests get 503; above twice this number, connections are dropped."""
+    """Above this number, idle connections close; if none is idle, requests get 503."""
+    max_unsent_bytes: int = 16 * 1024 * 1024
+    """Output that the clients of one caller have not read; above, the slowest is disconnected."""
+    max_node_unsent_bytes: int = 64 * 1024 * 1024
+    """Output that all clients together have not read."""
 
 
 DEFAULT_LIMITS = ServerLimits()
