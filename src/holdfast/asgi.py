@@ -63,7 +63,7 @@ class NodeApplication:
 
 def _load_settings() -> Settings:
     settings = load()
-    logs.set_up(settings.log_format)
+    logs.set_up(settings.log_format, settings.log_level)
     for key in ("tls_cert", "tls_key"):
         if getattr(settings, key) is not None:
             raise Misconfigured(

@@ -1,8 +1,9 @@
 """Build stores, engines and the API from settings; the only module that names adapters."""
 
 import asyncio
+import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from hashlib import sha256
 from ipaddress import ip_address
 from pathlib import Path
@@ -15,12 +16,18 @@ from holdfast.config import Settings
 from holdfast.coordination.no_redis import NoRedis, NoRejectionCache
 from holdfast.coordination.port import Coordination
 from holdfast.engine.engine import Engine, EngineRules
+from holdfast.engine.jobs.attempt_events import finished_attempts
 from holdfast.errors import Misconfigured
+from holdfast.model.ids import JobId
 from holdfast.model.job import RetryRule
+from holdfast.model.outcome import Report, Succeeded
+from holdfast.model.time import Instant
+from holdfast.policy import lifecycle
 from holdfast.policy.breaker import BreakerRules
 from holdfast.policy.quotas import TenantQuota
+from holdfast.store.drivers import needs_driver
 from holdfast.store.port.store import Retention, Store
-from holdfast.telemetry.emit import Emit, log_event
+from holdfast.telemetry.emit import Emit, log_event, logs_successes
 
 if TYPE_CHECKING:
     from holdfast.api.app import Api
@@ -43,11 +50,13 @@ async def open_store(url: str, *, clock: str | None = None, pool_size: int = 10)
     scheme = urlsplit(url).scheme
     match scheme.split("+", 1)[0]:
         case "postgresql" | "postgres":
-            from holdfast.store.postgres.store import PostgresStore
+            with needs_driver("PostgreSQL", "postgres"):
+                from holdfast.store.postgres.store import PostgresStore
 
             return await PostgresStore.open(url, clock=clock, pool_size=pool_size)
         case "mysql" | "mariadb":
-            from holdfast.store.mysql.store import MysqlStore
+            with needs_driver("MySQL", "mysql"):
+                from holdfast.store.mysql.store import MysqlStore
 
             return await MysqlStore.open(url, clock=clock, pool_size=pool_size)
         case "sqlite":
@@ -135,17 +144,33 @@ async def open_jobs(settings: Settings, url: str, *, check: bool = True) -> "Eng
     if is_node(url):
         from holdfast.sdk.remote import RemoteEngine
 
-        return await RemoteEngine.open(url, settings.api_key, check=check)
+        remote = await RemoteEngine.open(url, settings.api_key, check=check)
+        remote.attempts.on_settled = functools.partial(_log_attempts, engine_rules(settings))
+        return remote
     return await open_engine(replace(settings, database_url=url))
+
+
+def _log_attempts(rules: EngineRules, reports: Sequence[Report], done: Collection[JobId]) -> None:
+    """Log attempts that a remote worker has reported. The node decides on their retries by the same rules."""
+    successes, now = logs_successes(), Instant(time.time_ns() // 1_000)
+    if not successes:
+        reports = [report for report in reports if type(report.outcome) is not Succeeded]
+    transitions = [
+        lifecycle.settle(report.job, report.outcome, now=now, default=rules.retry, rand=0.5) for report in reports
+    ]
+    for event in finished_attempts(reports, transitions, done=done, ended_at=now, successes=successes):
+        log_event(event)
 
 
 def preload(url: str) -> None:
     """Import what `open_jobs` needs for this URL, in the fork server; open nothing."""
     match urlsplit(url).scheme.split("+", 1)[0]:
         case "postgresql" | "postgres":
-            import holdfast.store.postgres.store
+            with needs_driver("PostgreSQL", "postgres"):
+                import holdfast.store.postgres.store
         case "mysql" | "mariadb":
-            import holdfast.store.mysql.store
+            with needs_driver("MySQL", "mysql"):
+                import holdfast.store.mysql.store
         case "sqlite":
             import holdfast.store.sqlite.store
         case "http" | "https":

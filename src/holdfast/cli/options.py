@@ -28,7 +28,7 @@ def setting_flags(*keys: str) -> Callable[[F], F]:
         @functools.wraps(command)
         def run(*args: Any, **kwargs: Any) -> Any:
             given = {key: kwargs.pop(key) for key in names}
-            remember(given, kwargs.pop("config"))
+            store_flags(given, kwargs.pop("config"))
             return command(*args, **kwargs)
 
         decorated: Any = click.option(
@@ -42,8 +42,8 @@ def setting_flags(*keys: str) -> Callable[[F], F]:
             decorated = click.option(setting.flag, key, metavar="VALUE", help=f"{setting.help} [{setting.variable}]")(
                 decorated
             )
-        made: F = decorated
-        return made
+        with_options: F = decorated
+        return with_options
 
     return decorate
 
@@ -57,7 +57,7 @@ def settings_options(*keys: str) -> Callable[[F], F]:
             from holdfast.telemetry import logs
 
             settings = current_settings()
-            logs.set_up(settings.log_format)
+            logs.set_up(settings.log_format, settings.log_level)
             return command(settings, *args, **kwargs)
 
         return setting_flags(*keys)(run)  # type: ignore[return-value]
@@ -84,14 +84,14 @@ def _flags() -> tuple[dict[str, object], Path | None]:
     file: Path | None = None
     context: click.Context | None = click.get_current_context()
     while context is not None:  # from the innermost command outwards: later flags win
-        own = context.meta.get(_meta_key(context), ({}, None))
-        flags = own[0] | flags
-        file = file or own[1]
+        own_flags, own_file = context.meta.get(_meta_key(context), ({}, None))
+        flags = own_flags | flags
+        file = file or own_file
         context = context.parent
     return flags, file
 
 
-def remember(given: dict[str, object], file: Path | None) -> None:
+def store_flags(given: dict[str, object], file: Path | None) -> None:
     """Store the flags of this command for `current_settings`."""
     context = click.get_current_context()
     context.meta[_meta_key(context)] = ({key: value for key, value in given.items() if value is not None}, file)

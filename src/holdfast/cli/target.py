@@ -15,7 +15,7 @@ import click
 import msgspec
 
 from holdfast.cli.exit_codes import startup_errors
-from holdfast.cli.options import current_settings, remember
+from holdfast.cli.options import current_settings, store_flags
 from holdfast.cli.state_dir import ADMIN_KEY, FOLDER, URL
 from holdfast.config import Settings
 from holdfast.errors import Misconfigured, Unavailable
@@ -52,7 +52,7 @@ def target_options(command: F) -> F:
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> Any:
         given = {name: kwargs.pop(name) for name in ("api_url", "api_key", "database_url")}
-        remember(given, kwargs.pop("config"))
+        store_flags(given, kwargs.pop("config"))
         return command(*args, **kwargs)
 
     decorated: Any = run
@@ -64,8 +64,8 @@ def target_options(command: F) -> F:
     ):
         kind = {"type": click.Path(path_type=Path), "metavar": "FILE"} if name == "config" else {"metavar": "VALUE"}
         decorated = click.option(*flags, name, help=text, **kind)(decorated)
-    made: F = decorated
-    return made
+    with_options: F = decorated
+    return with_options
 
 
 def resolve_target(settings: Settings) -> CommandTarget:
@@ -113,7 +113,7 @@ def run_with_client(action: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> 
     from holdfast.telemetry import logs
 
     settings = current_settings()
-    logs.set_up(settings.log_format)
+    logs.set_up(settings.log_format, settings.log_level)
 
     async def main() -> T:
         async with open_client(settings) as client:
@@ -155,11 +155,11 @@ async def _open_database(settings: Settings) -> AsyncIterator[AsyncClient]:
         source = settings.sources.get("database_url", "HOLDFAST_DATABASE_URL")
         raise Misconfigured(f"{source}: no such file; create it with 'holdfast migrate'")
     key = secrets.token_hex(32)
-    small = msgspec.structs.replace(settings, pool_size=min(settings.pool_size, 4), admin_key=key)
+    reduced = msgspec.structs.replace(settings, pool_size=min(settings.pool_size, 4), admin_key=key)
     with startup_errors(settings):
-        engine = await open_engine(small)
+        engine = await open_engine(reduced)
     try:
-        api = build_api(small, engine)
+        api = build_api(reduced, engine)
         transport = InProcessTransport(api)
         async with AsyncClient("http://database", key, retry_timeout=RETRY_TIMEOUT_S, transport=transport) as client:
             yield client
@@ -169,7 +169,7 @@ async def _open_database(settings: Settings) -> AsyncIterator[AsyncClient]:
 
 def _key(settings: Settings) -> str:
     """Return the API key for the service of the settings."""
-    found = settings.api_key or settings.admin_key
-    if found is None and "@" not in (settings.api_url or ""):
+    key = settings.api_key or settings.admin_key
+    if key is None and "@" not in (settings.api_url or ""):
         raise Misconfigured("HOLDFAST_API_KEY: the service needs an API key: use --key, or set HOLDFAST_API_KEY")
-    return found or ""
+    return key or ""

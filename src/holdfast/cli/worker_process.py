@@ -44,7 +44,8 @@ def main() -> None:
     parser.add_argument("channel", type=int)
     parser.add_argument("shared_state", type=int, nargs="?")
     args = parser.parse_args()
-    logs.set_up(load().log_format)
+    settings = load()
+    logs.set_up(settings.log_format, settings.log_level)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal; the supervisor decides
     program = WorkerProgram(AppRuntime(args.app, args.queues))
     channel = socket.socket(fileno=args.channel)

@@ -75,6 +75,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     fail_rate: float = 0.0
     drain: Duration = seconds(30)
     log_format: str = "text"
+    log_level: str = "info"
     history_retention: Duration = days(7)
     dead_retention: Duration = days(30)
     idempotency_key_retention: Duration = days(7)
@@ -218,7 +219,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("access_log", "access_log", Flag(), "log every request; server errors are always logged"),
     Setting(
         "max_connections", "max_connections", Int(1, 100_000),
-        "connections to the API per node; further ones get 503",
+        "connections to the API per node; a further one closes the longest idle one",
     ),
     Setting(
         "worker_id", "worker_id", Text("text in one line"),
@@ -260,7 +261,14 @@ SETTINGS: tuple[Setting, ...] = (
         "drain_seconds", "drain", DurationValue("s", Duration(0), "30s"),
         "time that running jobs get to finish when a worker stops",
     ),
-    Setting("log_format", "log_format", Choice(("text", "json")), "format of log lines"),
+    Setting(
+        "log_format", "log_format", Choice(("text", "json", "terminal")),
+        "format of log lines; `up` and `work` use `terminal` on a terminal unless this is set",
+    ),
+    Setting(
+        "log_level", "log_level", Choice(("debug", "info", "warning", "error")),
+        "lowest level of log lines; `debug` logs attempts that succeed, and the traceback of every failure",
+    ),
     Setting(
         "history_days", "history_retention", DurationValue("d", seconds(60), "7d"),
         "retention of succeeded and cancelled jobs",
@@ -269,7 +277,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "key_days", "idempotency_key_retention", DurationValue("d", seconds(60), "7d"), "retention of idempotency keys"
     ),
-    Setting("pool_size", "pool_size", Int(1, 1_000), "database connections per process"),
+    Setting("pool_size", "pool_size", Int(1, 1_000), "database connections per pool; a worker process has two pools"),
     Setting(
         "tenant_rate", "tenant_rate", Int(1, 10**12),
         "cost that a tenant may submit per window, unless it has its own rate",

@@ -171,7 +171,7 @@ class Flag(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Word from a list."""
+    """Word from a list, in upper or lower case."""
 
     words: tuple[str, ...]
 
@@ -180,9 +180,10 @@ class Choice(NamedTuple):
         return " or ".join(self.words)
 
     def read(self, value: object) -> str:
-        if value not in self.words:
-            raise ValueError
-        return str(value)
+        for word in self.words:
+            if word.lower() == str(value).lower():
+                return word
+        raise ValueError
 
 
 class Choices(NamedTuple):

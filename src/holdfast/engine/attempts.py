@@ -7,12 +7,16 @@ from holdfast.engine.batcher import Batcher
 from holdfast.engine.claiming.claims import Claims
 from holdfast.engine.clock import DatabaseClock
 from holdfast.engine.jobs import settle, steps
+from holdfast.engine.jobs.attempt_events import finished_attempts
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import HeldJob, Job, RetryRule
 from holdfast.model.outcome import Outcome, Report
 from holdfast.model.step import Step
+from holdfast.model.time import Instant
+from holdfast.model.transition import Transition
 from holdfast.store.port.store import Session, Store
 from holdfast.store.port.wakeups import Subscription
+from holdfast.telemetry.emit import Emit, log_event, logs_successes
 
 _SETTLE_BATCH_SIZE = 500
 
@@ -20,11 +24,20 @@ _SETTLE_BATCH_SIZE = 500
 class Attempts:
     """Use cases of workers that run jobs. Belongs to one event loop."""
 
-    def __init__(self, store: Store, clock: DatabaseClock, *, retry: RetryRule, rng: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: DatabaseClock,
+        *,
+        retry: RetryRule,
+        rng: Callable[[], float],
+        emit: Emit = log_event,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._retry = retry
         self._rng = rng
+        self._emit = emit
         self._settles: Batcher[Report, bool] = Batcher(self._flush_settles, max_batch_size=_SETTLE_BATCH_SIZE)
 
     def claims(self, worker: WorkerId, queues: Sequence[str], types: Sequence[str] | None = None) -> Claims:
@@ -48,8 +61,21 @@ class Attempts:
         return await self._settles.submit(Report(job, outcome))
 
     async def settle_many(self, reports: Sequence[Report]) -> set[JobId]:
-        """Report many outcomes and return the ids of those that took effect."""
-        return await settle.settle(self._store, reports, default=self._retry, rng=self._rng, estimated_now=self._clock.now())
+        """Report many outcomes, emit an event for each and return the ids of those that took effect."""
+        transitions, ended_at = await self._decide(reports)
+        done = await settle.apply(self._store, transitions, ended_at)
+        for event in finished_attempts(reports, transitions, done=done, ended_at=ended_at, successes=logs_successes()):
+            self._emit(event)
+        return done
+
+    async def settle_remote(self, reports: Sequence[Report]) -> set[JobId]:
+        """Report many outcomes of remote workers, which log their attempts themselves."""
+        return await settle.apply(self._store, *await self._decide(reports))
+
+    async def _decide(self, reports: Sequence[Report]) -> tuple[list[Transition], Instant]:
+        return await settle.decide(
+            self._store, reports, default=self._retry, rng=self._rng, estimated_now=self._clock.now()
+        )
 
     async def steps_of(self, held: HeldJob) -> list[Step]:
         """Return the steps that earlier attempts of a held job recorded."""

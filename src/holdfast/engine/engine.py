@@ -74,11 +74,11 @@ class Engine:
         )
         self.jobs = JobService(store, self.submitter, self.analytics)
         """Submission, queries and operator actions."""
-        self.attempts = Attempts(store, self.clock, retry=rules.retry, rng=rng)
+        self.attempts = Attempts(store, self.clock, retry=rules.retry, rng=rng, emit=self._emit_event)
         """Claims, outcomes, steps and progress of workers."""
         self.workers = WorkerService(store)
         """Leases, drain requests and job types of workers."""
-        self.remote_workers = RemoteWorkers(store, self.workers, settle=self.attempts.settle_many)
+        self.remote_workers = RemoteWorkers(store, self.workers, settle=self.attempts.settle_remote)
         """Workers that connect over the network."""
         self.queues = QueueService(store)
         """Queues and their pauses."""

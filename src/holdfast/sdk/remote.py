@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any
 
@@ -136,6 +136,8 @@ class HttpAttempts:
 
     def __init__(self, client: Sender) -> None:
         self._client = client
+        self.on_settled: Callable[[Sequence[Report], Collection[JobId]], None] = lambda _reports, _done: None
+        """Called with reports that the node answered, and the ids of the jobs whose report took effect."""
 
     def claims(self, worker: WorkerId, queues: Sequence[str], types: Sequence[str] | None = None) -> "LongPollClaims":
         """Return the claims of a worker on these queues and job types."""
@@ -157,6 +159,7 @@ class HttpAttempts:
                     continue
                 except Invalid as error:
                     raise Rejected(str(error)) from error
+        self.on_settled(reports, done)
         return done
 
     async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:

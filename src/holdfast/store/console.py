@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 from urllib.parse import unquote, urlsplit
 
+from holdfast.store.drivers import needs_driver
+
 Rows = list[tuple[Any, ...]]
 
 
@@ -80,7 +82,8 @@ class PostgresConsole(Console):
     @classmethod
     async def open(cls, url: str) -> Self:
         """Connect."""
-        import asyncpg  # noqa: PLC0415 - drivers are optional
+        with needs_driver("PostgreSQL", "postgres"):
+            import asyncpg  # noqa: PLC0415 - drivers are optional
 
         scheme, rest = url.split(":", 1)
         # A transaction pooler does not keep prepared statements.
@@ -104,7 +107,8 @@ class MysqlConsole(Console):
     @classmethod
     async def open(cls, url: str) -> Self:
         """Connect."""
-        import asyncmy  # noqa: PLC0415 - drivers are optional
+        with needs_driver("MySQL", "mysql"):
+            import asyncmy  # noqa: PLC0415 - drivers are optional
 
         from holdfast.store.mysql.url import read_url  # noqa: PLC0415 - imports the driver's package
 

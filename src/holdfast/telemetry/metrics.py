@@ -15,7 +15,15 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from holdfast.model.change_log import BUCKET_GROWTH, Histogram
-from holdfast.telemetry.events import BreakerChanged, Event, JobsReaped, LoopFailed, RedisChanged
+from holdfast.telemetry.events import (
+    AttemptFinished,
+    BreakerChanged,
+    DatabaseChanged,
+    Event,
+    JobsReaped,
+    LoopFailed,
+    RedisChanged,
+)
 from holdfast.telemetry.metric_names import (
     BREAKERS,
     DEPTH,
@@ -115,8 +123,10 @@ class EventCounters:
                 self._failures[event.loop] += 1
             case RedisChanged():
                 pass  # counted by the Redis connection
-            case BreakerChanged():
+            case BreakerChanged() | AttemptFinished():
                 pass  # counted in the database, for the installation
+            case DatabaseChanged():
+                pass  # shown by the readiness check
             case _:
                 assert_never(event)
 

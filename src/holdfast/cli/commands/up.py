@@ -14,7 +14,7 @@ from holdfast import tasks
 from holdfast.api.app import Api
 from holdfast.cli.checks.database import warn_if_unsafe
 from holdfast.cli.commands.serve import listen, tls_of
-from holdfast.cli.commands.work import say, supervise
+from holdfast.cli.commands.work import say, supervise, use_terminal_format
 from holdfast.cli.demo_load import keep_busy
 from holdfast.cli.event_loop import run
 from holdfast.cli.exit_codes import startup_errors
@@ -33,9 +33,11 @@ _STATUS_INTERVAL_S = 5.0
 @click.argument("app", required=False)
 @click.option("--demo", is_flag=True, help="Submit demo jobs that sleep, fail and retry.")
 @click.option("--queues", default="", metavar="Q:N,…", help="Queues and slots per process, such as mail:10,default:5.")
-@click.option("--processes", type=click.IntRange(1, 256), default=1, show_default=True, help="Worker processes.")
+@click.option(
+    "--processes", type=click.IntRange(1, 256), help="Worker processes (default: HOLDFAST_WORKER_POOL_SIZE, or 1)."
+)
 @settings_options("host", "port", "tls_cert", "tls_key", "lease_seconds", "drain_seconds")
-def up(settings: Settings, app: str | None, *, demo: bool, queues: str, processes: int) -> None:
+def up(settings: Settings, app: str | None, *, demo: bool, queues: str, processes: int | None) -> None:
     r"""Run API, dashboard and worker for APP (module:attribute) and the built-in job types.
 
     Uses an SQLite file in this folder unless the settings name a database.
@@ -47,7 +49,8 @@ def up(settings: Settings, app: str | None, *, demo: bool, queues: str, processe
     if demo:
         settings = msgspec.structs.replace(settings, demo=True)
         os.environ[DEMO.variable] = "1"  # the worker processes read the environment
-    run(_up(settings, app or "", queues, processes))
+    use_terminal_format(settings)
+    run(_up(settings, app or "", queues, processes or settings.worker_pool_size or 1))
 
 
 async def _up(settings: Settings, app: str, queues: str, processes: int) -> None:
@@ -85,24 +88,27 @@ def _print_welcome(settings: Settings, api: Api, url: str) -> None:
     """
     home = f"{url}{api.service.rules.base_path}"
     command = _command_name()
-    tries = [(f"{command} top", "watch it work")]
+    examples = [(f"{command} top", "watch it work")]
     if settings.demo:
         hello = """'{"sleep": 1, "result": "hello"}' --queue demo --wait"""
-        tries += [(f"{command} submit demo {hello}", "run a job"), (f"{command} dead groups", "dead letters by error")]
+        examples += [
+            (f"{command} submit demo {hello}", "run a job"),
+            (f"{command} dead groups", "dead letters by error"),
+        ]
     else:
-        tries += [(f"{command} jobs list", "list the jobs"), (f"{command} doctor", "find problems")]
+        examples += [(f"{command} jobs list", "list the jobs"), (f"{command} doctor", "find problems")]
     say(f"API reference: {home}/docs; commands in this folder find the URL and the key in {FOLDER}/")
     say(f"open the dashboard, signed in: {home}/#ticket={api.service.tickets.issue()}")
     say("or try these commands in another terminal, in this folder:")
-    for line, purpose in tries:
+    for line, purpose in examples:
         say(f"  {line:<32}  # {purpose}")
 
 
 def _command_name() -> str:
     """Return what to type for `holdfast`: its path if it is not on the PATH."""
     script = Path(sys.prefix, "bin", "holdfast")
-    found = shutil.which("holdfast")
-    if found is not None and (Path(found) == script or not script.exists()):
+    on_path = shutil.which("holdfast")
+    if on_path is not None and (Path(on_path) == script or not script.exists()):
         return "holdfast"
     if not script.exists():
         return f"{sys.executable} -m holdfast"
@@ -118,8 +124,7 @@ async def _print_status(engine: Engine) -> None:
         try:
             for count in await engine.jobs.counts():
                 jobs[count.status.value] += count.jobs
-        except Unavailable as error:
-            say(f"waiting for the database: {error}")
+        except Unavailable:  # the supervisor's maintenance logs an outage once
             continue
         shown = ("ready", "running", "scheduled", "retrying", "dead")
-        say(" · ".join(f"{jobs[status]} {status}" for status in shown), passing=True)
+        say(" · ".join(f"{jobs[status]} {status}" for status in shown), transient=True)

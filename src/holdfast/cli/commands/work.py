@@ -1,6 +1,7 @@
 """`holdfast work`: a supervisor with worker processes."""
 
 import asyncio
+import logging
 import os
 import secrets
 import socket
@@ -18,10 +19,14 @@ from holdfast.cli.loader import MAX_SLOTS
 from holdfast.cli.options import export_flags, settings_options
 from holdfast.compose import open_jobs
 from holdfast.config import Settings
+from holdfast.config.connections import SUPERVISOR_POOL_SIZE
 from holdfast.model.time import in_seconds
+from holdfast.telemetry import logs
 from holdfast.worker.ports import SupervisorBackend
 from holdfast.worker.processes.supervised_process import LaunchPlan
 from holdfast.worker.processes.supervisor import Supervisor
+
+_LOG = logging.getLogger("holdfast")
 
 
 @click.command()
@@ -42,6 +47,7 @@ def work(settings: Settings, app: str, queues: str, processes: int | None) -> No
       holdfast work myapp.jobs:app
       holdfast work myapp.jobs:app --queues mail:10,default:5 --processes 2
     """
+    use_terminal_format(settings)
     run(supervise(settings, app, queues, processes or settings.processes))
 
 
@@ -110,12 +116,22 @@ def launch_plan(settings: Settings, app: str, queues: str) -> LaunchPlan:
 
 async def _open(settings: Settings, url: str) -> SupervisorBackend:
     with startup_errors(settings):
-        return await open_jobs(msgspec.structs.replace(settings, pool_size=4), url)
+        return await open_jobs(msgspec.structs.replace(settings, pool_size=SUPERVISOR_POOL_SIZE), url)
 
 
-def say(text: str, *, passing: bool = False) -> None:
-    """Print a message to standard error; the next one overwrites a `passing` one on a terminal."""
-    if not sys.stderr.isatty():
+def use_terminal_format(settings: Settings) -> None:
+    """Log for people, here and in the worker processes, if standard error is a terminal and no format is set."""
+    if sys.stderr.isatty() and "log_format" not in settings.sources:
+        os.environ["HOLDFAST_LOG_FORMAT"] = "terminal"
+        logs.set_up("terminal", settings.log_level)
+
+
+def say(text: str, *, transient: bool = False) -> None:
+    """Print a message to standard error; the next one overwrites a `transient` one on a terminal."""
+    if logs.is_json():
+        if not transient:
+            _LOG.info(text)
+    elif not sys.stderr.isatty():
         print(f"holdfast: {text}", file=sys.stderr, flush=True)
     else:
-        print(f"\r\x1b[Kholdfast: {text}", end="\r" if passing else "\n", file=sys.stderr, flush=True)
+        print(f"\r\x1b[Kholdfast: {text}", end="\r" if transient else "\n", file=sys.stderr, flush=True)

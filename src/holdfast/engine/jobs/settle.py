@@ -24,18 +24,32 @@ async def settle(
     """Apply outcomes and return the ids that took effect; the remaining jobs are not held.
 
     Idempotent: safe to retry. Needs no read, because each transition is decided from the job as it was claimed.
-    `estimated_now` is the caller's estimate of the database's time, good enough for the statistics of successful attempts.
+    `estimated_now` is the caller's estimate of the database's time, which is good enough for the statistics of
+    successful attempts.
     """
+    transitions, now = await decide(store, reports, default=default, rng=rng, estimated_now=estimated_now)
+    return await apply(store, transitions, now)
+
+
+async def decide(
+    store: Store, reports: Sequence[Report], *, default: RetryRule, rng: Callable[[], float], estimated_now: Instant
+) -> tuple[list[Transition], Instant]:
+    """Return the transition of each report, and the time at which the attempts ended."""
     plain = all(type(report.outcome) is Succeeded and report.logs is None for report in reports)
     now = estimated_now if plain else await store.single(lambda tx: tx.now())
     transitions = [
         lifecycle.settle(job, outcome, logs=logs, now=now, default=default, rand=0.5 if plain else rng())
         for job, outcome, logs in reports
     ]
+    return transitions, now
+
+
+async def apply(store: Store, transitions: Sequence[Transition], ended_at: Instant) -> set[JobId]:
+    """Apply the transitions and return the ids of the jobs that changed."""
     try:
-        return await store.single(lambda tx: tx.apply(transitions, ended_at=now))
+        return await store.single(lambda tx: tx.apply(transitions, ended_at=ended_at))
     except OutcomeUnknown:
-        return await _settle_again(store, transitions, now)
+        return await _settle_again(store, transitions, ended_at)
 
 
 async def _settle_again(store: Store, transitions: Sequence[Transition], ended_at: Instant) -> set[JobId]:
