@@ -11,7 +11,8 @@ import pytest_asyncio
 
 from holdfast.api.http import HttpResponse
 from holdfast.api.routing import PUBLIC, Route, Routes
-from holdfast.api.server.connection import Connection, ConnectionSet
+from holdfast.api.server.connection import Connection
+from holdfast.api.server.connection_set import ConnectionSet
 from holdfast.api.server.timeouts import DEFAULT_LIMITS, ServerLimits
 from holdfast.compose import build_api
 from holdfast.model.job import JobFilter, Page
@@ -209,7 +210,7 @@ class TestTooLarge:
             made.append(weakref.ref(connection))
             return connection
 
-        monkeypatch.setattr(ConnectionSet, "connect", connect)
+        monkeypatch.setattr("holdfast.api.server.server.Connection", connect)
         gc.collect()
         gc.disable()
         try:
@@ -229,13 +230,11 @@ class TestTooLarge:
         finally:
             gc.enable()
 
-    async def test_connections_above_the_limit_get_503(self, served):
+    async def test_requests_above_the_connection_limit_get_503_if_no_connection_is_idle(self, served):
         """T18. `/healthz` works above the limit too, and above twice the limit connections are dropped."""
         async with running_server(served, DEFAULT_LIMITS._replace(max_connections=3)) as server:
-            connections = [await server.connect() for _ in range(3)]
-            for connection in connections:
-                await connection.send(GET)
-                assert (await connection.response())[0] == 200
+            for _ in range(3):
+                await stream_events(server)
             more = await server.connect()
             await more.send(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
             status, headers, body = await more.response()
@@ -246,9 +245,93 @@ class TestTooLarge:
             health = await server.connect()
             await health.send(GET)
             assert (await health.response())[0] == 200
-            many = [await server.connect() for _ in range(10)]
-            await many[-1].send(GET)
-            assert await many[-1].response() is None
+
+    async def test_the_longest_idle_connection_is_closed_for_a_new_one(self, served):
+        """T18: connections without a key cannot keep others out."""
+        async with running_server(served, DEFAULT_LIMITS._replace(max_connections=3)) as server:
+            stream = await stream_events(server)
+            idle = [await server.connect() for _ in range(2)]
+            for connection in reversed(idle):
+                await connection.send(GET)
+                assert (await connection.response())[0] == 200
+            silent = await server.connect()
+            assert await idle[1].rest() == b""
+            other = await server.connect()
+            assert await idle[0].rest() == b""
+            await server.connect()
+            assert await silent.rest() == b""
+            await other.send(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert (await other.response())[0] == 200
+            assert not stream.reader.at_eof()
+
+    async def test_an_address_with_many_connections_loses_its_idle_ones_first(self, served):
+        """T18: a flood from one address does not close idle connections of others."""
+        connections = ConnectionSet(served.api, DEFAULT_LIMITS._replace(max_connections=8))
+        quiet = FakeConnection("192.0.2.1")
+        flood = [FakeConnection("198.51.100.9") for _ in range(50)]
+        for connection in (quiet, *flood):
+            connections.add(connection)
+            for evicted in [each for each in connections.open if each.evicted]:
+                connections.remove(evicted)
+        assert not quiet.evicted
+        assert [each.evicted for each in flood] == [True] * 43 + [False] * 7
+
+    async def test_clients_that_do_not_read_share_a_bounded_amount_of_memory(self, served):
+        """F35: the longest stalled connections of a caller are aborted, and those of other callers are not."""
+        large = Route("GET", "/large/{caller}", PUBLIC, _large_page, "x", {200: "text/plain"})
+        served.api.service = served.api.service._replace(routes=Routes([large]))
+        limits = DEFAULT_LIMITS._replace(max_unsent_bytes=20_000_000, max_node_unsent_bytes=60_000_000)
+        async with running_server(served, limits) as server:
+            stalled = {}
+            for caller in (b"ann", b"bob"):
+                for number in range(5):
+                    connection = await server.connect()
+                    connection.writer.transport.pause_reading()
+                    await connection.send(b"GET /large/%b HTTP/1.1\r\nHost: x\r\n\r\n" % caller)
+                    stalled[caller, number] = connection
+            reader = await server.connect()
+            await reader.send(b"GET /large/reader HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert len((await reader.response())[2]) == 10_000_000
+            complete = {}
+            for key, connection in stalled.items():
+                connection.writer.transport.resume_reading()
+                complete[key] = len(await read_all(connection, 10_000_000)) >= 10_000_000
+        for caller in (b"ann", b"bob"):
+            assert 1 <= sum(complete[caller, number] for number in range(5)) < 5
+
+
+async def stream_events(server):
+    """Open a connection that is busy with an event stream."""
+    connection = await server.connect()
+    await connection.send(b"GET /v1/events HTTP/1.1\r\nHost: x\r\n" + AUTHORIZATION + b"\r\n")
+    assert b" 200 " in await connection.reader.readuntil(b"\r\n\r\n")
+    return connection
+
+
+async def read_all(connection, size):
+    """Return what arrives, at least `size` bytes unless the connection ends."""
+    body = b""
+    with contextlib.suppress(ConnectionError):
+        async with asyncio.timeout(TIMEOUT_S):
+            while len(body) < size and (part := await connection.reader.read(1_000_000)):
+                body += part
+    return body
+
+
+class FakeConnection:
+    """Connection that only counts evictions."""
+
+    def __init__(self, address):
+        self.address = address
+        self.evicted = False
+
+    def evict(self):
+        self.evicted = True
+
+
+async def _large_page(call):
+    call.request.caller = call.path["caller"]
+    return HttpResponse(b"x" * 10_000_000, 200, {}, "text/plain")
 
 
 HEAD = b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + AUTHORIZATION
