@@ -31,11 +31,11 @@ BulkCall = Callable[[bool, str | None], Call[Bulk]]
 """Builds the request for the page at a cursor; the first argument is true for a dry run."""
 
 
-class _Failure(NamedTuple):
+class _Refusal(NamedTuple):
     id: str
     code: str
     detail: str
-    exit: int
+    exit_code: int
 
 
 def require_selection(action: str, ids: Sequence[str], where: Mapping[str, Any], *, everything: bool) -> None:
@@ -51,7 +51,7 @@ def apply_to_ids(action: str, ids: Sequence[str], one: Callable[[str], Call[Any]
     if action == "delete":
         _confirm(action, len(ids), yes=yes)
 
-    async def act(client: "AsyncClient") -> tuple[list[str], list[_Failure]]:
+    async def act(client: "AsyncClient") -> tuple[list[str], list[_Refusal]]:
         done, refused = [], []
         with bar(action, len(ids)) as advance:
             for job_id in dict.fromkeys(ids):
@@ -59,51 +59,51 @@ def apply_to_ids(action: str, ids: Sequence[str], one: Callable[[str], Call[Any]
                     await client.execute(one(job_id))
                     done.append(job_id)
                 except (Conflict, NotFound, Invalid) as error:
-                    refused.append(_Failure(job_id, error.code, error_line(error), exit_code_for(error)))
+                    refused.append(_Refusal(job_id, error.code, error_line(error), exit_code_for(error)))
                 advance(1)
         return done, refused
 
     done, refused = run_with_client(act)
     if json:
-        failures = [{"id": each.id, "code": each.code, "detail": each.detail} for each in refused]
-        print(as_json({"done": done, "refused": failures}))
+        refusals = [{"id": refusal.id, "code": refusal.code, "detail": refusal.detail} for refusal in refused]
+        print(as_json({"done": done, "refused": refusals}))
     else:
         for job_id in done:
             print(f"{PAST_TENSE[action]} {job_id}")
-        for each in refused:
-            note(f"holdfast: {each.detail}")
-    return max((each.exit for each in refused), default=OK)
+        for refusal in refused:
+            note(f"holdfast: {refusal.detail}")
+    return max((refusal.exit_code for refusal in refused), default=OK)
 
 
 def apply_to_matching(
-    action: str, call: BulkCall, *, dry_run: bool, yes: bool, json: bool, named: int | None = None
+    action: str, call: BulkCall, *, dry_run: bool, yes: bool, json: bool, id_count: int | None = None
 ) -> int:
     """Apply the action to all jobs that match; return the exit code.
 
-    A dry run counts the jobs first, for the confirmation and the progress bar. `named` is the number of ids if the
+    A dry run counts the jobs first, for the confirmation and the progress bar. `id_count` is the number of ids if the
     caller selected jobs by id.
     """
 
     async def act(client: "AsyncClient") -> Bulk:
-        found = await _all_pages(client, lambda cursor: call(True, cursor))  # noqa: FBT003 - a dry run
-        if dry_run or not found.matched:
-            return found
-        _confirm(action, found.matched, yes=yes)
-        with bar(action, found.matched) as advance:
+        preview = await _all_pages(client, lambda cursor: call(True, cursor))  # noqa: FBT003 - a dry run
+        if dry_run or not preview.matched:
+            return preview
+        _confirm(action, preview.matched, yes=yes)
+        with bar(action, preview.matched) as advance:
             return await _all_pages(client, lambda cursor: call(False, cursor), advance)  # noqa: FBT003 - for real
 
-    done = run_with_client(act)
-    missing = 0 if named is None else named - done.matched
+    result = run_with_client(act)
+    missing = 0 if id_count is None else id_count - result.matched
     if json:
-        counts: dict[str, Any] = {"matched": done.matched, "changed": done.changed, "dry_run": dry_run}
-        print(as_json(counts if named is None else {**counts, "missing": missing}))
+        counts: dict[str, Any] = {"matched": result.matched, "changed": result.changed, "dry_run": dry_run}
+        print(as_json(counts if id_count is None else {**counts, "missing": missing}))
     elif dry_run:
-        print(f"{done.matched:,} would be {PAST_TENSE[action]}; nothing was changed")
+        print(f"{result.matched:,} would be {PAST_TENSE[action]}; nothing was changed")
     else:
-        print(f"{done.changed:,} {PAST_TENSE[action]}" if done.matched else "no jobs match")
+        print(f"{result.changed:,} {PAST_TENSE[action]}" if result.matched else "no jobs match")
     if missing and not json:
         note(f"holdfast: {missing:,} of the ids are not dead letters")
-    return FAILED if missing or (not dry_run and done.changed < done.matched) else OK
+    return FAILED if missing or (not dry_run and result.changed < result.matched) else OK
 
 
 @contextmanager
@@ -114,8 +114,8 @@ def bar(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
 
     err = Console(stderr=True)
     parts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    unseen = not err.is_terminal or total == 1
-    with Progress(*parts, console=err, transient=True, disable=unseen) as progress:
+    hidden = not err.is_terminal or total == 1
+    with Progress(*parts, console=err, transient=True, disable=hidden) as progress:
         task = progress.add_task(title, total=total)
         yield lambda done: progress.advance(task, done)
 

@@ -37,13 +37,13 @@ def load_app(name: str) -> Holdfast:
         ) from error
     except Exception as error:  # the user's code runs here
         raise Misconfigured(f"{module_name} cannot be imported: {type(error).__name__}: {error}") from error
-    found = getattr(module, attribute or "app", None)
-    if not isinstance(found, Holdfast):
+    app = getattr(module, attribute or "app", None)
+    if not isinstance(app, Holdfast):
         raise Misconfigured(f"{module_name} has no Holdfast application named {attribute or 'app'!r}")
-    if not found.registry.types():
+    if not app.registry.types():
         raise Misconfigured(f"{name} has no jobs: decorate a function with @{attribute or 'app'}.job")
-    found.registry.resolve()
-    return found
+    app.registry.resolve()
+    return app
 
 
 def parse_slots(text: str, registry: Registry) -> dict[str, int]:

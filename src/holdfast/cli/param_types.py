@@ -63,19 +63,19 @@ class JsonType(click.ParamType[Any]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the decoded value."""
         text = str(value)
-        where = "it"
+        source = "it"
         if text == "-":
-            text, where = sys.stdin.read(), "standard input"
+            text, source = sys.stdin.read(), "standard input"
         elif text.startswith("@"):
             try:
-                text, where = Path(text[1:]).read_text(encoding="utf-8"), text[1:]
+                text, source = Path(text[1:]).read_text(encoding="utf-8"), text[1:]
             except (OSError, UnicodeDecodeError) as error:
-                why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-                self.fail(f"cannot read {text[1:]}: {why}", param, ctx)
+                reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+                self.fail(f"cannot read {text[1:]}: {reason}", param, ctx)
         try:
             return msgspec.json.decode(text)
         except (msgspec.DecodeError, RecursionError) as error:
-            self.fail(f"{where} is not JSON ({error}): write '{{\"name\": 1}}', @FILE or -", param, ctx)
+            self.fail(f"{source} is not JSON ({error}): write '{{\"name\": 1}}', @FILE or -", param, ctx)
 
 
 PAST_TIME = TimeType()

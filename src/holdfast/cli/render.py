@@ -37,8 +37,8 @@ class Column(NamedTuple, Generic[T]):
     """Column of a list: header, value of an item, and what happens to it on a narrow terminal."""
 
     head: str
-    shows: Callable[[T], object]
-    spare: int = 0
+    value_of: Callable[[T], object]
+    drop_order: int = 0
     """Columns with the highest number are dropped first; 0 is never dropped."""
     text: bool = False
     """Shorten the value on a narrow terminal."""
@@ -53,19 +53,19 @@ def console() -> "Console":
     """Return a console for standard output; without a terminal it does not wrap lines."""
     from rich.console import Console
 
-    made = Console(highlight=False, emoji=False)
-    if made.is_terminal:
-        return made
+    terminal = Console(highlight=False, emoji=False)
+    if terminal.is_terminal:
+        return terminal
     return Console(width=1_000, highlight=False, emoji=False)
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[object]], *, title: str | None = None) -> None:
     """Print a table with numbers aligned right."""
-    drawn = grid(heads, rows)
+    rendered = grid(heads, rows)
     out = console()
     if title:
         out.print(title, markup=False, style="bold")
-    out.print(drawn)
+    out.print(rendered)
 
 
 def print_list(
@@ -73,8 +73,8 @@ def print_list(
 ) -> None:
     """Print items as a table that fits the terminal, or the text `none` if there are no items."""
     out = out or console()
-    drawn = fit_table(list(items), columns, out.width)
-    if drawn is None:
+    rendered = fit_table(list(items), columns, out.width)
+    if rendered is None:
         out.print(none, style="dim")
         return
     if title:
@@ -82,9 +82,9 @@ def print_list(
     from rich.measure import Measurement
 
     # Ids stay whole so that they can be copied: if the narrowest table is too wide, the terminal wraps it.
-    needs = Measurement.get(out, out.options.update(width=1_000), drawn).maximum
-    out.width = max(out.width, needs)
-    out.print(drawn)
+    needed_width = Measurement.get(out, out.options.update(width=1_000), rendered).maximum
+    out.width = max(out.width, needed_width)
+    out.print(rendered)
 
 
 def fit_table(items: Sequence[T], columns: Sequence[Column[T]], width: int) -> Any:
@@ -92,47 +92,47 @@ def fit_table(items: Sequence[T], columns: Sequence[Column[T]], width: int) -> A
     if not items:
         return None
     kept = list(columns)
-    values = {column.head: [column.shows(item) for item in items] for column in kept}
+    values = {column.head: [column.value_of(item) for item in items] for column in kept}
     natural = {head: max(len(head), *(len(cell(value)) for value in column)) for head, column in values.items()}
     while (widths := _widths(kept, natural, width)) is None:
-        kept.remove(max(kept, key=lambda column: column.spare))
-    rows = [[_short(values[column.head][n], widths[column.head]) for column in kept] for n in range(len(items))]
-    return grid([column.head for column in kept], rows, whole=True)
+        kept.remove(max(kept, key=lambda column: column.drop_order))
+    rows = [[_shorten(values[column.head][n], widths[column.head]) for column in kept] for n in range(len(items))]
+    return grid([column.head for column in kept], rows, no_wrap=True)
 
 
 def _widths(columns: Sequence[Column[T]], natural: Mapping[str, int], width: int) -> Mapping[str, int] | None:
     """Return the width of each column; None if a column must be dropped first."""
     widths = {column.head: natural[column.head] for column in columns}
-    room = width - _GAP * (len(columns) - 1)
+    available = width - _GAP * (len(columns) - 1)
     texts = [column.head for column in columns if column.text]
-    can_drop = any(column.spare for column in columns)
-    least = {head: min(natural[head], _MIN_TEXT_WIDTH if can_drop else len(head)) for head in texts}
-    while sum(widths.values()) > room:
-        widest = max(texts, key=lambda head: widths[head] - least[head], default=None)
-        if widest is None or widths[widest] <= least[widest]:
+    can_drop = any(column.drop_order for column in columns)
+    min_widths = {head: min(natural[head], _MIN_TEXT_WIDTH if can_drop else len(head)) for head in texts}
+    while sum(widths.values()) > available:
+        widest = max(texts, key=lambda head: widths[head] - min_widths[head], default=None)
+        if widest is None or widths[widest] <= min_widths[widest]:
             return None if can_drop else widths  # cannot get narrower: the terminal wraps
         widths[widest] -= 1
     return widths
 
 
-def _short(value: object, width: int) -> object:
+def _shorten(value: object, width: int) -> object:
     text = cell(value)
     return value if len(text) <= width else f"{text[: width - 1]}…"
 
 
-def grid(heads: Sequence[str], rows: Sequence[Sequence[object]], *, whole: bool = False) -> Any:
-    """Build a table. `whole`: neither wrap nor shorten its values."""
+def grid(heads: Sequence[str], rows: Sequence[Sequence[object]], *, no_wrap: bool = False) -> Any:
+    """Build a table. `no_wrap`: neither wrap nor shorten its values."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    rendered = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for index, head in enumerate(heads):
         numeric = bool(rows) and all(_is_number(row[index]) for row in rows)
-        drawn.add_column(head, justify="right" if numeric else "left", no_wrap=whole)
+        rendered.add_column(head, justify="right" if numeric else "left", no_wrap=no_wrap)
     for row in rows:
-        drawn.add_row(*(Text(cell(value), style=COLOURS.get(str(value), "")) for value in row))
-    return drawn
+        rendered.add_row(*(Text(cell(value), style=COLOURS.get(str(value), "")) for value in row))
+    return rendered
 
 
 def cell(value: object) -> str:
@@ -166,7 +166,7 @@ def ago(at: datetime | None) -> str:
 
 
 def is_past(at: datetime) -> bool:
-    """Tell if a time is in the past, by this machine's clock."""
+    """Return whether a time is in the past, by this machine's clock."""
     return at <= datetime.now(UTC)
 
 
@@ -176,21 +176,21 @@ def span(seconds: float | None) -> str:
         return "–"
     if seconds < 10:
         return f"{seconds:.1f}s"
-    left = int(seconds)
+    remaining = int(seconds)
     parts = []
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
-        if left >= size:
-            parts.append(f"{left // size}{unit}")
-            left %= size
+    for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
+        if remaining >= length:
+            parts.append(f"{remaining // length}{unit}")
+            remaining %= length
     return " ".join(parts[:2])
 
 
-def size(octets: int | None) -> str:
+def size(byte_count: int | None) -> str:
     """Format a number of bytes."""
-    if octets is None:
+    if byte_count is None:
         return "–"
-    mebi = octets / 2**20
-    return f"{mebi:,.0f} MiB" if mebi < 10_240 else f"{mebi / 1_024:,.1f} GiB"
+    mebibytes = byte_count / 2**20
+    return f"{mebibytes:,.0f} MiB" if mebibytes < 10_240 else f"{mebibytes / 1_024:,.1f} GiB"
 
 
 def local(at: datetime | None) -> str:

@@ -11,18 +11,20 @@ from holdfast.sdk.models import Attempt, JobDetail, Step
 _MAX_JSON_CHARS = 4_000
 
 _ATTEMPTS: list[Column[Attempt]] = [
-    Column("attempt", lambda each: f"{each.generation}.{each.attempt}" if each.generation else str(each.attempt)),
-    Column("outcome", lambda each: each.outcome),
-    Column("started", lambda each: each.started_at, spare=2),
-    Column("took", lambda each: span((each.ended_at - each.started_at).total_seconds())),
-    Column("worker", lambda each: each.worker, spare=3),
-    Column("error", lambda each: "" if each.error is None else f"{each.error.kind}: {each.error.message}", text=True),
+    Column("attempt", lambda entry: f"{entry.generation}.{entry.attempt}" if entry.generation else str(entry.attempt)),
+    Column("outcome", lambda entry: entry.outcome),
+    Column("started", lambda entry: entry.started_at, drop_order=2),
+    Column("took", lambda entry: span((entry.ended_at - entry.started_at).total_seconds())),
+    Column("worker", lambda entry: entry.worker, drop_order=3),
+    Column(
+        "error", lambda entry: "" if entry.error is None else f"{entry.error.kind}: {entry.error.message}", text=True
+    ),
 ]
 _STEPS: list[Column[Step]] = [
-    Column("step", lambda each: each.key, text=True),
-    Column("state", lambda each: each.state),
-    Column("recorded", lambda each: each.recorded_at, spare=1),
-    Column("result", lambda each: "in a transaction" if each.transaction else _json(each.result), text=True),
+    Column("step", lambda step: step.key, text=True),
+    Column("state", lambda step: step.state),
+    Column("recorded", lambda step: step.recorded_at, drop_order=1),
+    Column("result", lambda step: "in a transaction" if step.transaction else _json(step.result), text=True),
 ]
 
 
@@ -39,14 +41,14 @@ def print_job(job: JobDetail) -> None:
         line = Text(f"  {name:<12}", style="dim")
         line.append(value, style="default")
         out.print(line, soft_wrap=False)
-    for title, drawn in (
+    for title, table in (
         ("attempts that failed or logged", fit_table(job.attempt_log, _ATTEMPTS, out.width)),
         ("steps", fit_table(job.steps, _STEPS, out.width)),
     ):
-        if drawn is not None:
+        if table is not None:
             out.print()
             out.print(title, style="bold")
-            out.print(drawn)
+            out.print(table)
     for attempt in job.attempt_log:
         for logged in attempt.logs.lines if attempt.logs else ():
             out.print(
@@ -57,7 +59,7 @@ def print_job(job: JobDetail) -> None:
             out.print(title, style="bold")
             out.print(Text(_indented(value)))
     if job.actions:
-        out.print(Text(f"actions: {', '.join(f'holdfast jobs {each} {job.id}' for each in job.actions)}", "dim"))
+        out.print(Text(f"actions: {', '.join(f'holdfast jobs {action} {job.id}' for action in job.actions)}", "dim"))
 
 
 def print_outcome(job: JobDetail) -> None:
@@ -90,10 +92,10 @@ def print_event(when: str, status: str, kind: str, detail: str, *, origin: tuple
 
 def _facts(job: JobDetail) -> list[tuple[str, str]]:
     progress = job.progress
-    reached = None
+    progress_text = None
     if progress is not None:
-        share = "" if progress.fraction is None else f"{progress.fraction:.0%} "
-        reached = f"{share}{progress.note or ''}".strip()
+        percentage = "" if progress.fraction is None else f"{progress.fraction:.0%} "
+        progress_text = f"{percentage}{progress.note or ''}".strip()
     facts: list[tuple[str, Any]] = [
         ("queue", f"{job.queue} (priority {job.priority}, cost {job.cost})"),
         ("tenant", job.tenant),
@@ -106,7 +108,7 @@ def _facts(job: JobDetail) -> list[tuple[str, str]]:
         ("deadline", local(job.deadline) if job.deadline else None),
         ("worker", job.worker),
         ("lease until", local(job.lease_until) if job.lease_until else None),
-        ("progress", reached),
+        ("progress", progress_text),
         ("timeout", None if job.timeout is None else span(job.timeout)),
         ("tags", ", ".join(job.tags) or None),
         ("key", job.idempotency_key),

@@ -291,8 +291,8 @@ def rendered_lines(width, rows, columns):
 
 COLUMNS = [
     Column("id", lambda row: row[0]),
-    Column("spare", lambda row: row[1], spare=2),
-    Column("sparest", lambda row: row[2], spare=3),
+    Column("spare", lambda row: row[1], drop_order=2),
+    Column("sparest", lambda row: row[2], drop_order=3),
     Column("text", lambda row: row[3], text=True),
 ]
 ROW = ("01981f5e", "kept", "dropped", "a long text that may be shortened if needed")

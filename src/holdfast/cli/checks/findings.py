@@ -12,9 +12,9 @@ if TYPE_CHECKING:  # every node imports this module at startup and needs none of
 
 Level = Literal["ok", "doubtful", "wrong"]
 
-LONG_RUN_S = 3_600.0
+MIN_REPORTED_RUN_S = 3_600.0
 """Run time after which a job without a timeout is reported as doubtful."""
-MANY_DEAD = 100
+MIN_REPORTED_DEAD_LETTERS = 100
 """Number of dead letters that is reported as doubtful."""
 
 
@@ -52,14 +52,14 @@ def check_jobs(snapshot: JobsSnapshot, *, patience: float) -> Iterator[Finding]:
     yield from _unknown_types(snapshot, patience)
     for job in snapshot.running:
         ran = 0.0 if job.started_at is None else snapshot.now - job.started_at.timestamp()
-        if job.timeout is None and ran > LONG_RUN_S:
+        if job.timeout is None and ran > MIN_REPORTED_RUN_S:
             yield Finding(
                 "long jobs", "doubtful",
                 f"job {job.id} ({job.type}) has been running for {span(ran)} and has no timeout",
                 f"holdfast jobs cancel {job.id}",
             )  # fmt: skip
     dead = sum(queue.statuses.dead for queue in snapshot.queues)
-    if dead >= MANY_DEAD:
+    if dead >= MIN_REPORTED_DEAD_LETTERS:
         yield Finding("dead letters", "doubtful", f"there are {dead:,} dead letters", "holdfast dead groups")
 
 
@@ -71,9 +71,9 @@ def _describe_workers(snapshot: JobsSnapshot) -> str:
 
 def _lost_workers(snapshot: JobsSnapshot, patience: float) -> Iterator[Finding]:
     lost = [
-        each
-        for each in snapshot.workers
-        if not each.alive and each.running and _expired_for(each, snapshot.now) > patience
+        worker
+        for worker in snapshot.workers
+        if not worker.alive and worker.running and _expired_for(worker, snapshot.now) > patience
     ]
     if lost:
         jobs = sum(worker.running for worker in lost)
@@ -95,13 +95,13 @@ def _expired_for(worker: "Worker", now: float) -> float:
 def _paused(snapshot: JobsSnapshot) -> Iterator[Finding]:
     for queue in snapshot.queues:
         if queue.paused:
-            why = f" ({queue.reason})" if queue.reason else ""
+            reason = f" ({queue.reason})" if queue.reason else ""
             backlog = f", with {queue.statuses.ready:,} ready" if queue.statuses.ready else ""
             level: Level = "wrong" if queue.statuses.ready and queue.until is None else "doubtful"
             yield Finding(
                 "paused queues",
                 level,
-                f"queue {queue.name!r} is paused{why}{backlog}",
+                f"queue {queue.name!r} is paused{reason}{backlog}",
                 f"holdfast queues resume {queue.name}",
             )
 
@@ -109,8 +109,8 @@ def _paused(snapshot: JobsSnapshot) -> Iterator[Finding]:
 def _unserved(snapshot: JobsSnapshot, patience: float) -> Iterator[Finding]:
     """Find queues with waiting jobs that no live worker serves."""
     alive = [worker for worker in snapshot.workers if worker.alive]
-    waiting = [each for each in snapshot.queues if each.statuses.ready and not each.paused]
-    waiting = [each for each in waiting if (each.oldest_wait or 0.0) >= patience]
+    waiting = [queue for queue in snapshot.queues if queue.statuses.ready and not queue.paused]
+    waiting = [queue for queue in waiting if (queue.oldest_wait or 0.0) >= patience]
     if waiting and not alive:
         jobs = sum(queue.statuses.ready for queue in waiting)
         yield Finding("workers", "wrong", f"{jobs:,} jobs are ready, and there is no live worker", "holdfast work APP")
@@ -143,4 +143,4 @@ def _unknown_types(snapshot: JobsSnapshot, patience: float) -> Iterator[Finding]
 
 
 def _queues(worker: "Worker") -> list[str]:
-    return [each.partition(":")[0] for each in worker.queues]
+    return [entry.partition(":")[0] for entry in worker.queues]

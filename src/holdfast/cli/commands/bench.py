@@ -19,7 +19,7 @@ from holdfast.config import Settings
 from holdfast.store.console import dialect_of
 
 _COUNT = click.IntRange(min=1)
-_MAYBE = click.IntRange(min=0)
+_COUNT_OR_ZERO = click.IntRange(min=0)
 _URLS = click.option("--url", "urls", multiple=True, help="database to measure; may be repeated")
 
 
@@ -49,11 +49,13 @@ class ProgressBars:
 @click.option("--jobs", type=_COUNT, default=50_000, show_default=True, help="jobs per measurement")
 @click.option("--tenants", type=_COUNT, default=100, show_default=True, help="tenants that submit the jobs")
 @click.option("--only", metavar="PARTS", help=f"comma-separated parts: {', '.join(suite.PARTS)}")
-@click.option("--history", type=_MAYBE, default=0, metavar="N", help="insert N finished jobs first")
-@click.option("--backlog", type=_MAYBE, default=0, metavar="N", help="insert N more ready jobs before the drain")
+@click.option("--history", type=_COUNT_OR_ZERO, default=0, metavar="N", help="insert N finished jobs first")
+@click.option(
+    "--backlog", type=_COUNT_OR_ZERO, default=0, metavar="N", help="insert N more ready jobs before the drain"
+)
 @click.option(
     "--pin",
-    type=_MAYBE,
+    type=_COUNT_OR_ZERO,
     default=0,
     metavar="SECONDS",
     help="length of the sustained runs",
@@ -91,8 +93,8 @@ def bench(
     if json:
         print(as_json(results))
         return
-    for each in results:
-        _show(each)
+    for result in results:
+        _show(result)
 
 
 @bench.command()
@@ -141,13 +143,13 @@ def ratios(
         raise click.UsageError("--bare-loop and --bare-url need each other: give both")
     bare = BareLoop(bare_loop, bare_url) if bare_loop and bare_url else None
     scale = Scale(jobs, tenants, many_tenants, max(history, jobs), backlog, pin)
-    found = run(_compare(_targets(settings, urls), scale, bare, rounds))
+    results = run(_compare(_targets(settings, urls), scale, bare, rounds))
     if json:
-        print(as_json([{"name": r.name, "ratio": r.value, "target": r.target, "met": r.met} for r in found]))
+        print(as_json([{"name": r.name, "ratio": r.value, "target": r.target, "met": r.met} for r in results]))
     else:
-        rows = [(r.name, r.upper, r.lower, r.value, r.target, "met" if r.met else "MISSED") for r in found]
+        rows = [(r.name, r.upper, r.lower, r.value, r.target, "met" if r.met else "MISSED") for r in results]
         table(["", "jobs/s", "compared to", "ratio", "target", ""], rows, title=f"medians of {rounds} rounds")
-    return OK if all(each.met for each in found) else FAILED
+    return OK if all(result.met for result in results) else FAILED
 
 
 def _parts(only: str | None) -> frozenset[str]:
@@ -181,25 +183,25 @@ async def _compare(targets: list[Settings], scale: Scale, bare: BareLoop | None,
             with startup_errors(target):
                 database = await stack.enter_async_context(suite.open_database(target))
             databases[dialect_of(target.database_url)] = database
-        found = [
+        measured = [
             await bench_ratios.run_round(number, databases, scale, bare, ProgressBars()) for number in range(rounds)
         ]
-        return bench_ratios.ratios(found)
+        return bench_ratios.ratios(measured)
 
 
-def _show(each: BenchResults) -> None:
+def _show(results: BenchResults) -> None:
     rates: list[tuple[str, Throughput | None]] = [
-        ("enqueue one by one, 1 client", each.enqueue_one),
-        (f"enqueue one by one, {suite.CLIENTS} clients", each.enqueue_one_concurrent),
-        ("enqueue many, batches of 1,000", each.enqueue_many),
-        ("drain", each.drain),
-        ("enqueue and drain concurrently", each.sustained),
-        ("the same, a snapshot pinned", each.sustained_pinned),
+        ("enqueue one by one, 1 client", results.enqueue_one),
+        (f"enqueue one by one, {suite.CLIENTS} clients", results.enqueue_one_concurrent),
+        ("enqueue many, batches of 1,000", results.enqueue_many),
+        ("drain", results.drain),
+        ("enqueue and drain concurrently", results.sustained),
+        ("the same, a snapshot pinned", results.sustained_pinned),
     ]
     rows: list[tuple[object, ...]] = [(name, rate.per_second, rate.cpu_us) for name, rate in rates if rate]
     if rows:
-        table(["", "jobs/s", "Python µs/job"], rows, title=each.server)
-    if each.pickup_ms:
-        late = each.pickup_ms
-        title = None if rows else each.server
-        table(["", "p50 ms", "p99 ms", "longest ms"], [("pick-up", late.p50, late.p99, late.longest)], title=title)
+        table(["", "jobs/s", "Python µs/job"], rows, title=results.server)
+    if latency := results.pickup_ms:
+        title = None if rows else results.server
+        row = ("pick-up", latency.p50, latency.p99, latency.longest)
+        table(["", "p50 ms", "p99 ms", "longest ms"], [row], title=title)

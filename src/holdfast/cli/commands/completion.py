@@ -2,15 +2,11 @@
 
 import click
 
-WHERE = {
-    "bash": 'eval "$(holdfast completion bash)"    in ~/.bashrc',
-    "zsh": 'eval "$(holdfast completion zsh)"    in ~/.zshrc',
-    "fish": "holdfast completion fish > ~/.config/fish/completions/holdfast.fish",
-}
+SHELLS = ("bash", "zsh", "fish")
 
 
 @click.command()
-@click.argument("shell", type=click.Choice(list(WHERE)))
+@click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
     r"""Print the script with which a shell completes the commands and flags of holdfast.
 

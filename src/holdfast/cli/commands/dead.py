@@ -16,17 +16,17 @@ from holdfast.sdk.models import Bulk, DeadGroup, Job
 LETTERS: list[Column[Job]] = [
     Column("id", lambda job: job.id),
     Column("type", lambda job: job.type, text=True),
-    Column("queue", lambda job: job.queue, spare=2, text=True),
-    Column("tenant", lambda job: job.tenant, spare=3, text=True),
-    Column("died", lambda job: job.finished_at, spare=1),
+    Column("queue", lambda job: job.queue, drop_order=2, text=True),
+    Column("tenant", lambda job: job.tenant, drop_order=3, text=True),
+    Column("died", lambda job: job.finished_at, drop_order=1),
     Column("error", lambda job: error_text(job.error), text=True),
 ]
 GROUPS: list[Column[DeadGroup]] = [
     Column("jobs", lambda group: f"{group.count:,}{'+' if group.more else ''}"),
     Column("fingerprint", lambda group: group.fingerprint),
-    Column("tenant", lambda group: group.tenant, spare=2, text=True),
-    Column("type", lambda group: group.newest.type, spare=3, text=True),
-    Column("last", lambda group: group.last_at, spare=1),
+    Column("tenant", lambda group: group.tenant, drop_order=2, text=True),
+    Column("type", lambda group: group.newest.type, drop_order=3, text=True),
+    Column("last", lambda group: group.last_at, drop_order=1),
     Column("error", lambda group: error_text(group.error), text=True),
 ]
 
@@ -53,12 +53,12 @@ def list_dead(where: Any, limit: int, *, json: bool) -> None:
       holdfast dead list --queue mail
       holdfast dead list --error 5f0c2e9a --json
     """
-    found = run_with_client(lambda client: take(client.pages(calls.dead(where, min(limit or 200, 200))), limit))
+    letters = run_with_client(lambda client: take(client.pages(calls.dead(where, min(limit or 200, 200))), limit))
     if json:
-        print(as_json({"items": found}))
+        print(as_json({"items": letters}))
         return
-    print_list(found, LETTERS, none="no dead letters")
-    if limit and len(found) == limit:
+    print_list(letters, LETTERS, none="no dead letters")
+    if limit and len(letters) == limit:
         note(f"showing the newest {limit}; use --limit for more, or 'holdfast dead groups' to count them by error")
 
 
@@ -73,11 +73,11 @@ def groups(tenant: str | None, *, json: bool) -> None:
       holdfast dead groups
       holdfast dead replay --error FINGERPRINT --dry-run
     """
-    found = run_with_client(lambda client: take(client.pages(calls.dead_groups(tenant)), 0))
+    by_error = run_with_client(lambda client: take(client.pages(calls.dead_groups(tenant)), 0))
     if json:
-        print(as_json({"items": found}))
+        print(as_json({"items": by_error}))
         return
-    print_list(sorted(found, key=lambda group: group.last_at, reverse=True), GROUPS, none="no dead letters")
+    print_list(sorted(by_error, key=lambda group: group.last_at, reverse=True), GROUPS, none="no dead letters")
 
 
 def _selection_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -111,7 +111,7 @@ def replay(ids: tuple[str, ...], where: Any, *, everything: bool, dry_run: bool,
             return calls.replay_ids(list(dict.fromkeys(ids)), dry_run=dry)
         return calls.replay(where, everything=everything, dry_run=dry, cursor=cursor)
 
-    return apply_to_matching("replay", call, dry_run=dry_run, yes=yes, json=json, named=len(set(ids)) or None)
+    return apply_to_matching("replay", call, dry_run=dry_run, yes=yes, json=json, id_count=len(set(ids)) or None)
 
 
 @dead.command("purge")
@@ -132,4 +132,4 @@ def purge(ids: tuple[str, ...], where: Any, *, everything: bool, dry_run: bool, 
             return calls.purge_ids(list(dict.fromkeys(ids)), dry_run=dry)
         return calls.purge(where, everything=everything, dry_run=dry, cursor=cursor)
 
-    return apply_to_matching("purge", call, dry_run=dry_run, yes=yes, json=json, named=len(set(ids)) or None)
+    return apply_to_matching("purge", call, dry_run=dry_run, yes=yes, json=json, id_count=len(set(ids)) or None)

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from holdfast.sdk.models import Job
 
 _MARKS = {"ok": ("ok", "green"), "doubtful": ("?", "yellow"), "wrong": ("WRONG", "red")}
-_MAX_KINDS = 50
-"""Pairs of queue and job type to look at."""
+_MAX_PAIRS = 50
+"""Maximum number of pairs of queue and job type to check."""
 
 
 @click.command()
@@ -49,29 +49,29 @@ def doctor(patience: float, *, strict: bool, sweep: bool, json: bool) -> int:
       holdfast doctor --json | jq '.findings[] | select(.level == "wrong")'
     """
     settings = current_settings()
-    found = [_runnable(each, settings) for each in run(_examine(settings, patience, sweep=sweep))]
+    findings = [_runnable(finding, settings) for finding in run(_examine(settings, patience, sweep=sweep))]
     if json:
-        print(as_json({"findings": found}))
+        print(as_json({"findings": findings}))
     else:
-        _print(found)
-    levels = {finding.level for finding in found}
+        _print(findings)
+    levels = {finding.level for finding in findings}
     return FAILED if "wrong" in levels or (strict and "doubtful" in levels) else OK
 
 
 async def _examine(settings: Settings, patience: float, *, sweep: bool) -> list[Finding]:
     from holdfast.cli.checks.database import check_database
 
-    found = list(check_files(settings))
+    findings = list(check_files(settings))
     target = resolve_target(settings)
     if not target.is_service and not _only_local_up(settings, target):
         if sweep:
             note(await _sweep(settings))
-        found += [finding async for finding in check_database(settings, patience=patience)]
-        if any(finding.check in ("database", "schema") and finding.level == "wrong" for finding in found):
-            return found
+        findings += [finding async for finding in check_database(settings, patience=patience)]
+        if any(finding.check in ("database", "schema") and finding.level == "wrong" for finding in findings):
+            return findings
     elif sweep:
         raise click.UsageError("--sweep needs a database: name it with --url")
-    return found + await _check_service(settings, patience)
+    return findings + await _check_service(settings, patience)
 
 
 def _runnable(finding: Finding, settings: Settings) -> Finding:
@@ -87,7 +87,7 @@ def _runnable(finding: Finding, settings: Settings) -> Finding:
 
 
 def _only_local_up(settings: Settings, target: CommandTarget) -> bool:
-    """Tell if there is no database file, but a `holdfast up` in this folder."""
+    """Return whether there is no database file, but a `holdfast up` in this folder."""
     from holdfast.store.console import is_new_file
 
     return target.source == "the default" and is_new_file(settings.database_url) and local_up() is not None
@@ -109,9 +109,11 @@ async def _take_snapshot(client: "AsyncClient") -> JobsSnapshot:
     """Fetch what the checks need, in few requests."""
     stats = await client.stats()
     waiting: list[Job] = []
-    kinds = product(*([each.name for each in group if each.statuses.ready] for group in (stats.queues, stats.types)))
-    for queue, kind in islice(kinds, _MAX_KINDS):
-        page = await client.execute(calls.jobs({"queue": queue, "type": kind, "status": "ready"}, 1).at(None))
+    ready_queues, ready_types = (
+        [counts.name for counts in group if counts.statuses.ready] for group in (stats.queues, stats.types)
+    )
+    for queue, job_type in islice(product(ready_queues, ready_types), _MAX_PAIRS):
+        page = await client.execute(calls.jobs({"queue": queue, "type": job_type, "status": "ready"}, 1).at(None))
         waiting += page.items
     types = await client.execute(calls.types("1h"))
     running = await client.execute(calls.jobs({"status": "running"}).at(None))
@@ -119,7 +121,7 @@ async def _take_snapshot(client: "AsyncClient") -> JobsSnapshot:
         await client.queues(),
         await client.workers(),
         waiting,
-        {each.type: each.totals.started for each in types},
+        {stats.type: stats.totals.started for stats in types},
         running.items,
         stats.as_of.timestamp(),
     )
@@ -140,20 +142,20 @@ async def _sweep(settings: Settings) -> str:
 
 def check_files(settings: Settings) -> Iterator[Finding]:
     """Check that other users of this machine cannot read secrets."""
-    suspects = [Path(FOLDER) / ADMIN_KEY, Path(FOLDER) / JWT_SECRET]
+    secret_files = [Path(FOLDER) / ADMIN_KEY, Path(FOLDER) / JWT_SECRET]
     config = Path("holdfast.toml")
     if _has_secret(config):
-        suspects.append(config)
+        secret_files.append(config)
     if settings.database_url.startswith("sqlite:///"):
-        suspects.append(Path(settings.database_url.removeprefix("sqlite:///")))
-    open_to_others = [path for path in suspects if _readable(path)]
+        secret_files.append(Path(settings.database_url.removeprefix("sqlite:///")))
+    open_to_others = [path for path in secret_files if _is_open_to_others(path)]
     for path in open_to_others:
         yield Finding("secrets", "wrong", f"other users of this machine can read {path}", f"chmod 600 {path}")
     if not open_to_others:
         yield Finding("secrets", "ok", "no other user can read keys, passwords or the database file")
 
 
-def _readable(path: Path) -> bool:
+def _is_open_to_others(path: Path) -> bool:
     try:
         return bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
     except OSError:
@@ -169,21 +171,21 @@ def _has_secret(config: Path) -> bool:
     return any(key in secret or (isinstance(value, str) and "@" in value) for key, value in table.items())
 
 
-def _print(found: list[Finding]) -> None:
+def _print(findings: list[Finding]) -> None:
     from rich.table import Table
     from rich.text import Text
 
     out = console()
-    drawn = Table.grid(padding=(0, 2))
-    drawn.add_column(no_wrap=True)
-    drawn.add_column(no_wrap=True)
-    drawn.add_column(overflow="fold")
-    for finding in found:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for finding in findings:
         mark, colour = _MARKS[finding.level]
-        drawn.add_row(Text(mark, colour), Text(finding.check, "bold"), Text(finding.text))
+        table.add_row(Text(mark, colour), Text(finding.check, "bold"), Text(finding.text))
         if finding.fix is not None and finding.level != "ok":
-            drawn.add_row("", Text("fix", "dim"), Text(finding.fix, "cyan"))
-    out.print(drawn)
-    bad = sum(finding.level == "wrong" for finding in found)
-    unsure = sum(finding.level == "doubtful" for finding in found)
-    out.print(Text(f"{bad} wrong, {unsure} doubtful" if bad or unsure else "no problems found", "bold"))
+            table.add_row("", Text("fix", "dim"), Text(finding.fix, "cyan"))
+    out.print(table)
+    wrong = sum(finding.level == "wrong" for finding in findings)
+    doubtful = sum(finding.level == "doubtful" for finding in findings)
+    out.print(Text(f"{wrong} wrong, {doubtful} doubtful" if wrong or doubtful else "no problems found", "bold"))

@@ -19,21 +19,21 @@ def explain(job_id: str, *, json: bool) -> None:
       holdfast explain 01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11
       holdfast explain 01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11 --json | jq -r '.reasons[0].code'
     """
-    found = run_with_client(lambda client: client.explain(job_id))
+    explanation = run_with_client(lambda client: client.explain(job_id))
     if json:
-        print(as_json(found))
+        print(as_json(explanation))
         return
     from rich.text import Text
 
     out = console()
-    head = Text(found.status.value, style=COLOURS[found.status.value])
-    head.append(f"  {found.id}", style="dim")
+    head = Text(explanation.status.value, style=COLOURS[explanation.status.value])
+    head.append(f"  {explanation.id}", style="dim")
     out.print(head)
-    for reason in found.reasons:
+    for reason in explanation.reasons:
         mark = "✗" if reason.blocks and reason.code not in ("finished", "running") else "•"
         out.print(Text(f"  {mark} {safe(reason.detail)}"))
-    estimate = found.estimate
+    estimate = explanation.estimate
     if estimate.at is not None:
         out.print(Text(f"  may start {local(estimate.at)}: {safe(estimate.basis)}", style="dim"))
-    elif not found.status.terminal:
+    elif not explanation.status.terminal:
         out.print(Text(f"  no estimate: {safe(estimate.basis)}", style="dim"))

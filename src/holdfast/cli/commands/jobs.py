@@ -34,10 +34,10 @@ COLUMNS: list[Column[Job]] = [
     Column("id", lambda job: job.id),
     Column("status", lambda job: job.status.value),
     Column("type", lambda job: job.type, text=True),
-    Column("queue", lambda job: job.queue, spare=3, text=True),
-    Column("tenant", lambda job: job.tenant, spare=4, text=True),
-    Column("tries", lambda job: f"{job.attempts}/{job.max_attempts}", spare=2),
-    Column("created", lambda job: job.created_at, spare=1),
+    Column("queue", lambda job: job.queue, drop_order=3, text=True),
+    Column("tenant", lambda job: job.tenant, drop_order=4, text=True),
+    Column("tries", lambda job: f"{job.attempts}/{job.max_attempts}", drop_order=2),
+    Column("created", lambda job: job.created_at, drop_order=1),
     Column("error", lambda job: error_text(job.error), 5, text=True),
 ]
 
@@ -62,8 +62,8 @@ def filter_options(command: F) -> F:
         ("--type", "type", "of this type", None),
     ):
         decorated = click.option(flag, name, help=text, type=kind, metavar="VALUE")(decorated)
-    made: F = decorated
-    return made
+    with_options: F = decorated
+    return with_options
 
 
 status_option = click.option("--status", type=click.Choice([status.value for status in Status]), help="in this state")
@@ -98,12 +98,12 @@ def list_jobs(where: Any, limit: int, *, json: bool) -> None:
     async def fetch(client: AsyncClient) -> list[Job]:
         return await take(client.pages(calls.jobs(where, min(limit or 200, 200))), limit)
 
-    found = run_with_client(fetch)
+    listed = run_with_client(fetch)
     if json:
-        print(as_json({"items": found}))
+        print(as_json({"items": listed}))
         return
-    print_list(found, COLUMNS, none="no jobs match")
-    if limit and len(found) == limit:
+    print_list(listed, COLUMNS, none="no jobs match")
+    if limit and len(listed) == limit:
         note(f"showing the newest {limit}; use --limit for more")
 
 
@@ -208,7 +208,7 @@ def cancel_jobs(
     """
     require_selection("cancel", ids, where, everything=everything)
     if ids:
-        return apply_to_ids("cancel", ids, lambda each: calls.cancel(each, reason), yes=yes, json=json)
+        return apply_to_ids("cancel", ids, lambda job_id: calls.cancel(job_id, reason), yes=yes, json=json)
     return apply_to_matching(
         "cancel",
         lambda dry, cursor: calls.cancel_all(where, everything=everything, dry_run=dry, reason=reason, cursor=cursor),
@@ -262,12 +262,12 @@ def delete_jobs(ids: tuple[str, ...], *, yes: bool, json: bool) -> int:
 
 async def take(items: AsyncIterator[Any], limit: int) -> list[Any]:
     """Return the first `limit` items; all of them if it is 0."""
-    found = []
+    taken = []
     async for item in items:
-        found.append(item)
-        if len(found) == limit:
+        taken.append(item)
+        if len(taken) == limit:
             break
-    return found
+    return taken
 
 
 def _print_event(event: Event, *, json: bool) -> None:
@@ -280,9 +280,9 @@ def _print_event(event: Event, *, json: bool) -> None:
         case "job":
             show.print_event(_clock(data["at"]), data["status"], data["type"], data["id"], origin=origin)
         case "jobs":
-            for each in data["counts"]:
-                origin = (each["queue"], each["tenant"] or "several tenants")
-                show.print_event("", each["status"], each["type"], f"{each['jobs']:,} jobs", origin=origin)
+            for count in data["counts"]:
+                origin = (count["queue"], count["tenant"] or "several tenants")
+                show.print_event("", count["status"], count["type"], f"{count['jobs']:,} jobs", origin=origin)
         case "worker":
             show.print_event(_clock(data["at"]), "worker", f"{data['event']} {data['name']}", data["worker"])
         case _:

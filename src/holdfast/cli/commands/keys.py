@@ -23,10 +23,10 @@ COLUMNS: list[Column[Key]] = [
     Column("name", lambda key: key.name, text=True),
     Column("tenant", lambda key: key.tenant, text=True),
     Column("state", state),
-    Column("scopes", lambda key: ",".join(key.scopes), spare=1),
-    Column("last used", lambda key: key.last_used_at, spare=2),
-    Column("created", lambda key: key.created_at, spare=3),
-    Column("expires", lambda key: key.expires_at, spare=4),
+    Column("scopes", lambda key: ",".join(key.scopes), drop_order=1),
+    Column("last used", lambda key: key.last_used_at, drop_order=2),
+    Column("created", lambda key: key.created_at, drop_order=3),
+    Column("expires", lambda key: key.expires_at, drop_order=4),
 ]
 
 
@@ -49,11 +49,11 @@ def list_keys(tenant: str | None, *, json: bool) -> None:
     \b
       holdfast keys list --tenant acme
     """
-    found = run_with_client(lambda client: take(client.pages(calls.keys(tenant)), 0))
+    listed = run_with_client(lambda client: take(client.pages(calls.keys(tenant)), 0))
     if json:
-        print(as_json({"items": found}))
+        print(as_json({"items": listed}))
     else:
-        print_list(found, COLUMNS, none="no keys: create one with 'holdfast keys create NAME --scope submit'")
+        print_list(listed, COLUMNS, none="no keys: create one with 'holdfast keys create NAME --scope submit'")
 
 
 @keys.command()

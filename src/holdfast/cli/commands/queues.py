@@ -29,15 +29,15 @@ COLUMNS: list[Column[Queue]] = [
     Column("state", state),
     Column("ready", lambda queue: queue.statuses.ready),
     Column("running", lambda queue: queue.statuses.running),
-    Column("later", lambda queue: queue.statuses.scheduled + queue.statuses.retrying, spare=2),
+    Column("later", lambda queue: queue.statuses.scheduled + queue.statuses.retrying, drop_order=2),
     Column("dead", lambda queue: queue.statuses.dead),
-    Column("oldest", lambda queue: span(queue.oldest_wait), spare=1),
-    Column("in/s", lambda queue: queue.rates.submitted, spare=3),
-    Column("done/s", lambda queue: queue.rates.finished, spare=3),
-    Column("failed/s", lambda queue: queue.rates.failed, spare=4),
-    Column("limit", lambda queue: queue.max_running, spare=5),
-    Column("rate", rate_text, spare=6),
-    Column("why", lambda queue: queue.reason, spare=7, text=True),
+    Column("oldest", lambda queue: span(queue.oldest_wait), drop_order=1),
+    Column("in/s", lambda queue: queue.rates.submitted, drop_order=3),
+    Column("done/s", lambda queue: queue.rates.finished, drop_order=3),
+    Column("failed/s", lambda queue: queue.rates.failed, drop_order=4),
+    Column("limit", lambda queue: queue.max_running, drop_order=5),
+    Column("rate", rate_text, drop_order=6),
+    Column("why", lambda queue: queue.reason, drop_order=7, text=True),
 ]
 
 
@@ -61,11 +61,11 @@ def list_queues(tenant: str | None, *, json: bool) -> None:
     \b
       holdfast queues list
     """
-    found = run_with_client(lambda client: client.execute(calls.queues(tenant)))
+    listed = run_with_client(lambda client: client.execute(calls.queues(tenant)))
     if json:
-        print(as_json({"items": found}))
+        print(as_json({"items": listed}))
     else:
-        print_list(found, COLUMNS, none="no queues yet: nothing has been submitted")
+        print_list(listed, COLUMNS, none="no queues yet: nothing has been submitted")
 
 
 @queues.command()

@@ -100,7 +100,7 @@ def _submit_one(
 def _submit_lines(type_: str, file: Path, options: JobOptions, tenant: str | None, *, json: bool) -> int:
     with click.open_file(str(file), "rb") as stream:
         payloads = list(_payloads(stream))
-    jobs: list[NewJob] = [{**options, "type": type_, "payload": each} for each in payloads]
+    jobs: list[NewJob] = [{**options, "type": type_, "payload": payload} for payload in payloads]
 
     async def act(client: AsyncClient) -> list[str]:
         ids: list[str] = []
@@ -108,7 +108,7 @@ def _submit_lines(type_: str, file: Path, options: JobOptions, tenant: str | Non
             for start in range(0, len(jobs), BATCH_SIZE):
                 batch = jobs[start : start + BATCH_SIZE]
                 try:
-                    ids += [each.id for each in await client.execute(calls.submit_many(batch, tenant))]
+                    ids += [receipt.id for receipt in await client.execute(calls.submit_many(batch, tenant))]
                 except Exception:
                     note(f"holdfast: the first {start:,} jobs were submitted, the others were not")
                     raise

@@ -16,10 +16,10 @@ COLUMNS: list[Column[Tenant]] = [
     Column("tenant", lambda tenant: tenant.name, text=True),
     Column("weight", lambda tenant: tenant.weight),
     Column("rate", lambda tenant: tenant.rate),
-    Column("window", lambda tenant: span(tenant.rate_window), spare=1),
+    Column("window", lambda tenant: span(tenant.rate_window), drop_order=1),
     Column("backlog", lambda tenant: tenant.backlog),
-    Column("per queue", lambda tenant: tenant.queue_backlog, spare=2),
-    Column("since", lambda tenant: tenant.created_at, spare=3),
+    Column("per queue", lambda tenant: tenant.queue_backlog, drop_order=2),
+    Column("since", lambda tenant: tenant.created_at, drop_order=3),
 ]
 
 
@@ -54,11 +54,11 @@ def list_tenants(*, json: bool) -> None:
     \b
       holdfast tenants list
     """
-    found = run_with_client(lambda client: take(client.pages(calls.tenants()), 0))
+    listed = run_with_client(lambda client: take(client.pages(calls.tenants()), 0))
     if json:
-        print(as_json({"items": found}))
+        print(as_json({"items": listed}))
     else:
-        print_list(found, COLUMNS, none="no tenants have their own settings: all use the defaults")
+        print_list(listed, COLUMNS, none="no tenants have their own settings: all use the defaults")
 
 
 @tenants.command()

@@ -20,12 +20,12 @@ def arguments(schema: dict[str, Any] | None) -> str | None:
 
 
 COLUMNS: list[Column[JobType]] = [
-    Column("type", lambda each: each.type, text=True),
-    Column("tenant", lambda each: each.tenant, spare=3),
-    Column("queues", lambda each: ", ".join(each.queues), spare=2, text=True),
-    Column("workers", lambda each: each.workers),
-    Column("last seen", lambda each: ago(each.last_seen), spare=4),
-    Column("arguments", lambda each: arguments(each.schema), spare=1, text=True),
+    Column("type", lambda job_type: job_type.type, text=True),
+    Column("tenant", lambda job_type: job_type.tenant, drop_order=3),
+    Column("queues", lambda job_type: ", ".join(job_type.queues), drop_order=2, text=True),
+    Column("workers", lambda job_type: job_type.workers),
+    Column("last seen", lambda job_type: ago(job_type.last_seen), drop_order=4),
+    Column("arguments", lambda job_type: arguments(job_type.schema), drop_order=1, text=True),
 ]
 
 
@@ -40,8 +40,8 @@ def types(tenant: str | None, *, json: bool) -> None:
       holdfast types
       holdfast types --json | jq '.items[] | select(.type == "webhook") | .schema'
     """
-    found = run_with_client(lambda client: take(client.pages(calls.job_types(tenant)), 0))
+    job_types = run_with_client(lambda client: take(client.pages(calls.job_types(tenant)), 0))
     if json:
-        print(as_json({"items": found}))
+        print(as_json({"items": job_types}))
     else:
-        print_list(found, COLUMNS, none="no job types yet: start a worker with 'holdfast work myapp.jobs:app'")
+        print_list(job_types, COLUMNS, none="no job types yet: start a worker with 'holdfast work myapp.jobs:app'")

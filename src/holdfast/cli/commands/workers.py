@@ -16,17 +16,17 @@ def state(worker: Worker) -> str:
 
 
 COLUMNS: list[Column[Worker]] = [
-    Column("id", lambda worker: worker.id, spare=1),
+    Column("id", lambda worker: worker.id, drop_order=1),
     Column("worker", lambda worker: worker.name or worker.id, text=True),
     Column("state", state),
     Column("busy", lambda worker: f"{worker.running}/{worker.slots}"),
     Column("heartbeat", lambda worker: f"{span(worker.heartbeat_age)} ago"),
-    Column("memory", lambda worker: size(worker.memory), spare=3),
-    Column("queues", lambda worker: ", ".join(worker.queues), spare=2, text=True),
-    Column("up since", lambda worker: worker.started_at, spare=4),
-    Column("host", lambda worker: worker.host, spare=5),
-    Column("pid", lambda worker: None if worker.pid is None else str(worker.pid), spare=6),
-    Column("version", lambda worker: worker.version, spare=7),
+    Column("memory", lambda worker: size(worker.memory), drop_order=3),
+    Column("queues", lambda worker: ", ".join(worker.queues), drop_order=2, text=True),
+    Column("up since", lambda worker: worker.started_at, drop_order=4),
+    Column("host", lambda worker: worker.host, drop_order=5),
+    Column("pid", lambda worker: None if worker.pid is None else str(worker.pid), drop_order=6),
+    Column("version", lambda worker: worker.version, drop_order=7),
 ]
 
 
@@ -44,18 +44,18 @@ def workers(context: click.Context, *, json: bool) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    found = run_with_client(lambda client: client.execute(calls.workers()))
+    listed = run_with_client(lambda client: client.execute(calls.workers()))
     if json:
-        print(as_json({"items": found}))
+        print(as_json({"items": listed}))
     else:
-        print_list(found, COLUMNS, none="no workers: start one with 'holdfast work myapp.jobs:app'")
+        print_list(listed, COLUMNS, none="no workers: start one with 'holdfast work myapp.jobs:app'")
 
 
 @workers.command()
-@click.argument("worker", metavar="ID")
+@click.argument("worker_id", metavar="ID")
 @json_option
 @target_options
-def drain(worker: str, *, json: bool) -> None:
+def drain(worker_id: str, *, json: bool) -> None:
     r"""Take a node out of service: drain all worker processes of its `holdfast work`.
 
     They claim no more jobs, finish running ones for up to HOLDFAST_DRAIN_SECONDS, release the others, and exit with 0.
@@ -64,10 +64,10 @@ def drain(worker: str, *, json: bool) -> None:
     \b
       holdfast workers drain w-019a8c5e7f3b2d40
     """
-    found = run_with_client(lambda client: client.execute(calls.drain_worker(worker)))
+    draining = run_with_client(lambda client: client.execute(calls.drain_worker(worker_id)))
     if json:
-        print(as_json({"items": found}))
+        print(as_json({"items": draining}))
         return
-    running = sum(each.running for each in found)
-    print(f"draining {len(found)} worker{'s' if len(found) > 1 else ''}, with {running} jobs running:")
-    print_list(found, COLUMNS, none="")
+    running = sum(worker.running for worker in draining)
+    print(f"draining {len(draining)} worker{'s' if len(draining) > 1 else ''}, with {running} jobs running:")
+    print_list(draining, COLUMNS, none="")
