@@ -14,6 +14,7 @@ from holdfast.cli.checks import database
 from holdfast.cli.checks.database import _fix, _unsafe
 from holdfast.compose import open_store
 from holdfast.config import Settings
+from holdfast.config.connections import max_connections
 from holdfast.model.time import micros
 from holdfast.store.console import dialect_of, open_console
 from holdfast.store.indexes import expected
@@ -264,6 +265,28 @@ def test_a_wrong_clock_is_doubtful_and_fails_strict_mode(doctor, cli, database_u
     monkeypatch.setattr(database.time, "time", lambda: real() - 95)
     assert "clock is 1m 3" in doctor(HOLDFAST_DATABASE_URL=database_url)["clock"]["text"]
     assert cli("doctor", "--strict", HOLDFAST_DATABASE_URL=database_url).code == 1
+
+
+@pytest.mark.parametrize("most, level, fix", [(97, "ok", None), (92, "doubtful", "export HOLDFAST_POOL_SIZE=9")])
+def test_connections_that_the_server_may_refuse_are_doubtful(most, level, fix):
+    needed = max_connections(10, services=1, supervisors=1, workers=4)
+    assert needed == 11 + 8 + 4 * 21 == 103
+    found = database.compare_connections(needed - 10, most, 40, 10, nodes=1, workers=4)
+    assert (found.check, found.level, found.fix) == ("connections", level, fix)
+    assert "4 worker processes on 1 nodes" in found.text
+
+
+def test_doctor_adds_up_the_connections_of_registered_workers(cli, database_url):
+    if dialect_of(database_url) == "sqlite":
+        pytest.skip("a file has no connections to run out of")
+
+    def connections(pool_size):
+        ended = cli("doctor", "--json", HOLDFAST_DATABASE_URL=database_url, HOLDFAST_POOL_SIZE=str(pool_size))
+        (found,) = [each for each in json.loads(ended.out)["findings"] if each["check"] == "connections"]
+        return found
+
+    assert "open up to 11 connections" in connections(10)["text"]
+    assert connections(1_000)["level"] == "doubtful"
 
 
 def test_doctor_reports_an_unreachable_database(doctor):

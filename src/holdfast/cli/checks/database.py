@@ -7,6 +7,7 @@ from holdfast.cli.checks.findings import Finding
 from holdfast.cli.render import span
 from holdfast.compose import is_node, open_store
 from holdfast.config import Settings, shown_url
+from holdfast.config.connections import max_connections
 from holdfast.errors import Misconfigured, SchemaMismatch, Unavailable
 from holdfast.store.codes import substitute_codes
 from holdfast.store.console import Console, dialect_of, is_new_file, open_console
@@ -89,6 +90,37 @@ async def _checks(settings: Settings, store: Store, console: Console, patience: 
     else:
         yield Finding("indexes", "ok", "complete")
     yield await _overdue(store, console, patience)
+    if console.dialect != "sqlite":
+        yield await _connections(settings, store, console)
+
+
+async def _connections(settings: Settings, store: Store, console: Console) -> Finding:
+    """Compare the connections that all nodes may open with the server's maximum.
+
+    The number of service nodes is unknown; one is assumed.
+    """
+    workers = [row.info for row in await store.single(lambda tx: tx.workers()) if row.info.tenant is None]
+    nodes = {worker.node or str(worker.id) for worker in workers}
+    needed = max_connections(settings.pool_size, services=1, supervisors=len(nodes), workers=len(workers))
+    ((server_max, used),) = await console.rows(_CONNECTIONS[console.dialect])
+    return compare_connections(
+        needed, int(server_max), int(used), settings.pool_size, nodes=len(nodes), workers=len(workers)
+    )
+
+
+def compare_connections(
+    needed: int, server_max: int, used: int, pool_size: int, *, nodes: int, workers: int
+) -> Finding:
+    """Return the finding for a server that accepts `server_max` connections and has `used` ones open."""
+    nodes_text = f"{workers} worker processes on {nodes} nodes and one service node"
+    text = f"{nodes_text} open up to {needed} connections; the server accepts {server_max} and has {used} open"
+    if needed <= server_max:
+        return Finding("connections", "ok", text)
+    smaller = max((size for size in range(1, pool_size) if needed * size <= server_max * pool_size), default=1)
+    return Finding(
+        "connections", "doubtful",
+        f"{text}: when all are in use, jobs wait for the database", f"export HOLDFAST_POOL_SIZE={smaller}",
+    )  # fmt: skip
 
 
 def _pooler(info: ServerInfo) -> Iterator[Finding]:
@@ -103,12 +135,12 @@ def _pooler(info: ServerInfo) -> Iterator[Finding]:
 
 async def _clock(store: Store) -> Finding:
     before = time.time()
-    theirs = await store.single(lambda tx: tx.now()) / 1e6
+    database_time = await store.single(lambda tx: tx.now()) / 1e6
     after = time.time()
-    skew = theirs - (before + after) / 2
+    skew = database_time - (before + after) / 2
     if abs(skew) > MAX_CLOCK_SKEW_S + (after - before):
-        where = f"{span(abs(skew))} {'behind' if skew > 0 else 'ahead of'}"
-        text = f"this machine's clock is {where} the database's, which holdfast uses: times in logs and here are off"
+        offset = f"{span(abs(skew))} {'behind' if skew > 0 else 'ahead of'}"
+        text = f"this machine's clock is {offset} the database's, which holdfast uses: times in logs and here are off"
         return Finding("clock", "doubtful", text, "timedatectl set-ntp true")
     return Finding("clock", "ok", f"within {max(abs(skew), after - before):.2f} s of the database's")
 
@@ -137,15 +169,15 @@ async def _durability(console: Console) -> AsyncIterator[Finding]:
         return
     rows = await console.rows(_SETTINGS[console.dialect])
     values = {str(row[0]): str(row[1]).lower() for row in rows}
-    where = {str(row[0]): tuple(map(str, row[2:])) for row in rows}
-    weak = list(_unsafe(console.dialect, values))
-    for name, good in weak:
+    origins = {str(row[0]): tuple(map(str, row[2:])) for row in rows}
+    unsafe = list(_unsafe(console.dialect, values))
+    for name, safe_value in unsafe:
         yield Finding(
             "durability", "wrong",
             f"{name}={values[name]}: accepted jobs can be lost when the server crashes",
-            _fix(console.dialect, name, good, where[name]),
+            _fix(console.dialect, name, safe_value, origins[name]),
         )  # fmt: skip
-    if not weak:
+    if not unsafe:
         yield Finding("durability", "ok", ", ".join(f"{name}={value}" for name, value in sorted(values.items())))
 
 
@@ -164,29 +196,32 @@ def _unsafe(dialect: str, values: Mapping[str, str]) -> Iterator[tuple[str, str]
         yield "innodb_doublewrite", "ON"
 
 
-def _fix(dialect: str, name: str, good: str, where: tuple[str, ...]) -> str:
-    """Return the command that fixes a setting at the level where it is set."""
+def _fix(dialect: str, name: str, value: str, origin: tuple[str, ...]) -> str:
+    """Return the command that changes a setting where it is set.
+
+    `origin` is the source of the setting, the database and the user; it is empty on MySQL.
+    """
     if dialect == "mysql":
         if name == "innodb_doublewrite":  # read only at startup
             return "echo 'innodb_doublewrite = ON' >> MY.CNF && systemctl restart mysql"
-        return f'mysql -e "SET GLOBAL {name} = {good}"'
-    source, database, user = where
+        return f'mysql -e "SET GLOBAL {name} = {value}"'
+    source, database, user = origin
     scope = {
         "database": f'DATABASE \\"{database}\\"',
         "user": f'ROLE \\"{user}\\"',
         "database user": f'ROLE \\"{user}\\" IN DATABASE \\"{database}\\"',
     }.get(source)
     if scope is not None:
-        return f'psql "$HOLDFAST_DATABASE_URL" -c "ALTER {scope} SET {name} = {good}"'
+        return f'psql "$HOLDFAST_DATABASE_URL" -c "ALTER {scope} SET {name} = {value}"'
     if source == "command line":  # only a restart changes it
-        return f"pg_ctl -D DATA_DIRECTORY restart -o '-c {name}={good}'"
+        return f"pg_ctl -D DATA_DIRECTORY restart -o '-c {name}={value}'"
     reload = 'psql "$HOLDFAST_DATABASE_URL" -c "SELECT pg_reload_conf()"'
-    return f'psql "$HOLDFAST_DATABASE_URL" -c "ALTER SYSTEM SET {name} = {good}" && {reload}'
+    return f'psql "$HOLDFAST_DATABASE_URL" -c "ALTER SYSTEM SET {name} = {value}" && {reload}'
 
 
 async def _quick_check(console: Console) -> list[tuple[str, ...]]:
-    pages = int((await console.rows("PRAGMA page_count"))[0][0]) * int((await console.rows("PRAGMA page_size"))[0][0])
-    return [] if pages > MAX_CHECKED_FILE_BYTES else await console.rows("PRAGMA quick_check(1)")
+    pages, page_bytes = [int((await console.rows(f"PRAGMA {name}"))[0][0]) for name in ("page_count", "page_size")]
+    return [] if pages * page_bytes > MAX_CHECKED_FILE_BYTES else await console.rows("PRAGMA quick_check(1)")
 
 
 _INDEXES = {
@@ -201,6 +236,12 @@ _OVERDUE = {
     "mysql": "SELECT count(*), min(due) FROM holdfast_live WHERE parked = {PARKED_UNTIL_DUE} AND due < {}",
     "sqlite": "SELECT count(*), min(scheduled_at) FROM holdfast_live WHERE status IN ({SCHEDULED}, {RETRYING}) "
     "AND scheduled_at < {}",
+}
+_CONNECTIONS = {
+    "postgres": "SELECT current_setting('max_connections')::int "
+    "- current_setting('superuser_reserved_connections')::int, "
+    "(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')",
+    "mysql": "SELECT @@max_connections, (SELECT count(*) FROM information_schema.processlist)",
 }
 _SETTINGS = {
     "postgres": "SELECT name, setting, source, current_database(), current_user FROM pg_settings "
