@@ -84,7 +84,7 @@ class TestTenants:
 
         first = await manual_store.single(lambda tx: tx.tenants("", 3))
         second = await manual_store.single(lambda tx: tx.tenants(first[-1].name, 3))
-        assert [each.name for each in first + second] == ["B", "_x", "a", "a/1", "b"]
+        assert [tenant.name for tenant in first + second] == ["B", "_x", "a", "a/1", "b"]
 
 
 class TestKeys:
@@ -106,7 +106,11 @@ class TestKeys:
             a_key("cc", expires_at=at, lifetime=seconds(9)),
         )
 
-        assert [(await key(manual_store, each)).expires_at - START for each in ("aa", "bb", "cc")] == [5, 9_000_000, 5]
+        assert [(await key(manual_store, key_id)).expires_at - START for key_id in ("aa", "bb", "cc")] == [
+            5,
+            9_000_000,
+            5,
+        ]
 
     async def test_an_unknown_key_is_not_found(self, manual_store):
         assert await manual_store.single(lambda tx: tx.key("unknown")) is None
@@ -149,12 +153,12 @@ class TestKeys:
         listed = []
         place = None
         while page := await manual_store.single(lambda tx, place=place: tx.keys(None, place, 3)):
-            listed += [each.id for each in page]
+            listed += [api_key.id for api_key in page]
             place = KeyPosition(page[-1].created_at, page[-1].id)
         of_acme = await manual_store.single(lambda tx: tx.keys("acme", None, 10))
 
         assert listed == ["b3", "a3", "b2", "a2", "b1", "a1", "b0", "a0"]
-        assert [each.id for each in of_acme] == ["b2", "a2", "b0", "a0"]
+        assert [api_key.id for api_key in of_acme] == ["b2", "a2", "b0", "a0"]
 
     async def test_a_good_key_is_neither_revoked_nor_expired(self, manual_store, clock):
         good = manual_store.single

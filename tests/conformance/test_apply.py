@@ -69,7 +69,7 @@ async def test_every_legal_transition_leaves_one_row_in_the_right_table(manual_s
     assert await where(console) == {next(table for table, states in TABLES.items() if to in states): 1}
     assert (moved.finished_at is not None) is to.terminal
     found = await manual_store.read(lambda tx: tx.find(JobFilter(status=to), Page()))
-    assert [each.id for each in found] == [job.id]
+    assert [stored.id for stored in found] == [job.id]
 
 
 @pytest.mark.parametrize("was, to", LEGAL, ids=[f"{was}-{to}" for was, to in LEGAL])
@@ -286,7 +286,7 @@ async def test_concurrent_replays_start_one_new_generation(manual_store):
     await report(manual_store, jobs, error())
     ids = [job.id for job in jobs]
     moved = await asyncio.gather(*(actions.retry(manual_store, ids) for _ in range(4)))
-    assert sum(len(each) for each in moved) == len(ids)
+    assert sum(len(changed) for changed in moved) == len(ids)
     assert {fields(job, "status", "generation") for job in await read_all(manual_store, ids)} == {(Status.READY, 1)}
 
 

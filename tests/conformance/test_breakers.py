@@ -145,7 +145,7 @@ async def test_breakers_are_listed_in_order_and_by_tenant(store: Store) -> None:
         await worker.record_failure(tenant, at, "HTTP 500", probe=False)
 
     def named(breakers: list[Breaker]) -> list[tuple[str, str]]:
-        return [(each.tenant, each.destination) for each in breakers]
+        return [(breaker.tenant, breaker.destination) for breaker in breakers]
 
     assert named(await worker.breakers(None)) == names
     assert named(await worker.breakers("b")) == names[2:]
@@ -161,7 +161,7 @@ async def test_closed_breakers_are_deleted_after_a_day(manual_store: Store, cloc
     assert await deliveries.prune(manual_store, 100) == 0
     await clock.advance(seconds(1))
     assert await deliveries.prune(manual_store, 100) == 1
-    assert [each.tenant for each in await worker.breakers(None)] == ["acme"]
+    assert [breaker.tenant for breaker in await worker.breakers(None)] == ["acme"]
 
 
 async def test_the_previous_signing_key_stays_valid_for_the_overlap(manual_store: Store, clock: ManualClock) -> None:

@@ -67,10 +67,10 @@ async def test_a_repeated_batch_is_served_from_the_cache_completely_or_not_at_al
     batch = [mail(f"b{n}") for n in range(5)]
     made = await one.jobs.submit_many(batch)
     again = await other.jobs.submit_many(batch)
-    assert [each.id for each in again] == [each.id for each in made]
-    assert all(each.replayed for each in again)
+    assert [receipt.id for receipt in again] == [receipt.id for receipt in made]
+    assert all(receipt.replayed for receipt in again)
     mixed = await other.jobs.submit_many([*batch, mail("b5")])
-    assert [each.replayed for each in mixed] == [True] * 5 + [False]
+    assert [receipt.replayed for receipt in mixed] == [True] * 5 + [False]
     with pytest.raises(InvalidBatch, match="b1"):
         await other.jobs.submit_many([mail("b0"), mail("b1", payload={"to": 2})])
     assert len(await there(one)) == 6

@@ -21,8 +21,8 @@ def workers_of(store):
 
 
 async def register(store, *described, **changes):
-    worker = a_worker(types=tuple(each.type for each in described), **changes)
-    await workers_of(store).register(worker, LEASE, [each for each in described if each.queue])
+    worker = a_worker(types=tuple(job_type.type for job_type in described), **changes)
+    await workers_of(store).register(worker, LEASE, [job_type for job_type in described if job_type.queue])
     return worker
 
 
@@ -31,7 +31,7 @@ async def types(store, tenant=None, after=("", ""), limit=100):
 
 
 async def names(store, tenant=None, **paged):
-    return [(each.row.tenant, each.row.about.type) for each in await types(store, tenant, **paged)]
+    return [(summary.row.tenant, summary.row.about.type) for summary in await types(store, tenant, **paged)]
 
 
 async def renew(store, worker, **told):
@@ -59,13 +59,13 @@ async def test_a_drain_reaches_all_processes_of_a_node_and_is_logged_once(store)
     for _ in range(2):
         _, rows = await workers_of(store).drain(node[1])
         assert [(row.info.id, row.draining) for row in rows] == [(node[1], True), (node[0], True)]
-    assert [await renew(store, each) for each in [*node, other]] == [
+    assert [await renew(store, worker) for worker in [*node, other]] == [
         LeaseStatus.DRAINING,
         LeaseStatus.DRAINING,
         LeaseStatus.KEPT,
     ]
     told = [change for entry in await store.single(lambda tx: tx.changes_after(0, 100)) for change in entry.body.w]
-    assert sorted(each.id for each in told if each.event == "draining") == sorted(node)
+    assert sorted(change.id for change in told if change.event == "draining") == sorted(node)
     with pytest.raises(NotFound):
         await workers_of(store).drain(new_worker_id())
 
@@ -75,7 +75,7 @@ async def test_job_types_are_stored_as_reported(manual_store, clock):
     named, send = await types(manual_store)
     assert send.row.about == msgspec.structs.replace(SEND, queues=("default", "mail"))
     assert (named.row.about.type, named.row.about.described) == ("only-named", False)
-    assert ([each.info.id for each in send.workers], send.queues) == ([worker.id], ["default", "mail"])
+    assert ([row.info.id for row in send.workers], send.queues) == ([worker.id], ["default", "mail"])
     await clock.advance(LEASE)
     (_, send) = await types(manual_store)
     assert (send.workers, send.queues, send.last_seen) == ([], ["default", "mail"], clock.now - LEASE)

@@ -218,7 +218,7 @@ async def test_names_that_differ_in_case_or_spaces_are_different(store):
     await put(store, *jobs)
     worker = await enter(store)
     for job in jobs:
-        assert [each.id for each in await take(store, worker, lane_of(job))] == [job.id]
+        assert [held.id for held in await take(store, worker, lane_of(job))] == [job.id]
 
 
 async def test_ids_sort_by_age_regardless_of_their_random_bytes(store):

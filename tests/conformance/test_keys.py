@@ -48,7 +48,7 @@ async def test_an_idempotency_key_creates_one_job(store):
     (again,) = await put(store, a_job(idempotency_key="order-1", fingerprint=b"body"))
     assert (first.id, first.repeats) == (job.id, None)
     assert (again.id, again.repeats, again.same_body) == (job.id, "idempotency_key", True)
-    assert [each.id for each in await everything(store)] == [job.id]
+    assert [stored.id for stored in await everything(store)] == [job.id]
 
 
 async def test_a_key_belongs_to_its_tenant(store):
@@ -319,7 +319,7 @@ async def test_a_finished_job_is_not_replaced_within_its_window_but_a_deleted_on
     await manual_store.run(lambda tx: remove(tx, job))
     fresh = replacing(unique=rule)
     assert (await submit(manual_store, fresh))[0].id == fresh.id
-    assert [each.id for each in await everything(manual_store)] == [fresh.id]
+    assert [stored.id for stored in await everything(manual_store)] == [fresh.id]
 
 
 async def remove(tx, job):
@@ -372,7 +372,7 @@ async def test_a_key_that_changes_owner_is_not_taken_by_a_waiting_transaction_to
 
     both = await interleaving.run(manual_store, begin, lambda: put(manual_store, second), end)
     assert both.meanwhile[0].id == both.parked[0].id
-    assert [each.status for each in await everything(manual_store)] == [Status.READY, Status.SUCCEEDED]
+    assert [stored.status for stored in await everything(manual_store)] == [Status.READY, Status.SUCCEEDED]
 
 
 async def test_a_claim_and_a_replacement_never_both_get_the_job(store, interleaving):

@@ -470,7 +470,7 @@ class TestPauses:
         choosy = Claims(store, await enter(store), ["mail"], ["render", "send"])
         assert await ids(choosy) == [jobs[2].id]
         await limits.end_pause(PauseKind.TYPE, "render")
-        assert {each for _ in range(2) for each in await ids(everything)} == {jobs[1].id, jobs[3].id}
+        assert {job_id for _ in range(2) for job_id in await ids(everything)} == {jobs[1].id, jobs[3].id}
 
     async def test_a_pause_with_an_end_expires(self, manual_store: Store, clock: ManualClock) -> None:
         await put(manual_store, job := a_job())
@@ -503,10 +503,10 @@ async def test_the_facts_of_a_job_include_its_limits(store: Store) -> None:
     await put(store, *some_jobs(2, concurrency_key="k"))
     claims = await claims_on(store)
     (job,) = await claims.claim(1)
-    (waiting,) = [each for each in await store.read(lambda tx: tx.find(JobFilter(), _PAGE)) if each.id != job.id]
+    (waiting,) = [stored for stored in await store.read(lambda tx: tx.find(JobFilter(), _PAGE)) if stored.id != job.id]
 
     facts = await store.read(lambda tx: read_facts(tx, waiting.id, None))
     assert [(fact.used, fact.room, fact.max_running) for fact in facts.limits] == [(1, 0, 1), (1, 0, 1)]
-    assert [list(each.holders) for each in facts.limits] == [[str(job.id)], [str(job.id)]]
+    assert [list(fact.holders) for fact in facts.limits] == [[str(job.id)], [str(job.id)]]
     _, all_set = await limits.all()
-    assert [(each.of, each.max_running, each.rate) for each in all_set] == [(MAIL, 1, Rate(5, seconds(60), 5))]
+    assert [(limit.of, limit.max_running, limit.rate) for limit in all_set] == [(MAIL, 1, Rate(5, seconds(60), 5))]

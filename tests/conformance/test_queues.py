@@ -55,7 +55,7 @@ async def test_a_pause_with_an_end_expires_by_itself(manual_store: Store, clock:
     assert await claims.claim(10) == []
     await clock.advance(seconds(1))
 
-    assert [each.id for each in await claims.claim(10)] == [job.id]
+    assert [held.id for held in await claims.claim(10)] == [job.id]
 
 
 async def test_queue_settings_are_stored_and_replaced(manual_store: Store, clock: ManualClock) -> None:

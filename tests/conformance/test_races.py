@@ -83,7 +83,7 @@ async def test_a_settle_and_a_concurrent_reap_never_both_succeed(manual_store, c
         return await tx.held_by(worker, 10)
 
     async def bury(tx, lost):
-        done = await tx.apply([lifecycle.expire_lease(each, now=clock.now, default=RETRY, rand=0.5) for each in lost])
+        done = await tx.apply([lifecycle.expire_lease(held, now=clock.now, default=RETRY, rand=0.5) for held in lost])
         await tx.delete_expired([job.worker])
         return done
 
@@ -100,7 +100,7 @@ async def test_a_decision_on_a_stale_read_changes_nothing(manual_store, clock, i
     await clock.expire()
 
     async def bury(tx, seen):
-        return await tx.apply([lifecycle.expire_lease(each, now=clock.now, default=RETRY, rand=0.5) for each in seen])
+        return await tx.apply([lifecycle.expire_lease(held, now=clock.now, default=RETRY, rand=0.5) for held in seen])
 
     both = await interleaving.run(manual_store, lambda tx: tx.get([job.id]), lambda: report(manual_store, job), bury)
     assert both == (set(), {job.id})
@@ -114,7 +114,7 @@ async def test_a_cancel_that_a_claim_overtakes_is_decided_again(manual_store, in
     worker = await enter(manual_store)
 
     async def cancel(tx, seen):
-        return await tx.apply([lifecycle.cancel(each, "not wanted") for each in seen])
+        return await tx.apply([lifecycle.cancel(held, "not wanted") for held in seen])
 
     both = await interleaving.run(manual_store, lambda tx: tx.get([job.id]), lambda: take(manual_store, worker), cancel)
     assert both.parked == set()
@@ -130,7 +130,7 @@ async def test_an_early_retry_and_a_promotion_make_the_job_ready_once(manual_sto
     await clock.advance(seconds(5))
 
     async def hurry(tx, seen):
-        return await tx.apply([lifecycle.retry(each) for each in seen])
+        return await tx.apply([lifecycle.retry(held) for held in seen])
 
     both = await interleaving.run(
         manual_store, lambda tx: tx.get([job.id]), lambda: manual_store.run(lambda tx: tx.promote(10)), hurry
@@ -145,7 +145,7 @@ async def test_two_replays_of_a_dead_job_start_one_generation(manual_store, inte
     await report(manual_store, job, error())
 
     async def replay(tx, seen):
-        return await tx.apply([lifecycle.retry(each) for each in seen])
+        return await tx.apply([lifecycle.retry(held) for held in seen])
 
     both = await interleaving.run(
         manual_store, lambda tx: tx.get([job.id]), lambda: actions.retry(manual_store, [job.id]), replay
@@ -162,7 +162,7 @@ async def test_a_worker_can_neither_claim_nor_renew_while_it_is_reaped(manual_st
 
     async def bury(tx, workers):
         lost = await tx.held_by(workers[0], 10)
-        await tx.apply([lifecycle.expire_lease(each, now=clock.now, default=RETRY, rand=0.5) for each in lost])
+        await tx.apply([lifecycle.expire_lease(held, now=clock.now, default=RETRY, rand=0.5) for held in lost])
         return await tx.delete_expired(workers)
 
     async def struggle():
@@ -256,7 +256,7 @@ async def test_two_reapers_reap_the_jobs_of_a_worker_once(manual_store, clock, i
 
     async def bury(tx, workers):
         lost = await tx.held_by(workers[0], 10)
-        moved = await tx.apply([lifecycle.expire_lease(each, now=clock.now, default=RETRY, rand=0.5) for each in lost])
+        moved = await tx.apply([lifecycle.expire_lease(held, now=clock.now, default=RETRY, rand=0.5) for held in lost])
         await tx.delete_expired(workers)
         return len(moved)
 
@@ -313,7 +313,7 @@ async def test_batches_in_opposite_orders_are_settled_without_an_error(manual_st
     jobs = await hold(manual_store, await enter(manual_store), n=100)
     orders = [jobs, jobs[::-1], random.Random(1).sample(jobs, 100), random.Random(2).sample(jobs, 100)]
     done = await asyncio.gather(*(report(manual_store, order) for order in orders))
-    assert sum(len(each) for each in done) == 100
+    assert sum(len(applied) for applied in done) == 100
     assert set().union(*done) == {job.id for job in jobs}
 
 

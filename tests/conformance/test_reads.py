@@ -239,7 +239,7 @@ async def test_a_transaction_reads_its_own_writes(store):
     async def work(tx):
         await tx.insert([job], key_retention=seconds(1))
         found = await tx.get([job.id])
-        assert [each.id for each in found] == [job.id]
+        assert [stored.id for stored in found] == [job.id]
         assert [lane for lane, _ in await tx.lanes(["mail"], 10)] == [lane_of(job)]
 
     await roll_back(store, work)

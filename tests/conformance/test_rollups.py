@@ -245,7 +245,7 @@ async def test_a_census_counts_jobs_by_status(manual_store: Store, clock: Manual
     await move(manual_store, a_transition(held, Status.DEAD))
 
     found = await manual_store.read(lambda tx: tx.census())
-    assert sorted((each.tenant, each.status.value, each.jobs, each.since) for each in found) == [
+    assert sorted((count.tenant, count.status.value, count.jobs, count.since) for count in found) == [
         ("a", "ready", 3, start),
         ("b", "scheduled", 2, None),
     ]
@@ -255,7 +255,7 @@ async def test_a_census_counts_jobs_by_status(manual_store: Store, clock: Manual
 
 async def shares(store: Store, span: Duration = HOUR) -> dict[str, tuple[int, float]]:
     found = await store.read(lambda tx: _shares(tx, span))
-    return {each.tenant: (each.received, round(each.entitled, 6)) for each in found.fairness.tenants}
+    return {share.tenant: (share.received, round(share.entitled, 6)) for share in found.fairness.tenants}
 
 
 async def _shares(tx: Tx, span: Duration) -> FairnessWindow:

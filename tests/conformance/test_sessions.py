@@ -284,7 +284,7 @@ async def test_no_transaction_commits_after_a_concurrent_cancel(store, shop):
             return
         sold.add(number)
 
-    await asyncio.gather(*(each(n, job) for n, job in enumerate(jobs) for each in (cancel, work)))
+    await asyncio.gather(*(action(n, job) for n, job in enumerate(jobs) for action in (cancel, work)))
     assert {row[0] for row in await shop.rows()} == sold
     for number, job in enumerate(jobs):
         assert (number in sold) is (number in cancelled_at[job.id])

@@ -141,7 +141,7 @@ async def test_a_job_submitted_by_another_node_wakes_this_one(store, other):
 async def test_every_subscription_gets_a_wake_up(store):
     subscriptions = [await hearing(store), await hearing(store, "other", "mail")]
     await put(store, a_job())
-    assert [bool(await each.wait(0)) for each in subscriptions] == [True, True]
+    assert [bool(await subscription.wait(0)) for subscription in subscriptions] == [True, True]
 
 
 async def test_closing_a_subscription_ends_its_wait(store):

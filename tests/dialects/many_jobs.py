@@ -291,7 +291,9 @@ HOT = {
     "lock_expired": Hot(lambda tx, held: tx.lock_expired(10), {EXPIRY}, {EXPIRY}, 10),
     "held by": Hot(lambda tx, held: tx.held_by(DEAD, BATCH), {HELD}, {MY_ID, "PRIMARY"}, 2 * BATCH, A_CLAIM),
     "depart": Hot(lambda tx, held: tx.depart(WORKER), {HELD, WORKERS}, {MY_ID, "PRIMARY"}, 10, A_CLAIM),
-    "delete_expired": Hot(lambda tx, held: tx.delete_expired([DEAD]), {HELD, WORKERS}, {MY_ID, "PRIMARY", EXPIRY}, 20, A_CLAIM),
+    "delete_expired": Hot(
+        lambda tx, held: tx.delete_expired([DEAD]), {HELD, WORKERS}, {MY_ID, "PRIMARY", EXPIRY}, 20, A_CLAIM
+    ),
     "renew": Hot(lambda tx, held: tx.renew(WORKER, seconds(15)), {WORKERS}, {"PRIMARY"}, 5),
     "still held": Hot(lambda tx, held: tx.lost([as_held(job) for job in held]), {ID}, {MY_ID}, 2 * BATCH),
     "lanes": Hot(lambda tx, held: tx.lanes(["mail"], TENANTS), {READY}, {"PRIMARY"}, 6 * TENANTS),

@@ -192,7 +192,7 @@ async def test_plain_and_hexadecimal_texts_fit_one_column(store):
 @pytest.mark.parametrize("one, other", [("key", "key "), ("key", "KEY"), ("é", "e"), ("straße", "strasse")])
 async def test_keys_are_compared_byte_by_byte(store, one, other):
     made = await put(store, a_job(idempotency_key=one), a_job(idempotency_key=other))
-    assert [each.repeats for each in made] == [None, None]
+    assert [result.repeats for result in made] == [None, None]
 
 
 async def test_a_value_that_does_not_fit_is_rejected_instead_of_truncated(store):

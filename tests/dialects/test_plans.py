@@ -63,7 +63,7 @@ def literal(value):
     if value is None:
         return "NULL"
     if isinstance(value, list):
-        return "'{" + ", ".join("NULL" if each is None else f'"{plain(each)}"' for each in value) + "}'"
+        return "'{" + ", ".join("NULL" if item is None else f'"{plain(item)}"' for item in value) + "}'"
     return f"'{plain(value)}'"
 
 
@@ -95,7 +95,7 @@ class Plan:
         """Number of rows read from our tables."""
         lost = ("Rows Removed by Filter", "Rows Removed by Index Recheck")
         return sum(
-            node["Actual Loops"] * (node["Actual Rows"] + sum(node.get(each, 0) for each in lost))
+            node["Actual Loops"] * (node["Actual Rows"] + sum(node.get(field, 0) for field in lost))
             for node in self.scans
             if "Relation Name" in node
         )

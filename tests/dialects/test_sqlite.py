@@ -93,7 +93,7 @@ async def test_eight_processes_claim_thousands_of_jobs_each_once(store, database
 
 async def test_a_worker_is_woken_by_another_process(store, database_url):
     subscription = store.listen(["mail"])
-    act = "async def act(store):\n    return [str(each.id) for each in await put(store, a_job())]\n"
+    act = "async def act(store):\n    return [str(job.id) for job in await put(store, a_job())]\n"
     process = Process(database_url, act)
     assert await subscription.wait(60) == []
     (job_id,) = await process.result()
@@ -103,7 +103,7 @@ async def test_a_worker_is_woken_by_another_process(store, database_url):
 
 async def test_every_worker_of_a_process_is_woken_by_another_process(store, database_url):
     subscriptions = [store.listen(["mail"]), store.listen(["mail", "sms"]), store.listen(["sms"])]
-    waits = [asyncio.create_task(each.wait(60)) for each in subscriptions]
+    waits = [asyncio.create_task(subscription.wait(60)) for subscription in subscriptions]
     other = await open_store(database_url)
     await put(other, a_job())
     assert await asyncio.gather(*waits) == [[], [], []]

@@ -357,8 +357,8 @@ class TestService:
     async def test_a_token_is_valid_for_at_most_an_hour(self, served):
         client = await served.client(await served.key())
 
-        for life in ("3601s", 0, -1, "2h"):
-            problem(await client.post("/v1/tokens", json={"expires_in": life}), 422, "invalid")
+        for lifetime in ("3601s", 0, -1, "2h"):
+            problem(await client.post("/v1/tokens", json={"expires_in": lifetime}), 422, "invalid")
         made = (await client.post("/v1/tokens", json={})).json()
         claims = json.loads(urlsafe_b64decode(made["token"].split(".")[1] + "=="))
         assert claims["exp"] - claims["iat"] == 900

@@ -12,11 +12,11 @@ from holdfast.model.lane import Lane, LaneReady, Share
 from holdfast.policy.fairness.drr import (
     CHEAP_SCAN_S,
     FLOOR_LAG_S,
+    MAX_SCAN_BACKOFF_S,
     MAX_SHARES,
     MIN_SCAN_COST_FACTOR,
     MIN_SCAN_INTERVAL_S,
     QUANTUM,
-    MAX_SCAN_BACKOFF_S,
     SCAN_COST_FACTOR,
     Allocation,
     DeficitRoundRobin,

@@ -12,7 +12,7 @@ from holdfast.model.state import Status
 from holdfast.model.time import Instant, seconds
 from holdfast.model.worker import WorkerInfo
 from holdfast.policy.explain import build_explanation, handles, parse_queues
-from holdfast.policy.explain_facts import ActivePause, ExternalHold, Facts, LimitFact, JobsAhead, ServiceRate
+from holdfast.policy.explain_facts import ActivePause, ExternalHold, Facts, JobsAhead, LimitFact, ServiceRate
 from tests.unit.policy.strategies import a_job
 
 if TYPE_CHECKING:

@@ -111,7 +111,9 @@ class TestTheRateQuota:
             one_by_one.append(decide(usage, quota, one(cost), START))
             if one_by_one[-1] is None:
                 usage = quotas.record(usage, quota, cost, {}, START)
-        assert [(type(each), str(each)) for each in together] == [(type(each), str(each)) for each in one_by_one]
+        assert [(type(rejection), str(rejection)) for rejection in together] == [
+            (type(rejection), str(rejection)) for rejection in one_by_one
+        ]
 
     @given(traffic(), st.integers(1, 60), windows)
     def test_a_changed_window_keeps_all_usage_it_covers(self, traffic, rate, other):
