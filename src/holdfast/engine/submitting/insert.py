@@ -1,6 +1,6 @@
 """Insert jobs and return receipts, even if the connection breaks during the commit."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -54,20 +54,41 @@ async def insert_batch(store: Store, jobs: Sequence[NewJob], rules: InsertRules)
     if duplicates := _find_duplicates(jobs):
         raise InvalidBatch({i: Invalid("duplicate key in this batch", pointer=key) for i, key in duplicates.items()})
 
+    single = rules.default_quota is None and not any(map(_has_key, jobs))
+    decided: list[Receipt] = []
+    try:
+        return await _insert_all(store, jobs, rules, single=single, decided=decided)
+    except OutcomeUnknown as error:
+        return await _resolve_batch(store, jobs, rules, decided, error)
+
+
+async def _insert_all(
+    store: Store,
+    jobs: Sequence[NewJob],
+    rules: InsertRules,
+    *,
+    single: bool,
+    decided: list[Receipt],
+    tried: Container[JobId] = (),
+) -> list[Receipt]:
+    """Insert all jobs in one transaction (`single`: of one statement); raise if one of them is rejected.
+
+    `decided` gets the receipts, so that they are known even if the reply to the commit is lost. `tried` has the ids of
+    an earlier try with an unknown outcome.
+    """
+
     async def work(tx: Tx) -> list[Receipt] | HoldfastError:
+        decided.clear()  # a transaction may be repeated
         rejections, rows = await _insert(tx, jobs, rules, atomic=True)
         if rejections:
             return rejections[0]  # and commit: the usage has new backlog counts, which are expensive to repeat
-        results = [_receipt_for(job, row) for job, row in zip(jobs, rows, strict=True)]
+        results = [_receipt_for(job, row, tried) for job, row in zip(jobs, rows, strict=True)]
         if faults := {i: result for i, result in enumerate(results) if isinstance(result, HoldfastError)}:
             raise InvalidBatch(faults)
-        return [result for result in results if isinstance(result, Receipt)]
+        decided.extend(result for result in results if isinstance(result, Receipt))
+        return list(decided)
 
-    single = rules.default_quota is None and not any(map(_has_key, jobs))
-    try:
-        receipts = await (store.single(work) if single else store.run(work))
-    except OutcomeUnknown:
-        return await _resolve_batch(store, jobs)
+    receipts = await (store.single(work) if single else store.run(work))
     if isinstance(receipts, HoldfastError):
         raise receipts
     return receipts
@@ -111,8 +132,13 @@ async def _insert(
     return rejections, rows
 
 
-def _receipt_for(job: NewJob, row: InsertResult) -> Receipt | HoldfastError:
-    """Return the receipt of an inserted row, or the error if it is a duplicate."""
+def _receipt_for(job: NewJob, row: InsertResult, tried: Container[JobId] = ()) -> Receipt | HoldfastError:
+    """Return the receipt of an inserted row, or the error if it is a duplicate.
+
+    `tried` has the ids of an earlier try with an unknown outcome: to find one of them means that this try succeeded.
+    """
+    if row.id in tried:
+        return Receipt(row.id, row.created_at, replayed=False)
     match row.repeats:
         case None:
             return Receipt(row.id, row.created_at, replayed=False)
@@ -136,30 +162,41 @@ def _receipt_for(job: NewJob, row: InsertResult) -> Receipt | HoldfastError:
             return Receipt(row.id, row.created_at, replayed=True)
 
 
-async def _resolve_batch(store: Store, jobs: Sequence[NewJob]) -> list[Receipt]:
-    """Find out whether a commit with a lost reply happened: one transaction, all jobs or none."""
-    found = await _find_committed(store, jobs)
-    if found is None or any(job.id not in found for job in jobs):
-        raise OutcomeUnknown(
-            "the connection broke during the commit, and the jobs are not in the database (yet): "
-            "repeat with idempotency keys to be sure"
-        )
-    return [Receipt(job.id, found[job.id].created_at, replayed=False) for job in jobs]
+async def _resolve_batch(
+    store: Store, jobs: Sequence[NewJob], rules: InsertRules, decided: Sequence[Receipt], error: OutcomeUnknown
+) -> list[Receipt]:
+    """Resolve a lost commit reply of a batch: look up its new jobs, or repeat it if each job has a key."""
+    new = [job for job, receipt in zip(jobs, decided, strict=True) if not receipt.replayed] if decided else list(jobs)
+    found = await _find_committed(store, new)
+    if found is not None and all(job.id in found for job in new):  # one transaction: all jobs or none
+        at = {job.id: job.created_at for job in found.values()}
+        return list(decided) or [Receipt(job.id, at[job.id], replayed=False) for job in jobs]
+    if found is not None and all(map(_has_key, jobs)):
+        again = [msgspec.structs.replace(job, id=new_job_id()) for job in jobs]
+        try:
+            tried = {job.id for job in jobs}
+            return await _insert_all(store, again, rules, single=False, decided=[], tried=tried)
+        except (Unavailable, RateLimited):  # the first outcome is still unknown
+            raise error from None
+    raise OutcomeUnknown(
+        "the connection broke during the commit, and the jobs are not in the database (yet): "
+        "repeat with idempotency keys to be sure"
+    ) from error
 
 
 async def _resolve_each(
     store: Store, jobs: Sequence[NewJob], rules: InsertRules, error: OutcomeUnknown
 ) -> list[Receipt | HoldfastError]:
-    """Resolve a lost commit reply: retry jobs with a key, look up jobs without one."""
-    found = await _find_committed(store, [job for job in jobs if not _has_key(job)]) or {}
+    """Resolve a lost commit reply: look up the jobs, and repeat those with a key that are not found."""
+    found = await _find_committed(store, jobs)
+    if found is None:
+        return [error] * len(jobs)
     results: list[Receipt | HoldfastError] = []
     for job in jobs:
-        if _has_key(job):
-            results.append(await _insert_again(store, job, rules, error))
-        elif job.id in found:
+        if job.id in found:
             results.append(Receipt(job.id, found[job.id].created_at, replayed=False))
         else:
-            results.append(error)
+            results.append(await _insert_again(store, job, rules, error) if _has_key(job) else error)
     return results
 
 
@@ -176,9 +213,7 @@ async def _insert_again(
         return rejection
     if rejections:
         return error if isinstance(rejections[0], RateLimited) else rejections[0]  # if rate limited: still unknown
-    if rows[0].id == job.id:  # the first commit succeeded
-        return Receipt(rows[0].id, rows[0].created_at, replayed=False)
-    return _receipt_for(again, rows[0])
+    return _receipt_for(again, rows[0], (job.id,))
 
 
 async def _find_committed(store: Store, jobs: Sequence[NewJob]) -> dict[JobId, Job] | None:

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+import msgspec
+
 from holdfast.model.ids import JobId
 from holdfast.model.job import Job, NewJob
 from holdfast.model.state import Status
@@ -24,6 +26,13 @@ class SubmitResult(NamedTuple):
     receipt: Receipt
     earlier: Job | None = None
     """Job of the earlier submission that this one replays, if the caller asked for it."""
+
+    @classmethod
+    def of(cls, job: NewJob, receipt: Receipt) -> "SubmitResult":
+        """Return the result with the id that is stored, which differs from the job's if the insert was repeated."""
+        if receipt.id != job.id and not receipt.replayed:
+            job = msgspec.structs.replace(job, id=receipt.id)
+        return cls(job, receipt)
 
 
 def initial_state(job: NewJob, created_at: Instant) -> tuple[Status, Instant | None]:

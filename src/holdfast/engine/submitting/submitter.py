@@ -80,11 +80,11 @@ class Submitter:
             await self._reject_early(job.spec.tenant, [job])
             async with self._tenant_queues([job.spec.tenant]) as (queue,):
                 try:
-                    return SubmitResult(job, await queue.batcher.submit(job))
+                    return SubmitResult.of(job, await queue.batcher.submit(job))
                 except RateLimited as error:
                     self._rejections.add(job.spec.tenant, error)
                     raise
-        return SubmitResult(job, await self.unlimited.submit(job))
+        return SubmitResult.of(job, await self.unlimited.submit(job))
 
     async def submit_and_get(self, spec: JobSpec) -> SubmitResult:
         """Submit one job decoded from JSON; the result of a replayed submission has the earlier job.
