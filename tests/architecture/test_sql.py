@@ -21,7 +21,18 @@ REPLACED = {"mysql": {"held_by", "orphans", "overdue"}, "postgres": {"queue_back
 """Statements of the shared code that a dialect lacks because it overrides the method that runs them."""
 
 HOT = {
-    "postgres": {"claim", "finish", "requeue", "lock_expired", "promote", "lanes", "renew", "held_by", "get", "overdue"},
+    "postgres": {
+        "claim",
+        "finish",
+        "requeue",
+        "lock_expired",
+        "promote",
+        "lanes",
+        "renew",
+        "held_by",
+        "get",
+        "overdue",
+    },
     "mysql": {
         "lock_deadlines",
         "claim_lane",

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Unpack
 
 from holdfast import tasks
 from holdfast.engine.claiming.claims import Claims
+from holdfast.engine.claiming.dispatch_settings import DispatchSettingsCache
 from holdfast.engine.jobs import steps
 from holdfast.engine.workers import WorkerReport, WorkerService
 from holdfast.errors import Invalid, LeaseLost, Rejected
@@ -107,6 +108,7 @@ class RemoteWorkers:
         self._store = store
         self._workers = workers
         self._settle = settle
+        self._settings = DispatchSettingsCache(store)
         self._poll_states: dict[tuple[WorkerId, ClaimRequest], _PollState] = {}
 
     async def register(self, worker: WorkerInfo, lease: Duration, described: Sequence[JobType] = ()) -> None:
@@ -167,7 +169,7 @@ class RemoteWorkers:
                 poll.claims.on_ready(notifications)
                 jobs = await poll.claims.claim(request.limit)
                 if jobs and disconnected is not None and disconnected.done():
-                    await self._settle([Report(job, Interrupted()) for job in jobs])
+                    await self._settle([Report(job, Interrupted(started=False)) for job in jobs])
                     return []
                 left = until - time.monotonic()
                 if jobs or left <= 0:
@@ -188,6 +190,14 @@ class RemoteWorkers:
         """Return the ids of those of `held` that the worker no longer holds."""
         await self._require_registered(worker, by)
         return await self._store.single(lambda tx: tx.lost(held)) if held else set()
+
+    async def paused(self, held: Collection[HeldJob]) -> set[JobId]:
+        """Return the ids of those of `held` whose queue, type or tenant is paused."""
+        await self._settings.refresh()
+        view = self._settings.view
+        if not (held and any(view.paused)):
+            return set()
+        return {job.id for job in await self._read([job.id for job in held]) if view.pauses(job)}
 
     async def held(self, worker: WorkerId, limit: int, *, by: str | None) -> list[Job]:
         """Return jobs that a worker holds."""

@@ -153,4 +153,3 @@ async def mark_types_seen(store: Store) -> float:
             await store.run(lambda tx, tenant=tenant, seen=seen: tx.mark_types_seen(tenant, seen))  # type: ignore[misc]
     await store.single(lambda tx: tx.prune_types(job_types.RETENTION))
     return TYPES_SEEN_INTERVAL_S
-

@@ -54,6 +54,9 @@ class Snoozed(Struct, frozen=True, tag=True):
 class Interrupted(Struct, frozen=True, tag=True):
     """The worker stopped and released the job; no attempt is consumed."""
 
+    started: bool = True
+    """False if the handler had not started; such releases are unlimited."""
+
 
 class BackendUnavailable(Struct, frozen=True, tag=True):
     """A call to holdfast failed inside the handler because its database or node is unavailable.

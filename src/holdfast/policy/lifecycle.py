@@ -119,8 +119,8 @@ def settle(
             return _fail(job, failure, CRASHED, now, logs=logs, wait=Duration(0), default=default, rand=rand)
         case Snoozed(delay, held):
             return _release(job, Status.SCHEDULED, now, delay=clamp_wait(delay, maximum=MAX_WAIT), counted=not held)
-        case Interrupted():
-            return _release(job, Status.READY, now)
+        case Interrupted(started):
+            return _release(job, Status.READY, now, counted=started)
         case BackendUnavailable(failure):
             return _defer(job, failure, now, logs=logs, default=default, rand=rand)
         case CancelledByHandler(reason):

@@ -22,6 +22,7 @@ from holdfast.errors import (
 )
 from holdfast.model.bounds import MAX_BATCH_SIZE
 from holdfast.model.breaker import DeliveryPermit
+from holdfast.model.claim_check import ClaimCheck
 from holdfast.model.explanation import Explanation
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import HeldJob, Job, JobSpec
@@ -297,6 +298,14 @@ class LongPollClaims:
         if not jobs and (left := SHORT_POLL_TIMEOUT_S - (time.monotonic() - began)) > 0:
             await asyncio.sleep(left)  # a node that is shutting down responds at once; do not claim in a busy loop
         return jobs
+
+    async def check(self, jobs: Sequence[Job]) -> ClaimCheck:
+        """Return which of these claimed jobs were cancelled, taken away or paused since."""
+        held = [HeldJob(job.id, job.fence, self._worker) for job in jobs]
+        try:
+            return worker_requests.read_claim_check(await _send(self._client, worker_requests.lost(self._worker, held)))
+        except LeaseLost:
+            return ClaimCheck({job.id for job in jobs}, set())
 
     def recheck_delay(self) -> float:
         """Return infinity: the node waits, so no polling is needed."""

@@ -10,6 +10,7 @@ from msgspec import UNSET, Raw, Struct
 
 from holdfast.errors import Invalid
 from holdfast.model.access import DEFAULT_TENANT
+from holdfast.model.claim_check import ClaimCheck
 from holdfast.model.ids import JobId, WorkerId, worker_name
 from holdfast.model.job import HeldJob, Job, JobSpec, RetryRule, UniqueSpec
 from holdfast.model.job_type import JobType
@@ -110,13 +111,13 @@ def retry(job_id: JobId) -> Request:
 def read_receipt(response: Response) -> RemoteReceipt:
     """Return the receipt of a submission."""
     job = read(response, JobOut)
-    return RemoteReceipt(wire.job_id(job.id), wire.when(job.created_at) or Instant(0), response.status == 200)
+    return RemoteReceipt(wire.job_id(job.id), wire.parse_time(job.created_at) or Instant(0), response.status == 200)
 
 
 def read_receipts(response: Response) -> list[RemoteReceipt]:
     """Return the receipts of a batch, in its order."""
     return [
-        RemoteReceipt(wire.job_id(item.id), wire.when(item.created_at) or Instant(0), item.replayed)
+        RemoteReceipt(wire.job_id(item.id), wire.parse_time(item.created_at) or Instant(0), item.replayed)
         for item in read(response, BatchOut).items
     ]
 
@@ -140,18 +141,18 @@ def read_job(response: Response) -> Job:
         releases=0,
         generation=detail.generation,
         cost=detail.cost,
-        created_at=wire.when(detail.created_at) or Instant(0),
-        scheduled_at=wire.when(detail.scheduled_at),
-        started_at=wire.when(detail.started_at),
+        created_at=wire.parse_time(detail.created_at) or Instant(0),
+        scheduled_at=wire.parse_time(detail.scheduled_at),
+        started_at=wire.parse_time(detail.started_at),
         timeout=None if detail.timeout is None else seconds(detail.timeout),
-        deadline=wire.when(detail.deadline),
+        deadline=wire.parse_time(detail.deadline),
         retry=None,
         tags=_ENCODE(detail.tags) if detail.tags else None,
         concurrency_key=detail.concurrency_key,
         idempotency_key=detail.idempotency_key,
         attempt_log=_ENCODE(detail.attempt_log) if detail.attempt_log else None,
-        progress=wire.unless_null(detail.progress),
-        finished_at=wire.when(detail.finished_at),
+        progress=wire.none_if_null(detail.progress),
+        finished_at=wire.parse_time(detail.finished_at),
         result=bytes(detail.result) if detail.status == "succeeded" else None,
         reason=detail.reason,
     )
@@ -257,6 +258,12 @@ def read_claimed_jobs(response: Response) -> list[Job]:
 def read_lost_jobs(response: Response) -> set[JobId]:
     """Return the ids of the jobs that the worker no longer holds."""
     return {wire.job_id(job_id) for job_id in read(response, LostOut).lost}
+
+
+def read_claim_check(response: Response) -> ClaimCheck:
+    """Return the claimed jobs that must not start."""
+    out = read(response, LostOut)
+    return ClaimCheck({wire.job_id(job_id) for job_id in out.lost}, {wire.job_id(job_id) for job_id in out.paused})
 
 
 def read_held_jobs(response: Response, worker: WorkerId) -> list[Job]:

@@ -174,6 +174,15 @@ class SnoozedIn(_OutcomeBase, tag="snoozed"):
 class ReleasedIn(_OutcomeBase, tag="released"):
     """The worker released the job unfinished; uses no attempt."""
 
+    started: bool = True
+    """False if the handler had not started; then the release does not count towards the limit of releases."""
+
+
+class UnavailableIn(_OutcomeBase, tag="unavailable"):
+    """A call to this service failed inside the handler; uses no attempt for the first ten minutes."""
+
+    error: ErrorIn
+
 
 class CancelledIn(_OutcomeBase, tag="cancelled"):
     """The handler cancelled the job."""
@@ -181,7 +190,7 @@ class CancelledIn(_OutcomeBase, tag="cancelled"):
     reason: Annotated[str, Meta(max_length=10_000)] = ""
 
 
-OutcomeIn = SucceededIn | FailedIn | TimedOutIn | CrashedIn | SnoozedIn | ReleasedIn | CancelledIn
+OutcomeIn = SucceededIn | FailedIn | TimedOutIn | CrashedIn | SnoozedIn | ReleasedIn | UnavailableIn | CancelledIn
 
 
 class SettleRequest(RequestBody):
@@ -266,6 +275,8 @@ class LostOut(Struct, frozen=True):
     """Jobs that the worker no longer holds; it should stop them."""
 
     lost: list[str]
+    paused: list[str] = []
+    """Jobs whose queue, type or tenant is paused: release those that have not started."""
     draining: bool = False
     """True if the worker should drain: finish or release its jobs, then depart."""
 

@@ -14,6 +14,7 @@ from holdfast.model.ids import JobId, WorkerId, worker_name
 from holdfast.model.job import Job
 from holdfast.model.job_type import MAX_SCHEMA_BYTES, JobType
 from holdfast.model.outcome import (
+    BackendUnavailable,
     CancelledByHandler,
     Crashed,
     Failed,
@@ -28,7 +29,7 @@ from holdfast.model.outcome import (
     TimedOut,
 )
 from holdfast.model.state import Status
-from holdfast.model.step import Step, StepState
+from holdfast.model.step import TRANSACTION_MARK, Step, StepState
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339, seconds
 from holdfast.model.worker import WorkerInfo
 from holdfast.wire.codec import NULL, instant, span
@@ -50,9 +51,10 @@ from holdfast.wire.worker_protocol import (
     SucceededIn,
     TimedOutIn,
     TypeIn,
+    UnavailableIn,
 )
 
-LEASES = (seconds(1), seconds(86_400))
+MIN_LEASE, MAX_LEASE = seconds(1), seconds(86_400)
 MAX_STEP_BYTES = 1024 * 1024
 
 _ENCODE = msgspec.json.Encoder().encode
@@ -81,7 +83,7 @@ def job_id(text: str) -> JobId:
 def lease_of(value: float | str | None) -> Duration | None:
     """Parse the length of a lease. Raises `Invalid` if it is too short or too long."""
     lease = span(value, "/lease")
-    if lease is not None and not LEASES[0] <= lease <= LEASES[1]:
+    if lease is not None and not MIN_LEASE <= lease <= MAX_LEASE:
         raise Invalid("lease: give 1 to 86,400 seconds", pointer="/lease")
     return lease
 
@@ -163,33 +165,35 @@ def leased(job: Job) -> LeasedJob:
         concurrency_key=job.concurrency_key,
         idempotency_key=job.idempotency_key,
         progress=NULL if job.progress is None else Raw(job.progress),
-        attempt_log=[_brief(each) for each in _ATTEMPTS.decode(job.attempt_log)] if job.attempt_log else [],
+        attempt_log=[_without_details(entry) for entry in _ATTEMPTS.decode(job.attempt_log)] if job.attempt_log else [],
     )
 
 
-def outcome_of(given: OutcomeIn, index: int) -> tuple[Outcome, Logs | None]:
+def outcome_of(reported: OutcomeIn, index: int) -> tuple[Outcome, Logs | None]:
     """Parse the outcome and the log of an attempt. Raises `Invalid`."""
-    at = f"/outcomes/{index}"
+    pointer = f"/outcomes/{index}"
     outcome: Outcome
-    match given:
+    match reported:
         case SucceededIn(result=value):
-            outcome = Succeeded(encode_bounded(value, MAX_RESULT_BYTES, f"{at}/result"))
+            outcome = Succeeded(encode_bounded(value, MAX_RESULT_BYTES, f"{pointer}/result"))
         case FailedIn(error=error, retryable=retryable, retry_in=retry_in):
             failure = Failure(error.kind, error.message, error.traceback)
-            outcome = Failed(failure, retryable, span(retry_in, f"{at}/retry_in"))
+            outcome = Failed(failure, retryable, span(retry_in, f"{pointer}/retry_in"))
         case TimedOutIn(after=after):
-            outcome = TimedOut(span(after, f"{at}/after") or Duration(0))
+            outcome = TimedOut(span(after, f"{pointer}/after") or Duration(0))
         case CrashedIn(how=how):
             outcome = Crashed(how)
         case SnoozedIn(delay=delay, held=held):
-            outcome = Snoozed(span(delay, f"{at}/delay") or Duration(0), held)
-        case ReleasedIn():
-            outcome = Interrupted()
+            outcome = Snoozed(span(delay, f"{pointer}/delay") or Duration(0), held)
+        case ReleasedIn(started=started):
+            outcome = Interrupted(started)
+        case UnavailableIn(error=error):
+            outcome = BackendUnavailable(Failure(error.kind, error.message, error.traceback))
         case CancelledIn(reason=reason):
             outcome = CancelledByHandler(reason)
         case _:
-            assert_never(given)
-    logs = given.logs
+            assert_never(reported)
+    logs = reported.logs
     if logs is None:
         return outcome, None
     return outcome, Logs(tuple(LogLine(line.at, line.level, line.message) for line in logs.lines), logs.dropped)
@@ -204,12 +208,12 @@ def encode_bounded(value: Any, max_bytes: int, pointer: str) -> bytes:
     return text
 
 
-def step_of(given: StepRequest) -> Step:
+def step_of(request: StepRequest) -> Step:
     """Parse a step to record. Raises `Invalid`."""
-    if not given.key.isprintable():
+    if not request.key.isprintable():
         raise Invalid("key: give 1 to 255 printable characters", pointer="/key")
-    result = None if given.result is UNSET else encode_bounded(given.result, MAX_STEP_BYTES, "/result")
-    return Step(given.key, StepState.DONE if given.state == "done" else StepState.STARTED, result)
+    result = None if request.result is UNSET else encode_bounded(request.result, MAX_STEP_BYTES, "/result")
+    return Step(request.key, StepState.DONE if request.state == "done" else StepState.STARTED, result)
 
 
 def step_record(step: Step) -> StepRecord:
@@ -227,7 +231,8 @@ def progress_of(fraction: float, note: str) -> bytes:
     return _ENCODE(_SavedProgress(fraction, note))
 
 
-def _brief(entry: AttemptOut) -> AttemptOut:
+def _without_details(entry: AttemptOut) -> AttemptOut:
+    """Return an attempt without its traceback and logs."""
     error = None if entry.error is None else structs.replace(entry.error, traceback=UNSET)
     return structs.replace(entry, error=error, logs=None)
 
@@ -235,42 +240,42 @@ def _brief(entry: AttemptOut) -> AttemptOut:
 # Used by remote workers
 
 
-def job_of(given: LeasedJob, worker: WorkerId) -> Job:
+def job_of(leased_job: LeasedJob, worker: WorkerId) -> Job:
     """Parse a claimed job; fields that workers do not get are blank."""
     return Job(
-        id=job_id(given.id),
+        id=job_id(leased_job.id),
         seq=0,
         status=Status.RUNNING,
-        fence=given.fence,
+        fence=leased_job.fence,
         worker=worker,
-        tenant=given.tenant,
-        queue=given.queue,
-        type=given.type,
-        payload=bytes(given.payload),
-        priority=given.priority,
-        attempts=given.attempts,
-        max_attempts=given.max_attempts,
-        releases=given.releases,
-        generation=given.generation,
-        cost=given.cost,
-        created_at=when(given.created_at) or Instant(0),
-        scheduled_at=when(given.scheduled_at),
-        started_at=when(given.started_at),
-        timeout=None if given.timeout is None else seconds(given.timeout),
-        deadline=when(given.deadline),
+        tenant=leased_job.tenant,
+        queue=leased_job.queue,
+        type=leased_job.type,
+        payload=bytes(leased_job.payload),
+        priority=leased_job.priority,
+        attempts=leased_job.attempts,
+        max_attempts=leased_job.max_attempts,
+        releases=leased_job.releases,
+        generation=leased_job.generation,
+        cost=leased_job.cost,
+        created_at=parse_time(leased_job.created_at) or Instant(0),
+        scheduled_at=parse_time(leased_job.scheduled_at),
+        started_at=parse_time(leased_job.started_at),
+        timeout=None if leased_job.timeout is None else seconds(leased_job.timeout),
+        deadline=parse_time(leased_job.deadline),
         retry=None,
-        tags=_ENCODE(given.tags) if given.tags else None,
-        concurrency_key=given.concurrency_key,
-        idempotency_key=given.idempotency_key,
-        attempt_log=_ENCODE(given.attempt_log) if given.attempt_log else None,
-        progress=unless_null(given.progress),
+        tags=_ENCODE(leased_job.tags) if leased_job.tags else None,
+        concurrency_key=leased_job.concurrency_key,
+        idempotency_key=leased_job.idempotency_key,
+        attempt_log=_ENCODE(leased_job.attempt_log) if leased_job.attempt_log else None,
+        progress=none_if_null(leased_job.progress),
     )
 
 
-def held_job(given: HeldOut, worker: WorkerId) -> Job:
+def held_job(held: HeldOut, worker: WorkerId) -> Job:
     """Parse a held job; all other fields are blank."""
     blank = LeasedJob(
-        id=given.id, fence=given.fence, tenant="", queue=given.queue, type=given.type, payload=NULL, priority=0,
+        id=held.id, fence=held.fence, tenant="", queue=held.queue, type=held.type, payload=NULL, priority=0,
         attempts=0, max_attempts=0, releases=0, generation=0, cost=0, created_at="1970-01-01T00:00:00Z",
         scheduled_at=None, started_at=None, timeout=None, deadline=None, tags=[], concurrency_key=None,
         idempotency_key=None, progress=NULL, attempt_log=[],
@@ -284,46 +289,52 @@ def outcome_in(report: Report) -> OutcomeIn:
     lines = None if logs is None else LogsIn([LogLineOut(line.at, line.level, line.message) for line in logs.lines])
     if lines is not None and logs is not None:
         lines.dropped = logs.dropped
-    named: dict[str, Any] = {"id": str(job.id), "fence": job.fence, "logs": lines}
+    common: dict[str, Any] = {"id": str(job.id), "fence": job.fence, "logs": lines}
     match outcome:
         case Succeeded(result):
-            return SucceededIn(result=None if result is None else Raw(result), **named)
+            return SucceededIn(result=None if result is None else Raw(result), **common)
         case Failed(failure, retryable, retry_in):
-            error = ErrorIn(failure.kind[:10_000], failure.message[:100_000], failure.traceback[:100_000])
             wait = None if retry_in is None else in_seconds(retry_in)
-            return FailedIn(error=error, retryable=retryable, retry_in=wait, **named)
+            return FailedIn(error=_error_in(failure), retryable=retryable, retry_in=wait, **common)
         case TimedOut(after):
-            return TimedOutIn(after=in_seconds(after), **named)
+            return TimedOutIn(after=in_seconds(after), **common)
         case Crashed(how):
-            return CrashedIn(how=how, **named)
+            return CrashedIn(how=how, **common)
         case Snoozed(delay, held):
-            return SnoozedIn(delay=in_seconds(delay), held=held, **named)
-        case Interrupted():
-            return ReleasedIn(**named)
+            return SnoozedIn(delay=in_seconds(delay), held=held, **common)
+        case Interrupted(started):
+            return ReleasedIn(started=started, **common)
+        case BackendUnavailable(failure):
+            return UnavailableIn(error=_error_in(failure), **common)
         case CancelledByHandler(reason):
-            return CancelledIn(reason=reason[:10_000], **named)
+            return CancelledIn(reason=reason[:10_000], **common)
         case _:
             assert_never(outcome)
 
 
-def steps_of(given: Sequence[StepRecord]) -> list[Step]:
+def _error_in(failure: Failure) -> ErrorIn:
+    return ErrorIn(failure.kind[:10_000], failure.message[:100_000], failure.traceback[:100_000])
+
+
+def steps_of(records: Sequence[StepRecord]) -> list[Step]:
     """Parse recorded steps."""
 
     def result(record: StepRecord) -> bytes | None:
         if record.transaction:
-            return b"\x01[]"
+            return TRANSACTION_MARK + b"[]"
         return bytes(record.result) if record.state == "done" else None
 
     return [
-        Step(each.key, StepState.DONE if each.state == "done" else StepState.STARTED, result(each)) for each in given
+        Step(record.key, StepState.DONE if record.state == "done" else StepState.STARTED, result(record))
+        for record in records
     ]
 
 
-def when(text: str | None) -> Instant | None:
+def parse_time(text: str | None) -> Instant | None:
     """Parse a time."""
     return None if text is None else instant(datetime.fromisoformat(text))
 
 
-def unless_null(value: Raw) -> bytes | None:
+def none_if_null(value: Raw) -> bytes | None:
     """Return the JSON text; None for null."""
     return None if bytes(value) == b"null" else bytes(value)

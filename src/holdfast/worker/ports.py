@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
+from holdfast.model.claim_check import ClaimCheck
 from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import HeldJob, Job
 from holdfast.model.job_type import JobType
@@ -20,6 +21,9 @@ class JobClaims(Protocol):
 
     async def claim(self, slots: int) -> list[Job]:
         """Claim and return at most `slots` jobs."""
+
+    async def check(self, jobs: Sequence[Job]) -> ClaimCheck:
+        """Return which of these claimed jobs must not start: cancelled, taken away or paused."""
 
     def recheck_delay(self) -> float:
         """Return the seconds after which to claim again even without a wake-up."""

@@ -10,6 +10,7 @@ from holdfast.api.routes import worker_protocol as routes
 from holdfast.model.ids import new_worker_id, worker_name
 from holdfast.model.job import HeldJob, JobFilter, JobSpec
 from holdfast.model.outcome import (
+    BackendUnavailable,
     CancelledByHandler,
     Crashed,
     Failed,
@@ -129,6 +130,7 @@ OUTCOMES = [
     Crashed("exit code 3"),
     Snoozed(Duration(86_400_000_001)),
     Interrupted(),
+    BackendUnavailable(Failure("Unavailable", "away", "File …")),
     CancelledByHandler("not wanted"),
 ]
 

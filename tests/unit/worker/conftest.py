@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from holdfast import Holdfast
+from holdfast.model.claim_check import ClaimCheck
 from holdfast.model.ids import WorkerId, new_job_id
 from holdfast.model.job import Job
 from holdfast.model.state import Status
@@ -52,6 +53,9 @@ class Script:
         self.settle_faults = deque()
         self.held_faults = deque()
         self.taken_away = set()
+        self.paused = set()
+        """Ids of claimed jobs whose queue was paused."""
+        self.checks = 0
         self.settling = asyncio.Event()
         self.settling.set()
         """Clear it to delay the response to reports."""
@@ -92,6 +96,10 @@ class Script:
         if fault is not None:
             raise fault
         return jobs
+
+    async def check(self, jobs):
+        self.checks += 1
+        return ClaimCheck({job.id for job in jobs if job.id not in self.held}, {job.id for job in jobs} & self.paused)
 
     def recheck_delay(self):
         return float("inf")

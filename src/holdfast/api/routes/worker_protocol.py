@@ -75,16 +75,12 @@ async def renew_lease(call: RouteCall[RenewRequest, None]) -> HttpResponse | Str
     body, by, remote_workers = call.body, tenant_of(call), call.service.engine.remote_workers
     worker, lease = wire.worker_id(body.worker), wire.lease_of(body.lease) or seconds(DEFAULT_LEASE_S)
     draining = await remote_workers.renew(worker, lease, by=by, memory=body.memory, draining=body.draining)
-    lost = await remote_workers.lost(_held(worker, body.held), worker, by=by)
-    return HttpResponse(LostOut(sorted(str(job_id) for job_id in lost), draining))
+    return HttpResponse(await _check_held(call, worker, body.held, draining=draining))
 
 
 async def lost_jobs(call: RouteCall[LostRequest, None]) -> HttpResponse | Stream:
-    """Return which of these jobs the worker has lost."""
-    worker = wire.worker_id(call.body.worker)
-    held = _held(worker, call.body.held)
-    lost = await call.service.engine.remote_workers.lost(held, worker, by=tenant_of(call))
-    return HttpResponse(LostOut(sorted(str(job_id) for job_id in lost)))
+    """Return which of these jobs the worker has lost, and which are paused."""
+    return HttpResponse(await _check_held(call, wire.worker_id(call.body.worker), call.body.held))
 
 
 async def held_jobs(call: RouteCall[HeldRequest, None]) -> HttpResponse | Stream:
@@ -141,6 +137,15 @@ def _job(request: StepRequest | StepsQuery | ProgressRequest) -> HeldJob:
 
 def _held(worker: WorkerId, jobs: list[HeldShape]) -> list[HeldJob]:
     return [HeldJob(wire.job_id(job.id), job.fence, worker) for job in dict.fromkeys(jobs)]
+
+
+async def _check_held(
+    call: RouteCall[Any, None], worker: WorkerId, jobs: list[HeldShape], *, draining: bool = False
+) -> LostOut:
+    remote_workers, held = call.service.engine.remote_workers, _held(worker, jobs)
+    lost = await remote_workers.lost(held, worker, by=tenant_of(call))
+    paused = await remote_workers.paused([job for job in held if job.id not in lost])
+    return LostOut(sorted(map(str, lost)), sorted(map(str, paused)), draining)
 
 
 @asynccontextmanager

@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterable, Sequence
 
 from holdfast.engine.claiming.dispatch_settings import DispatchSettingsCache, EffectiveSettings
 from holdfast.engine.claiming.limited import ClaimQuery, LimitedClaim, LimitTracker, claim_within_limits
+from holdfast.model.claim_check import ClaimCheck
 from holdfast.model.ids import WorkerId
-from holdfast.model.job import Job
+from holdfast.model.job import HeldJob, Job
 from holdfast.model.lane import FREED, Lane, LaneReady
 from holdfast.model.limit import LimitKind, LimitName, queue_limit
 from holdfast.policy.fairness.drr import FLOOR_LAG_S, Allocation, Blocked, DeficitRoundRobin, LaneResult
@@ -62,6 +63,14 @@ class Claims:
             if claim.jobs:
                 return claim.jobs
         return []
+
+    async def check(self, jobs: Sequence[Job]) -> ClaimCheck:
+        """Return which of these claimed jobs were cancelled, taken away or paused since."""
+        if await self._settings.refresh():
+            self._apply_settings(self._settings.view)
+        held = [HeldJob(job.id, job.fence, self.worker) for job in jobs]
+        lost = await self._store.single(lambda tx: tx.lost(held))
+        return ClaimCheck(lost, {job.id for job in jobs if self._settings.view.pauses(job)})
 
     def recheck_delay(self) -> float:
         """Return the seconds after which to claim again even without a wake-up."""

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from holdfast.model.job import Job
 from holdfast.model.limit import DispatchSettings, LimitName, PauseKind
 from holdfast.model.time import Instant
 from holdfast.store.port.store import Store
@@ -29,6 +30,10 @@ class EffectiveSettings(NamedTuple):
     def paused(self) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
         """Return the paused queues, types and tenants."""
         return self.queues, self.types, self.tenants
+
+    def pauses(self, job: Job) -> bool:
+        """Return True if the queue, the tenant or the type of this job is paused."""
+        return job.type in self.types or self.is_paused(job.queue, job.tenant)
 
     def is_paused(self, queue: str, tenant: str) -> bool:
         """Return True if this queue or this tenant is paused."""

@@ -20,7 +20,8 @@ class ChangeLogRange(NamedTuple):
 class RollupCursor(NamedTuple):
     """Rollup position.
 
-    Entries up to `seq`, except those in `gaps`, are rolled up; minutes before `hours` are added to their hours and days.
+    Entries up to `seq`, except those in `gaps`, are rolled up.
+    Minutes before `hours` are added to their hours and days.
     """
 
     seq: int

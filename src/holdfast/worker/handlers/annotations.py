@@ -88,7 +88,7 @@ def never_json(kind: Any) -> type | None:
             return None
     except Exception:  # noqa: BLE001 - annotations are user code
         return None
-    uncertain = inspect.isabstract(kind) or getattr(kind, "_is_protocol", False) or kind.__subclasses__()
+    uncertain = inspect.isabstract(kind) or getattr(kind, "_is_protocol", False) or bool(kind.__subclasses__())
     return None if uncertain else kind
 
 

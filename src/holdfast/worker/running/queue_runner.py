@@ -14,6 +14,7 @@ from holdfast.model.outcome import Failed, Failure, Interrupted, Outcome, Snooze
 from holdfast.model.time import Duration, in_seconds, seconds
 from holdfast.worker.ports import JobClaims, WakeupSubscription
 from holdfast.worker.processes.shared_state import SharedState
+from holdfast.worker.running.claimed_jobs import ClaimedJobs
 from holdfast.worker.running.run import AttemptKey, Run
 from holdfast.worker.running.runner import Runner
 from holdfast.worker.running.settler import Settler
@@ -76,7 +77,9 @@ class QueueRunner:
         self._max_prefetch = max_prefetch
         self._poll = poll
         self._on_slot_lost = on_slot_lost
-        self._waiting: deque[Job] = deque()
+        self._waiting = ClaimedJobs()
+        self._checking = asyncio.Lock()
+        self._late_timer: asyncio.TimerHandle | None = None
         self._start_deadlines = StartDeadlines()
         self._runs: dict[JobId, Run] = {}
         """Jobs in slots; one run per job, even if the job is claimed again during it."""
@@ -119,8 +122,7 @@ class QueueRunner:
         """Stop claiming; return the jobs that are claimed and not started."""
         self.stopping = True
         self._claims.stop()  # before jobs are released, or a claim in flight would take them again
-        not_started = [*self._waiting, *self._successors.values()]
-        self._waiting.clear()
+        not_started = [*self._waiting.clear(), *self._successors.values()]
         self._successors.clear()
         if not self._runs:
             self._empty.set()
@@ -194,7 +196,7 @@ class QueueRunner:
             known = self._known_attempts()
             for job in held_jobs:
                 if job.queue == self.queue and (job.id, job.fence) not in known:
-                    self._settler.put(job, Interrupted())
+                    self._settler.put(job, Interrupted(started=False))
             return
 
     def _known_attempts(self) -> set[AttemptKey]:
@@ -205,15 +207,52 @@ class QueueRunner:
         reach("after_claim")
         if self.stopping:  # stopped while the claim was in flight
             for job in jobs:
-                self._settler.put(job, Interrupted())
+                self._settler.put(job, Interrupted(started=False))
             return
         self._start_deadlines.add(jobs)
         self._add_waiting(jobs)
 
     def _add_waiting(self, jobs: list[Job]) -> None:
-        self._waiting.extend(jobs)
+        self._waiting.add(jobs)
+        if self._late_timer is None:
+            self._schedule_late_release()
         for _ in range(min(len(jobs), len(self._idle))):
             self._idle.popleft().set_result(None)
+
+    def _schedule_late_release(self) -> None:
+        delay = self._waiting.next_late()
+        loop = asyncio.get_running_loop()
+        self._late_timer = None if delay is None else loop.call_later(delay, self._release_late)
+
+    def _release_late(self) -> None:
+        """Release jobs that found no free slot here, because another worker may have one."""
+        for job in self._waiting.take_late():
+            self._release(job)
+        self._schedule_late_release()
+        self._capacity_changed.set()
+
+    def _release(self, job: Job) -> None:
+        """Return a job that has not started."""
+        self._start_deadlines.forget(job)
+        self._settler.put(job, Interrupted(started=False))
+
+    async def _check_waiting(self) -> None:
+        """Drop claimed jobs that were cancelled meanwhile, and release those that were paused.
+
+        If the check fails, no job starts: the database is unavailable, and the lease decides.
+        """
+        async with self._checking:
+            if not self._waiting.needs_check:  # another slot has checked them
+                return
+            began = time.monotonic()
+            try:
+                check = await self._claims.check(list(self._waiting))
+            except HoldfastError:
+                await asyncio.sleep(0.5)
+                return
+            for job in self._waiting.apply(check, began):
+                self._release(job)
+            self._capacity_changed.set()
 
     async def _slot(self) -> None:
         slot = asyncio.current_task()
@@ -221,7 +260,10 @@ class QueueRunner:
         yield_at = time.monotonic() + _YIELD_INTERVAL_S
         while True:
             while self._waiting:
-                if (run := self._begin(self._waiting.popleft(), slot)) is None:
+                if self._waiting.needs_check:
+                    await self._check_waiting()
+                    continue
+                if (run := self._begin(self._waiting.take(), slot)) is None:
                     self._capacity_changed.set()
                 else:
                     await self._run_job(run)
@@ -246,7 +288,7 @@ class QueueRunner:
             self._postpone(job)
             return None
         if not self._start_deadlines.may_start(job):
-            self._settler.put(job, Interrupted())  # spends no attempt; the engine expires the job
+            self._settler.put(job, Interrupted(started=False))  # spends no attempt; the engine expires the job
             return None
         call = self._runner.call(job)
         if call is None:
@@ -364,4 +406,6 @@ class QueueRunner:
         if (elapsed := now - self._measured_at) >= _MIN_SAMPLE_S:
             rate, self._completed, self._measured_at = self._completed / elapsed, 0, now
             self._rate = max(rate, rate + (self._rate - rate) * _RATE_DECAY ** (elapsed / 0.1))
+        if len(self._runs) >= self.size and all(now - run.since > PREFETCH_S for run in self._runs.values()):
+            return 0  # whatever the rate was: all running jobs take longer than the work to claim ahead
         return min(self._max_prefetch, int(self._rate * PREFETCH_S))

@@ -28,6 +28,10 @@ class StartDeadlines:
             if job.deadline is not None and job.started_at is not None:
                 self._until[job.id] = self._monotonic() + in_seconds(Duration(job.deadline - job.started_at))
 
+    def forget(self, job: Job) -> None:
+        """Forget the deadline of a job that will not start here."""
+        self._until.pop(job.id, None)
+
     def may_start(self, job: Job) -> bool:
         """Return True if the job may still start. Forgets the job, so call it once."""
         until = self._until.pop(job.id, None)

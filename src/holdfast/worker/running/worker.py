@@ -100,7 +100,7 @@ class Worker:
         until = time.monotonic() + grace
         for queue_runner in self._queue_runners:  # 1. stop claiming, 2. release jobs that were not started
             for job in queue_runner.stop_claiming():
-                self._settler.put(job, Interrupted())
+                self._settler.put(job, Interrupted(started=False))
         with contextlib.suppress(TimeoutError):  # 3. let running handlers finish
             async with asyncio.timeout(max(0.0, until - time.monotonic())):
                 await asyncio.gather(*[queue_runner.wait_until_drained() for queue_runner in self._queue_runners])
