@@ -25,8 +25,10 @@ from holdfast.model.time import Instant, seconds
 from tests.support.builders import RETRY, a_job, enter, put, report, some_jobs
 
 if TYPE_CHECKING:
+    from holdfast.model.limit import LimitName
     from holdfast.store.port.store import Store
-    from tests.support.clock import ManualClock
+    from tests.support.clock import Console, ManualClock
+    from tests.support.interleave import Interleaving
 
 _PAGE = Page(100)
 MAIL, ACME, KEY = queue_limit("mail"), tenant_limit("acme"), key_limit("acme", "k")
@@ -290,6 +292,32 @@ class TestRates:
         await rotation.round()
         claims.on_ready([])
         assert len(await ids(claims)) == 1
+
+    @pytest.mark.parametrize("busy", [MAIL, ACME], ids=["queue", "tenant"])
+    async def test_a_claim_that_waited_for_a_limit_reads_the_clock_after_the_lock(
+        self, store: Store, interleaving: Interleaving, console: Console, busy: LimitName
+    ) -> None:
+        """An earlier time would refill the bucket for the wait a second time, and exceed the rate."""
+        for name in (MAIL, ACME):
+            await limit(store, name, rate=Rate(5, seconds(1), 5))
+        holder, waiter = await enter(store, lease=HOUR), await enter(store, lease=HOUR)
+
+        async def lock() -> Instant:
+            locked = await store.run(lambda tx: tx.lock_limits(waiter, [MAIL, ACME]))
+            assert locked is not None
+            return locked[1]
+
+        if interleaving.possible:
+            released_at, locked_at = await interleaving.run(
+                store, lambda tx: tx.lock_limits(holder, [busy]), lock, lambda tx, _: tx.now()
+            )
+        else:
+            await console.run("BEGIN IMMEDIATE")
+            waiting = asyncio.ensure_future(lock())
+            released_at = await store.read(lambda tx: tx.now())
+            await console.run("COMMIT")
+            locked_at = await waiting
+        assert locked_at >= released_at
 
 
 class TestKeys:

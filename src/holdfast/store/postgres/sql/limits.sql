@@ -6,14 +6,18 @@ CROSS JOIN LATERAL (
   SELECT {limit} FROM holdfast_limits WHERE kind = of_kind AND tenant = of_tenant AND name = of_name FOR UPDATE) AS x;
 
 -- name: lock_limits_as
--- As `lock_limits`, but locks the lease first, as a claim does: this blocks a reap but not a renewal.
+-- As `lock_limits`, but locks the lease first, as a claim does: this blocks a reap but not a renewal. The clock is read
+-- after the last lock: no row is returned before all locked rows are counted, and a wait for a lock must not refill a
+-- token bucket.
 WITH me AS MATERIALIZED (
-  SELECT clock() AS at FROM holdfast_workers WHERE id = :worker AND expires_at + 0 > clock() FOR KEY SHARE)
-SELECT me.at, x.* FROM me
-CROSS JOIN unnest(:kinds::smallint[], :tenants::text[], :names::text[]) AS a(of_kind, of_tenant, of_name)
-LEFT JOIN LATERAL (
-  SELECT {limit} FROM holdfast_limits
-  WHERE kind = of_kind AND tenant = of_tenant AND name = of_name FOR UPDATE) AS x ON true;
+  SELECT id FROM holdfast_workers WHERE id = :worker AND expires_at + 0 > clock() FOR KEY SHARE),
+locked AS MATERIALIZED (
+  SELECT x.* FROM me
+  CROSS JOIN unnest(:kinds::smallint[], :tenants::text[], :names::text[]) AS a(of_kind, of_tenant, of_name)
+  CROSS JOIN LATERAL (
+    SELECT {limit} FROM holdfast_limits
+    WHERE kind = of_kind AND tenant = of_tenant AND name = of_name FOR UPDATE) AS x)
+SELECT clock(), l.* FROM me CROSS JOIN (SELECT count(*) AS rows FROM locked) AS c LEFT JOIN locked l ON c.rows > 0;
 
 -- name: begin_keys
 INSERT INTO holdfast_limits (kind, tenant, name)
