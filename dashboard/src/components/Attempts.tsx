@@ -2,6 +2,7 @@
 import { useState } from "react";
 import type { AttemptOut, JobDetail } from "../api/types.gen";
 import { secondsBetween, formatClock, formatExactTime, pluralize, formatDuration } from "../lib/format";
+import { foldEngineFrames } from "../lib/traceback";
 import { CopyButton } from "./CopyButton";
 import { Icon } from "./Icon";
 import { Card } from "./Feedback";
@@ -60,7 +61,16 @@ function Attempt({ attempt, first }: { attempt: AttemptOut; first: boolean }) {
               </div>
               {error.traceback && (
                 <pre className="block" tabIndex={0} aria-label="Traceback">
-                  {error.traceback}
+                  {foldEngineFrames(error.traceback).map((part, index) =>
+                    part.frames === 0 ? (
+                      part.text
+                    ) : (
+                      <details key={index} className="folded">
+                        <summary>  … {pluralize(part.frames, "frame")} of holdfast</summary>
+                        {part.text}
+                      </details>
+                    ),
+                  )}
                 </pre>
               )}
             </div>

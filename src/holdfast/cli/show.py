@@ -6,6 +6,7 @@ import msgspec
 
 from holdfast.cli.render import COLOURS, Column, console, fit_table, local, safe, span
 from holdfast.model.state import Status
+from holdfast.policy.tracebacks import fold_engine_frames
 from holdfast.sdk.models import Attempt, JobDetail, Step
 
 _MAX_JSON_CHARS = 4_000
@@ -54,6 +55,9 @@ def print_job(job: JobDetail) -> None:
             out.print(
                 Text(f"  {attempt.attempt} {logged.at.astimezone():%H:%M:%S} {logged.level:<7} {safe(logged.message)}")
             )
+    if traceback := _last_traceback(job):
+        out.print("traceback of the last failure", style="bold")
+        out.print(Text(traceback), soft_wrap=True)
     for title, value in (("payload", job.payload), ("result", job.result)):
         if value is not None:
             out.print(title, style="bold")
@@ -74,6 +78,8 @@ def print_outcome(job: JobDetail) -> None:
             out.print(Text(f"cancelled: {safe(job.reason or 'no reason given')}", COLOURS["cancelled"]))
         case _:
             error = "no error was recorded" if job.error is None else f"{job.error.kind}: {job.error.message}"
+            if traceback := _last_traceback(job):
+                out.print(Text(traceback), soft_wrap=True)
             out.print(Text(f"dead after {job.attempts} of {job.max_attempts} attempts: {safe(error)}", "red"))
 
 
@@ -128,5 +134,18 @@ def _indented(value: Any) -> str:
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     if len(text) > _MAX_JSON_CHARS:
         text = f"{text[:_MAX_JSON_CHARS]}\n… and {len(text) - _MAX_JSON_CHARS:,} more characters; see --json"
-    # JSON escapes control characters; replace the other unprintable ones, such as direction marks.
+    # JSON escapes control characters; the other unprintable ones, such as direction marks, are replaced.
+    return _printable_lines(text)
+
+
+def _last_traceback(job: JobDetail) -> str:
+    """Return the newest traceback of the job with the frames of holdfast folded, or an empty text."""
+    for attempt in reversed(job.attempt_log):
+        if attempt.error is not None and attempt.error.traceback:
+            return _printable_lines(fold_engine_frames(attempt.error.traceback).rstrip())
+    return ""
+
+
+def _printable_lines(text: str) -> str:
+    """Return untrusted text of several lines with unprintable characters replaced."""
     return "\n".join("".join(char if char.isprintable() else "\ufffd" for char in row) for row in text.split("\n"))

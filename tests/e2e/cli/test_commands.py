@@ -13,6 +13,7 @@ from rich.console import Console
 from holdfast.cli import render, target
 from holdfast.cli.main import COMMANDS
 from holdfast.cli.render import Column
+from holdfast.model.outcome import Failed, Failure
 from holdfast.model.time import seconds
 from holdfast.wire.worker_protocol_codec import worker_id
 from tests.support.eventually import awaited
@@ -97,6 +98,19 @@ def test_dead_letters_are_listed_grouped_replayed_and_purged(ask, ask_json, node
     assert (unsure.code, "--yes" in unsure.complaint) == (2, True)
     assert ask("dead", "replay", "--queue", "mail").out == "1 replayed\n"
     assert ask("dead", "replay", "--all").out == "no jobs match\n"
+
+
+@pytest.mark.databases("sqlite")
+def test_a_job_is_shown_with_its_last_traceback_and_folded_frames_of_the_engine(ask, ask_json, node):
+    frame = '  File "/venv/holdfast/worker/running/runner.py", line 130, in run\n    result = await call()\n'
+    own = '  File "/app/shop.py", line 7, in send\n    raise ValueError("\x1b[31mbad")\n'
+    traceback = f"Traceback (most recent call last):\n{frame}{frame}{own}ValueError: bad"
+    job = ask_json("submit", "send", "--queue", "mail", "--max-attempts", "1")
+    node.settle(Failed(Failure("ValueError", "bad", traceback)), queue="mail")
+    shown = ask("jobs", "show", job["id"]).out
+    assert "  … 2 frames of holdfast\n" in shown
+    assert 'raise ValueError("\ufffd[31mbad")' in shown
+    assert "runner.py" not in shown
 
 
 @pytest.mark.databases("sqlite")
