@@ -25,6 +25,7 @@ from holdfast.model.time import Instant
 from holdfast.policy import lifecycle
 from holdfast.policy.breaker import BreakerRules
 from holdfast.policy.quotas import TenantQuota
+from holdfast.policy.recycling import MIB, RecyclingRules
 from holdfast.store.drivers import needs_driver
 from holdfast.store.port.store import Retention, Store
 from holdfast.telemetry.emit import Emit, log_event, logs_successes
@@ -77,6 +78,7 @@ def engine_rules(settings: Settings) -> EngineRules:
     return EngineRules(
         retry=RetryRule(settings.backoff_base, settings.backoff_max, settings.backoff_jitter),
         max_attempts=settings.max_attempts,
+        timeout=settings.job_timeout,
         key_retention=settings.idempotency_key_retention,
         retention=Retention(history=settings.history_retention, dead=settings.dead_retention),
         quota=TenantQuota(
@@ -84,6 +86,12 @@ def engine_rules(settings: Settings) -> EngineRules:
         ),
         breakers=BreakerRules(settings.breaker_failures, settings.breaker_pause, settings.breaker_max_pause),
     )
+
+
+def recycling_rules(settings: Settings) -> RecyclingRules:
+    """Return when the settings replace a process that runs jobs."""
+    memory = settings.worker_max_memory_mb
+    return RecyclingRules(settings.worker_max_jobs, None if memory is None else memory * MIB)
 
 
 async def open_engine(settings: Settings, *, migrate: bool = False, emit: Emit = log_event) -> Engine:
@@ -151,7 +159,10 @@ async def open_jobs(settings: Settings, url: str, *, check: bool = True) -> "Eng
 
 
 def _log_attempts(rules: EngineRules, reports: Sequence[Report], done: Collection[JobId]) -> None:
-    """Log attempts that a remote worker has reported. The node decides on their retries by the same rules."""
+    """Log attempts that a remote worker has reported.
+
+    The node decides on their retries by the same rules.
+    """
     successes, now = logs_successes(), Instant(time.time_ns() // 1_000)
     if not successes:
         reports = [report for report in reports if type(report.outcome) is not Succeeded]

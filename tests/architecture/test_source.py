@@ -131,6 +131,7 @@ MAY_READ_THE_WALL_CLOCK = {
     "cli/render.py": "shows how long ago something happened",
     "cli/param_types.py": "resolves 'two hours ago' in a command's argument",
     "builtin/webhooks/handler.py": "the signed timestamp of a delivery, and the reference for a date in Retry-After",
+    "compose.py": "the duration of an attempt in a remote worker's log",
     "engine/clock.py": "measures the offset to the database's clock, so that ids contain the database's time",
 }
 

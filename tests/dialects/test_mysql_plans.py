@@ -71,7 +71,7 @@ async def rows_read(store, work):
 async def test_every_locking_statement_uses_its_index_in_order(store, console):
     """P34: a sort would lock every candidate, so that concurrent claims find nothing."""
     await fill(console, tenants=10)
-    lane = {"queue": "mail", "tenant": "t1", "priority": 0, "floor": 0, "quota": 10}
+    lane = {"queue": "mail", "tenant": "t1", "priority": 0, "floor": 0, "max_jobs": 10}
     ids = items([job.id for job in some_jobs(3)])
     expected = {
         "claim_lane": ("PRIMARY", lane),

@@ -217,7 +217,7 @@ async def test_a_claim_uses_its_index_behind_a_pooler(store):
     await put(store, *some_jobs(10))
     claim = store._statements["claim"]
     values = {"worker": "1", "types": "NULL", "limit": "10", "queues": "'{mail}'", "tenants": "'{acme}'"}
-    values |= {"priorities": "'{0}'", "quotas": "'{10}'", "floors": "'{0}'"}
+    values |= {"priorities": "'{0}'", "max_jobs": "'{10}'", "floors": "'{0}'"}
     values |= {"counted_queues": "'{}'", "counted_tenants": "'{}'", "without": "NULL"}
 
     async def plan(tx):

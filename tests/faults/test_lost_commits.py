@@ -1,5 +1,6 @@
 """The connection to the database breaks at the commit of a submission: responses name what is stored."""
 
+import asyncio
 from contextlib import asynccontextmanager
 
 import httpx2
@@ -34,6 +35,17 @@ async def node(database_url):
                 yield proxy, engine, client
         finally:
             await engine.aclose()
+
+
+@asynccontextmanager
+async def node_in_thread(url):
+    """Run a node in a thread; this loop, where the proxy runs, must not wait for it."""
+    running = run_service(url)
+    service = await asyncio.to_thread(running.__enter__)
+    try:
+        yield service
+    finally:
+        await asyncio.to_thread(running.__exit__, None, None, None)
 
 
 async def stored_ids(store):
@@ -103,14 +115,11 @@ async def test_the_response_to_a_batch_without_keys_names_stored_jobs_or_says_un
 async def test_a_client_gets_the_stored_ids(store, database_url, when):
     """S2: single and batch, through the Python client, which adds keys of its own."""
     async with commit_proxy(database_url) as (proxy, url):
-        with run_service(url) as service:
-            async with AsyncClient(service.url, service.key) as client:
-                proxy.cut(COMMIT, when)
-                job = await client.submit(TYPE, {"n": 1}, tenant="acme")
-                proxy.cut(COMMIT, when)
-                receipts = await client.submit_many(
-                    [{"type": TYPE, "payload": {"n": n}} for n in range(3)], tenant="acme"
-                )
+        async with node_in_thread(url) as service, AsyncClient(service.url, service.key) as client:
+            proxy.cut(COMMIT, when)
+            job = await client.submit(TYPE, {"n": 1}, tenant="acme")
+            proxy.cut(COMMIT, when)
+            receipts = await client.submit_many([{"type": TYPE, "payload": {"n": n}} for n in range(3)], tenant="acme")
         ids = {job.id, *(receipt.id for receipt in receipts)}
         assert (len(ids), ids) == (4, await stored_ids(store))
 

@@ -175,11 +175,11 @@ class ReleasedIn(_OutcomeBase, tag="released"):
     """The worker released the job unfinished; uses no attempt."""
 
     started: bool = True
-    """False if the handler had not started; then the release does not count towards the limit of releases."""
+    """False if the handler had not started; such releases are unlimited."""
 
 
 class UnavailableIn(_OutcomeBase, tag="unavailable"):
-    """A call to this service failed inside the handler; uses no attempt for the first ten minutes."""
+    """A call to this service failed inside the handler; uses no attempt for ten minutes."""
 
     error: ErrorIn
 

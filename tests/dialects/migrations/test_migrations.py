@@ -129,6 +129,7 @@ async def test_a_newer_schema_is_refused(empty_database_url, known):
 
 
 async def test_an_older_schema_is_refused_until_it_is_migrated(empty_database_url, known):
+    """F38"""
     await migrate_url(empty_database_url)
     known(lambda migrations: [*migrations, next_migration("CREATE TABLE holdfast_later (id INTEGER)")])
     message = f"version {MIGRATIONS[-1].version}, .* works with {NEXT}: run 'holdfast migrate'"
@@ -164,6 +165,7 @@ async def test_a_failed_migration_is_not_recorded_and_can_be_repeated(empty_data
 
 
 async def test_a_running_node_keeps_working_while_a_newer_node_migrates(empty_database_url, known):
+    """F38: it submits, claims and settles during and after the migration, and no job is lost."""
     await migrate_url(empty_database_url)
     old = await Engine.open(await open_store(empty_database_url))
     try:

@@ -172,15 +172,31 @@ async def test_settling_trusts_the_database_and_not_the_worker(served):
     problem(await acme.post("/settle", outcomes=[twice, twice]), 422, "invalid")
 
 
+async def test_settling_does_not_reveal_that_another_tenants_job_exists(served):
+    """T01: the response is the same for jobs of others and for ids that no job has."""
+    (foreign,) = await submit(served, tenant="umbrella")
+    acme = await crew(served)
+    for outcome in ("released", "failed", "succeeded"):
+        probe = {"id": str(foreign), "fence": 0, "outcome": outcome}
+        answer = await acme.post(
+            "/settle", outcomes=[probe | ({"error": {"kind": "x"}} if outcome == "failed" else {})]
+        )
+        assert answer.json() == {"settled": []}
+
+
 async def test_renewing_reports_lost_jobs(served):
     """S7: a cancel reaches a worker that is somewhere else."""
     ids = await submit(served, 2)
     acme = await crew(served)
     held = [{"id": job["id"], "fence": job["fence"]} for job in await acme.claim()]
-    assert (await acme.post("/renew", lease=60, held=held)).json() == {"lost": [], "draining": False}
+    assert (await acme.post("/renew", lease=60, held=held)).json() == {"lost": [], "paused": [], "draining": False}
     await served.engine.jobs.cancel([ids[0]], reason="by a person")
-    assert (await acme.post("/renew", lease=60, held=held)).json() == {"lost": [str(ids[0])], "draining": False}
-    assert (await acme.post("/lost", held=held)).json() == {"lost": [str(ids[0])], "draining": False}
+    assert (await acme.post("/renew", lease=60, held=held)).json() == {
+        "lost": [str(ids[0])],
+        "paused": [],
+        "draining": False,
+    }
+    assert (await acme.post("/lost", held=held)).json() == {"lost": [str(ids[0])], "paused": [], "draining": False}
     assert (await acme.post("/held")).json()["jobs"] == [
         {"id": str(ids[1]), "fence": 1, "queue": "default", "type": "send"}
     ]
@@ -285,7 +301,7 @@ async def test_jobs_claimed_for_a_disconnected_client_are_released(live, monkeyp
 
     async def back():
         job = await live.engine.jobs.get(job_id)
-        return (job.status, job.attempts, job.releases) == (Status.READY, 0, 1)
+        return (job.status, job.fence, job.attempts, job.releases) == (Status.READY, 1, 0, 0)
 
     await eventually(back)
 

@@ -112,6 +112,7 @@ async def test_only_administrators_drain_workers_and_see_their_hosts(served):
 
 @pytest.mark.databases("sqlite")
 async def test_a_draining_remote_worker_gets_no_jobs_but_may_settle(served):
+    """P77"""
     http, answer = await of_acme(served)
     worker = answer.json()["worker"]
     reader = await served.client(await served.key("acme", "submit"))
@@ -122,7 +123,7 @@ async def test_a_draining_remote_worker_gets_no_jobs_but_may_settle(served):
     await (await served.client()).post(f"/v1/workers/{worker}/drain")
     assert (await http.post("/v1/leases", json=asked)).json() == {"worker": worker, "jobs": [], "draining": True}
     renewed = await http.post("/v1/leases/renew", json={"worker": worker, "memory": 2**30})
-    assert renewed.json() == {"lost": [], "draining": True}
+    assert renewed.json() == {"lost": [], "paused": [], "draining": True}
     (row,) = await served.engine.workers.all()
     assert (row.memory, row.draining) == (2**30, True)
     outcome = {"id": job["id"], "fence": job["fence"], "outcome": "succeeded"}

@@ -269,8 +269,8 @@ def test_an_unavailable_service_exits_with_3_and_a_missing_key_with_2(cli, monke
 
 
 @pytest.mark.databases("sqlite")
-def test_an_invalid_or_insufficient_key_exits_with_5(cli, node):
-    stranger = cli("jobs", "list", "--api", node.url, "--key", "hf_none")
+def test_an_invalid_or_insufficient_key_exits_with_5(cli, holdfast, node):
+    stranger = holdfast("jobs", "list", "--api", node.url, "--key", "hf_none")
     assert (stranger.code, "--key" in stranger.complaint) == (5, True)
     token = cli("keys", "create", "x", "--scope", "submit", "--api", node.url, "--key", ADMIN).out.strip()
     assert cli("jobs", "list", "--api", node.url, "--key", token).code == 5

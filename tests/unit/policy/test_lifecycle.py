@@ -302,7 +302,7 @@ class TestAnUnavailableDatabase:
         job = claimed(job)
         assert settle(job, BackendUnavailable(ANY_FAILURE), now=now).to is Status.DEAD
 
-    def test_is_bounded_anew_for_each_attempt(self) -> None:
+    def test_is_bounded_per_attempt(self) -> None:
         job = claimed(a_job(status=Status.READY, attempts=0, max_attempts=3, worker=None))
         job = claimed(applied(job, settle(job, BackendUnavailable(ANY_FAILURE))))
         late = Instant(NOW + MAX_UNAVAILABLE)

@@ -14,14 +14,7 @@ from holdfast.api.http import HttpRequest
 from holdfast.api.server.chunked import SLICE_BYTES, TOO_MUCH_FRAMING, ChunkFraming
 from holdfast.api.server.connection_set import ConnectionSet
 from holdfast.api.server.exchange import Exchange
-from holdfast.api.server.request_head import (
-    END,
-    framing_error,
-    has_bare_line_feed,
-    is_ambiguous,
-    render_problem,
-    split_target,
-)
+from holdfast.api.server.request_head import END, framing_error, head_error, render_problem, split_target
 from holdfast.api.server.timeouts import Deadline, ReadWatchdog
 
 _LINGER_TIMEOUT_S = 2.0
@@ -322,29 +315,15 @@ class Connection(asyncio.Protocol):
         data = self._head + data if self._head else data
         if data.startswith(b"\r\n"):  # tolerated before a request
             data = data.lstrip(b"\r\n")
-        end = data.find(b"\r\n\r\n")
-        if end > self._limits.max_head_bytes or (end < 0 and len(data) > self._limits.max_head_bytes):
-            self._reject(
-                431,
-                "head_too_large",
-                f"the request head is larger than {self._limits.max_head_bytes:,} bytes: shorten its path or headers",
-            )
+        end = data.find(END)
+        if error := head_error(data, end, self._limits.max_head_bytes):
+            self._reject(*error)
             return None
         if end < 0:
-            if has_bare_line_feed(data):
-                self._reject(400, "malformed_request", "a line does not end with CR LF: use CR LF line endings")
-                return None
             if not self._head_timeout_set:  # the first bytes of a request, even blank lines, end the idle period
                 self._head_timeout_set = True
                 self._deadline.set(self._limits.head_timeout_s)
             self._head = data
-            return None
-        if is_ambiguous(data, end):
-            self._reject(
-                400,
-                "malformed_request",
-                "a header is folded or a line does not end with CR LF: send one header per line",
-            )
             return None
         self._head = b""
         return data

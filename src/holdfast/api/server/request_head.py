@@ -60,17 +60,22 @@ class HeadCache:
             self._heads[data[:size]] = RequestHead(request.method, request.path, request.query_string, headers, length)
 
 
-def is_ambiguous(data: bytes, end: int) -> bool:
-    """Return whether another parser might read the head that ends at `end` differently.
+def head_error(data: bytes, end: int, max_bytes: int) -> tuple[int, str, str] | None:
+    """Return status, code and detail of the error in a head that ends at `end`; None if valid.
 
-    Such heads contain a folded line, a bare CR or LF, a NUL, or repeated spaces.
+    An incomplete head (`end` is negative) is valid as long as it is small and has no bare line feed. Another parser
+    might read a complete head differently if it has a folded line, a bare CR or LF, a NUL, or repeated spaces.
     """
-    return _UNAMBIGUOUS_HEAD.fullmatch(data, 0, end + 4) is None
-
-
-def has_bare_line_feed(data: bytes) -> bool:
-    """Return whether an incomplete head contains a bare line feed."""
-    return _BARE_LF.search(data) is not None
+    if end > max_bytes or (end < 0 and len(data) > max_bytes):
+        detail = f"the request head is larger than {max_bytes:,} bytes: shorten its path or headers"
+        return 431, "head_too_large", detail
+    if end < 0:
+        if _BARE_LF.search(data):
+            return 400, "malformed_request", "a line does not end with CR LF: use CR LF line endings"
+    elif _UNAMBIGUOUS_HEAD.fullmatch(data, 0, end + len(END)) is None:
+        detail = "a header is folded or a line does not end with CR LF: send one header per line"
+        return 400, "malformed_request", detail
+    return None
 
 
 def framing_error(headers: Mapping[bytes, bytes], version: str) -> tuple[int, str, str] | None:

@@ -13,7 +13,7 @@ from holdfast.builtin.webhooks.address_guard import AddressGuard
 from holdfast.builtin.webhooks.messages import DestinationBlocked, NoResponse, WebhookRequest, WebhookResponse
 
 MAX_RESPONSE_BYTES = 64 * 1024
-"""Bytes of a response body to read; more than is stored, so that most connections can be reused."""
+"""Bytes of a response body to read: more than is stored, so that connections can be reused."""
 
 BODY_TIMEOUT_S = 5.0
 """Time limit for reading a body, which is only informative: the status decides."""

@@ -1,9 +1,10 @@
-"""Database checks of `holdfast doctor`: schema, indexes, durability, clock, overdue jobs."""
+"""Database checks of `holdfast doctor`: schema, writes, indexes, durability, clock, overdue jobs."""
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
 from holdfast.cli.checks.findings import Finding
+from holdfast.cli.checks.writes import check_writes
 from holdfast.cli.render import span
 from holdfast.compose import is_node, open_store
 from holdfast.config import Settings, shown_url
@@ -83,6 +84,7 @@ async def _checks(settings: Settings, store: Store, console: Console, patience: 
         yield Finding("schema", "wrong", str(error), "holdfast migrate" if "holdfast migrate" in str(error) else None)
         return
     yield Finding("schema", "ok", "up to date")
+    yield await check_writes(store, console)
     missing = [index.name for index in await missing_indexes(console)]
     if missing:
         text = f"missing: {', '.join(missing)}; claims and lists are slow without them"
@@ -111,7 +113,7 @@ async def _connections(settings: Settings, store: Store, console: Console) -> Fi
 def compare_connections(
     needed: int, server_max: int, used: int, pool_size: int, *, nodes: int, workers: int
 ) -> Finding:
-    """Return the finding for a server that accepts `server_max` connections and has `used` ones open."""
+    """Compare the connections that nodes may open with those that the server accepts."""
     nodes_text = f"{workers} worker processes on {nodes} nodes and one service node"
     text = f"{nodes_text} open up to {needed} connections; the server accepts {server_max} and has {used} open"
     if needed <= server_max:
@@ -220,7 +222,8 @@ def _fix(dialect: str, name: str, value: str, origin: tuple[str, ...]) -> str:
 
 
 async def _quick_check(console: Console) -> list[tuple[str, ...]]:
-    pages, page_bytes = [int((await console.rows(f"PRAGMA {name}"))[0][0]) for name in ("page_count", "page_size")]
+    pages = int((await console.rows("PRAGMA page_count"))[0][0])
+    page_bytes = int((await console.rows("PRAGMA page_size"))[0][0])
     return [] if pages * page_bytes > MAX_CHECKED_FILE_BYTES else await console.rows("PRAGMA quick_check(1)")
 
 

@@ -71,10 +71,10 @@ async def _insert_all(
     decided: list[Receipt],
     tried: Container[JobId] = (),
 ) -> list[Receipt]:
-    """Insert all jobs in one transaction (`single`: of one statement); raise if one of them is rejected.
+    """Insert all jobs in one transaction; raise if one of them is rejected.
 
-    `decided` gets the receipts, so that they are known even if the reply to the commit is lost. `tried` has the ids of
-    an earlier try with an unknown outcome.
+    `single` says that one statement suffices. `decided` gets the receipts, so that they are known even if the reply to
+    the commit is lost. `tried` has the ids of an earlier try with an unknown outcome.
     """
 
     async def work(tx: Tx) -> list[Receipt] | HoldfastError:
@@ -165,7 +165,7 @@ def _receipt_for(job: NewJob, row: InsertResult, tried: Container[JobId] = ()) -
 async def _resolve_batch(
     store: Store, jobs: Sequence[NewJob], rules: InsertRules, decided: Sequence[Receipt], error: OutcomeUnknown
 ) -> list[Receipt]:
-    """Resolve a lost commit reply of a batch: look up its new jobs, or repeat it if each job has a key."""
+    """Resolve a lost commit reply: look up the new jobs, or repeat a batch with keys."""
     new = [job for job, receipt in zip(jobs, decided, strict=True) if not receipt.replayed] if decided else list(jobs)
     found = await _find_committed(store, new)
     if found is not None and all(job.id in found for job in new):  # one transaction: all jobs or none
@@ -187,7 +187,7 @@ async def _resolve_batch(
 async def _resolve_each(
     store: Store, jobs: Sequence[NewJob], rules: InsertRules, error: OutcomeUnknown
 ) -> list[Receipt | HoldfastError]:
-    """Resolve a lost commit reply: look up the jobs, and repeat those with a key that are not found."""
+    """Resolve a lost commit reply: look up the jobs; repeat missing ones that have a key."""
     found = await _find_committed(store, jobs)
     if found is None:
         return [error] * len(jobs)

@@ -29,7 +29,7 @@ class SubmitResult(NamedTuple):
 
     @classmethod
     def of(cls, job: NewJob, receipt: Receipt) -> "SubmitResult":
-        """Return the result with the id that is stored, which differs from the job's if the insert was repeated."""
+        """Return the result with the stored id, which is a new one if the insert was repeated."""
         if receipt.id != job.id and not receipt.replayed:
             job = msgspec.structs.replace(job, id=receipt.id)
         return cls(job, receipt)

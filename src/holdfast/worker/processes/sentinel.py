@@ -14,7 +14,7 @@ _MAX_DESCRIPTORS = 1 << 16
 
 
 def set_up(shared_state: SharedState) -> None:
-    """Fork a process that waits for this one to end, then kills the programs its handlers started.
+    """Fork a process that kills the programs of this one's handlers after it has ended.
 
     Usually the supervisor does this. If the supervisor is killed, the kernel kills the worker and job processes, but
     not the programs that handlers started; such a program would run next to the one that the next attempt starts.
