@@ -37,10 +37,13 @@ export const meQuery = queryOptions({
   staleTime: 60_000,
 });
 
+/** Number of queues or types that are shown; the server allows no more per page. */
+const MAX_NAMES = 1_000;
+
 export const statsQuery = (tenant?: string) =>
   queryOptions({
     queryKey: ["stats", tenant ?? null],
-    queryFn: ({ signal }) => call<"stats">("GET", "/v1/stats", { query: { ...(tenant ? { tenant } : {}) }, signal }),
+    queryFn: ({ signal }) => call<"stats">("GET", "/v1/stats", { query: { limit: MAX_NAMES, ...(tenant ? { tenant } : {}) }, signal }),
     refetchInterval: REFRESH_INTERVAL_MS,
     placeholderData: keepPreviousData,
   });
@@ -48,7 +51,7 @@ export const statsQuery = (tenant?: string) =>
 export const queuesQuery = (tenant?: string) =>
   queryOptions({
     queryKey: ["queues", tenant ?? null],
-    queryFn: ({ signal }) => call<"list_queues">("GET", "/v1/queues", { query: { ...(tenant ? { tenant } : {}) }, signal }),
+    queryFn: ({ signal }) => call<"list_queues">("GET", "/v1/queues", { query: { limit: MAX_NAMES, ...(tenant ? { tenant } : {}) }, signal }),
     refetchInterval: REFRESH_INTERVAL_MS,
     placeholderData: keepPreviousData,
   });

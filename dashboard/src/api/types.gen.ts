@@ -607,7 +607,7 @@ export interface ProgressRequest {
 export interface QueueList {
   as_of: string;
   items: QueueOut[];
-  next_cursor: null;
+  next_cursor: string | null;
 }
 
 /** A queue. Numbers cover the caller's own jobs; for administrators, all jobs. */
@@ -788,6 +788,7 @@ export interface Stats {
   statuses: StatusCounts;
   queues: NamedCounts[];
   types: NamedCounts[];
+  next_cursor: string | null;
 }
 
 /** Status of a job. API, SDK and dashboard use the same words. */
@@ -1142,10 +1143,10 @@ export interface Operations {
   end_pause: { path: "/v1/pauses"; method: "DELETE"; query: { type?: string; tenant?: string }; body: never; response: PauseOut | null };
   list_pauses: { path: "/v1/pauses"; method: "GET"; query: Record<string, never>; body: never; response: PauseList };
   set_pause: { path: "/v1/pauses"; method: "PUT"; query: Record<string, never>; body: SetPause; response: PauseOut };
-  list_queues: { path: "/v1/queues"; method: "GET"; query: { tenant?: string }; body: never; response: QueueList };
+  list_queues: { path: "/v1/queues"; method: "GET"; query: { tenant?: string; cursor?: string; limit?: number }; body: never; response: QueueList };
   change_queue: { path: "/v1/queues/{name}"; method: "PATCH"; query: Record<string, never>; body: ChangeQueue; response: QueueOut };
   sign_in: { path: "/v1/sign-in"; method: "POST"; query: Record<string, never>; body: SignIn; response: KeyMade };
-  stats: { path: "/v1/stats"; method: "GET"; query: { tenant?: string }; body: never; response: Stats };
+  stats: { path: "/v1/stats"; method: "GET"; query: { tenant?: string; cursor?: string; limit?: number }; body: never; response: Stats };
   list_tenants: { path: "/v1/tenants"; method: "GET"; query: { cursor?: string; limit?: number }; body: never; response: TenantPage };
   create_tenant: { path: "/v1/tenants"; method: "POST"; query: Record<string, never>; body: NewTenant; response: TenantOut };
   change_tenant: { path: "/v1/tenants/{name}"; method: "PATCH"; query: Record<string, never>; body: TenantChange; response: TenantOut };

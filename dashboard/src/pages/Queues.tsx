@@ -76,7 +76,7 @@ export function Queues() {
     <>
       <h1 className="hidden-text">Queues</h1>
       {resume.error && <ErrorBox error={resume.error} />}
-      <Card title="Queues" aside={queues.data && <span className="small soft">as of <Time at={queues.data.as_of} /></span>}>
+      <Card title="Queues" aside={queues.data && <span className="small soft">{queues.data.next_cursor && `first ${queues.data.items.length} by name, `}as of <Time at={queues.data.as_of} /></span>}>
         <QueryView query={queues} lines={8}>
           {(list) =>
             list.items.length ? (

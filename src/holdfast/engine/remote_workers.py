@@ -10,6 +10,7 @@ from holdfast import tasks
 from holdfast.engine.claiming.claims import Claims
 from holdfast.engine.claiming.dispatch_settings import DispatchSettingsCache
 from holdfast.engine.jobs import steps
+from holdfast.engine.jobs.queries import fitting
 from holdfast.engine.workers import WorkerReport, WorkerService
 from holdfast.errors import Invalid, LeaseLost, Rejected
 from holdfast.model.ids import JobId, WorkerId, worker_name
@@ -40,6 +41,8 @@ POLL_INTERVAL_S = 1.0
 """Interval of claims during a long poll; bounds the delay caused by a lost wake-up."""
 
 MAX_POLL_STATES = 2_000
+MAX_CLAIM_BYTES = 8 * 1024 * 1024
+"""Size of the jobs in the response to one claim; the others are released."""
 POLL_STATE_RETENTION_S = 60.0
 """Time for which the scheduling state of a worker is kept after its last poll."""
 
@@ -174,10 +177,17 @@ class RemoteWorkers:
                 left = until - time.monotonic()
                 if jobs or left <= 0:
                     poll.subscription.reset()
-                    return jobs
+                    return await self._release_excess(jobs)
                 timeout = min(left, POLL_INTERVAL_S, poll.claims.recheck_delay())
                 notifications = await _wait_first(poll.subscription.wait(timeout), ends)
         return []
+
+    async def _release_excess(self, jobs: list[Job]) -> list[Job]:
+        """Return the first jobs, up to `MAX_CLAIM_BYTES`, and release the others."""
+        count = fitting(jobs, MAX_CLAIM_BYTES)
+        if count < len(jobs):
+            await self._settle([Report(job, Interrupted(started=False)) for job in jobs[count:]])
+        return jobs[:count]
 
     async def renew(self, worker: WorkerId, lease: Duration, *, by: str | None, **report: Unpack[WorkerReport]) -> bool:
         """Renew a live lease and return True if the worker must drain; raises `LeaseLost`."""
@@ -209,7 +219,7 @@ class RemoteWorkers:
 
         Idempotent: safe to retry.
         """
-        await self._require_registered(worker, by)
+        tenant = (await self._require_registered(worker, by)).tenant
         by_id = {result.id: result for result in results}
         if len(by_id) < len(results):
             raise Invalid("a job occurs twice in the outcomes: report each job once", pointer="/outcomes")
@@ -221,7 +231,8 @@ class RemoteWorkers:
         ]
         done = await self._settle(reports) if reports else set()
         if len(done) < len(by_id):
-            remaining = await self._read(by_id.keys() - done)
+            # A worker of one tenant must not learn whether a job of another exists.
+            remaining = [job for job in await self._read(by_id.keys() - done) if tenant in (None, job.tenant)]
             done |= {job.id for job in remaining if _was_settled(job, by_id[job.id], worker)}
         return done
 

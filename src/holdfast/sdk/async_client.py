@@ -262,8 +262,14 @@ class AsyncClient:
         return total.bulk
 
     async def queues(self, *, tenant: str | None = None) -> Sequence[Queue]:
-        """List queues with their depth, oldest wait and rates."""
-        return await self.execute(calls.queues(tenant))
+        """List queues with their depth, oldest wait and rates, by name."""
+        pages = calls.queues(tenant)
+        page = await self.execute(pages.at(None))
+        queues = page.items
+        while page.next_cursor is not None:
+            page = await self.execute(pages.at(page.next_cursor))
+            queues += page.items
+        return queues
 
     async def pause(self, queue: str, *, reason: str = "", until: datetime | None = None) -> Queue:
         """Pause a queue until `until`, or until it is resumed. Running jobs continue."""
@@ -277,9 +283,9 @@ class AsyncClient:
         """Set limits of a queue (`max_running`, `rate`); None removes a limit."""
         return await self.execute(calls.change_queue(queue, limits))
 
-    async def stats(self, *, tenant: str | None = None) -> Stats:
-        """Count jobs by status, queue and type."""
-        return await self.execute(calls.stats(tenant))
+    async def stats(self, *, tenant: str | None = None, cursor: str | None = None) -> Stats:
+        """Count jobs by status, and by queue and type for 1,000 names; `cursor` continues."""
+        return await self.execute(calls.stats(tenant, cursor))
 
     async def analytics(self, window: str = "1h", **where: str) -> Summary:
         """Summarise a window: totals, rates and durations; `queue`, `type` and `tenant` narrow it."""

@@ -33,6 +33,8 @@ from holdfast.wire.analytics import TypeStats
 
 T = TypeVar("T")
 MAX_PAGE_SIZE = 200
+MAX_NAMES = 1_000
+"""Maximum number of queues or types on a page."""
 
 PING = Request("GET", "/healthz", repeatable=True)
 """Succeeds if the node responds."""
@@ -164,9 +166,10 @@ def purge_ids(ids: Sequence[str | UUID], *, dry_run: bool) -> Call[Bulk]:
 # Operations
 
 
-def queues(tenant: str | None) -> Call[list[Queue]]:
-    """List the queues that the caller can see."""
-    return Call(_get("/v1/queues", {"tenant": tenant}), lambda r: read(r, ListPage[Queue]).items)
+def queues(tenant: str | None, limit: int = MAX_NAMES) -> PageCall[Queue]:
+    """List the queues that the caller can see, by name."""
+    fields = {"tenant": tenant, "limit": limit}
+    return PageCall(lambda cursor: _page("/v1/queues", {**fields, "cursor": cursor}, ListPage[Queue]))
 
 
 def change_queue(name: str, changes: Mapping[str, Any]) -> Call[Queue]:
@@ -175,9 +178,9 @@ def change_queue(name: str, changes: Mapping[str, Any]) -> Call[Queue]:
     return Call(request, lambda r: read(r, Queue))
 
 
-def stats(tenant: str | None) -> Call[Stats]:
-    """Count jobs by status, queue and type."""
-    return Call(_get("/v1/stats", {"tenant": tenant}), lambda r: read(r, Stats))
+def stats(tenant: str | None, cursor: str | None = None) -> Call[Stats]:
+    """Count jobs by status, queue and type; the next names follow `cursor`."""
+    return Call(_get("/v1/stats", {"tenant": tenant, "limit": MAX_NAMES, "cursor": cursor}), lambda r: read(r, Stats))
 
 
 def analytics(fields: Mapping[str, Any]) -> Call[Summary]:

@@ -259,8 +259,14 @@ class Client:
         return total.bulk
 
     def queues(self, *, tenant: str | None = None) -> Sequence[Queue]:
-        """List queues with their depth, oldest wait and rates."""
-        return self.execute(calls.queues(tenant))
+        """List queues with their depth, oldest wait and rates, by name."""
+        pages = calls.queues(tenant)
+        page = self.execute(pages.at(None))
+        queues = page.items
+        while page.next_cursor is not None:
+            page = self.execute(pages.at(page.next_cursor))
+            queues += page.items
+        return queues
 
     def pause(self, queue: str, *, reason: str = "", until: datetime | None = None) -> Queue:
         """Pause a queue until `until`, or until it is resumed. Running jobs continue."""
@@ -274,9 +280,9 @@ class Client:
         """Set limits of a queue (`max_running`, `rate`); None removes a limit."""
         return self.execute(calls.change_queue(queue, limits))
 
-    def stats(self, *, tenant: str | None = None) -> Stats:
-        """Count jobs by status, queue and type."""
-        return self.execute(calls.stats(tenant))
+    def stats(self, *, tenant: str | None = None, cursor: str | None = None) -> Stats:
+        """Count jobs by status, and by queue and type for 1,000 names; `cursor` continues."""
+        return self.execute(calls.stats(tenant, cursor))
 
     def analytics(self, window: str = "1h", **where: str) -> Summary:
         """Summarise a window: totals, rates and durations; `queue`, `type` and `tenant` narrow it."""

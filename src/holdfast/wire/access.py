@@ -1,7 +1,6 @@
 """Types and codec of tenants, API keys and tokens."""
 
-import binascii
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64encode
 from typing import Annotated, Any, Generic, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -10,6 +9,7 @@ from holdfast.errors import Invalid
 from holdfast.model.access import DEFAULT_TENANT, ApiKey, KeyPosition, Quotas, Scope, Tenant
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339, seconds
 from holdfast.wire.codec import invalid_cursor, span
+from holdfast.wire.name_cursors import read_name_cursor
 from holdfast.wire.types import Name, Query, RequestBody, Seconds, TimeT, When
 
 ScopeName = Literal["submit", "read", "cancel", "worker", "admin"]
@@ -219,16 +219,6 @@ def key_made(key: ApiKey, token: str) -> KeyMade:
     return KeyMade(**_key(key), token=token)
 
 
-def tenant_cursor(last: str) -> str:
-    """Return the cursor after this tenant."""
-    return urlsafe_b64encode(last.encode()).decode().rstrip("=")
-
-
-def read_tenant_cursor(text: str | None) -> str:
-    """Parse the cursor of a tenant page."""
-    return "" if text is None else _decoded(text)
-
-
 def key_cursor(last: ApiKey) -> str:
     """Return the cursor after this API key."""
     return urlsafe_b64encode(f"{last.created_at} {last.id}".encode()).decode().rstrip("=")
@@ -238,7 +228,7 @@ def read_key_cursor(text: str | None) -> KeyPosition | None:
     """Parse the cursor of a page of API keys."""
     if text is None:
         return None
-    at, _, key_id = _decoded(text).partition(" ")
+    at, _, key_id = read_name_cursor(text).partition(" ")
     if not at.isdigit() or len(at) > 18 or not key_id.isalnum():
         raise invalid_cursor()
     return KeyPosition(Instant(int(at)), key_id)
@@ -262,13 +252,3 @@ def _span(value: float | str, name: str, minimum: Duration, maximum: Duration) -
         bounds = f"from {in_seconds(minimum):,.0f} to {in_seconds(maximum):,.0f} seconds"
         raise Invalid(f"{name}: give a time {bounds}", pointer=f"/{name}")
     return duration
-
-
-def _decoded(text: str) -> str:
-    try:
-        decoded = urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode("ascii")
-    except (ValueError, binascii.Error):
-        raise invalid_cursor() from None
-    if not decoded.isprintable():
-        raise invalid_cursor()
-    return decoded

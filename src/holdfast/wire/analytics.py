@@ -5,7 +5,18 @@ from typing import Annotated, Generic
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.wire.limits import MaxRunning, RateOut, RateShape
-from holdfast.wire.types import RequestBody, TimeT, When
+from holdfast.wire.types import Cursor, Name, Query, RequestBody, TimeT, When
+
+NameLimit = Annotated[int, Meta(ge=1, le=1_000)]
+"""Number of queues or types on a page."""
+
+
+class NameQuery(Query):
+    """Filter of the jobs that are counted, and page of the names, which are sorted."""
+
+    tenant: Name | None = None
+    cursor: Cursor | None = None
+    limit: NameLimit = 500
 
 
 class StatusCounts(Struct):
@@ -35,6 +46,8 @@ class StatsFields(Struct, Generic[TimeT], frozen=True):
     statuses: StatusCounts
     queues: list[NamedCounts]
     types: list[NamedCounts]
+    next_cursor: str | None
+    """Cursor of the next names; null if there are none. `statuses` has all jobs on every page."""
 
 
 class Stats(StatsFields[str], frozen=True):
@@ -190,11 +203,11 @@ class QueueOut(QueueFields[str], frozen=True):
 
 
 class QueueList(Struct, frozen=True):
-    """Queues that the caller may see."""
+    """Page of the queues that the caller may see, by name."""
 
     as_of: str
     items: list[QueueOut]
-    next_cursor: None = None
+    next_cursor: str | None
 
 
 class ChangeQueue(RequestBody):

@@ -25,19 +25,28 @@ from holdfast.wire.analytics import (
     TypeList,
     TypeStats,
 )
+from holdfast.wire.name_cursors import name_cursor
 
 _MAX_TYPES = 500
 _MAX_TENANTS = 500
 
 
-def render_stats(census: Census, tenant: str | None, ended: StatsByKey) -> Stats:
-    """Render the numbers of jobs by status, queue and type."""
+def render_stats(census: Census, tenant: str | None, ended: StatsByKey, *, after: str, limit: int) -> Stats:
+    """Render the numbers of jobs by status, and by queue and type for the names after `after`.
+
+    Both lists have at most `limit` names and end at the same name, so that one cursor continues both.
+    """
     status_counts = census.of(tenant)
+    queues = _names_after("queue", after, status_counts, ended)
+    types = _names_after("type", after, status_counts, ended)
+    last = min((names[limit - 1] for names in (queues, types) if len(names) > limit), default=None)
+    shown = [[name for name in names[:limit] if last is None or name <= last] for names in (queues, types)]
     return Stats(
         rfc3339(census.at),
         count_statuses(status_counts, ended.items()),
-        _count_by("queue", status_counts, ended),
-        _count_by("type", status_counts, ended),
+        _count_by("queue", shown[0], status_counts, ended),
+        _count_by("type", shown[1], status_counts, ended),
+        None if last is None else name_cursor(last),
     )
 
 
@@ -131,8 +140,16 @@ def render_rates(stats: JobStats, span: Duration) -> Rates:
     )
 
 
+def _names_after(
+    field: Literal["queue", "type"], after: str, status_counts: Iterable[StatusCount], ended: StatsByKey
+) -> list[str]:
+    """Return the names that follow `after`, sorted."""
+    names = {getattr(status_count, field) for status_count in status_counts} | {getattr(key, field) for key in ended}
+    return sorted(name for name in names if name > after)
+
+
 def _count_by(
-    field: Literal["queue", "type"], status_counts: Iterable[StatusCount], ended: StatsByKey
+    field: Literal["queue", "type"], names: Iterable[str], status_counts: Iterable[StatusCount], ended: StatsByKey
 ) -> list[NamedCounts]:
     current: dict[str, list[StatusCount]] = defaultdict(list)
     for status_count in status_counts:
@@ -140,7 +157,6 @@ def _count_by(
     finished: dict[str, list[tuple[SeriesKey, JobStats]]] = defaultdict(list)
     for key, stats in ended.items():
         finished[getattr(key, field)].append((key, stats))
-    names = sorted({*current, *finished})
     return [NamedCounts(name, count_statuses(current[name], finished[name])) for name in names]
 
 

@@ -12,6 +12,7 @@ from holdfast.policy.rollups import JobStats, SeriesKey, StatsByKey
 from holdfast.store.port.change_log import StatusCount
 from holdfast.wire.analytics import QueueList, QueueOut, Rates
 from holdfast.wire.limits import rate_out
+from holdfast.wire.name_cursors import name_cursor
 
 
 def render_queues(  # noqa: PLR0917 - the sources of the list, in order
@@ -23,9 +24,14 @@ def render_queues(  # noqa: PLR0917 - the sources of the list, in order
     limits: Iterable[Limit],
     *,
     tenant: str | None,
-    name: str | None = None,
+    after: str,
+    limit: int,
+    only: str | None = None,
 ) -> QueueList:
-    """Render the queues in which a tenant (None: any) has jobs, and in any case queue `name`."""
+    """Render the queues in which a tenant (None: any) has jobs, by name.
+
+    At most `limit` queues whose names follow `after`. `only`: render this queue instead, whether or not it has jobs.
+    """
     current: dict[str, list[StatusCount]] = defaultdict(list)
     for status_count in census.of(tenant):
         current[status_count.queue].append(status_count)
@@ -37,20 +43,21 @@ def render_queues(  # noqa: PLR0917 - the sources of the list, in order
         latest[key.queue].add(stats)
     limit_of = {limit.of: limit for limit in limits}
     by_name = {queue.name: queue for queue in configured}
-    names = {*current, *finished, *(by_name if tenant is None else ()), *(() if name is None else (name,))}
+    known = {*current, *finished, *(by_name if tenant is None else ())} if only is None else {only}
+    names = sorted(name for name in known if name > after)
     items = [
         _render_queue(
-            by_name.get(each, Queue(each)),
+            by_name.get(name, Queue(name)),
             now,
-            status_counts=current[each],
-            ended=finished[each],
-            rates=render_rates(latest[each], recent.span),
-            limit=limit_of.get(queue_limit(each)),
+            status_counts=current[name],
+            ended=finished[name],
+            rates=render_rates(latest[name], recent.span),
+            limit=limit_of.get(queue_limit(name)),
             all_tenants=tenant is None,
         )
-        for each in sorted(names)
+        for name in names[:limit]
     ]
-    return QueueList(rfc3339(census.at), items)
+    return QueueList(rfc3339(census.at), items, name_cursor(items[-1].name) if len(names) > limit else None)
 
 
 def _render_queue(

@@ -23,14 +23,15 @@ from holdfast.wire.access import (
     TokenRequest,
 )
 from holdfast.wire.codec import instant
+from holdfast.wire.name_cursors import name_cursor, read_name_cursor
 from holdfast.wire.problems import HttpError
 
 
 async def list_tenants(call: RouteCall[None, TenantQuery]) -> HttpResponse | Stream:
     """List tenants by name."""
     query = call.query
-    tenants = await call.service.engine.access.tenants(wire.read_tenant_cursor(query.cursor), query.limit)
-    next_cursor = wire.tenant_cursor(tenants[-1].name) if len(tenants) == query.limit else None
+    tenants = await call.service.engine.access.tenants(read_name_cursor(query.cursor), query.limit)
+    next_cursor = name_cursor(tenants[-1].name) if len(tenants) == query.limit else None
     return HttpResponse(TenantPage([wire.tenant_out(tenant) for tenant in tenants], next_cursor))
 
 

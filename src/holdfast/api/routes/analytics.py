@@ -1,6 +1,7 @@
 """Routes of statistics: counts, totals, rates, durations and fairness."""
 
 from holdfast.api.http import HttpResponse, Stream
+from holdfast.api.offload import render_rows
 from holdfast.api.render import analytics as render
 from holdfast.api.routing import Route, RouteCall
 from holdfast.engine.changes.analytics import Window
@@ -9,18 +10,13 @@ from holdfast.model.access import Scope
 from holdfast.model.time import Duration, seconds
 from holdfast.policy.access import visible_tenant
 from holdfast.wire import codec
-from holdfast.wire.analytics import FairnessOut, Series, Stats, Summary, TypeList
+from holdfast.wire.analytics import FairnessOut, NameQuery, Series, Stats, Summary, TypeList
+from holdfast.wire.name_cursors import read_name_cursor
 from holdfast.wire.types import Name, Query, Seconds
 
 DAY = seconds(86_400)
 MIN_WINDOW, MAX_WINDOW = seconds(60), Duration(90 * DAY)
 MAX_FAIRNESS_WINDOW = Duration(7 * DAY)
-
-
-class StatsQuery(Query):
-    """Filter of the job counts."""
-
-    tenant: Name | None = None
 
 
 class WindowQuery(Query):
@@ -38,11 +34,15 @@ class FairnessQuery(Query):
     window: Seconds = "15m"
 
 
-async def stats(call: RouteCall[None, StatsQuery]) -> HttpResponse | Stream:
+async def stats(call: RouteCall[None, NameQuery]) -> HttpResponse | Stream:
     """Count jobs by status, queue and type."""
-    tenant, analytics = visible_tenant(call.caller, call.query.tenant), call.service.engine.analytics
+    query, analytics = call.query, call.service.engine.analytics
+    tenant, after = visible_tenant(call.caller, query.tenant), read_name_cursor(query.cursor)
     census, day = await analytics.census(), await analytics.window(tenant, DAY)
-    return HttpResponse(render.render_stats(census, tenant, day.stats))
+    rows = len(census.status_counts) + len(day.stats)
+    return HttpResponse(
+        await render_rows(rows, render.render_stats, census, tenant, day.stats, after=after, limit=query.limit)
+    )
 
 
 async def summary(call: RouteCall[None, WindowQuery]) -> HttpResponse | Stream:
@@ -84,7 +84,7 @@ async def _window(call: RouteCall[None, WindowQuery]) -> Window:
 
 ROUTES = (
     Route(
-        "GET", "/v1/stats", Scope.READ, stats, "Count jobs by status, queue and type", {200: Stats}, query=StatsQuery,
+        "GET", "/v1/stats", Scope.READ, stats, "Count jobs by status, queue and type", {200: Stats}, query=NameQuery,
         tag="analytics",
     ),
     Route(

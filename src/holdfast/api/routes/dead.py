@@ -82,8 +82,8 @@ async def _list_groups(call: RouteCall[None, DeadQuery]) -> HttpResponse | Strea
         if getattr(query, name) is not None:
             raise Invalid(f"{name}: groups cannot be filtered: omit it, or omit `group`", pointer=f"/{name}")
     tenant, after = visible_tenant(call.caller, query.tenant), codec.read_group_cursor(query.cursor)
-    groups = await call.service.engine.jobs.dead_groups(tenant, after, limit=query.limit)
-    last = groups[-1].group if len(groups) == query.limit else None
+    groups, more = await call.service.engine.jobs.dead_groups(tenant, after, limit=query.limit)
+    last = groups[-1].group if more else None
     latest_first = sorted(groups, key=lambda group: group.newest.finished_at or 0, reverse=True)
     return HttpResponse(
         DeadPage(

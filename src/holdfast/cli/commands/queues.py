@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from holdfast.cli.commands.jobs import take
 from holdfast.cli.param_types import FUTURE_TIME, INTEGER_LIMIT, RATE_LIMIT
 from holdfast.cli.render import Column, ago, as_json, json_option, print_list, span
 from holdfast.cli.target import run_with_client, target_options
@@ -61,7 +62,7 @@ def list_queues(tenant: str | None, *, json: bool) -> None:
     \b
       holdfast queues list
     """
-    listed = run_with_client(lambda client: client.execute(calls.queues(tenant)))
+    listed = run_with_client(lambda client: take(client.pages(calls.queues(tenant)), 0))
     if json:
         print(as_json({"items": listed}))
     else:

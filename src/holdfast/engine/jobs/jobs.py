@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from holdfast.engine.changes.analytics import Analytics
 from holdfast.engine.jobs import actions, explain, queries, steps
 from holdfast.engine.jobs.actions import BulkResult
-from holdfast.engine.jobs.queries import DeadLetterGroup, JobDetail
+from holdfast.engine.jobs.queries import GroupPage, JobDetail
 from holdfast.engine.submitting.receipts import Receipt, SubmitResult
 from holdfast.engine.submitting.submitter import Submitter
 from holdfast.errors import Invalid
@@ -74,9 +74,7 @@ class JobService:
         """Return the numbers of unfinished and dead jobs."""
         return await self._store.read(lambda tx: tx.counts(where))
 
-    async def dead_groups(
-        self, tenant: str | None, after: tuple[str, str] | None, *, limit: int
-    ) -> list[DeadLetterGroup]:
+    async def dead_groups(self, tenant: str | None, after: tuple[str, str] | None, *, limit: int) -> GroupPage:
         """Return dead letters grouped by tenant and error."""
         return await queries.dead_groups(self._store, tenant, after, limit=limit)
 

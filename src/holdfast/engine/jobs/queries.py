@@ -1,5 +1,6 @@
 """Read-only queries about jobs, each on one snapshot and with a bounded amount of work."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from holdfast.errors import NotFound
@@ -12,6 +13,12 @@ from holdfast.store.port.store import Store, Tx
 
 MAX_SCANNED_ROWS = 10_000
 """Rows of each table that one page may read."""
+
+MAX_PAGE_BYTES = 1024 * 1024
+"""Size at which a page of jobs ends; it has at least one job."""
+
+_READ_SIZE = 25
+"""Jobs that are read at a time, so that a page of large jobs uses little memory."""
 
 MAX_COUNTED_JOBS = 1_000
 """Dead letters counted per group; larger groups are reported as having more."""
@@ -31,6 +38,14 @@ class DeadLetterGroup(NamedTuple):
     group: DeadGroup
     newest: Job
     oldest: Job
+
+
+class GroupPage(NamedTuple):
+    """Page of groups of dead letters."""
+
+    groups: list[DeadLetterGroup]
+    more: bool
+    """True if there may be more groups after the last one."""
 
 
 async def get_job(store: Store, job_id: JobId, *, tenant: str | None) -> Job:
@@ -55,21 +70,64 @@ async def detail(store: Store, job_id: JobId, *, tenant: str | None) -> JobDetai
 
 async def list_jobs(store: Store, where: JobFilter, page: Page) -> SearchPage:
     """Return a page of jobs, newest first; it may be short or empty even if there are more."""
-    return await store.read(lambda tx: tx.seek(where, page, max_rows=MAX_SCANNED_ROWS))
 
-
-async def dead_groups(
-    store: Store, tenant: str | None, after: tuple[str, str] | None, *, limit: int
-) -> list[DeadLetterGroup]:
-    """Return dead letters by tenant and error, each group counted up to `MAX_COUNTED_JOBS` + 1."""
-
-    async def work(tx: Tx) -> list[DeadLetterGroup]:
-        groups = await tx.dead_groups(tenant, after, limit=limit, max_count=MAX_COUNTED_JOBS + 1)
-        ids = {job_id for group in groups for job_id in (group.newest, group.oldest)}
-        jobs = {job.id: job for job in await tx.get(ids)}
-        return [DeadLetterGroup(group, jobs[group.newest], jobs[group.oldest]) for group in groups]
+    async def work(tx: Tx) -> SearchPage:
+        jobs: list[Job] = []
+        size, before = 0, page.before
+        while True:
+            count = min(page.limit - len(jobs), _READ_SIZE)
+            part = await tx.seek(where, Page(count, before), max_rows=MAX_SCANNED_ROWS)
+            for job in part.jobs:
+                size += stored_size(job)
+                if jobs and size > MAX_PAGE_BYTES:
+                    return SearchPage(jobs, jobs[-1].id)
+                jobs.append(job)
+            if part.cursor is None or len(part.jobs) < count or len(jobs) >= page.limit:
+                return SearchPage(jobs, part.cursor)
+            before = part.cursor
 
     return await store.read(work)
+
+
+async def dead_groups(store: Store, tenant: str | None, after: tuple[str, str] | None, *, limit: int) -> GroupPage:
+    """Return dead letters by tenant and error, each group counted up to `MAX_COUNTED_JOBS` + 1."""
+
+    async def work(tx: Tx) -> GroupPage:
+        found = await tx.dead_groups(tenant, after, limit=limit, max_count=MAX_COUNTED_JOBS + 1)
+        groups: list[DeadLetterGroup] = []
+        size = 0
+        for start in range(0, len(found), _READ_SIZE):
+            part = found[start : start + _READ_SIZE]
+            ids = {job_id for group in part for job_id in (group.newest, group.oldest)}
+            jobs = {job.id: job for job in await tx.get(ids)}
+            for group in part:
+                size += stored_size(jobs[group.newest])
+                if groups and size > MAX_PAGE_BYTES:
+                    return GroupPage(groups, more=True)
+                groups.append(DeadLetterGroup(group, jobs[group.newest], jobs[group.oldest]))
+        return GroupPage(groups, more=len(found) == limit)
+
+    return await store.read(work)
+
+
+def stored_size(job: Job) -> int:
+    """Return about how many bytes a job adds to a response."""
+    parts = (job.payload, job.result, job.attempt_log, job.progress, job.tags)
+    return _FIELDS_BYTES + sum(len(part) for part in parts if part is not None)
+
+
+def fitting(jobs: Sequence[Job], max_bytes: int) -> int:
+    """Return how many of the jobs fit into a response of this size, at least one."""
+    size = 0
+    for count, job in enumerate(jobs):
+        size += stored_size(job)
+        if count and size > max_bytes:
+            return count
+    return len(jobs)
+
+
+_FIELDS_BYTES = 800
+"""Size of the other fields of a job in a response."""
 
 
 def require_tenant(found: list[Job], job_id: JobId, tenant: str | None) -> Job:
