@@ -17,6 +17,7 @@ from holdfast.errors import (
     Unauthorized,
     Unavailable,
 )
+from holdfast.policy.redact import redact
 
 OK = 0
 FAILED = 1
@@ -91,7 +92,7 @@ def error_line(error: BaseException) -> str:
             text = str(error)
         case _:
             kind = type(error).__name__
-            text = f"{kind}: {error} (unexpected, please report it; HOLDFAST_DEBUG=1 shows the traceback)"
+            text = f"{kind}: {redact(str(error))} (unexpected, please report it; HOLDFAST_DEBUG=1 shows the traceback)"
     return " ".join(_with_cli_names(text).split())
 
 

@@ -11,6 +11,7 @@ import click
 from holdfast import __version__
 from holdfast.cli.exit_codes import INTERRUPTED, OK, error_line, exit_code_for
 from holdfast.cli.options import setting_flags
+from holdfast.cli.process_list import hide_secrets
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -133,6 +134,7 @@ _mark_examples(cli)
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and exit; errors become one line on standard error and an exit code."""
+    hide_secrets()
     sys.exit(run(arguments))
 
 

@@ -139,7 +139,7 @@ def _indented(value: Any) -> str:
 
 
 def _last_traceback(job: JobDetail) -> str:
-    """Return the newest traceback of the job with the frames of holdfast folded, or an empty text."""
+    """Return the newest traceback with folded frames of holdfast, or an empty text."""
     for attempt in reversed(job.attempt_log):
         if attempt.error is not None and attempt.error.traceback:
             return _printable_lines(fold_engine_frames(attempt.error.traceback).rstrip())

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdfast.config.settings import SETTINGS, Setting, Settings
+from holdfast.config.values import Url
 from holdfast.errors import Misconfigured
 
 FILE = "holdfast.toml"
@@ -72,7 +73,8 @@ def _parse(setting: Setting, raw: RawValue) -> object:
     try:
         return setting.reader.read(raw.value)
     except ValueError:
-        value = "" if setting.secret else f" {setting.shown(raw.value)}"
+        # A URL that cannot be parsed may have its password anywhere, so it is not shown.
+        value = "" if setting.secret or isinstance(setting.reader, Url) else f" {setting.shown(raw.value)}"
         raise Misconfigured(f"{raw.source}: invalid value{value}: expected {setting.reader.expected}") from None
 
 

@@ -8,7 +8,7 @@ _ASSIGNED = re.compile(
     re.IGNORECASE,
 )
 _SECRET = re.compile(_NAMES, re.IGNORECASE)
-_IN_URL = re.compile(r"(\w{2,20}://[^\s:/@]{0,200}):[^\s/@]{1,500}@")
+_IN_URL = re.compile(r"(\w{2,20}://[^\s:/@]{0,200}):[^\s]{1,500}@")
 _BEARER = re.compile(r"\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
 
 

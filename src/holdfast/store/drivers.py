@@ -1,7 +1,8 @@
-"""Optional database drivers: a missing one is reported with the command that installs it."""
+"""Errors of database URLs: a missing driver, and a URL that was misread."""
 
 import contextlib
 from collections.abc import Iterator
+from urllib.parse import SplitResult
 
 from holdfast.errors import Misconfigured
 
@@ -23,3 +24,13 @@ def needs_driver(database: str, extra: str) -> Iterator[None]:
             f"HOLDFAST_DATABASE_URL: the driver for {database} is not installed ({error.name}): "
             f"pip install 'holdfast[{extra}]'"
         ) from error
+
+
+def is_misread(url: SplitResult) -> bool:
+    """Return True if the password probably ended the host too early, as `user:5/x@host` does."""
+    return "@" not in url.netloc and "@" in url.path + url.query + url.fragment
+
+
+def misread(form: str) -> str:
+    """Return the error text for a URL without a readable host; it shows nothing of the URL."""
+    return f"the host or port cannot be read: {form}, with / ? # in the password as %2F %3F %23"

@@ -4,6 +4,7 @@ import pytest
 
 from holdfast.compose import engine_rules
 from holdfast.config import SETTINGS, Settings, load, shown_url
+from holdfast.config.values import Url
 from holdfast.errors import Misconfigured
 from holdfast.model.time import days, parse_duration, seconds
 
@@ -225,7 +226,7 @@ def test_a_bad_value_is_refused_naming_its_source_and_what_is_expected(read, key
             load_source()
         message = str(refused.value)
         assert message.startswith(f"{source}: ")
-        assert repr(text) in message
+        assert (repr(text) in message) is not isinstance(setting.reader, Url)  # a URL may contain a password
         assert setting.reader.expected in message
 
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from holdfast.errors import Misconfigured
+from holdfast.store.drivers import is_misread, misread
 
 SETTING = "HOLDFAST_DATABASE_URL"
 
@@ -46,8 +47,10 @@ def read_url(url: str) -> MysqlAddress:
     try:
         parts = urlsplit(url)
         port = parts.port or 3306
-    except ValueError as error:
-        raise Misconfigured(f"{SETTING}: the host or port cannot be read ({error}): {_FORM}") from error
+    except ValueError:  # its text may contain a part of the password
+        raise Misconfigured(f"{SETTING}: {misread(_FORM)}") from None
+    if is_misread(parts):
+        raise Misconfigured(f"{SETTING}: {misread(_FORM)}")
     database = unquote(parts.path.lstrip("/"))
     if not database or "/" in database:
         raise Misconfigured(f"{SETTING} names no database: {_FORM}")

@@ -10,7 +10,10 @@ from urllib.parse import parse_qsl, urlsplit
 import asyncpg
 
 from holdfast.errors import Misconfigured, Unavailable
+from holdfast.store.drivers import is_misread, misread
 from holdfast.store.postgres.errors import SETTING, translate
+
+_FORM = "write it as postgresql://user:password@host:5432/database"
 
 STATEMENT_TIMEOUT_S = 30.0
 """Timeout of internal statements on the server; the client waits a little longer."""
@@ -107,8 +110,10 @@ def check_url(url: str) -> None:
     try:
         parts = urlsplit(url)
         _ = parts.port
-    except ValueError as error:
-        raise Misconfigured(f"{SETTING}: {error}; write postgresql://user:password@host:5432/database") from error
+    except ValueError:  # its text may contain a part of the password
+        raise Misconfigured(f"{SETTING}: {misread(_FORM)}") from None
+    if is_misread(parts):
+        raise Misconfigured(f"{SETTING}: {misread(_FORM)}")
     known = {"sslmode", "host", "port", "user", "password", "dbname", "database", "application_name", "passfile"}
     if unknown := {name for name, _ in parse_qsl(parts.query)} - known:
         raise Misconfigured(f"{SETTING}: unknown parameter {min(unknown)!r} in the URL: remove it")
