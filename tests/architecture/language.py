@@ -110,7 +110,7 @@ DIALECT = "one implementation per database, never used together"
 SAME_NAME_ALLOWED: dict[str, tuple[set[str], str]] = {
     "DeadFilter": ({"wire", "sdk"}, CLIENT),
     "DeadGroup": ({"model", "sdk"}, CLIENT),
-    "Job": ({"model", "sdk"}, CLIENT),
+    "Job": ({"model/job", "model/decoded_job"}, "job as it is stored; job as users see it, with the same meaning"),
     "JobDetail": ({"engine", "wire", "sdk"}, CLIENT),
     "JobFilter": ({"model", "sdk"}, CLIENT),
     "JobType": ({"model", "app", "sdk"}, "record of a type; public declaration of one; " + CLIENT),
@@ -129,7 +129,7 @@ SAME_NAME_ALLOWED: dict[str, tuple[set[str], str]] = {
     "Unique": ({"model", "app"}, "rule as it is stored; public option that accepts durations as text"),
     "Worker": ({"worker", "sdk"}, CLIENT),
 }
-"""Class names that may be defined once in each of these folders of the package, and why."""
+"""Class names that may be defined once in each of these folders or modules of the package, and why."""
 
 
 class Offence(NamedTuple):
@@ -304,9 +304,10 @@ def classes() -> dict[str, list[tuple[str, int]]]:
 
 
 def _is_allowed(name: str, paths: list[str]) -> bool:
-    """Return whether each of these paths is in a folder of its own that may define the name."""
+    """Return whether each of these paths is in a folder or module of its own that may define the name."""
     folders, _ = SAME_NAME_ALLOWED.get(name, (set(), ""))
-    inside = [folder for path in paths for folder in folders if path.startswith(f"src/holdfast/{folder}/")]
+    starts = {folder: (f"src/holdfast/{folder}/", f"src/holdfast/{folder}.py") for folder in folders}
+    inside = [folder for path in paths for folder in folders if path.startswith(starts[folder])]
     return len(inside) == len(set(inside)) == len(paths)
 
 

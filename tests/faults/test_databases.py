@@ -6,6 +6,7 @@ import subprocess
 import sys
 from contextlib import ExitStack
 from functools import partial
+from signal import SIGKILL
 
 import msgspec
 import pytest
@@ -142,6 +143,29 @@ async def test_jobs_in_every_state_survive_the_end_of_the_database(server, engin
     await check_all(engine, client.accepted.values(), ledger)
     assert client.unanswered > 0
     assert all(node.alive() for node in workers)
+
+
+async def test_nothing_is_lost_when_all_processes_of_a_machine_are_killed_at_once(server, engine, ledger, start):
+    """F44: the database and all nodes are killed together while clients submit, and started again."""
+    workers = [start(processes=1), start(processes=1)]
+    await at_work(engine, *workers)
+    client = Client(engine)
+    for job in in_every_stage(10):
+        await client.submit(job)
+    stop = asyncio.Event()
+    submitting = asyncio.create_task(keep_submitting(client, stop))
+    await started_more(ledger, 20)
+    for node in workers:
+        node.signal_all(SIGKILL)
+    server.crash()
+    server.start()
+    for _ in workers:
+        start(processes=1)
+    await started_more(ledger, 20)
+    stop.set()
+    await submitting
+    await all_ended(engine, client.accepted.values())
+    await check_all(engine, client.accepted.values(), ledger)
 
 
 async def test_all_workers_claim_again_after_repeated_resets_of_every_connection(server, url, engine, ledger, start):

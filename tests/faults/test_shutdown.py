@@ -9,7 +9,7 @@ from tests.support.long import LONG
 
 
 async def test_a_stopped_node_finishes_running_jobs_and_claims_no_more(scene):
-    """F04: a node that gets SIGTERM finishes running jobs, leaves the others ready, and unregisters."""
+    """F04, P77: a node that gets SIGTERM finishes running jobs, leaves the others ready, and unregisters."""
     node = scene.node(queues="default:3", drain=60)
     for kind in KINDS:
         await scene.submit(kind, kind, sleep=600, held=True)

@@ -31,8 +31,8 @@ _NEW_ID = {
     "postgres": "(lpad(to_hex(({at}) / 1000), 12, '0') || '7' || substr(md5(random()::text), 1, 3) || '8' || "
     "substr(md5(random()::text), 1, 15))::uuid",
     # RAND() repeats within a million rows, UUID() does not.
-    "mysql": "UNHEX(CONCAT(LPAD(HEX(({at}) DIV 1000), 12, '0'), '7', SUBSTR(MD5(RAND()), 1, 3), '8', "
-    "SUBSTR(MD5(UUID()), 1, 15)))",
+    "mysql": "UNHEX(CONCAT(LPAD(HEX(({at}) DIV 1000), 12, '0'), '7', SUBSTR(SHA2(RAND(), 256), 1, 3), '8', "
+    "SUBSTR(SHA2(UUID(), 256), 1, 15)))",
     "sqlite": "unhex(printf('%012x', ({at}) / 1000) || '7' || substr(hex(randomblob(2)), 1, 3) || '8' || "
     "substr(hex(randomblob(8)), 1, 15))",
 }

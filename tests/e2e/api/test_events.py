@@ -327,7 +327,7 @@ class TestReconnect:
     async def test_a_client_misses_nothing_on_another_node_while_jobs_run(
         self, settings: Settings, live: Served, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Every success is sent by one of the nodes, although each of them stops in the middle."""
+        """S21: every success is sent by one of the nodes, although each of them stops in the middle."""
         for limit in ("MAX_EVENTS_PER_S", "MAX_BUFFERED_EVENTS"):  # each job is to be named
             monkeypatch.setattr(event_stream, limit, 10**6)
         key = await live.key("acme")
@@ -388,6 +388,7 @@ class TestReconnect:
             await resumed.until(lambda: (str(slow.id), "ready") in resumed.jobs() or console.dialect == "sqlite")
 
     async def test_a_client_that_was_away_too_long_gets_a_reset(self, live: Served, console: Console) -> None:
+        """S21"""
         store = live.engine.store
         await put(store, a_job())
         first = (await store.single(lambda tx: tx.change_log_range())).last

@@ -128,6 +128,16 @@ async def test_a_payload_cannot_inject_headers_commands_or_recipients(send, mail
     assert len(mail.taken) == before
 
 
+async def test_a_payload_cannot_choose_the_server_or_its_credentials(send, mail):
+    """T13: the server comes from the settings."""
+    before = len(mail.taken)
+    for name in ("host", "port", "server", "smtp_url", "url", "user", "password", "sender"):
+        outcome, _ = await send(**{name: "smtp://169.254.169.254"})
+        assert isinstance(outcome, Failed), name
+        assert (outcome.failure.kind, outcome.retryable) == ("InvalidPayload", False), name
+    assert len(mail.taken) == before
+
+
 @pytest.mark.parametrize(
     "subject",
     [

@@ -42,7 +42,7 @@ _COMPACT_BATCH_SIZE = 20
 
 _MIGRATION_TIMEOUT_S = 3600.0
 # Lock names are global to the server, so the name includes a hash of the database name.
-_MIGRATION_LOCK = "CONCAT('holdfast_migrate_', LEFT(MD5(DATABASE()), 16))"
+_MIGRATION_LOCK = "CONCAT('holdfast_migrate_', LEFT(SHA2(DATABASE(), 256), 16))"
 _RECORD = "INSERT INTO holdfast_schema (version, name, checksum) VALUES (%s, %s, %s)"
 
 
