@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 import textwrap
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import holdfast
@@ -91,7 +92,7 @@ def _members(thing: type) -> Iterator[tuple[str, Any]]:
 
 
 def _row(name: str, member: Any) -> str | None:
-    if isinstance(member, property):
+    if isinstance(member, (property, cached_property)):
         return f"| `{name}` | {_first(member)} |"
     function = member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
     if inspect.isfunction(function):

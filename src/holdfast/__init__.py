@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         Unavailable,
         WaitTimeout,
     )
-    from holdfast.model.job import Job
+    from holdfast.model.decoded_job import Job
     from holdfast.model.state import Status
     from holdfast.worker.context.context import Context, SyncContext
     from holdfast.worker.handlers.exceptions import Cancel, Discard, Hold, Retry, Snooze
@@ -96,7 +96,7 @@ _HOMES = {
     "config": ("Settings",),
     "app.handles": ("AsyncJobHandle", "JobHandle"),
     "app.job_types": ("JobType", "Unique"),
-    "model.job": ("Job",),
+    "model.decoded_job": ("Job",),
     "model.state": ("Status",),
     "worker.context.context": ("Context", "SyncContext"),
     "worker.handlers.exceptions": ("Cancel", "Discard", "Hold", "Retry", "Snooze"),

@@ -27,10 +27,7 @@ _LIBC = ctypes.PyDLL(None)  # calls through PyDLL keep the interpreter's lock
 
 def _note(event: str, ctx: Context | SyncContext, key: str) -> None:
     if path := os.environ.get("FAULT_APP_LEDGER"):
-        job = ctx.job
-        Ledger(Path(path)).write(
-            event, job=str(job.id), key=key, attempt=job.attempts, fence=job.fence, pid=os.getpid()
-        )
+        Ledger(Path(path)).write(event, job=ctx.job.id, key=key, attempt=ctx.attempt, fence=ctx.fence, pid=os.getpid())
 
 
 def _may_continue(until: float, key: str, *, held: bool) -> bool:
@@ -96,7 +93,7 @@ def _exit_in_task(_ctx: Context | SyncContext, amount: float) -> None:
 
 
 def _snooze(ctx: Context | SyncContext, amount: float) -> None:
-    if ctx.job.releases < amount:
+    if ctx.stored.releases < amount:
         raise Snooze(0.05)
 
 

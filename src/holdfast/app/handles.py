@@ -9,10 +9,11 @@ import msgspec
 
 from holdfast.app.runtime import AppBackend, EngineProvider
 from holdfast.errors import Invalid, JobCancelled, JobFailed, ResultTooLarge, WaitTimeout
+from holdfast.model import job
 from holdfast.model.bounds import MAX_RESULT_BYTES
+from holdfast.model.decoded_job import Job
 from holdfast.model.explanation import Explanation
 from holdfast.model.ids import JobId
-from holdfast.model.job import Job
 from holdfast.model.result import size_of_truncated
 from holdfast.model.state import Status
 from holdfast.model.time import in_seconds
@@ -71,11 +72,15 @@ class JobHandle(_Handle[R_co]):
 
     def status(self) -> Status:
         """Return the current status; raises `NotFound` if the job was deleted."""
-        return self.job().status
+        return self._engines.run(lambda engine: engine.jobs.get(self.id)).status
 
     def job(self) -> Job:
-        """Return the job as it is now; raises `NotFound` if it was deleted."""
-        return self._engines.run(lambda engine: engine.jobs.get(self.id))
+        """Return the job as it is now, decoded; raises `NotFound` if it was deleted.
+
+        Example:
+            handle.job().error
+        """
+        return self._engines.run(lambda engine: engine.jobs.get_decoded(self.id))
 
     def wait(self, timeout: Span | None = None) -> R_co:
         """Wait until the job has finished and return its result.
@@ -93,8 +98,8 @@ class JobHandle(_Handle[R_co]):
         Example:
             result = handle.wait(timeout="30s")
         """
-        job = self._engines.run(lambda engine: finished(engine, self.id, timeout))
-        result: R_co = verdict(job, self._decode)
+        stored = self._engines.run(lambda engine: finished(engine, self.id, timeout))
+        result: R_co = verdict(stored, self._decode)
         return result
 
     def explain(self) -> Explanation:
@@ -122,11 +127,15 @@ class AsyncJobHandle(_Handle[R_co]):
 
     async def status(self) -> Status:
         """Return the current status; raises `NotFound` if the job was deleted."""
-        return (await self.job()).status
+        return (await (await self._engines.here()).jobs.get(self.id)).status
 
     async def job(self) -> Job:
-        """Return the job as it is now; raises `NotFound` if it was deleted."""
-        return await (await self._engines.here()).jobs.get(self.id)
+        """Return the job as it is now, decoded; raises `NotFound` if it was deleted.
+
+        Example:
+            (await handle.job()).error
+        """
+        return await (await self._engines.here()).jobs.get_decoded(self.id)
 
     async def wait(self, timeout: Span | None = None) -> R_co:
         """Wait until the job has finished and return its result.
@@ -144,8 +153,8 @@ class AsyncJobHandle(_Handle[R_co]):
         Example:
             result = await handle.wait(timeout="30s")
         """
-        job = await finished(await self._engines.here(), self.id, timeout)
-        result: R_co = verdict(job, self._decode)
+        stored = await finished(await self._engines.here(), self.id, timeout)
+        result: R_co = verdict(stored, self._decode)
         return result
 
     async def explain(self) -> Explanation:
@@ -161,39 +170,39 @@ class AsyncJobHandle(_Handle[R_co]):
         return self.id in await (await self._engines.here()).jobs.retry([self.id])
 
 
-async def finished(engine: AppBackend, job_id: JobId, timeout: Span | None) -> Job:
+async def finished(engine: AppBackend, job_id: JobId, timeout: Span | None) -> job.Job:
     """Poll until the job has finished, at growing intervals, and return it."""
     loop = asyncio.get_running_loop()
     end = None if timeout is None else loop.time() + in_seconds(duration(timeout, "timeout"))
     pause = _MIN_POLL_INTERVAL_S
     while True:
-        job = await engine.jobs.get(job_id)
-        if job.status.terminal:
-            return job
+        stored = await engine.jobs.get(job_id)
+        if stored.status.terminal:
+            return stored
         left = pause if end is None else end - loop.time()
         if left <= 0:
-            raise WaitTimeout(f"job {job_id} is still {job.status} after {timeout}; it continues to run")
+            raise WaitTimeout(f"job {job_id} is still {stored.status} after {timeout}; it continues to run")
         await asyncio.sleep(min(pause, left))
         pause = min(pause * 1.5, _MAX_POLL_INTERVAL_S)
 
 
-def verdict(job: Job, decode: Decode) -> Any:
+def verdict(stored: job.Job, decode: Decode) -> Any:
     """Return the result of a finished job, or raise why there is none."""
-    match job.status:
+    match stored.status:
         case Status.SUCCEEDED:
-            if (size := size_of_truncated(plain(job.result))) is not None:
-                raise ResultTooLarge(str(job.id), size=size, maximum=MAX_RESULT_BYTES)
+            if (size := size_of_truncated(plain(stored.result))) is not None:
+                raise ResultTooLarge(str(stored.id), size=size, maximum=MAX_RESULT_BYTES)
             try:
-                return decode(job.result)
+                return decode(stored.result)
             except msgspec.ValidationError as error:
                 raise Invalid(
-                    f"the result of job {job.id} does not match the return type of {job.type!r}: {error}",
+                    f"the result of job {stored.id} does not match the return type of {stored.type!r}: {error}",
                     pointer="/result",
                 ) from error
         case Status.CANCELLED:
-            raise JobCancelled(str(job.id), reason=job.reason or "no reason was given")
+            raise JobCancelled(str(stored.id), reason=stored.reason or "no reason was given")
         case _:
-            log = attempt_log(job)
+            log = attempt_log(stored)
             last = log[-1].error if log else None
             kind, message = (last.kind, last.message) if last else ("Unknown", "no error was recorded")
-            raise JobFailed(str(job.id), kind=kind, message=message, attempts=job.attempts)
+            raise JobFailed(str(stored.id), kind=kind, message=message, attempts=stored.attempts)

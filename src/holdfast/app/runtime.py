@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 
 from holdfast import tasks
 from holdfast.loop_thread import LoopThread
+from holdfast.model import decoded_job
 from holdfast.model.explanation import Explanation
 from holdfast.model.ids import JobId
 from holdfast.model.job import Job, JobSpec
@@ -40,7 +41,10 @@ class JobOperations(Protocol):
         """Submit many jobs atomically."""
 
     async def get(self, job_id: JobId) -> Job:
-        """Return one job."""
+        """Return one job as it is stored."""
+
+    async def get_decoded(self, job_id: JobId) -> decoded_job.Job:
+        """Return one job for the application."""
 
     async def cancel(self, ids: Collection[JobId], *, reason: str) -> set[JobId]:
         """Cancel unfinished jobs; return the ids of those that were cancelled."""

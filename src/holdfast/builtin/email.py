@@ -4,7 +4,6 @@ import asyncio
 import re
 import ssl
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime
@@ -144,7 +143,7 @@ class Email:
             except TimeoutError:
                 raise MailFailed("the mail server did not respond in time") from None
 
-        for number in range(1, ctx.job.max_attempts + ctx.attempt + 1):
+        for number in range(1, ctx.stored.max_attempts + ctx.attempt + 1):
             # Earlier attempts recorded their results as steps: send only to the recipients that are left.
             result = await ctx.step(f"send-{number}", send)
             accepted += result.accepted
@@ -174,7 +173,7 @@ class Email:
                 f"subject: give one line of at most {MAX_SUBJECT_LENGTH} characters, without control characters",
                 pointer="/payload/subject",
             )
-        message_id = f"<{ctx.job.id}@{self._server.sender.rpartition('@')[2]}>"
+        message_id = f"<{ctx.stored.id}@{self._server.sender.rpartition('@')[2]}>"
         fields = [
             addresses_field("From", [_checked(self._server.sender, "from")]),
             addresses_field("To", [_checked(address, "to") for address in _as_list(to)]),
@@ -182,7 +181,7 @@ class Email:
             addresses_field("Reply-To", [_checked(reply_to, "reply_to")]) if reply_to is not None else None,
             text_field("Subject", subject),
             # The same at every attempt, so that a receiver can recognise a duplicate.
-            f"Date: {format_datetime(datetime.fromtimestamp(ctx.job.created_at / 1_000_000, UTC))}",
+            f"Date: {format_datetime(ctx.job.created_at)}",
             f"Message-ID: {message_id}",
         ]
         head = "".join(f"{field}\r\n" for field in fields if field is not None)

@@ -6,9 +6,9 @@ from itertools import islice
 
 from holdfast.engine.engine import Engine
 from holdfast.errors import Conflict
+from holdfast.model.decoded_job import Action
 from holdfast.model.job import JobFilter
 from holdfast.policy.demo import TAG, TENANTS, job_mix
-from holdfast.policy.lifecycle import Action
 
 
 async def seed(engine: Engine, jobs: int) -> int:

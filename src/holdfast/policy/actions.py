@@ -4,9 +4,10 @@ from msgspec.structs import replace
 
 from holdfast.errors import Conflict, Invalid
 from holdfast.model.access import Caller, Scope
+from holdfast.model.decoded_job import Action
 from holdfast.model.job import Job, JobFilter
 from holdfast.model.state import Status
-from holdfast.policy.lifecycle import Action, actions
+from holdfast.policy.lifecycle import actions
 
 _WHY_FORBIDDEN: dict[Action, dict[Status, str]] = {
     "cancel": {

@@ -1,11 +1,12 @@
 """Job lifecycle: pure functions that map a job and an event to the transition that follows."""
 
-from typing import Literal, assert_never
+from typing import assert_never
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from holdfast.model.decoded_job import Action
 from holdfast.model.ids import JobId, WorkerId, worker_name
 from holdfast.model.job import Job, RetryRule
 from holdfast.model.outcome import (
@@ -54,8 +55,6 @@ MAX_MESSAGE_LENGTH = 2_000
 MAX_TRACEBACK_LENGTH = 8_000
 MAX_REASON_LENGTH = 500
 
-
-Action = Literal["cancel", "retry", "delete"]
 
 _ACTIONS: dict[Status, list[Action]] = {
     Status.BLOCKED: ["cancel"],

@@ -5,19 +5,16 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 
-from holdfast.model.state import Status
+from holdfast.model import decoded_job
 from holdfast.wire.access import KeyFields, TenantFields
 from holdfast.wire.analytics import QueueFields, StatsFields, SummaryFields
 from holdfast.wire.types import (
     AttemptFields,
     BulkOut,
-    ErrorOut,
     GroupFields,
-    JobFields,
     LineageOut,
     LogLineFields,
     LogsFields,
-    ProgressOut,
     ReceiptFields,
     StepFields,
 )
@@ -25,14 +22,11 @@ from holdfast.wire.workers import TypeFields, WorkerFields
 
 T = TypeVar("T")
 
-Error = ErrorOut
-Progress = ProgressOut
+Job = decoded_job.Job
+Error = decoded_job.ErrorOut
+Progress = decoded_job.ProgressOut
 Lineage = LineageOut
 Bulk = BulkOut
-
-
-class Job(JobFields[datetime, Any, Status, Progress | None], frozen=True):
-    """A job as of the response."""
 
 
 class LogLine(LogLineFields[datetime], frozen=True):

@@ -20,6 +20,7 @@ from holdfast.errors import (
     Rejected,
     Unavailable,
 )
+from holdfast.model import decoded_job
 from holdfast.model.bounds import MAX_BATCH_SIZE
 from holdfast.model.breaker import DeliveryPermit
 from holdfast.model.claim_check import ClaimCheck
@@ -33,7 +34,7 @@ from holdfast.model.step import Step
 from holdfast.model.time import Duration
 from holdfast.model.worker import LeaseStatus, WorkerInfo
 from holdfast.sdk import calls, deliveries, worker_requests
-from holdfast.sdk.responses import Response, check
+from holdfast.sdk.responses import Response, check, read
 from holdfast.sdk.sender import Sender
 from holdfast.sdk.worker_requests import RemoteReceipt, Request
 
@@ -111,6 +112,10 @@ class HttpJobs:
         """Return one job; raises `NotFound`."""
         return worker_requests.read_job(await self._client.send(worker_requests.get(job_id)))
 
+    async def get_decoded(self, job_id: JobId) -> decoded_job.Job:
+        """Return one job as applications see it; raises `NotFound`."""
+        return read(await self._client.send(worker_requests.get(job_id)), decoded_job.Job)
+
     async def explain(self, job_id: JobId) -> Explanation:
         """Explain why a job is (not) running; raises `NotFound`."""
         call = calls.explain(job_id)
@@ -138,7 +143,7 @@ class HttpAttempts:
     def __init__(self, client: Sender) -> None:
         self._client = client
         self.on_settled: Callable[[Sequence[Report], Collection[JobId]], None] = lambda _reports, _done: None
-        """Called with reports that the node answered, and the ids of the jobs whose report took effect."""
+        """Called with the reports that the node answered, and the ids of the settled jobs."""
 
     def claims(self, worker: WorkerId, queues: Sequence[str], types: Sequence[str] | None = None) -> "LongPollClaims":
         """Return the claims of a worker on these queues and job types."""

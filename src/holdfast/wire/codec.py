@@ -12,16 +12,15 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from holdfast.errors import Invalid, NotFound, forget_frames
-from holdfast.model.ids import JobId, worker_name
+from holdfast.model.decoded_job import Action, decode_tags, latest_error, running_on
+from holdfast.model.ids import JobId
 from holdfast.model.job import Job, JobFilter, JobSpec, NewJob, RetryRule, UniqueSpec
 from holdfast.model.state import Status
 from holdfast.model.step import Step, StepState
 from holdfast.model.time import Duration, Instant, in_seconds, parse_duration, rfc3339
 from holdfast.wire.types import (
-    Action,
     AttemptOut,
     DeadFilter,
-    ErrorOut,
     FilterShape,
     JobDetail,
     JobOut,
@@ -36,14 +35,6 @@ from holdfast.wire.types import (
 
 _JOB_ID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
 NULL = Raw(b"null")
-_TAGS = msgspec.json.Decoder(list[str])
-
-
-class _LastError(msgspec.Struct, frozen=True):
-    error: ErrorOut | None = None
-
-
-_ERRORS = msgspec.json.Decoder(list[_LastError])
 _ATTEMPTS = msgspec.json.Decoder(list[AttemptOut])
 
 
@@ -70,8 +61,7 @@ def spec_of(body: SubmitJob, *, tenant: str, idempotency_key: str | None) -> Job
 
 
 def job_out(job: Job, *, actions: list[Action], lease_until: Instant | None = None) -> JobOut:
-    """Render a job with the actions that the caller may take."""
-    ended = job.status.terminal
+    """Render a job with the actions that the caller may take; `model.decoded_job.decode_job` has the same fields."""
     return JobOut(
         id=str(job.id),
         tenant=job.tenant,
@@ -88,17 +78,17 @@ def job_out(job: Job, *, actions: list[Action], lease_until: Instant | None = No
         finished_at=_when(job.finished_at),
         updated_at=rfc3339(job.finished_at or job.started_at or job.created_at),
         result=NULL if job.result is None else Raw(job.result),
-        error=None if job.status is Status.SUCCEEDED else last_error(job),
+        error=latest_error(job),
         reason=job.reason,
         progress=NULL if job.progress is None else Raw(job.progress),
-        tags=_TAGS.decode(job.tags) if job.tags else [],
+        tags=decode_tags(job),
         cost=job.cost,
         timeout=None if job.timeout is None else in_seconds(job.timeout),
         deadline=_when(job.deadline),
         concurrency_key=job.concurrency_key,
         idempotency_key=job.idempotency_key,
         generation=job.generation,
-        worker=None if job.worker is None or ended else worker_name(job.worker),
+        worker=running_on(job),
         lease_until=_when(lease_until),
         workflow_id=None,
         actions=actions,
@@ -192,16 +182,6 @@ def filter_of(shape: FilterShape | DeadFilter, *, tenant: str | None) -> JobFilt
         created_before=instant(shape.created_before),
         error=shape.error,
     )
-
-
-def last_error(job: Job) -> ErrorOut | None:
-    """Return the error of the latest failed attempt, without its traceback."""
-    if not job.attempt_log:
-        return None
-    for entry in reversed(_ERRORS.decode(job.attempt_log)):
-        if entry.error is not None:
-            return msgspec.structs.replace(entry.error, traceback=UNSET)
-    return None
 
 
 def job_id(text: str) -> JobId:

@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, MsgspecError, Raw, Struct, UnsetType, field, js
 
 from holdfast.errors import HoldfastError, Invalid, InvalidBatch, PayloadTooLarge
 from holdfast.model import bounds
+from holdfast.model.decoded_job import ErrorOut, JobFields
 from holdfast.model.job import OnConflict
 
 # Constraints in `extra_json_schema` only document; the codec checks them, with better error messages.
@@ -38,12 +39,9 @@ Fingerprint = Annotated[
 Cursor = Annotated[str, Meta(min_length=1, max_length=400, description="`next_cursor` of the previous page.")]
 Limit = Annotated[int, Meta(ge=1, le=200)]
 StatusName = Literal["blocked", "scheduled", "ready", "running", "retrying", "succeeded", "dead", "cancelled"]
-Action = Literal["cancel", "retry", "delete"]
 
 TimeT = TypeVar("TimeT")
 JsonT = TypeVar("JsonT")
-StatusT = TypeVar("StatusT")
-ProgressT = TypeVar("ProgressT")
 LineT = TypeVar("LineT")
 LogsT = TypeVar("LogsT")
 JobT = TypeVar("JobT")
@@ -177,61 +175,6 @@ class BatchOut(Struct, frozen=True):
     """Receipts of a batch, in the order of its jobs."""
 
     items: list[ReceiptOut]
-
-
-class ErrorOut(Struct, frozen=True):
-    """Error of a failed attempt."""
-
-    kind: str
-    message: str
-    fingerprint: str = ""
-    traceback: str | UnsetType = UNSET
-
-
-class ProgressOut(Struct, frozen=True):
-    """Progress of a job, as its handler reports it."""
-
-    fraction: float | None = None
-    note: str | None = None
-
-
-class JobFields(Struct, Generic[TimeT, JsonT, StatusT, ProgressT], frozen=True):
-    """Fields of a job."""
-
-    id: str
-    tenant: str
-    queue: str
-    type: str
-    payload: JsonT
-    status: StatusT
-    priority: int
-    attempts: int
-    max_attempts: int
-    scheduled_at: TimeT | None
-    created_at: TimeT
-    started_at: TimeT | None
-    finished_at: TimeT | None
-    updated_at: TimeT
-    result: JsonT
-    error: ErrorOut | None
-    """Error of the last attempt."""
-    reason: str | None
-    """Reason for the cancellation."""
-    progress: ProgressT
-    tags: list[str]
-    cost: int
-    timeout: float | None
-    """Seconds."""
-    deadline: TimeT | None
-    concurrency_key: str | None
-    idempotency_key: str | None
-    generation: int
-    """Number of replays."""
-    worker: str | None
-    lease_until: TimeT | None
-    workflow_id: str | None
-    actions: list[Action]
-    """Actions that the current status allows."""
 
 
 class JobOut(JobFields[str, Raw, StatusName, Raw], frozen=True):

@@ -114,7 +114,7 @@ async def test_a_job_is_enqueued_run_and_awaited_over_http(app, remote, node):
     handle = await add.aenqueue(1, right=2)
     assert await handle.status() == "ready"
     job = await handle.job()
-    assert (job.tenant, job.payload) == ("acme", b'{"left":1,"right":2}')
+    assert (job.tenant, job.payload) == ("acme", {"left": 1, "right": 2})
     with pytest.raises(WaitTimeout):
         await handle.wait(timeout=0.01)
     _, claims = await at_work(remote, node)

@@ -3,10 +3,11 @@
 A line that must be refused has its error ignored; an error that does not come makes the comment one too many.
 """
 
+from datetime import datetime
 from typing import Any, assert_type
 from uuid import UUID
 
-from holdfast import CONTEXT, AsyncJobHandle, Context, Holdfast, JobHandle, Retry, SyncContext, Unique
+from holdfast import CONTEXT, AsyncJobHandle, Context, Holdfast, Job, JobHandle, Retry, Status, SyncContext, Unique
 
 app = Holdfast("sqlite:///x.db")
 
@@ -18,11 +19,13 @@ async def plain(user_id: int, name: str = "") -> str:
 
 @app.job(queue="mail", retry=Retry(max_attempts=5, base=1, cap="5m"), timeout="30s", isolation="process")
 async def with_context(user_id: UUID, *, loud: bool = False, ctx: Context = CONTEXT) -> list[int]:
-    return [ctx.attempt]
+    assert_type(ctx.job, Job)
+    return [ctx.attempt, ctx.fence]
 
 
 @app.job(name="sum")
 def in_thread(*, numbers: list[int], ctx: SyncContext = CONTEXT) -> int:
+    assert_type(ctx.job.started_at, datetime | None)
     return sum(numbers) + ctx.attempt
 
 
@@ -47,6 +50,10 @@ def sync_code(some_id: UUID) -> None:
     assert_type(app.handle("…").wait(), Any)
     assert_type(plain.enqueue(1).cancel(reason="x"), bool)
     assert_type(plain.name, str)
+    assert_type(plain.enqueue(1).job(), Job)
+    assert_type(plain.enqueue(1).job().created_at, datetime)
+    assert_type(plain.enqueue(1).job().finished_at, datetime | None)
+    assert_type(plain.enqueue(1).job().status, Status)
 
 
 async def async_code(some_id: UUID) -> None:

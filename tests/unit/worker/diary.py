@@ -28,8 +28,7 @@ def _ledger() -> Ledger:
 
 
 def _note(event: str, ctx: Context | SyncContext, key: str) -> None:
-    job = ctx.job
-    _ledger().write(event, job=str(job.id), key=key, attempt=job.attempts, fence=job.fence, pid=os.getpid())
+    _ledger().write(event, job=ctx.job.id, key=key, attempt=ctx.attempt, fence=ctx.fence, pid=os.getpid())
 
 
 def _write(ctx: Context | SyncContext, key: str, end: str) -> None:

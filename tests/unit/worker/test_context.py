@@ -565,12 +565,12 @@ async def test_a_plain_function_has_an_equivalent_context(records):
         with ctx.transaction() as tx:
             rows = tx.fetch("SELECT", "a"), tx.execute("UPDATE")
         ctx.progress(0.5, "half")
-        return here, rows, ctx.attempt, ctx.time_left(), ctx.cancelled, ctx.idempotency_key("k"), ctx.job
+        return here, rows, ctx.attempt, ctx.time_left(), ctx.cancelled, ctx.idempotency_key("k"), ctx.job.id
 
     here, rows, *rest = await in_thread(records, handler)
     assert here
     assert rows == ([(1, "a")], 2)
-    assert rest == [1, None, False, f"{a_job().id}:k", a_job()]
+    assert rest == [1, None, False, f"{a_job().id}:k", str(a_job().id)]
     assert records.progress == [b'{"fraction":0.5,"note":"half"}']
     _, again, *_ = await in_thread(records, handler, 2)
     assert again == rows

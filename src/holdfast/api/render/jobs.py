@@ -3,6 +3,7 @@
 from holdfast.engine.jobs.actions import BulkResult
 from holdfast.engine.jobs.queries import MAX_COUNTED_JOBS, DeadLetterGroup
 from holdfast.model.access import Caller
+from holdfast.model.decoded_job import latest_error
 from holdfast.model.job import Job
 from holdfast.model.time import rfc3339
 from holdfast.policy.actions import allowed_actions
@@ -30,6 +31,6 @@ def render_group(group: DeadLetterGroup, caller: Caller) -> GroupOut:
         more=counted.jobs > MAX_COUNTED_JOBS,
         first_at=rfc3339(oldest.finished_at or oldest.created_at),
         last_at=rfc3339(newest.finished_at or newest.created_at),
-        error=codec.last_error(newest),
+        error=latest_error(newest),
         newest=render_job(newest, caller),
     )

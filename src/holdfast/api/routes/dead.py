@@ -7,11 +7,11 @@ from holdfast.api.render.jobs import render_bulk_result, render_group, render_jo
 from holdfast.api.routing import Route, RouteCall
 from holdfast.errors import Invalid
 from holdfast.model.access import Scope
+from holdfast.model.decoded_job import Action
 from holdfast.model.job import JobFilter, Page
 from holdfast.model.state import Status
 from holdfast.policy.access import visible_tenant
 from holdfast.policy.actions import bulk_filter
-from holdfast.policy.lifecycle import Action
 from holdfast.wire import codec
 from holdfast.wire.types import MAX_IDS, BulkOut, Cursor, DeadFilter, DeadPage, Limit, ReplayRequest
 

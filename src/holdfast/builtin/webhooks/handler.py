@@ -106,7 +106,7 @@ class Webhook:
         try:
             probe_for = Duration(seconds(time_limit) + _PROBE_MARGIN)
             permit, signature = await self._state.before_delivery(
-                ctx.job, destination, probe_for=probe_for, at=stamp, body=data or b""
+                ctx.stored, destination, probe_for=probe_for, at=stamp, body=data or b""
             )
         except Unavailable:
             raise Hold(_UNAVAILABLE_HOLD_S) from None
@@ -114,7 +114,7 @@ class Webhook:
             raise Hold(in_seconds(permit.wait))
 
         async def report(error: str | None) -> None:
-            await self._state.after_delivery(ctx.job, destination, probe=permit.probe, error=error)
+            await self._state.after_delivery(ctx.stored, destination, probe=permit.probe, error=error)
 
         kind = None if data is None else "text/plain; charset=utf-8" if isinstance(body, str) else "application/json"
         request = WebhookRequest(method, target, _headers(own_headers, kind, ctx, at=stamp, signature=signature), data)
@@ -183,7 +183,7 @@ def _headers(given: Mapping[str, str], kind: str | None, ctx: Context, *, at: in
         headers[name] = value
     headers |= {
         "Idempotency-Key": ctx.idempotency_key(STEP),
-        "webhook-id": str(ctx.job.id),
+        "webhook-id": str(ctx.stored.id),
         "webhook-timestamp": str(at),
     }
     if signature:

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from holdfast.engine.jobs.queries import get_job
 from holdfast.errors import Contention
+from holdfast.model.decoded_job import Action
 from holdfast.model.ids import JobId
 from holdfast.model.job import Job, JobFilter, Page
 from holdfast.model.transition import Transition
 from holdfast.policy import actions, lifecycle
-from holdfast.policy.lifecycle import Action
 from holdfast.store.port.store import Store, Tx
 
 _MAX_ROUNDS = 20

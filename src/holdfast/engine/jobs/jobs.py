@@ -9,11 +9,13 @@ from holdfast.engine.jobs.queries import GroupPage, JobDetail
 from holdfast.engine.submitting.receipts import Receipt, SubmitResult
 from holdfast.engine.submitting.submitter import Submitter
 from holdfast.errors import Invalid
+from holdfast.model import decoded_job
+from holdfast.model.decoded_job import Action
 from holdfast.model.explanation import Explanation
 from holdfast.model.ids import JobId
 from holdfast.model.job import Count, Job, JobFilter, JobSpec, Page, SearchPage
 from holdfast.model.step import Step
-from holdfast.policy.lifecycle import Action
+from holdfast.policy import lifecycle
 from holdfast.store.port.store import Store
 
 
@@ -49,6 +51,11 @@ class JobService:
     async def get(self, job_id: JobId) -> Job:
         """Return a job in any state; raises `NotFound`."""
         return await queries.get_job(self._store, job_id, tenant=None)
+
+    async def get_decoded(self, job_id: JobId) -> decoded_job.Job:
+        """Return a job as applications see it; raises `NotFound`."""
+        stored = await self.get(job_id)
+        return decoded_job.decode_job(stored, lifecycle.actions(stored.status))
 
     async def detail(self, job_id: JobId, *, tenant: str | None) -> JobDetail:
         """Return a job of this tenant (None: of any) with its details; raises `NotFound`."""

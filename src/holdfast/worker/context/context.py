@@ -6,14 +6,18 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import cached_property
 from typing import Any, TypeVar, overload
 
 from holdfast.errors import Conflict, HoldfastError, Invalid, LeaseLost, StepOutcomeUnknown
 from holdfast.failpoints import reach
+from holdfast.model import job
 from holdfast.model.bounds import MAX_KEY_LENGTH
+from holdfast.model.decoded_job import Job, decode_job
 from holdfast.model.ids import WorkerId
-from holdfast.model.job import HeldJob, Job
+from holdfast.model.job import HeldJob
 from holdfast.model.step import Step, StepState
+from holdfast.policy.lifecycle import actions
 from holdfast.policy.steps import StepDecision, decide_step
 from holdfast.worker.context.attempt_logs import AttemptLogs, format_line, format_message, render_fields
 from holdfast.worker.context.progress import ProgressReporter
@@ -32,7 +36,6 @@ class Context:
     Steps may run concurrently; a transaction must not overlap with a step or another transaction.
 
     Attributes:
-        job: The job, as it was claimed.
         deadline: Time at which the attempt times out, by `time.monotonic()`; None if it never does.
 
     Example:
@@ -47,14 +50,20 @@ class Context:
     """
 
     def __init__(
-        self, job: Job, step_store: StepStore, *, deadline: float | None = None, attempt_logs: AttemptLogs | None = None
+        self,
+        stored: job.Job,
+        step_store: StepStore,
+        *,
+        deadline: float | None = None,
+        attempt_logs: AttemptLogs | None = None,
     ) -> None:
-        self.job = job
+        self.stored = stored
+        """The job as it is stored, for the worker and the built-in handlers."""
         self.deadline = deadline
         self.attempt_logs = AttemptLogs() if attempt_logs is None else attempt_logs
         """Log lines of the handler, for the worker."""
         self._step_store = step_store
-        self._held = HeldJob(job.id, job.fence, job.worker or WorkerId(0))
+        self._held = HeldJob(stored.id, stored.fence, stored.worker or WorkerId(0))
         self._stop_reason: str | None = None
         self._used_keys: set[str] = set()
         self._running: set[str] = set()
@@ -62,13 +71,24 @@ class Context:
         self._open_transaction: str | None = None
         self._steps_lock = asyncio.Lock()
         # No attempt before the first claim (fence 1) can have recorded steps, so there is nothing to read.
-        self._steps: dict[str, Step] | None = {} if job.fence == 1 else None
+        self._steps: dict[str, Step] | None = {} if stored.fence == 1 else None
         self._progress = ProgressReporter(self._save_progress)
+
+    @cached_property
+    def job(self) -> Job:
+        """The job as it was claimed: `Job`, as `handle.job()` returns it."""
+        # Decoded on first use, because most handlers never look at it.
+        return decode_job(self.stored, actions(self.stored.status))
 
     @property
     def attempt(self) -> int:
         """Number of this attempt, starting at 1."""
-        return self.job.attempts
+        return self.stored.attempts
+
+    @property
+    def fence(self) -> int:
+        """Fencing token, which rises with every claim; lets other systems refuse an old attempt."""
+        return self.stored.fence
 
     @property
     def cancelled(self) -> bool:
@@ -82,7 +102,7 @@ class Context:
             LeaseLost: The job was cancelled, timed out, or is held by another worker.
         """
         if self._stop_reason is not None:
-            raise LeaseLost(f"job {self.job.id}: {self._stop_reason}; this attempt can no longer record anything")
+            raise LeaseLost(f"job {self.stored.id}: {self._stop_reason}; this attempt can no longer record anything")
 
     def cancel(self, reason: str) -> None:
         """For the worker: mark the handler as stopped, so that it can record nothing from now on."""
@@ -99,7 +119,7 @@ class Context:
         Args:
             step: Name of the operation, usually the key of the step.
         """
-        return f"{self.job.id}:{step}"
+        return f"{self.stored.id}:{step}"
 
     def log(self, message: str, *, level: int = logging.INFO, **fields: object) -> None:
         """Log a message to the logger `holdfast.job` and store it with the attempt.
@@ -115,7 +135,7 @@ class Context:
         Example:
             `ctx.log("invoice sent", invoice=invoice.id)`
         """
-        job_fields = {"job_id": str(self.job.id), "job_type": self.job.type, "attempt": self.attempt}
+        job_fields = {"job_id": str(self.stored.id), "job_type": self.stored.type, "attempt": self.attempt}
         rendered, text = render_fields(fields), format_message(message)
         _LOG.log(level, "%s", text, extra={**job_fields, "fields": rendered})
         self.attempt_logs.add(format_line(level, text, rendered))
@@ -319,8 +339,9 @@ class SyncContext:
     def __init__(self, context: Context, loop: asyncio.AbstractEventLoop) -> None:
         self._context = context
         self._loop = loop
-        self.job = context.job
+        self.stored = context.stored
         self.attempt = context.attempt
+        self.fence = context.fence
         self.deadline = context.deadline
         self.raise_if_cancelled = context.raise_if_cancelled
         self.cancel = context.cancel
@@ -329,6 +350,11 @@ class SyncContext:
         self.log = context.log
         self.attempt_logs = context.attempt_logs
         self.finish = context.finish
+
+    @property
+    def job(self) -> Job:
+        """The job as it was claimed: `Job`, as `handle.job()` returns it."""
+        return self._context.job
 
     @property
     def cancelled(self) -> bool:
