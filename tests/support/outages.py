@@ -83,6 +83,29 @@ class Outages:
         self._private.start()
         self._private.wait()
 
+    def become_standby(self) -> None:
+        """Restart PostgreSQL as a standby, which is read-only, without a primary."""
+        self.shut_down()
+        (self._private.folder / "data" / "standby.signal").touch()
+        self.start()
+
+    async def promote(self) -> None:
+        """Promote the standby to a primary."""
+        async with Console(self._server_url) as console:
+            assert await console.value("SELECT pg_promote()")
+
+    async def set_read_only(self, url: str, read_only: bool) -> None:
+        """Make new sessions of a database read-only, or writable; open sessions keep what they have."""
+        async with Console(self._server_url) as console:
+            if self.dialect == "postgres":
+                name = url.rsplit("/", 1)[-1].split("?", maxsplit=1)[0]
+                await console.run(f"ALTER DATABASE {name} SET default_transaction_read_only = {read_only}")
+            else:
+                (variable,) = await console.run(
+                    "SHOW GLOBAL VARIABLES WHERE variable_name IN ('tx_read_only', 'transaction_read_only')"
+                )
+                await console.run(f"SET GLOBAL {variable[0]} = {int(read_only)}")
+
     async def reset(self, url: str, *, one_in: int = 1) -> int:
         """Cut the sessions of a database, or one in `one_in`; return how many."""
         async with Console(url) as console:

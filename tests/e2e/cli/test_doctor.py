@@ -11,7 +11,8 @@ from itertools import pairwise
 import pytest
 
 from holdfast.cli.checks import database
-from holdfast.cli.checks.database import _fix, _unsafe
+from holdfast.cli.checks.database import _unsafe
+from holdfast.cli.checks.server_settings import fix_setting
 from holdfast.compose import open_store
 from holdfast.config import Settings
 from holdfast.config.connections import max_connections
@@ -192,7 +193,7 @@ def test_unsafe_settings_are_distinguished_from_safe_ones(dialect, settings, nam
     ],
 )
 def test_a_setting_is_fixed_at_the_level_where_it_is_set(source, command):
-    fix = shlex.split(_fix("postgres", "synchronous_commit", "on", (source, "shop", "me")))
+    fix = shlex.split(fix_setting("postgres", "synchronous_commit", "on", (source, "shop", "me")))
     assert command in " ".join(fix)
 
 

@@ -1,9 +1,10 @@
-"""Database checks of `holdfast doctor`: schema, writes, indexes, durability, clock, overdue jobs."""
+"""Database checks of `holdfast doctor`: schema, writes, indexes, durability, clock and more."""
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
 from holdfast.cli.checks.findings import Finding
+from holdfast.cli.checks.server_settings import fix_setting
 from holdfast.cli.checks.writes import check_writes
 from holdfast.cli.render import span
 from holdfast.compose import is_node, open_store
@@ -177,7 +178,7 @@ async def _durability(console: Console) -> AsyncIterator[Finding]:
         yield Finding(
             "durability", "wrong",
             f"{name}={values[name]}: accepted jobs can be lost when the server crashes",
-            _fix(console.dialect, name, safe_value, origins[name]),
+            fix_setting(console.dialect, name, safe_value, origins[name]),
         )  # fmt: skip
     if not unsafe:
         yield Finding("durability", "ok", ", ".join(f"{name}={value}" for name, value in sorted(values.items())))
@@ -196,29 +197,6 @@ def _unsafe(dialect: str, values: Mapping[str, str]) -> Iterator[tuple[str, str]
         yield "sync_binlog", "1"
     if values.get("innodb_doublewrite", "on") in ("off", "0"):
         yield "innodb_doublewrite", "ON"
-
-
-def _fix(dialect: str, name: str, value: str, origin: tuple[str, ...]) -> str:
-    """Return the command that changes a setting where it is set.
-
-    `origin` is the source of the setting, the database and the user; it is empty on MySQL.
-    """
-    if dialect == "mysql":
-        if name == "innodb_doublewrite":  # read only at startup
-            return "echo 'innodb_doublewrite = ON' >> MY.CNF && systemctl restart mysql"
-        return f'mysql -e "SET GLOBAL {name} = {value}"'
-    source, database, user = origin
-    scope = {
-        "database": f'DATABASE \\"{database}\\"',
-        "user": f'ROLE \\"{user}\\"',
-        "database user": f'ROLE \\"{user}\\" IN DATABASE \\"{database}\\"',
-    }.get(source)
-    if scope is not None:
-        return f'psql "$HOLDFAST_DATABASE_URL" -c "ALTER {scope} SET {name} = {value}"'
-    if source == "command line":  # only a restart changes it
-        return f"pg_ctl -D DATA_DIRECTORY restart -o '-c {name}={value}'"
-    reload = 'psql "$HOLDFAST_DATABASE_URL" -c "SELECT pg_reload_conf()"'
-    return f'psql "$HOLDFAST_DATABASE_URL" -c "ALTER SYSTEM SET {name} = {value}" && {reload}'
 
 
 async def _quick_check(console: Console) -> list[tuple[str, ...]]:

@@ -89,7 +89,7 @@ class MysqlConnection:
         self._cursor = connection.cursor()
         self._closed = False
         self._loop = asyncio.get_running_loop()
-        self._last_used = self._loop.time()
+        self.opened_at = self._last_used = self._loop.time()
 
     @classmethod
     async def connect(

@@ -41,6 +41,14 @@ def transient(error: BaseException) -> bool:
     return code_of(error) in TRANSIENT
 
 
+def read_only(error: BaseException) -> bool:
+    """Return True if the server or the session is read-only.
+
+    A session keeps `transaction_read_only` after the global setting was changed, so the connection must be replaced.
+    """
+    return code_of(error) in _READ_ONLY
+
+
 def ambiguous(error: BaseException) -> bool:
     """Return True if a COMMIT that failed with this error may have taken effect."""
     code = code_of(error)
@@ -82,7 +90,8 @@ def translate(error: BaseException) -> HoldfastError:
             )
         case _ if code in _READ_ONLY:
             return Unavailable(
-                f"the database is read-only, perhaps a replica after a failover ({message}): use the primary"
+                f"the database is read-only, perhaps a replica after a failover ({message}): use the primary; "
+                "'holdfast doctor' names the cause"
             )
         case _ if code in _CANCELLED:
             return Unavailable(f"the database took too long and the statement was cancelled ({message})")

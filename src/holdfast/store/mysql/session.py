@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.errors import Contention, HoldfastError, OutcomeUnknown, Rejected, Unavailable
 from holdfast.model.job import HeldJob
 from holdfast.store.mysql.driver import MysqlConnection
-from holdfast.store.mysql.errors import DRIVER, ambiguous, code_of, transient, translate
+from holdfast.store.mysql.errors import DRIVER, ambiguous, code_of, read_only, transient, translate
 from holdfast.store.mysql.pipeline import Mode
 from holdfast.store.mysql.pool import Pool
 from holdfast.store.mysql.tx import MysqlTx
@@ -58,6 +58,9 @@ class MysqlSession(SqlSession):
         """Return our error for a driver error."""
         if transient(error):
             return Contention(f"{self.label}: the database reported a conflict ({error}); try again")
+        if read_only(error):
+            self.tainted = True  # the session stays read-only
+            return Unavailable(f"{self.label}: {translate(error)}")
         if ambiguous(error):
             return Unavailable(f"{self.label}: {translate(error)}")
         return Rejected(f"{self.label}: the database refused a statement: {error}")

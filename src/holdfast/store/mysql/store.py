@@ -12,7 +12,7 @@ from holdfast.model.job import HeldJob
 from holdfast.store import migrate
 from holdfast.store.migrate import AppliedMigration
 from holdfast.store.mysql.driver import MysqlConnection
-from holdfast.store.mysql.errors import DRIVER, ambiguous, transient, translate
+from holdfast.store.mysql.errors import DRIVER, ambiguous, read_only, transient, translate
 from holdfast.store.mysql.literal import literal
 from holdfast.store.mysql.pipeline import Mode
 from holdfast.store.mysql.pool import Pool
@@ -154,6 +154,7 @@ class MysqlStore(Store):
                 await asyncio.sleep(random.uniform(0, 0.0025 * 2**conflicts))
 
     async def _attempt(self, work: MysqlWork[T], mode: Mode) -> T:
+        began = asyncio.get_running_loop().time()
         connection = await self._pool.acquire()
         sent_before = connection.messages_sent
         tx = MysqlTx(connection, self._statements, mode)
@@ -165,6 +166,9 @@ class MysqlStore(Store):
             raise
         except DRIVER as error:
             stale = 0 < sent_before == connection.messages_sent - 1
+            if read_only(error):
+                stale = connection.opened_at < began
+                connection.close()
             await self._roll_back(connection)
             raise self._failure(error, tx, stale=stale) from error
         except BaseException:  # cancelled or failed: discard its effects
@@ -180,6 +184,9 @@ class MysqlStore(Store):
         """Return what a driver error means: a retry, or an error for the caller."""
         if transient(error):
             return _Retry(error)
+        if stale and read_only(error):
+            # The connection was opened while the server was read-only.
+            return _Retry(error, immediately=True)
         if tx.committing and ambiguous(error):
             return OutcomeUnknown(f"the connection broke while the database was committing: {translate(error)}")
         if stale and ambiguous(error) and not isinstance(error, TimeoutError):

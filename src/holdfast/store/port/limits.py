@@ -40,7 +40,7 @@ class LimitRepository(Protocol):
         """Set a limit; None is unlimited, or the default for a key. A token bucket starts full."""
 
     async def lock_limits(self, worker: WorkerId, names: Collection[LimitName]) -> tuple[list[Limit], Instant] | None:
-        """Lock and return those of these limits that are set, and the time after the last lock was acquired.
+        """Lock and return those of these limits that are set, and the time after the last lock.
 
         Returns None if the lease is gone. Locks the worker's lease first, if at all, so that a reap and a claim cannot
         deadlock.

@@ -12,6 +12,7 @@ import asyncpg
 
 from holdfast.store.port.store import PoolUse
 from holdfast.store.postgres import pool as pools
+from holdfast.store.postgres.errors import READ_ONLY
 
 MAX_IDLE_S = pools.MAX_IDLE_S
 _MAX_CACHED = 4
@@ -64,6 +65,9 @@ class ConnectionCache:
         connection = await self.acquire(timeout)
         try:
             yield connection
+        except READ_ONLY:
+            pools.terminate(connection)
+            raise
         finally:
             await self.restore(connection)
 

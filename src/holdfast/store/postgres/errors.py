@@ -10,6 +10,12 @@ SETTING = "HOLDFAST_DATABASE_URL"
 TRANSIENT = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError)
 """Errors after which the whole transaction can be retried."""
 
+READ_ONLY = asyncpg.ReadOnlySQLTransactionError
+"""Error of a standby, or of a session with `default_transaction_read_only`.
+
+A session keeps that setting after it was changed for the database, so the connection must be replaced.
+"""
+
 LOST = (
     OSError,
     TimeoutError,
@@ -41,9 +47,10 @@ def translate(error: BaseException) -> HoldfastError | None:
                 f"{SETTING}: the database user may not do this ({error}): "
                 "grant it, or run 'holdfast migrate' as the owner of the tables"
             )
-        case asyncpg.ReadOnlySQLTransactionError():
+        case READ_ONLY():
             return Unavailable(
-                "the database is read-only, perhaps a standby after a failover: point the URL at the primary"
+                f"the database is read-only, perhaps a standby after a failover ({error}): point the URL at the "
+                "primary; 'holdfast doctor' names the cause"
             )
         case asyncpg.QueryCanceledError():
             return Unavailable(f"the database took too long and the statement was cancelled ({error})")

@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -63,6 +64,10 @@ BEGIN_READ = _begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", {**PLANNE
 
 class PlainConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver is not typed
     """Connection without session state, so that nothing is reset when it returns to the pool."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.opened_at = time.monotonic()
 
     def get_reset_query(self) -> str:
         """Return an empty query; the default one would cost a round trip for every use."""

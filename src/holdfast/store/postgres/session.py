@@ -12,7 +12,7 @@ import asyncpg
 from holdfast.errors import Contention, HoldfastError, OutcomeUnknown, Rejected, TransactionEnded, Unavailable
 from holdfast.model.job import HeldJob
 from holdfast.store.postgres import pool as pools
-from holdfast.store.postgres.errors import LOST, TRANSIENT, translate
+from holdfast.store.postgres.errors import LOST, READ_ONLY, TRANSIENT, translate
 from holdfast.store.postgres.tx import PostgresTx
 from holdfast.store.sql.session import SqlSession, StatementResult
 from holdfast.store.sql.user_statements import POSTGRES
@@ -38,15 +38,19 @@ class PostgresSession(SqlSession):
             prepared = await self._connection.prepare(sql)
             rows = await prepared.fetch(*args)
         except _FAILED as error:
-            raise self._translate(error) from error
+            raise self.translate(error) from error
         if not self._connection.is_in_transaction():
             raise self.ended()
         count = prepared.get_statusmsg().rsplit(" ", 1)[-1]
         return StatementResult([tuple(row) for row in rows], int(count) if count.isdecimal() else 0)
 
-    def _translate(self, error: BaseException) -> HoldfastError:
+    def translate(self, error: BaseException) -> HoldfastError:
+        """Return our error for a driver error of a statement."""
         if isinstance(error, TRANSIENT):
             return Contention(f"{self.label}: the database reported a conflict ({error}); try again")
+        if isinstance(error, READ_ONLY):
+            self.tainted = True  # the session stays read-only
+            return Unavailable(f"{self.label}: {translate(error)}")
         broken = isinstance(error, LOST) and not isinstance(error, asyncpg.InterfaceError)
         if broken or pools.is_gone(self._connection):
             return Unavailable(f"{self.label}: {translate(error) or error}")
@@ -101,6 +105,8 @@ class Sessions:
                 await connection.execute("ROLLBACK")
         except TRANSIENT as error:
             raise Contention(f"{session.label}: job {held.id} was locked for too long ({error}); try again") from error
+        except READ_ONLY as error:
+            raise session.translate(error) from error
         except _FAILED as error:
             raise translate(error) or Unavailable(str(error)) from error
 
@@ -116,6 +122,8 @@ class Sessions:
                 raise TransactionEnded(f"the database rolled back {session.label}; nothing was committed")
         except TRANSIENT as error:
             raise Contention(f"{session.label}: the database reported a conflict ({error}); try again") from error
+        except READ_ONLY as error:
+            raise session.translate(error) from error
         except _FAILED as error:
             translated = translate(error) or Unavailable(str(error))
             lost = isinstance(error, LOST) and not isinstance(error, asyncpg.PostgresError)

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import cache
@@ -20,7 +21,7 @@ from holdfast.store.port.store import PoolUse, Retention, ServerInfo, Session, S
 from holdfast.store.port.wakeups import Subscription
 from holdfast.store.postgres import pool as pools
 from holdfast.store.postgres.connection_cache import ConnectionCache
-from holdfast.store.postgres.errors import LOST, TRANSIENT, translate
+from holdfast.store.postgres.errors import LOST, READ_ONLY, TRANSIENT, translate
 from holdfast.store.postgres.listen import Listener
 from holdfast.store.postgres.session import Sessions
 from holdfast.store.postgres.table_maintenance import TableMaintenance
@@ -37,6 +38,10 @@ _ACQUIRE_TIMEOUT_S = 10.0
 _MIGRATION_LOCK = 0x686F6C64
 _MIGRATION_TIMEOUT_S = 3_600.0
 _MAX_POLL_INTERVAL_S = 0.5
+
+
+class _StaleConnection(Exception):
+    """The transaction had no effect: its connection was opened while the database was read-only."""
 
 
 class PostgresStore(Store):
@@ -147,18 +152,22 @@ class PostgresStore(Store):
         await self._connections.aclose()
 
     async def _transact(self, work: Work[T], begin: str | None) -> T:
-        for attempt in range(_MAX_ATTEMPTS):
+        conflicts = 0
+        while True:
             try:
                 return await self._attempt(work, begin)
+            except _StaleConnection:  # terminates: the pool loses one each time
+                continue
             except TRANSIENT as error:
-                if attempt == _MAX_ATTEMPTS - 1:
+                conflicts += 1
+                if conflicts == _MAX_ATTEMPTS:
                     raise Contention(
                         f"the transaction failed {_MAX_ATTEMPTS} times because of conflicts ({error}); try again"
                     ) from error
-                await asyncio.sleep(random.uniform(0, 0.005 * 2**attempt))
-        raise AssertionError("unreachable")
+                await asyncio.sleep(random.uniform(0, 0.0025 * 2**conflicts))
 
     async def _attempt(self, work: Work[T], begin: str | None) -> T:
+        began = time.monotonic()
         connection = await self._acquire()
         committing = begin is None
         try:
@@ -175,6 +184,12 @@ class PostgresStore(Store):
         except HoldfastError:
             await self._roll_back(connection, begin)
             raise
+        except READ_ONLY as error:
+            was_open = connection.opened_at < began
+            await self._roll_back(connection, begin, broken=True)
+            if was_open:
+                raise _StaleConnection from error
+            raise translate(error) or error from error
         except (asyncpg.PostgresError, *LOST) as error:
             lost = pools.is_gone(connection) or (
                 isinstance(error, LOST) and not isinstance(error, asyncpg.PostgresError)
@@ -223,6 +238,8 @@ class PostgresStore(Store):
             async with connection.transaction():
                 return await work(connection)
         except (asyncpg.PostgresError, *LOST) as error:
+            if isinstance(error, READ_ONLY):
+                pools.terminate(connection)
             raise translate(error) or Unavailable(str(error)) from error
         finally:
             await self._connections.restore(connection)
