@@ -78,7 +78,6 @@ def engine_rules(settings: Settings) -> EngineRules:
     return EngineRules(
         retry=RetryRule(settings.backoff_base, settings.backoff_max, settings.backoff_jitter),
         max_attempts=settings.max_attempts,
-        timeout=settings.job_timeout,
         key_retention=settings.idempotency_key_retention,
         retention=Retention(history=settings.history_retention, dead=settings.dead_retention),
         quota=TenantQuota(
@@ -86,6 +85,15 @@ def engine_rules(settings: Settings) -> EngineRules:
         ),
         breakers=BreakerRules(settings.breaker_failures, settings.breaker_pause, settings.breaker_max_pause),
     )
+
+
+async def migrate(url: str) -> list[str]:
+    """Migrate the schema of a database; return the names of the applied steps."""
+    store = await open_store(url, pool_size=2)
+    try:
+        return await store.migrate()
+    finally:
+        await store.aclose()
 
 
 def recycling_rules(settings: Settings) -> RecyclingRules:

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from holdfast.app.handles import AsyncJobHandle, JobHandle, parse_id
 from holdfast.app.job_types import AsyncJobType, JobType, SyncJobType
 from holdfast.app.runtime import AppBackend, EngineProvider
-from holdfast.compose import is_node, open_jobs, with_key
+from holdfast.compose import is_node, migrate, open_jobs, with_key
 from holdfast.config import Settings, load, shown_url
 from holdfast.errors import Invalid, Misconfigured
+from holdfast.loop_thread import LoopThread
 from holdfast.model.job import JobSpec
 from holdfast.policy import submission
 from holdfast.worker.handlers.exceptions import Retry, Span, duration
@@ -190,6 +191,34 @@ class Holdfast:
         """
         return AsyncJobHandle(self._engines, parse_id(job_id))
 
+    def migrate(self) -> list[str]:
+        """Migrate the schema of the application's database to this version of holdfast.
+
+        Idempotent, and safe while nodes are running and in several processes at the same time. It does the same as
+        `holdfast migrate`, for tests and for deployments that prepare the database from Python.
+
+        Returns:
+            The names of the applied steps; empty if the schema was up to date.
+
+        Raises:
+            Misconfigured: The application uses a node instead of a database.
+            SchemaMismatch: The schema is newer than this version of holdfast.
+            Unavailable: The database is unavailable.
+        """
+        thread = LoopThread(_nothing)
+        try:
+            return thread.run(self.amigrate())
+        finally:
+            thread.stop()
+
+    async def amigrate(self) -> list[str]:
+        """Migrate the schema of the application's database, like `migrate`, from async code."""
+        if is_node(self.url):
+            raise Misconfigured(
+                f"{shown_url(self.url)} is a node, which has no schema: migrate the database of the node"
+            )
+        return await migrate(self.url)
+
     def close(self) -> None:
         """Close the connections of synchronous calls. The next call opens new ones."""
         self._engines.close()
@@ -220,6 +249,10 @@ class Holdfast:
 
     async def _open(self) -> AppBackend:
         return await open_jobs(self.settings, self.url, check=False)
+
+
+async def _nothing() -> None:
+    """Clean up nothing: a migration closes what it opens."""
 
 
 def _isolation(function: Any, asked: Isolation | None) -> Isolation:

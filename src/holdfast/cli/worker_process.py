@@ -1,12 +1,13 @@
 """Entry point of worker processes: composes the program in `holdfast.worker.processes.main`.
 
-    python -m holdfast.cli.worker_process forkserver|worker|job APP [--queues Q] CHANNEL [SHARED_STATE]
+    python -m holdfast.cli.worker_process forkserver|worker|job APP [--queues Q] [--include M] CHANNEL [SHARED_STATE]
 
 CHANNEL and SHARED_STATE are inherited file descriptors.
 """
 
 import argparse
 import asyncio
+import logging
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -16,8 +17,8 @@ from typing import TYPE_CHECKING
 from holdfast.builtin.register import register_builtin
 from holdfast.builtin.webhooks.ports import DeliveryState
 from holdfast.cli import event_loop
-from holdfast.cli.loader import MAX_SLOTS, application, parse_slots
-from holdfast.compose import open_jobs, preload
+from holdfast.cli.loader import MAX_SLOTS, application, hint_at_unimported, parse_slots
+from holdfast.compose import open_jobs, preload, recycling_rules
 from holdfast.config import load
 from holdfast.model.breaker import DeliveryPermit
 from holdfast.model.job import HeldJob, Job
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 MODULE = "holdfast.cli.worker_process"
 
+_LOG = logging.getLogger("holdfast")
+
 
 def main() -> None:
     """Run one role of the worker program; see the module."""
@@ -41,13 +44,15 @@ def main() -> None:
     parser.add_argument("role", choices=("forkserver", "worker", "job"))
     parser.add_argument("app")
     parser.add_argument("--queues", default="")
+    parser.add_argument("--include", action="append", default=[])
     parser.add_argument("channel", type=int)
     parser.add_argument("shared_state", type=int, nargs="?")
     args = parser.parse_args()
     settings = load()
     logs.set_up(settings.log_format, settings.log_level)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal; the supervisor decides
-    program = WorkerProgram(AppRuntime(args.app, args.queues))
+    announce = args.role == "forkserver"  # which starts first, and once
+    program = WorkerProgram(AppRuntime(args.app, args.queues, args.include, announce=announce))
     channel = socket.socket(fileno=args.channel)
     match args.role:
         case "forkserver":
@@ -58,17 +63,29 @@ def main() -> None:
             program.run_job(channel, args.shared_state)
 
 
+def include_flags(modules: Sequence[str]) -> list[str]:
+    """Return the arguments of this program that import further modules."""
+    return [word for module in modules for word in ("--include", module)]
+
+
 class AppRuntime(Runtime):
     """Parts for the application that the command line names, built from the settings."""
 
     max_slots = MAX_SLOTS
 
-    def __init__(self, app: str, queues: str) -> None:
+    def __init__(self, app: str, queues: str, include: Sequence[str] = (), *, announce: bool = False) -> None:
         self._app = app
         self._queues = queues
+        self._include = include
+        self._announce = announce
 
     def load(self) -> Application:
-        return application(self._app)
+        app = application(self._app, self._include)
+        if self._announce and self._app:
+            _LOG.info("loaded %s with the job types %s", self._app, ", ".join(app.registry.types()))
+            if hint := hint_at_unimported(self._app):
+                _LOG.warning("%s", hint)
+        return app
 
     def preload(self, app: Application) -> None:
         preload(app.url)
@@ -78,6 +95,8 @@ class AppRuntime(Runtime):
         settings = load()
         engine = LazyEngine(lambda: open_jobs(settings, app.url))
         register_builtin(app.registry, settings, engine)
+        if settings.job_timeout is not None:
+            app.registry.set_default_timeout(settings.job_timeout)
         return engine
 
     def worker_options(self, app: Application) -> WorkerOptions:
@@ -87,7 +106,8 @@ class AppRuntime(Runtime):
             max_prefetch=settings.job_queue_size,
             poll=in_seconds(settings.poll_interval),
             fail_rate=settings.fail_rate,
-            job_command=["-m", MODULE, "job", self._app],
+            recycling=recycling_rules(settings),
+            job_command=["-m", MODULE, "job", self._app, *include_flags(self._include)],
         )
 
     def new_loop(self) -> asyncio.AbstractEventLoop:

@@ -65,6 +65,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     max_connections: int = 2_000
     worker_id: str = ""
     worker_pool_size: int = 0
+    worker_max_jobs: int | None = None
+    worker_max_memory_mb: int | None = None
     job_queue_size: int = 1_000
     poll_interval: Duration = seconds(1)
     lease: Duration = seconds(15)
@@ -72,6 +74,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     backoff_max: Duration = seconds(300)
     backoff_jitter: float = 0.2
     max_attempts: int = 5
+    job_timeout: Duration | None = None
     fail_rate: float = 0.0
     drain: Duration = seconds(30)
     log_format: str = "text"
@@ -230,6 +233,14 @@ SETTINGS: tuple[Setting, ...] = (
         "worker processes on this node; 0 for one per core", ("WORKER_POOL_SIZE",),
     ),
     Setting(
+        "worker_max_jobs", "worker_max_jobs", Int(1, 10**9),
+        "jobs after which a worker or job process is replaced; default: never",
+    ),
+    Setting(
+        "worker_max_memory_mb", "worker_max_memory_mb", Int(16, 10**6),
+        "resident MiB above which a worker or job process is replaced after a job; default: never",
+    ),
+    Setting(
         "job_queue_size", "job_queue_size", Int(1, 10_000),
         "maximum number of jobs that a worker process holds, including waiting ones", ("JOB_QUEUE_SIZE",),
     ),
@@ -254,6 +265,10 @@ SETTINGS: tuple[Setting, ...] = (
         "fraction by which a delay is randomly lengthened or shortened", ("BACKOFF_JITTER",),
     ),
     Setting("max_attempts", "max_attempts", Int(1, 1_000), "attempts of a job that sets no number itself"),
+    Setting(
+        "job_timeout_seconds", "job_timeout", DurationValue("s", seconds(0.1), "5m"),
+        "timeout of an attempt if neither the job nor its handler has one, for workers; default: none",
+    ),
     Setting(
         "fail_rate", "fail_rate", Fraction(), "fraction of attempts that fail on purpose, for tests", ("FAIL_RATE",)
     ),

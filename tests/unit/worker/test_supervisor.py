@@ -14,6 +14,7 @@ from holdfast.model.ids import new_job_id
 from holdfast.model.outcome import Crashed, Interrupted
 from holdfast.model.time import seconds
 from holdfast.model.worker import LeaseStatus
+from holdfast.policy.recycling import RecyclingRules
 from holdfast.worker.processes.launcher import CannotRun
 from holdfast.worker.processes.protocol import EXIT_LEASE_LOST, EXIT_NO_DATABASE
 from holdfast.worker.processes.supervised_process import LaunchPlan, SupervisedProcess
@@ -39,7 +40,7 @@ sys.path[:0] = [{root!r} + "/src"]
 from uuid import UUID
 from holdfast.model.ids import JobId
 from holdfast.worker.processes.shared_state import SharedState
-from holdfast.worker.processes.protocol import Drain, Hello, Lost, SlotLost, Start, StartFailed
+from holdfast.worker.processes.protocol import Drain, Hello, Load, Lost, SlotLost, Start, StartFailed
 from holdfast.worker.processes.protocol import encode_line, read_to_child
 
 channel = socket.socket(fileno=int(sys.argv[-2]))
@@ -138,6 +139,7 @@ async def supervise(fleet, tmp_path):
         lost=f"os._exit({EXIT_LEASE_LOST})",
         grace=5.0,
         lease=LEASE,
+        **options,
     ):
         program = tmp_path / "child.py"
         text = textwrap.dedent(CHILD).format(root=str(ROOT), first=first, go=go, drain=drain, lost=lost)
@@ -147,7 +149,7 @@ async def supervise(fleet, tmp_path):
             return fleet
 
         plan = LaunchPlan([str(program)], [], 16, lease, "here", "host", "1.0")
-        supervisor = Supervisor(plan, count, open_backend=open_backend, drain=grace, say=said.append)
+        supervisor = Supervisor(plan, count, open_backend=open_backend, drain=grace, say=said.append, **options)
         supervisor.said = said
         supervisor.task = asyncio.create_task(supervisor.run())
         running.append(supervisor)
@@ -513,3 +515,84 @@ async def test_an_application_that_worked_once_is_loaded_again_after_a_failure(f
     await eventually(reported)
     broken.unlink()
     await at_work(fleet, 2)
+
+
+FINISHED_FIVE = "said.write(encode_line(Load(1, 0, None, 5)))"
+
+
+async def test_a_worker_that_has_finished_enough_jobs_is_replaced_while_it_finishes_the_others(fleet, supervise):
+    """The replaced worker stays until its jobs are done, and keeps its lease."""
+    supervisor = await supervise(go=FINISHED_FIVE, drain="pass", recycling=RecyclingRules(max_jobs=5), grace=0.0)
+    await at_work(fleet, 2)
+    assert "it has finished 5 jobs (HOLDFAST_WORKER_MAX_JOBS is 5); starting another" in supervisor.said[0]
+    first = fleet.registered[0]
+    renewals = fleet.renewals
+
+    async def both_renew():
+        return fleet.renewals >= renewals + 4
+
+    await eventually(both_renew)
+    os.kill(first.pid, 0)
+    assert first.id not in fleet.departed
+    # The second one is due too, but waits for the first: there are never more than two.
+    assert len(fleet.registered) == 2
+
+
+async def test_the_next_worker_is_replaced_when_the_first_has_finished(fleet, supervise):
+    await supervise(go=FINISHED_FIVE, recycling=RecyclingRules(max_jobs=5))
+    await at_work(fleet, 4)
+
+
+async def test_a_worker_that_uses_much_memory_is_replaced_after_a_job(fleet, supervise):
+    supervisor = await supervise(go=FINISHED_FIVE, recycling=RecyclingRules(max_memory=1))
+    await at_work(fleet, 2)
+    assert "MiB (HOLDFAST_WORKER_MAX_MEMORY_MB" in supervisor.said[0]
+
+
+async def test_a_crash_of_a_replaced_worker_counts_against_its_jobs(fleet, supervise):
+    """P03: replacing a worker does not hide which job crashed it."""
+    job = a_job(id=new_job_id())
+    fleet.held = {job.id: job}
+    code = f"{record_started(job)}; {FINISHED_FIVE}"
+    await supervise(go=code, drain="os._exit(9)", recycling=RecyclingRules(max_jobs=5))
+
+    async def reported():
+        return fleet.reports
+
+    await eventually(reported)
+    assert fleet.reports[0].outcome == Crashed("exit code 9")
+
+
+async def test_a_stop_ends_a_replaced_worker_too(fleet, supervise):
+    drain = "said.write(encode_line(Load(0, 0))) if read_to_child(text).seconds > 60 else os._exit(0)"
+    supervisor = await supervise(go=FINISHED_FIVE, drain=drain, recycling=RecyclingRules(max_jobs=5))
+    await at_work(fleet, 2)
+    supervisor.stop()
+    async with asyncio.timeout(30):
+        await supervisor.task
+    assert set(fleet.departed) == {worker.id for worker in fleet.registered}
+
+
+async def test_a_reload_replaces_every_worker_by_one_with_the_new_code(fleet, supervise, tmp_path):
+    supervisor = await supervise(count=2, reloading=True)
+    await at_work(fleet, 2)
+    program = tmp_path / "child.py"
+    program.write_text(program.read_text().replace('["work"]', '["new"]'))
+    supervisor.reload()
+    await at_work(fleet, 4)
+    assert [worker.types for worker in fleet.registered] == [("work",)] * 2 + [("new",)] * 2
+
+
+async def test_an_application_that_cannot_be_loaded_waits_for_a_change(fleet, supervise, tmp_path):
+    failing = 'said.write(encode_line(StartFailed("shop cannot be imported"))); os._exit(1)'
+    supervisor = await supervise(count=2, first=failing, reloading=True)
+
+    async def reported():
+        return supervisor.said
+
+    await eventually(reported)
+    program = tmp_path / "child.py"
+    program.write_text(program.read_text().replace(failing, ""))
+    supervisor.reload()
+    await at_work(fleet, 2)
+    assert supervisor.said == ["shop cannot be imported; waiting for a change"]  # once, not for each process

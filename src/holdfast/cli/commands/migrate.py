@@ -2,6 +2,7 @@
 
 import click
 
+from holdfast import compose
 from holdfast.cli.event_loop import run
 from holdfast.cli.exit_codes import FAILED, OK, startup_errors
 from holdfast.cli.options import settings_options
@@ -122,11 +123,7 @@ def _as_sql(step: Migration) -> str:
 
 async def _up(settings: Settings) -> list[str]:
     with startup_errors(settings):
-        store = await open_store(settings.database_url, pool_size=2)
-        try:
-            return await store.migrate()
-        finally:
-            await store.aclose()
+        return await compose.migrate(settings.database_url)
 
 
 async def _applied(settings: Settings) -> list[AppliedMigration]:

@@ -14,7 +14,7 @@ from holdfast import tasks
 from holdfast.api.app import Api
 from holdfast.cli.checks.database import warn_if_unsafe
 from holdfast.cli.commands.serve import listen, tls_of
-from holdfast.cli.commands.work import say, supervise, use_terminal_format
+from holdfast.cli.commands.work import AppOptions, code_options, say, supervise, use_terminal_format
 from holdfast.cli.demo_load import keep_busy
 from holdfast.cli.event_loop import run
 from holdfast.cli.exit_codes import startup_errors
@@ -36,8 +36,18 @@ _STATUS_INTERVAL_S = 5.0
 @click.option(
     "--processes", type=click.IntRange(1, 256), help="Worker processes (default: HOLDFAST_WORKER_POOL_SIZE, or 1)."
 )
+@code_options
 @settings_options("host", "port", "tls_cert", "tls_key", "lease_seconds", "drain_seconds")
-def up(settings: Settings, app: str | None, *, demo: bool, queues: str, processes: int | None) -> None:
+def up(
+    settings: Settings,
+    app: str | None,
+    *,
+    demo: bool,
+    queues: str,
+    processes: int | None,
+    include: tuple[str, ...],
+    reload: bool,
+) -> None:
     r"""Run API, dashboard and worker for APP (module:attribute) and the built-in job types.
 
     Uses an SQLite file in this folder unless the settings name a database.
@@ -45,15 +55,17 @@ def up(settings: Settings, app: str | None, *, demo: bool, queues: str, processe
     \b
       holdfast up --demo
       holdfast up myapp.jobs:app
+      holdfast up myapp.jobs:app --reload
     """
     if demo:
         settings = msgspec.structs.replace(settings, demo=True)
         os.environ[DEMO.variable] = "1"  # the worker processes read the environment
     use_terminal_format(settings)
-    run(_up(settings, app or "", queues, processes or settings.worker_pool_size or 1))
+    options = AppOptions(app or "", queues, include, reload)
+    run(_up(settings, options, processes or settings.worker_pool_size or 1))
 
 
-async def _up(settings: Settings, app: str, queues: str, processes: int) -> None:
+async def _up(settings: Settings, options: AppOptions, processes: int) -> None:
     tls = tls_of(settings)
     if settings.jwt_secret is None:
         settings = msgspec.structs.replace(settings, jwt_secret=load_or_create_secret(JWT_SECRET))
@@ -69,7 +81,7 @@ async def _up(settings: Settings, app: str, queues: str, processes: int) -> None
             demo = tasks.start(keep_busy(engine), name="holdfast demo load") if settings.demo else None
             try:
                 signalled = await supervise(
-                    settings, app, queues, processes,
+                    settings, options, processes,
                     checked=[settings.database_url], on_start=lambda: _print_welcome(settings, api, url),
                 )  # fmt: skip
                 if signalled is not None:

@@ -7,7 +7,6 @@ that waiting for its row lock delays no other tenant; a semaphore caps the total
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TypedDict
 
 from holdfast.coordination.port import RejectionCache
 from holdfast.engine.batcher import Batcher
@@ -39,13 +38,6 @@ class _TenantQueue:
         self.users = 0
 
 
-class _Defaults(TypedDict):
-    """Options of jobs that do not set them."""
-
-    max_attempts: int
-    timeout: Duration | None
-
-
 class Submitter:
     """Submits jobs. Belongs to one event loop."""
 
@@ -56,14 +48,13 @@ class Submitter:
         clock: DatabaseClock,
         *,
         max_attempts: int,
-        timeout: Duration | None = None,
         key_retention: Duration,
         default_quota: TenantQuota,
     ) -> None:
         self._store = store
         self._rejections = rejections
         self._clock = clock
-        self._defaults: _Defaults = {"max_attempts": max_attempts, "timeout": timeout}
+        self._max_attempts = max_attempts
         self._unlimited_rules = InsertRules(key_retention)
         self._limited_rules = InsertRules(key_retention, default_quota)
         self.limited = LimitedTenants(store, all_limited=default_quota.is_limited)
@@ -81,7 +72,7 @@ class Submitter:
         `from_json`: the spec was decoded from JSON.
         """
         job_id = new_job_id(self._clock.now_ms())
-        job = build_job(spec, job_id, **self._defaults, from_json=from_json)
+        job = build_job(spec, job_id, max_attempts=self._max_attempts, from_json=from_json)
         limited = self.limited.has(job.spec.tenant)
         if limited is None:
             limited = bool(await self.limited.among(frozenset((job.spec.tenant,))))
@@ -118,7 +109,7 @@ class Submitter:
         if not specs:
             return []
         now_ms = self._clock.now_ms()
-        jobs = build_jobs(specs, lambda: new_job_id(now_ms), **self._defaults, from_json=from_json)
+        jobs = build_jobs(specs, lambda: new_job_id(now_ms), max_attempts=self._max_attempts, from_json=from_json)
         tenants = frozenset(job.spec.tenant for job in jobs)
         if limited := await self.limited.among(tenants):
             return await self._submit_limited(jobs, sorted(limited), jobs[0].spec.tenant if len(tenants) == 1 else None)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.errors import Misconfigured
 from holdfast.model.job import RetryRule
@@ -52,6 +53,13 @@ class Registry:
                 f"two jobs are named {handler.type!r}: {describe_location(first.function)} and "
                 f"{describe_location(handler.function)}; give one of them another name with @app.job(name=…)"
             )
+
+    def set_default_timeout(self, timeout: Duration) -> None:
+        """Set the timeout of handlers that have none."""
+        self._handlers = {
+            job_type: handler if handler.timeout is not None else replace(handler, timeout=timeout)
+            for job_type, handler in self._handlers.items()
+        }
 
     def get(self, job_type: str) -> Handler | None:
         """Return the handler of a job type, or None."""

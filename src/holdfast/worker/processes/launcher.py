@@ -47,6 +47,7 @@ class WorkerLauncher:
         self._process: asyncio.subprocess.Process | None = None
         self._forkserver: ForkServer | None = None
         self._cannot_fork = not forkserver
+        self._stale = False
 
     async def start(self, descriptors: Sequence[int]) -> Process:
         """Start a worker process with these descriptors: forked if possible, or executed.
@@ -59,6 +60,8 @@ class WorkerLauncher:
     async def _fork(self, descriptors: Sequence[int]) -> ForkedProcess | None:
         for _ in range(2):  # only a request reveals that a fork server is dead, so replace it once and repeat
             async with self._start_lock:
+                if self._stale:
+                    self._discard_forkserver()
                 if self._forkserver is None and not self._cannot_fork:
                     await self._start_forkserver()
                 forkserver = self._forkserver
@@ -72,12 +75,26 @@ class WorkerLauncher:
                 self._forkserver = None
         return None
 
+    def reload(self) -> None:
+        """Load the application again for the next worker process.
+
+        Running processes keep what they have loaded.
+        """
+        self._stale = True
+
     async def aclose(self) -> None:
         """End the fork server; processes that it forked continue."""
         if self._forkserver is not None:
             self._forkserver.close()
         self._cannot_fork = True
         await self._end_forkserver()
+
+    def _discard_forkserver(self) -> None:
+        if self._forkserver is not None:
+            self._forkserver.close()
+            self._forkserver = None
+        self._cannot_fork = not self._forkserver_command
+        self._stale = False
 
     async def _start_forkserver(self) -> None:
         await self._end_forkserver()

@@ -20,6 +20,10 @@ LEASE_MARGIN = 1 / 6
 """Share of a lease, at its end, in which the worker no longer relies on it."""
 
 
+UNLIMITED_DRAIN_S = 365 * 86_400.0
+"""Drain period of a worker that may finish its jobs however long they run."""
+
+
 def stop_timeout(lease: float) -> float:
     """Return the seconds that handlers have to stop after a lost lease: at most half the margin."""
     return min(1.0, lease * LEASE_MARGIN / 2)
@@ -47,11 +51,15 @@ class SlotLost(Struct, frozen=True, tag="slot_lost"):
 
 
 class Load(Struct, frozen=True, tag="load"):
-    """Child: number of running and waiting jobs; its memory where the supervisor cannot read it."""
+    """Child: running and waiting jobs, and finished attempts.
+
+    Its memory is set where the supervisor cannot read it.
+    """
 
     running: int
     waiting: int
     memory: int | None = None
+    finished: int = 0
 
 
 class Start(Struct, frozen=True, tag="start"):

@@ -26,6 +26,7 @@ from holdfast.worker.processes.process_control import describe_exit
 from holdfast.worker.processes.protocol import (
     EXIT_LEASE_LOST,
     LEASE_MARGIN,
+    UNLIMITED_DRAIN_S,
     Drain,
     Hello,
     Load,
@@ -119,6 +120,13 @@ class SupervisedProcess:
         self._stopping = True
         self._cancel_start()
         self._send(Drain(seconds))
+
+    def retire(self) -> None:
+        """Ask the worker to claim nothing more, finish its jobs however long they run, and exit.
+
+        Unlike after `drain`, a crash of the worker meanwhile counts against the jobs that it runs.
+        """
+        self._send(Drain(UNLIMITED_DRAIN_S))
 
     def kill(self) -> None:
         """Kill the worker now; its running jobs are released and spend no attempt."""

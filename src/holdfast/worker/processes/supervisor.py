@@ -8,12 +8,14 @@ import contextlib
 import logging
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 from holdfast import tasks
 from holdfast.errors import HoldfastError
+from holdfast.policy.recycling import NEVER, RecyclingRules, recycling_reason
 from holdfast.worker.ports import SupervisorBackend
-from holdfast.worker.processes.launcher import WorkerLauncher
+from holdfast.worker.processes.launcher import CannotRun, WorkerLauncher
+from holdfast.worker.processes.memory import resident
 from holdfast.worker.processes.process_control import describe_exit
 from holdfast.worker.processes.protocol import EXIT_LEASE_LOST, EXIT_NO_DATABASE
 from holdfast.worker.processes.supervised_process import LaunchPlan, SupervisedProcess
@@ -29,6 +31,7 @@ MAX_RECONNECT_DELAY_S = 1.0
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _REPORT_INTERVAL_S = 10.0
+_RECYCLING_INTERVAL_S = 0.5
 _STABLE_AFTER_S = 10.0
 """A worker that ran this long started successfully."""
 
@@ -61,12 +64,20 @@ class Supervisor:
         open_backend: Callable[[str], Awaitable[SupervisorBackend]],
         drain: float,
         say: Callable[[str], None],
+        recycling: RecyclingRules = NEVER,
+        reloading: bool = False,
     ) -> None:
         self._plan = plan
         self._count = count
         self._open_backend = open_backend
         self._drain = drain
         self._say = say
+        self._recycling = recycling
+        self._reloading = reloading
+        self._reload = asyncio.Event()
+        """Set when the application is loaded again; each reload replaces the event."""
+        self._reported: asyncio.Event | None = None
+        """Reload whose failure was reported, because every worker process would report the same."""
         self._launcher = WorkerLauncher(plan.command, plan.forkserver, say)
         self._children: set[SupervisedProcess] = set()
         self._stop = asyncio.Event()
@@ -138,6 +149,12 @@ class Supervisor:
         for child in self._children:
             child.shut_down(self._drain)
 
+    def reload(self) -> None:
+        """Load the application again: worker processes with the new code replace all others."""
+        self._launcher.reload()
+        self._reload.set()
+        self._reload = asyncio.Event()
+
     def _drain_node(self) -> None:
         """Drain all workers because a drain of one of them was requested: drains apply to the node."""
         if not self._stop.is_set():
@@ -146,46 +163,121 @@ class Supervisor:
             self.stop()
 
     async def _supervise(self, n: int) -> None:
-        """Keep one worker process running: start another one whenever it ends."""
+        """Keep one worker process running: start another one whenever it ends or is to be replaced."""
         pause = 0.0
-        while not self._stop.is_set():
-            try:
-                ending, pause = await self._run_one(n, pause)
-            except Exception as error:
-                if isinstance(error, HoldfastError) and not self._has_been_ready():
-                    raise  # the configuration is wrong: report it to the caller
-                # A node that was ready before survives unexpected errors. The jobs are recovered by the next worker, or
-                # when the lease expires.
-                _LOG.exception("supervision of worker %d failed", n)
-                ending = f"supervision of worker {n} failed ({type(error).__name__}: {error})"
-                pause = restart_delay(pause, 1, at_work=False, lifetime=0.0)
-            if self._stop.is_set():
-                return
-            self._say(f"{ending}; starting another")
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stop.wait(), pause)
+        retired: set[asyncio.Task[None]] = set()
+        running: asyncio.Task[int] | None = None
+        try:
+            while not self._stop.is_set():
+                child, reload = self._new_child(), self._reload
+                started_at = time.monotonic()
+                running = tasks.start(self._run_one(n, child), name=f"holdfast worker {n}", awaited=True)
+                if reason := await self._wait_until_due(child, running, reload, retired):
+                    self._say(f"worker {n} (process {child.pid}): {reason}; starting another")
+                    finishing = tasks.start(
+                        self._finish(n, child, running, reloaded=reload.is_set()), name=f"holdfast retired worker {n}"
+                    )
+                    retired.add(finishing)
+                    finishing.add_done_callback(retired.discard)
+                    continue
+                try:
+                    code = await running
+                    ending = f"worker {n} (process {child.pid}) ended by {describe_exit(code)}"
+                    lifetime = time.monotonic() - started_at if child.ready.is_set() else 0.0
+                    pause = restart_delay(pause, code, at_work=child.crashed_at_work, lifetime=lifetime)
+                except Exception as error:
+                    if self._reloading and isinstance(error, CannotRun):
+                        await self._wait_for_change(error, reload)
+                        continue
+                    if isinstance(error, HoldfastError) and not self._has_been_ready():
+                        raise  # the configuration is wrong: report it to the caller
+                    # A node that was ready before survives unexpected errors. The jobs are recovered by the next
+                    # worker, or when the lease expires.
+                    _LOG.exception("supervision of worker %d failed", n)
+                    ending = f"supervision of worker {n} failed ({type(error).__name__}: {error})"
+                    pause = restart_delay(pause, 1, at_work=False, lifetime=0.0)
+                if self._stop.is_set():
+                    break
+                self._say(f"{ending}; starting another")
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._stop.wait(), pause)
+            await asyncio.gather(*retired, return_exceptions=True)
+        finally:
+            await tasks.stop(running, *retired)
 
-    async def _run_one(self, n: int, pause: float) -> tuple[str, float]:
-        """Run one worker process; return how it ended and the delay before the next start."""
-        child = SupervisedProcess(self._plan, self._launcher, self._open_backends, self._say, self._drain_node)
+    def _new_child(self) -> SupervisedProcess:
+        return SupervisedProcess(self._plan, self._launcher, self._open_backends, self._say, self._drain_node)
+
+    async def _run_one(self, n: int, child: SupervisedProcess) -> int:
+        """Run one worker process; return its exit code."""
         self._children.add(child)
-        started_at = time.monotonic()
-        recycling = tasks.start(self._recycle(child), name=f"holdfast worker {n} recycling")
+        replacing = tasks.start(self._replace_blocked(child), name=f"holdfast worker {n} replacement")
         killing = tasks.start(self._kill_after_drain(child), name=f"holdfast worker {n} kill timer")
         try:
-            code = await child.run()
+            return await child.run()
         finally:
             self._was_ready |= child.ready.is_set()
             self._children.discard(child)
-            await tasks.stop(recycling, killing)
-        lifetime = time.monotonic() - started_at if child.ready.is_set() else 0.0
-        pause = restart_delay(pause, code, at_work=child.crashed_at_work, lifetime=lifetime)
-        return f"worker {n} (process {child.pid}) ended by {describe_exit(code)}", pause
+            await tasks.stop(replacing, killing)
+
+    async def _wait_until_due(
+        self,
+        child: SupervisedProcess,
+        running: asyncio.Task[int],
+        reload: asyncio.Event,
+        retired: Collection[asyncio.Task[None]],
+    ) -> str | None:
+        """Wait until a worker is to be replaced; return why, or None if it ended by itself."""
+        recycled = tasks.start(self._wait_for_recycling(child, retired), name="holdfast recycling", awaited=True)
+        reloaded = tasks.start(reload.wait(), name="holdfast reload", awaited=True)
+        try:
+            await asyncio.wait([running, recycled, reloaded], return_when=asyncio.FIRST_COMPLETED)
+            if running.done() or self._stop.is_set():
+                return None
+            if reloaded.done():
+                child.drain(self._drain)
+                return "the application has changed"
+            child.retire()
+            return recycled.result()
+        finally:
+            await tasks.stop(recycled, reloaded)
+
+    async def _wait_for_recycling(self, child: SupervisedProcess, retired: Collection[asyncio.Task[None]]) -> str:
+        """Return why a worker is due for recycling, as soon as it is.
+
+        Waits until its predecessor has finished, so that there are at most two processes instead of one.
+        """
+        await child.ready.wait()
+        while True:
+            memory = resident(child.pid) or child.load.memory
+            reason = recycling_reason(self._recycling, jobs=child.load.finished, memory=memory)
+            if reason is not None and not retired:
+                return reason
+            await asyncio.sleep(_RECYCLING_INTERVAL_S)
+
+    async def _finish(self, n: int, child: SupervisedProcess, running: asyncio.Task[int], *, reloaded: bool) -> None:
+        """Wait for the end of a replaced worker; after a reload, kill it if it does not end."""
+        await asyncio.wait([running], timeout=self._drain + KILL_TIMEOUT_S if reloaded else None)
+        if not running.done():
+            child.kill()
+        if code := await running:
+            self._say(f"worker {n} (process {child.pid}), which was replaced, ended by {describe_exit(code)}")
+
+    async def _wait_for_change(self, error: CannotRun, reload: asyncio.Event) -> None:
+        """Report that the application cannot be loaded, and wait for a reload or the end."""
+        if self._reported is not reload:
+            self._reported = reload
+            self._say(f"{error}; waiting for a change")
+        waiting = [tasks.start(event.wait(), name="holdfast change", awaited=True) for event in (reload, self._stop)]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await tasks.stop(*waiting)
 
     def _has_been_ready(self) -> bool:
         return self._was_ready or any(child.ready.is_set() for child in self._children)
 
-    async def _recycle(self, child: SupervisedProcess) -> None:
+    async def _replace_blocked(self, child: SupervisedProcess) -> None:
         """Replace a worker that has lost a slot, after its other jobs had time to finish."""
         await child.slot_lost.wait()
         child.drain(self._drain)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from holdfast import tasks
 from holdfast.errors import HoldfastError
 from holdfast.model.ids import WorkerId
+from holdfast.policy.recycling import RecyclingRules
 from holdfast.worker.handlers.registry import Registry
 from holdfast.worker.ports import WorkerBackend
 from holdfast.worker.processes.forkserver import ForkServer
@@ -52,6 +53,8 @@ class WorkerOptions(NamedTuple):
     """Share of attempts that fail on purpose."""
     job_command: list[str]
     """Arguments of Python that start a job process if it cannot be forked."""
+    recycling: RecyclingRules = RecyclingRules()
+    """Bounds after which a job process is replaced; the supervisor replaces the worker."""
 
 
 class WorkerProcess:
@@ -108,7 +111,9 @@ class WorkerProcess:
             worker=worker_id,
             queues=self._options.queues,
             shared_state=self._shared_state,
-            processes=JobProcesses(self._options.job_command, self._shared_state, self._forkserver),
+            processes=JobProcesses(
+                self._options.job_command, self._shared_state, self._forkserver, self._options.recycling
+            ),
             max_prefetch=self._options.max_prefetch,
             poll=self._options.poll,
             fail_rate=self._options.fail_rate,
@@ -160,7 +165,7 @@ class WorkerProcess:
         while True:
             await asyncio.sleep(_LOAD_INTERVAL_S)
             memory = None if supervisor_sees_memory else resident()
-            if (load := Load(worker.running, worker.waiting, memory)) != sent:
+            if (load := Load(worker.running, worker.waiting, memory, worker.finished)) != sent:
                 self._send(load)
                 sent = load
 

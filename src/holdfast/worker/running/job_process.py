@@ -12,8 +12,10 @@ from typing import Any
 from holdfast import tasks
 from holdfast.model.job import Job
 from holdfast.model.outcome import Crashed, Outcome
+from holdfast.policy.recycling import NEVER, RecyclingRules, recycling_reason
 from holdfast.worker.context.attempt_logs import AttemptLogs
 from holdfast.worker.processes.forkserver import ForkServer, Process
+from holdfast.worker.processes.memory import resident
 from holdfast.worker.processes.process_control import describe_exit, die_with_parent
 from holdfast.worker.processes.protocol import (
     FromJob,
@@ -46,12 +48,20 @@ class JobProcesses(Processes):
         command: Arguments of Python that start a job process if it cannot be forked.
         shared_state: Memory in which the processes are recorded.
         forkserver: Fork server of this worker; None to execute every process.
+        recycling: Bounds after which a process runs no further job.
     """
 
-    def __init__(self, command: Sequence[str], shared_state: SharedState, forkserver: ForkServer | None = None) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        shared_state: SharedState,
+        forkserver: ForkServer | None = None,
+        recycling: RecyclingRules = NEVER,
+    ) -> None:
         self._command = command
         self._shared_state = shared_state
         self._forkserver = forkserver
+        self._recycling = recycling
         self._idle: list[JobProcess] = []
 
     async def run(
@@ -65,7 +75,7 @@ class JobProcesses(Processes):
             except BaseException:
                 await process.end()
                 raise
-            if process.alive:
+            if process.alive and not process.is_due(self._recycling):
                 self._idle.append(process)
             else:
                 await process.end()
@@ -96,6 +106,7 @@ class JobProcess:
         self._shared_state = shared_state
         self._entry: int | None = shared_state.add_group(process.pid)
         self._reason = ""
+        self._jobs = 0
 
     @classmethod
     async def start(
@@ -120,6 +131,10 @@ class JobProcess:
     def alive(self) -> bool:
         """True if the process can run another job."""
         return self._process.returncode is None and not self._reader.at_eof()
+
+    def is_due(self, rules: RecyclingRules) -> bool:
+        """Return True if the process is to be replaced because of its jobs or its memory."""
+        return recycling_reason(rules, jobs=self._jobs, memory=resident(self._process.pid)) is not None
 
     @property
     def start_failure(self) -> str:
@@ -148,6 +163,7 @@ class JobProcess:
                         case HandlerLogged(logged):
                             attempt_logs.add(logged)
                         case HandlerFinished(outcome):
+                            self._jobs += 1
                             return outcome
                         case StartFailed(reason):
                             self._reason = reason

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from holdfast.errors import HoldfastError, Rejected
 from holdfast.failpoints import reach
 from holdfast.model.job import Job
-from holdfast.model.outcome import Failed, Failure, Logs, Outcome, Report
+from holdfast.model.outcome import Failed, Failure, Interrupted, Logs, Outcome, Report
 from holdfast.worker.ports import JobSource
 from holdfast.worker.processes.shared_state import SharedState
 
@@ -36,6 +36,8 @@ class Settler:
         self._dropped = False
         self.pending: set[AttemptKey] = set()
         """Attempts whose outcome is not accepted yet."""
+        self.finished = 0
+        """Number of attempts that ended by themselves; released jobs do not count."""
         self.refused = 0
         """Number of outcomes rejected because the job was no longer held."""
 
@@ -44,6 +46,8 @@ class Settler:
         if not self._outbox:
             self._flushed.clear()
             self._wakeup.set()
+        if type(outcome) is not Interrupted:
+            self.finished += 1
         self._outbox.append(Report(job, outcome, logs))
         self._entries.append(entry)
         self.pending.add((job.id, job.fence))

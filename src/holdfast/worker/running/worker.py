@@ -74,6 +74,11 @@ class Worker:
         return sum(queue_runner.running for queue_runner in self._queue_runners)
 
     @property
+    def finished(self) -> int:
+        """Number of attempts that ended in this process."""
+        return self._settler.finished
+
+    @property
     def waiting(self) -> int:
         """Number of jobs that are claimed and not started."""
         return sum(queue_runner.waiting for queue_runner in self._queue_runners)
