@@ -267,6 +267,7 @@ def build_api(
         trusted_proxies=settings.trusted_proxies,
         access_log=settings.access_log,
         base_path=settings.base_path,
+        tls=settings.tls_cert is not None,
     )
     stopping = asyncio.Event()
     streams = EventBroadcaster(engine.store, authenticator, stopping, monotonic=monotonic)

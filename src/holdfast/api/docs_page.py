@@ -1,6 +1,7 @@
 """`/docs`: human-readable API reference. Plain HTML and CSS, no scripts, no external hosts."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from itertools import groupby
@@ -11,6 +12,11 @@ from holdfast.api.routing import ANY_CALLER, PUBLIC, Route
 from holdfast.wire.problems import MEDIA_TYPE, TITLES
 
 STYLE_PATH = "/docs.css"
+
+_ADDRESS = b"$HOLDFAST_API_URL"
+"""Stands for the address of the service in the examples of the cached page."""
+
+_HOST = re.compile(rb"(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 
 _EXAMPLES: dict[str, Any] = {
     "type": "mail.send", "payload": {"to": "ada@example.com"}, "name": "acme", "scopes": ["submit", "read"],
@@ -45,11 +51,23 @@ def page(routes: Iterable[Route], version: str) -> bytes:
     return "".join([*parts, "</main></body></html>"]).encode()
 
 
+def with_address(rendered: bytes, host: bytes, base_path: str, *, https: bool) -> bytes:
+    """Return the page with the address in its examples by which the caller reached it.
+
+    A host that is not a plain name or address, with an optional port, leaves the variable in place.
+    """
+    if not _HOST.fullmatch(host):
+        return rendered
+    return rendered.replace(_ADDRESS, (b"https://" if https else b"http://") + host + escape(base_path).encode())
+
+
 _INTRODUCTION = """<p>JSON in, JSON out. Send a key or a token as <code>Authorization: Bearer …</code>; each route
 lists the scope it needs; <code>admin</code> includes all scopes. Errors are RFC 9457 problems with a stable
 <code>code</code> and a <code>pointer</code> to the invalid field. Lists have more pages while there is a
 <code>next_cursor</code>. Every response has an <code>X-Request-ID</code>. Machine-readable:
-<a href=openapi.json>openapi.json</a>.</p>"""
+<a href=openapi.json>openapi.json</a>.</p>
+<p>The examples use the address of this node. To run one, create a key with <code>holdfast keys create</code>, then
+<code>export HOLDFAST_API_KEY=hf_…</code>.</p>"""
 
 
 def _operation(route: Route, document: Mapping[str, Any]) -> Iterator[str]:

@@ -22,6 +22,8 @@ class ServiceRules(NamedTuple):
     access_log: bool = False
     base_path: str = ""
     """Path prefix that a reverse proxy keeps."""
+    tls: bool = False
+    """True if this node serves HTTPS itself."""
 
 
 class Service(NamedTuple):

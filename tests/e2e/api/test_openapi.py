@@ -7,7 +7,7 @@ from html import unescape
 import jsonschema_rs
 import pytest
 
-from holdfast.api.docs_page import page
+from holdfast.api.docs_page import page, with_address
 from holdfast.api.openapi import describe
 from holdfast.api.routes import ALL
 
@@ -59,3 +59,24 @@ async def test_constraints_across_fields_match_the_service(served, method, path,
     for each in bad:
         answer = await admin.request(method, path, json=each)
         assert (described.is_valid(each), answer.status_code) == (False, 422), each
+
+
+async def test_examples_show_the_address_by_which_the_caller_reached_the_node(served):
+    client = await served.client()
+    answer = await client.get("/docs", headers={"Host": "jobs.example.org:8443", "X-Forwarded-Proto": "https"})
+    assert "https://jobs.example.org:8443/v1/jobs" in answer.text
+    assert "$HOLDFAST_API_URL" not in answer.text
+    assert "http://127.0.0.1:8080/v1/jobs" in (await client.get("/docs", headers={"Host": "127.0.0.1:8080"})).text
+
+
+@pytest.mark.parametrize("host", [b"", b"<script>", b"a b", b"a'b", b"x$(id)", b"a/b", b"user@a", b"a:port", b"[::1"])
+def test_a_host_that_is_no_plain_name_does_not_enter_the_page(host):
+    """T27"""
+    rendered = page(ALL, "0")
+    assert with_address(rendered, host, "", https=False) == rendered
+
+
+@pytest.mark.parametrize("host", [b"localhost", b"10.0.0.1:80", b"[::1]:8080", b"jobs.example.org"])
+def test_a_plain_host_and_the_path_prefix_enter_the_examples(host):
+    shown = with_address(page(ALL, "0"), host, "/jobs", https=False)
+    assert b"http://" + host + b"/jobs/v1/jobs" in shown

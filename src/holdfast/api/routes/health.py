@@ -2,7 +2,7 @@
 
 import msgspec
 
-from holdfast.api.docs_page import STYLE, STYLE_PATH, page
+from holdfast.api.docs_page import STYLE, STYLE_PATH, page, with_address
 from holdfast.api.http import HttpResponse, Stream
 from holdfast.api.openapi import describe
 from holdfast.api.routing import PUBLIC, Route, RouteCall
@@ -64,7 +64,10 @@ async def docs(call: RouteCall[None, None]) -> HttpResponse | Stream:
     routes = call.service.routes
     if "docs" not in routes.pages:
         routes.pages["docs"] = page(routes.table, call.service.rules.version)
-    return HttpResponse(routes.pages["docs"], 200, {}, "text/html; charset=utf-8")
+    headers = call.request.headers
+    https = headers.get(b"x-forwarded-proto", b"").lower() == b"https" or call.service.rules.tls
+    shown = with_address(routes.pages["docs"], headers.get(b"host", b""), call.service.rules.base_path, https=https)
+    return HttpResponse(shown, 200, {}, "text/html; charset=utf-8")
 
 
 async def docs_style(call: RouteCall[None, None]) -> HttpResponse | Stream:
