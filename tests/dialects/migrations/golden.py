@@ -46,6 +46,14 @@ _POSTGRES_OPTIONS = """
 SELECT relname::text, array_to_string(reloptions, ', '), pg_get_partkeydef(oid) FROM pg_class
 WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND relname !~ '_[0-9]{8}$'
 """
+_POSTGRES_COMMENTS = """
+SELECT relname::text, obj_description(oid, 'pg_class') FROM pg_class
+WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v') AND relname !~ '_[0-9]{8}$'
+"""
+_MYSQL_COMMENTS = """
+SELECT table_name, table_comment FROM information_schema.tables
+WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE'
+"""
 _MYSQL_COLUMNS = """
 SELECT c.table_name, t.table_type, c.column_name, c.column_type, c.is_nullable, c.column_default, c.collation_name
 FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name)
@@ -88,7 +96,7 @@ async def _postgres(console: Console) -> Schema:
         schema[table].setdefault("indexes", []).append(definition.replace("public.", ""))
     for table, options, partitions in await console.rows(_POSTGRES_OPTIONS):
         schema[table] |= {name: value for name, value in (("options", options), ("by", partitions)) if value}
-    return schema
+    return await _with_comments(schema, console, _POSTGRES_COMMENTS)
 
 
 async def _mysql(console: Console) -> Schema:
@@ -106,6 +114,13 @@ async def _mysql(console: Console) -> Schema:
         columns.append(_column(name, plain, nullable == "NO", given and given.lower().removesuffix("()"), compared))
     for table, definition in await console.rows(_MYSQL_INDEXES):
         schema[table].setdefault("indexes", []).append(definition)
+    return await _with_comments(schema, console, _MYSQL_COMMENTS)
+
+
+async def _with_comments(schema: Schema, console: Console, query: str) -> Schema:
+    for table, comment in await console.rows(query):
+        if comment:
+            schema[table]["comment"] = comment
     return schema
 
 

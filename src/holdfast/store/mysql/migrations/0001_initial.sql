@@ -406,3 +406,32 @@ FROM (
   SELECT id, tenant, queue, type, status, priority, attempts, max_attempts, created_at, scheduled_at, started_at,
          finished_at, worker, payload, result, attempt_log, reason FROM holdfast_history
 ) AS j;
+
+-- Comments for people with a SQL console. docs/guide/tables.md repeats them.
+ALTER TABLE holdfast_live COMMENT =
+  'Unfinished jobs: ready, running, scheduled, retrying, or waiting for their concurrency key';
+ALTER TABLE holdfast_claims COMMENT = 'Jobs that each worker holds';
+ALTER TABLE holdfast_deadlines COMMENT = 'Jobs with a deadline that have not started';
+ALTER TABLE holdfast_history COMMENT = 'Jobs that succeeded or were cancelled, deleted after their retention';
+ALTER TABLE holdfast_dead COMMENT = 'Dead letters, kept longer than the history, to be inspected and replayed';
+ALTER TABLE holdfast_job_keys COMMENT = 'Idempotency keys (kind 0) and unique keys (kind 1), each with its job';
+ALTER TABLE holdfast_steps COMMENT = 'Recorded results of steps and transactions, deleted after their job';
+ALTER TABLE holdfast_workers COMMENT =
+  'Running worker processes and their leases. A lease covers all jobs of its worker';
+ALTER TABLE holdfast_departed_workers COMMENT = 'Workers that left or lost their lease within the last day';
+ALTER TABLE holdfast_types COMMENT = 'Job types and their schemas, as workers reported them';
+ALTER TABLE holdfast_tenants COMMENT = 'Weights and quotas of tenants. A tenant without a row has the defaults';
+ALTER TABLE holdfast_quota_usage COMMENT = 'Use of quotas, one row per tenant with quotas';
+ALTER TABLE holdfast_api_keys COMMENT = 'API keys. Only a hash of the secret is stored, and revoked keys stay';
+ALTER TABLE holdfast_queues COMMENT = 'Pauses of queues. A queue without a row is not paused';
+ALTER TABLE holdfast_pauses COMMENT = 'Pauses of job types (kind 0) and tenants (kind 1)';
+ALTER TABLE holdfast_limits COMMENT =
+  'Concurrency and rate limits of queues (kind 0), tenants (kind 1) and concurrency keys (kind 2)';
+ALTER TABLE holdfast_dispatch_version COMMENT = 'Version of pauses, limits and weights, by which nodes notice a change';
+ALTER TABLE holdfast_change_log COMMENT =
+  'One row per transaction that changed jobs, the source of event streams and statistics';
+ALTER TABLE holdfast_rollup_position COMMENT = 'How far the change log has been added to the statistics';
+ALTER TABLE holdfast_rollup COMMENT = 'Statistics per minute (span 60), hour (3600) and day (86400)';
+ALTER TABLE holdfast_breakers COMMENT =
+  'Circuit breakers of webhook destinations. State 0 is closed, 1 open, 2 half-open';
+ALTER TABLE holdfast_webhook_secrets COMMENT = 'Signing keys of webhooks, in plain text because signing needs them';

@@ -353,3 +353,32 @@ FROM (
   SELECT id, tenant, queue, type, status, priority, attempts, max_attempts, created_at, scheduled_at, started_at,
          finished_at, worker, payload, result, attempt_log, reason FROM holdfast_history
 ) AS j;
+
+-- Comments for people with a SQL console. docs/guide/tables.md repeats them.
+COMMENT ON TABLE holdfast_live IS
+  'Unfinished jobs: ready, running, scheduled, retrying, or waiting for their concurrency key';
+COMMENT ON TABLE holdfast_history IS 'Jobs that succeeded or were cancelled, deleted after their retention';
+COMMENT ON TABLE holdfast_history_default IS 'History of days that have no partition of their own';
+COMMENT ON TABLE holdfast_dead IS 'Dead letters, kept longer than the history, to be inspected and replayed';
+COMMENT ON TABLE holdfast_job_keys IS 'Idempotency keys (kind 0) and unique keys (kind 1), each with its job';
+COMMENT ON TABLE holdfast_steps IS 'Recorded results of steps and transactions, deleted after their job';
+COMMENT ON TABLE holdfast_workers IS 'Running worker processes and their leases. A lease covers all jobs of its worker';
+COMMENT ON TABLE holdfast_departed_workers IS 'Workers that left or lost their lease within the last day';
+COMMENT ON TABLE holdfast_types IS 'Job types and their schemas, as workers reported them';
+COMMENT ON TABLE holdfast_tenants IS 'Weights and quotas of tenants. A tenant without a row has the defaults';
+COMMENT ON TABLE holdfast_quota_usage IS 'Use of quotas, one row per tenant with quotas';
+COMMENT ON TABLE holdfast_api_keys IS 'API keys. Only a hash of the secret is stored, and revoked keys stay';
+COMMENT ON TABLE holdfast_queues IS 'Pauses of queues. A queue without a row is not paused';
+COMMENT ON TABLE holdfast_pauses IS 'Pauses of job types (kind 0) and tenants (kind 1)';
+COMMENT ON TABLE holdfast_limits IS
+  'Concurrency and rate limits of queues (kind 0), tenants (kind 1) and concurrency keys (kind 2)';
+COMMENT ON TABLE holdfast_dispatch_version IS 'Version of pauses, limits and weights, by which nodes notice a change';
+COMMENT ON TABLE holdfast_change_log IS
+  'One row per transaction that changed jobs, the source of event streams and statistics';
+COMMENT ON TABLE holdfast_rollup_position IS 'How far the change log has been added to the statistics';
+COMMENT ON TABLE holdfast_rollup IS 'Statistics per minute (span 60), hour (3600) and day (86400)';
+COMMENT ON TABLE holdfast_breakers IS
+  'Circuit breakers of webhook destinations. State 0 is closed, 1 open, 2 half-open';
+COMMENT ON TABLE holdfast_webhook_secrets IS 'Signing keys of webhooks, in plain text because signing needs them';
+COMMENT ON TABLE holdfast_maintenance IS 'When table maintenance last ran, so that one of many nodes does it';
+COMMENT ON VIEW holdfast_jobs IS 'All jobs in readable form';
