@@ -10,7 +10,7 @@ from holdfast import Context
 from holdfast.errors import OutcomeUnknown, Unavailable
 from holdfast.model.outcome import Failed, Interrupted, Snoozed, Succeeded, TimedOut
 from holdfast.model.time import Duration, days, seconds
-from holdfast.worker.running import queue_runner
+from holdfast.worker.running import claimed_jobs, queue_runner
 from tests.support.eventually import eventually
 from tests.unit.worker.conftest import a_job
 
@@ -23,6 +23,7 @@ class Gate:
     def __init__(self):
         self.inside = 0
         self.most = 0
+        self.passed = 0
         self.open = asyncio.Event()
 
     async def pass_through(self) -> None:
@@ -30,6 +31,7 @@ class Gate:
         self.most = max(self.most, self.inside)
         try:
             await self.open.wait()
+            self.passed += 1
         finally:
             self.inside -= 1
 
@@ -134,7 +136,7 @@ async def test_a_job_whose_start_deadline_passed_in_the_worker_is_released(at_wo
     in_time, too_late = a_job(started_at=0, deadline=days(1)), a_job(started_at=5, deadline=5)
     async with at_work(1):
         outcomes = await script.outcomes(*script.add(too_late, in_time))
-    assert outcomes[0] == Interrupted()
+    assert outcomes[0] == Interrupted(started=False)
     assert isinstance(outcomes[1], Succeeded)
 
 
@@ -158,7 +160,7 @@ async def test_jobs_of_a_claim_with_a_lost_response_are_released(at_work, script
     script.held_faults.append(Unavailable("still away"))
     lost = script.add(a_job(), a_job())
     async with at_work(2):
-        assert await script.outcomes(*lost) == [Interrupted(), Interrupted()]
+        assert await script.outcomes(*lost) == [Interrupted(started=False), Interrupted(started=False)]
 
 
 async def test_running_jobs_are_not_released_with_those_of_a_lost_response(at_work, script, gate):
@@ -168,7 +170,7 @@ async def test_running_jobs_are_not_released_with_those_of_a_lost_response(at_wo
         await inside(gate, 1)
         script.claim_faults.append(await lost_response(applied=True))
         (lost,) = script.add(a_job())
-        assert await script.outcomes(lost) == [Interrupted()]
+        assert await script.outcomes(lost) == [Interrupted(started=False)]
         assert bench.queue_runner.running == 1
         gate.open.set()
         assert await script.outcomes(known) == [Succeeded(b"null")]
@@ -190,7 +192,7 @@ async def test_a_claim_that_commits_after_its_response_was_lost_is_found(at_work
     script.held_by = held_by
     late = a_job()
     async with at_work(1):
-        assert await script.outcomes(late) == [Interrupted()]
+        assert await script.outcomes(late) == [Interrupted(started=False)]
 
 
 async def test_a_lost_response_is_checked_even_while_all_slots_are_busy(at_work, script, gate, monkeypatch):
@@ -202,7 +204,7 @@ async def test_a_lost_response_is_checked_even_while_all_slots_are_busy(at_work,
         await inside(gate, 1)
         late = a_job()
         script.held[late.id] = late
-        assert await script.outcomes(late) == [Interrupted()]
+        assert await script.outcomes(late) == [Interrupted(started=False)]
 
 
 async def test_a_handler_that_times_out_is_stopped_and_frees_its_slot(at_work, script, gate):
@@ -259,13 +261,13 @@ async def test_a_job_that_is_claimed_again_starts_after_its_earlier_handler_has_
     release, starts, most = asyncio.Event(), [], []
 
     async def work(*, ctx: Context) -> None:
-        starts.append(ctx.job.fence)
+        starts.append(ctx.fence)
         most.append(len(starts))
         try:
             await release.wait()
         except asyncio.CancelledError:
             await release.wait()
-        starts.remove(ctx.job.fence)
+        starts.remove(ctx.fence)
 
     async def calm() -> None:
         await release.wait()
@@ -436,7 +438,7 @@ async def test_jobs_of_a_claim_in_flight_are_released_after_the_stop(at_work, sc
         script.claim = claim
         jobs = script.add(a_job(), a_job())
         await asyncio.wait_for(claimed.wait(), 30)
-        assert await script.outcomes(*jobs) == [Interrupted(), Interrupted()]
+        assert await script.outcomes(*jobs) == [Interrupted(started=False), Interrupted(started=False)]
     assert gate.most == 0
 
 
@@ -461,3 +463,144 @@ async def test_handlers_that_never_suspend_do_not_delay_reports(at_work, script,
         await script.outcomes(*script.add(*[a_job() for _ in range(200)]))
     assert script.claim_sizes[0] == 200  # one claim, so that the slot had no other reason to yield
     assert reported[-1] > 0
+
+
+async def claimed_ahead(bench, script, gate, count, **changes):
+    """Return one running job and `count` jobs that are claimed and wait behind it."""
+    bench.queue_runner._prefetch_count = lambda: count
+    jobs = script.add(*[a_job(**changes) for _ in range(1 + count)])
+
+    async def waiting():
+        return bench.queue_runner.waiting == count
+
+    await inside(gate, 1)
+    await eventually(waiting)
+    bench.queue_runner._prefetch_count = lambda: 0  # as the runner finds it while a slow job runs
+    return jobs
+
+
+@pytest.fixture
+def stale(monkeypatch):
+    """Return a function that makes all waiting jobs as old as jobs that are checked before they start."""
+    monkeypatch.setattr(claimed_jobs, "MAX_AGE_S", 3_600.0)
+    monkeypatch.setattr(claimed_jobs, "MAX_WAIT_S", 3_600.0)
+
+    def make_stale(bench):
+        for claim in bench.queue_runner._waiting._claims:
+            claim.checked_at = float("-inf")
+
+    return make_stale
+
+
+async def test_a_claimed_job_that_was_cancelled_never_starts(at_work, script, gate, stale):
+    """P41: a mail is not sent for a job that was cancelled before its handler started."""
+    async with at_work(1) as bench:
+        running, cancelled, other = await claimed_ahead(bench, script, gate, 2)
+        del script.held[cancelled.id]
+        stale(bench)
+        gate.open.set()
+        assert await script.outcomes(running, other) == [Succeeded(b"null"), Succeeded(b"null")]
+        assert script.outcome_of(cancelled) is None
+        assert bench.queue_runner.waiting == 0
+    assert gate.passed == 2
+
+
+async def test_a_claimed_job_that_was_paused_is_released_without_an_attempt(at_work, script, gate, stale):
+    async with at_work(1) as bench:
+        running, paused, other = await claimed_ahead(bench, script, gate, 2)
+        script.paused.add(paused.id)
+        stale(bench)
+        gate.open.set()
+        assert await script.outcomes(running, paused, other) == [
+            Succeeded(b"null"), Interrupted(started=False), Succeeded(b"null"),
+        ]  # fmt: skip
+    assert gate.passed == 2
+
+
+async def test_one_check_covers_all_jobs_that_wait(at_work, script, gate, stale):
+    async with at_work(1) as bench:
+        jobs = await claimed_ahead(bench, script, gate, 50)
+        stale(bench)
+        gate.open.set()
+        await script.outcomes(*jobs)
+    assert script.checks == 1
+
+
+async def test_no_claimed_job_starts_while_the_check_fails(at_work, script, gate, stale, monkeypatch):
+    """P05: without the database the worker cannot know if the job was cancelled."""
+    async with at_work(1) as bench:
+        running, behind = await claimed_ahead(bench, script, gate, 1)
+        original, faults = script.check, [Unavailable("away"), Unavailable("away")]
+        monkeypatch.setattr(queue_runner, "RETRY_DELAY_S", 0.01)
+        passed = []
+
+        async def check(jobs):
+            passed.append(gate.passed)
+            if faults:
+                raise faults.pop()
+            return await original(jobs)
+
+        script.check = check
+        stale(bench)
+        gate.open.set()
+        assert await script.outcomes(running, behind) == [Succeeded(b"null"), Succeeded(b"null")]
+    assert passed == [1, 1, 1]
+
+
+async def test_jobs_that_wait_long_for_a_slot_are_released_for_other_workers(at_work, script, gate, monkeypatch):
+    """The worker claimed them ahead while jobs were quick; now slow ones hold its slots."""
+    monkeypatch.setattr(claimed_jobs, "MAX_WAIT_S", 0.05)
+    async with at_work(1) as bench:
+        running, *behind = await claimed_ahead(bench, script, gate, 30)
+        assert set(map(repr, await script.outcomes(*behind))) == {"Interrupted(started=False)"}
+        assert bench.queue_runner.waiting == 0
+        assert script.outcome_of(running) is None
+        gate.open.set()
+        assert await script.outcomes(running) == [Succeeded(b"null")]
+
+
+async def test_nothing_is_claimed_ahead_while_all_running_jobs_are_slow(at_work, script, gate, monkeypatch):
+    """However many jobs ended in the last moments: the next free slot is further away than the work to claim ahead."""
+    monkeypatch.setattr(queue_runner, "PREFETCH_S", 0.0)
+    async with at_work(2) as bench:
+        script.add(a_job(), a_job())
+        await inside(gate, 2)
+        bench.queue_runner._rate = 1e9
+        assert bench.queue_runner._prefetch_count() == 0
+        gate.open.set()
+
+
+async def test_a_job_claimed_again_and_cancelled_behind_its_earlier_handler_never_starts(at_work, script, app):
+    """P41: it has waited since its claim, so it is checked like any other."""
+    release, starts = asyncio.Event(), []
+
+    async def work(*, ctx: Context) -> None:
+        starts.append(ctx.fence)
+        while not release.is_set():
+            try:
+                await release.wait()
+            except asyncio.CancelledError:
+                continue
+
+    app.job(name="work")(work)
+    async with at_work(2) as bench:
+        (first,) = script.add(a_job(fence=1))
+
+        async def running():
+            return starts
+
+        await eventually(running)
+        script.add(a_job(id=first.id, fence=2))
+
+        async def claimed_again():
+            return bench.queue_runner.waiting == 1
+
+        await eventually(claimed_again)
+        del script.held[first.id]
+        release.set()
+
+        async def dropped():
+            return bench.queue_runner.waiting == bench.queue_runner.running == 0
+
+        await eventually(dropped)
+    assert len(starts) == 1

@@ -1,5 +1,6 @@
 """Cached dispatch settings of one worker: pauses, limits and tenant weights."""
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -59,25 +60,28 @@ class DispatchSettingsCache:
         self._store = store
         self._monotonic = monotonic
         self._read_at = float("-inf")
+        self._refreshing = asyncio.Lock()
         self._settings = DispatchSettings(-1)
         self.view = EffectiveSettings()
         """Settings in effect at the last refresh."""
 
     async def refresh(self) -> bool:
         """Read the settings again unless they are recent; return True if they changed."""
-        now = self._monotonic()
-        if now - self._read_at < REFRESH_INTERVAL_S:
+        if self._is_recent():
             return False
-        self._read_at = now  # concurrent claims use the cached settings
-        try:
+        async with self._refreshing:  # a worker that was busy may have old settings, so wait for a concurrent refresh
+            if self._is_recent():
+                return False
+            read_at = self._monotonic()
             version, at = await self._store.single(lambda tx: tx.dispatch_settings_version())
             if version != self._settings.version:
                 self._settings = await self._store.read(lambda tx: tx.dispatch_settings())
-        except BaseException:
-            self._read_at = float("-inf")
-            raise
-        before, self.view = self.view, effective_at(self._settings, at)
-        return before != self.view
+            self._read_at = read_at
+            before, self.view = self.view, effective_at(self._settings, at)
+            return before != self.view
+
+    def _is_recent(self) -> bool:
+        return self._monotonic() - self._read_at < REFRESH_INTERVAL_S
 
     def open(self, queues: Sequence[str]) -> list[str]:
         """Return the queues that are not paused."""

@@ -40,6 +40,9 @@ _BUSY_DELAY = seconds(1)
 _FINISH_TIMEOUT_S = 1.0
 """Time limit for saving the last progress of a stopped handler."""
 
+RETRY_DELAY_S = 0.5
+"""Seconds before a call that failed because the database is unavailable is repeated."""
+
 RECHECK_DELAYS_S = (0.0, 1.0, 5.0, 40.0)
 """Seconds after a claim with unknown outcome at which to check which jobs it took.
 
@@ -175,7 +178,9 @@ class QueueRunner:
                 self._rechecks = [time.monotonic() + after for after in RECHECK_DELAYS_S]
                 continue
             except HoldfastError:
-                await asyncio.sleep(0.5)  # the database is unavailable: the lease decides whether this worker continues
+                await asyncio.sleep(
+                    RETRY_DELAY_S
+                )  # the database is unavailable: the lease decides whether this worker continues
                 continue
             self._subscription.reset()
             self._accept(jobs)
@@ -191,7 +196,7 @@ class QueueRunner:
             try:
                 held_jobs = await self._held_jobs()
             except HoldfastError:
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(RETRY_DELAY_S)
                 continue
             known = self._known_attempts()
             for job in held_jobs:
@@ -212,8 +217,8 @@ class QueueRunner:
         self._start_deadlines.add(jobs)
         self._add_waiting(jobs)
 
-    def _add_waiting(self, jobs: list[Job]) -> None:
-        self._waiting.add(jobs)
+    def _add_waiting(self, jobs: list[Job], *, just_claimed: bool = True) -> None:
+        self._waiting.add(jobs, just_claimed=just_claimed)
         if self._late_timer is None:
             self._schedule_late_release()
         for _ in range(min(len(jobs), len(self._idle))):
@@ -244,13 +249,13 @@ class QueueRunner:
         async with self._checking:
             if not self._waiting.needs_check:  # another slot has checked them
                 return
-            began = time.monotonic()
+            to_check = list(self._waiting)
             try:
-                check = await self._claims.check(list(self._waiting))
+                check = await self._claims.check(to_check)
             except HoldfastError:
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(RETRY_DELAY_S)
                 return
-            for job in self._waiting.apply(check, began):
+            for job in self._waiting.apply(check, to_check):
                 self._release(job)
             self._capacity_changed.set()
 
@@ -377,7 +382,7 @@ class QueueRunner:
         run.over = True
         del self._runs[run.job.id]
         if (successor := self._successors.pop(run.job.id, None)) is not None:
-            self._add_waiting([successor])
+            self._add_waiting([successor], just_claimed=False)
         if outcome is not None:
             if run.entry is not None and run.timeout is not None:
                 self._shared_state.stop_timing(run.entry)
@@ -406,6 +411,8 @@ class QueueRunner:
         if (elapsed := now - self._measured_at) >= _MIN_SAMPLE_S:
             rate, self._completed, self._measured_at = self._completed / elapsed, 0, now
             self._rate = max(rate, rate + (self._rate - rate) * _RATE_DECAY ** (elapsed / 0.1))
-        if len(self._runs) >= self.size and all(now - run.since > PREFETCH_S for run in self._runs.values()):
+        if len(self._runs) >= self.size - self._lost_slots and all(
+            now - run.since > PREFETCH_S for run in self._runs.values()
+        ):
             return 0  # whatever the rate was: all running jobs take longer than the work to claim ahead
         return min(self._max_prefetch, int(self._rate * PREFETCH_S))
