@@ -6,15 +6,13 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 import asyncpg
+from asyncpg.exceptions import TargetServerAttributeNotMatched
 
 from holdfast.errors import Misconfigured, Unavailable
-from holdfast.store.drivers import is_misread, misread
 from holdfast.store.postgres.errors import SETTING, translate
-
-_FORM = "write it as postgresql://user:password@host:5432/database"
+from holdfast.store.postgres.url import PostgresAddress, read_url
 
 STATEMENT_TIMEOUT_S = 30.0
 """Timeout of internal statements on the server; the client waits a little longer."""
@@ -74,12 +72,31 @@ class PlainConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver i
         return ""
 
 
-async def connect(url: str, *, pooled: bool, timeout: float = 10.0) -> asyncpg.Connection:
+async def connect(url: str, *, pooled: bool) -> asyncpg.Connection:
     """Connect; raise our errors."""
+    address = read_url(url)
     try:
-        return await asyncpg.connect(_dsn(url), timeout=timeout, **_options(pooled=pooled))
+        return await _connect_first(address, **_options(address, pooled=pooled))
     except _NO_CONNECTION as error:
         raise connect_error(error) from error
+
+
+async def _connect_first(address: PostgresAddress, **options: Any) -> asyncpg.Connection:
+    """Connect to the first host that is reachable and as `target_session_attrs` asks.
+
+    The driver would try several hosts too, but with one timeout for all: a host that does not answer would use it up.
+    """
+    errors: list[str] = []
+    for dsn, host in zip(address.dsns, address.hosts, strict=True):
+        try:
+            return await asyncpg.connect(dsn, timeout=address.connect_timeout, **options)
+        except TargetServerAttributeNotMatched:
+            errors.append(f"{host or 'localhost'}: a standby, or read-only")
+        except (OSError, TimeoutError, asyncpg.CannotConnectNowError, asyncpg.PostgresConnectionError) as error:
+            if len(address.dsns) == 1:
+                raise
+            errors.append(f"{host or 'localhost'}: {error or 'it did not answer in time'}")
+    raise Unavailable(f"no host of the database URL can be used ({'; '.join(errors)})")
 
 
 async def is_pooled(connection: asyncpg.Connection) -> bool:
@@ -92,14 +109,18 @@ async def is_pooled(connection: asyncpg.Connection) -> bool:
 
 async def create_pool(url: str, *, pooled: bool, size: int) -> asyncpg.Pool:
     """Create a pool of at most `size` connections, opened on demand."""
+    address = read_url(url)
+
+    async def open_connection(*_dsn: object, **options: Any) -> asyncpg.Connection:
+        return await _connect_first(address, **options)
+
     return await asyncpg.create_pool(
-        _dsn(url),
+        connect=open_connection,
         min_size=0,
         max_size=size,
         max_inactive_connection_lifetime=MAX_IDLE_S,
-        timeout=10,
         connection_class=PlainConnection,
-        **_options(pooled=pooled),
+        **_options(address, pooled=pooled),
     )
 
 
@@ -110,30 +131,11 @@ def connect_error(error: BaseException) -> Exception:
     return translate(error) or Unavailable(str(error))
 
 
-def check_url(url: str) -> None:
-    """Raise `Misconfigured` for URLs that the driver would ignore in part or misread."""
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:  # its text may contain a part of the password
-        raise Misconfigured(f"{SETTING}: {misread(_FORM)}") from None
-    if is_misread(parts):
-        raise Misconfigured(f"{SETTING}: {misread(_FORM)}")
-    known = {"sslmode", "host", "port", "user", "password", "dbname", "database", "application_name", "passfile"}
-    if unknown := {name for name, _ in parse_qsl(parts.query)} - known:
-        raise Misconfigured(f"{SETTING}: unknown parameter {min(unknown)!r} in the URL: remove it")
-
-
-def _dsn(url: str) -> str:
-    scheme, rest = url.split(":", 1)
-    return f"{scheme.split('+', 1)[0]}:{rest}"
-
-
-def _options(*, pooled: bool) -> dict[str, Any]:
+def _options(address: PostgresAddress, *, pooled: bool) -> dict[str, Any]:
     if pooled:
         # A pooler in transaction mode supports neither startup parameters nor prepared statements.
         return {"statement_cache_size": 0, "command_timeout": STATEMENT_TIMEOUT_S + 5}
-    settings = {"application_name": "holdfast", **PLANNER}
+    settings = dict(PLANNER) if address.names_application else {"application_name": "holdfast", **PLANNER}
     return {"server_settings": settings, "command_timeout": STATEMENT_TIMEOUT_S + 5}
 
 

@@ -67,7 +67,6 @@ class PostgresStore(Store):
             Misconfigured: the URL or the credentials are wrong.
             Unavailable: the server cannot be reached.
         """
-        pools.check_url(url)
         first = await pools.connect(url, pooled=True)
         try:
             pooled = await pools.is_pooled(first)
