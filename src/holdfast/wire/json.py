@@ -7,6 +7,7 @@ import msgspec
 
 from holdfast.errors import Invalid, forget_frames
 from holdfast.model import bounds
+from holdfast.wire.expected import expected_text
 
 T = TypeVar("T")
 
@@ -17,13 +18,13 @@ _DECODE = msgspec.json.Decoder().decode
 _ENCODE = msgspec.json.Encoder().encode
 
 MAX_SMALL_BODY_BYTES = 1024 * 1024
-"""Size up to which the stricter limits apply; only batches may be larger."""
+"""Routes that take no batch accept no larger body."""
 MAX_PARTS = 60_000
-"""Maximum number of names, lists and objects in a body of up to `MAX_SMALL_BODY_BYTES`."""
+"""Maximum number of names, lists and objects in a body that is not a batch."""
 MAX_BATCH_PARTS = 600_000
-"""Maximum number of names, lists and objects in a larger body."""
+"""Maximum number of names, lists and objects in a batch, whatever its size: 60 for each of 10,000 jobs."""
 MAX_QUOTES = 200_000
-"""Maximum number of quotation marks in a body of up to `MAX_SMALL_BODY_BYTES`."""
+"""Maximum number of quotation marks in a body that is not a batch."""
 MAX_NAME_CHARS = 100
 
 
@@ -43,10 +44,11 @@ def read(body: bytes, kind: type[T]) -> T:
         Invalid: With a pointer to the invalid field.
     """
     check_items = getattr(kind, "check_items", None)
+    is_batch = check_items is not None or len(body) > MAX_SMALL_BODY_BYTES
     if check_items is not None and len(body) > bounds.MAX_JOB_BYTES:
-        _check_parts(body)
+        _check_parts(body, is_batch=is_batch)
         check_items(body)
-    value = parse(body)
+    value = parse(body, is_batch=is_batch)
     try:
         return convert(value, kind)
     except Invalid:
@@ -65,13 +67,14 @@ def _item(value: Any, kind: type[T]) -> T | Invalid:
         return fault
 
 
-def parse(body: bytes) -> Any:
+def parse(body: bytes, *, is_batch: bool = False) -> Any:
     """Parse JSON; reject duplicate names in one object, because parsers disagree about them.
 
-    Bodies that would use far more memory than their size are rejected before they are parsed.
+    Bodies that would use far more memory than their size are rejected before they are parsed. A batch may have more
+    parts than another body, because it has those of all its items.
     """
     if len(body) > MAX_PARTS:  # a shorter body cannot have more parts
-        _check_parts(body)
+        _check_parts(body, is_batch=is_batch)
     try:
         value = _DECODE(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -94,14 +97,14 @@ def _has_unique_names(body: bytes, value: Any) -> bool:
     return _STRINGS.sub(b"", body).count(b":") == _count_names(value)
 
 
-def _check_parts(body: bytes) -> None:
-    maximum = MAX_PARTS if len(body) <= MAX_SMALL_BODY_BYTES else MAX_BATCH_PARTS
+def _check_parts(body: bytes, *, is_batch: bool) -> None:
+    maximum = MAX_BATCH_PARTS if is_batch else MAX_PARTS
     if (
         _count_parts(body) > maximum
         and _count_parts(body) - sum(_count_parts(text[0]) for text in _STRINGS.finditer(body)) > maximum
     ):
-        raise Malformed("the body has too many names, lists and objects: split it into several requests")
-    if len(body) <= MAX_SMALL_BODY_BYTES and body.count(b'"') > MAX_QUOTES:
+        raise Malformed(f"the body has more than {maximum:,} names, lists and objects: split it into several requests")
+    if not is_batch and body.count(b'"') > MAX_QUOTES:
         raise Malformed("the body has too many strings: split it into several requests")
 
 
@@ -114,10 +117,10 @@ def convert(value: Any, kind: type[T], *, strict: bool = True) -> T:
     try:
         return msgspec.convert(value, kind, strict=strict)
     except msgspec.ValidationError as error:
-        raise _invalid(error) from None
+        raise _invalid(error, kind) from None
 
 
-def _invalid(error: msgspec.ValidationError) -> Invalid:
+def _invalid(error: msgspec.ValidationError, kind: Any) -> Invalid:
     """Convert an error of msgspec, with the location as a JSON pointer."""
     text = str(error)
     pointer = ""
@@ -130,6 +133,11 @@ def _invalid(error: msgspec.ValidationError) -> Invalid:
     elif missing := re.fullmatch(r"Object missing required field `(.*)`", text, re.DOTALL):
         pointer += f"/{_escape(missing[1])}"
         text = "this field is missing: add it"
+    elif text.startswith(("Invalid enum value ", "Expected `str` matching regex ")):
+        text = (
+            f"{text.removeprefix('Invalid enum value ')} is not allowed" if text.startswith("Invalid") else "wrong form"
+        )
+        text += f": {expected_text(kind, pointer)}"
     return Invalid(f"{pointer.removeprefix('/').replace('/', '.') or 'the body'}: {text}", pointer=pointer)
 
 

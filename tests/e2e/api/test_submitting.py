@@ -237,6 +237,18 @@ async def test_a_batch_has_at_most_ten_thousand_jobs(served):
 
 
 @pytest.mark.databases("sqlite")
+async def test_a_batch_of_ten_thousand_small_jobs_is_accepted(served):
+    """F35: the number of names that a batch may have does not depend on its size in bytes."""
+    client = await person(served, "acme")
+    job = {"type": "x", "queue": "q", "priority": 1, "tags": ["a", "b"], "payload": {"n": 1, "m": {"k": "v"}}}
+    answer = await client.post("/v1/jobs/batch", json={"jobs": [job] * 10_000})
+    assert answer.status_code == 201, answer.text[:300]
+    assert len(answer.json()["items"]) == 10_000
+    found = problem(await client.post("/v1/jobs", json={"type": "x", "payload": [[]] * 70_000}), 400, "malformed")
+    assert "60,000" in found["detail"]
+
+
+@pytest.mark.databases("sqlite")
 async def test_a_job_of_a_batch_that_is_too_large_is_rejected_before_the_batch_is_parsed(served, monkeypatch):
     """F35: as large as the body of a single job may be."""
     client = await person(served, "acme")
