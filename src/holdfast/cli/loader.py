@@ -63,7 +63,8 @@ def hint_at_unimported(name: str) -> str | None:
     shown = ", ".join(missing[:5]) + (" and others" if len(missing) > 5 else "")
     verb = "declares jobs but is" if len(missing) == 1 else "declare jobs but are"
     flags = " ".join(f"--include {module}" for module in missing[:5])
-    return f"{shown} {verb} not imported, so they cannot run: import it in {module_name}, or add {flags}"
+    them = "it" if len(missing) == 1 else "them"
+    return f"{shown} {verb} not imported, so they cannot run: import {them} in {module_name}, or add {flags}"
 
 
 def _split(name: str) -> tuple[str, str]:
