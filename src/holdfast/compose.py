@@ -233,6 +233,7 @@ def build_api(
     from holdfast.api.auth.tokens import KeyFile, TokenKeys, Tokens
     from holdfast.api.events.broadcaster import EventBroadcaster
     from holdfast.api.metrics_page import InstallationMetrics
+    from holdfast.api.request_slots import RequestSlots
     from holdfast.api.routes import ALL
     from holdfast.api.routing import Routes
     from holdfast.api.service import Service, ServiceRules
@@ -274,9 +275,20 @@ def build_api(
     events = EventCounters()
     engine.add_sink(events)
     metrics = InstallationMetrics(engine, monotonic=monotonic)
-    tickets = Tickets(monotonic=monotonic)
     return Api(
-        Service(engine, authenticator, routes, rules, stopping, streams, metrics, RequestMetrics(), events, tickets)
+        Service(
+            engine,
+            authenticator,
+            routes,
+            rules,
+            stopping,
+            streams,
+            metrics,
+            RequestMetrics(),
+            events,
+            RequestSlots(settings.max_requests_per_key),
+            Tickets(monotonic=monotonic),
+        )
     )
 
 

@@ -7,7 +7,8 @@ logs a failure at once instead of when the task object is collected; `stop` canc
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 _LOG = logging.getLogger("holdfast.tasks")
@@ -15,6 +16,9 @@ _LOG = logging.getLogger("holdfast.tasks")
 _T = TypeVar("_T")
 
 _running: set[asyncio.Task[Any]] = set()
+
+_THREADS = ThreadPoolExecutor(2, thread_name_prefix="holdfast-call")
+"""Few threads, because they are for calls that use the CPU and much memory."""
 
 
 def start(coroutine: Coroutine[Any, Any, _T], *, name: str, awaited: bool = False) -> asyncio.Task[_T]:
@@ -44,3 +48,34 @@ async def stop(*tasks: asyncio.Task[Any] | None) -> None:
 def _log_failure(task: asyncio.Task[Any]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
         _LOG.error("task %r failed: %s", task.get_name(), error, exc_info=error)
+
+
+async def call_in_thread(function: Callable[[], _T]) -> _T:
+    """Call a function in one of two threads; return its result or raise its exception.
+
+    Unlike with `asyncio.to_thread`, both are freed without the garbage collector: there, a future holds them whose
+    callbacks refer to the future.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+    pending, results = [function], list[_T]()  # lists, because the thread may hold `call` a moment longer
+    del function
+    errors: list[Exception] = []
+
+    def call() -> None:
+        try:
+            results.append(pending.pop()())
+        except Exception as error:  # noqa: BLE001 - raised again by the caller
+            errors.append(error)
+        loop.call_soon_threadsafe(_finish, done)
+
+    _THREADS.submit(call)
+    await done
+    if errors:
+        raise errors.pop()
+    return results.pop()
+
+
+def _finish(done: asyncio.Future[None]) -> None:
+    if not done.done():  # the caller may have been cancelled
+        done.set_result(None)

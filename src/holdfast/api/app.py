@@ -12,7 +12,9 @@ import msgspec
 from holdfast.api import asgi
 from holdfast.api.headers import REQUEST_ID, Cors, Headers, headers_of
 from holdfast.api.http import ClientGone, HttpRequest, HttpResponse, Stream
+from holdfast.api.offload import read_body
 from holdfast.api.request_log import LOG, log_error, loggable_path
+from holdfast.api.request_slots import LARGE_BODY_WEIGHT
 from holdfast.api.routing import ANY_CALLER, PUBLIC, Route, RouteCall
 from holdfast.api.server.streaming import send_stream
 from holdfast.api.service import Service
@@ -106,10 +108,22 @@ class Api:
             if route.scope != ANY_CALLER:
                 permit(caller, route.scope)
         query = _query(request, route)
-        body = None
+        if route.scope == PUBLIC or route.long_poll:
+            return await self._call(route, RouteCall(service, caller, path, None, query, request))
+        key, slots = caller.key or caller.name, service.slots
+        weight = await slots.acquire(key, LARGE_BODY_WEIGHT if request.has_large_body else 1)
+        try:
+            return await self._call(route, RouteCall(service, caller, path, None, query, request))
+        finally:
+            slots.release(key, weight)
+
+    async def _call(self, route: Route, call: RouteCall[Any, Any]) -> HttpResponse | Stream:
+        """Parse the body, a large one in a thread, and call the handler."""
         if route.body is not None:
-            body = json.read(await request.json_body(route.body_limit), route.body)
-        return await route.handler(RouteCall(service, caller, path, body, query, request))
+            body = await call.request.json_body(route.body_limit)
+            call = call._replace(body=await read_body(body, route.body))
+            del body
+        return await route.handler(call)
 
     def headers(self, response: HttpResponse | Stream, request: HttpRequest) -> Headers:
         """Return all headers of a response except its length."""

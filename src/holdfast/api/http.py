@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl
 
 from holdfast.api.headers import request_id
+from holdfast.api.offload import LARGE_BODY_BYTES
 from holdfast.wire.problems import HttpError
 
 MAX_QUERY_BYTES = 8_192
@@ -131,6 +132,14 @@ class HttpRequest:
             else:
                 parameters[name] = [earlier, value]
         return parameters
+
+    @property
+    def has_large_body(self) -> bool:
+        """True if the body is large, or chunked and so of unknown size."""
+        if b"transfer-encoding" in self.headers:
+            return True
+        length = self.headers.get(b"content-length", b"0")
+        return len(length) >= 6 and (not length.isdigit() or int(length[:20]) >= LARGE_BODY_BYTES)
 
     async def json_body(self, max_bytes: int) -> bytes:
         """Read the body; reject wrong media types and oversized bodies early."""

@@ -7,6 +7,7 @@ from holdfast.api.auth.authenticator import Authenticator
 from holdfast.api.auth.tickets import Tickets
 from holdfast.api.events.broadcaster import EventBroadcaster
 from holdfast.api.metrics_page import InstallationMetrics
+from holdfast.api.request_slots import RequestSlots
 from holdfast.api.routing import Routes
 from holdfast.engine.engine import Engine
 from holdfast.telemetry.metrics import EventCounters, RequestMetrics
@@ -42,5 +43,7 @@ class Service(NamedTuple):
     """Request counters of this node."""
     events: EventCounters
     """Event counters of this node."""
+    slots: RequestSlots
+    """Requests in progress by API key."""
     tickets: Tickets
     """Single-use sign-in tickets."""

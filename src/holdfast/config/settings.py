@@ -63,6 +63,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     base_path: str = ""
     access_log: bool = False
     max_connections: int = 2_000
+    max_requests_per_key: int = 100
     worker_id: str = ""
     worker_pool_size: int = 0
     worker_max_jobs: int | None = None
@@ -223,6 +224,10 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "max_connections", "max_connections", Int(1, 100_000),
         "connections to the API per node; a further one closes the longest idle one",
+    ),
+    Setting(
+        "max_requests_per_key", "max_requests_per_key", Int(1, 100_000),
+        "requests that one API key may have in progress on a node; further ones wait, up to 10 s",
     ),
     Setting(
         "worker_id", "worker_id", Text("text in one line"),

@@ -1,7 +1,7 @@
 """Routes of statistics: counts, totals, rates, durations and fairness."""
 
 from holdfast.api.http import HttpResponse, Stream
-from holdfast.api.offload import render_rows
+from holdfast.api.offload import call_with_rows
 from holdfast.api.render import analytics as render
 from holdfast.api.routing import Route, RouteCall
 from holdfast.engine.changes.analytics import Window
@@ -41,7 +41,7 @@ async def stats(call: RouteCall[None, NameQuery]) -> HttpResponse | Stream:
     census, day = await analytics.census(), await analytics.window(tenant, DAY)
     rows = len(census.status_counts) + len(day.stats)
     return HttpResponse(
-        await render_rows(rows, render.render_stats, census, tenant, day.stats, after=after, limit=query.limit)
+        await call_with_rows(rows, render.render_stats, census, tenant, day.stats, after=after, limit=query.limit)
     )
 
 

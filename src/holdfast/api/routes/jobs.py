@@ -5,17 +5,18 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from holdfast.api.http import HttpResponse, Stream
+from holdfast.api.offload import call_with_rows
 from holdfast.api.render.jobs import render_bulk_result, render_job
 from holdfast.api.routing import MAX_BATCH_BODY_BYTES, Route, RouteCall
 from holdfast.engine.submitting.receipts import initial_state
 from holdfast.model.access import Scope
+from holdfast.model.decoded_job import Action
 from holdfast.model.explanation import Explanation
 from holdfast.model.ids import JobId
 from holdfast.model.job import Page
 from holdfast.model.time import rfc3339
 from holdfast.policy.access import acting_tenant, visible_tenant
 from holdfast.policy.actions import allowed_actions, bulk_filter
-from holdfast.policy.lifecycle import Action
 from holdfast.wire import codec
 from holdfast.wire.types import (
     BatchOut,
@@ -66,9 +67,8 @@ async def submit_job(call: RouteCall[SubmitJob, None]) -> HttpResponse | Stream:
 
 async def submit_batch(call: RouteCall[SubmitBatch, None]) -> HttpResponse | Stream:
     """Submit many jobs: all of them, or none and an error for every invalid one."""
-    receipts = await call.service.engine.jobs.submit_many(
-        codec.batch_specs(call.body, tenant=tenant_of(call)), from_json=True
-    )
+    specs = await call_with_rows(len(call.body.jobs), codec.batch_specs, call.body, tenant=tenant_of(call))
+    receipts = await call.service.engine.jobs.submit_many(specs, from_json=True)
     return HttpResponse(BatchOut([ReceiptOut(str(r.id), rfc3339(r.created_at), r.replayed) for r in receipts]), 201)
 
 

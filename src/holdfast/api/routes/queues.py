@@ -3,7 +3,7 @@
 from msgspec import UNSET, UnsetType
 
 from holdfast.api.http import HttpResponse, Stream
-from holdfast.api.offload import render_rows
+from holdfast.api.offload import call_with_rows
 from holdfast.api.render.queues import render_queues
 from holdfast.api.routing import Route, RouteCall
 from holdfast.engine.engine import Engine
@@ -50,7 +50,7 @@ async def _queues(
     _, limits = await engine.limits.all(LimitKind.QUEUE)
     rows = len(census.status_counts) + len(day.stats)
     sources = (now, configured, census, recent, day.stats, limits)
-    return await render_rows(rows, render_queues, *sources, tenant=tenant, after=after, limit=limit, only=only)
+    return await call_with_rows(rows, render_queues, *sources, tenant=tenant, after=after, limit=limit, only=only)
 
 
 ROUTES = (

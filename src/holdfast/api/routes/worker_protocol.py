@@ -164,7 +164,7 @@ async def _poll_ends(call: RouteCall[Any, Any]) -> AsyncIterator[list[asyncio.Ta
 ROUTES = (
     Route(
         "POST", "/v1/leases", Scope.WORKER, lease_jobs, "Claim jobs, waiting for them if requested; register a worker",
-        {200: LeaseOut}, LeaseRequest, tag="workers", headers=TENANT, error_statuses=(409,),
+        {200: LeaseOut}, LeaseRequest, tag="workers", headers=TENANT, error_statuses=(409,), long_poll=True,
     ),
     Route(
         "POST", "/v1/leases/renew", Scope.WORKER, renew_lease, "Renew a lease; returns the jobs that were lost",

@@ -7,7 +7,9 @@ that waiting for its row lock delays no other tenant; a semaphore caps the total
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
+from holdfast import tasks
 from holdfast.coordination.port import RejectionCache
 from holdfast.engine.batcher import Batcher
 from holdfast.engine.clock import DatabaseClock
@@ -24,6 +26,9 @@ from holdfast.policy.submission import build_job, build_jobs
 from holdfast.store.port.store import Store
 
 FLUSH_BATCH_SIZE = 500
+_LARGE_BATCH_SIZE = 500
+"""Size from which a batch is validated in a thread, so that other submissions need not wait."""
+
 _MAX_LIMITED_TRANSACTIONS = 4
 """Concurrent transactions of limited tenants; lock waits must not use up the connections."""
 
@@ -109,7 +114,9 @@ class Submitter:
         if not specs:
             return []
         now_ms = self._clock.now_ms()
-        jobs = build_jobs(specs, lambda: new_job_id(now_ms), max_attempts=self._max_attempts, from_json=from_json)
+        ids = iter([new_job_id(now_ms) for _ in specs])
+        build = partial(build_jobs, specs, lambda: next(ids), max_attempts=self._max_attempts, from_json=from_json)
+        jobs = build() if len(specs) < _LARGE_BATCH_SIZE else await tasks.call_in_thread(build)
         tenants = frozenset(job.spec.tenant for job in jobs)
         if limited := await self.limited.among(tenants):
             return await self._submit_limited(jobs, sorted(limited), jobs[0].spec.tenant if len(tenants) == 1 else None)

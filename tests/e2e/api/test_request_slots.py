@@ -1,0 +1,143 @@
+"""Concurrent requests of one API key: bounded, in order, and without effect on other keys."""
+
+import asyncio
+import threading
+
+import pytest
+import pytest_asyncio
+
+from holdfast.api import request_slots
+from holdfast.api.request_slots import LARGE_BODY_WEIGHT, RequestSlots
+from holdfast.config import Settings
+from holdfast.errors import RateLimited
+from tests.e2e.api.conftest import ADMIN, Served, problem
+from tests.support.eventually import eventually
+
+
+@pytest_asyncio.fixture
+async def settings(database_url):
+    return Settings(database_url=database_url, admin_key=ADMIN, max_requests_per_key=2)
+
+
+class BlockedReads:
+    """Searches that wait until they are released."""
+
+    def __init__(self, served: Served, monkeypatch) -> None:
+        self.started = 0
+        self.release = asyncio.Event()
+        jobs = served.engine.jobs
+        search = jobs.search
+
+        async def blocked(*args, **kwargs):
+            self.started += 1
+            await self.release.wait()
+            return await search(*args, **kwargs)
+
+        monkeypatch.setattr(jobs, "search", blocked)
+
+
+async def test_further_requests_of_a_key_wait_and_other_keys_do_not(served, monkeypatch):
+    """F35: one client cannot use up a node."""
+    blocked = BlockedReads(served, monkeypatch)
+    acme, other = await served.client(await served.key("acme")), await served.client(await served.key("other"))
+
+    async def is_full():
+        return blocked.started == 2
+
+    async with asyncio.TaskGroup() as group:
+        requests = [group.create_task(acme.get("/v1/jobs")) for _ in range(5)]
+        await eventually(is_full)
+        assert (await other.get("/v1/queues")).status_code == 200
+        assert blocked.started == 2
+        blocked.release.set()
+    assert [request.result().status_code for request in requests] == [200] * 5
+    assert not len(served.api.service.slots)
+
+
+async def test_a_request_that_waits_too_long_gets_429(served, monkeypatch):
+    monkeypatch.setattr(request_slots, "WAIT_TIMEOUT_S", 0.05)
+    blocked = BlockedReads(served, monkeypatch)
+    acme = await served.client(await served.key("acme"))
+
+    async def is_full():
+        return blocked.started == 2
+
+    async with asyncio.TaskGroup() as group:
+        requests = [group.create_task(acme.get("/v1/jobs")) for _ in range(2)]
+        await eventually(is_full)
+        rejected = await acme.get("/v1/jobs")
+        assert problem(rejected, 429, "rate_limited")["detail"].startswith("this key has 2 requests in progress")
+        assert rejected.headers["retry-after"]
+        blocked.release.set()
+    assert [request.result().status_code for request in requests] == [200] * 2
+    assert not len(served.api.service.slots)
+
+
+async def test_long_polls_of_workers_do_not_count(served):
+    http = await served.client(await served.key("acme", "worker"))
+    worker = (await http.post("/v1/leases", json={"limit": 0, "lease": 60})).json()["worker"]
+    polls = [{"worker": worker, "queues": ["default"], "limit": 1, "wait": 0.1} for _ in range(5)]
+    async with asyncio.TaskGroup() as group:
+        requests = [group.create_task(http.post("/v1/leases", json=poll)) for poll in polls]
+    assert [request.result().status_code for request in requests] == [200] * 5
+
+
+async def test_slots_are_given_in_the_order_of_arrival():
+    """A request with a large body is not overtaken for ever by small ones."""
+    slots = RequestSlots(LARGE_BODY_WEIGHT)
+    order = []
+
+    async def run(name, weight):
+        taken = await slots.acquire("key", weight)
+        order.append(name)
+        await asyncio.sleep(0)
+        slots.release("key", taken)
+
+    held = await slots.acquire("key", 1)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(run("large", 2 * LARGE_BODY_WEIGHT))
+        await asyncio.sleep(0)
+        group.create_task(run("small", 1))
+        await asyncio.sleep(0)
+        assert order == []
+        slots.release("key", held)
+    assert order == ["large", "small"]
+    assert not len(slots)
+
+
+async def test_a_cancelled_request_leaves_the_line(monkeypatch):
+    slots = RequestSlots(1)
+    held = await slots.acquire("key", 1)
+    waiting = asyncio.ensure_future(slots.acquire("key", 1))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    monkeypatch.setattr(request_slots, "WAIT_TIMEOUT_S", 0.0)
+    with pytest.raises(RateLimited):
+        await slots.acquire("key", 1)
+    slots.release("key", held)
+    assert not len(slots)
+
+
+async def test_a_large_batch_is_parsed_and_validated_in_a_thread(served, monkeypatch):
+    """F35: other requests are answered meanwhile; a small one needs no thread."""
+    threads = []
+    for module, name in (("holdfast.wire.json", "read"), ("holdfast.engine.submitting.submitter", "build_jobs")):
+        function = getattr(__import__(module, fromlist=[name]), name)
+
+        def record(*args, call=function, **kwargs):
+            threads.append(threading.current_thread() is threading.main_thread())
+            return call(*args, **kwargs)
+
+        monkeypatch.setattr(f"{module}.{name}", record)
+    client = await served.client(await served.key("acme"))
+    large = {"jobs": [{"type": "send", "payload": "x" * 1_000} for _ in range(600)]}
+    assert (await client.post("/v1/jobs/batch", json=large)).status_code == 201
+    assert threads == [False, False]
+    threads.clear()
+    large["jobs"][7]["priority"] = "high"
+    problem(await client.post("/v1/jobs/batch", json=large), 422, "invalid_batch")
+    assert threads[:1] == [False]
+    threads.clear()
+    assert (await client.post("/v1/jobs/batch", json={"jobs": [{"type": "send"}]})).status_code == 201
+    assert threads == [True, True]
