@@ -381,7 +381,7 @@ export interface KeyMade {
   id: string;
   tenant: string;
   name: string;
-  scopes: ("admin" | "cancel" | "read" | "submit" | "worker")[];
+  scopes: ("admin" | "cancel" | "metrics" | "read" | "submit" | "worker")[];
   created_at: string;
   expires_at: string | null;
   revoked_at: string | null;
@@ -394,7 +394,7 @@ export interface KeyOut {
   id: string;
   tenant: string;
   name: string;
-  scopes: ("admin" | "cancel" | "read" | "submit" | "worker")[];
+  scopes: ("admin" | "cancel" | "metrics" | "read" | "submit" | "worker")[];
   created_at: string;
   expires_at: string | null;
   revoked_at: string | null;
@@ -515,7 +515,7 @@ export interface LostRequest {
 export interface Me {
   name: string;
   tenant: string;
-  scopes: ("admin" | "cancel" | "read" | "submit" | "worker")[];
+  scopes: ("admin" | "cancel" | "metrics" | "read" | "submit" | "worker")[];
   until: string | null;
   version: string;
   demo: boolean;
@@ -529,7 +529,7 @@ export interface NamedCounts {
 
 /** API key to create. */
 export interface NewKeyRequest {
-  scopes: ("admin" | "cancel" | "read" | "submit" | "worker")[];
+  scopes: ("admin" | "cancel" | "metrics" | "read" | "submit" | "worker")[];
   name: string;
   /** 1 to 128 letters, digits or _ . : / @ + -, starting with a letter, a digit or _. */
   tenant?: string;
@@ -962,13 +962,13 @@ export interface TokenOut {
   token: string;
   token_type: "Bearer";
   tenant: string;
-  scopes: ("admin" | "cancel" | "read" | "submit" | "worker")[];
+  scopes: ("admin" | "cancel" | "metrics" | "read" | "submit" | "worker")[];
   expires_at: string;
 }
 
 /** Token to create: the scopes of the API key or fewer, for 15 minutes or up to an hour. */
 export interface TokenRequest {
-  scopes?: ("admin" | "cancel" | "read" | "submit" | "worker")[] | null;
+  scopes?: ("admin" | "cancel" | "metrics" | "read" | "submit" | "worker")[] | null;
   /** Seconds, or a text such as '250ms', '30s', '5m', '1h30m' or '7d'. */
   expires_in?: number | string;
 }

@@ -13,6 +13,7 @@ const SCOPES: Record<Scope, string> = {
   submit: "submit jobs",
   cancel: "cancel, retry, replay and delete jobs",
   worker: "run jobs as a worker over HTTP",
+  metrics: "read /metrics, which covers all tenants",
   admin: "everything, for all tenants",
 };
 const EXPIRY_OPTIONS: Record<string, string | null> = { "never": null, "in a day": "1d", "in 30 days": "30d", "in 90 days": "90d", "in a year": "365d" };

@@ -48,6 +48,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     redis_for: tuple[str, ...] = ("wakeups", "limits")
     host: str = "127.0.0.1"
     port: int = 8080
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int | None = None
     tls_cert: str | None = None
     tls_key: str | None = None
     admin_key: str | None = None
@@ -71,6 +73,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     job_queue_size: int = 1_000
     poll_interval: Duration = seconds(1)
     lease: Duration = seconds(15)
+    worker_silence: Duration = seconds(30)
     backoff_base: Duration = seconds(1)
     backoff_max: Duration = seconds(300)
     backoff_jitter: float = 0.2
@@ -180,6 +183,11 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("host", "host", Text("an address or a host name"), "address that the API listens on"),
     Setting("port", "port", Int(0, 65_535), "port that the API listens on; 0 chooses a free one", ("PORT",)),
+    Setting("metrics_host", "metrics_host", Text("an address or a host name"), "address of `metrics_port`"),
+    Setting(
+        "metrics_port", "metrics_port", Int(0, 65_535),
+        "private port for `/metrics`, `/healthz` and `/readyz` without a key; 0 chooses a free one",
+    ),
     Setting(
         "tls_cert", "tls_cert", Text("path of a file"),
         "certificate chain (PEM) of the API, which then speaks HTTPS; needs `tls_key`",
@@ -256,6 +264,10 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "lease_seconds", "lease", DurationValue("s", seconds(1), "15s"),
         "lease of a worker: time after the last heartbeat until its jobs are reclaimed", ("LEASE_SECONDS",),
+    ),
+    Setting(
+        "worker_silence_seconds", "worker_silence", DurationValue("s", seconds(2), "30s"),
+        "time without a sign of life after which a worker process is killed and replaced",
     ),
     Setting(
         "backoff_base_ms", "backoff_base", DurationValue("ms", Duration(0), "1s"),

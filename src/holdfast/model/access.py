@@ -15,6 +15,7 @@ class Scope(enum.StrEnum):
     READ = "read"
     CANCEL = "cancel"
     WORKER = "worker"
+    METRICS = "metrics"
     ADMIN = "admin"
 
 

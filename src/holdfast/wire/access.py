@@ -12,8 +12,8 @@ from holdfast.wire.codec import invalid_cursor, span
 from holdfast.wire.name_cursors import read_name_cursor
 from holdfast.wire.types import Name, Query, RequestBody, Seconds, TimeT, When
 
-ScopeName = Literal["submit", "read", "cancel", "worker", "admin"]
-Scopes = Annotated[list[ScopeName], Meta(min_length=1, max_length=5)]
+ScopeName = Literal["submit", "read", "cancel", "worker", "metrics", "admin"]
+Scopes = Annotated[list[ScopeName], Meta(min_length=1, max_length=6)]
 Weight = Annotated[int, Meta(ge=1, le=1_000, description="Share of service relative to the weights of other tenants.")]
 Rate = Annotated[int, Meta(ge=1, le=10**12, description="Maximum cost submitted per `rate_window`.")]
 MaxBacklog = Annotated[int, Meta(ge=0, le=10**12, description="Maximum number of unfinished jobs.")]

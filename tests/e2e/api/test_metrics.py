@@ -2,10 +2,15 @@
 
 import re
 
+import httpx2
 import pytest
+from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
+from holdfast.api.server.server import bind
+from holdfast.cli.commands.serve import listen
 from holdfast.engine.changes.rollups import update_rollups
+from holdfast.errors import Misconfigured
 from holdfast.model.change_log import BUCKET_GROWTH, bucket_of
 from holdfast.model.lane import Lane
 from holdfast.model.outcome import Failed, Failure, Succeeded
@@ -21,6 +26,7 @@ from holdfast.telemetry.metrics import (
     RequestMetrics,
     render_page,
 )
+from tests.e2e.api.conftest import problem
 from tests.support.builders import enter, reap_all, report, take
 
 
@@ -196,3 +202,36 @@ def test_a_request_is_counted_in_the_right_bucket():
         if sample.name.endswith("_bucket")
     }
     assert (samples["0.001"], samples["0.0025"], samples["60"], samples["+Inf"]) == (2, 3, 3, 4)
+
+
+async def test_a_key_with_the_metrics_scope_reads_metrics_and_nothing_else(served, admin):
+    """T38: a scraper needs no administrator's key."""
+    scraper = await served.client(await served.key("acme", "metrics"))
+    assert await scraped(scraper)
+    for path in ("/v1/jobs", "/v1/keys", "/v1/stats"):
+        problem(await scraper.get(path), 403, "forbidden")
+    other = await served.client(await served.key("acme", "submit", "read", "cancel", "worker"))
+    problem(await other.get("/metrics"), 403, "forbidden")
+
+
+@pytest.mark.databases("sqlite")
+async def test_the_private_port_has_metrics_and_health_without_a_key_and_no_other_route(served, settings):
+    with bind("127.0.0.1", 0) as free:
+        port = free.getsockname()[1]
+    chosen = replace(settings, port=0, metrics_port=port)
+    async with listen(chosen, served.api, None) as url, httpx2.AsyncClient() as client:
+        private = f"http://127.0.0.1:{port}"
+        assert "holdfast_jobs" in (await client.get(f"{private}/metrics")).text
+        assert [(await client.get(private + path)).status_code for path in ("/healthz", "/readyz")] == [200, 200]
+        for path in ("/", "/v1/jobs", "/v1/keys", "/docs"):
+            problem(await client.get(private + path), 404, "no_such_route")
+        problem(await client.get(f"{url}/metrics"), 401, "unauthorized")
+
+
+@pytest.mark.databases("sqlite")
+async def test_a_private_port_that_is_taken_is_named(served, settings):
+    with bind("127.0.0.1", 0) as taken:
+        chosen = replace(settings, port=0, metrics_port=taken.getsockname()[1])
+        with pytest.raises(Misconfigured, match="HOLDFAST_METRICS_PORT: cannot listen on "):
+            async with listen(chosen, served.api, None):
+                pass

@@ -81,8 +81,12 @@ ROUTES = (
     Route(
         "GET", "/readyz", PUBLIC, readyz, "Check that the node can serve requests", {200: Ready, 503: Ready}, tag="node"
     ),
-    Route("GET", "/metrics", Scope.ADMIN, metrics, "Metrics for Prometheus", {200: MEDIA_TYPE}, tag="node"),
+    Route("GET", "/metrics", Scope.METRICS, metrics, "Metrics for Prometheus", {200: MEDIA_TYPE}, tag="node"),
     Route("GET", "/openapi.json", PUBLIC, openapi, "OpenAPI description", {200: dict}, tag="node"),
     Route("GET", "/docs", PUBLIC, docs, "API reference as a page", {200: "text/html"}, tag="node"),
     Route("GET", STYLE_PATH, PUBLIC, docs_style, "Style sheet of the API reference", {200: "text/css"}, tag="node"),
 )
+
+_PRIVATE_PATHS = ("/healthz", "/readyz", "/metrics")
+PRIVATE_ROUTES = tuple(route._replace(scope=PUBLIC) for route in ROUTES if route.path in _PRIVATE_PATHS)
+"""Routes of the private port for metrics, which need no key."""

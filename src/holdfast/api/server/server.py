@@ -27,7 +27,7 @@ _RESERVED_FILES = 256
 """File descriptors reserved for everything except connections."""
 
 
-def bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int, setting: str = "HOLDFAST_PORT") -> socket.socket:
     """Return a listening socket. Raises `Misconfigured` if the address cannot be bound."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -43,7 +43,7 @@ def bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         reason = error.strerror or str(error)
         raise Misconfigured(
-            f"HOLDFAST_PORT: cannot listen on {host}:{port} ({reason}): choose another port, or 0 for a free one"
+            f"{setting}: cannot listen on {host}:{port} ({reason}): choose another port, or 0 for a free one"
         ) from error
     return listening
 

@@ -8,7 +8,7 @@ from holdfast.cli.target import run_with_client, target_options
 from holdfast.sdk import calls
 from holdfast.sdk.models import Key
 
-SCOPES = ("submit", "read", "cancel", "worker", "admin")
+SCOPES = ("submit", "read", "cancel", "worker", "metrics", "admin")
 
 
 def state(key: Key) -> str:

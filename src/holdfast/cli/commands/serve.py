@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import signal
+import socket
 import ssl
 from collections.abc import AsyncIterator
 
@@ -10,6 +11,7 @@ import click
 
 from holdfast import tasks
 from holdfast.api.app import Api
+from holdfast.api.private_port import private_api
 from holdfast.api.server import server
 from holdfast.api.server.timeouts import ServerLimits
 from holdfast.api.server.tls import TlsFile, load_tls
@@ -24,7 +26,7 @@ from holdfast.errors import Misconfigured
 
 
 @click.command()
-@settings_options("host", "port", "tls_cert", "tls_key")
+@settings_options("host", "port", "tls_cert", "tls_key", "metrics_host", "metrics_port")
 def serve(settings: Settings) -> None:
     r"""Serve the HTTP API, on as many nodes as you like.
 
@@ -99,20 +101,44 @@ async def listen(
             raise
         listening = server.bind(settings.host, 0)
         say(f"port {settings.port} is taken: using a free port instead")
-    host, port = listening.getsockname()[:2]
-    url = f"{'http' if tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}"
+    url = _url_of(listening, tls)
     reduce_gc(20_000)
-    ready, stop = asyncio.Event(), asyncio.Event()
+    sockets = [(api, listening, tls)]
+    private = None if settings.metrics_port is None else _bind_private(settings, settings.metrics_port, listening)
+    if private is not None:
+        sockets.append((private_api(api), private, None))
+    stop = asyncio.Event()
     limits = ServerLimits(max_connections=settings.max_connections)
-    serving = tasks.start(
-        server.serve(api, listening, stop=stop, ready=ready.set, limits=limits, tls=tls),
-        name="holdfast HTTP server",
-        awaited=True,
-    )
+    started = [asyncio.Event() for _ in sockets]
+    serving = [
+        tasks.start(
+            server.serve(each, sock, stop=stop, ready=ready.set, limits=limits, tls=context),
+            name="holdfast HTTP server",
+            awaited=True,
+        )
+        for (each, sock, context), ready in zip(sockets, started, strict=True)
+    ]
     try:
-        await ready.wait()
+        for ready in started:
+            await ready.wait()
         say(f"listening on {url}; jobs are stored in {shown_url(settings.database_url)}")
+        if private is not None:
+            say(f"metrics without a key on {_url_of(private, None)}/metrics")
         yield url
     finally:
         stop.set()
-        await serving
+        await asyncio.gather(*serving)
+
+
+def _bind_private(settings: Settings, port: int, listening: socket.socket) -> socket.socket:
+    """Return the socket of the private port; close the other one if that fails."""
+    try:
+        return server.bind(settings.metrics_host, port, "HOLDFAST_METRICS_PORT")
+    except Misconfigured:
+        listening.close()
+        raise
+
+
+def _url_of(listening: socket.socket, tls: ssl.SSLContext | None) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"{'http' if tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}"

@@ -37,7 +37,9 @@ _STATUS_INTERVAL_S = 5.0
     "--processes", type=click.IntRange(1, 256), help="Worker processes (default: HOLDFAST_WORKER_POOL_SIZE, or 1)."
 )
 @code_options
-@settings_options("host", "port", "tls_cert", "tls_key", "lease_seconds", "drain_seconds")
+@settings_options(
+    "host", "port", "tls_cert", "tls_key", "metrics_host", "metrics_port", "lease_seconds", "drain_seconds"
+)
 def up(
     settings: Settings,
     app: str | None,
