@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from holdfast.cli.exit_codes import FAILED, OK, error_line, exit_code_for
+from holdfast.cli.exit_codes import FAILED, OK, Declined, error_line, exit_code_for
 from holdfast.cli.render import as_json, note
 from holdfast.cli.target import run_with_client
 from holdfast.errors import Conflict, Invalid, NotFound
@@ -128,7 +128,8 @@ def _confirm(action: str, number: int, *, yes: bool) -> None:
         raise click.UsageError(
             f"this would {action} {number:,} permanently, and there is no terminal to confirm it: add --yes"
         )
-    click.confirm(f"{action} {number:,} job{'s' if number != 1 else ''} permanently?", abort=True, err=True)
+    if not click.confirm(f"{action} {number:,} job{'s' if number != 1 else ''} permanently?", err=True):
+        raise Declined("nothing was changed")
 
 
 async def _all_pages(

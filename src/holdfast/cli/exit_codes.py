@@ -1,5 +1,6 @@
 """Exit codes of the commands, and the one-line error messages."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -47,12 +48,23 @@ class CannotStart(Misconfigured):
     code = "cannot_start"
 
 
+class CannotConnect(Unavailable):
+    """A command could not reach its database at startup."""
+
+
+class Declined(click.ClickException):
+    """The user answered no, so nothing was changed."""
+
+    exit_code = FAILED
+
+
 @contextmanager
 def startup_errors(settings: Settings) -> Iterator[None]:
-    """Turn errors of opening the database within the block into `CannotStart`, with exit code 2.
+    """Name the source of the URL in errors of opening the database within the block.
 
-    A database that cannot be reached at startup is treated like a wrong setting. The message names the flag, variable
-    or key that the URL came from.
+    Raises:
+        CannotConnect: The database is unavailable; exit code 3.
+        CannotStart: The setting or the schema is wrong; exit code 2.
     """
     try:
         yield
@@ -60,7 +72,8 @@ def startup_errors(settings: Settings) -> Iterator[None]:
         text = str(error)
         if not any(name in text for name in (_SETTING, "HOLDFAST_API_")) and not isinstance(error, SchemaMismatch):
             text = f"{_SETTING}: {text}"
-        raise CannotStart(text.replace(_SETTING, settings.sources.get("database_url", _SETTING))) from error
+        text = text.replace(_SETTING, settings.sources.get("database_url", _SETTING))
+        raise (CannotConnect if isinstance(error, Unavailable) else CannotStart)(text) from error
 
 
 def exit_code_for(error: BaseException) -> int:
@@ -97,5 +110,23 @@ def error_line(error: BaseException) -> str:
 
 
 def _with_cli_names(text: str) -> str:
-    """Replace names of the HTTP API in a message by the flags of the command line."""
-    return text.replace("say `all`: true", "--all").replace("Authorization: Bearer …", "--key, or HOLDFAST_API_KEY")
+    """Replace names of the HTTP API in a message by the commands and flags of the command line."""
+    for pattern, replacement in _CLI_NAMES:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+_CLI_NAMES = [
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (r"say `all`: true", "--all"),
+        (r"Authorization: Bearer …", "--key, or HOLDFAST_API_KEY"),
+        (r"PATCH /v1/tenants/(\S+)", r"'holdfast tenants set \1'"),
+        (r"POST /v1/tenants/([^/\s]+)/webhook-secret", r"'holdfast webhooks rotate-secret \1'"),
+        (r"POST /v1/tenants", "'holdfast tenants create NAME'"),
+        (r"POST /v1/keys", "'holdfast keys create NAME'"),
+        (r"PATCH /v1/queues/\{name\}", "'holdfast queues pause QUEUE'"),
+        (r"the same Idempotency-Key", "the same --idempotency-key"),
+        (r"\b[Ss]ee /docs\b", "see 'holdfast --help'"),
+    )
+]

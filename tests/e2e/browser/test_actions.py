@@ -229,7 +229,7 @@ async def test_a_tenant_is_created_with_a_weight(driver, system):
     await page.get_by_role("textbox", name="Name").fill("not a name")
     await page.get_by_label("Weight").fill("3")
     await page.get_by_role("button", name="Create").click()
-    await expect(page.get_by_role("dialog").get_by_text("matching regex").first).to_be_visible()
+    await expect(page.get_by_role("dialog").get_by_text("wrong form").first).to_be_visible()
     await page.get_by_role("textbox", name="Name").fill("created-here")
     await page.get_by_role("button", name="Create").click()
     row = page.locator("[data-row='created-here']")

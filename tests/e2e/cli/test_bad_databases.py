@@ -1,4 +1,4 @@
-"""An unusable database gives exit code 2 and one line that names the setting and the fix."""
+"""An unusable database gives one line that names the setting and the fix, and exit code 2, or 3 if it is away."""
 
 import secrets
 import socket
@@ -35,7 +35,7 @@ each_server = pytest.mark.parametrize("server_url", ["postgres", "mysql"], indir
 def test_an_unknown_scheme_is_refused(holdfast, command):
     ended = holdfast(*command, HOLDFAST_DATABASE_URL="oracle://scott:tiger@h/db")
     assert ended.code == 2
-    assert ended.complaint.startswith("HOLDFAST_DATABASE_URL: invalid value 'oracle://scott:***@h/db': expected ")
+    assert ended.complaint.startswith("HOLDFAST_DATABASE_URL: invalid value: expected ")
     assert "postgresql://" in ended.complaint
 
 
@@ -52,7 +52,7 @@ def test_an_unreachable_server_is_reported(holdfast, scheme, command):
         taken.bind(("127.0.0.1", 0))
         url = f"{scheme}://u:hunter2@127.0.0.1:{taken.getsockname()[1]}/db"
         ended = holdfast(*command, DB_DSN=url)
-    assert ended.code == 2
+    assert ended.code == 3
     assert "DB_DSN" in ended.complaint
     assert "check" in ended.complaint
     assert "hunter2" not in ended.err

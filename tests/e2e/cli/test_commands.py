@@ -1,5 +1,6 @@
 """Commands give the same results on a database and over a service, as text and as JSON."""
 
+import io
 import json
 import os
 import signal
@@ -111,6 +112,44 @@ def test_a_job_is_shown_with_its_last_traceback_and_folded_frames_of_the_engine(
     assert "  … 2 frames of holdfast\n" in shown
     assert 'raise ValueError("\ufffd[31mbad")' in shown
     assert "runner.py" not in shown
+
+
+@pytest.mark.databases("sqlite")
+def test_a_queue_that_was_paused_and_resumed_by_mistake_is_not_listed(ask, ask_json, node):
+    ask_json("submit", "send", "--queue", "mail")
+    ask("queues", "pause", "mial")
+    assert {queue["name"] for queue in ask_json("queues", "list")["items"]} == {"mail", "mial"}
+    ask("queues", "resume", "mial")
+    ask("queues", "set", "later", "--max-running", 2)
+    assert {queue["name"] for queue in ask_json("queues", "list")["items"]} == {"mail", "later"}
+    ask("queues", "set", "later", "--max-running", "none")
+    assert [queue["name"] for queue in ask_json("queues", "list")["items"]] == ["mail"]
+
+
+@pytest.mark.databases("sqlite")
+def test_answering_no_changes_nothing_and_exits_with_1(ask, ask_json, node, monkeypatch):
+    job = ask_json("submit", "send", "--queue", "mail")
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    ended = ask("jobs", "delete", job["id"])
+    assert ended.code == 1
+    assert ended.err.endswith("holdfast: nothing was changed\n")
+    assert ask("jobs", "show", job["id"]).code == 0
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["submit", "a b"], "type: wrong form: use letters, digits and _ . : / @ + -"),
+        (["tenants", "set", "acme", "--weight", "2"], "create it with 'holdfast tenants create NAME'"),
+    ],
+)
+def test_errors_name_commands_and_allowed_values(ask, arguments, message):
+    ended = ask(*arguments)
+    assert ended.code in (2, 4)
+    assert message in ended.complaint
+    assert "/v1/" not in ended.complaint
 
 
 @pytest.mark.databases("sqlite")
@@ -241,7 +280,6 @@ def test_tail_exits_when_the_job_has_finished(ask, node):
         (["jobs", "list", "--after", "yesterday"], "is not a time"),
         (["jobs", "list", "--status", "asleep"], "'asleep' is not one of"),
         (["submit", "send", "1", "--lines", "x"], "--lines cannot be combined with PAYLOAD"),
-        (["keys", "create", "x"], "--scope"),
         (["jobs", "list", "--api", "http://127.0.0.1:1", "--url", "sqlite:///x.db"], "exclude each other"),
         (["completion", "tcsh"], "'tcsh' is not one of"),
     ],

@@ -111,6 +111,8 @@ def test_doctor_reports_missing_indexes_overdue_and_stuck_jobs_and_paused_queues
     assert "'invoices' is paused, with 1 ready" in found["paused queues"]["text"]
     assert found["paused queues"]["level"] == "wrong"
     assert "workers" not in found
+    cli("queues", "pause", "invoices", "--reason", "audit", HOLDFAST_DATABASE_URL=database_url)
+    assert "paused queues" not in doctor(HOLDFAST_DATABASE_URL=database_url)  # on purpose
 
     for check in ("indexes", "stuck jobs", "paused queues"):
         apply_fix(found[check]["fix"], database_url)

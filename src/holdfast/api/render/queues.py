@@ -43,7 +43,10 @@ def render_queues(  # noqa: PLR0917 - the sources of the list, in order
         latest[key.queue].add(stats)
     limit_of = {limit.of: limit for limit in limits}
     by_name = {queue.name: queue for queue in configured}
-    known = {*current, *finished, *(by_name if tenant is None else ())} if only is None else {only}
+    # A queue that was only paused and resumed, such as a mistyped one, is not listed any more.
+    paused = {name for name, queue in by_name.items() if not queue.open_at(now)}
+    limited = {queue_limit.of[2] for queue_limit in limit_of.values() if queue_limit.is_set}
+    known = {*current, *finished, *(paused | limited if tenant is None else ())} if only is None else {only}
     names = sorted(name for name in known if name > after)
     items = [
         _render_queue(

@@ -97,13 +97,12 @@ def _paused(snapshot: JobsSnapshot) -> Iterator[Finding]:
         if queue.paused:
             reason = f" ({queue.reason})" if queue.reason else ""
             backlog = f", with {queue.statuses.ready:,} ready" if queue.statuses.ready else ""
+            text = f"queue {queue.name!r} is paused{reason}{backlog}"
+            if queue.reason:  # on purpose, so it is no problem
+                yield Finding("paused queues", "ok", text)
+                continue
             level: Level = "wrong" if queue.statuses.ready and queue.until is None else "doubtful"
-            yield Finding(
-                "paused queues",
-                level,
-                f"queue {queue.name!r} is paused{reason}{backlog}",
-                f"holdfast queues resume {queue.name}",
-            )
+            yield Finding("paused queues", level, text, f"holdfast queues resume {queue.name}")
 
 
 def _unserved(snapshot: JobsSnapshot, patience: float) -> Iterator[Finding]:
