@@ -139,6 +139,7 @@ async def supervise(fleet, tmp_path):
         lost=f"os._exit({EXIT_LEASE_LOST})",
         grace=5.0,
         lease=LEASE,
+        max_silence=600.0,
         **options,
     ):
         program = tmp_path / "child.py"
@@ -148,7 +149,7 @@ async def supervise(fleet, tmp_path):
         async def open_backend(url):
             return fleet
 
-        plan = LaunchPlan([str(program)], [], 16, lease, "here", "host", "1.0")
+        plan = LaunchPlan([str(program)], [], 16, lease, "here", "host", "1.0", max_silence)
         supervisor = Supervisor(plan, count, open_backend=open_backend, drain=grace, say=said.append, **options)
         supervisor.said = said
         supervisor.task = asyncio.create_task(supervisor.run())
@@ -210,6 +211,33 @@ async def test_jobs_of_a_crashed_worker_are_reported_at_once(fleet, supervise):
     outcomes = {report.job.id: report.outcome for report in fleet.reports}
     assert outcomes[jobs[0].id] == Crashed("exit code 9")
     assert outcomes[jobs[1].id] == outcomes[jobs[2].id] == Interrupted()
+
+
+async def test_a_worker_without_a_sign_of_life_is_killed_and_replaced(fleet, supervise):
+    """F33: a stopped process keeps its lease, because the supervisor renews it, and would keep its jobs for ever."""
+    started, claimed = a_job(), a_job()
+    fleet.held = {job.id: job for job in (started, claimed)}
+    go = f"state.alive_at = time.monotonic(); {record_started(started)}; time.sleep(600)"
+    supervisor = await supervise(go=go, max_silence=1.0)
+    await at_work(fleet, 2)
+    outcomes = {report.job.id: report.outcome for report in fleet.reports}
+    assert outcomes[started.id] == Crashed("no sign of life for 1 s, so it was killed")
+    assert outcomes[claimed.id] == Interrupted()
+    assert any("no sign of life for 1 s; killing it" in line for line in supervisor.said)
+
+
+async def test_a_worker_that_gives_signs_of_life_is_not_killed(fleet, supervise):
+    """Its event loop may be blocked: a thread gives the signs."""
+    go = "from holdfast.worker.processes.sign_of_life import SignOfLife; SignOfLife(state).start(); time.sleep(600)"
+    await supervise(go=go, max_silence=2.0, grace=0.0)
+    await at_work(fleet, 1)
+
+    async def outlived():
+        return fleet.renewals >= 6  # one each two thirds of a second
+
+    await eventually(outlived)
+    assert len(fleet.registered) == 1
+    os.kill(fleet.registered[0].pid, SIGKILL)  # it does not listen
 
 
 async def test_jobs_of_the_last_claim_of_a_dead_worker_are_released_too(fleet, supervise):

@@ -161,7 +161,8 @@ def launch_plan(settings: Settings, options: AppOptions) -> LaunchPlan:
     )
     host = socket.gethostname()
     name, node = settings.worker_id or host, f"{host[:200]}/{os.getpid()}/{secrets.token_hex(4)}"
-    return LaunchPlan(command, forkserver, MAX_SLOTS, settings.lease, name, host, __version__, node)
+    silence = in_seconds(settings.worker_silence)
+    return LaunchPlan(command, forkserver, MAX_SLOTS, settings.lease, name, host, __version__, silence, node)
 
 
 async def _open(settings: Settings, url: str) -> SupervisorBackend:

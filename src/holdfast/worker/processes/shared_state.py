@@ -1,8 +1,9 @@
 """Memory shared by supervisor and worker, readable even if the other side is dead.
 
 The worker records its running jobs and the process groups it started, so that the supervisor can report and kill them
-after a crash. A suspect job that runs in its own process is recorded by that process. The supervisor records the end of
-the lease, so that a worker whose event loop was blocked can check it before it assumes that the lease has expired.
+after a crash. It also gives signs of life, so that the supervisor can replace a process that no longer runs. A suspect
+job that runs in its own process is recorded by that process. The supervisor records the end of the lease, so that a
+worker whose event loop was blocked can check it before it assumes that the lease has expired.
 
 The memory has one entry per slot. A write costs a handler almost nothing.
 """
@@ -20,7 +21,9 @@ from holdfast.model.ids import JobId
 from holdfast.model.time import Duration, in_seconds
 
 _ENTRY = struct.Struct("<16sIdq")  # job, fence (0: the entry is free), start by the monotonic clock, timeout (0: none)
-_DEADLINE = struct.Struct("<d")  # by the monotonic clock; first, so that it is aligned and accessed in one piece
+_TIME = struct.Struct("<d")  # by the monotonic clock; aligned, so that it is accessed in one piece
+_DEADLINE_OFFSET, _ALIVE_OFFSET = 0, _TIME.size
+_HEADER_BYTES = 2 * _TIME.size
 _GROUP = struct.Struct("<i")  # process group id (0: the entry is free)
 
 
@@ -57,12 +60,20 @@ class SharedState:
     @property
     def deadline(self) -> float:
         """Time until which the lease is valid, by the monotonic clock."""
-        moment: float = _DEADLINE.unpack_from(self._memory)[0]
-        return moment
+        return self._read_time(_DEADLINE_OFFSET)
 
     @deadline.setter
     def deadline(self, moment: float) -> None:
-        _DEADLINE.pack_into(self._memory, 0, moment)
+        _TIME.pack_into(self._memory, _DEADLINE_OFFSET, moment)
+
+    @property
+    def alive_at(self) -> float:
+        """Time of the worker's last sign of life, by the monotonic clock; 0 before the first."""
+        return self._read_time(_ALIVE_OFFSET)
+
+    @alive_at.setter
+    def alive_at(self, moment: float) -> None:
+        _TIME.pack_into(self._memory, _ALIVE_OFFSET, moment)
 
     def begin(self, job: JobId, fence: int, since: float, timeout: Duration | None) -> int | None:
         """Record a started handler; return its entry, or None if none is free."""
@@ -113,6 +124,10 @@ class SharedState:
         recorded = (_GROUP.unpack_from(self._memory, self._group_offset(entry))[0] for entry in range(self.entries))
         return [group for group in recorded if group]
 
+    def _read_time(self, offset: int) -> float:
+        moment: float = _TIME.unpack_from(self._memory, offset)[0]
+        return moment
+
     def _write_group(self, entry: int, group: int) -> None:
         _GROUP.pack_into(self._memory, self._group_offset(entry), group)
 
@@ -138,7 +153,7 @@ def _size(entries: int) -> int:
 
 
 def _entry_offset(entry: int) -> int:
-    return _DEADLINE.size + entry * _ENTRY.size
+    return _HEADER_BYTES + entry * _ENTRY.size
 
 
 def _unnamed_file() -> int:

@@ -40,6 +40,7 @@ from holdfast.worker.processes.protocol import (
     stop_timeout,
 )
 from holdfast.worker.processes.shared_state import RunningEntry, SharedState
+from holdfast.worker.processes.sign_of_life import SilenceTimer
 from holdfast.worker.running.queue_runner import STOP_TIMEOUT_S
 from holdfast.worker.running.run import AttemptKey
 
@@ -67,6 +68,8 @@ class LaunchPlan(NamedTuple):
     """Prefix of the workers' names."""
     host: str
     version: str
+    max_silence: float = 30.0
+    """Seconds without a sign of life after which a worker process is killed and replaced."""
     node: str = ""
     """Id that all workers of this supervisor have in common."""
 
@@ -100,6 +103,8 @@ class SupervisedProcess:
         that an operator wants it to drain.
         """
         self._overdue: dict[AttemptKey, RunningEntry] = {}
+        self._silent = False
+        """True if the worker was killed because it gave no sign of life."""
         self.pid = 0
         """Process id of the worker; 0 until it has started."""
         self.load = Load(0, 0)
@@ -200,16 +205,17 @@ class SupervisedProcess:
         watching_lease = tasks.start(self._watch_lease(), name="holdfast lease watch")
         receiving = tasks.start(self._receive(reader), name="holdfast worker messages")
         watching_timeouts = tasks.start(self._watch_overdue(), name="holdfast timeout watch")
+        watching_silence = tasks.start(self._watch_silence(), name="holdfast sign of life watch")
         try:
             await self._process.wait()
         finally:
-            for task in (receiving, watching_lease, watching_timeouts):
+            for task in (receiving, watching_lease, watching_timeouts, watching_silence):
                 task.cancel()
             try:
                 # The lease is renewed until the jobs are reported, so that no other node recovers them meanwhile.
                 await self._report_abandoned(backend, worker)
             finally:  # jobs that could not be reported are recovered when the lease expires
-                await tasks.stop(renewing, watching_lease, receiving, watching_timeouts)
+                await tasks.stop(renewing, watching_lease, receiving, watching_timeouts, watching_silence)
 
     async def _register(
         self, backend: SupervisorBackend, info: WorkerInfo, described: Sequence[JobType]
@@ -290,6 +296,15 @@ class SupervisedProcess:
         self._say(f"worker {self.pid}: its event loop is blocked, and {jobs} exceeded the timeout; killing it")
         self._signal(signal.SIGKILL)
 
+    async def _watch_silence(self) -> None:
+        """Kill a worker that gives no sign of life: it is stopped, or the GIL is never released."""
+        timer = SilenceTimer(time.monotonic())
+        while timer.observe(self._shared_state.alive_at, time.monotonic()) < self._plan.max_silence:  # noqa: ASYNC110 - another process gives the signs
+            await asyncio.sleep(_CHECK_INTERVAL_S)
+        self._silent = True
+        self._say(f"worker {self.pid}: no sign of life for {self._plan.max_silence:g} s; killing it")
+        self._signal(signal.SIGKILL)
+
     async def _receive(self, reader: asyncio.StreamReader) -> None:
         while (message := await _read(reader)) is not None:
             match message:
@@ -338,7 +353,10 @@ class SupervisedProcess:
             return Interrupted()
         if (job.id, job.fence) in self._overdue and entry.timeout is not None:
             return TimedOut(entry.timeout)
-        return Crashed(describe_exit(code)) if crashed else Interrupted()
+        if not crashed:
+            return Interrupted()
+        silence = f"no sign of life for {self._plan.max_silence:g} s, so it was killed"
+        return Crashed(silence if self._silent else describe_exit(code))
 
     def _send(self, message: ToChild) -> None:
         if self._writer is not None:

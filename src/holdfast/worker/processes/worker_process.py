@@ -33,6 +33,7 @@ from holdfast.worker.processes.protocol import (
     stop_timeout,
 )
 from holdfast.worker.processes.shared_state import SharedState
+from holdfast.worker.processes.sign_of_life import SignOfLife
 from holdfast.worker.running.job_process import JobProcesses
 from holdfast.worker.running.worker import Worker
 
@@ -91,13 +92,21 @@ class WorkerProcess:
         if not isinstance(start, Start):
             return 0
         self._lease = start.lease
+        sign_of_life = SignOfLife(self._shared_state)
+        sign_of_life.start()
+        try:
+            return await self._connect_and_work(WorkerId(start.worker), reader)
+        finally:
+            sign_of_life.stop()
+
+    async def _connect_and_work(self, worker: WorkerId, reader: asyncio.StreamReader) -> int:
         try:
             backend = await self._connect()
         except HoldfastError as error:  # the database became unavailable just now: the supervisor starts another worker
             self._send(StartFailed(str(error)))
             return EXIT_NO_DATABASE
         try:
-            return await self._work(backend, WorkerId(start.worker), reader)
+            return await self._work(backend, worker, reader)
         finally:
             with contextlib.suppress(TimeoutError):  # a handler that did not stop may hold a connection
                 async with asyncio.timeout(_CLOSE_TIMEOUT_S):
