@@ -6,11 +6,12 @@ import pytest
 import time_machine
 
 from holdfast.engine.engine import Engine
+from holdfast.engine.jobs.reap import shorten_leases
 from holdfast.model.job import JobSpec
 from holdfast.model.outcome import Succeeded
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, seconds
-from tests.support.builders import a_worker, enter, hold, lane_of, read, reap_once, report, take
+from tests.support.builders import LEASE, a_worker, enter, hold, lane_of, read, reap_once, report, take
 
 DAY_S = 86_400
 
@@ -35,6 +36,23 @@ async def test_a_wrong_clock_of_a_node_changes_nothing(store, off):
     finished = await right.jobs.get(now.id)
     assert finished.finished_at is not None
     assert 0 <= finished.finished_at - finished.created_at < seconds(600)
+
+
+async def test_a_backward_step_of_the_databases_clock_lengthens_no_lease(manual_store, clock):
+    """F26: after a step of an hour, jobs of a dead worker are recovered within the length of its lease."""
+    dead, alive = await enter(manual_store), await enter(manual_store)
+    (job,) = await hold(manual_store, dead)
+    await clock.advance(Duration(-seconds(3_600)))
+    assert await shorten_leases(manual_store) == 2
+    assert await shorten_leases(manual_store) == 0
+    assert {row.expires_at for row in await manual_store.single(lambda tx: tx.workers())} == {clock.now + LEASE}
+    await clock.advance(Duration(LEASE - 1))
+    assert await manual_store.single(lambda tx: tx.renew(alive, LEASE))
+    assert await reap_once(manual_store) == 0
+    await clock.advance(Duration(1))
+    assert await reap_once(manual_store) == 1
+    assert [row.info.id for row in await manual_store.single(lambda tx: tx.workers())] == [alive]
+    assert (await read(manual_store, job.id)).status is not Status.RUNNING
 
 
 async def test_a_forward_step_of_the_databases_clock_expires_a_lease_early_and_fences_its_holder(manual_store, clock):

@@ -111,8 +111,10 @@ def _jobs(numbers, nth):
 
 
 _WORKERS = (
-    "INSERT INTO holdfast_workers (id, name, host, pid, version, queues, slots, started_at, expires_at) VALUES "
-    + ", ".join(f"({n}, 'w', 'h', 1, '0', 'mail', 10, 1, {1 if n == DEAD else 4 * 10**15})" for n in range(1, 6))
+    "INSERT INTO holdfast_workers (id, name, host, pid, version, queues, slots, started_at, expires_at, lease) VALUES "
+    + ", ".join(
+        f"({n}, 'w', 'h', 1, '0', 'mail', 10, 1, {1 if n == DEAD else 4 * 10**15}, 15000000)" for n in range(1, 6)
+    )
 )
 
 

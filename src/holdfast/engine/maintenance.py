@@ -73,6 +73,7 @@ class _Ticks:
         self._rng = rng
 
     async def reap(self) -> float:
+        await reap.shorten_leases(self._store)
         jobs = await reap.reap(self._store, default=self._rules.retry, rng=self._rng)
         return self._after_reap(jobs, REAP_INTERVAL_S)
 

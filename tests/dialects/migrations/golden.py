@@ -1,6 +1,6 @@
 """Schema as a database reports it, in a form that does not depend on the server version.
 
-After adding a migration, write the golden files again and review the diff:
+After adding a migration, write the golden files and the checksums of the steps again, and review the diff:
 
     .venv/bin/python -m tests.dialects.migrations.golden
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.store.console import open_console
+from tests.dialects.migrations import pins
 from tests.support.databases import DATABASES, drop_all, migrate
 from tests.support.servers import Missing, running
 from tests.support.servers.process import scratch
@@ -151,6 +152,7 @@ async def _write(dialect: str, url: str) -> None:
 
 async def _write_all() -> None:
     FOLDER.mkdir(exist_ok=True)
+    pins.write()
     prefix = f"holdfast_golden_{secrets.token_hex(4)}_"
     with scratch() as folder, running(DATABASES) as servers:
         await _write("sqlite", f"sqlite:///{folder / 'golden.db'}")

@@ -19,7 +19,7 @@ from holdfast.model.state import Status
 from holdfast.store import migrate
 from holdfast.store.console import dialect_of, open_console
 from holdfast.store.migrate import Migration
-from tests.dialects.migrations import golden
+from tests.dialects.migrations import golden, pins
 from tests.support.databases import migrate as migrate_url
 from tests.support.long import LONG
 
@@ -73,6 +73,20 @@ def test_every_dialect_has_the_same_migrations():
         for dialect in ("postgres", "mysql", "sqlite")
     }
     assert names["postgres"] == names["mysql"] == names["sqlite"]
+
+
+def test_every_schema_step_has_its_pinned_checksum():
+    """F38: nodes refuse a database whose step has another checksum, so a released step never changes."""
+    released, pinned = pins.read()
+    assert pins.changed(released, pinned, pins.current()) == [], "undo the change and add a step"
+    assert pins.current() == pinned, "run .venv/bin/python -m tests.dialects.migrations.golden and review the diff"
+
+
+def test_a_changed_or_removed_released_step_is_found():
+    pinned = {"sqlite": {"0001_initial": "a", "0002_next": "b"}, "mysql": {"0001_initial": "c"}}
+    now = {"sqlite": {"0001_initial": "x", "0002_next": "y"}}
+    assert pins.changed(["0001_initial"], pinned, now) == ["sqlite/0001_initial", "mysql/0001_initial"]
+    assert pins.changed([], pinned, now) == []
 
 
 async def test_migrating_an_empty_database_creates_the_golden_schema(empty_database_url):

@@ -33,6 +33,15 @@ async def reap(store: Store, *, default: RetryRule, rng: Callable[[], float]) ->
     return await store.run(work)
 
 
+async def shorten_leases(store: Store) -> int:
+    """Shorten leases that were granted before the database's clock was set back; return how many.
+
+    Without this, jobs of a dead node would wait longer by the step. Nothing is locked unless there is such a lease.
+    """
+    workers = await store.single(lambda tx: tx.overlong_leases(BATCH_SIZE))
+    return await store.run(lambda tx: tx.shorten_leases(workers)) if workers else 0
+
+
 async def adopt_orphans(store: Store, *, default: RetryRule, rng: Callable[[], float]) -> int:
     """Recover running jobs whose worker has no row; `reap` does not find them."""
 

@@ -1,19 +1,30 @@
 -- Workers and their leases.
 
 -- name: register
-INSERT INTO holdfast_workers (id, name, host, pid, version, queues, slots, tenant, types, node, started_at, expires_at)
-VALUES (:worker, :name, :host, :pid, :version, :queues, :slots, :tenant, :types, :node, clock(), clock() + :lease);
+INSERT INTO holdfast_workers (id, name, host, pid, version, queues, slots, tenant, types, node, started_at, expires_at,
+  lease)
+VALUES (:worker, :name, :host, :pid, :version, :queues, :slots, :tenant, :types, :node, clock(), clock() + :lease,
+  :lease);
 
 -- name: renew
 -- Uses the primary key; `+ 0` excludes the index of expiry, which looks equally good to the planner while there is one
 -- worker. An expired lease cannot be renewed.
-UPDATE holdfast_workers SET expires_at = clock() + :lease, renewed_at = clock(), memory = COALESCE(:memory, memory),
+UPDATE holdfast_workers
+SET expires_at = clock() + :lease, lease = :lease, renewed_at = clock(), memory = COALESCE(:memory, memory),
   drain_at = CASE WHEN :draining = 1 THEN COALESCE(drain_at, clock()) ELSE drain_at END
 WHERE id = :worker AND expires_at + 0 > clock();
 
 -- name: lease_state
 -- Uses the primary key.
 SELECT tenant, expires_at - clock(), drain_at IS NOT NULL FROM holdfast_workers WHERE id = :worker;
+
+-- name: overlong_leases
+-- Reads all workers, which are few, without locks.
+SELECT id FROM holdfast_workers WHERE expires_at > clock() + lease LIMIT :limit;
+
+-- name: shorten_lease
+-- Uses the primary key; `+ 0` as in `renew`.
+UPDATE holdfast_workers SET expires_at = clock() + lease WHERE id = :worker AND expires_at + 0 > clock() + lease;
 
 -- name: drain_worker
 -- Uses the primary key.

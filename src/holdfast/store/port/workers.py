@@ -31,6 +31,15 @@ class WorkerRepository(Protocol):
     async def depart(self, worker: WorkerId) -> bool:
         """Unregister a worker; return False if it still holds jobs."""
 
+    async def overlong_leases(self, limit: int) -> list[WorkerId]:
+        """Return workers whose lease ends later than its length from now: the database's clock was set back."""
+
+    async def shorten_leases(self, workers: Collection[WorkerId]) -> int:
+        """Let overlong leases of these workers end after their length from now; return how many were changed.
+
+        Safe for a worker that is alive: it counts the same length from before its last renewal.
+        """
+
     async def lock_expired(self, limit: int) -> list[WorkerId]:
         """Lock and return workers with expired leases.
 

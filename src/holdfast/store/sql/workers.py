@@ -60,6 +60,12 @@ class SqlWorkers(StatementRunner, WorkerRepository):
             await self.rows("lock_worker", worker=worker)
             return await self.remove_workers("depart", [worker]) == 1
 
+    async def overlong_leases(self, limit: int) -> list[WorkerId]:
+        return [WorkerId(row[0]) for row in await self.rows("overlong_leases", limit=limit)]
+
+    async def shorten_leases(self, workers: Collection[WorkerId]) -> int:
+        return sum([await self.count("shorten_lease", worker=worker) for worker in sorted(workers)])
+
     async def lock_expired(self, limit: int) -> list[WorkerId]:
         return [WorkerId(row[0]) for row in await self.rows("lock_expired", limit=limit)]
 

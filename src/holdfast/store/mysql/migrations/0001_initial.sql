@@ -176,8 +176,9 @@ CREATE TABLE IF NOT EXISTS holdfast_steps (
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- Running incarnations of workers. A worker's lease is the lease of all jobs that it holds. `types` is a JSON list of
--- the job types that it handles, NULL for all; `node` groups the processes of one node; `drain_at` is when it was
--- told to drain.
+-- the job types that it handles, NULL for all; `node` groups the processes of one node; `drain_at` is when it was told
+-- to drain; `lease` is the lease's length in microseconds: a lease that ends later than that from now was granted
+-- before the clock was set back, and is shortened.
 CREATE TABLE IF NOT EXISTS holdfast_workers (
   id BIGINT NOT NULL,
   name TEXT NOT NULL,
@@ -189,6 +190,7 @@ CREATE TABLE IF NOT EXISTS holdfast_workers (
   tenant VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin,
   started_at BIGINT NOT NULL,
   expires_at BIGINT NOT NULL,
+  lease BIGINT NOT NULL,
   renewed_at BIGINT NOT NULL DEFAULT 0,
   types MEDIUMTEXT,
   node VARCHAR(255) NOT NULL DEFAULT '',

@@ -133,8 +133,9 @@ CREATE TABLE holdfast_steps (
 CREATE INDEX holdfast_steps_recorded ON holdfast_steps (recorded_at);
 
 -- Running incarnations of workers. A worker's lease is the lease of all jobs that it holds. `types` is a JSON list of
--- the job types that it handles, NULL for all; `node` groups the processes of one node; `drain_at` is when it was
--- told to drain.
+-- the job types that it handles, NULL for all; `node` groups the processes of one node; `drain_at` is when it was told
+-- to drain; `lease` is the lease's length in microseconds: a lease that ends later than that from now was granted
+-- before the clock was set back, and is shortened.
 CREATE TABLE holdfast_workers (
   id bigint PRIMARY KEY,
   name text NOT NULL,
@@ -146,6 +147,7 @@ CREATE TABLE holdfast_workers (
   tenant text,
   started_at bigint NOT NULL,
   expires_at bigint NOT NULL,
+  lease bigint NOT NULL,
   renewed_at bigint NOT NULL DEFAULT 0,
   types text,
   node text NOT NULL DEFAULT '',
