@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
+import subprocess
 import time
 from collections import defaultdict
 from contextlib import contextmanager, suppress
@@ -24,6 +26,7 @@ from tests.support.servers.recipes import RECIPES, Program
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
+    from pathlib import Path
 
     from holdfast.engine.engine import Engine
     from holdfast.model.ids import JobId
@@ -45,6 +48,11 @@ class Outages:
         self._server_url = url
         self.dialect = private.recipe.name
         self._databases = 0
+
+    @property
+    def admin_url(self) -> str:
+        """URL of the server for its administrator."""
+        return self._server_url
 
     async def new_database(self) -> str:
         """Create and migrate a database; return its URL."""
@@ -94,6 +102,16 @@ class Outages:
         async with Console(self._server_url) as console:
             assert await console.value("SELECT pg_promote()")
 
+    def copy_data(self, folder: Path) -> Path:
+        """Copy the data of the stopped server, like a standby that receives no further changes."""
+        _copy(self._private.folder / "data", folder)
+        return folder
+
+    def restore_data(self, folder: Path) -> None:
+        """Replace the data of the stopped server by a copy."""
+        shutil.rmtree(self._private.folder / "data")
+        _copy(folder, self._private.folder / "data")
+
     async def set_read_only(self, url: str, read_only: bool) -> None:
         """Make new sessions of a database read-only, or writable; open sessions keep what they have."""
         async with Console(self._server_url) as console:
@@ -114,6 +132,10 @@ class Outages:
                 with suppress(Exception):  # already closed
                     await console.run(_KILL[self.dialect].format(session))
         return len(sessions[::one_in])
+
+
+def _copy(source: Path, target: Path) -> None:
+    subprocess.run(["cp", "-a", source, target], check=True)  # keeps the owner, which the server requires
 
 
 @contextmanager
