@@ -26,7 +26,7 @@ window.addEventListener("vite:preloadError", (event) => {
 });
 
 const credentials = session.takeCredentials(window.location, window.history);
-if (credentials.key) session.signIn(credentials.key);
+if (credentials.key) session.signInByLink(credentials.key, (question) => window.confirm(question));
 if (credentials.ticket) session.signOut();
 const SignIn = lazy(() => import("./pages/SignIn").then((module) => ({ default: module.SignIn })));
 const queries = makeQueryClient();

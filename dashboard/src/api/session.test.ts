@@ -20,6 +20,18 @@ it("removes credentials even if they cannot be decoded", () => {
   expect(open("#key=%E0%A4%A")).toEqual({ credentials: {}, address: "/jobs/#/" });
 });
 
+it("asks before a link replaces the API key of the tab", () => {
+  const confirm = vi.fn(() => false);
+  session.signOut();
+  session.signInByLink("hf_1", confirm);
+  session.signInByLink("hf_1", confirm);
+  expect([session.apiKey(), confirm.mock.calls.length]).toEqual(["hf_1", 0]);
+  session.signInByLink("hf_2", confirm);
+  expect([session.apiKey(), confirm.mock.calls.length]).toEqual(["hf_1", 1]);
+  session.signInByLink("hf_2", () => true);
+  expect(session.apiKey()).toBe("hf_2");
+});
+
 it("gives the reason why a session ended, unless the user ended it", () => {
   session.signIn("hf_1");
   session.expire();

@@ -19,6 +19,14 @@ export function signIn(token: string): void {
   notify();
 }
 
+/** Sign in with the key of a link. If the tab has another key, ask first: the link may come from someone else. */
+export function signInByLink(token: string, confirm: (question: string) => boolean): void {
+  const current = apiKey();
+  if (current === token) return;
+  if (current && !confirm("This link signs this tab in with another API key. Replace the key that you use now?")) return;
+  signIn(token);
+}
+
 /** Sign out. `endedBecause` is shown to the user if they did not sign out themselves. */
 export function signOut(endedBecause?: string): void {
   reason = endedBecause;

@@ -1,6 +1,7 @@
 """Authorization: scopes, tenants, and the validity of API keys and secrets."""
 
 import re
+from itertools import pairwise
 
 from holdfast.errors import Forbidden, Invalid
 from holdfast.model.access import ApiKey, Caller, Scope
@@ -98,14 +99,26 @@ def find_weakness(secret: str, *, min_bytes: int) -> str | None:
     if size < min_bytes:
         return f"it has {size} bytes and needs at least {min_bytes}"
     letters = re.sub(r"[^a-z]", "", secret.lower())
-    if _repeats(secret.lower()) or len(set(secret)) < _MIN_DISTINCT_CHARACTERS or (letters and _is_words(letters)):
+    lower = secret.lower()
+    if (
+        _repeats(lower)
+        or _counts(lower)
+        or len(set(secret)) < _MIN_DISTINCT_CHARACTERS
+        or (letters and _is_words(letters))
+    ):
         return "it is well known or easily guessed"
     return None
 
 
 def _repeats(text: str) -> bool:
-    """Return True if a text is a repetition of a shorter one, such as `abcabcab`."""
-    return any(text.startswith(text[period:]) for period in range(1, len(text) // 2 + 1))
+    """Return True if a text repeats, at least for its last third, such as `12345678901234`."""
+    return any(text.startswith(text[period:]) for period in range(1, len(text) * 2 // 3 + 1))
+
+
+def _counts(text: str) -> bool:
+    """Return True if most characters are next to the one before, such as `abcdef123456`."""
+    steps = sum(abs(ord(second) - ord(first)) <= 1 for first, second in pairwise(text))
+    return steps > len(text) * 2 // 3
 
 
 def _is_words(letters: str) -> bool:

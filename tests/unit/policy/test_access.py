@@ -102,6 +102,11 @@ def test_a_well_known_secret_is_weak(secret: str) -> None:
     assert find_weakness(secret, min_bytes=32) == "it is well known or easily guessed"
 
 
+@pytest.mark.parametrize("key", ["1234567890123456", "0123456789abcdef", "abcdefghijklmnop", "qrstuvwxyz987654"])
+def test_an_admin_key_that_counts_or_repeats_is_weak(key: str) -> None:
+    assert find_weakness(key, min_bytes=16) == "it is well known or easily guessed"
+
+
 @given(st.binary(min_size=32, max_size=64))
 def test_the_length_of_a_secret_is_counted_in_bytes(noise: bytes) -> None:
     assert find_weakness(noise.hex()[:31], min_bytes=32) == "it has 31 bytes and needs at least 32"

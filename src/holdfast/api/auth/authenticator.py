@@ -43,6 +43,9 @@ class Authenticator(Protocol):
     async def is_still_valid(self, caller: Caller) -> bool:
         """Return whether the caller's credentials would be accepted now; streams check it often."""
 
+    def record_failure(self, request: HttpRequest) -> None:
+        """Count and log a failed sign-in; raises `RateLimited` after too many failures."""
+
     async def token(self, caller: Caller, lifetime: Duration) -> tuple[str, Instant] | None:
         """Return a token for a caller and its expiry; None if this node has no signing key."""
 
@@ -122,23 +125,26 @@ class BearerAuthenticator(Authenticator):
         if cached is not None:
             return cached
         text = bearer(request)
-        source = throttle_key(self._addresses.of(request))
-        address = f"address {source}"
-        wait = self._throttle.wait(address)
-        async with self._throttled_checks if wait else nullcontext():
+        throttled = self._throttle.wait(f"address {throttle_key(self._addresses.of(request))}")
+        async with self._throttled_checks if throttled else nullcontext():
             check = await self._check(text)
         if check.caller is not None:
             self._cache_caller(request, check)
             return check.caller
-        if wait:
-            raise _too_many(wait)
-        self._throttle.record_failure(address)
-        log_failed_authentication(request, source, check.key, throttled=self._throttle.wait(address) > 0)
+        self.record_failure(request, check.key)
         if check.key is not None:
             if wait := self._throttle.wait(f"key {check.key}"):
                 raise _too_many(wait)
             self._throttle.record_failure(f"key {check.key}")
         raise unauthorized()
+
+    def record_failure(self, request: HttpRequest, key_id: str | None = None) -> None:
+        source = throttle_key(self._addresses.of(request))
+        address = f"address {source}"
+        if wait := self._throttle.wait(address):
+            raise _too_many(wait)
+        self._throttle.record_failure(address)
+        log_failed_authentication(request, source, key_id, throttled=self._throttle.wait(address) > 0)
 
     async def is_still_valid(self, caller: Caller) -> bool:
         if caller.until is not None and await self._key_cache.now() >= caller.until:

@@ -4,7 +4,7 @@ from holdfast.api import static_files
 from holdfast.api.http import HttpResponse, Stream
 from holdfast.api.routing import ANY_CALLER, PUBLIC, Route, RouteCall
 from holdfast.api.static_files import CACHE_FOREVER, REVALIDATE, File
-from holdfast.errors import NotFound
+from holdfast.errors import NotFound, Unauthorized
 from holdfast.model.access import DEFAULT_TENANT, Scope
 from holdfast.model.time import rfc3339, seconds
 from holdfast.wire import access as wire
@@ -12,6 +12,9 @@ from holdfast.wire.access import KeyMade, Me, SignIn
 
 SIGN_IN_LIFETIME = seconds(12 * 3_600)
 """Lifetime of a key from a sign-in link: a working day."""
+
+MAX_SIGN_IN_BYTES = 1_024
+"""Size of a body that is read before the caller is known."""
 
 NOT_BUILT = "this installation has no dashboard files: build them with ./dev dashboard"
 CACHED = {"If-None-Match": "`ETag` of the cached copy."}
@@ -54,7 +57,11 @@ async def me(call: RouteCall[None, None]) -> HttpResponse | Stream:
 
 async def sign_in(call: RouteCall[SignIn, None]) -> HttpResponse | Stream:
     """Exchange a single-use ticket for an administrator's API key that expires."""
-    call.service.tickets.redeem(call.body.ticket)
+    try:
+        call.service.tickets.redeem(call.body.ticket)
+    except Unauthorized:
+        call.service.auth.record_failure(call.request)
+        raise
     key, token = await call.service.engine.access.create_key(
         DEFAULT_TENANT, "dashboard, from the link of `up`", frozenset(Scope), lifetime=SIGN_IN_LIFETIME
     )
@@ -71,6 +78,6 @@ ROUTES = (
     Route(
         "POST", "/v1/sign-in", PUBLIC, sign_in,
         "Exchange the ticket of `holdfast up`, once, for an API key valid for 12 hours", {201: KeyMade}, SignIn,
-        tag="access", error_statuses=(401,),
+        body_limit=MAX_SIGN_IN_BYTES, tag="access", error_statuses=(401,),
     ),
 )  # fmt: skip

@@ -15,6 +15,9 @@ from holdfast.wire.problems import MEDIA_TYPE, TITLES, Problem
 _UNAMBIGUOUS_HEAD = re.compile(rb"[^ \r\n\0]+(?: [^ \r\n\0]+)*(?:\r\n[^ \t\r\n\0][^\r\n\0]*)*\r\n\r\n")
 """A request line with single spaces and unfolded header lines, all ending in CR LF."""
 
+_HOST = re.compile(rb"(?:[A-Za-z0-9._~%!$&'()*+;=-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{0,5})?")
+"""Host and port of RFC 9110; a proxy could read another value differently."""
+
 _BARE_LF = re.compile(rb"(?<!\r)\n")
 
 END = b"\r\n\r\n"
@@ -88,6 +91,8 @@ def framing_error(headers: Mapping[bytes, bytes], version: str) -> tuple[int, st
         return 400, "malformed_request", "unsupported HTTP version: send HTTP/1.1"
     if version == "1.1" if host is None else b"," in host:
         return 400, "malformed_request", "the Host header is missing or repeated: send exactly one"
+    if host and _HOST.fullmatch(host) is None:
+        return 400, "malformed_request", "the Host header is not a host name or address with an optional port"
     if coding is None:
         ambiguous = length is not None and b"," in length
     else:

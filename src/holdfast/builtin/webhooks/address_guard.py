@@ -148,8 +148,10 @@ class AddressGuard:
         if target.trusted:
             return None
         allowed, reason = check_address(address, self._rules.networks)
-        if reason is not None:
+        if reason is not None and _is_address(target.url.raw_host or ""):
             return f"{address} is {reason} (HOLDFAST_WEBHOOK_ALLOW can allow it)"
+        if reason is not None:  # a tenant must not learn what internal name servers answer
+            return "its name does not resolve to a public address (HOLDFAST_WEBHOOK_ALLOW can allow it)"
         if allowed:
             return None
         if target.url.scheme != "https" and not self._rules.plain_http:
@@ -178,6 +180,14 @@ def check_address(address: str, allowed: Sequence[Network]) -> tuple[bool, str |
         elif (reason := _denied(checked)) is not None:
             return False, reason
     return allowed_inside, None
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host.strip("[]").partition("%")[0])
+    except ValueError:
+        return False
+    return True
 
 
 def _among(address: IPAddress, networks: Sequence[Network]) -> bool:
