@@ -134,3 +134,11 @@ def test_nginx_accepts_its_settings(run, tmp_path):
     assert checked.returncode == 0, checked.stderr
     events = re.search(r"location = /v1/events \{(.*?)\}", NGINX_CONF.read_text(), re.DOTALL)
     assert "proxy_buffering off;" in events[1]
+
+
+def test_nginx_bounds_each_client_and_passes_its_address_on():
+    """F35, T18: one address cannot use up the connections, and a chain of proxies keeps the client's address."""
+    text = NGINX_CONF.read_text()
+    for directive in ("limit_conn holdfast_connections", "limit_req zone=holdfast_requests", "limit_req_status 429;"):
+        assert directive in text
+    assert "proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;" in text
