@@ -156,6 +156,18 @@ async def test_a_step_calls_plain_functions_coroutines_and_functions_that_return
     assert await context.step("thread", threading.get_ident) != threading.get_ident()
 
 
+async def test_a_step_passes_any_keyword_to_its_function(records):
+    """`key` and `fn` too, so that a service gets its idempotency key."""
+
+    async def pay(order, *, key, fn=None):
+        return [order, key, fn]
+
+    context = attempt(records)
+    assert await context.step("charge", pay, 7, key=context.idempotency_key("charge"), fn="f") == [
+        7, context.idempotency_key("charge"), "f"
+    ]  # fmt: skip
+
+
 async def test_a_failing_step_records_nothing_and_raises_its_error(records):
     with pytest.raises(ZeroDivisionError):
         await attempt(records).step("divide", lambda: 1 / 0)

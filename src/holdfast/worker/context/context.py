@@ -142,14 +142,14 @@ class Context:
 
     @overload
     async def step(
-        self, key: str, fn: Callable[..., Awaitable[T]], *args: Any, at_most_once: bool = False, **kwargs: Any
+        self, key: str, fn: Callable[..., Awaitable[T]], /, *args: Any, at_most_once: bool = False, **kwargs: Any
     ) -> T: ...
     @overload
     async def step(
-        self, key: str, fn: Callable[..., T], *args: Any, at_most_once: bool = False, **kwargs: Any
+        self, key: str, fn: Callable[..., T], /, *args: Any, at_most_once: bool = False, **kwargs: Any
     ) -> T: ...
     async def step(
-        self, key: str, fn: Callable[..., Any], *args: Any, at_most_once: bool = False, **kwargs: Any
+        self, key: str, fn: Callable[..., Any], /, *args: Any, at_most_once: bool = False, **kwargs: Any
     ) -> Any:
         """Call `fn` and record its result, which later attempts return without calling `fn`.
 
@@ -361,7 +361,7 @@ class SyncContext:
         """True if the job was cancelled, timed out or is held by another worker: stop now."""
         return self._context.cancelled
 
-    def step(self, key: str, fn: Callable[..., T], *args: Any, at_most_once: bool = False, **kwargs: Any) -> T:
+    def step(self, key: str, fn: Callable[..., T], /, *args: Any, at_most_once: bool = False, **kwargs: Any) -> T:
         """Call `fn` in this thread and record its result; see `Context.step`."""
         recorded = self._wait(self._context.begin_step(key, fn, at_most_once=at_most_once))
         try:
