@@ -5,6 +5,7 @@ import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-route
 import { useCallback, useEffect, useRef, useState } from "react";
 import { meQuery } from "../api/queries";
 import * as session from "../api/session";
+import { isAdmin } from "../lib/scopes";
 import { PAGES } from "../pages";
 import { Icon, Logo } from "./Icon";
 import { LiveIndicator } from "./LiveIndicator";
@@ -17,7 +18,7 @@ export function Shell() {
   const me = useQuery(meQuery);
   const navigate = useNavigate();
   const toggleScheme = useToggleScheme();
-  const admin = me.data?.scopes.includes("admin") ?? false;
+  const admin = isAdmin(me.data);
   const currentPage = PAGES.find((page) => (page.path === "/" ? path === "/" : path.startsWith(page.path)));
 
   useEffect(() => {

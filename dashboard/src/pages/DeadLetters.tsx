@@ -9,6 +9,7 @@ import type { GroupOut } from "../api/types.gen";
 import { QueryView, Card, Empty } from "../components/Feedback";
 import { Time } from "../components/Time";
 import { formatCompact, formatCount } from "../lib/format";
+import { isAdmin } from "../lib/scopes";
 
 const StagedReplay = lazy(() => import("../components/StagedReplay").then((module) => ({ default: module.StagedReplay })));
 const ConfirmWithPreview = lazy(() => import("../components/ConfirmWithPreview").then((module) => ({ default: module.ConfirmWithPreview })));
@@ -16,7 +17,7 @@ const ConfirmWithPreview = lazy(() => import("../components/ConfirmWithPreview")
 export function DeadLetters() {
   const queries = useQueryClient();
   const me = useQuery(meQuery).data;
-  const admin = me?.scopes.includes("admin") ?? false;
+  const admin = isAdmin(me);
   const canAct = admin || (me?.scopes.includes("cancel") ?? false);
   const [dialog, setDialog] = useState<{ action: "replay" | "delete"; group: GroupOut }>();
   const groups = useInfiniteQuery({

@@ -17,6 +17,7 @@ import { Timeline } from "../components/Timeline";
 import { WhyNotRunning } from "../components/WhyNotRunning";
 import { secondsBetween, formatDuration, pluralize } from "../lib/format";
 import { stringifyExact } from "../lib/json";
+import { isAdmin } from "../lib/scopes";
 import { asCurl, asPython } from "../lib/snippets";
 
 export function Job() {
@@ -40,9 +41,10 @@ export function Job() {
 }
 
 function Page({ job }: { job: JobDetail }) {
-  const scopes = useQuery(meQuery).data?.scopes ?? [];
+  const me = useQuery(meQuery).data;
+  const scopes = me?.scopes ?? [];
   const navigate = useNavigate();
-  const tenant = scopes.includes("admin") ? job.tenant : undefined;
+  const tenant = isAdmin(me) ? job.tenant : undefined;
   const canSubmit = scopes.includes("admin") || scopes.includes("submit");
   // Next to a long list of attempts, the payload and result go into the other column.
   const hasAttempts = job.attempt_log.length > 0;

@@ -12,6 +12,7 @@ import { SearchBox } from "../components/SearchBox";
 import { QueryView, Empty } from "../components/Feedback";
 import { STATUS_DESCRIPTIONS, STATUSES, type Status } from "../components/StatusBadge";
 import { formatCompact, formatCount, pluralize } from "../lib/format";
+import { isAdmin } from "../lib/scopes";
 import { FIELDS, type Filters, parseTime, parseSearch, formatSearch } from "../lib/search";
 
 const ConfirmWithPreview = lazy(() => import("../components/ConfirmWithPreview").then((module) => ({ default: module.ConfirmWithPreview })));
@@ -26,7 +27,7 @@ export function Jobs() {
   const [problem, setProblem] = useState<string>();
   const [bulk, setBulk] = useState<"cancel" | "retry">();
   const me = useQuery(meQuery).data;
-  const admin = me?.scopes.includes("admin") ?? false;
+  const admin = isAdmin(me);
   const canAct = admin || (me?.scopes.includes("cancel") ?? false);
   const stats = useQuery(statsQuery(filters.tenant)).data;
   const apiFilters = useMemo(() => toApiFilters(filters), [filters]);

@@ -14,6 +14,7 @@ import { pluralize } from "../lib/format";
 import { shortId } from "../lib/ids";
 import { parseExact, stringifyExact } from "../lib/json";
 import { type Field, fieldsOf, type FormState, fillFields, readFields } from "../lib/payloadFields";
+import { isAdmin } from "../lib/scopes";
 
 interface Draft {
   type: string;
@@ -49,7 +50,7 @@ export function NewJob() {
 function Form({ from }: { from: JobOut | undefined }) {
   const navigate = useNavigate();
   const me = useQuery(meQuery).data;
-  const admin = me?.scopes.includes("admin") ?? false;
+  const admin = isAdmin(me);
   const stats = useQuery(statsQuery()).data;
   const [draft, setDraft] = useState<Draft>(() => (from ? draftFrom(from) : BLANK));
   const [inputError, setInputError] = useState<{ pointer: string; text: string }>();

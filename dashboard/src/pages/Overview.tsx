@@ -10,6 +10,7 @@ import { QueryView, Card, Empty, ErrorBox, Loading } from "../components/Feedbac
 import { Time } from "../components/Time";
 import { formatCompact, formatPercent, pluralize, formatRate, formatDuration } from "../lib/format";
 import { assessHealth, type Health } from "../lib/health";
+import { isAdmin } from "../lib/scopes";
 
 const ThroughputChart = lazy(() => import("../components/ThroughputChart").then((module) => ({ default: module.ThroughputChart })));
 
@@ -29,7 +30,7 @@ export function Overview() {
   const recent = useQuery(summaryQuery({ window: "5m" }));
   const series = useQuery(throughputQuery({ window }));
   const deadLetters = useQuery(jobsQuery({ status: "dead", limit: FETCHED_DEAD_LETTERS }));
-  const admin = useQuery(meQuery).data?.scopes.includes("admin") ?? false;
+  const admin = isAdmin(useQuery(meQuery).data);
   const pauses = useQuery({ ...pausesQuery, enabled: admin }).data?.items;
   const loaded = stats.data && queues.data && workers.data && recent.data;
   const failed = [stats, queues, workers, recent].find((query) => query.error && !query.data);

@@ -13,6 +13,7 @@ import { QueryView, Card, Empty, ErrorBox } from "../components/Feedback";
 import { Time } from "../components/Time";
 import { formatCompact, formatCount, formatRate, formatDuration } from "../lib/format";
 import { formatRateLimit } from "../lib/rates";
+import { isAdmin } from "../lib/scopes";
 
 const PauseForm = lazy(() => import("../components/PauseAndLimitForms").then((module) => ({ default: module.PauseForm })));
 const LimitForm = lazy(() => import("../components/PauseAndLimitForms").then((module) => ({ default: module.LimitForm })));
@@ -21,7 +22,7 @@ export function Queues() {
   const queries = useQueryClient();
   const navigate = useNavigate();
   const queues = useQuery(queuesQuery());
-  const admin = useQuery(meQuery).data?.scopes.includes("admin") ?? false;
+  const admin = isAdmin(useQuery(meQuery).data);
   const [dialog, setDialog] = useState<{ form: "pause" | "limit"; queue: QueueOut }>();
   const resume = useMutation({
     mutationFn: (name: string) => call<"change_queue">("PATCH", "/v1/queues/{name}", { path: { name }, body: { paused: false } }),

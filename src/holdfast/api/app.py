@@ -106,7 +106,7 @@ class Api:
             caller = await service.auth.caller(request)
             request.caller = caller.name
             if route.scope != ANY_CALLER:
-                permit(caller, route.scope)
+                permit(caller, route.scope, tenant_admin=route.tenant_admin)
         query = _query(request, route)
         if route.scope == PUBLIC or route.long_poll:
             return await self._call(route, RouteCall(service, caller, path, None, query, request))

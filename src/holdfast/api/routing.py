@@ -63,6 +63,8 @@ class Route(NamedTuple):
     """Error statuses in addition to those of every route."""
     demo: bool = False
     """Available only in demo mode."""
+    tenant_admin: bool = False
+    """Open to administrators of a tenant; the handler restricts them to it."""
     long_poll: bool = False
     """Requests may wait for long, so they do not count as concurrent requests of their key."""
 

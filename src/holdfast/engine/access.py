@@ -87,10 +87,15 @@ class Access:
         """Return the API keys of a tenant (None: of all), newest first."""
         return await self._store.single(lambda tx: tx.keys(tenant, before, limit))
 
-    async def revoke_key(self, key_id: str) -> ApiKey:
-        """Revoke an API key: here at once, on other nodes when their cache expires, within seconds."""
+    async def revoke_key(self, key_id: str, *, tenant: str | None = None) -> ApiKey:
+        """Revoke an API key: here at once, on other nodes when their cache expires, within seconds.
+
+        With `tenant`, a key of another tenant raises `NotFound`, like one that does not exist.
+        """
 
         async def work(tx: Tx) -> ApiKey:
+            if tenant is not None and (await _key(tx, key_id)).tenant != tenant:
+                raise _no_key(key_id)
             await tx.revoke_key(key_id)
             return await _key(tx, key_id)
 
@@ -119,5 +124,9 @@ async def _tenant(tx: Tx, name: str) -> Tenant:
 async def _key(tx: Tx, key_id: str) -> ApiKey:
     found = await tx.key(key_id)
     if found is None:
-        raise NotFound(f"there is no API key {key_id!r}")
+        raise _no_key(key_id)
     return found[0]
+
+
+def _no_key(key_id: str) -> NotFound:
+    return NotFound(f"there is no API key {key_id!r}")

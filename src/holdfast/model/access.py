@@ -9,7 +9,10 @@ DEFAULT_TENANT = "default"
 
 
 class Scope(enum.StrEnum):
-    """Permission of an API key or token. `admin` permits everything, for all tenants."""
+    """Permission of an API key or token.
+
+    `admin` permits everything: within its tenant, or for the whole installation if that is the default tenant.
+    """
 
     SUBMIT = "submit"
     READ = "read"
@@ -35,8 +38,18 @@ class Caller(NamedTuple):
 
     @property
     def is_admin(self) -> bool:
-        """True if the caller may act for all tenants."""
+        """True if the caller administers the installation and may act for all tenants."""
+        return administers_installation(self.tenant, self.scopes)
+
+    @property
+    def is_tenant_admin(self) -> bool:
+        """True if the caller administers at least its own tenant."""
         return Scope.ADMIN in self.scopes
+
+
+def administers_installation(tenant: str, scopes: frozenset[Scope]) -> bool:
+    """Return True if credentials of this tenant with these scopes may act for all tenants."""
+    return Scope.ADMIN in scopes and tenant == DEFAULT_TENANT
 
 
 class Quotas(NamedTuple):

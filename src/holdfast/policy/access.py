@@ -4,12 +4,15 @@ import re
 from itertools import pairwise
 
 from holdfast.errors import Forbidden, Invalid
-from holdfast.model.access import ApiKey, Caller, Scope
+from holdfast.model.access import DEFAULT_TENANT, ApiKey, Caller, Scope
 from holdfast.model.time import Duration, Instant, seconds
 from holdfast.policy.submission import is_name
 
 LAST_USED_INTERVAL = seconds(300)
 """Minimum time between two writes of a key's `last_used_at`, and so its precision."""
+
+TENANT_SCOPES = frozenset({Scope.SUBMIT, Scope.READ, Scope.CANCEL, Scope.WORKER, Scope.ADMIN})
+"""Scopes that reach no further than the tenant of a key, unless that is the default tenant."""
 
 MIN_ADMIN_KEY_BYTES = 16
 MIN_SECRET_BYTES = 32
@@ -30,11 +33,36 @@ _MAX_WORD_LENGTH = max(map(len, _WORDS))
 _MIN_DISTINCT_CHARACTERS = 6
 
 
-def permit(caller: Caller, scope: Scope) -> None:
-    """Raise `Forbidden` unless the caller has this scope."""
-    if scope not in caller.scopes and not caller.is_admin:
+def permit(caller: Caller, scope: Scope, *, tenant_admin: bool = False) -> None:
+    """Raise `Forbidden` unless the caller has this scope.
+
+    Args:
+        caller: Caller of the request.
+        scope: Scope that the request needs.
+        tenant_admin: `admin` is enough for the caller's own tenant, because the request is restricted to it.
+    """
+    if not has_scope(caller, scope):
         held = ", ".join(sorted(caller.scopes)) or "none"
         raise Forbidden(f"this needs the scope {scope.value!r}; the key or token has: {held}")
+    if scope is Scope.ADMIN and not caller.is_admin and not tenant_admin:
+        raise Forbidden(
+            f"this needs an administrator of the installation, with a key of the tenant {DEFAULT_TENANT!r}; "
+            f"the key or token administers the tenant {caller.tenant!r}"
+        )
+
+
+def has_scope(caller: Caller, scope: Scope) -> bool:
+    """Return True if the caller has a scope, or an `admin` scope that includes it."""
+    return scope in caller.scopes or caller.is_admin or (caller.is_tenant_admin and scope in TENANT_SCOPES)
+
+
+def permit_granting(caller: Caller, tenant: str, scopes: frozenset[Scope]) -> None:
+    """Raise `Forbidden` unless the caller may create an API key of this tenant with these scopes."""
+    if caller.is_admin:
+        return
+    visible_tenant(caller, tenant)
+    if beyond := sorted(scopes - TENANT_SCOPES):
+        raise Forbidden(f"the scope {beyond[0]!r} covers the whole installation: an administrator of it can grant it")
 
 
 def visible_tenant(caller: Caller, requested: str | None) -> str | None:
@@ -89,7 +117,7 @@ def token_scopes(caller: Caller, requested: frozenset[Scope] | None) -> frozense
     if requested is None:
         return caller.scopes
     for scope in sorted(requested):
-        permit(caller, scope)
+        permit(caller, scope, tenant_admin=True)
     return requested
 
 

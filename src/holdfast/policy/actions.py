@@ -7,6 +7,7 @@ from holdfast.model.access import Caller, Scope
 from holdfast.model.decoded_job import Action
 from holdfast.model.job import Job, JobFilter
 from holdfast.model.state import Status
+from holdfast.policy.access import has_scope
 from holdfast.policy.lifecycle import actions
 
 _WHY_FORBIDDEN: dict[Action, dict[Status, str]] = {
@@ -30,7 +31,7 @@ _WHY_FORBIDDEN: dict[Action, dict[Status, str]] = {
 
 def allowed_actions(caller: Caller, status: Status) -> list[Action]:
     """Return the actions the caller may apply in this state; none without the `cancel` scope."""
-    return actions(status) if Scope.CANCEL in caller.scopes or caller.is_admin else []
+    return actions(status) if has_scope(caller, Scope.CANCEL) else []
 
 
 def is_allowed(job: Job, action: Action) -> bool:

@@ -5,9 +5,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from holdfast.model.access import ApiKey, Caller, Scope
+from holdfast.model.access import ApiKey, Caller, Scope, administers_installation
 from holdfast.model.time import Duration, Instant, seconds
-from holdfast.policy.access import is_tenant
+from holdfast.policy.access import TENANT_SCOPES, is_tenant
 
 LEEWAY = seconds(10)
 """Allowed difference between the clocks of the issuer and the database."""
@@ -76,10 +76,12 @@ def caller_of(
 
 def restrict_to_key(caller: Caller, key: ApiKey) -> Caller | None:
     """Restrict the caller of a token to the scopes of its issuing key; None if not allowed."""
-    if caller.tenant != key.tenant and Scope.ADMIN not in key.scopes:
+    if administers_installation(key.tenant, key.scopes):
+        return caller
+    if caller.tenant != key.tenant:
         return None
-    scopes = caller.scopes if Scope.ADMIN in key.scopes else caller.scopes & key.scopes
-    return caller._replace(scopes=scopes)
+    granted = key.scopes | TENANT_SCOPES if Scope.ADMIN in key.scopes else key.scopes
+    return caller._replace(scopes=caller.scopes & granted)
 
 
 def claims_of(caller: Caller, expected: Audience, at: Instant, lifetime: Duration, token_id: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Generic, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.errors import Invalid
-from holdfast.model.access import DEFAULT_TENANT, ApiKey, KeyPosition, Quotas, Scope, Tenant
+from holdfast.model.access import ApiKey, KeyPosition, Quotas, Scope, Tenant
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339, seconds
 from holdfast.wire.codec import invalid_cursor, span
 from holdfast.wire.name_cursors import read_name_cursor
@@ -85,7 +85,8 @@ class NewKeyRequest(RequestBody):
 
     scopes: Scopes
     name: Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]*$")]
-    tenant: Name = DEFAULT_TENANT
+    tenant: Name | UnsetType = UNSET
+    """Default: the tenant of the caller."""
     expires_at: When | None = None
     expires_in: Seconds | None = None
 

@@ -12,6 +12,7 @@ from holdfast.compose import build_api
 from holdfast.config import Settings
 from holdfast.errors import Misconfigured
 from holdfast.model.access import Scope
+from holdfast.policy.access import TENANT_SCOPES
 from tests.e2e.api.conftest import ADMIN, problem
 
 SCOPES = [scope.value for scope in Scope]
@@ -45,11 +46,20 @@ class TestScopes:
         client = await reachable.client(await reachable.key("acme", scope))
         wanted, found = {}, {}
         for route in ALL:
-            may = route.scope in (PUBLIC, ANY_CALLER, scope) or scope == "admin"
+            may = route.scope in (PUBLIC, ANY_CALLER) or route.scope == scope != "admin"
+            if scope == "admin":  # of a tenant
+                may = may or route.tenant_admin or route.scope in TENANT_SCOPES - {"admin"}
             wanted[route.method, route.path] = 204 if may else 403
             found[route.method, route.path] = (await client.request(route.method, path_of(route))).status_code
 
         assert found == wanted
+
+    @pytest.mark.databases("sqlite")
+    async def test_an_administrator_of_the_installation_reaches_all_routes(self, reachable):
+        client = await reachable.client(await reachable.key("default", "admin"))
+        found = {(await client.request(route.method, path_of(route))).status_code for route in ALL}
+
+        assert found == {204}
 
     @pytest.mark.databases("sqlite")
     async def test_only_public_routes_respond_without_a_key(self, reachable):

@@ -354,6 +354,16 @@ class TestService:
         problem(await bearer.post("/v1/tokens", json={"scopes": ["submit"]}), 403, "forbidden")
         problem(await client.post("/v1/tokens", json={"scopes": ["admin"]}), 403, "forbidden")
 
+    async def test_a_token_that_an_administrator_issues_for_a_tenant_stays_within_it(self, served):
+        """T09, T38: even with the scope `admin`."""
+        admin = await served.client(await served.key("default", "admin"))
+        made = await admin.post("/v1/tokens", json={"scopes": ["admin"]}, headers={"holdfast-tenant": "acme"})
+        client = await served.client(made.json()["token"])
+
+        assert (await client.get("/v1/me")).json()["tenant"] == "acme"
+        assert (await client.get("/v1/keys")).json()["items"] == []
+        problem(await client.post("/v1/tenants", json={"name": "new"}), 403, "forbidden")
+
     async def test_a_token_is_valid_for_at_most_an_hour(self, served):
         client = await served.client(await served.key())
 

@@ -12,10 +12,12 @@ from holdfast.model.access import ApiKey, Caller, Scope
 from holdfast.model.time import Duration, Instant
 from holdfast.policy.access import (
     LAST_USED_INTERVAL,
+    TENANT_SCOPES,
     cacheable_for,
     find_weakness,
     is_valid,
     permit,
+    permit_granting,
     should_record_use,
     token_scopes,
 )
@@ -62,7 +64,7 @@ def test_the_use_of_a_key_is_recorded_once_per_interval() -> None:
 @given(held=st.frozensets(st.sampled_from(Scope)), requested=st.frozensets(st.sampled_from(Scope)))
 def test_a_token_has_no_scope_that_its_caller_lacks(held: frozenset[Scope], requested: frozenset[Scope]) -> None:
     """T09."""
-    allowed = requested <= held or Scope.ADMIN in held
+    allowed = requested <= held or (Scope.ADMIN in held and requested <= held | TENANT_SCOPES)
     try:
         assert token_scopes(caller(*held), requested) == requested
         assert allowed
@@ -80,10 +82,44 @@ def test_a_caller_without_an_api_key_cannot_issue_tokens() -> None:
 @pytest.mark.parametrize("required", Scope)
 def test_a_scope_permits_itself_and_admin_permits_all(held: Scope, required: Scope) -> None:
     if held in (required, Scope.ADMIN):
-        permit(caller(held), required)
+        permit(caller(held)._replace(tenant="default"), required)
     else:
         with pytest.raises(Forbidden):
-            permit(caller(held), required)
+            permit(caller(held)._replace(tenant="default"), required)
+
+
+@pytest.mark.parametrize("required", Scope)
+def test_an_administrator_of_a_tenant_has_the_scopes_that_stay_within_it(required: Scope) -> None:
+    """T38."""
+    if required in TENANT_SCOPES:
+        permit(caller(Scope.ADMIN), required, tenant_admin=True)
+    else:
+        with pytest.raises(Forbidden):
+            permit(caller(Scope.ADMIN), required, tenant_admin=True)
+    with pytest.raises(Forbidden, match="administrator of the installation"):
+        permit(caller(Scope.ADMIN), Scope.ADMIN)
+
+
+@pytest.mark.parametrize(
+    "held, tenant, scopes, allowed",
+    [
+        (("default", Scope.ADMIN), "acme", set(Scope), True),
+        (("acme", Scope.ADMIN), "acme", set(TENANT_SCOPES), True),
+        (("acme", Scope.ADMIN), "acme", {Scope.METRICS}, False),
+        (("acme", Scope.ADMIN), "umbrella", {Scope.READ}, False),
+        (("acme", Scope.ADMIN), "default", {Scope.ADMIN}, False),
+    ],
+)
+def test_an_administrator_of_a_tenant_grants_only_scopes_of_that_tenant(
+    held: tuple[str, Scope], tenant: str, scopes: set[Scope], allowed: bool
+) -> None:
+    """T38."""
+    administrator = Caller(held[0], frozenset({held[1]}), "key:aa", "aa")
+    if allowed:
+        permit_granting(administrator, tenant, frozenset(scopes))
+    else:
+        with pytest.raises(Forbidden):
+            permit_granting(administrator, tenant, frozenset(scopes))
 
 
 @pytest.mark.parametrize(

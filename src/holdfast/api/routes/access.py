@@ -1,12 +1,14 @@
 """Routes for tenants, API keys and tokens."""
 
+from msgspec import UnsetType
+
 from holdfast.api.http import HttpResponse, Stream
 from holdfast.api.routes.jobs import TENANT, tenant_of
 from holdfast.api.routing import ANY_CALLER, Route, RouteCall
 from holdfast.errors import NotFound
 from holdfast.model.access import Scope
 from holdfast.model.time import rfc3339
-from holdfast.policy.access import is_tenant, token_scopes
+from holdfast.policy.access import is_tenant, permit_granting, token_scopes, visible_tenant
 from holdfast.wire import access as wire
 from holdfast.wire.access import (
     KeyMade,
@@ -30,6 +32,9 @@ from holdfast.wire.problems import HttpError
 async def list_tenants(call: RouteCall[None, TenantQuery]) -> HttpResponse | Stream:
     """List tenants by name."""
     query = call.query
+    if not call.caller.is_admin:  # an administrator of a tenant sees that one
+        own = await call.service.engine.access.tenant(call.caller.tenant)
+        return HttpResponse(TenantPage([wire.tenant_out(own)] if own is not None else [], None))
     tenants = await call.service.engine.access.tenants(read_name_cursor(query.cursor), query.limit)
     next_cursor = name_cursor(tenants[-1].name) if len(tenants) == query.limit else None
     return HttpResponse(TenantPage([wire.tenant_out(tenant) for tenant in tenants], next_cursor))
@@ -54,18 +59,21 @@ async def change_tenant(call: RouteCall[TenantChange, None]) -> HttpResponse | S
 async def list_keys(call: RouteCall[None, KeyQuery]) -> HttpResponse | Stream:
     """List API keys, newest first, including revoked and expired ones."""
     query = call.query
-    keys = await call.service.engine.access.keys(query.tenant, wire.read_key_cursor(query.cursor), query.limit)
+    tenant = visible_tenant(call.caller, query.tenant)
+    keys = await call.service.engine.access.keys(tenant, wire.read_key_cursor(query.cursor), query.limit)
     next_cursor = wire.key_cursor(keys[-1]) if len(keys) == query.limit else None
     return HttpResponse(KeyPage([wire.key_out(key) for key in keys], next_cursor))
 
 
 async def create_key(call: RouteCall[NewKeyRequest, None]) -> HttpResponse | Stream:
     """Create an API key; the response is the only place that shows its secret."""
-    body = call.body
+    body, scopes = call.body, wire.scopes_of(call.body.scopes)
+    tenant = call.caller.tenant if isinstance(body.tenant, UnsetType) else body.tenant
+    permit_granting(call.caller, tenant, scopes)
     key, token = await call.service.engine.access.create_key(
-        body.tenant,
+        tenant,
         body.name,
-        wire.scopes_of(body.scopes),
+        scopes,
         expires_at=instant(body.expires_at),
         lifetime=wire.key_lifetime(body),
     )
@@ -77,7 +85,8 @@ async def revoke_key(call: RouteCall[None, None]) -> HttpResponse | Stream:
     key_id = call.path["id"]
     if not key_id.isascii() or not key_id.isalnum():
         raise NotFound(f"there is no API key {key_id[:40]!r}: GET /v1/keys lists them")
-    return HttpResponse(wire.key_out(await call.service.engine.access.revoke_key(key_id)))
+    tenant = visible_tenant(call.caller, None)
+    return HttpResponse(wire.key_out(await call.service.engine.access.revoke_key(key_id, tenant=tenant)))
 
 
 async def create_token(call: RouteCall[TokenRequest, None]) -> HttpResponse | Stream:
@@ -95,7 +104,7 @@ async def create_token(call: RouteCall[TokenRequest, None]) -> HttpResponse | St
 ROUTES = (
     Route(
         "GET", "/v1/tenants", Scope.ADMIN, list_tenants, "List tenants by name", {200: TenantPage}, query=TenantQuery,
-        tag="access",
+        tag="access", tenant_admin=True,
     ),
     Route(
         "POST", "/v1/tenants", Scope.ADMIN, create_tenant, "Create a tenant", {201: TenantOut}, NewTenant, tag="access",
@@ -107,14 +116,15 @@ ROUTES = (
     ),
     Route(
         "GET", "/v1/keys", Scope.ADMIN, list_keys, "List API keys, newest first", {200: KeyPage}, query=KeyQuery,
-        tag="access",
+        tag="access", tenant_admin=True,
     ),
     Route(
-        "POST", "/v1/keys", Scope.ADMIN, create_key, "Create an API key", {201: KeyMade}, NewKeyRequest, tag="access"
+        "POST", "/v1/keys", Scope.ADMIN, create_key, "Create an API key", {201: KeyMade}, NewKeyRequest, tag="access",
+        tenant_admin=True,
     ),
     Route(
         "DELETE", "/v1/keys/{id}", Scope.ADMIN, revoke_key, "Revoke an API key and all tokens created with it",
-        {200: KeyOut}, tag="access",
+        {200: KeyOut}, tag="access", tenant_admin=True,
     ),
     Route(
         "POST", "/v1/tokens", ANY_CALLER, create_token, "Create a short-lived token with the caller's scopes, or fewer",

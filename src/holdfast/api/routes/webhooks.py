@@ -80,6 +80,7 @@ def _tenant(call: RouteCall[None, RotateQuery] | RouteCall[None, None]) -> str:
     name = call.path["name"]
     if not is_tenant(name):
         raise NotFound(f"there is no tenant {name[:40]!r}: GET /v1/tenants lists them")
+    visible_tenant(call.caller, name)
     return name
 
 
@@ -91,14 +92,15 @@ ROUTES = (
     Route(
         "POST", "/v1/tenants/{name}/webhook-secret", Scope.ADMIN, rotate_webhook_secret,
         "Create a secret that signs webhooks", {201: WebhookSecretMade}, query=RotateQuery, tag="webhooks",
+        tenant_admin=True,
     ),
     Route(
         "GET", "/v1/tenants/{name}/webhook-secret", Scope.ADMIN, show_webhook_secret,
-        "Get when the webhook secret was created", {200: WebhookSecretOut}, tag="webhooks",
+        "Get when the webhook secret was created", {200: WebhookSecretOut}, tag="webhooks", tenant_admin=True,
     ),
     Route(
         "DELETE", "/v1/tenants/{name}/webhook-secret", Scope.ADMIN, drop_webhook_secret, "Delete the webhook secret",
-        {204: None}, tag="webhooks",
+        {204: None}, tag="webhooks", tenant_admin=True,
     ),
     Route(
         "POST", "/v1/leases/deliveries", Scope.WORKER, begin_delivery,
