@@ -35,7 +35,7 @@ BUILT_SQL = {
         "_mysql": "the same",
     },
     "cli/commands/migrate.py": {"_create_indexes": "the name of an index from the migrations"},
-    "cli/checks/database.py": {"_fix": "a command to print; it is not run"},
+    "cli/checks/server_settings.py": {"fix_setting": "a command to print; it is not run"},
     "store/sqlite/batched_statements.py": {"_repeat": "repeats the row of placeholders of a named statement"},
     "store/mysql/store.py": {"_migrate": "the name of a lock is a constant of this module"},
 }

@@ -17,7 +17,7 @@ CHOSEN_AT_RUN_TIME = {
 }
 """Statements whose names the shared code computes."""
 
-REPLACED = {"mysql": {"held_by", "orphans", "overdue"}, "postgres": {"queue_backlog"}}
+REPLACED = {"mysql": {"held_attempts", "held_by", "orphans", "overdue"}, "postgres": {"queue_backlog"}}
 """Statements of the shared code that a dialect lacks because it overrides the method that runs them."""
 
 HOT = {

@@ -277,6 +277,9 @@ async def test_the_database_knows_the_jobs_that_a_worker_holds(store):
     listed = await store.run(lambda tx: tx.held_by(mine, 100))
     assert sorted(listed, key=lambda job: job.id) == held
     assert len(await store.run(lambda tx: tx.held_by(mine, 3))) == 3
+    attempts = await store.read(lambda tx: tx.held_attempts(mine, 100))
+    assert sorted(attempts) == sorted((job.id, job.fence) for job in listed)
+    assert len(await store.read(lambda tx: tx.held_attempts(mine, 3))) == 3
     await report(store, held)
     assert await store.run(lambda tx: tx.held_by(mine, 100)) == []
     assert len(await store.run(lambda tx: tx.held_by(other, 100))) == len(others)

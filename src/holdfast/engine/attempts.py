@@ -52,6 +52,10 @@ class Attempts:
         """Return the jobs that a worker holds according to the database."""
         return await self._store.run(lambda tx: tx.held_by(worker, limit))
 
+    async def held_attempts(self, worker: WorkerId, limit: int) -> list[tuple[JobId, int]]:
+        """Return the ids and fences of the jobs that a worker holds according to the database."""
+        return await self._store.read(lambda tx: tx.held_attempts(worker, limit))
+
     async def lost(self, held: Collection[HeldJob]) -> set[JobId]:
         """Return the ids in `held` that were cancelled or reassigned."""
         return await self._store.single(lambda tx: tx.lost(held))

@@ -19,6 +19,7 @@ from holdfast.engine.maintenance import MaintenanceRules
 from holdfast.engine.queues import QueueService
 from holdfast.engine.remote_workers import RemoteWorkers
 from holdfast.engine.submitting.submitter import Submitter
+from holdfast.engine.unknown_jobs import UnknownJobs
 from holdfast.engine.workers import WorkerService
 from holdfast.errors import SchemaMismatch, Unavailable
 from holdfast.model.job import RetryRule
@@ -79,6 +80,7 @@ class Engine:
         self.workers = WorkerService(store)
         """Leases, drain requests and job types of workers."""
         self.remote_workers = RemoteWorkers(store, self.workers, settle=self.attempts.settle_remote)
+        self.unknown_jobs = UnknownJobs(store, self.attempts.settle_remote)
         """Workers that connect over the network."""
         self.queues = QueueService(store)
         """Queues and their pauses."""

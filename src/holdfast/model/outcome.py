@@ -67,6 +67,16 @@ class BackendUnavailable(Struct, frozen=True, tag=True):
     failure: Failure
 
 
+REPORT_LOST = BackendUnavailable(
+    Failure(
+        "ReportLost",
+        "its worker does not run it: the database lost the report of its attempt, as after a failover to a standby "
+        "that lagged behind",
+    )
+)
+"""Outcome of an attempt that only the database believes to run; it consumes no attempt."""
+
+
 class CancelledByHandler(Struct, frozen=True, tag=True):
     """The handler cancelled the job."""
 

@@ -176,6 +176,10 @@ class HttpAttempts:
         except LeaseLost:
             return []
 
+    async def held_attempts(self, worker: WorkerId, limit: int) -> list[tuple[JobId, int]]:
+        """Return the ids and fences of the jobs that the worker holds according to the database."""
+        return [(job.id, job.fence) for job in await self.held_by(worker, limit)]
+
     async def lost(self, held: Collection[HeldJob]) -> set[JobId]:
         """Return the ids of those jobs in `held` that the worker no longer holds."""
         gone: set[JobId] = set()

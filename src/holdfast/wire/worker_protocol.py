@@ -93,7 +93,11 @@ class RenewRequest(RequestBody):
     """Resident memory of the worker, in bytes."""
     draining: bool = False
     """True if the worker is draining and claims no more jobs."""
-    held: Annotated[list[HeldShape], Meta(max_length=MAX_HELD_JOBS)] = field(default_factory=list)
+    held: Annotated[list[HeldShape], Meta(max_length=MAX_HELD_JOBS)] | None = None
+    """All jobs that the worker runs or has not settled yet; null if it does not say.
+
+    Jobs that it holds and leaves out for a whole lease are released, because their outcomes may have been lost.
+    """
 
 
 class LostRequest(RequestBody):

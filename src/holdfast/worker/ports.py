@@ -63,6 +63,9 @@ class JobSource(Protocol):
     async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:
         """Return the jobs that the worker holds according to the database."""
 
+    async def held_attempts(self, worker: WorkerId, limit: int) -> list[tuple[JobId, int]]:
+        """Return the ids and fences of the jobs that the worker holds according to the database."""
+
     async def lost(self, held: Collection[HeldJob]) -> set[JobId]:
         """Return the ids of those jobs in `held` that the worker no longer holds."""
 

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from holdfast.api.routes import worker_protocol as routes
+from holdfast.engine import unknown_jobs
 from holdfast.model.ids import new_worker_id, worker_name
 from holdfast.model.job import HeldJob, JobFilter, JobSpec
 from holdfast.model.outcome import (
@@ -182,6 +183,27 @@ async def test_settling_does_not_reveal_that_another_tenants_job_exists(served):
             "/settle", outcomes=[probe | ({"error": {"kind": "x"}} if outcome == "failed" else {})]
         )
         assert answer.json() == {"settled": []}
+
+
+async def test_jobs_that_a_worker_does_not_name_in_its_renewals_are_released(served, monkeypatch):
+    """F14: the outcome was lost in a failover; a renewal without `held` compares nothing."""
+    monkeypatch.setattr(unknown_jobs, "COMPARE_INTERVAL_S", 0.0)
+    monkeypatch.setattr(unknown_jobs, "MIN_MISSING_S", 0.0)
+    kept, lost = await submit(served, 2)
+    acme = await crew(served)
+    claimed = {job["id"]: {"id": job["id"], "fence": job["fence"]} for job in await acme.claim()}
+    for _ in range(3):
+        await acme.post("/renew", lease=60)
+    assert [(await served.engine.jobs.get(job)).status for job in (kept, lost)] == [Status.RUNNING] * 2
+
+    async def released():
+        assert (await acme.post("/renew", lease=1, held=[claimed[str(kept)]])).status_code == 200
+        return (await served.engine.jobs.get(lost)).status is not Status.RUNNING
+
+    await eventually(released)
+    assert (await served.engine.jobs.get(kept)).status is Status.RUNNING
+    (record,) = attempt_log(await served.engine.jobs.get(lost))
+    assert record.error.kind == "ReportLost"
 
 
 async def test_renewing_reports_lost_jobs(served):

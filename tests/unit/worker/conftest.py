@@ -144,6 +144,9 @@ class Script:
             raise self.held_faults.popleft()
         return list(self.held.values())[:limit]
 
+    async def held_attempts(self, worker, limit):
+        return [(job.id, job.fence) for job in await self.held_by(worker, limit)]
+
     async def lost(self, held):
         return {each.id for each in held} & self.taken_away
 

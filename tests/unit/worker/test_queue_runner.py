@@ -8,11 +8,11 @@ import pytest
 
 from holdfast import Context
 from holdfast.errors import OutcomeUnknown, Unavailable
-from holdfast.model.outcome import Failed, Interrupted, Snoozed, Succeeded, TimedOut
+from holdfast.model.outcome import REPORT_LOST, Failed, Interrupted, Snoozed, Succeeded, TimedOut
 from holdfast.model.time import Duration, days, seconds
-from holdfast.worker.running import claimed_jobs, queue_runner
+from holdfast.worker.running import claimed_jobs, monitors, queue_runner
 from tests.support.eventually import eventually
-from tests.unit.worker.conftest import a_job
+from tests.unit.worker.conftest import WORKER, a_job
 
 MOMENT = Duration(20_000)
 
@@ -205,6 +205,37 @@ async def test_a_lost_response_is_checked_even_while_all_slots_are_busy(at_work,
         late = a_job()
         script.held[late.id] = late
         assert await script.outcomes(late) == [Interrupted(started=False)]
+
+
+async def test_jobs_that_only_the_database_believes_to_run_are_released_after_an_outage(at_work, script, gate):
+    """F14: the server that responds after the outage lacks the report of a job."""
+    async with at_work(2) as bench:
+        (known,) = script.add(a_job())
+        await inside(gate, 1)
+        reported = a_job()
+        script.held[reported.id] = reported
+        script.claim_faults.append(Unavailable("failing over"))
+        assert await script.outcomes(reported) == [REPORT_LOST]
+        assert bench.queue_runner.running == 1
+        gate.open.set()
+        assert await script.outcomes(known) == [Succeeded(b"null")]
+
+
+async def test_a_comparison_finds_jobs_that_only_the_database_believes_to_run(at_work, script, gate, monkeypatch):
+    """F14: no call of this worker failed during the failover; a job that is reported meanwhile is left alone."""
+    monkeypatch.setattr(monitors, "COMPARE_INTERVAL_S", 0.01)
+    monkeypatch.setattr(monitors, "CONFIRM_DELAY_S", 0.01)
+    async with at_work(1) as bench:
+        (known,) = script.add(a_job())
+        await inside(gate, 1)
+        comparing = asyncio.create_task(monitors.release_unknown_jobs(script, WORKER, [bench.queue_runner]))
+        reported = a_job()
+        script.held[reported.id] = reported
+        assert await script.outcomes(reported) == [REPORT_LOST]
+        assert bench.queue_runner.running == 1
+        gate.open.set()
+        assert await script.outcomes(known) == [Succeeded(b"null")]
+        comparing.cancel()
 
 
 async def test_a_handler_that_times_out_is_stopped_and_frees_its_slot(at_work, script, gate):

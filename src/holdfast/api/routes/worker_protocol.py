@@ -75,7 +75,9 @@ async def renew_lease(call: RouteCall[RenewRequest, None]) -> HttpResponse | Str
     body, by, remote_workers = call.body, tenant_of(call), call.service.engine.remote_workers
     worker, lease = wire.worker_id(body.worker), wire.lease_of(body.lease) or seconds(DEFAULT_LEASE_S)
     draining = await remote_workers.renew(worker, lease, by=by, memory=body.memory, draining=body.draining)
-    return HttpResponse(await _check_held(call, worker, body.held, draining=draining))
+    if body.held is not None:
+        await call.service.engine.unknown_jobs.compare(worker, _held(worker, body.held), lease)
+    return HttpResponse(await _check_held(call, worker, body.held or [], draining=draining))
 
 
 async def lost_jobs(call: RouteCall[LostRequest, None]) -> HttpResponse | Stream:

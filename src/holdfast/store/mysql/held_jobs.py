@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from uuid import UUID
 
-from holdfast.model.ids import WorkerId
+from holdfast.model.ids import JobId, WorkerId
 from holdfast.model.job import Job
 from holdfast.model.time import Instant, seconds
 from holdfast.store.mysql.literal import items
@@ -36,6 +37,20 @@ class HeldJobsTx(TransitionsTx):
 
     async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:
         return await self._lock("lock_held_by", worker, limit)
+
+    async def held_attempts(self, worker: WorkerId, limit: int) -> list[tuple[JobId, int]]:
+        found: list[tuple[JobId, int]] = []
+        last: Row = (bytes(_ID_BYTES), -1)
+        while len(found) < limit:
+            claims = await self.rows("claims_of", worker=worker, id=last[0], fence=last[1], limit=_READ_BATCH_SIZE)
+            ids = sorted({job_id for claim in claims for job_id in _split(claim[2])})
+            for part in parts(ids):
+                rows = await self.rows("still_held", ids=items(part))
+                found += [(JobId(UUID(bytes=row[0])), row[1]) for row in rows if row[2] == worker]
+            if len(claims) < _READ_BATCH_SIZE:
+                break
+            last = claims[-1]
+        return list(dict.fromkeys(found))[:limit]
 
     async def orphans(self, limit: int) -> list[Job]:
         found: list[Job] = []

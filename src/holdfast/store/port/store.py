@@ -152,6 +152,9 @@ class JobRepository(Protocol):
     async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:
         """Return the jobs that a worker holds."""
 
+    async def held_attempts(self, worker: WorkerId, limit: int) -> list[tuple[JobId, int]]:
+        """Return the ids and fences of the jobs that a worker holds, without locks."""
+
     async def lost(self, held: Collection[HeldJob]) -> set[JobId]:
         """Return the jobs of `held` that their holder no longer holds."""
 

@@ -9,14 +9,21 @@ from collections.abc import Callable, Sequence
 from types import CodeType, FrameType
 
 from holdfast.errors import HoldfastError
+from holdfast.model.ids import WorkerId
 from holdfast.model.job import HeldJob
 from holdfast.worker.handlers.registry import Registry
 from holdfast.worker.ports import JobSource
 from holdfast.worker.running.queue_runner import QueueRunner
-from holdfast.worker.running.run import Run
+from holdfast.worker.running.run import AttemptKey, Run
 
 CHECK_INTERVAL_S = 1.0
 """Seconds between checks that running jobs are still held; shorter jobs are not checked."""
+
+COMPARE_INTERVAL_S = 15.0
+"""Seconds between comparisons of the running jobs with those that the database knows."""
+
+CONFIRM_DELAY_S = 1.0
+MAX_HELD_JOBS = 100_000
 
 BLOCKED_AFTER_S = 1.0
 """Seconds without a tick after which the event loop counts as blocked."""
@@ -35,11 +42,42 @@ async def cancel_lost_jobs(source: JobSource, queue_runners: Sequence[QueueRunne
         }
         if not to_check:
             continue
+        held = [held for _, run in to_check.values() if (held := _held(run)) is not None]
+        try:
+            lost = await source.lost(held)
+        except HoldfastError:  # the database is unavailable: the lease decides
+            for queue in queue_runners:  # another server may respond next, which lacks the latest reports
+                queue.compare_held()
+            continue
+        for job in lost:
+            queue, run = to_check[job]
+            queue.stop(run, "lost")
+
+
+async def release_unknown_jobs(source: JobSource, worker: WorkerId, queue_runners: Sequence[QueueRunner]) -> None:
+    """Release jobs that only the database believes to run here. Runs until cancelled.
+
+    A failover to a server that lacks the latest writes brings back jobs that this worker has reported.
+    """
+    while True:
+        await asyncio.sleep(COMPARE_INTERVAL_S)
         with contextlib.suppress(HoldfastError):  # the database is unavailable: the lease decides
-            held = [held for _, run in to_check.values() if (held := _held(run)) is not None]
-            for job in await source.lost(held):
-                queue, run = to_check[job]
-                queue.stop(run, "lost")
+            unknown = await _unknown_attempts(source, worker, queue_runners)
+            if not unknown:
+                continue
+            # Claims and reports that were in flight are complete when the same attempts are unknown again.
+            await asyncio.sleep(CONFIRM_DELAY_S)
+            if unknown & await _unknown_attempts(source, worker, queue_runners):
+                for queue in queue_runners:
+                    queue.compare_held()
+
+
+async def _unknown_attempts(
+    source: JobSource, worker: WorkerId, queue_runners: Sequence[QueueRunner]
+) -> set[AttemptKey]:
+    known = set[AttemptKey]().union(*[queue.known_attempts() for queue in queue_runners])
+    held = await source.held_attempts(worker, MAX_HELD_JOBS)
+    return set(held).difference(known, *[queue.known_attempts() for queue in queue_runners])
 
 
 class EventLoopMonitor:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from holdfast.errors import HoldfastError, OutcomeUnknown
 from holdfast.failpoints import reach
 from holdfast.model.job import Job
-from holdfast.model.outcome import Failed, Failure, Interrupted, Outcome, Snoozed, TimedOut
+from holdfast.model.outcome import REPORT_LOST, Failed, Failure, Interrupted, Outcome, Snoozed, TimedOut
 from holdfast.model.time import Duration, in_seconds, seconds
 from holdfast.worker.ports import JobClaims, WakeupSubscription
 from holdfast.worker.processes.shared_state import SharedState
@@ -95,7 +95,8 @@ class QueueRunner:
         self._empty = asyncio.Event()
         self._lost_slots = 0
         self._rechecks: list[float] = []
-        """Times of the checks for jobs that this worker holds without knowing it."""
+        """Times of the checks for jobs that a claim with unknown outcome took."""
+        self._compare_next = False
         self._rate = 0.0
         self._completed = 0
         self._measured_at = time.monotonic()
@@ -120,6 +121,11 @@ class QueueRunner:
             group.create_task(self._claim_loop(), name=f"claim {self.queue}")
             for n in range(self.size):
                 group.create_task(self._slot(), name=f"slot {self.queue} {n + 1}")
+
+    def compare_held(self) -> None:
+        """Release jobs that only the database believes to run here, once no claim is in flight."""
+        self._compare_next = True
+        self._capacity_changed.set()
 
     def stop_claiming(self) -> list[Job]:
         """Stop claiming; return the jobs that are claimed and not started."""
@@ -154,7 +160,11 @@ class QueueRunner:
         while not self.stopping:
             if self._rechecks and self._rechecks[0] <= time.monotonic():
                 del self._rechecks[0]
-                await self._release_unknown()
+                await self._release_unknown(Interrupted(started=False))
+                continue
+            if self._compare_next:
+                self._compare_next = False
+                await self._release_unknown(REPORT_LOST)
                 continue
             prefetch = self._prefetch_count()
             free = self.size - self._lost_slots + prefetch - self.waiting - len(self._runs)
@@ -178,9 +188,10 @@ class QueueRunner:
                 self._rechecks = [time.monotonic() + after for after in RECHECK_DELAYS_S]
                 continue
             except HoldfastError:
-                await asyncio.sleep(
-                    RETRY_DELAY_S
-                )  # the database is unavailable: the lease decides whether this worker continues
+                # The database is unavailable: the lease decides whether this worker continues. Another server may
+                # respond next, which lacks the latest reports.
+                self._compare_next = True
+                await asyncio.sleep(RETRY_DELAY_S)
                 continue
             self._subscription.reset()
             self._accept(jobs)
@@ -190,21 +201,22 @@ class QueueRunner:
             return None
         return asyncio.get_running_loop().time() + self._rechecks[0] - time.monotonic()
 
-    async def _release_unknown(self) -> None:
-        """Release jobs that this worker holds unknowingly after a lost response to a claim."""
+    async def _release_unknown(self, outcome: Outcome) -> None:
+        """Report this outcome for jobs that the worker holds unknowingly; wait for the database."""
         while not self.stopping:
             try:
                 held_jobs = await self._held_jobs()
             except HoldfastError:
                 await asyncio.sleep(RETRY_DELAY_S)
                 continue
-            known = self._known_attempts()
+            known = self.known_attempts()
             for job in held_jobs:
                 if job.queue == self.queue and (job.id, job.fence) not in known:
-                    self._settler.put(job, Interrupted(started=False))
+                    self._settler.put(job, outcome)
             return
 
-    def _known_attempts(self) -> set[AttemptKey]:
+    def known_attempts(self) -> set[AttemptKey]:
+        """Return the attempts that are claimed, run, or have an outcome that is not accepted yet."""
         waiting = [(job.id, job.fence) for job in (*self._waiting, *self._successors.values())]
         return {*waiting, *(run.attempt for run in self._runs.values()), *self._settler.pending}
 

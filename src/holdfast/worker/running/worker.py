@@ -13,12 +13,10 @@ from holdfast.worker.handlers.registry import Registry
 from holdfast.worker.ports import JobSource, StepStore
 from holdfast.worker.processes.shared_state import SharedState
 from holdfast.worker.running.job_process import JobProcesses
-from holdfast.worker.running.monitors import EventLoopMonitor, cancel_lost_jobs
+from holdfast.worker.running.monitors import MAX_HELD_JOBS, EventLoopMonitor, cancel_lost_jobs, release_unknown_jobs
 from holdfast.worker.running.queue_runner import QueueRunner
 from holdfast.worker.running.runner import Runner
 from holdfast.worker.running.settler import Settler
-
-_MAX_HELD_JOBS = 100_000
 
 FLUSH_TIMEOUT_S = 10.0
 """Time limit for reporting the last outcomes."""
@@ -44,6 +42,7 @@ class Worker:
         warn: Callable[[str, float], None],
     ) -> None:
         self._source = source
+        self._worker = worker
         self._settler = Settler(source, shared_state)
         self._processes = processes
         self._threads = ThreadPoolExecutor(max_workers=sum(queues.values()), thread_name_prefix="holdfast handler")
@@ -54,7 +53,7 @@ class Worker:
                 queue,
                 size,
                 claims=source.claims(worker, [queue], registry.types()),
-                held_jobs=lambda: source.held_by(worker, _MAX_HELD_JOBS),
+                held_jobs=lambda: source.held_by(worker, MAX_HELD_JOBS),
                 subscription=source.listen([queue]),
                 runner=runner,
                 settler=self._settler,
@@ -88,6 +87,11 @@ class Worker:
         self._tasks = [
             tasks.start(self._settler.run(), name="holdfast settler", awaited=True),
             tasks.start(cancel_lost_jobs(self._source, self._queue_runners), name="holdfast lost jobs", awaited=True),
+            tasks.start(
+                release_unknown_jobs(self._source, self._worker, self._queue_runners),
+                name="holdfast unknown jobs",
+                awaited=True,
+            ),
             tasks.start(self._monitor.run(), name="holdfast event loop monitor", awaited=True),
         ]
         self._tasks += [

@@ -230,6 +230,10 @@ GROUP BY tenant, queue, type, status;
 SELECT {job}
 FROM holdfast_live WHERE worker = :worker AND status = {RUNNING} LIMIT :limit FOR UPDATE;
 
+-- name: held_attempts
+-- Uses holdfast_live_held.
+SELECT id, fence FROM holdfast_live WHERE worker = :worker AND status = {RUNNING} LIMIT :limit;
+
 -- name: still_held
 -- Uses the primary key.
 SELECT l.id FROM unnest(:ids::uuid[], :fences::int[], :workers::bigint[]) AS h(id, fence, worker)

@@ -149,6 +149,11 @@ SELECT {past}, {ended} FROM holdfast_history WHERE id = :id;
 -- Uses holdfast_live_held.
 SELECT {job} FROM holdfast_live WHERE worker = :worker AND status = {RUNNING} LIMIT :limit;
 
+-- name: held_attempts
+-- Uses holdfast_live_held.
+SELECT id, fence FROM holdfast_live INDEXED BY holdfast_live_held
+WHERE worker = :worker AND status = {RUNNING} LIMIT :limit;
+
 -- name: still_held
 -- Uses the unique id.
 SELECT id FROM holdfast_live WHERE id = :id AND fence = :fence AND worker = :worker AND status = {RUNNING};
