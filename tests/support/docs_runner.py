@@ -72,6 +72,12 @@ def blocks(page: Path) -> list[Block]:
     ]
 
 
+def file_name(text: str) -> str | None:
+    """Return the name under which a Python block is saved, if its first line has one."""
+    found = _FILE.match(text)
+    return found[1] if found else None
+
+
 def matches(output: str, expected: str) -> bool:
     """Compare output to a pattern in which `…` matches anything in a line, and a line `…` any lines."""
     lines = [" ".join(line.split()) for line in expected.strip().splitlines()]
@@ -184,8 +190,8 @@ class Reader:
                 elif block.language == "sh":
                     shell = shell or _Interpreter(["bash", "-c", _SHELL], self.folder, self.environment)
                     outputs.append(self._run(shell, file, block))
-                elif block.language == "python" and (named := _FILE.match(text)):
-                    (self.folder / named[1]).write_text(text)
+                elif block.language == "python" and (name := file_name(text)):
+                    (self.folder / name).write_text(text)
                 elif block.language == "python":
                     python = python or _Interpreter([sys.executable, "-c", _PYTHON], self.folder, self.environment)
                     outputs.append(self._run(python, file, block))
