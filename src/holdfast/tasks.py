@@ -17,8 +17,8 @@ _T = TypeVar("_T")
 
 _running: set[asyncio.Task[Any]] = set()
 
-_THREADS = ThreadPoolExecutor(2, thread_name_prefix="holdfast-call")
-"""Few threads, because they are for calls that use the CPU and much memory."""
+_THREADS = ThreadPoolExecutor(1, thread_name_prefix="holdfast-call")
+"""A single thread, because it is for calls that use the CPU and much memory."""
 
 
 def start(coroutine: Coroutine[Any, Any, _T], *, name: str, awaited: bool = False) -> asyncio.Task[_T]:
@@ -51,7 +51,7 @@ def _log_failure(task: asyncio.Task[Any]) -> None:
 
 
 async def call_in_thread(function: Callable[[], _T]) -> _T:
-    """Call a function in one of two threads; return its result or raise its exception.
+    """Call a function in a thread, one at a time; return its result or raise its exception.
 
     Unlike with `asyncio.to_thread`, both are freed without the garbage collector: there, a future holds them whose
     callbacks refer to the future.

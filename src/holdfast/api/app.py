@@ -12,6 +12,7 @@ import msgspec
 from holdfast.api import asgi
 from holdfast.api.headers import REQUEST_ID, Cors, Headers, headers_of
 from holdfast.api.http import ClientGone, HttpRequest, HttpResponse, Stream
+from holdfast.api.memory import MemoryTrimmer
 from holdfast.api.offload import read_body
 from holdfast.api.request_log import LOG, log_error, loggable_path
 from holdfast.api.request_slots import LARGE_BODY_WEIGHT
@@ -44,6 +45,7 @@ class Api:
         self.service = service
         self.requests = service.requests
         self._base = service.rules.base_path
+        self._trimmer = MemoryTrimmer()
         self.cors = Cors(service.rules.cors_origins)
         self._access_level = logging.INFO if service.rules.access_log else logging.DEBUG
 
@@ -111,17 +113,30 @@ class Api:
         if route.scope == PUBLIC or route.long_poll:
             return await self._call(route, RouteCall(service, caller, path, None, query, request))
         key, slots = caller.key or caller.name, service.slots
-        weight = await slots.acquire(key, LARGE_BODY_WEIGHT if request.has_large_body else 1)
+        is_large = request.has_large_body
+        weight = await slots.acquire(key, LARGE_BODY_WEIGHT if is_large else 1)
         try:
+            if is_large:
+                await slots.wait_after_refusals(key)
             return await self._call(route, RouteCall(service, caller, path, None, query, request))
+        except Invalid:
+            if is_large:
+                slots.refused(key, request.parse_seconds)
+            raise
         finally:
             slots.release(key, weight)
+            if is_large:
+                self._trimmer.trim_soon()
 
     async def _call(self, route: Route, call: RouteCall[Any, Any]) -> HttpResponse | Stream:
         """Parse the body, a large one in a thread, and call the handler."""
         if route.body is not None:
             body = await call.request.json_body(route.body_limit)
-            call = call._replace(body=await read_body(body, route.body))
+            began = time.perf_counter()
+            try:
+                call = call._replace(body=await read_body(body, route.body))
+            finally:
+                call.request.parse_seconds = time.perf_counter() - began
             del body
         return await route.handler(call)
 

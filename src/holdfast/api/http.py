@@ -67,6 +67,7 @@ class HttpRequest:
         "headers",
         "id",
         "method",
+        "parse_seconds",
         "path",
         "query_string",
         "route",
@@ -94,6 +95,8 @@ class HttpRequest:
         self._source = source
         self.body: bytes | None = None
         """Complete body, if it has already arrived."""
+        self.parse_seconds = 0.0
+        """Time that it took to parse the body."""
         self.id: bytes = request_id(headers.get(b"x-request-id"))
         self.caller: str = ""
         """Name of the authenticated caller; empty before authentication."""

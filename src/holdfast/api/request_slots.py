@@ -1,12 +1,20 @@
 """Bound on the concurrent requests of each API key, so that one client cannot use up a node."""
 
 import asyncio
+import time
 from collections import deque
 
 from holdfast.errors import RateLimited
 
 LARGE_BODY_WEIGHT = 10
 """Number of small requests that one with a large body counts as."""
+
+REFUSAL_FACTOR = 4.0
+"""Pause after a refused large body, as a multiple of the time that its parsing took."""
+
+MAX_REFUSAL_PAUSE_S = 5.0
+MIN_LARGE_INTERVAL_S = 0.1
+"""Time between two large bodies of a key after a refusal, until both are parsed."""
 
 WAIT_TIMEOUT_S = 10.0
 """Time that a request waits for others of the same key before it gets 429."""
@@ -15,10 +23,12 @@ WAIT_TIMEOUT_S = 10.0
 class _KeySlots:
     """Requests of one key."""
 
-    __slots__ = ("used", "waiting")
+    __slots__ = ("large_at", "used", "waiting")
 
     def __init__(self) -> None:
         self.used = 0
+        self.large_at = 0.0
+        """Monotonic time at which the next large body may be read."""
         self.waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         """Weights and wake-ups of requests that wait, in the order of arrival."""
 
@@ -54,6 +64,18 @@ class RequestSlots:
             raise
         return weight
 
+    async def wait_after_refusals(self, key: str) -> None:
+        """Wait before a large body is read, if earlier ones of this key were refused."""
+        slots = self._keys[key]
+        while (wait := slots.large_at - time.monotonic()) > 0:  # noqa: ASYNC110 - it grows with further refusals
+            await asyncio.sleep(wait)
+        slots.large_at = time.monotonic() + MIN_LARGE_INTERVAL_S if slots.large_at else 0.0
+
+    def refused(self, key: str, seconds: float) -> None:
+        """Make the next large body of this key wait, in proportion to the time of a refused one."""
+        slots = self._keys[key]
+        slots.large_at = max(slots.large_at, time.monotonic()) + min(REFUSAL_FACTOR * seconds, MAX_REFUSAL_PAUSE_S)
+
     def release(self, key: str, weight: int) -> None:
         """End a request and start those that wait for it."""
         slots = self._keys[key]
@@ -62,7 +84,7 @@ class RequestSlots:
             started, turn = slots.waiting.popleft()
             slots.used += started
             turn.set_result(None)
-        if not slots.used and not slots.waiting:
+        if not slots.used and not slots.waiting and slots.large_at <= time.monotonic():
             del self._keys[key]
 
     def _give_up(self, key: str, slots: _KeySlots, weight: int, turn: asyncio.Future[None]) -> None:

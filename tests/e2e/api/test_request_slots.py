@@ -141,3 +141,26 @@ async def test_a_large_batch_is_parsed_and_validated_in_a_thread(served, monkeyp
     threads.clear()
     assert (await client.post("/v1/jobs/batch", json={"jobs": [{"type": "send"}]})).status_code == 201
     assert threads == [True, True]
+
+
+async def test_a_key_waits_after_a_refused_large_body_and_other_keys_do_not(monkeypatch):
+    """F35: refused batches cost their key time, in proportion to the time that they took."""
+    now, pauses = [1_000.0], []
+
+    async def sleep(seconds):
+        pauses.append(seconds)
+        now[0] += seconds
+
+    slots = RequestSlots(100)
+    for key in ("refused", "other"):
+        await slots.acquire(key, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(request_slots.time, "monotonic", lambda: now[0])
+        patch.setattr(request_slots.asyncio, "sleep", sleep)
+        await slots.wait_after_refusals("refused")
+        slots.refused("refused", 0.5)
+        slots.refused("refused", 0.25)
+        await slots.wait_after_refusals("other")
+        assert pauses == []
+        await slots.wait_after_refusals("refused")
+        assert pauses == [request_slots.REFUSAL_FACTOR * 0.75]
