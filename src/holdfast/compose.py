@@ -274,6 +274,7 @@ def build_api(
     streams = EventBroadcaster(engine.store, authenticator, stopping, monotonic=monotonic)
     events = EventCounters()
     engine.add_sink(events)
+    engine.jobs.payload_schemas.mode = settings.payload_check
     metrics = InstallationMetrics(engine, monotonic=monotonic)
     return Api(
         Service(

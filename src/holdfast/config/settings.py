@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -66,6 +66,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     access_log: bool = False
     max_connections: int = 2_000
     max_requests_per_key: int = 100
+    payload_check: Literal["refuse", "warn", "ignore"] = "refuse"
     worker_id: str = ""
     worker_pool_size: int = 0
     worker_max_jobs: int | None = None
@@ -236,6 +237,10 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "max_requests_per_key", "max_requests_per_key", Int(1, 100_000),
         "requests that one API key may have in progress on a node; further ones wait, up to 10 s",
+    ),
+    Setting(
+        "payload_check", "payload_check", Choice(("refuse", "warn", "ignore")),
+        "payloads submitted over HTTP that do not match the schema of their job type: refuse them, or only log it",
     ),
     Setting(
         "worker_id", "worker_id", Text("text in one line"),

@@ -33,6 +33,8 @@ GOOD = {
     "base_path": ("/jobs/holdfast/", "/jobs/holdfast"),
     "access_log": ("1", True),
     "max_connections": ("500", 500),
+    "max_requests_per_key": ("20", 20),
+    "payload_check": ("WARN", "warn"),
     "worker_id": ("node-7", "node-7"),
     "worker_pool_size": ("3", 3),
     "worker_max_jobs": ("500", 500),

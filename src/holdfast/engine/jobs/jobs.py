@@ -6,6 +6,7 @@ from holdfast.engine.changes.analytics import Analytics
 from holdfast.engine.jobs import actions, explain, queries, steps
 from holdfast.engine.jobs.actions import BulkResult
 from holdfast.engine.jobs.queries import GroupPage, JobDetail
+from holdfast.engine.submitting.payload_schemas import PayloadSchemas
 from holdfast.engine.submitting.receipts import Receipt, SubmitResult
 from holdfast.engine.submitting.submitter import Submitter
 from holdfast.errors import Invalid
@@ -26,6 +27,8 @@ class JobService:
         self._store = store
         self._submitter = submitter
         self._analytics = analytics
+        self.payload_schemas = PayloadSchemas(store)
+        """Check of payloads that were decoded from JSON."""
 
     async def submit(self, spec: JobSpec) -> Receipt:
         """Submit one job; it is durable when this returns. Concurrent submissions share commits.
@@ -39,6 +42,7 @@ class JobService:
 
         A replayed submission returns the earlier job too, or raises `Conflict` if that job no longer exists.
         """
+        await self.payload_schemas.check(spec)
         return await self._submitter.submit_and_get(spec)
 
     async def submit_many(self, specs: Sequence[JobSpec | Invalid], *, from_json: bool = False) -> list[Receipt]:
@@ -46,7 +50,8 @@ class JobService:
 
         A spec that could not be decoded is passed as its `Invalid` error. `from_json`: specs come from JSON.
         """
-        return await self._submitter.submit_many(specs, from_json=from_json)
+        checked = await self.payload_schemas.check_many(specs) if from_json else specs
+        return await self._submitter.submit_many(checked, from_json=from_json)
 
     async def get(self, job_id: JobId) -> Job:
         """Return a job in any state; raises `NotFound`."""
