@@ -1,7 +1,7 @@
 """Generate the synchronous HTTP client from the asynchronous one.
 
-    python tools/sync_client.py          write src/holdfast/sdk/client.py
-    python tools/sync_client.py --check  fail if the file is out of date
+    python tools/sync_client.py          write client.py and operations.py in src/holdfast/sdk
+    python tools/sync_client.py --check  fail if a file is out of date
 
 The transform works on tokens: it drops `async` and `await` and replaces the names in `NAMES`. `./dev fmt` runs it, and
 a test compares its output with the committed file.
@@ -15,17 +15,20 @@ import tokenize
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "src" / "holdfast" / "sdk" / "async_client.py"
-TARGET = SOURCE.with_name("client.py")
+FOLDER = ROOT / "src" / "holdfast" / "sdk"
+MODULES = {"async_client.py": "client.py", "async_operations.py": "operations.py"}
+"""Generated file of each source."""
 
 NAMES = {
     "AsyncClient": "Client",
     "AsyncIterator": "Iterator",
+    "AsyncOperations": "Operations",
     "Sender": "SyncSender",
     "__aenter__": "__enter__",
     "__aexit__": "__exit__",
     "aclose": "close",
     "aclosing": "closing",
+    "async_operations": "operations",
     "asyncio": "time",
     "sender": "sync_sender",
 }
@@ -34,6 +37,9 @@ NAMES = {
 PHRASES = {
     "HTTP client for asynchronous code.\n\n`tools/sync_client.py` generates `client.py` from this module.": (
         "HTTP client for synchronous code.\n\nGenerated from `async_client.py` by `tools/sync_client.py`; do not edit."
+    ),
+    "client for asynchronous code.\n\n`tools/sync_client.py` generates `operations.py` from this module.": (
+        "client for synchronous code.\n\nGenerated from `async_operations.py` by `tools/sync_client.py`; do not edit."
     ),
     "for asynchronous code. Belongs to one event loop.": "for synchronous code. Safe to use from many threads.",
 }
@@ -56,12 +62,12 @@ def transform(source: str) -> str:
     return "".join(result)
 
 
-def generate() -> str:
-    """Return the formatted content of `client.py`."""
+def generate(source: str) -> str:
+    """Return the formatted content of the file that is generated from this one."""
     ruff = [sys.executable, "-m", "ruff"]
-    text = transform(SOURCE.read_text())
+    text = transform((FOLDER / source).read_text())
     for step in (["check", "--fix-only", "--unsafe-fixes", "--select", "I,UP028", "--quiet"], ["format", "--quiet"]):
-        command = [*ruff, *step, "--stdin-filename", str(TARGET), "-"]
+        command = [*ruff, *step, "--stdin-filename", str(FOLDER / MODULES[source]), "-"]
         text = subprocess.run(command, input=text, capture_output=True, text=True, check=True, cwd=ROOT).stdout
     return text
 
@@ -88,16 +94,18 @@ def _replace(token: tokenize.TokenInfo) -> str:
 
 
 def main() -> int:
-    """Write the file, or compare it with `--check`."""
-    text = generate()
-    if "--check" in sys.argv[1:]:
-        if TARGET.read_text() != text:
-            print(f"{TARGET.relative_to(ROOT)} is out of date: run ./dev fmt")
-            return 1
-        return 0
-    if TARGET.read_text() != text:
-        TARGET.write_text(text)
-    return 0
+    """Write the files, or compare them with `--check`."""
+    code = 0
+    for source, target in MODULES.items():
+        text, path = generate(source), FOLDER / target
+        if path.exists() and path.read_text() == text:
+            continue
+        if "--check" in sys.argv[1:]:
+            print(f"{path.relative_to(ROOT)} is out of date: run ./dev fmt")
+            code = 1
+        else:
+            path.write_text(text)
+    return code
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from holdfast.model.explanation import Explanation
 from holdfast.sdk import calls, waiting
+from holdfast.sdk.async_operations import AsyncOperations
 from holdfast.sdk.calls import Call, PageCall
 from holdfast.sdk.models import (
     Bulk,
@@ -39,7 +40,7 @@ from holdfast.sdk.transport import Transport
 T = TypeVar("T")
 
 
-class AsyncClient:
+class AsyncClient(AsyncOperations):
     """HTTP client of a holdfast service, for asynchronous code. Belongs to one event loop.
 
     The client retries requests that are safe to repeat while the service is unavailable, with the same idempotency key
@@ -280,7 +281,7 @@ class AsyncClient:
         return await self.execute(calls.change_queue(queue, {"paused": False}))
 
     async def change_queue(self, queue: str, **limits: Any) -> Queue:
-        """Set limits of a queue (`max_running`, `rate`); None removes a limit."""
+        """Set limits of a queue (`max_running`, and `rate` such as `"10/s"`); None removes a limit."""
         return await self.execute(calls.change_queue(queue, limits))
 
     async def stats(self, *, tenant: str | None = None, cursor: str | None = None) -> Stats:

@@ -26,7 +26,17 @@ from holdfast.sdk.models import (
     Tenant,
     Worker,
 )
-from holdfast.sdk.options import DeadFilter, JobFilter, JobOptions, NewJob, Span, encode_body, header, query_text
+from holdfast.sdk.options import (
+    DeadFilter,
+    JobFilter,
+    JobOptions,
+    NewJob,
+    Span,
+    encode_body,
+    header,
+    query_text,
+    rate_fields,
+)
 from holdfast.sdk.responses import Response, check, read
 from holdfast.sdk.worker_requests import Request
 from holdfast.wire.analytics import TypeStats
@@ -86,7 +96,7 @@ def explain(job_id: str | UUID) -> Call[Explanation]:
 
 def jobs(where: JobFilter, limit: int = MAX_PAGE_SIZE) -> PageCall[Job]:
     """List jobs, newest first."""
-    return PageCall(lambda cursor: _page("/v1/jobs", {**where, "limit": limit, "cursor": cursor}, ListPage[Job]))
+    return PageCall(lambda cursor: page_call("/v1/jobs", {**where, "limit": limit, "cursor": cursor}, ListPage[Job]))
 
 
 def cancel(job_id: str | UUID, reason: str) -> Call[JobDetail]:
@@ -122,7 +132,7 @@ def retry_all(where: JobFilter, *, everything: bool, dry_run: bool, cursor: str 
 
 def dead(where: DeadFilter, limit: int = MAX_PAGE_SIZE) -> PageCall[Job]:
     """List dead letters, newest first."""
-    return PageCall(lambda cursor: _page("/v1/dead", {**where, "limit": limit, "cursor": cursor}, ListPage[Job]))
+    return PageCall(lambda cursor: page_call("/v1/dead", {**where, "limit": limit, "cursor": cursor}, ListPage[Job]))
 
 
 def dead_groups(tenant: str | None, limit: int = MAX_PAGE_SIZE) -> PageCall[DeadGroup]:
@@ -135,7 +145,7 @@ def dead_groups(tenant: str | None, limit: int = MAX_PAGE_SIZE) -> PageCall[Dead
             page = read(response, DeadGroupPage)
             return ListPage(page.groups, page.next_cursor)
 
-        return Call(_get("/v1/dead", fields), groups)
+        return Call(get_request("/v1/dead", fields), groups)
 
     return PageCall(at)
 
@@ -154,13 +164,13 @@ def replay_ids(ids: Sequence[str | UUID], *, dry_run: bool) -> Call[Bulk]:
 def purge(where: DeadFilter, *, everything: bool, dry_run: bool, cursor: str | None = None) -> Call[Bulk]:
     """Delete the dead letters that match, up to the limit of one request."""
     fields = {**where, "all": everything, "dry_run": dry_run, "cursor": cursor}
-    return Call(_get("/v1/dead", fields)._replace(method="DELETE"), lambda r: read(r, Bulk))
+    return Call(get_request("/v1/dead", fields)._replace(method="DELETE"), lambda r: read(r, Bulk))
 
 
 def purge_ids(ids: Sequence[str | UUID], *, dry_run: bool) -> Call[Bulk]:
     """Delete these dead letters."""
     fields = {"ids": ",".join(str(job_id) for job_id in ids), "dry_run": dry_run}
-    return Call(_get("/v1/dead", fields)._replace(method="DELETE"), lambda r: read(r, Bulk))
+    return Call(get_request("/v1/dead", fields)._replace(method="DELETE"), lambda r: read(r, Bulk))
 
 
 # Operations
@@ -169,45 +179,49 @@ def purge_ids(ids: Sequence[str | UUID], *, dry_run: bool) -> Call[Bulk]:
 def queues(tenant: str | None, limit: int = MAX_NAMES) -> PageCall[Queue]:
     """List the queues that the caller can see, by name."""
     fields = {"tenant": tenant, "limit": limit}
-    return PageCall(lambda cursor: _page("/v1/queues", {**fields, "cursor": cursor}, ListPage[Queue]))
+    return PageCall(lambda cursor: page_call("/v1/queues", {**fields, "cursor": cursor}, ListPage[Queue]))
 
 
 def change_queue(name: str, changes: Mapping[str, Any]) -> Call[Queue]:
     """Pause or resume a queue, or set its limits; None removes a limit."""
-    request = Request("PATCH", f"/v1/queues/{_segment(name)}", encode_body(changes), repeatable=True)
+    if "rate" in changes:
+        changes = {**changes, "rate": rate_fields(changes["rate"])}
+    request = Request("PATCH", f"/v1/queues/{path_segment(name)}", encode_body(changes), repeatable=True)
     return Call(request, lambda r: read(r, Queue))
 
 
 def stats(tenant: str | None, cursor: str | None = None) -> Call[Stats]:
     """Count jobs by status, queue and type; the next names follow `cursor`."""
-    return Call(_get("/v1/stats", {"tenant": tenant, "limit": MAX_NAMES, "cursor": cursor}), lambda r: read(r, Stats))
+    return Call(
+        get_request("/v1/stats", {"tenant": tenant, "limit": MAX_NAMES, "cursor": cursor}), lambda r: read(r, Stats)
+    )
 
 
 def analytics(fields: Mapping[str, Any]) -> Call[Summary]:
     """Summarise a window: totals, rates and durations."""
-    return Call(_get("/v1/analytics", fields), lambda r: read(r, Summary))
+    return Call(get_request("/v1/analytics", fields), lambda r: read(r, Summary))
 
 
-def types(window: str) -> Call[list[TypeStats]]:
+def type_stats(fields: Mapping[str, Any]) -> Call[list[TypeStats]]:
     """Summarise a window per job type."""
-    return Call(_get("/v1/analytics/types", {"window": window}), lambda r: read(r, ListPage[TypeStats]).items)
+    return Call(get_request("/v1/analytics/types", fields), lambda r: read(r, ListPage[TypeStats]).items)
 
 
 def workers() -> Call[list[Worker]]:
     """List workers."""
-    return Call(_get("/v1/workers", {}), lambda r: read(r, ListPage[Worker]).items)
+    return Call(get_request("/v1/workers", {}), lambda r: read(r, ListPage[Worker]).items)
 
 
 def drain_worker(worker: str) -> Call[list[Worker]]:
     """Drain a worker and the other processes of its node."""
-    request = Request("POST", f"/v1/workers/{_segment(worker)}/drain", repeatable=True)
+    request = Request("POST", f"/v1/workers/{path_segment(worker)}/drain", repeatable=True)
     return Call(request, lambda r: read(r, ListPage[Worker]).items)
 
 
 def job_types(tenant: str | None, limit: int = 500) -> PageCall[JobType]:
     """List the job types that workers handle, by name."""
     fields = {"tenant": tenant, "limit": limit}
-    return PageCall(lambda cursor: _page("/v1/types", {**fields, "cursor": cursor}, ListPage[JobType]))
+    return PageCall(lambda cursor: page_call("/v1/types", {**fields, "cursor": cursor}, ListPage[JobType]))
 
 
 def ready() -> Call[dict[str, Any]]:
@@ -220,7 +234,7 @@ def ready() -> Call[dict[str, Any]]:
 
 def tenants(limit: int = MAX_PAGE_SIZE) -> PageCall[Tenant]:
     """List tenants, by name."""
-    return PageCall(lambda cursor: _page("/v1/tenants", {"limit": limit, "cursor": cursor}, ListPage[Tenant]))
+    return PageCall(lambda cursor: page_call("/v1/tenants", {"limit": limit, "cursor": cursor}, ListPage[Tenant]))
 
 
 def create_tenant(name: str, quotas: Mapping[str, Any]) -> Call[Tenant]:
@@ -230,14 +244,14 @@ def create_tenant(name: str, quotas: Mapping[str, Any]) -> Call[Tenant]:
 
 def change_tenant(name: str, changes: Mapping[str, Any]) -> Call[Tenant]:
     """Change the quotas of a tenant; None restores the default."""
-    request = Request("PATCH", f"/v1/tenants/{_segment(name)}", encode_body(changes), repeatable=True)
+    request = Request("PATCH", f"/v1/tenants/{path_segment(name)}", encode_body(changes), repeatable=True)
     return Call(request, lambda r: read(r, Tenant))
 
 
 def keys(tenant: str | None, limit: int = MAX_PAGE_SIZE) -> PageCall[Key]:
     """List API keys, newest first."""
     fields = {"tenant": tenant, "limit": limit}
-    return PageCall(lambda cursor: _page("/v1/keys", {**fields, "cursor": cursor}, ListPage[Key]))
+    return PageCall(lambda cursor: page_call("/v1/keys", {**fields, "cursor": cursor}, ListPage[Key]))
 
 
 def create_key(name: str, scopes: Sequence[str], tenant: str | None, expires: datetime | Span | None) -> Call[NewKey]:
@@ -252,12 +266,12 @@ def create_key(name: str, scopes: Sequence[str], tenant: str | None, expires: da
 
 def revoke_key(key_id: str) -> Call[Key]:
     """Revoke an API key."""
-    return Call(Request("DELETE", f"/v1/keys/{_segment(key_id)}", repeatable=True), lambda r: read(r, Key))
+    return Call(Request("DELETE", f"/v1/keys/{path_segment(key_id)}", repeatable=True), lambda r: read(r, Key))
 
 
 def events(fields: Mapping[str, Any]) -> Request:
     """Stream changes of jobs and workers."""
-    return _get("/v1/events", fields)
+    return get_request("/v1/events", fields)
 
 
 # Helpers
@@ -268,11 +282,13 @@ def new_idempotency_key() -> str:
     return f"auto-{uuid4().hex}"
 
 
-def _page(path: str, fields: Mapping[str, Any], kind: type[ListPage[T]]) -> Call[ListPage[T]]:
-    return Call(_get(path, fields), lambda r: read(r, kind))
+def page_call(path: str, fields: Mapping[str, Any], kind: type[ListPage[T]]) -> Call[ListPage[T]]:
+    """Return the call for a page of a list."""
+    return Call(get_request(path, fields), lambda r: read(r, kind))
 
 
-def _get(path: str, fields: Mapping[str, Any]) -> Request:
+def get_request(path: str, fields: Mapping[str, Any]) -> Request:
+    """Return a GET request with these fields as its query; None leaves a field out."""
     query = {name: query_text(value) for name, value in fields.items() if value is not None}
     return Request("GET", f"{path}?{urlencode(query)}" if query else path, repeatable=True)
 
@@ -290,10 +306,11 @@ def _bulk(
 
 
 def _job(job_id: str | UUID) -> str:
-    return f"/v1/jobs/{_segment(str(job_id))}"
+    return f"/v1/jobs/{path_segment(str(job_id))}"
 
 
-def _segment(name: str) -> str:
+def path_segment(name: str) -> str:
+    """Return a name or an id as a path segment; raises `Invalid` if it cannot be one."""
     if not name or name in (".", ".."):
         raise Invalid(f"{name!r} is not a name or an id")
     return quote(name, safe="")

@@ -30,6 +30,7 @@ from holdfast.sdk.models import (
     Tenant,
     Worker,
 )
+from holdfast.sdk.operations import Operations
 from holdfast.sdk.options import DeadFilter, JobFilter, JobOptions, NewJob, Span
 from holdfast.sdk.retry import RETRY_TIMEOUT_S
 from holdfast.sdk.sse import EventParser
@@ -39,7 +40,7 @@ from holdfast.sdk.transport import Transport
 T = TypeVar("T")
 
 
-class Client:
+class Client(Operations):
     """HTTP client of a holdfast service, for synchronous code. Safe to use from many threads.
 
     The client retries requests that are safe to repeat while the service is unavailable, with the same idempotency key
@@ -277,7 +278,7 @@ class Client:
         return self.execute(calls.change_queue(queue, {"paused": False}))
 
     def change_queue(self, queue: str, **limits: Any) -> Queue:
-        """Set limits of a queue (`max_running`, `rate`); None removes a limit."""
+        """Set limits of a queue (`max_running`, and `rate` such as `"10/s"`); None removes a limit."""
         return self.execute(calls.change_queue(queue, limits))
 
     def stats(self, *, tenant: str | None = None, cursor: str | None = None) -> Stats:

@@ -8,6 +8,8 @@ from msgspec import Struct, field
 from holdfast.model import decoded_job
 from holdfast.wire.access import KeyFields, TenantFields
 from holdfast.wire.analytics import QueueFields, StatsFields, SummaryFields
+from holdfast.wire.deliveries import BreakerFields, WebhookSecretFields
+from holdfast.wire.limits import LimitFields, PauseFields
 from holdfast.wire.types import (
     AttemptFields,
     BulkOut,
@@ -95,6 +97,39 @@ class NewKey(Key, frozen=True):
 
     token: str
     """Available only here: the service does not show it again."""
+
+
+class Limit(LimitFields[datetime], frozen=True):
+    """Limit of a queue, a tenant or a concurrency key, with its current use."""
+
+
+class Pause(PauseFields[datetime], frozen=True):
+    """Paused type or tenant."""
+
+
+class Breaker(BreakerFields[datetime], frozen=True):
+    """Circuit breaker of a webhook destination that failed recently."""
+
+
+class WebhookSecret(WebhookSecretFields[datetime], frozen=True):
+    """Metadata of a tenant's webhook secret."""
+
+
+class NewWebhookSecret(WebhookSecret, frozen=True):
+    """A new webhook secret."""
+
+    secret: str
+    """Available only here: the service does not show it again."""
+
+
+class Token(Struct, frozen=True):
+    """A new token; it is valid until it expires or its API key is revoked."""
+
+    token: str
+    token_type: str
+    tenant: str
+    scopes: list[str]
+    expires_at: datetime
 
 
 class ListPage(Struct, Generic[T], frozen=True):

@@ -7,10 +7,13 @@ from typing import Any, NotRequired, Required, TypedDict
 import msgspec
 
 from holdfast.errors import Invalid
+from holdfast.model.time import in_seconds, parse_duration
 from holdfast.sdk.worker_requests import reject_non_finite
 
 Span = float | str | timedelta
 """Length of time: seconds, a text such as `"5m"`, or a timedelta."""
+Rate = str | Mapping[str, Any]
+"""Rate limit: a text such as `"10/s"`, or the fields `limit`, `per` and `burst`."""
 
 
 class RetryOptions(TypedDict, total=False):
@@ -73,6 +76,21 @@ class JobFilter(DeadFilter, total=False):
     status: str
 
 
+def rate_fields(rate: Rate | None) -> Mapping[str, Any] | None:
+    """Return the fields of a rate limit; raises `Invalid` for a text that is not a rate."""
+    if not isinstance(rate, str):
+        return rate
+    number, _, period = (part.strip() for part in rate.partition("/"))
+    try:
+        per = in_seconds(parse_duration(period if period[:1].isdigit() else f"1{period}")) if period else 0.0
+        limit = int(number.replace(",", "").replace("_", ""))
+    except ValueError:
+        per = limit = 0
+    if per <= 0 or limit <= 0:
+        raise Invalid(f"rate: {rate!r} is not a rate: write 10/s, 100/m or 5/30s", pointer="/rate")
+    return {"limit": limit, "per": per}
+
+
 def header(text: str, pointer: str) -> str:
     """Return the text if an HTTP header can carry it; raises `Invalid` otherwise."""
     if not text.isascii() or not text.isprintable():
@@ -87,6 +105,8 @@ def query_text(value: Any) -> str:
             return "true" if value else "false"
         case datetime():
             return _with_zone(value).isoformat()
+        case timedelta():
+            return str(value.total_seconds())
         case _:
             return str(value)
 

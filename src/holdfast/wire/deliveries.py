@@ -2,7 +2,7 @@
 
 import binascii
 from base64 import b64decode, urlsafe_b64decode, urlsafe_b64encode
-from typing import Annotated, Literal
+from typing import Annotated, Generic, Literal
 
 from msgspec import Meta, Struct
 
@@ -10,7 +10,7 @@ from holdfast.errors import Invalid
 from holdfast.model.breaker import Breaker, DeliveryPermit, Permit, SigningKeys
 from holdfast.model.time import Duration, in_seconds, rfc3339, seconds
 from holdfast.wire.codec import invalid_cursor, span
-from holdfast.wire.types import Name, Query, RequestBody, Seconds
+from holdfast.wire.types import Name, Query, RequestBody, Seconds, TimeT
 from holdfast.wire.worker_protocol import Fence, JobText, WorkerText
 
 MAX_PROBE = seconds(3_700)
@@ -20,8 +20,8 @@ Destination = Annotated[str, Meta(max_length=300, pattern=r"^https?://[!-~]{1,29
 BreakerStateName = Literal["closed", "open", "half_open"]
 
 
-class BreakerOut(Struct, frozen=True):
-    """Circuit breaker of a webhook destination that failed recently; all others are closed."""
+class BreakerFields(Struct, Generic[TimeT], frozen=True):
+    """Fields of a circuit breaker."""
 
     tenant: str
     destination: str
@@ -29,11 +29,15 @@ class BreakerOut(Struct, frozen=True):
     state: BreakerStateName
     failures: int
     """Consecutive failures."""
-    until: str | None
+    until: TimeT | None
     """If open, time of the next probe; if half-open, time at which the current probe expires."""
     error: str
     """Last error."""
-    changed_at: str
+    changed_at: TimeT
+
+
+class BreakerOut(BreakerFields[str], frozen=True):
+    """Circuit breaker of a webhook destination that failed recently; all others are closed."""
 
 
 class BreakerPage(Struct, frozen=True):
@@ -57,13 +61,17 @@ class RotateQuery(Query):
     overlap: Seconds = 86_400
 
 
-class WebhookSecretOut(Struct, frozen=True):
-    """Metadata of a tenant's webhook secret."""
+class WebhookSecretFields(Struct, Generic[TimeT], frozen=True):
+    """Fields of the metadata of a webhook secret."""
 
     tenant: str
-    created_at: str
-    previous_until: str | None
+    created_at: TimeT
+    previous_until: TimeT | None
     """End of the validity of the previous secret."""
+
+
+class WebhookSecretOut(WebhookSecretFields[str], frozen=True):
+    """Metadata of a tenant's webhook secret."""
 
 
 class WebhookSecretMade(WebhookSecretOut, frozen=True):

@@ -1,6 +1,6 @@
 """Types and codec of concurrency limits, rate limits and pauses."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Generic, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -18,7 +18,7 @@ from holdfast.model.limit import (
 )
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339, seconds
 from holdfast.wire.codec import span
-from holdfast.wire.types import Name, Query, RequestBody, Seconds, When
+from holdfast.wire.types import Name, Query, RequestBody, Seconds, TimeT, When
 
 MaxRunning = Annotated[
     int, Meta(ge=0, le=1_000_000_000, description="Maximum number of running jobs; 0 lets none start.")
@@ -61,8 +61,8 @@ class RateOut(Struct, frozen=True):
     burst: int
 
 
-class LimitOut(Struct, frozen=True):
-    """Limit and its current use."""
+class LimitFields(Struct, Generic[TimeT], frozen=True):
+    """Fields of a limit."""
 
     kind: KindName
     queue: str | None
@@ -74,8 +74,12 @@ class LimitOut(Struct, frozen=True):
     """Running jobs that count against it; for a concurrency key, reserved ones too."""
     room: int | None
     """Number of jobs that may start now; null if unlimited."""
-    changed_at: str
+    changed_at: TimeT
     changed_by: str
+
+
+class LimitOut(LimitFields[str], frozen=True):
+    """Limit and its current use."""
 
 
 class LimitList(Struct, frozen=True):
@@ -109,15 +113,19 @@ class PauseQuery(Query):
     tenant: Name | None = None
 
 
-class PauseOut(Struct, frozen=True):
-    """Paused type or tenant."""
+class PauseFields(Struct, Generic[TimeT], frozen=True):
+    """Fields of a pause."""
 
     kind: PauseName
     name: str
     reason: str
-    until: str | None
-    since: str
+    until: TimeT | None
+    since: TimeT
     by: str
+
+
+class PauseOut(PauseFields[str], frozen=True):
+    """Paused type or tenant."""
 
 
 class PauseList(Struct, frozen=True):

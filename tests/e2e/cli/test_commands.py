@@ -153,6 +153,41 @@ def test_errors_name_commands_and_allowed_values(ask, arguments, message):
 
 
 @pytest.mark.databases("sqlite")
+def test_limits_pauses_webhook_secrets_and_statistics_are_managed(ask, ask_json, node):
+    assert ask_json("queues", "set", "mail", "--rate", "10/s")["rate"] == {"limit": 10, "per": 1.0, "burst": 10}
+    assert "10/s" in ask("queues", "list").out
+    wrong = ask("queues", "set", "mail", "--rate", "fast")
+    assert (wrong.code, "write 10/s" in wrong.complaint) == (2, True)
+
+    assert ask_json("limits", "set", "--tenant", "acme", "--max-running", "2", "--rate", "100/m")["max_running"] == 2
+    ask_json("limits", "set", "--tenant", "acme", "--concurrency-key", "card", "--max-running", "3")
+    listed = ask("limits", "list").out
+    assert "tenant acme" in listed
+    assert "100/m" in listed
+    assert "key card of acme" in listed
+    assert ask_json("limits", "remove", "--tenant", "acme")["max_running"] is None
+    assert ask("limits", "set", "--tenant", "acme").code == 2
+
+    assert ask_json("pauses", "start", "--type", "send", "--reason", "audit", "--until", "1h")["reason"] == "audit"
+    assert "type send" in ask("pauses", "list").out
+    assert ask("pauses", "end", "--type", "send").out == "type send is not paused\n"
+    assert ask_json("pauses", "list") == {"items": []}
+    assert ask("pauses", "start").code == 2
+
+    missing = ask("webhooks", "secret", "acme")
+    assert (missing.code, "/v1/" in missing.complaint) == (4, False)
+    ask_json("tenants", "create", "acme")
+    assert ask_json("webhooks", "rotate-secret", "acme", "--overlap", "2d")["secret"]
+    assert "was created" in ask("webhooks", "secret", "acme").out
+    assert ask("webhooks", "delete-secret", "acme").code == 0
+    assert ask("webhooks", "breakers").out == "no webhook destination failed recently\n"
+
+    assert ask_json("stats", "--window", "15m", "--queue", "mail")["total"]["totals"]["dead"] == 0
+    assert "submitted" in ask("stats").out
+    assert ask_json("stats", "--fairness", "--window", "15m")["items"] == []
+
+
+@pytest.mark.databases("sqlite")
 def test_queues_workers_tenants_and_keys_are_managed(ask, ask_json, node):
     ask("submit", "send", "--queue", "mail")
     assert ask("queues", "pause", "mail", "--reason", "down", "--until", "30m").out.startswith(

@@ -115,7 +115,7 @@ async def _take_snapshot(client: "AsyncClient") -> JobsSnapshot:
     for queue, job_type in islice(product(ready_queues, ready_types), _MAX_PAIRS):
         page = await client.execute(calls.jobs({"queue": queue, "type": job_type, "status": "ready"}, 1).at(None))
         waiting += page.items
-    types = await client.execute(calls.types("1h"))
+    types = await client.execute(calls.type_stats({"window": "1h"}))
     running = await client.execute(calls.jobs({"status": "running"}).at(None))
     return JobsSnapshot(
         await client.queues(),

@@ -5,7 +5,7 @@ import click
 from holdfast.cli.commands.jobs import take
 from holdfast.cli.render import Column, as_json, is_past, json_option, note, print_list
 from holdfast.cli.target import run_with_client, target_options
-from holdfast.sdk import calls
+from holdfast.sdk import calls, operator_calls
 from holdfast.sdk.models import Key
 
 SCOPES = ("submit", "read", "cancel", "worker", "metrics", "admin")
@@ -97,3 +97,20 @@ def revoke(key_id: str, *, json: bool) -> None:
     """
     key = run_with_client(lambda client: client.execute(calls.revoke_key(key_id)))
     print(as_json(key) if json else f"revoked {key.id} ({key.name})")
+
+
+@keys.command()
+@click.option(
+    "--scope", "scopes", multiple=True, help="what the token permits; may be repeated; default: all of the key"
+)
+@click.option("--expires", metavar="SPAN", help="lifetime, at most 1h; default: 15m")
+@json_option
+@target_options
+def token(scopes: tuple[str, ...], expires: str | None, *, json: bool) -> None:
+    r"""Create a short-lived token with the scopes of the API key in use, or fewer, and print it.
+
+    \b
+      holdfast keys token --scope read --expires 5m
+    """
+    created = run_with_client(lambda client: client.execute(operator_calls.create_token(scopes or None, expires)))
+    print(as_json(created) if json else created.token)

@@ -4,13 +4,15 @@ from datetime import datetime
 from typing import Any
 
 import click
+import msgspec
 
 from holdfast.cli.commands.jobs import take
 from holdfast.cli.param_types import FUTURE_TIME, INTEGER_LIMIT, RATE_LIMIT
-from holdfast.cli.render import Column, ago, as_json, json_option, print_list, span
+from holdfast.cli.render import Column, ago, as_json, json_option, note, print_list, span
 from holdfast.cli.target import run_with_client, target_options
 from holdfast.sdk import calls
 from holdfast.sdk.models import Queue
+from holdfast.wire.limits import RateOut
 
 
 def state(queue: Queue) -> str:
@@ -20,9 +22,14 @@ def state(queue: Queue) -> str:
     return "paused" if queue.until is None else f"paused, ends {ago(queue.until)}"
 
 
-def rate_text(queue: Queue) -> str | None:
-    """Return the rate limit as text, such as "10 per 1s"."""
-    return None if queue.rate is None else f"{queue.rate.limit} per {queue.rate.per:g}s"
+def rate_text(rate: RateOut | None) -> str | None:
+    """Return a rate limit in the form that `--rate` takes, such as "10/s"."""
+    if rate is None:
+        return None
+    for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
+        if rate.per == length:
+            return f"{rate.limit}/{unit}"
+    return f"{rate.limit}/{rate.per:g}s"
 
 
 COLUMNS: list[Column[Queue]] = [
@@ -37,7 +44,7 @@ COLUMNS: list[Column[Queue]] = [
     Column("done/s", lambda queue: queue.rates.finished, drop_order=3),
     Column("failed/s", lambda queue: queue.rates.failed, drop_order=4),
     Column("limit", lambda queue: queue.max_running, drop_order=5),
-    Column("rate", rate_text, drop_order=6),
+    Column("rate", lambda queue: rate_text(queue.rate), drop_order=6),
     Column("why", lambda queue: queue.reason, drop_order=7, text=True),
 ]
 
@@ -113,6 +120,7 @@ def set_limits(name: str, max_running: Any, rate: Any, *, json: bool) -> None:
 
     \b
       holdfast queues set mail --max-running 20
+      holdfast queues set mail --rate 10/s
       holdfast queues set mail --rate none
     """
     given = {"max_running": max_running, "rate": rate}
@@ -128,5 +136,7 @@ def _change(name: str, changes: dict[str, Any], *, json: bool) -> None:
         print(as_json(queue))
     else:
         limits = f", at most {queue.max_running} at once" if queue.max_running is not None else ""
-        limits += f", rate {rate_text(queue)}" if queue.rate is not None else ""
+        limits += f", rate {rate_text(queue.rate)}" if queue.rate is not None else ""
         print(f"{queue.name} is {state(queue)}{limits}")
+        if not any(msgspec.structs.astuple(queue.statuses)):
+            note(f"holdfast: queue {queue.name!r} has no jobs: check its name")
