@@ -57,7 +57,7 @@ def has_scope(caller: Caller, scope: Scope) -> bool:
 
 
 def permit_granting(caller: Caller, tenant: str, scopes: frozenset[Scope]) -> None:
-    """Raise `Forbidden` unless the caller may create an API key of this tenant with these scopes."""
+    """Raise `Forbidden` unless the caller may create a key of this tenant with these scopes."""
     if caller.is_admin:
         return
     visible_tenant(caller, tenant)

@@ -1,8 +1,10 @@
 """The files in `deploy/` parse, name existing settings and commands, and are secure."""
 
 import configparser
+import os
 import re
 import shlex
+import shutil
 import subprocess
 
 import pytest
@@ -53,6 +55,67 @@ def test_nodes_of_a_compose_file_are_hardened_and_contain_no_secret(name):
     used = set(re.findall(r"\$\{(\w+)", text))
     documented = set(re.findall(r"^(\w+)=", (DEPLOY / "example.env").read_text(), re.MULTILINE))
     assert used <= documented
+
+
+@pytest.mark.parametrize("name", COMPOSE)
+def test_every_container_of_a_compose_file_has_few_rights_and_bounded_memory(name):
+    """T44: the database, Redis and nginx too."""
+    for service, found in load_compose(name)["services"].items():
+        assert found["cap_drop"] == ["ALL"], service
+        assert found["security_opt"] == ["no-new-privileges:true"], service
+        assert re.fullmatch(r"\d+[mg]", found["mem_limit"]), service
+        assert found["pids_limit"] > 0, service
+        assert found["image"] == "holdfast:latest" or found["user"] not in ("root", "0"), service
+        assert "cap_add" not in found
+        assert "privileged" not in found
+
+
+@pytest.mark.parametrize("name", COMPOSE)
+def test_no_command_of_a_compose_file_has_a_password_among_its_arguments(name):
+    """T44: every user of a machine can list processes; a shell reads the variable instead."""
+    for service, found in load_compose(name)["services"].items():
+        for words in (found.get("command", []), found.get("healthcheck", {}).get("test", [])):
+            assert not re.search(r"\$\{\w*PASSWORD", " ".join(words)), service
+            assert not re.search(r"(?:-a|--password=?|--requirepass) *\"?\$", " ".join(words)), service
+
+
+@pytest.mark.parametrize("name", [*COMPOSE, "Dockerfile"])
+def test_an_image_has_an_exact_version(name):
+    """T44: `pin-images` adds the digest."""
+    text = (DEPLOY / name).read_text()
+    images = re.findall(r"^(?: +image: |FROM )(\S+)", text, re.MULTILINE)
+    assert images
+    for image in images:
+        assert image == "holdfast:latest" or re.fullmatch(r"[a-z]+:\d+\.\d+(\.\d+)?(-slim)?(@sha256:\w{64})?", image)
+
+
+def test_pin_images_adds_the_digest_to_every_image_and_renews_it(tmp_path):
+    folder, bin_ = tmp_path / "deploy", tmp_path / "bin"
+    shutil.copytree(DEPLOY, folder)
+    bin_.mkdir()
+    for digit in ("a", "b"):  # the second run replaces the digests of the first
+        docker = bin_ / "docker"
+        docker.write_text(f"#!/bin/sh\necho sha256:{digit * 64}\n")
+        docker.chmod(0o755)
+        environment = os.environ | {"PATH": f"{bin_}:{os.environ['PATH']}"}
+        subprocess.run([folder / "pin-images"], env=environment, check=True, capture_output=True)
+        for name in (*COMPOSE, "Dockerfile"):
+            text = (folder / name).read_text()
+            for image in re.findall(r"^(?: +image: |FROM )(\S+)", text, re.MULTILINE):
+                assert image == "holdfast:latest" or image.endswith(f"@sha256:{digit * 64}"), image
+            assert text.replace(f"@sha256:{digit * 64}", "") == (DEPLOY / name).read_text()
+
+
+def test_the_redis_of_a_compose_file_reads_its_password_from_a_private_file(tmp_path):
+    """T44: checked by its own command, with `cat` in place of the server."""
+    shell, option, script = load_compose("compose.yaml")["services"]["redis"]["command"]
+    script = script.replace("$$", "$").replace("/tmp/", f"{tmp_path}/").replace("exec redis-server", "exec cat")
+    done = subprocess.run(
+        [shell, option, script.partition(" --save")[0]],
+        env={"PATH": os.environ["PATH"], "REDIS_PASSWORD": "s3cret"}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == "requirepass s3cret\n"
+    assert (tmp_path / "redis.conf").stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize("name", COMPOSE)
@@ -120,6 +183,11 @@ def test_a_systemd_unit_runs_an_existing_command_with_time_to_stop(name):
     assert int(service["TimeoutStopSec"]) >= 30
     assert service["User"] not in ("root", "")
     assert (service["NoNewPrivileges"], service["ProtectSystem"]) == ("yes", "strict")
+    assert service["SystemCallArchitectures"] == "native"
+    assert (
+        "SystemCallFilter=@system-service\nSystemCallFilter=~@privileged\n" in (DEPLOY / "systemd" / name).read_text()
+    )
+    assert set(service["RestrictAddressFamilies"].split()) == {"AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"}
     assert unit["Install"]["WantedBy"] == "multi-user.target"
 
 
