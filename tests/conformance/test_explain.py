@@ -24,7 +24,7 @@ from holdfast.model.queue import Queue
 from holdfast.model.time import Duration, Instant, days, seconds
 from holdfast.policy.explain import build_explanation
 from holdfast.store.port.store import Retention
-from tests.support.builders import a_job, a_worker, enter, error, lane_of, put, read, report, some_jobs, take
+from tests.support.builders import a_job, a_worker, enter, error, hold, lane_of, put, read, report, some_jobs, take
 from tests.support.clock import CLOCK, Console, ManualClock
 from tests.support.long import LONG
 
@@ -269,6 +269,20 @@ async def test_reasons_are_ordered_and_complete(manual_store, clock):
     await clock.advance(seconds(100))
     await store.single(lambda tx: tx.promote(10))
     assert await codes(store, job) == ["runnable"]
+
+
+async def test_a_running_job_that_its_worker_probably_does_not_run_is_explained_as_such(manual_store, clock):
+    """F14: its outcome was lost in a failover, and its worker renews its lease."""
+    worker = await enter(manual_store, lease=days(1))
+    (job,) = await hold(manual_store, worker, timeout=seconds(30))
+    (plain,) = (await why(manual_store, job)).reasons
+    assert plain.why is None
+    await clock.advance(seconds(600))
+    (doubted,) = (await why(manual_store, job)).reasons
+    assert (doubted.code, doubted.why) == (
+        "running", "it is 570 s past its timeout, and its worker would have ended it"
+    )  # fmt: skip
+    assert "may have lost its outcome in a failover" in doubted.detail
 
 
 async def test_a_running_or_finished_job_is_explained_by_its_status_alone(manual_store):

@@ -13,6 +13,7 @@ from holdfast.model.state import TERMINAL, Status
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339
 from holdfast.model.worker import WorkerInfo
 from holdfast.policy.explain_facts import Facts
+from holdfast.policy.unknown_jobs import why_not_run
 
 Predicate = Callable[[Facts], Iterable[Reason]]
 
@@ -76,14 +77,34 @@ def _running(facts: Facts) -> Iterable[Reason]:
         past = facts.lease_until <= facts.now
         until = rfc3339(facts.lease_until)
         lease = f"its lease expired at {until}, so the job is recovered shortly" if past else f"lease until {until}"
+    doubt = _doubt(facts)
+    runs = "it runs on worker" if doubt is None else "it is held by worker"
+    advice = "" if doubt is None else f"; the worker probably does not run it: {doubt}. {_AFTER_FAILOVER}"
     yield Reason(
         code="running",
-        detail=f"it runs on worker {worker}{started}, attempt {job.attempts} of {job.max_attempts}; {lease}",
+        detail=f"{runs} {worker}{started}, attempt {job.attempts} of {job.max_attempts}; {lease}{advice}",
         blocks=True,
         worker=worker,
+        why=doubt,
         since=None if job.started_at is None else to_datetime(job.started_at),
         until=None if facts.lease_until is None else to_datetime(facts.lease_until),
     )
+
+
+_AFTER_FAILOVER = (
+    "The database may have lost its outcome in a failover. Workers release such jobs within a minute; "
+    "if it stays, cancel and retry it"
+)
+
+
+def _doubt(facts: Facts) -> str | None:
+    """Return why the worker that holds the job probably does not run it, or None."""
+    job, holder = facts.job, facts.holder
+    if holder is None or job.started_at is None:
+        return None
+    timeout = None if job.timeout is None else in_seconds(job.timeout)
+    age = in_seconds(Duration(facts.now - job.started_at))
+    return why_not_run(age, timeout, slots=holder.slots, held=holder.held)
 
 
 def _parents(facts: Facts) -> Iterable[Reason]:

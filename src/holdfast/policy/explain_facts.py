@@ -67,12 +67,23 @@ class ServiceRate(NamedTuple):
         return self.cost / in_seconds(self.span) if self.span > 0 else 0.0
 
 
+class JobHolder(NamedTuple):
+    """Worker that holds a running job."""
+
+    slots: int
+    """Number of its slots; 0 if unknown."""
+    held: int
+    """Number of jobs that it holds."""
+
+
 class Facts(NamedTuple):
     """Facts about one job, as of `now`."""
 
     job: Job
     now: Instant
     lease_until: Instant | None = None
+    holder: JobHolder | None = None
+    """Worker that holds the job, if it is running."""
     pauses: Sequence[ActivePause] = ()
     limits: Sequence[LimitFact] = ()
     held_back: Sequence[ExternalHold] = ()

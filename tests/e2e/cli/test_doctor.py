@@ -16,7 +16,7 @@ from holdfast.cli.checks.server_settings import fix_setting
 from holdfast.compose import open_store
 from holdfast.config import Settings
 from holdfast.config.connections import max_connections
-from holdfast.model.time import micros
+from holdfast.model.time import micros, seconds
 from holdfast.store.console import dialect_of, open_console
 from holdfast.store.indexes import expected
 from tests.support import nodes
@@ -277,6 +277,22 @@ def test_connections_that_the_server_may_refuse_are_doubtful(most, level, fix):
     found = database.compare_connections(needed - 10, most, 40, 10, nodes=1, workers=4)
     assert (found.check, found.level, found.fix) == ("connections", level, fix)
     assert "4 worker processes on 1 nodes" in found.text
+
+
+def test_doctor_reports_jobs_that_their_worker_does_not_run(doctor, database_url):
+    """F14: a failover lost their outcomes; the worker has fewer slots than jobs."""
+
+    async def prepare(store):
+        worker = await enter(store, lease=seconds(3_600), slots=1, name="press")
+        return await hold(store, worker, n=2)
+
+    on_store(database_url, prepare)
+    assert "unknown jobs" not in doctor(HOLDFAST_DATABASE_URL=database_url)
+    sql(database_url, "UPDATE holdfast_live SET started_at = started_at - 600000000")
+    found = doctor(HOLDFAST_DATABASE_URL=database_url)["unknown jobs"]
+    assert found["level"] == "wrong"
+    assert "press" in found["text"]
+    assert "more jobs than it has slots" in found["text"]
 
 
 def test_doctor_adds_up_the_connections_of_registered_workers(cli, database_url):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from holdfast.cli.render import span
+from holdfast.policy.unknown_jobs import why_not_run
 
 if TYPE_CHECKING:  # every node imports this module at startup and needs none of these
     from holdfast.sdk.models import Job, Queue, Worker
@@ -46,6 +47,7 @@ class JobsSnapshot(Struct, frozen=True):
 def check_jobs(snapshot: JobsSnapshot, *, patience: float) -> Iterator[Finding]:
     """Check that jobs make progress; `patience` is how many seconds something may wait."""
     yield from _lost_workers(snapshot, patience)
+    yield from _unknown_jobs(snapshot)
     yield from _paused(snapshot)
     unserved = list(_unserved(snapshot, patience))
     yield from unserved or [Finding("workers", "ok", _describe_workers(snapshot))]
@@ -86,6 +88,25 @@ def _lost_workers(snapshot: JobsSnapshot, patience: float) -> Iterator[Finding]:
         )  # fmt: skip
     else:
         yield Finding("stuck jobs", "ok", "no job is held by a lost worker")
+
+
+def _unknown_jobs(snapshot: JobsSnapshot) -> Iterator[Finding]:
+    """Find jobs that a live worker holds and probably does not run."""
+    alive = {worker.id: worker for worker in snapshot.workers if worker.alive}
+    for job in snapshot.running:
+        worker = alive.get(job.worker or "")
+        if worker is None or job.started_at is None:
+            continue
+        age = snapshot.now - job.started_at.timestamp()
+        doubt = why_not_run(age, job.timeout, slots=worker.slots, held=worker.running)
+        if doubt is not None:
+            yield Finding(
+                "unknown jobs", "wrong",
+                f"worker {worker.name or worker.id} probably does not run job {job.id}, which it holds: {doubt}; the "
+                "database may have lost its outcome in a failover",
+                f"holdfast jobs cancel {job.id} && holdfast jobs retry {job.id}",
+            )  # fmt: skip
+            return  # one is enough: they have the same cause
 
 
 def _expired_for(worker: "Worker", now: float) -> float:

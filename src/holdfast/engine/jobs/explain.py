@@ -16,7 +16,15 @@ from holdfast.model.state import TERMINAL, Status
 from holdfast.model.time import Duration, Instant, seconds
 from holdfast.policy.breaker import destination_of
 from holdfast.policy.explain import build_explanation, handles
-from holdfast.policy.explain_facts import ActivePause, ExternalHold, Facts, JobsAhead, LimitFact, ServiceRate
+from holdfast.policy.explain_facts import (
+    ActivePause,
+    ExternalHold,
+    Facts,
+    JobHolder,
+    JobsAhead,
+    LimitFact,
+    ServiceRate,
+)
 from holdfast.policy.limits import limits_for
 from holdfast.store.port.store import Store, Tx
 
@@ -54,7 +62,7 @@ async def read_facts(tx: Tx, job_id: JobId, tenant: str | None) -> Facts:
     if job.status in TERMINAL:
         return Facts(job, now)
     if job.status is Status.RUNNING:
-        return Facts(job, now, None if job.worker is None else await tx.lease_until(job.worker))
+        return await _running_facts(tx, job, now)
     workers, last_seen = await _handlers(tx, job, now)
     return Facts(
         job,
@@ -68,6 +76,14 @@ async def read_facts(tx: Tx, job_id: JobId, tenant: str | None) -> Facts:
         last_seen=last_seen,
         ahead=await _ahead(tx, job) if job.status is Status.READY else JobsAhead(),
     )
+
+
+async def _running_facts(tx: Tx, job: Job, now: Instant) -> Facts:
+    row = next((row for row in await tx.workers() if row.info.id == job.worker), None)
+    if row is None or job.worker is None:
+        return Facts(job, now)
+    held = await tx.held_attempts(job.worker, MAX_COUNTED_JOBS)
+    return Facts(job, now, row.expires_at, JobHolder(row.info.slots, len(held)))
 
 
 async def _pauses(tx: Tx, job: Job, now: Instant) -> list[ActivePause]:
