@@ -78,6 +78,28 @@ class JsonType(click.ParamType[Any]):
             self.fail(f"{source} is not JSON ({error}): write '{{\"name\": 1}}', @FILE or -", param, ctx)
 
 
+class RetryType(click.ParamType[Any]):
+    """Delays between attempts: a list such as `10s,1m`, or `base=2s,cap=5m,jitter=0.2`."""
+
+    name = "retry"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the retry options of a submission."""
+        parts = [part.strip() for part in str(value).split(",")]
+        if "=" not in str(value):
+            return {"delays": parts}
+        fields: dict[str, Any] = dict(part.partition("=")[::2] for part in parts)
+        try:
+            if "jitter" in fields:
+                fields["jitter"] = float(fields["jitter"])
+        except ValueError:
+            fields["jitter"] = None
+        if not fields.keys() <= {"base", "cap", "jitter"} or None in fields.values():
+            self.fail(f"{value!r}: write delays such as 10s,1m,1h, or base=2s,cap=5m,jitter=0.2", param, ctx)
+        return fields
+
+
+RETRY = RetryType()
 PAST_TIME = TimeType()
 FUTURE_TIME = TimeType(ahead=True)
 INTEGER_LIMIT = LimitType(integer=True)

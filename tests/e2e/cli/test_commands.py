@@ -188,6 +188,17 @@ def test_limits_pauses_webhook_secrets_and_statistics_are_managed(ask, ask_json,
 
 
 @pytest.mark.databases("sqlite")
+def test_a_submission_takes_delays_between_attempts_and_uniqueness(ask, ask_json, node):
+    unique = ("--unique", "payload.user", "--unique-within", "1h")
+    first = ask_json("submit", "report", '{"user": 1}', *unique, "--retry", "10s,1m")
+    assert ask_json("submit", "report", '{"user": 1}', *unique)["id"] == first["id"]
+    assert ask_json("submit", "report", '{"user": 2}', *unique, "--retry", "base=2s,cap=5m")["id"] != first["id"]
+    assert ask("submit", "report", '{"user": 1}', *unique, "--on-conflict", "reject").code == 1
+    for wrong in (["--on-conflict", "reject"], ["--retry", "sometimes"], ["--retry", "bse=1s"], ["--unique", "user"]):
+        assert ask("submit", "report", *wrong).code == 2, wrong
+
+
+@pytest.mark.databases("sqlite")
 def test_queues_workers_tenants_and_keys_are_managed(ask, ask_json, node):
     ask("submit", "send", "--queue", "mail")
     assert ask("queues", "pause", "mail", "--reason", "down", "--until", "30m").out.startswith(

@@ -11,7 +11,7 @@ import msgspec
 from holdfast.cli import show
 from holdfast.cli.bulk import bar
 from holdfast.cli.exit_codes import FAILED, OK
-from holdfast.cli.param_types import FUTURE_TIME, JSON
+from holdfast.cli.param_types import FUTURE_TIME, JSON, RETRY
 from holdfast.cli.render import as_json, json_option, note
 from holdfast.cli.target import run_with_client, target_options
 from holdfast.errors import Invalid, JobCancelled, JobFailed, ResultTooLarge
@@ -38,6 +38,14 @@ BATCH_SIZE = 500
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="tag; may be repeated")
 @click.option("--concurrency-key", metavar="KEY", help="jobs with this key share a concurrency limit")
 @click.option("--idempotency-key", metavar="KEY", help="submissions with the same key create one job; default: random")
+@click.option("--retry", type=RETRY, metavar="SPANS", help="delays between attempts: 10s,1m,1h or base=2s,cap=5m")
+@click.option("--unique", metavar="FIELDS", help="add no second job with equal fields, such as type,payload.user_id")
+@click.option("--unique-within", metavar="SPAN", help="with --unique: also for this long after the job was added")
+@click.option(
+    "--on-conflict",
+    type=click.Choice(["return", "replace", "reject"]),
+    help="with --unique: what to do if the job exists; default: return",
+)
 @click.option(
     "--lines",
     type=click.Path(path_type=Path, allow_dash=True),
@@ -66,14 +74,26 @@ def submit(
     \b
       holdfast submit welcome '{"user_id": 42}' --queue mail --delay 5m
       holdfast submit demo '{"sleep": 1, "result": "hello"}' --queue demo --wait
+      holdfast submit report '{"user_id": 42}' --unique type,payload.user_id --retry 10s,1m,10m
       holdfast submit import --lines rows.jsonl --queue imports --tenant acme
     """
-    given: Any = {name: value for name, value in options.items() if value not in (None, ())}
+    given: Any = _with_unique({name: value for name, value in options.items() if value not in (None, ())})
     if lines is not None:
         if payload is not None or wait or wait_for or "idempotency_key" in given:
             raise click.UsageError("--lines cannot be combined with PAYLOAD, --wait or --idempotency-key")
         return _submit_lines(type_, lines, given, tenant, json=json)
     return _submit_one(type_, payload, given, tenant, wait=wait or wait_for is not None, wait_for=wait_for, json=json)
+
+
+def _with_unique(options: dict[str, Any]) -> dict[str, Any]:
+    """Replace the flags of uniqueness by the option `unique`."""
+    by, within, conflict = (options.pop(name, None) for name in ("unique", "unique_within", "on_conflict"))
+    if by is None:
+        if within or conflict:
+            raise click.UsageError("--unique-within and --on-conflict need --unique")
+        return options
+    fields = {"by": [part.strip() for part in by.split(",")], "within": within, "on_conflict": conflict}
+    return {**options, "unique": {name: value for name, value in fields.items() if value is not None}}
 
 
 def _submit_one(
