@@ -157,8 +157,8 @@ def _unknown_types(snapshot: JobsSnapshot, patience: float) -> Iterator[Finding]
         yield Finding(
             "handlers", "wrong",
             f"jobs of type {job.type!r} wait in queue {job.queue!r}, whose workers have free slots, and none started "
-            "within the last hour: no live worker has a handler for it",
-            f"holdfast work APP --queues {job.queue}",
+            "within the last hour: no live worker has a handler for it, perhaps because its module is not imported",
+            f"holdfast work APP --queues {job.queue} --include MODULE",
         )  # fmt: skip
 
 
