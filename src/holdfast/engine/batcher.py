@@ -1,8 +1,11 @@
 """Group commit without timers: items that arrive during a flush share the next one."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
+
+from holdfast.errors import Unavailable
 
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -12,6 +15,9 @@ Flush = Callable[[Sequence[In]], Awaitable[Sequence[Out | BaseException]]]
 
 MAX_FLUSH_DELAY_S = 0.05
 """Start another flush after this long even if a flush in flight has not finished."""
+
+MAX_WAIT_S = 3.0
+"""Items that have waited longer when a flush fails are not tried: the next flush would probably fail too."""
 
 
 class Batcher(Generic[In, Out]):
@@ -27,7 +33,8 @@ class Batcher(Generic[In, Out]):
         self._flush = flush
         self._max_batch_size = max_batch_size
         self._width = width
-        self._waiting: list[tuple[In, asyncio.Future[Out]]] = []
+        self._waiting: list[tuple[In, asyncio.Future[Out], float]] = []
+        """Items with their callers, and when they arrived."""
         self._flushing: set[asyncio.Task[None]] = set()
         self._starting = False
         """True while a new flush task has not yet taken its batch."""
@@ -41,7 +48,7 @@ class Batcher(Generic[In, Out]):
     async def submit(self, item: In) -> Out:
         """Flush this item together with others that are waiting and return its result."""
         result: asyncio.Future[Out] = asyncio.get_running_loop().create_future()
-        self._waiting.append((item, result))
+        self._waiting.append((item, result, time.monotonic()))
         self._start_flush()
         return await result
 
@@ -74,7 +81,7 @@ class Batcher(Generic[In, Out]):
         self._overdue = True
         self._start_flush()
 
-    def _take_batch(self) -> list[tuple[In, asyncio.Future[Out]]]:
+    def _take_batch(self) -> list[tuple[In, asyncio.Future[Out], float]]:
         self._overdue = False
         if self._timer is not None:
             self._timer.cancel()
@@ -95,22 +102,35 @@ class Batcher(Generic[In, Out]):
             self._flushing.discard(task)
         self._start_flush()  # or set the timer for the rest
 
-    async def _flush_batch(self, batch: list[tuple[In, asyncio.Future[Out]]]) -> None:
+    async def _flush_batch(self, batch: list[tuple[In, asyncio.Future[Out], float]]) -> None:
         # Drop the items of callers that were cancelled while they waited.
-        batch = [(item, future) for item, future in batch if not future.done()]
+        batch = [entry for entry in batch if not entry[1].done()]
         if not batch:
             return
         results: Sequence[Out | BaseException]
         try:
-            results = await self._flush([item for item, _ in batch])
+            results = await self._flush([item for item, _, _ in batch])
         except BaseException as error:  # noqa: BLE001 - every caller must get a result, or it would wait for ever
             results = [error] * len(batch)
         if len(results) != len(batch):
             results = [RuntimeError(f"a flush of {len(batch)} items returned {len(results)} results")] * len(batch)
-        for (_, future), result in zip(batch, results, strict=True):
+        if all(isinstance(result, Unavailable) for result in results):
+            self._reject_overdue()
+        for (_, future, _), result in zip(batch, results, strict=True):
             if future.done():
                 continue
             if isinstance(result, BaseException):
                 future.set_exception(result)
             else:
                 future.set_result(result)
+
+    def _reject_overdue(self) -> None:
+        """Reject items that have waited long for a flush that failed; they were not tried."""
+        overdue = time.monotonic() - MAX_WAIT_S
+        rejected = [future for _, future, arrived_at in self._waiting if arrived_at < overdue]
+        self._waiting = [entry for entry in self._waiting if entry[2] >= overdue]
+        for future in rejected:
+            if not future.done():
+                future.set_exception(
+                    Unavailable("the database is slow or locked, and accepted nothing from this request: try again")
+                )

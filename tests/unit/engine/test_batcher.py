@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.engine import batcher as batcher_module
 from holdfast.engine.batcher import Batcher
+from holdfast.errors import Unavailable
 from tests.support.eventually import eventually
 
 T = TypeVar("T")
@@ -312,3 +313,37 @@ async def test_items_that_arrive_together_set_no_timer(database: Database, monke
     database.finish(0)
 
     assert [await call for call in calls] == ["done 0", "done 1", "done 2"]
+
+
+async def test_items_that_waited_long_for_a_failed_flush_are_rejected_untried(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F21: a locked table is answered within seconds, however many callers wait; younger items are tried."""
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    batcher = Batcher(database.flush, max_batch_size=1, width=1)
+    first, second, third = await start(*(batcher.submit(n) for n in range(3)))
+    now = batcher_module.MAX_WAIT_S + 1
+    (late,) = await start(batcher.submit(3))
+    database.finish(0, [Unavailable("locked")])
+    await settle_down()
+    assert database.batches == [[0], [3]]
+    database.finish(1)
+    assert await late == "done 3"
+    for call in (first, second, third):
+        with pytest.raises(Unavailable):
+            await call
+
+
+async def test_items_that_waited_long_are_flushed_if_the_database_only_is_slow(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    batcher = Batcher(database.flush, max_batch_size=1, width=1)
+    calls = await start(*(batcher.submit(n) for n in range(2)))
+    now = batcher_module.MAX_WAIT_S + 1
+    database.finish(0)
+    await settle_down()
+    database.finish(1)
+    assert [await call for call in calls] == ["done 0", "done 1"]

@@ -16,7 +16,7 @@ from holdfast.engine.clock import DatabaseClock
 from holdfast.engine.submitting.insert import InsertRules, insert_batch, insert_each
 from holdfast.engine.submitting.limited_tenants import LimitedTenants
 from holdfast.engine.submitting.receipts import Receipt, SubmitResult
-from holdfast.errors import Conflict, HoldfastError, Invalid, InvalidBatch, RateLimited
+from holdfast.errors import Conflict, HoldfastError, Invalid, InvalidBatch, RateLimited, Unavailable
 from holdfast.model.bounds import MAX_BATCH_SIZE
 from holdfast.model.ids import JobId, new_job_id
 from holdfast.model.job import Job, JobSpec, NewJob
@@ -31,6 +31,9 @@ _LARGE_BATCH_SIZE = 500
 
 _MAX_LIMITED_TRANSACTIONS = 4
 """Concurrent transactions of limited tenants; lock waits must not use up the connections."""
+
+_TURN_TIMEOUT_S = 5.0
+"""Time for which a submission of a limited tenant waits for those before it."""
 
 
 class _TenantQueue:
@@ -146,16 +149,32 @@ class Submitter:
         """
         if only_tenant is not None:
             await self._reject_early(only_tenant, jobs)
-        async with self._tenant_queues(limited) as queues, AsyncExitStack() as stack:
-            for queue in queues:  # always in the same order, as in the database
-                await stack.enter_async_context(queue.lock)
-            async with self._slots:
-                try:
-                    return await insert_batch(self._store, jobs, self._limited_rules)
-                except RateLimited as error:
-                    if only_tenant is not None:
-                        self._rejections.add(only_tenant, error)
-                    raise
+        async with self._tenant_queues(limited) as queues, self._turn(queues):
+            try:
+                return await insert_batch(self._store, jobs, self._limited_rules)
+            except RateLimited as error:
+                if only_tenant is not None:
+                    self._rejections.add(only_tenant, error)
+                raise
+
+    @asynccontextmanager
+    async def _turn(self, queues: Iterable[_TenantQueue]) -> AsyncIterator[None]:
+        """Hold the locks of these queues, in the given order, and a slot for one transaction.
+
+        Raises `Unavailable` if those before take too long.
+        """
+        async with AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(_TURN_TIMEOUT_S):
+                    for queue in queues:  # always in the same order, as in the database
+                        await stack.enter_async_context(queue.lock)
+                    await stack.enter_async_context(self._slots)
+            except TimeoutError:
+                raise Unavailable(
+                    "earlier submissions of tenants with quotas are waiting for the database, and nothing was accepted "
+                    "from this request: try again"
+                ) from None
+            yield
 
     @asynccontextmanager
     async def _tenant_queues(self, tenants: Iterable[str]) -> AsyncIterator[list[_TenantQueue]]:
@@ -173,7 +192,7 @@ class Submitter:
 
     def _add_queue(self, tenant: str) -> _TenantQueue:
         async def flush(jobs: Sequence[NewJob]) -> Sequence[Receipt | HoldfastError]:
-            async with queue.lock, self._slots:
+            async with self._turn([queue]):
                 return await insert_each(self._store, jobs, self._limited_rules)
 
         queue = self._queues[tenant] = _TenantQueue(Batcher(flush, max_batch_size=FLUSH_BATCH_SIZE, width=1))

@@ -208,6 +208,7 @@ def _session(server: ServerVersion, idle_in_transaction: int | None) -> str:
     settings: dict[str, Any] = {
         "sql_mode": f"'{_SQL_MODE}'",
         "innodb_lock_wait_timeout": _LOCK_WAIT_TIMEOUT_S,
+        "lock_wait_timeout": _LOCK_WAIT_TIMEOUT_S,  # of tables; the default is a year
         "time_zone": "'+00:00'",
         "sql_notes": 0,  # the driver fetches and logs each of them
     }

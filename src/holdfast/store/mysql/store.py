@@ -33,8 +33,8 @@ CLOCK = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))"
 """Database clock, read once per statement and independent of the session's time zone."""
 
 _MAX_ATTEMPTS = 10
-_RETRY_TIMEOUT_S = 20.0
-"""Time after which a conflict is not retried."""
+_RETRY_TIMEOUT_S = 4.0
+"""Time after which a conflict is not retried: callers get an answer within seconds."""
 
 _MAX_POLL_INTERVAL_S = 0.5
 _COMPACT_BATCH_SIZE = 20
@@ -148,8 +148,9 @@ class MysqlStore(Store):
                     continue
                 conflicts += 1
                 if conflicts == _MAX_ATTEMPTS or loop.time() > until:
+                    times = "once" if conflicts == 1 else f"{conflicts} times"
                     raise Contention(
-                        f"the transaction failed {conflicts} times because of conflicts ({retry}); try again"
+                        f"the transaction failed {times} because of conflicts ({retry}), nothing was changed: try again"
                     ) from retry.cause
                 await asyncio.sleep(random.uniform(0, 0.0025 * 2**conflicts))
 
@@ -220,7 +221,7 @@ class MysqlStore(Store):
 
 
 async def _migrate(connection: MysqlConnection) -> list[str]:
-    await connection.send(f"SET SESSION {connection.server.statement_limit} = 0")
+    await connection.send(f"SET SESSION {connection.server.statement_limit} = 0, SESSION lock_wait_timeout = 3600")
     (lock,) = await connection.send(f"SELECT GET_LOCK({_MIGRATION_LOCK}, 60)", timeout=_MIGRATION_TIMEOUT_S)
     if lock.rows[0][0] != 1:
         raise Contention("another node has been migrating the schema for a minute; try again when it has finished")

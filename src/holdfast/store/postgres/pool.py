@@ -31,7 +31,8 @@ PLANNER: Mapping[str, str] = {
     "jit": "off",
     "default_transaction_isolation": "read committed",
     "statement_timeout": f"{STATEMENT_TIMEOUT_S:.0f}s",
-    "lock_timeout": "10s",
+    # Bounds how long a submission waits for a locked table; longer than the next timeout, which frees most locks.
+    "lock_timeout": "6s",
     # A client that goes silent in a transaction may hold the lock that the recovery of its own jobs waits for.
     "idle_in_transaction_session_timeout": "5s",
 }

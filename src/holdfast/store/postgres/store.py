@@ -34,6 +34,8 @@ CLOCK = "(SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint)"
 """Database clock; as a sub-select it is read once per statement and can use an index."""
 
 _MAX_ATTEMPTS = 10
+_RETRY_TIMEOUT_S = 5.0
+"""Time after which a conflict is not retried: callers get an answer within seconds."""
 _ACQUIRE_TIMEOUT_S = 10.0
 _MIGRATION_LOCK = 0x686F6C64
 _MIGRATION_TIMEOUT_S = 3_600.0
@@ -152,6 +154,7 @@ class PostgresStore(Store):
 
     async def _transact(self, work: Work[T], begin: str | None) -> T:
         conflicts = 0
+        until = time.monotonic() + _RETRY_TIMEOUT_S
         while True:
             try:
                 return await self._attempt(work, begin)
@@ -159,9 +162,10 @@ class PostgresStore(Store):
                 continue
             except TRANSIENT as error:
                 conflicts += 1
-                if conflicts == _MAX_ATTEMPTS:
+                if conflicts == _MAX_ATTEMPTS or time.monotonic() > until:
+                    times = "once" if conflicts == 1 else f"{conflicts} times"
                     raise Contention(
-                        f"the transaction failed {_MAX_ATTEMPTS} times because of conflicts ({error}); try again"
+                        f"the transaction failed {times} because of conflicts ({error}), nothing was changed: try again"
                     ) from error
                 await asyncio.sleep(random.uniform(0, 0.0025 * 2**conflicts))
 
