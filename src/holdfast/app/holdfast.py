@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import Any, ParamSpec, Protocol, Self, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
 from uuid import UUID
 
 from msgspec.structs import replace
@@ -17,6 +17,7 @@ from holdfast.errors import Invalid, Misconfigured
 from holdfast.loop_thread import LoopThread
 from holdfast.model.job import JobSpec
 from holdfast.policy import submission
+from holdfast.worker.context.context import Context, SyncContext
 from holdfast.worker.handlers.exceptions import Retry, Span, duration
 from holdfast.worker.handlers.registry import Handler, Isolation, Registry, describe_location
 from holdfast.worker.handlers.signature import Arguments
@@ -28,6 +29,12 @@ R = TypeVar("R")
 class Decorator(Protocol):
     """Type of the decorator that `@app.job(…)` returns."""
 
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> AsyncJobType[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[SyncContext, P], R], /) -> SyncJobType[P, R]: ...
     @overload
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncJobType[P, R]: ...  # type: ignore[overload-overlap]
     @overload
@@ -81,6 +88,12 @@ class Holdfast:
     def _names_a_node(self) -> bool:
         return self._url is not None and is_node(self._url)
 
+    @overload
+    def job(  # type: ignore[overload-overlap]
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> AsyncJobType[P, R]: ...
+    @overload
+    def job(self, function: Callable[Concatenate[SyncContext, P], R], /) -> SyncJobType[P, R]: ...
     @overload
     def job(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncJobType[P, R]: ...  # type: ignore[overload-overlap]
     @overload

@@ -15,8 +15,10 @@ from holdfast.model.ids import new_job_id
 from holdfast.model.job import JobSpec, OnConflict, UniqueSpec
 from holdfast.model.time import Duration, Instant
 from holdfast.policy import submission
+from holdfast.worker.context.context import Context, SyncContext
 from holdfast.worker.handlers.exceptions import Retry, Span, duration
 from holdfast.worker.handlers.registry import Handler
+from holdfast.worker.handlers.signature import CONTEXT
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -241,6 +243,13 @@ class JobType(BoundJobType[P, R_co]):
         """Return an async handle for an existing job; raises `Invalid` for a malformed id."""
         return AsyncJobHandle(self._engines, parse_id(job_id), decode=self._arguments.decode_result)
 
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the function, with `CONTEXT` for a context in first place that the caller left out."""
+        arguments = self._arguments
+        if arguments.context_is_first and not _is_context(args[:1]):
+            args = (kwargs.pop(arguments.context or "", CONTEXT), *args)
+        return self.handler.function(*args, **kwargs)
+
     def __repr__(self) -> str:
         return f"<job {self.name!r}: {self.handler.function.__module__}.{self.handler.function.__qualname__}>"
 
@@ -250,7 +259,7 @@ class AsyncJobType(JobType[P, R_co]):
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R_co]:
         """Call the function directly, without a job or a worker."""
-        coroutine: Coroutine[Any, Any, R_co] = self.handler.function(*args, **kwargs)
+        coroutine: Coroutine[Any, Any, R_co] = self._call(args, kwargs)
         return coroutine
 
 
@@ -259,8 +268,12 @@ class SyncJobType(JobType[P, R_co]):
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call the function directly, without a job or a worker."""
-        result: R_co = self.handler.function(*args, **kwargs)
+        result: R_co = self._call(args, kwargs)
         return result
+
+
+def _is_context(args: tuple[Any, ...]) -> bool:
+    return any(arg is CONTEXT or isinstance(arg, Context | SyncContext) for arg in args)
 
 
 def _arguments(call: object) -> tuple[Sequence[Any], Mapping[str, Any]]:

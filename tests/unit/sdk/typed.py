@@ -38,7 +38,26 @@ async def context_required(user_id: int, *, ctx: Context) -> str:
     return str(user_id)
 
 
+@app.job
+async def context_first(ctx: Context, user_id: int, *, loud: bool = False) -> str:
+    return f"{user_id}{ctx.attempt}"
+
+
+@app.job(queue="mail")
+def context_first_in_thread(ctx: SyncContext, user_id: int) -> int:
+    return user_id + ctx.attempt
+
+
+@app.job
+async def takes_anything(payload: Any) -> str:
+    return str(payload)
+
+
 def sync_code(some_id: UUID) -> None:
+    assert_type(context_first.enqueue(1, loud=True), JobHandle[str])
+    assert_type(context_first_in_thread.enqueue(1).wait(), int)
+    assert_type(context_first_in_thread(1), int)
+    takes_anything.enqueue({"a": 1})
     assert_type(plain.enqueue(1), JobHandle[str])
     assert_type(plain.enqueue(user_id=1, name="x").wait(), str)
     assert_type(with_context.enqueue(some_id, loud=True).wait(timeout="5s"), list[int])
@@ -80,6 +99,9 @@ def refused(some_id: UUID) -> None:
     returns_nothing.enqueue(1)  # type: ignore[call-arg]
     returns_nothing.enqueue().wait()
     context_required.enqueue(1)  # type: ignore[call-arg]
+    context_first.enqueue("1")  # type: ignore[arg-type]
+    context_first.enqueue(CONTEXT, 1)  # type: ignore[arg-type, call-arg]
+    context_first_in_thread.enqueue()  # type: ignore[call-arg]
     app.job(queue=5)  # type: ignore[call-overload]
     app.job(isolation="moon")  # type: ignore[call-overload]
     app.nonsense()  # type: ignore[attr-defined]

@@ -41,7 +41,7 @@ class Context:
     Example:
         ```python
         @app.job
-        async def charge(order_id: int, ctx: Context = CONTEXT) -> None:
+        async def charge(ctx: Context, order_id: int) -> None:
             receipt = await ctx.step("charge", pay, order_id, key=ctx.idempotency_key("charge"))
             async with ctx.transaction() as tx:
                 await tx.execute("UPDATE orders SET receipt = $1 WHERE id = $2", receipt, order_id)
@@ -329,7 +329,7 @@ class SyncContext:
     Example:
         ```python
         @app.job
-        def resize(path: str, ctx: SyncContext = CONTEXT) -> None:
+        def resize(ctx: SyncContext, path: str) -> None:
             for number, tile in enumerate(tiles(path)):
                 ctx.raise_if_cancelled()
                 ctx.step(f"tile-{number}", resize_tile, tile)

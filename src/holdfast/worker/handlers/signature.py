@@ -77,6 +77,17 @@ class Arguments:
         return self.resolve().context
 
     @property
+    def context_is_first(self) -> bool:
+        """True if the context is the first parameter, without a default."""
+        first = self._parameters[0] if self._parameters else None
+        return (
+            first is not None
+            and first.name == self.context
+            and first.default is first.empty
+            and first.kind is first.POSITIONAL_OR_KEYWORD
+        )
+
+    @property
     def returns(self) -> Any:
         """Annotated return type; `Any` without an annotation or if JSON cannot represent the type."""
         return self.resolve().returns
