@@ -26,6 +26,7 @@ from holdfast.policy import lifecycle
 from holdfast.policy.breaker import BreakerRules
 from holdfast.policy.quotas import TenantQuota
 from holdfast.policy.recycling import MIB, RecyclingRules
+from holdfast.policy.tenant_bounds import TenantBounds
 from holdfast.store.drivers import needs_driver
 from holdfast.store.port.store import Retention, Store
 from holdfast.telemetry.emit import Emit, log_event, logs_successes
@@ -100,6 +101,12 @@ def recycling_rules(settings: Settings) -> RecyclingRules:
     """Return when the settings replace a process that runs jobs."""
     memory = settings.worker_max_memory_mb
     return RecyclingRules(settings.worker_max_jobs, None if memory is None else memory * MIB)
+
+
+def tenant_bounds(settings: Settings) -> TenantBounds:
+    """Return the bounds of tenants without their own quotas; a backlog quota that is set replaces that bound."""
+    bounds = TenantBounds(queues=settings.tenant_queues, types=settings.tenant_types, workers=settings.tenant_workers)
+    return bounds if settings.tenant_backlog is None else bounds._replace(backlog=settings.tenant_backlog)
 
 
 async def open_engine(settings: Settings, *, migrate: bool = False, emit: Emit = log_event) -> Engine:
@@ -237,6 +244,7 @@ def build_api(
     from holdfast.api.routes import ALL
     from holdfast.api.routing import Routes
     from holdfast.api.service import Service, ServiceRules
+    from holdfast.api.tenant_guard import TenantGuard
     from holdfast.policy.access import MIN_ADMIN_KEY_BYTES, find_weakness
     from holdfast.policy.tokens import Audience
     from holdfast.telemetry.metrics import EventCounters, RequestMetrics
@@ -288,6 +296,7 @@ def build_api(
             RequestMetrics(),
             events,
             RequestSlots(settings.max_requests_per_key),
+            TenantGuard(engine, tenant_bounds(settings), monotonic=monotonic),
             Tickets(monotonic=monotonic),
         )
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+from typing import Any
 
 TRIM_DELAY_S = 1.0
 """Time from the end of a large request to the return of its memory."""
@@ -24,6 +25,7 @@ class MemoryTrimmer:
             _TRIM(0)
 
 
+_TRIM: Any
 try:
     _TRIM = ctypes.CDLL(None).malloc_trim
 except (OSError, AttributeError):  # only glibc has it

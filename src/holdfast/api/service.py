@@ -9,6 +9,7 @@ from holdfast.api.events.broadcaster import EventBroadcaster
 from holdfast.api.metrics_page import InstallationMetrics
 from holdfast.api.request_slots import RequestSlots
 from holdfast.api.routing import Routes
+from holdfast.api.tenant_guard import TenantGuard
 from holdfast.engine.engine import Engine
 from holdfast.telemetry.metrics import EventCounters, RequestMetrics
 
@@ -45,5 +46,7 @@ class Service(NamedTuple):
     """Event counters of this node."""
     slots: RequestSlots
     """Requests in progress by API key."""
+    tenants: TenantGuard
+    """Default bounds of tenants."""
     tickets: Tickets
     """Single-use sign-in tickets."""

@@ -91,6 +91,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     tenant_rate: int | None = None
     tenant_rate_window: Duration = seconds(60)
     tenant_backlog: int | None = None
+    tenant_queues: int = 1_000
+    tenant_types: int = 1_000
+    tenant_workers: int = 1_000
     queue_backlog: int | None = None
     webhook_allow: tuple[str, ...] = ()
     webhook_ports: tuple[int, ...] = (80, 443)
@@ -325,7 +328,19 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "tenant_backlog", "tenant_backlog", Int(0, 10**12),
-        "unfinished jobs that a tenant may have, unless it has its own quota",
+        "unfinished jobs that a tenant may have, unless it has its own quota; default: about 1,000,000 over HTTP",
+    ),
+    Setting(
+        "tenant_queues", "tenant_queues", Int(1, 10**6),
+        "queues that a tenant may use over HTTP, about; counted every few seconds",
+    ),
+    Setting(
+        "tenant_types", "tenant_types", Int(1, 10**6),
+        "job types that a tenant may use over HTTP, about; counted every few seconds",
+    ),
+    Setting(
+        "tenant_workers", "tenant_workers", Int(1, 10**6),
+        "workers without a database that a tenant may register",
     ),
     Setting(
         "queue_backlog", "queue_backlog", Int(0, 10**12),

@@ -13,10 +13,11 @@ from holdfast.model.access import Scope
 from holdfast.model.decoded_job import Action
 from holdfast.model.explanation import Explanation
 from holdfast.model.ids import JobId
-from holdfast.model.job import Page
+from holdfast.model.job import JobSpec, Page
 from holdfast.model.time import rfc3339
 from holdfast.policy.access import acting_tenant, visible_tenant
 from holdfast.policy.actions import allowed_actions, bulk_filter
+from holdfast.policy.tenant_bounds import JobNames
 from holdfast.wire import codec
 from holdfast.wire.types import (
     BatchOut,
@@ -56,6 +57,7 @@ class CancelRequest(RequestBody):
 async def submit_job(call: RouteCall[SubmitJob, None]) -> HttpResponse | Stream:
     """Submit one job; it is durable when the response arrives."""
     spec = codec.spec_of(call.body, tenant=tenant_of(call), idempotency_key=call.request.header("idempotency-key"))
+    call.service.tenants.admit_jobs(spec.tenant, [JobNames(spec.queue, spec.type)])
     job, receipt, earlier = await call.service.engine.jobs.submit_and_get(spec)
     if earlier is not None:
         return HttpResponse(render_job(earlier, call.caller), 200, {"idempotent-replayed": "true"})
@@ -68,6 +70,9 @@ async def submit_job(call: RouteCall[SubmitJob, None]) -> HttpResponse | Stream:
 async def submit_batch(call: RouteCall[SubmitBatch, None]) -> HttpResponse | Stream:
     """Submit many jobs: all of them, or none and an error for every invalid one."""
     specs = await call_with_rows(len(call.body.jobs), codec.batch_specs, call.body, tenant=tenant_of(call))
+    names = [JobNames(spec.queue, spec.type) for spec in specs if isinstance(spec, JobSpec)]
+    if len(names) == len(specs):  # others are rejected as a whole
+        call.service.tenants.admit_jobs(tenant_of(call), names)
     receipts = await call.service.engine.jobs.submit_many(specs, from_json=True)
     return HttpResponse(BatchOut([ReceiptOut(str(r.id), rfc3339(r.created_at), r.replayed) for r in receipts]), 201)
 

@@ -54,6 +54,7 @@ async def lease_jobs(call: RouteCall[LeaseRequest, None]) -> HttpResponse | Stre
         about.queues = about.queues or ",".join(request.queues)
         about.types = about.types or request.types
         info = wire.info_of(about, worker, by)
+        await call.service.tenants.admit_worker(by)
         await remote_workers.register(info, lease or seconds(DEFAULT_LEASE_S), wire.types_of(about))
         wait = 0.0  # the worker needs its id to renew its lease, so respond at once
     else:
