@@ -104,7 +104,7 @@ def recycling_rules(settings: Settings) -> RecyclingRules:
 
 
 def tenant_bounds(settings: Settings) -> TenantBounds:
-    """Return the bounds of tenants without their own quotas; a backlog quota that is set replaces that bound."""
+    """Return the default bounds of tenants; a backlog quota in the settings replaces its bound."""
     bounds = TenantBounds(queues=settings.tenant_queues, types=settings.tenant_types, workers=settings.tenant_workers)
     return bounds if settings.tenant_backlog is None else bounds._replace(backlog=settings.tenant_backlog)
 
