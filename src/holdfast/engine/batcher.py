@@ -17,7 +17,10 @@ MAX_FLUSH_DELAY_S = 0.05
 """Start another flush after this long even if a flush in flight has not finished."""
 
 MAX_WAIT_S = 3.0
-"""Items that have waited longer when a flush fails are not tried: the next flush would probably fail too."""
+"""Items that have waited longer when a flush fails are rejected untried.
+
+The next flush would probably fail too.
+"""
 
 
 class Batcher(Generic[In, Out]):
