@@ -47,6 +47,7 @@ ON_SOME_DATABASES = {
         "mysql postgres",
         "SQLite has no server that could end, and no connections that could be reset",
     ),
+    "F14": ("", "a failover needs a server; the rules for jobs that a worker does not run are pure"),
     "F18": ("mysql postgres", "the setting belongs to a server"),
     "F05": ("mysql sqlite", "the restarts concern the nodes; a cluster runs on one server"),
     "F21": ("postgres sqlite", "a locked file on SQLite, a cancelled statement on PostgreSQL"),
