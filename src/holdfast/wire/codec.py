@@ -61,7 +61,7 @@ def spec_of(body: SubmitJob, *, tenant: str, idempotency_key: str | None) -> Job
 
 
 def job_out(job: Job, *, actions: list[Action], lease_until: Instant | None = None) -> JobOut:
-    """Render a job with the actions that the caller may take; `model.decoded_job.decode_job` has the same fields."""
+    """Render a job with the actions that the caller may take, like `decode_job`."""
     return JobOut(
         id=str(job.id),
         tenant=job.tenant,
