@@ -17,7 +17,7 @@ CHOSEN_AT_RUN_TIME = {
 }
 """Statements whose names the shared code computes."""
 
-REPLACED = {"mysql": {"held_attempts", "held_by", "orphans", "overdue"}, "postgres": {"queue_backlog"}}
+REPLACED = {"mysql": {"held_attempts", "held_by", "lock_held_by", "orphans", "overdue"}, "postgres": {"queue_backlog"}}
 """Statements of the shared code that a dialect lacks because it overrides the method that runs them."""
 
 HOT = {
@@ -26,10 +26,12 @@ HOT = {
         "finish",
         "requeue",
         "lock_expired",
+        "lock_expired_worker",
         "promote",
         "lanes",
         "renew",
         "held_by",
+        "lock_held_by",
         "get",
         "overdue",
     },
@@ -38,11 +40,13 @@ HOT = {
         "claim_lane",
         "lock_live",
         "lock_expired",
+        "lock_expired_worker",
         "lock_due",
         "lanes",
         "renew",
         "claims_of",
-        "lock_held_by",
+        "held_by_ids",
+        "lock_held_by_ids",
         "get",
     },
     "sqlite": {
@@ -51,10 +55,12 @@ HOT = {
         "delete_live",
         "requeue",
         "lock_expired",
+        "lock_expired_worker",
         "due",
         "lanes",
         "renew",
         "held_by",
+        "lock_held_by",
         "get",
         "overdue",
     },

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.engine.jobs.reap import BATCH_SIZE, adopt_orphans
 from holdfast.model.ids import new_worker_id
-from holdfast.model.job import JobFilter
+from holdfast.model.job import HeldJob, JobFilter
 from holdfast.model.outcome import CancelledByHandler
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, seconds
@@ -278,6 +278,32 @@ async def test_a_worker_that_holds_jobs_is_not_forgotten(manual_store, clock):
     await clock.expire()
     assert await manual_store.run(lambda tx: tx.delete_expired([worker])) == 0
     assert await workers(manual_store) == [worker]
+
+
+@pytest.mark.databases("postgres", "mysql")
+async def test_a_job_in_a_frozen_transaction_delays_the_recovery_of_no_other(manual_store, clock):
+    """P15, S14: a node froze inside a handler's transaction, which locks its job; SQLite has one writer at a time."""
+    frozen, dead = await enter(manual_store), await enter(manual_store)
+    locked, beside = await hold(manual_store, frozen, 2)
+    (other,) = await hold(manual_store, dead)
+    async with manual_store.session(HeldJob(locked.id, locked.fence, frozen), "effect"):
+        await clock.expire()
+        async with asyncio.timeout(30):
+            assert await reap_once(manual_store) == 2
+            assert await reap_once(manual_store) == 0
+        assert await workers(manual_store) == [frozen]
+        for job in (beside, other):
+            assert (await read(manual_store, job)).status is Status.READY
+    assert await reap_once(manual_store) == 1
+    assert await workers(manual_store) == []
+
+
+async def test_a_worker_whose_lease_has_not_expired_is_not_locked(manual_store, clock):
+    """The reaper tests the expiry again in the transaction that recovers the jobs."""
+    worker = await enter(manual_store)
+    assert not await manual_store.run(lambda tx: tx.lock_expired_worker(worker))
+    await clock.expire()
+    assert await manual_store.run(lambda tx: tx.lock_expired_worker(worker))
 
 
 async def test_expired_workers_are_returned_earliest_expiry_first(manual_store, clock):

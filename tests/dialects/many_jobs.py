@@ -291,6 +291,8 @@ HOT = {
     ),
     "promote": Hot(lambda tx, held: tx.promote(BATCH), {DUE}, {DUE, MY_ID}, 6 * BATCH),
     "lock_expired": Hot(lambda tx, held: tx.lock_expired(10), {EXPIRY}, {EXPIRY}, 10),
+    "lock_expired_worker": Hot(lambda tx, held: tx.lock_expired_worker(DEAD), {WORKERS}, {"PRIMARY"}, 5),
+    "lock_held_by": Hot(lambda tx, held: tx.lock_held_by(DEAD, BATCH), {HELD}, {MY_ID, "PRIMARY"}, 2 * BATCH, A_CLAIM),
     "held by": Hot(lambda tx, held: tx.held_by(DEAD, BATCH), {HELD}, {MY_ID, "PRIMARY"}, 2 * BATCH, A_CLAIM),
     "depart": Hot(lambda tx, held: tx.depart(WORKER), {HELD, WORKERS}, {MY_ID, "PRIMARY"}, 10, A_CLAIM),
     "delete_expired": Hot(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from holdfast.model.ids import WorkerId
 from holdfast.model.job import Job, RetryRule
 from holdfast.policy import lifecycle
 from holdfast.store.port.store import Store, Tx
@@ -9,34 +10,35 @@ from holdfast.store.port.store import Store, Tx
 BATCH_SIZE = 1_000
 """Jobs changed by one transaction."""
 
-_WORKER_BATCH_SIZE = 20
+_WORKER_BATCH_SIZE = 1_000
+"""Workers with an expired lease that are considered at a time."""
 
 
 async def reap(store: Store, *, default: RetryRule, rng: Callable[[], float]) -> int:
     """Recover jobs whose lease expired and return their number. Safe on all nodes at once.
 
-    Worker rows are locked first and removed last, in the same transaction and with the expiry tested again: a renewal
-    or a claim either comes before all of this or finds the row gone.
+    Each worker has its own transaction, so that one with many jobs delays no other. The worker's row is locked first
+    and removed last, with the expiry tested again: a renewal or a claim either comes before all of this or finds the
+    row gone. Jobs that another transaction has locked are left for the next time. A node that froze inside a handler's
+    transaction holds such a lock until the database ends its connection.
     """
 
-    async def work(tx: Tx) -> int:
-        workers = await tx.lock_expired(_WORKER_BATCH_SIZE)
-        if not workers:
+    async def recover(tx: Tx, worker: WorkerId) -> int:
+        if not await tx.lock_expired_worker(worker):
             return 0
-        recovered = 0
-        for worker in workers:
-            if recovered < BATCH_SIZE:
-                recovered += await _expire(tx, await tx.held_by(worker, BATCH_SIZE - recovered), default, rng)
-        await tx.delete_expired(workers)
+        recovered = await _expire(tx, await tx.lock_held_by(worker, BATCH_SIZE), default, rng)
+        await tx.delete_expired([worker])
         return recovered
 
-    return await store.run(work)
+    expired = await store.run(lambda tx: tx.lock_expired(_WORKER_BATCH_SIZE))
+    return sum([await store.run(lambda tx, worker=worker: recover(tx, worker)) for worker in expired])  # type: ignore[misc]
 
 
 async def shorten_leases(store: Store) -> int:
-    """Shorten leases that were granted before the database's clock was set back; return how many.
+    """Shorten leases that were granted before the database's clock was set back.
 
-    Without this, jobs of a dead node would wait longer by the step. Nothing is locked unless there is such a lease.
+    Returns how many. Without this, jobs of a dead node would wait longer by the step. Nothing is locked unless there is
+    such a lease.
     """
     workers = await store.single(lambda tx: tx.overlong_leases(BATCH_SIZE))
     return await store.run(lambda tx: tx.shorten_leases(workers)) if workers else 0

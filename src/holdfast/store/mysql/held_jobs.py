@@ -36,7 +36,10 @@ class HeldJobsTx(TransitionsTx):
         return self.text("record_claim", rows=self.table((*_CLAIM_KEY, "next_check", "claimed"), rows))
 
     async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:
-        return await self._lock("lock_held_by", worker, limit)
+        return await self._lock("held_by_ids", worker, limit)
+
+    async def lock_held_by(self, worker: WorkerId, limit: int) -> list[Job]:
+        return await self._lock("lock_held_by_ids", worker, limit)
 
     async def held_attempts(self, worker: WorkerId, limit: int) -> list[tuple[JobId, int]]:
         found: list[tuple[JobId, int]] = []
@@ -56,7 +59,7 @@ class HeldJobsTx(TransitionsTx):
         found: list[Job] = []
         for row in await self.rows("orphaned_claims", limit=limit):
             if len(found) < limit:
-                found += await self._lock("lock_orphaned", WorkerId(row[0]), limit - len(found))
+                found += await self.lock_held_by(WorkerId(row[0]), limit - len(found))
         return found
 
     async def depart(self, worker: WorkerId) -> bool:

@@ -26,7 +26,7 @@ _BEGIN_SNAPSHOT = (
 _FINDS = frozenset(
     {"find_live", "find_dead", "find_dead_of", "find_dead_alike", "find_history", "find_history_of", "get"}
 )
-_JOBS = _FINDS | {"lock_held_by", "lock_orphaned", "watched"}
+_JOBS = _FINDS | {"held_by_ids", "lock_held_by_ids", "watched"}
 """Statements that return jobs."""
 
 _READS = _FINDS | {

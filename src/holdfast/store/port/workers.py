@@ -32,12 +32,16 @@ class WorkerRepository(Protocol):
         """Unregister a worker; return False if it still holds jobs."""
 
     async def overlong_leases(self, limit: int) -> list[WorkerId]:
-        """Return workers whose lease ends later than its length from now: the database's clock was set back."""
+        """Return workers whose lease ends later than its length from now.
+
+        Such a lease was granted before the database's clock was set back.
+        """
 
     async def shorten_leases(self, workers: Collection[WorkerId]) -> int:
-        """Let overlong leases of these workers end after their length from now; return how many were changed.
+        """Let overlong leases of these workers end after their length from now.
 
-        Safe for a worker that is alive: it counts the same length from before its last renewal.
+        Returns how many were changed. Safe for a worker that is alive: it counts the same length from before its last
+        renewal.
         """
 
     async def lock_expired(self, limit: int) -> list[WorkerId]:
@@ -45,6 +49,9 @@ class WorkerRepository(Protocol):
 
         Renewals and claims of these workers wait; other reapers skip them.
         """
+
+    async def lock_expired_worker(self, worker: WorkerId) -> bool:
+        """Lock this worker; False if its lease has not expired, or another transaction has locked it."""
 
     async def delete_expired(self, workers: Collection[WorkerId]) -> int:
         """Delete expired workers that hold no jobs, checking the expiry again."""

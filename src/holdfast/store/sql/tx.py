@@ -224,6 +224,9 @@ class SqlTx(
     async def held_by(self, worker: WorkerId, limit: int) -> list[Job]:
         return [job_of(row) for row in await self.rows("held_by", worker=worker, limit=limit)]
 
+    async def lock_held_by(self, worker: WorkerId, limit: int) -> list[Job]:
+        return [job_of(row) for row in await self.rows("lock_held_by", worker=worker, limit=limit)]
+
     async def held_attempts(self, worker: WorkerId, limit: int) -> list[tuple[JobId, int]]:
         return [(row[0], row[1]) for row in await self.rows("held_attempts", worker=worker, limit=limit)]
 

@@ -69,6 +69,9 @@ class SqlWorkers(StatementRunner, WorkerRepository):
     async def lock_expired(self, limit: int) -> list[WorkerId]:
         return [WorkerId(row[0]) for row in await self.rows("lock_expired", limit=limit)]
 
+    async def lock_expired_worker(self, worker: WorkerId) -> bool:
+        return bool(await self.rows("lock_expired_worker", worker=worker))
+
     async def delete_expired(self, workers: Collection[WorkerId]) -> int:
         return await self.remove_workers("delete_expired", workers)
 

@@ -5,13 +5,13 @@
 SELECT id, fence, ids FROM holdfast_claims FORCE INDEX (PRIMARY)
 WHERE worker = :worker AND (id > :id OR id = :id AND fence > :fence) ORDER BY id, fence LIMIT :limit;
 
--- name: lock_held_by
+-- name: held_by_ids
 -- Uses holdfast_live_id. Locks the rows, so that only one transaction decides on them.
 SELECT {job} FROM holdfast_live FORCE INDEX (holdfast_live_id)
 WHERE id IN :ids AND worker = :worker AND status = {RUNNING} FOR UPDATE;
 
--- name: lock_orphaned
--- As lock_held_by, but skips rows that another node handles.
+-- name: lock_held_by_ids
+-- Uses holdfast_live_id. As held_by_ids, but skips rows that another transaction has locked.
 SELECT {job} FROM holdfast_live FORCE INDEX (holdfast_live_id)
 WHERE id IN :ids AND worker = :worker AND status = {RUNNING} FOR UPDATE SKIP LOCKED;
 
@@ -41,6 +41,11 @@ SET c.ids = m.held, c.checks = m.next_checks, c.check_at = clock() + m.delay;
 -- Uses holdfast_workers_expiry. Locks the rows: renewals and claims wait, other reapers skip them.
 SELECT id FROM holdfast_workers FORCE INDEX (holdfast_workers_expiry)
 WHERE expires_at <= clock() ORDER BY expires_at LIMIT :limit FOR UPDATE SKIP LOCKED;
+
+-- name: lock_expired_worker
+-- Uses the primary key. The hint keeps the optimizer from locking entries of the other index.
+SELECT id FROM holdfast_workers FORCE INDEX (PRIMARY)
+WHERE id = :worker AND expires_at <= clock() FOR UPDATE SKIP LOCKED;
 
 -- name: depart
 -- For a worker that holds no jobs.

@@ -230,6 +230,11 @@ GROUP BY tenant, queue, type, status;
 SELECT {job}
 FROM holdfast_live WHERE worker = :worker AND status = {RUNNING} LIMIT :limit FOR UPDATE;
 
+-- name: lock_held_by
+-- Uses holdfast_live_held. As held_by, but skips rows that another transaction has locked.
+SELECT {job}
+FROM holdfast_live WHERE worker = :worker AND status = {RUNNING} LIMIT :limit FOR UPDATE SKIP LOCKED;
+
 -- name: held_attempts
 -- Uses holdfast_live_held.
 SELECT id, fence FROM holdfast_live WHERE worker = :worker AND status = {RUNNING} LIMIT :limit;
@@ -250,6 +255,10 @@ LIMIT :limit FOR UPDATE OF l SKIP LOCKED;
 -- name: lock_expired
 -- Uses holdfast_workers_expiry. Locks the rows: renewals and claims wait, other reapers skip them.
 SELECT id FROM holdfast_workers WHERE expires_at <= clock() ORDER BY expires_at LIMIT :limit FOR UPDATE SKIP LOCKED;
+
+-- name: lock_expired_worker
+-- Uses the primary key.
+SELECT id FROM holdfast_workers WHERE id = :worker AND expires_at <= clock() FOR UPDATE SKIP LOCKED;
 
 -- name: overdue
 -- Uses holdfast_live_deadline. Skips jobs that another node handles.

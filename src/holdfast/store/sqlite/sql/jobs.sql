@@ -149,6 +149,10 @@ SELECT {past}, {ended} FROM holdfast_history WHERE id = :id;
 -- Uses holdfast_live_held.
 SELECT {job} FROM holdfast_live WHERE worker = :worker AND status = {RUNNING} LIMIT :limit;
 
+-- name: lock_held_by
+-- Uses holdfast_live_held. As held_by: a transaction that writes has locked the whole database.
+SELECT {job} FROM holdfast_live WHERE worker = :worker AND status = {RUNNING} LIMIT :limit;
+
 -- name: held_attempts
 -- Uses holdfast_live_held.
 SELECT id, fence FROM holdfast_live INDEXED BY holdfast_live_held
@@ -168,6 +172,10 @@ LIMIT :limit;
 -- name: lock_expired
 -- Uses holdfast_workers_expiry.
 SELECT id FROM holdfast_workers WHERE expires_at <= clock() ORDER BY expires_at LIMIT :limit;
+
+-- name: lock_expired_worker
+-- Uses the primary key.
+SELECT id FROM holdfast_workers WHERE id = :worker AND expires_at <= clock();
 
 -- name: overdue
 -- Uses holdfast_live_deadline.
