@@ -153,7 +153,7 @@ class JobRepository(Protocol):
         """Return the jobs that a worker holds."""
 
     async def lock_held_by(self, worker: WorkerId, limit: int) -> list[Job]:
-        """Lock and return jobs that a worker holds, without those that another transaction has locked."""
+        """Lock and return jobs that a worker holds; skip those that are locked already."""
 
     async def held_attempts(self, worker: WorkerId, limit: int) -> list[tuple[JobId, int]]:
         """Return the ids and fences of the jobs that a worker holds, without locks."""

@@ -51,7 +51,7 @@ class WorkerRepository(Protocol):
         """
 
     async def lock_expired_worker(self, worker: WorkerId) -> bool:
-        """Lock this worker; False if its lease has not expired, or another transaction has locked it."""
+        """Lock this worker; False if its lease is valid or another transaction has locked it."""
 
     async def delete_expired(self, workers: Collection[WorkerId]) -> int:
         """Delete expired workers that hold no jobs, checking the expiry again."""
