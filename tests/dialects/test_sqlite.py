@@ -350,7 +350,7 @@ SMALL = {
     "workers", "next_positions", "orphans", "queues", "api_keys", "valid_api_key", "limited_tenants", "breakers",
     "prune_breakers",
     "failing_breakers", "pauses", "prune_limits", "uncounted_queue", "uncounted_tenant", "weights",
-    "types", "types_seen_by", "prune_types",
+    "types", "types_seen_by", "prune_types", "overlong_leases",
 }  # fmt: skip
 """Statements that read a small table or index."""
 

@@ -501,6 +501,7 @@ export interface LogsOut {
 /** Jobs that the worker no longer holds; it should stop them. */
 export interface LostOut {
   lost: string[];
+  paused: string[];
   draining: boolean;
 }
 
@@ -603,7 +604,7 @@ export interface ProgressRequest {
   note?: string;
 }
 
-/** Queues that the caller may see. */
+/** Page of the queues that the caller may see, by name. */
 export interface QueueList {
   as_of: string;
   items: QueueOut[];
@@ -686,6 +687,7 @@ export interface ReceiptOut {
 /** The worker released the job unfinished; uses no attempt. */
 export interface ReleasedIn {
   outcome: "released";
+  started?: boolean;
   id: string;
   /** Fencing token: increases at each claim, and only its holder knows the newest. */
   fence: number;
@@ -700,7 +702,7 @@ export interface RenewRequest {
   lease?: number | string;
   memory?: number | null;
   draining?: boolean;
-  held?: HeldShape[];
+  held?: HeldShape[] | null;
 }
 
 /** Dead letters to replay, by their ids or all that match. */
@@ -1033,7 +1035,7 @@ export interface TypeStats {
   failure_ratio: number | null;
 }
 
-/** A call to this service failed inside the handler; uses no attempt for the first ten minutes. */
+/** A call to this service failed inside the handler; uses no attempt for ten minutes. */
 export interface UnavailableIn {
   outcome: "unavailable";
   error: ErrorIn;

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from holdfast.config.settings import SETTINGS, Setting, Settings
+from holdfast.config.definitions import SETTINGS, Setting
+from holdfast.config.settings import Settings
 from holdfast.config.values import Url
 from holdfast.errors import Misconfigured
 

@@ -22,7 +22,7 @@ MAX_SMALL_BODY_BYTES = 1024 * 1024
 MAX_PARTS = 60_000
 """Maximum number of names, lists and objects in a body that is not a batch."""
 MAX_BATCH_PARTS = 600_000
-"""Maximum number of names, lists and objects in a batch, whatever its size: 60 for each of 10,000 jobs."""
+"""Maximum number of names, lists and objects in a batch: 60 for each of 10,000 jobs."""
 MAX_QUOTES = 200_000
 """Maximum number of quotation marks in a body that is not a batch."""
 MAX_NAME_CHARS = 100

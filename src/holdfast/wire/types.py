@@ -138,7 +138,7 @@ class SubmitBatch(RequestBody):
     def parse_items(
         cls, value: Any, read: Callable[[Any, type[SubmitBatchJob]], SubmitBatchJob | Invalid]
     ) -> Self | None:
-        """Return the batch with an error in place of each invalid job; None if `value` is not a batch."""
+        """Return the batch with an error for each invalid job; None if `value` is not a batch."""
         if type(value) is not dict or set(value) != {"jobs"} or type(value["jobs"]) is not list:
             return None
         if len(value["jobs"]) > bounds.MAX_BATCH_SIZE:
@@ -155,7 +155,7 @@ class _SplitBatch(Struct):
 _SPLIT = json.Decoder(_SplitBatch).decode
 
 _MAX_SPLIT_COMMAS = 300_000
-"""A batch with more commas is parsed without being split first, because it may have as many items."""
+"""A batch with more commas, which may have as many items, is parsed without a split."""
 
 
 class ReceiptFields(Struct, Generic[TimeT], frozen=True):

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from holdfast.cli.main import COMMANDS
-from holdfast.config.settings import SETTINGS
+from holdfast.config.definitions import SETTINGS
 from tests.support.cluster import NGINX_CONF, render_settings
 from tests.support.nodes import ROOT
 from tests.support.servers.recipes import Nginx

@@ -10,7 +10,7 @@ from holdfast import Context
 from holdfast.errors import OutcomeUnknown, Unavailable
 from holdfast.model.outcome import REPORT_LOST, Failed, Interrupted, Snoozed, Succeeded, TimedOut
 from holdfast.model.time import Duration, days, seconds
-from holdfast.worker.running import claimed_jobs, monitors, queue_runner
+from holdfast.worker.running import claimed_jobs, monitors, queue_runner, waiting_jobs
 from tests.support.eventually import eventually
 from tests.unit.worker.conftest import WORKER, a_job
 
@@ -107,8 +107,8 @@ async def test_nothing_is_claimed_ahead_after_jobs_became_slow(at_work, script, 
         jobs = script.add(*[a_job() for _ in range(2_000)])
         await script.outcomes(*jobs)
         await settled_down()  # a claim in flight was sized by the old rate
-        bench.queue_runner._completed = 0  # as if no job had ended in the last ten seconds
-        bench.queue_runner._measured_at -= 10
+        bench.queue_runner._completions.count = 0  # as if no job had ended in the last ten seconds
+        bench.queue_runner._completions._measured_at -= 10
         assert bench.queue_runner._prefetch_count() == 0
         script.claim_sizes.clear()
         script.add(*[a_job(payload={"slowly": True}) for _ in range(300)])
@@ -517,7 +517,7 @@ def stale(monkeypatch):
     monkeypatch.setattr(claimed_jobs, "MAX_WAIT_S", 3_600.0)
 
     def make_stale(bench):
-        for claim in bench.queue_runner._waiting._claims:
+        for claim in bench.queue_runner._waiting._jobs._claims:
             claim.checked_at = float("-inf")
 
     return make_stale
@@ -562,7 +562,7 @@ async def test_no_claimed_job_starts_while_the_check_fails(at_work, script, gate
     async with at_work(1) as bench:
         running, behind = await claimed_ahead(bench, script, gate, 1)
         original, faults = script.check, [Unavailable("away"), Unavailable("away")]
-        monkeypatch.setattr(queue_runner, "RETRY_DELAY_S", 0.01)
+        monkeypatch.setattr(waiting_jobs, "RETRY_DELAY_S", 0.01)
         passed = []
 
         async def check(jobs):

@@ -623,4 +623,5 @@ async def test_an_application_that_cannot_be_loaded_waits_for_a_change(fleet, su
     program.write_text(program.read_text().replace(failing, ""))
     supervisor.reload()
     await at_work(fleet, 2)
-    assert supervisor.said == ["shop cannot be imported; waiting for a change"]  # once, not for each process
+    # Once, not for each process. The second one may not have reported its failure before the change.
+    assert [text for text in supervisor.said if "waiting" in text] == ["shop cannot be imported; waiting for a change"]

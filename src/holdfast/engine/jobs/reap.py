@@ -1,6 +1,7 @@
 """Recovery of jobs whose worker is gone: retry them, or mark them dead."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from holdfast.model.ids import WorkerId
 from holdfast.model.job import Job, RetryRule
@@ -23,7 +24,7 @@ async def reap(store: Store, *, default: RetryRule, rng: Callable[[], float]) ->
     transaction holds such a lock until the database ends its connection.
     """
 
-    async def recover(tx: Tx, worker: WorkerId) -> int:
+    async def recover(worker: WorkerId, tx: Tx) -> int:
         if not await tx.lock_expired_worker(worker):
             return 0
         recovered = await _expire(tx, await tx.lock_held_by(worker, BATCH_SIZE), default, rng)
@@ -31,7 +32,7 @@ async def reap(store: Store, *, default: RetryRule, rng: Callable[[], float]) ->
         return recovered
 
     expired = await store.run(lambda tx: tx.lock_expired(_WORKER_BATCH_SIZE))
-    return sum([await store.run(lambda tx, worker=worker: recover(tx, worker)) for worker in expired])  # type: ignore[misc]
+    return sum([await store.run(partial(recover, worker)) for worker in expired])
 
 
 async def shorten_leases(store: Store) -> int:

@@ -260,7 +260,12 @@ class Supervisor:
         await asyncio.wait([running], timeout=self._drain + KILL_TIMEOUT_S if reloaded else None)
         if not running.done():
             child.kill()
-        if code := await running:
+        try:
+            code = await running
+        except HoldfastError as error:  # such as an application that could not be loaded before it was changed
+            self._say(f"worker {n} (process {child.pid}), which was replaced, failed: {error}")
+            return
+        if code:
             self._say(f"worker {n} (process {child.pid}), which was replaced, ended by {describe_exit(code)}")
 
     async def _wait_for_change(self, error: CannotRun, reload: asyncio.Event) -> None:

@@ -14,11 +14,11 @@ from holdfast.model.outcome import REPORT_LOST, Failed, Failure, Interrupted, Ou
 from holdfast.model.time import Duration, in_seconds, seconds
 from holdfast.worker.ports import JobClaims, WakeupSubscription
 from holdfast.worker.processes.shared_state import SharedState
-from holdfast.worker.running.claimed_jobs import ClaimedJobs
+from holdfast.worker.running.completion_rate import CompletionRate
 from holdfast.worker.running.run import AttemptKey, Run
 from holdfast.worker.running.runner import Runner
 from holdfast.worker.running.settler import Settler
-from holdfast.worker.running.start_deadlines import StartDeadlines
+from holdfast.worker.running.waiting_jobs import RETRY_DELAY_S, WaitingJobs
 
 if TYPE_CHECKING:
     from holdfast.model.ids import JobId
@@ -31,17 +31,11 @@ PREFETCH_S = 0.25
 
 CLAIM_BATCH_SIZE = 500
 _YIELD_INTERVAL_S = 0.005
-_MIN_SAMPLE_S = 0.02
-_RATE_DECAY = 0.7
-"""Weight that an older rate keeps after a tenth of a second."""
 _UNKNOWN_TYPE_DELAY = seconds(30)
 _BUSY_DELAY = seconds(1)
 """Pause of a job whose abandoned handler still runs here; another process starts it then."""
 _FINISH_TIMEOUT_S = 1.0
 """Time limit for saving the last progress of a stopped handler."""
-
-RETRY_DELAY_S = 0.5
-"""Seconds before a call that failed because the database is unavailable is repeated."""
 
 RECHECK_DELAYS_S = (0.0, 1.0, 5.0, 40.0)
 """Seconds after a claim with unknown outcome at which to check which jobs it took.
@@ -80,10 +74,8 @@ class QueueRunner:
         self._max_prefetch = max_prefetch
         self._poll = poll
         self._on_slot_lost = on_slot_lost
-        self._waiting = ClaimedJobs()
-        self._checking = asyncio.Lock()
-        self._late_timer: asyncio.TimerHandle | None = None
-        self._start_deadlines = StartDeadlines()
+        self._capacity_changed = asyncio.Event()
+        self._waiting = WaitingJobs(claims, release=self._release, on_change=self._capacity_changed.set)
         self._runs: dict[JobId, Run] = {}
         """Jobs in slots; one run per job, even if the job is claimed again during it."""
         self._successors: dict[JobId, Job] = {}
@@ -91,15 +83,12 @@ class QueueRunner:
         self._abandoned: dict[JobId, int] = {}
         """Number of abandoned handlers that still run, by job."""
         self._idle: deque[asyncio.Future[None]] = deque()
-        self._capacity_changed = asyncio.Event()
         self._empty = asyncio.Event()
         self._lost_slots = 0
         self._rechecks: list[float] = []
         """Times of the checks for jobs that a claim with unknown outcome took."""
         self._compare_next = False
-        self._rate = 0.0
-        self._completed = 0
-        self._measured_at = time.monotonic()
+        self._completions = CompletionRate(time.monotonic())
 
     @property
     def running(self) -> int:
@@ -197,9 +186,8 @@ class QueueRunner:
             self._accept(jobs)
 
     def _next_recheck(self) -> float | None:
-        if not self._rechecks:
-            return None
-        return asyncio.get_running_loop().time() + self._rechecks[0] - time.monotonic()
+        now = asyncio.get_running_loop().time()
+        return now + self._rechecks[0] - time.monotonic() if self._rechecks else None
 
     async def _release_unknown(self, outcome: Outcome) -> None:
         """Report this outcome for jobs that the worker holds unknowingly; wait for the database."""
@@ -224,52 +212,18 @@ class QueueRunner:
         reach("after_claim")
         if self.stopping:  # stopped while the claim was in flight
             for job in jobs:
-                self._settler.put(job, Interrupted(started=False))
+                self._release(job)
             return
-        self._start_deadlines.add(jobs)
         self._add_waiting(jobs)
+
+    def _release(self, job: Job) -> None:
+        """Return a job that has not started; spends no attempt."""
+        self._settler.put(job, Interrupted(started=False))
 
     def _add_waiting(self, jobs: list[Job], *, just_claimed: bool = True) -> None:
         self._waiting.add(jobs, just_claimed=just_claimed)
-        if self._late_timer is None:
-            self._schedule_late_release()
         for _ in range(min(len(jobs), len(self._idle))):
             self._idle.popleft().set_result(None)
-
-    def _schedule_late_release(self) -> None:
-        delay = self._waiting.next_late()
-        loop = asyncio.get_running_loop()
-        self._late_timer = None if delay is None else loop.call_later(delay, self._release_late)
-
-    def _release_late(self) -> None:
-        """Release jobs that found no free slot here, because another worker may have one."""
-        for job in self._waiting.take_late():
-            self._release(job)
-        self._schedule_late_release()
-        self._capacity_changed.set()
-
-    def _release(self, job: Job) -> None:
-        """Return a job that has not started."""
-        self._start_deadlines.forget(job)
-        self._settler.put(job, Interrupted(started=False))
-
-    async def _check_waiting(self) -> None:
-        """Drop claimed jobs that were cancelled meanwhile, and release those that were paused.
-
-        If the check fails, no job starts: the database is unavailable, and the lease decides.
-        """
-        async with self._checking:
-            if not self._waiting.needs_check:  # another slot has checked them
-                return
-            to_check = list(self._waiting)
-            try:
-                check = await self._claims.check(to_check)
-            except HoldfastError:
-                await asyncio.sleep(RETRY_DELAY_S)
-                return
-            for job in self._waiting.apply(check, to_check):
-                self._release(job)
-            self._capacity_changed.set()
 
     async def _slot(self) -> None:
         slot = asyncio.current_task()
@@ -278,7 +232,7 @@ class QueueRunner:
         while True:
             while self._waiting:
                 if self._waiting.needs_check:
-                    await self._check_waiting()
+                    await self._waiting.check()
                     continue
                 if (run := self._begin(self._waiting.take(), slot)) is None:
                     self._capacity_changed.set()
@@ -304,8 +258,8 @@ class QueueRunner:
         if job.id in self._runs or job.id in self._abandoned:
             self._postpone(job)
             return None
-        if not self._start_deadlines.may_start(job):
-            self._settler.put(job, Interrupted(started=False))  # spends no attempt; the engine expires the job
+        if not self._waiting.may_start(job):
+            self._release(job)  # the engine expires the job
             return None
         call = self._runner.call(job)
         if call is None:
@@ -403,7 +357,7 @@ class QueueRunner:
             )
         elif run.entry is not None:
             self._shared_state.end(run.entry)
-        self._completed += 1
+        self._completions.count += 1
         if not self._runs:
             self._empty.set()
         self._capacity_changed.set()
@@ -418,13 +372,10 @@ class QueueRunner:
         )
 
     def _prefetch_count(self) -> int:
-        """Return how many jobs to claim ahead: the completion rate, which decays slowly."""
+        """Return how many jobs to claim ahead."""
         now = time.monotonic()
-        if (elapsed := now - self._measured_at) >= _MIN_SAMPLE_S:
-            rate, self._completed, self._measured_at = self._completed / elapsed, 0, now
-            self._rate = max(rate, rate + (self._rate - rate) * _RATE_DECAY ** (elapsed / 0.1))
-        if len(self._runs) >= self.size - self._lost_slots and all(
-            now - run.since > PREFETCH_S for run in self._runs.values()
-        ):
+        per_second = self._completions.rate(now)
+        slow = all(now - run.since > PREFETCH_S for run in self._runs.values())
+        if slow and len(self._runs) >= self.size - self._lost_slots:
             return 0  # whatever the rate was: all running jobs take longer than the work to claim ahead
-        return min(self._max_prefetch, int(self._rate * PREFETCH_S))
+        return min(self._max_prefetch, int(per_second * PREFETCH_S))
