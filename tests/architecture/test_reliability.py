@@ -21,7 +21,7 @@ V = TypeVar("V")
 WITH_PROCESSES = set(
     reliability.numbers_in(
         "S1–S3 S6–S8 S10–S12 S15 S16 S19 L4 P01–P04 P06–P09 P11–P18 P22 P23 P26 P27 P29 P38–P42 P77 "
-        "F01–F04 F06–F08 F10 F11 F24 F28–F34 F41 T20"
+        "F01–F04 F06–F08 F10 F11 F24 F28–F34 F38 F41 T20"
     )
 )
 """Tested on every database with processes that are killed, frozen or cut off (tests/faults)."""
@@ -37,7 +37,6 @@ ON_EVERY_DATABASE = {
     "P28": "a hundred connections in one process, half of which roll back",
     "P33 F25 F26": "the clock is the test's own, or the node's is wrong",
     "P34–P37 F22": "locks and counts of single statements",
-    "F38": "the older node is an engine of the test",
     "T01–T04 T07–T10 T15 T17 T19 T21 T22 T25 T28 T31 T38 T40 T41 T43": "requests to a node, or calls of the engine",
 }
 """Tested on every database, but not with processes, and why."""

@@ -1,5 +1,6 @@
 """Handlers that end, crash or exhaust the process they run in."""
 
+import asyncio
 import os
 from pathlib import Path
 from signal import SIGKILL
@@ -7,10 +8,13 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.support.clock import console
 from tests.support.eventually import eventually
 from tests.support.fault_env import KINDS, TIMEOUT_S
 from tests.support.long import LONG
 from tests.support.nodes import state_of
+
+__all__ = ["console"]
 
 ENDS = {
     "exit 0": ("exit", 0, "exit code 0"),
@@ -281,3 +285,20 @@ def held_by(pid):
     children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
     zombies = sum(1 for child in children if state_of(child) == "Z")
     return Holding(len(list(Path(f"/proc/{pid}/fd").iterdir())), len(tasks), zombies)
+
+
+async def test_an_old_node_whose_workers_died_after_a_migration_exits_with_the_reason(scene, console):
+    """F38: it does not stay alive without workers, and the jobs it held can run elsewhere at once."""
+    node = scene.node(processes=2)
+    workers = await scene.workers_of(node)
+    await scene.submit("running", sleep=600)
+    await scene.starts("running")
+    await console.run("INSERT INTO holdfast_schema (version, name, checksum) VALUES (9999, 'later', 'x')")
+    (pid,) = {entry.pid for entry in scene.ledger.entries() if entry.event == "start"}
+    os.kill(next(row.info.pid for row in workers if row.info.pid != pid), SIGKILL)
+    assert await asyncio.to_thread(node.wait, TIMEOUT_S) == 2
+    assert "schema is version 9999" in node.log
+    (job,) = await scene.becomes("ready", "running")
+    assert await scene.attempts("running") == []
+    assert job.worker is None
+    await scene.workers(0)

@@ -64,13 +64,16 @@ def startup_errors(settings: Settings) -> Iterator[None]:
 
     Raises:
         CannotConnect: The database is unavailable; exit code 3.
-        CannotStart: The setting or the schema is wrong; exit code 2.
+        CannotStart: The setting is wrong; exit code 2.
+        SchemaMismatch: The schema is older or newer; exit code 2.
     """
     try:
         yield
+    except SchemaMismatch:
+        raise
     except (Unavailable, Misconfigured) as error:
         text = str(error)
-        if not any(name in text for name in (_SETTING, "HOLDFAST_API_")) and not isinstance(error, SchemaMismatch):
+        if not any(name in text for name in (_SETTING, "HOLDFAST_API_")):
             text = f"{_SETTING}: {text}"
         text = text.replace(_SETTING, settings.sources.get("database_url", _SETTING))
         raise (CannotConnect if isinstance(error, Unavailable) else CannotStart)(text) from error

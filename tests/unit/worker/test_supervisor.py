@@ -9,7 +9,7 @@ from signal import SIGKILL
 
 import pytest
 
-from holdfast.errors import OutcomeUnknown, Unavailable
+from holdfast.errors import OutcomeUnknown, SchemaMismatch, Unavailable
 from holdfast.model.ids import new_job_id
 from holdfast.model.outcome import Crashed, Interrupted
 from holdfast.model.time import seconds
@@ -70,6 +70,8 @@ class ScriptedBackend:
         """Jobs that claims in flight take just before the worker is removed."""
         self.reports = []
         self.register_faults = deque()
+        self.open_fault = None
+        """Error of every further attempt to open a backend."""
         self.renewals = 0
         self.renew_faults = deque()
         self.renewal_reports = []
@@ -147,6 +149,8 @@ async def supervise(fleet, tmp_path):
         program.write_text(text)
 
         async def open_backend(url):
+            if fleet.open_fault is not None:
+                raise fleet.open_fault
             return fleet
 
         plan = LaunchPlan([str(program)], [], 16, lease, "here", "host", "1.0", max_silence)
@@ -543,6 +547,41 @@ async def test_an_application_that_worked_once_is_loaded_again_after_a_failure(f
     await eventually(reported)
     broken.unlink()
     await at_work(fleet, 2)
+
+
+MIGRATED = SchemaMismatch("the database's schema is version 2, this holdfast works with 1")
+
+
+@pytest.mark.parametrize("way", ["the worker cannot connect", "its lease is lost", "registration fails"])
+async def test_a_node_ends_if_its_workers_cannot_start_after_a_migration(fleet, supervise, tmp_path, way):
+    """F38: the process manager sees that it has ended; its other workers are drained first."""
+    migrated = tmp_path / "migrated"
+    code = EXIT_LEASE_LOST if way == "its lease is lost" else EXIT_NO_DATABASE
+    go = f"os.path.exists({str(migrated)!r}) and os._exit({code})"
+    supervisor = await supervise(count=2, go=go)
+    await at_work(fleet, 2)
+    fleet.open_fault = MIGRATED
+    if way == "registration fails":
+        fleet.register_faults.append(MIGRATED)
+    else:
+        migrated.touch()
+    os.kill(fleet.registered[0].pid, SIGKILL)
+    with pytest.raises(SchemaMismatch, match="version 2"):
+        await asyncio.wait_for(supervisor.task, 30)
+    assert sorted(fleet.departed) == sorted(worker.id for worker in fleet.registered)
+    assert not supervisor.drained
+
+
+async def test_a_node_whose_workers_cannot_reach_the_database_keeps_starting_them(fleet, supervise, tmp_path):
+    """F08, P05: the schema cannot be checked either, and says nothing."""
+    away = tmp_path / "away"
+    supervisor = await supervise(go=f"os.path.exists({str(away)!r}) and os._exit({EXIT_NO_DATABASE})")
+    await at_work(fleet, 1)
+    fleet.open_fault = Unavailable("away")
+    away.touch()
+    os.kill(fleet.registered[0].pid, SIGKILL)
+    await at_work(fleet, 4)
+    assert not supervisor.task.done()
 
 
 FINISHED_FIVE = "said.write(encode_line(Load(1, 0, None, 5)))"

@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection
 
 from holdfast import tasks
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, SchemaMismatch
 from holdfast.policy.recycling import NEVER, RecyclingRules, recycling_reason
 from holdfast.worker.ports import SupervisorBackend
 from holdfast.worker.processes.launcher import CannotRun, WorkerLauncher
@@ -89,6 +89,11 @@ class Supervisor:
         self._was_ready = False
         """At least one worker process has become ready."""
         self._opening = asyncio.Lock()
+        self._url: str | None = None
+        """Database or service of the workers, once one of them has connected."""
+        self._schema_check: asyncio.Task[None] | None = None
+        self._mismatch: SchemaMismatch | None = None
+        """Set if the schema has changed so that no worker of this version can start."""
         self._lease_backend: SupervisorBackend | None = None
         self._maintenance: asyncio.Task[None] | None = None
         self._maintenance_backend: SupervisorBackend | None = None
@@ -98,6 +103,8 @@ class Supervisor:
 
         Raises:
             CannotRun: The application cannot be run at all.
+            SchemaMismatch: The database was migrated while this node ran, and new workers cannot use it. The node has
+                stopped as after a signal.
         """
         self.handle_signals()
         try:
@@ -110,6 +117,8 @@ class Supervisor:
                 await asyncio.wait(supervising)
                 self._stop.set()
                 reporting.cancel()
+            if self._mismatch is not None:
+                raise self._mismatch
         except* HoldfastError as errors:
             raise errors.exceptions[0] from None
         finally:
@@ -185,12 +194,16 @@ class Supervisor:
                     ending = f"worker {n} (process {child.pid}) ended by {describe_exit(code)}"
                     lifetime = time.monotonic() - started_at if child.ready.is_set() else 0.0
                     pause = restart_delay(pause, code, at_work=child.crashed_at_work, lifetime=lifetime)
+                    if code in (EXIT_LEASE_LOST, EXIT_NO_DATABASE):
+                        self._start_schema_check()
                 except Exception as error:
                     if self._reloading and isinstance(error, CannotRun):
                         await self._wait_for_change(error, reload)
                         continue
-                    if isinstance(error, HoldfastError) and not self._has_been_ready():
-                        raise  # the configuration is wrong: report it to the caller
+                    if isinstance(error, HoldfastError):
+                        if not self._has_been_ready():
+                            raise  # the configuration is wrong: report it to the caller
+                        self._start_schema_check()
                     # A node that was ready before survives unexpected errors. The jobs are recovered by the next
                     # worker, or when the lease expires.
                     _LOG.exception("supervision of worker %d failed", n)
@@ -282,6 +295,25 @@ class Supervisor:
     def _has_been_ready(self) -> bool:
         return self._was_ready or any(child.ready.is_set() for child in self._children)
 
+    def _start_schema_check(self) -> None:
+        """Check the schema in a task, because a database that hangs must not delay restarts."""
+        if self._url is not None and (self._schema_check is None or self._schema_check.done()):
+            self._schema_check = tasks.start(self._check_schema(self._url), name="holdfast schema check")
+
+    async def _check_schema(self, url: str) -> None:
+        """Stop the node if no worker of this version can use the database any longer."""
+        try:
+            backend = await self._open_backend(url)
+        except SchemaMismatch as error:
+            self._mismatch = error
+            if not self._stop.is_set():
+                self._say("the schema of the database has changed, so no worker of this version can start")
+                self.stop()
+        except HoldfastError:
+            pass  # the database is unavailable: workers are started until it is back
+        else:
+            await backend.aclose()
+
     async def _replace_blocked(self, child: SupervisedProcess) -> None:
         """Replace a worker that has lost a slot, after its other jobs had time to finish."""
         await child.slot_lost.wait()
@@ -319,6 +351,7 @@ class Supervisor:
     async def _open_backends(self, url: str) -> SupervisorBackend:
         """Return the backend for leases, which serves nothing else, so that nothing delays it."""
         async with self._opening:
+            self._url = url
             if self._lease_backend is None:
                 self._lease_backend = await self._open_backend(url)
                 self._maintenance_backend = await self._open_backend(url)
@@ -329,7 +362,7 @@ class Supervisor:
 
     async def _close(self) -> None:
         await self._launcher.aclose()
-        await tasks.stop(self._maintenance)
+        await tasks.stop(self._maintenance, self._schema_check)
         for backend in (self._maintenance_backend, self._lease_backend):
             if backend is not None:
                 await backend.aclose()
