@@ -110,7 +110,7 @@ class Job(JobFields[datetime, Any, Status, ProgressOut | None], frozen=True):
         worker: Name of the worker that runs the job; None unless it is running.
         lease_until: End of that worker's lease, if the job was read alone over HTTP.
         workflow_id: Reserved; None.
-        actions: What may be done with the job in this status: `cancel`, `retry`, `delete`.
+        actions: Actions that the status of the job allows: `cancel`, `retry`, `delete`.
     """
 
 

@@ -51,7 +51,7 @@ class AppOptions(NamedTuple):
 def code_options(command: F) -> F:
     """Give a command the flags `--include` and `--reload`."""
     include = click.option(
-        "--include", multiple=True, metavar="MODULE", help="Also import this module, which declares jobs (repeatable)."
+        "--include", multiple=True, metavar="MODULE", help="Import this module too; it declares jobs (repeatable)."
     )
     reload = click.option(
         "--reload", is_flag=True, help="For development: load the application again when a Python file here changes."
