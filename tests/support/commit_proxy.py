@@ -30,6 +30,10 @@ class CommitProxy:
         """Cut the connection of the next message that matches this pattern."""
         self._pattern, self._when = pattern, when
 
+    def disarm(self) -> None:
+        """Let all further messages pass."""
+        self._pattern = None
+
     async def start(self) -> int:
         """Listen on 127.0.0.1 and return the port."""
         self._listener = await asyncio.start_server(self._serve, "127.0.0.1", 0)

@@ -249,8 +249,12 @@ async def writing(key: str = "", *, ctx: Context) -> str:
 async def effect(key: str, sql: str, args: list[str], sleep: float = 0.0, *, ctx: Context) -> str:
     """Write a row in the engine's database exactly once, even if the worker dies."""
     _note("start", ctx, key)
-    async with ctx.transaction() as tx:
-        await tx.execute(sql, *args)
-    await asyncio.sleep(sleep)
+    try:
+        async with ctx.transaction() as tx:
+            await tx.execute(sql, *args)
+        await asyncio.sleep(sleep)
+    except BaseException:
+        _note("stopped", ctx, key)
+        raise
     _note("end", ctx, key)
     return key
