@@ -4,7 +4,8 @@
 
 Runs each fault `--rounds` times with `--jobs` running jobs: SIGKILL of a whole node, whose jobs another node starts
 when the lease has expired; SIGKILL of one of two worker processes, and of the only one, each time with new jobs,
-because affected jobs run isolated afterwards; SIGKILL of the process of an isolated job; SIGTERM without time to
+because affected jobs run isolated afterwards; SIGKILL of a worker process with 400 jobs of 5 s, which start again in
+groups; SIGKILL of the process of an isolated job; SIGTERM without time to
 drain, whose jobs another node starts. Measures from the signal to the next start of each job, by the monotonic clock;
 the node that takes over is running already. Use a database that nothing else uses; it is migrated. Exit code 1 if a
 target is missed.
@@ -47,6 +48,11 @@ class Options(NamedTuple):
     only: str
 
 
+MANY_JOBS = 400
+MANY_JOBS_SECONDS = 5.0
+"""Number and run time of the jobs of a worker process that is killed with many coroutines."""
+
+
 class RecoveryBench:
     """Jobs that never finish, on nodes that are killed."""
 
@@ -64,6 +70,16 @@ class RecoveryBench:
             await self._scene.submit(key, sleep=1e6, max_attempts=1_000)
         for key in self._keys:
             await self._scene.starts(key)
+
+    async def begin_many(self) -> Node:
+        """Submit many jobs that end by themselves, and start a worker process that runs all of them at a time."""
+        self._keys = [f"{time.time_ns()}-{n}" for n in range(MANY_JOBS)]
+        for key in self._keys:
+            await self._scene.submit(key, sleep=MANY_JOBS_SECONDS, max_attempts=5)
+        node = await self.node(1, queues=f"default:{MANY_JOBS}")
+        for key in self._keys:
+            await self._scene.starts(key)
+        return node
 
     async def _id(self, key: str) -> JobId:
         return (await self._scene.job(key)).id
@@ -90,6 +106,10 @@ class RecoveryBench:
         os.kill(victim, SIGKILL)
         await self.measure(fault, hit)
 
+    async def finish(self) -> None:
+        """Wait until all jobs have succeeded."""
+        await self._scene.becomes("succeeded", *self._keys)
+
     async def measure(self, fault: float, hit: dict[str, Entry]) -> None:
         """Wait until the affected jobs have started again; record how long each took."""
 
@@ -97,7 +117,7 @@ class RecoveryBench:
             last = self.last()
             return all(last[key].at > hit[key].at for key in hit)
 
-        await eventually(restarted, within=self._asked.lease + 60)
+        await eventually(restarted, within=self._asked.lease + 60 + len(hit))
         self.durations += [self.last()[key].at - fault for key in hit]
 
 
@@ -133,6 +153,16 @@ async def _workers_killed(recovery: RecoveryBench, rounds: int, processes: int) 
     node.signal_all(SIGKILL)
 
 
+async def many_killed(recovery: RecoveryBench, rounds: int) -> None:
+    """Kill a worker process with many jobs that run for seconds; at most three rounds."""
+    for _ in range(min(rounds, 3)):
+        node = await recovery.begin_many()
+        await recovery.kill_one()
+        await recovery.finish()
+        node.signal(SIGTERM)
+        node.wait()
+
+
 async def isolated_killed(recovery: RecoveryBench, rounds: int) -> None:
     """Kill the process of an isolated job."""
     node = await recovery.node(1)
@@ -165,6 +195,7 @@ async def main(options: Options) -> bool:
         "node killed": (node_killed, options.lease + 2.0),
         "one of two worker processes killed": (one_of_two_killed, 1.0),
         "only worker process killed": (only_one_killed, 1.0),
+        "worker process with 400 jobs killed": (many_killed, 3 * MANY_JOBS_SECONDS),
         "process of an isolated job killed": (isolated_killed, 1.0),
         "node stopped": (node_ended, 0.5),
     }

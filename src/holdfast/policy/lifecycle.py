@@ -49,6 +49,13 @@ UNAVAILABLE = "unavailable"
 """Recorded outcome of the first attempt in a row that could not reach holdfast's database."""
 
 CRASHED = "crashed"
+
+SUSPECT_GROUP_SIZES = (32, 4)
+"""Largest number of suspects in a job process after their first and second crash.
+
+Later they run alone. Larger steps than halving: hundreds of suspects start again at once, and a bystander loses at most
+three attempts.
+"""
 """Recorded outcome of an attempt whose process died."""
 
 MAX_MESSAGE_LENGTH = 2_000
@@ -186,16 +193,22 @@ def attempt_log(job: Job) -> list[AttemptRecord]:
     return _LOG.decode(job.attempt_log) if job.attempt_log else []
 
 
-def is_crash_suspect(job: Job) -> bool:
-    """Return True if a worker process died while it ran this job in its current generation.
+def suspect_group_size(job: Job) -> int | None:
+    """Return the size of the group in which a crash suspect runs; None for other jobs.
 
-    Either this job or another one in the same process caused the crash. Suspects run in their own process until
-    they are replayed, so that they cannot kill other jobs.
+    A suspect had started in a process that died, in its current generation: it or a neighbour caused the crash. Groups
+    get smaller with each crash, which isolates the cause. A suspect runs alone in its last attempt, so that no job is
+    dead because of another suspect.
     """
     log = job.attempt_log
     if log is None or CRASHED.encode() not in log:
-        return False
-    return any(record.outcome == CRASHED and record.generation == job.generation for record in attempt_log(job))
+        return None
+    crashes = sum(each.outcome == CRASHED and each.generation == job.generation for each in attempt_log(job))
+    if not crashes:
+        return None
+    if job.attempts >= job.max_attempts or crashes > len(SUSPECT_GROUP_SIZES):
+        return 1
+    return SUSPECT_GROUP_SIZES[crashes - 1]
 
 
 def _fail(

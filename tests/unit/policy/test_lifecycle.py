@@ -23,7 +23,14 @@ from holdfast.model.state import TERMINAL, TRANSITIONS, Status
 from holdfast.model.time import Duration, Instant, seconds
 from holdfast.model.transition import Transition
 from holdfast.policy import lifecycle
-from holdfast.policy.lifecycle import MAX_LOG_ENTRIES, MAX_RELEASES, MAX_UNAVAILABLE, attempt_log
+from holdfast.policy.lifecycle import (
+    MAX_LOG_ENTRIES,
+    MAX_RELEASES,
+    MAX_UNAVAILABLE,
+    SUSPECT_GROUP_SIZES,
+    attempt_log,
+    suspect_group_size,
+)
 from holdfast.policy.retry import MAX_WAIT, backoff
 from tests.unit.policy.strategies import (
     NOW,
@@ -179,6 +186,22 @@ class TestAFailure:
         transition = settle(a_job(attempts=2), TimedOut(seconds(30)))
 
         assert (transition.to, transition.delay) == (Status.RETRYING, seconds(2))
+
+    def test_by_repeated_crashes_makes_the_group_of_the_suspect_smaller(self) -> None:
+        """P04: until it runs alone; a replayed job is no suspect."""
+        job, sizes = a_job(max_attempts=9), []
+        for attempt in range(1, 6):
+            job = replace(job, attempts=attempt)
+            sizes.append(suspect_group_size(job))
+            job = replace(job, attempt_log=settle(job, Crashed("signal 9")).attempt_log)
+        assert sizes == [None, *SUSPECT_GROUP_SIZES, 1, 1]
+        assert suspect_group_size(replace(job, generation=1)) is None
+
+    def test_by_a_crash_before_the_last_attempt_leaves_a_suspect_that_runs_alone(self) -> None:
+        """P04, S8: another suspect cannot make it dead."""
+        job = a_job(attempts=1, max_attempts=2)
+        log = settle(job, Crashed("signal 9")).attempt_log
+        assert suspect_group_size(replace(job, attempts=2, attempt_log=log)) == 1
 
     def test_by_a_crash_is_retried_at_once(self) -> None:
         transition = settle(a_job(), Crashed("signal 9"))

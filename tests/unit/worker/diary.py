@@ -97,6 +97,20 @@ async def waits(key: str, *, ctx: Context = CONTEXT) -> str:
 
 
 @app.job
+async def waits_for_file(key: str, path: str, *, stubborn: bool = False, ctx: Context = CONTEXT) -> str:
+    """Wait until the file exists; a stubborn handler even if it is cancelled."""
+    _note("start", ctx, key)
+    while not Path(path).exists():  # noqa: ASYNC240 - a quick call
+        try:
+            await asyncio.sleep(0.05)
+        except asyncio.CancelledError:
+            _note("stopped", ctx, key)
+            if not stubborn:
+                raise
+    return key
+
+
+@app.job
 async def poison(key: str, beside: int, *, ctx: Context = CONTEXT) -> None:
     """Kill the process when this many other jobs have started."""
     while len(_ledger().per_key("start")) < beside:

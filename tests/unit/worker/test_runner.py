@@ -21,8 +21,7 @@ from holdfast.model.bounds import MAX_RESULT_BYTES
 from holdfast.model.job import RetryRule
 from holdfast.model.outcome import BackendUnavailable, CancelledByHandler, Crashed, Failed, Failure, Snoozed, Succeeded
 from holdfast.model.time import Instant, seconds
-from holdfast.policy.lifecycle import settle
-from holdfast.worker.running.runner import MAX_SUSPECTS
+from holdfast.policy.lifecycle import SUSPECT_GROUP_SIZES, settle
 from tests.unit.worker.conftest import a_job
 
 SECRET = "hunter2-canary"
@@ -209,29 +208,24 @@ async def test_a_crash_suspect_runs_in_a_job_process_until_it_is_replayed(app, r
     assert made.call(a_job(attempt_log=crashed, generation=1)).place == "loop"
 
 
-async def test_the_number_of_crash_suspects_that_run_at_a_time_is_limited(app, runner):
-    """F32: a process that ran hundreds of jobs may have died from a lack of memory."""
-    go, running = asyncio.Event(), []
+async def test_only_coroutines_share_a_job_process_with_other_suspects(app, runner):
+    """P04: a thread cannot be stopped without ending the process."""
+    sizes = []
 
     class Elsewhere:
-        async def run(self, job, *, on_start, attempt_logs, entry):
-            running.append(job)
-            await go.wait()
+        async def run(self, job, *, group_size, on_start, attempt_logs, entry):
+            sizes.append(group_size)
             return Succeeded()
 
     app.job(name="work")(_nothing)
+    app.job(name="thread")(_nothing_plain)
     app.job(name="apart", isolation="process")(_nothing_plain)
     made = runner(processes=Elsewhere())
     log = settle(a_job(), Crashed("signal SIGKILL"), now=Instant(0), default=RetryRule(), rand=0.5).attempt_log
-    suspects = [a_job(attempt_log=log) for _ in range(30)]
-    apart = [a_job("apart", attempt_log=log) for _ in range(30)]
-    tasks = [asyncio.create_task(made.run(job, made.call(job), None)) for job in (*suspects, *apart)]
-    for _ in range(10):
-        await asyncio.sleep(0)
-    assert len(running) == MAX_SUSPECTS + len(apart)
-    go.set()
-    assert set(map(type, await asyncio.gather(*tasks))) == {Succeeded}
-    assert len(running) == 60
+    for kind in ("work", "thread", "apart"):
+        job = a_job(kind, attempt_log=log, attempts=2)
+        await made.run(job, made.call(job), None)
+    assert sizes == [SUSPECT_GROUP_SIZES[0], 1, None]
 
 
 async def test_a_lost_lease_is_reported_as_such(outcome):
@@ -382,7 +376,7 @@ async def test_a_job_with_process_isolation_is_passed_to_the_process_pool(app, r
     class Elsewhere:
         seen: list
 
-        async def run(self, job, *, on_start, attempt_logs, entry):
+        async def run(self, job, *, group_size, on_start, attempt_logs, entry):
             self.seen.append(job)
             return Crashed("signal SIGSEGV")
 

@@ -6,6 +6,7 @@ supervisor and the worker execute this program again for each process.
 """
 
 import asyncio
+import functools
 import logging
 import os
 import select
@@ -18,7 +19,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, NoReturn, Protocol
 
+from holdfast import tasks
 from holdfast.errors import HoldfastError, Misconfigured
+from holdfast.model.outcome import Interrupted, Outcome
 from holdfast.model.time import in_seconds
 from holdfast.worker.context.attempt_logs import AttemptLogs
 from holdfast.worker.handlers.registry import Registry
@@ -32,7 +35,9 @@ from holdfast.worker.processes.protocol import (
     HandlerFinished,
     HandlerLogged,
     HandlerStarted,
+    RunJob,
     StartFailed,
+    StopHandler,
     encode_line,
     read_to_job,
 )
@@ -199,28 +204,27 @@ class WorkerProgram:
         return await process.run(channel)
 
     async def _run_jobs(self, app: Application, channel: socket.socket, shared_state: int) -> int:
-        """Run the jobs that the worker sends, one at a time, until it closes the channel."""
+        """Run the jobs that the worker sends, even several at a time, until it closes the channel."""
         reader, _writer = await asyncio.open_connection(sock=channel, limit=MAX_LINE_BYTES)
         send = JobChannel(channel)
         backend = self._runtime.prepare(app)
         runner = Runner(app.registry, backend, threads=ThreadPoolExecutor(1))
+        handlers: dict[int, asyncio.Task[Outcome]] = {}
+
+        def finished(number: int, handler: "asyncio.Task[Outcome]") -> None:
+            del handlers[number]
+            send(HandlerFinished(number, Interrupted() if handler.cancelled() else handler.result()))
+
         while text := await reader.readline():
-            message = read_to_job(text)
-            job = message.job
-            call = runner.call(job)
-            if call is None:
-                raise Misconfigured(f"there is no handler for {job.type!r}")
-            timeout = call.timeout if job.timeout is None else job.timeout
-            context = runner.context(
-                job,
-                call,
-                None if timeout is None else time.monotonic() + in_seconds(timeout),
-                AttemptLogs(lambda logged: send(HandlerLogged(logged))),
-            )
-            if message.entry is not None:  # before any code of the handler runs
-                record_start(shared_state, message.entry, job.id, job.fence)
-            send(HandlerStarted())
-            send(HandlerFinished(await runner.run(job, call, context)))
+            match read_to_job(text):
+                case StopHandler(number):
+                    if number in handlers:
+                        handlers[number].cancel()
+                case RunJob(number) as request:
+                    # The start is recorded before any code of the handler runs.
+                    handler = _start_handler(request, runner, send, shared_state)
+                    handlers[number] = handler
+                    handler.add_done_callback(functools.partial(finished, number))
         return 0
 
 
@@ -245,6 +249,25 @@ class JobChannel:
                     writable = select.poll()
                     writable.register(self._channel, select.POLLOUT)
                     writable.poll()
+
+
+def _start_handler(request: RunJob, runner: Runner, send: JobChannel, shared_state: int) -> "asyncio.Task[Outcome]":
+    """Record the start of a handler in a job process, report it and start the handler."""
+    job = request.job
+    call = runner.call(job)
+    if call is None:
+        raise Misconfigured(f"there is no handler for {job.type!r}")
+    timeout = call.timeout if job.timeout is None else job.timeout
+    context = runner.context(
+        job,
+        call,
+        None if timeout is None else time.monotonic() + in_seconds(timeout),
+        AttemptLogs(lambda logged: send(HandlerLogged(request.run, logged))),
+    )
+    if request.entry is not None:
+        record_start(shared_state, request.entry, job.id, job.fence)
+    send(HandlerStarted(request.run))
+    return tasks.start(runner.run(job, call, context), name=f"holdfast job {job.id}", awaited=True)
 
 
 def _run_and_exit(channel: socket.socket, role: Callable[[], int]) -> NoReturn:

@@ -80,25 +80,36 @@ class Drain(Struct, frozen=True, tag="drain"):
 
 
 class RunJob(Struct, frozen=True, tag="run_job"):
-    """Worker to job process: run this job; record its start in this shared-state entry."""
+    """Worker to job process: run this job under this number; record its start in this entry."""
 
+    run: int
     job: Job
     entry: int | None
 
 
+class StopHandler(Struct, frozen=True, tag="stop_handler"):
+    """Worker to job process: cancel the handler of this run."""
+
+    run: int
+
+
 class HandlerStarted(Struct, frozen=True, tag="handler_started"):
-    """Job process: the application is loaded and the handler starts."""
+    """Job process: the application is loaded and the handler of this run starts."""
+
+    run: int
 
 
 class HandlerLogged(Struct, frozen=True, tag="handler_logged"):
-    """Job process: the handler logged this line."""
+    """Job process: the handler of this run logged this line."""
 
+    run: int
     line: LogLine
 
 
 class HandlerFinished(Struct, frozen=True, tag="handler_finished"):
-    """Job process: the handler finished with this outcome."""
+    """Job process: the handler of this run finished with this outcome."""
 
+    run: int
     outcome: Outcome
 
 
@@ -114,18 +125,19 @@ class CannotFork(Struct, frozen=True, tag="cannot_fork"):
 
 FromChild = Hello | StartFailed | SlotLost | Load
 ToChild = Start | Lost | Drain
+ToJob = RunJob | StopHandler
 FromJob = HandlerStarted | HandlerLogged | HandlerFinished | StartFailed
 FromForkServer = ForkServerReady | CannotFork | StartFailed
 
 _ENCODE = msgspec.json.Encoder().encode
 _FROM_CHILD: msgspec.json.Decoder[FromChild] = msgspec.json.Decoder(FromChild)
 _TO_CHILD: msgspec.json.Decoder[ToChild] = msgspec.json.Decoder(ToChild)
-_TO_JOB: msgspec.json.Decoder[RunJob] = msgspec.json.Decoder(RunJob)
+_TO_JOB: msgspec.json.Decoder[ToJob] = msgspec.json.Decoder(ToJob)
 _FROM_JOB: msgspec.json.Decoder[FromJob] = msgspec.json.Decoder(FromJob)
 _FROM_FORKSERVER: msgspec.json.Decoder[FromForkServer] = msgspec.json.Decoder(FromForkServer)
 
 
-def encode_line(message: FromChild | ToChild | RunJob | FromJob | FromForkServer) -> bytes:
+def encode_line(message: FromChild | ToChild | ToJob | FromJob | FromForkServer) -> bytes:
     """Encode a message as a line."""
     return _ENCODE(message) + b"\n"
 
@@ -140,7 +152,7 @@ def read_to_child(text: bytes) -> ToChild:
     return _TO_CHILD.decode(text)
 
 
-def read_to_job(text: bytes) -> RunJob:
+def read_to_job(text: bytes) -> ToJob:
     """Decode a message from a worker to a job process."""
     return _TO_JOB.decode(text)
 

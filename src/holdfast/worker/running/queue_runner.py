@@ -271,8 +271,8 @@ class QueueRunner:
             run.entry = self._shared_state.begin(job.id, job.fence, run.since, run.timeout)
             self._start_timer(run)
         elif call.handler.isolation != "process":
-            # A suspect: its last attempt ended with the death of a worker process. It stays suspect, so that a poison
-            # pill never starts more often than it has attempts, even if this worker crashes for another reason. The
+            # A suspect: an attempt ended with the death of its process. It stays suspect, so that a poison pill never
+            # starts more often than it has attempts, even if this worker crashes for another reason. The
             # job process records the start itself, because this process may die before it receives the message.
             # Jobs with isolation="process" have no entry: they cannot crash this process.
             run.entry = self._shared_state.reserve()

@@ -18,7 +18,7 @@ from holdfast.model.job import Job
 from holdfast.model.outcome import BackendUnavailable, CancelledByHandler, Failed, Failure, Outcome, Snoozed, Succeeded
 from holdfast.model.result import truncated_result
 from holdfast.model.time import Duration
-from holdfast.policy.lifecycle import is_crash_suspect
+from holdfast.policy.lifecycle import suspect_group_size
 from holdfast.policy.redact import redact
 from holdfast.worker.context.attempt_logs import AttemptLogs
 from holdfast.worker.context.context import Context, SyncContext
@@ -27,11 +27,6 @@ from holdfast.worker.handlers.exceptions import Cancel, Discard, Hold, Retry, Sn
 from holdfast.worker.handlers.registry import Handler, Registry
 from holdfast.worker.ports import StepStore
 
-MAX_SUSPECTS = 8
-"""Largest number of crash suspects that run at a time.
-
-A dead worker may leave hundreds of them, and a lack of memory may have been the cause.
-"""
 _RESULT = msgspec.json.Encoder(enc_hook=write_model).encode
 _NULL = Succeeded(b"null")
 _MAX_FRAMES = 40
@@ -41,12 +36,19 @@ class Processes(Protocol):
     """Pool of job processes."""
 
     async def run(
-        self, job: Job, *, on_start: Callable[[], None], attempt_logs: AttemptLogs, entry: int | None
+        self,
+        job: Job,
+        *,
+        group_size: int | None,
+        on_start: Callable[[], None],
+        attempt_logs: AttemptLogs,
+        entry: int | None,
     ) -> Outcome:
-        """Run a job in its own process and return the outcome. Cancelling the call ends the process.
+        """Run a job in a job process and return the outcome. Cancelling the call stops the handler.
 
         Args:
             job: The job to run.
+            group_size: For suspects: largest number of suspects that may share the process; None for other jobs.
             on_start: Called when the handler has started.
             attempt_logs: Receives the handler's log lines as they are written.
             entry: Shared-state entry in which the process records the start, before `on_start` is called.
@@ -79,7 +81,6 @@ class Runner:
             handler.type: _handler_call(handler, has_processes=processes is not None) for handler in registry
         }
         self._isolated = {name: call._replace(place="process", context=None) for name, call in self._calls.items()}
-        self._suspects = asyncio.Semaphore(MAX_SUSPECTS)
         self._step_store = step_store
         self._threads = threads
         self._processes = processes
@@ -88,7 +89,7 @@ class Runner:
 
     def call(self, job: Job) -> HandlerCall | None:
         """Return how to call the handler of a job (crash suspects: in a job process), or None."""
-        isolated = self._processes is not None and is_crash_suspect(job)
+        isolated = self._processes is not None and suspect_group_size(job) is not None
         return (self._isolated if isolated else self._calls).get(job.type)
 
     def context(
@@ -124,10 +125,13 @@ class Runner:
             if self._fail_rate and self._rng() < self._fail_rate:
                 return Failed(Failure("FailedOnPurpose", "this attempt failed because HOLDFAST_FAIL_RATE is set"))
             if call.place == "process" and self._processes is not None:
-                async with contextlib.nullcontext() if call.handler.isolation == "process" else self._suspects:
-                    return await self._processes.run(
-                        job, on_start=on_start, attempt_logs=attempt_logs or AttemptLogs(), entry=entry
-                    )
+                return await self._processes.run(
+                    job,
+                    group_size=self._group_size(job),
+                    on_start=on_start,
+                    attempt_logs=attempt_logs or AttemptLogs(),
+                    entry=entry,
+                )
             arguments = call.handler.arguments.decode(job.payload)
             if call.context is not None:
                 arguments[call.context] = context
@@ -147,6 +151,19 @@ class Runner:
             with contextlib.suppress(Exception):  # progress that cannot be saved must not fail the attempt
                 await context.finish()
         return outcome
+
+    def _group_size(self, job: Job) -> int | None:
+        """Return the group size of a suspect; None if its handler asks for a process.
+
+        Only coroutines can be stopped without ending the process, so that other handlers run alone.
+        """
+        match self._calls[job.type].place:
+            case "process":
+                return None
+            case "thread":
+                return 1
+            case "loop":
+                return suspect_group_size(job)
 
 
 def _is_cancelled() -> bool:
