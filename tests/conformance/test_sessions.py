@@ -230,25 +230,36 @@ async def test_a_transaction_does_not_start_after_a_cancel(store, shop):
     assert await shop.rows() == []
 
 
-@pytest.mark.parametrize("rival", ["cancel", "reap", "settle", "progress", "step"])
-async def test_a_transition_of_the_job_waits_for_the_block(manual_store, clock, shop, interleaving, rival):
+@pytest.mark.parametrize("rival", ["cancel", "settle", "progress", "step"])
+async def test_a_transition_of_the_job_waits_for_the_block(manual_store, shop, interleaving, rival):
     """S17, S7: the row lock decides; never both succeed."""
     job = await running(manual_store)
     waiting = {
         "cancel": lambda: actions.cancel(manual_store, [job.id], reason="enough"),
-        "reap": lambda: reap_once(manual_store),
         "settle": lambda: report(manual_store, job),
         "progress": lambda: manual_store.single(lambda tx: tx.save_progress(held(job), b"1")),
         "step": lambda: record(manual_store, job, done("beside")),
     }[rival]
-    if rival == "reap":
-        await clock.expire()
     async with manual_store.session(held(job), "sell") as session:
         await session.execute(shop.insert, 1, "first")
         other = asyncio.create_task(waiting())
         await interleaving.done_or_blocked(other)
         assert not other.done()
     assert await other
+    assert await shop.rows() == [(1, "first")]
+    assert "sell" in await recorded(manual_store, job)
+
+
+async def test_the_reaper_recovers_a_job_after_its_block(manual_store, clock, shop, interleaving):
+    """S17, S7: it skips locked jobs, or waits for the lock of the whole database."""
+    job = await running(manual_store)
+    await clock.expire()
+    async with manual_store.session(held(job), "sell") as session:
+        await session.execute(shop.insert, 1, "first")
+        reaper = asyncio.create_task(reap_once(manual_store))
+        await interleaving.done_or_blocked(reaper)
+        assert not reaper.done() or reaper.result() == 0
+    assert await reaper + await reap_once(manual_store) == 1
     assert await shop.rows() == [(1, "first")]
     assert "sell" in await recorded(manual_store, job)
 

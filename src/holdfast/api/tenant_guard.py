@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from holdfast import tasks
 from holdfast.engine.changes.analytics import Census
+from holdfast.engine.changes.query_cache import COST_FACTOR
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, OverLimit
 from holdfast.model.state import Status
@@ -31,13 +32,13 @@ class TenantGuard:
         self._bounds = bounds
         self._monotonic = monotonic
         self._usage: defaultdict[str, Usage] = defaultdict(Usage)
-        self._refreshed_at = -REFRESH_INTERVAL_S
+        self._refresh_at = monotonic()
         self._names_since = monotonic()
         self._refreshing = False
 
     def admit_jobs(self, tenant: str, jobs: Iterable[JobNames]) -> None:
         """Count the jobs of a submission; raises `BacklogFull` or `OverLimit`."""
-        if not self._refreshing and self._monotonic() - self._refreshed_at > REFRESH_INTERVAL_S:
+        if not self._refreshing and self._monotonic() >= self._refresh_at:
             self._refreshing = True
             tasks.start(self.refresh(), name="holdfast tenant bounds")
         has_quotas = self._engine.submitter.limited.has(tenant) is not False
@@ -56,13 +57,18 @@ class TenantGuard:
             )
 
     async def refresh(self) -> None:
-        """Count the jobs of all tenants."""
+        """Count the jobs of all tenants.
+
+        The cached census is not used: a count before a submission would then hide its jobs from the statistics.
+        """
+        began = self._monotonic()
         try:
-            self._apply(await self._engine.analytics.census())
+            self._apply(await self._engine.analytics.count())
         except HoldfastError:  # the database is unavailable; the submission itself reports it
             pass
         finally:
-            self._refreshed_at = self._monotonic()
+            now = self._monotonic()
+            self._refresh_at = now + max(REFRESH_INTERVAL_S, COST_FACTOR * (now - began))
             self._refreshing = False
 
     def _apply(self, census: Census) -> None:

@@ -75,7 +75,8 @@ async def test_submissions_within_the_interval_read_the_schemas_once(served, adm
     original = served.engine.store.read
 
     async def read(work):
-        reads.append(work)
+        if getattr(work, "func", None) is payload_schemas._read_changes:
+            reads.append(work)
         return await original(work)
 
     monkeypatch.setattr(served.engine.store, "read", read)

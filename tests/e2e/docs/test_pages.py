@@ -68,6 +68,7 @@ def test_the_tutorial_runs_on_a_new_clone(reader):
     reader.read(CHECKOUT / "docs" / "tutorial.md")
 
 
+@pytest.mark.timeout(600)  # runs the examples of all pages
 def test_the_readme_and_the_guides_run(reader):
     *_, lines, commands = reader.read(CHECKOUT / "README.md")
     submitted, job, cancelled, listed, dead, replay, stats, *stream = lines.splitlines()

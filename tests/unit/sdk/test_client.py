@@ -198,7 +198,7 @@ def test_an_administrator_manages_queues_tenants_and_keys(client, node):
     key = client.create_key("shop", ["submit"], tenant="acme", expires="1d")
     assert client.create_key("now", ["read"], expires=datetime.now(UTC) + timedelta(days=1)).expires_at
     narrow = Client(node.url, key.token)
-    assert narrow.submit("send").tenant == "acme"
+    assert narrow.submit("send", {"to": "a@example.com"}).tenant == "acme"
     with pytest.raises(Forbidden):
         narrow.queues()
     assert client.revoke_key(key.id).revoked_at

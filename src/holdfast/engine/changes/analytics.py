@@ -86,6 +86,11 @@ class Analytics:
         unfinished, dead = await asyncio.gather(self._unfinished.get(), self._dead.get())
         return Census(unfinished.at, [*unfinished.status_counts, *dead.status_counts])
 
+    async def count(self) -> Census:
+        """Count unfinished and dead jobs now, without the cache. Takes long if there are many."""
+        unfinished, dead = await asyncio.gather(self._count_unfinished(), self._count_dead())
+        return Census(unfinished.at, [*unfinished.status_counts, *dead.status_counts])
+
     async def held_counts(self) -> list[HeldCount]:
         """Return the number of jobs that each worker holds."""
         return await self._holding.get()

@@ -257,8 +257,8 @@ LIMIT :limit FOR UPDATE OF l SKIP LOCKED;
 SELECT id FROM holdfast_workers WHERE expires_at <= clock() ORDER BY expires_at LIMIT :limit FOR UPDATE SKIP LOCKED;
 
 -- name: lock_expired_worker
--- Uses the primary key.
-SELECT id FROM holdfast_workers WHERE id = :worker AND expires_at <= clock() FOR UPDATE SKIP LOCKED;
+-- Uses the primary key; `+ 0` as in `renew`.
+SELECT id FROM holdfast_workers WHERE id = :worker AND expires_at + 0 <= clock() FOR UPDATE SKIP LOCKED;
 
 -- name: overdue
 -- Uses holdfast_live_deadline. Skips jobs that another node handles.
