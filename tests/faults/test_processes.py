@@ -294,11 +294,14 @@ async def test_an_old_node_whose_workers_died_after_a_migration_exits_with_the_r
     await scene.submit("running", sleep=600)
     await scene.starts("running")
     await console.run("INSERT INTO holdfast_schema (version, name, checksum) VALUES (9999, 'later', 'x')")
-    (pid,) = {entry.pid for entry in scene.ledger.entries() if entry.event == "start"}
-    os.kill(next(row.info.pid for row in workers if row.info.pid != pid), SIGKILL)
-    assert await asyncio.to_thread(node.wait, TIMEOUT_S) == 2
-    assert "schema is version 9999" in node.log
-    (job,) = await scene.becomes("ready", "running")
-    assert await scene.attempts("running") == []
-    assert job.worker is None
-    await scene.workers(0)
+    try:
+        (pid,) = {entry.pid for entry in scene.ledger.entries() if entry.event == "start"}
+        os.kill(next(row.info.pid for row in workers if row.info.pid != pid), SIGKILL)
+        assert await asyncio.to_thread(node.wait, TIMEOUT_S) == 2
+        assert "schema is version 9999" in node.log
+        (job,) = await scene.becomes("ready", "running")
+        assert await scene.attempts("running") == []
+        assert job.worker is None
+        await scene.workers(0)
+    finally:  # tests share the database
+        await console.run("DELETE FROM holdfast_schema WHERE version = 9999")
