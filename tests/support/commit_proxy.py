@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Literal
-from urllib.parse import urlsplit
+
+from tests.support.dropping_proxy import PIECE_BYTES, DroppingProxy, running_proxy
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    import asyncio
+    from contextlib import AbstractAsyncContextManager
 
 When = Literal["before", "after"]
-_PIECE = 1 << 20
 
 
-class CommitProxy:
+class CommitProxy(DroppingProxy):
     """Proxy in front of a database. `cut` arms it for one message; other messages pass."""
 
     def __init__(self, host: str, port: int) -> None:
-        self._server = (host, port)
-        self._links: set[asyncio.Task[None]] = set()
+        super().__init__(host, port)
         self._pattern: bytes | None = None
         self._when: When = "before"
         self.cuts = 0
@@ -34,74 +32,44 @@ class CommitProxy:
         """Let all further messages pass."""
         self._pattern = None
 
-    async def start(self) -> int:
-        """Listen on 127.0.0.1 and return the port."""
-        self._listener = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        port: int = self._listener.sockets[0].getsockname()[1]
-        return port
+    def new_link(self) -> _Link:
+        """Return the handler of a new connection."""
+        return _Link(self)
 
-    async def aclose(self) -> None:
-        """Close the proxy and all connections."""
-        self._listener.close()
-        for link in list(self._links):
-            link.cancel()
-        await asyncio.gather(*self._links, return_exceptions=True)
+    def cut_at(self, message: bytes) -> When | None:
+        """Return when to cut the connection of this message; None if it passes."""
+        if self._pattern is None or not re.search(self._pattern, message):
+            return None
+        self._pattern = None
+        self.cuts += 1
+        return self._when
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._links.add(task)
-        onward: asyncio.StreamWriter | None = None
-        doomed = asyncio.Event()
-        try:
-            back, onward = await asyncio.open_connection(*self._server)
-            sides = [
-                asyncio.create_task(self._requests(reader, onward, doomed)),
-                asyncio.create_task(self._responses(back, writer, doomed)),
-            ]
-            await asyncio.wait(sides, return_when=asyncio.FIRST_COMPLETED)
-            for side in sides:
-                side.cancel()
-            await asyncio.gather(*sides, return_exceptions=True)
-        except OSError:
-            pass
-        except asyncio.CancelledError:
-            pass  # from `aclose`; before Python 3.12, a cancelled stream handler logs an error
-        finally:
-            self._links.discard(task)
-            for each in (writer, onward):
-                if each is not None:
-                    each.transport.abort()
 
-    async def _requests(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, doomed: asyncio.Event
-    ) -> None:
-        while piece := await reader.read(_PIECE):
-            if self._pattern is not None and re.search(self._pattern, piece):
-                self._pattern = None
-                self.cuts += 1
-                if self._when == "before":
+class _Link:
+    """Connection through the proxy."""
+
+    def __init__(self, proxy: CommitProxy) -> None:
+        self._proxy = proxy
+        self._drops_responses = False
+
+    async def requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while piece := await reader.read(PIECE_BYTES):
+            match self._proxy.cut_at(piece):
+                case "before":
                     return
-                doomed.set()
+                case "after":
+                    self._drops_responses = True
             writer.write(piece)
             await writer.drain()
 
-    @staticmethod
-    async def _responses(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, doomed: asyncio.Event) -> None:
-        while piece := await reader.read(_PIECE):
-            if doomed.is_set():  # executed by the server, unknown to the client
+    async def responses(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while piece := await reader.read(PIECE_BYTES):
+            if self._drops_responses:  # executed by the server, unknown to the client
                 return
             writer.write(piece)
             await writer.drain()
 
 
-@asynccontextmanager
-async def commit_proxy(url: str) -> AsyncIterator[tuple[CommitProxy, str]]:
+def commit_proxy(url: str) -> AbstractAsyncContextManager[tuple[CommitProxy, str]]:
     """Run the proxy in front of a database; yield it and the URL through it."""
-    at = urlsplit(url)
-    proxy = CommitProxy(at.hostname or "127.0.0.1", at.port or {"postgresql": 5432}.get(at.scheme, 3306))
-    port = await proxy.start()
-    try:
-        yield proxy, at._replace(netloc=f"{at.netloc.rpartition('@')[0]}@127.0.0.1:{port}").geturl()
-    finally:
-        await proxy.aclose()
+    return running_proxy(url, CommitProxy)

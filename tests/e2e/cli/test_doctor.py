@@ -276,7 +276,7 @@ def test_connections_that_the_server_may_refuse_are_doubtful(most, level, fix):
     assert needed == 11 + 8 + 4 * 21 == 103
     found = database.compare_connections(needed - 10, most, 40, 10, nodes=1, workers=4)
     assert (found.check, found.level, found.fix) == ("connections", level, fix)
-    assert "4 worker processes on 1 nodes" in found.text
+    assert "worker processes: 4, worker nodes: 1" in found.text
 
 
 def test_doctor_reports_jobs_that_their_worker_does_not_run(doctor, database_url):

@@ -115,8 +115,8 @@ def compare_connections(
     needed: int, server_max: int, used: int, pool_size: int, *, nodes: int, workers: int
 ) -> Finding:
     """Compare the connections that nodes may open with those that the server accepts."""
-    nodes_text = f"{workers} worker processes on {nodes} nodes and one service node"
-    text = f"{nodes_text} open up to {needed} connections; the server accepts {server_max} and has {used} open"
+    nodes_text = f"worker processes: {workers}, worker nodes: {nodes}, service nodes: 1"
+    text = f"{nodes_text}; they open up to {needed} connections; the server accepts {server_max} and has {used} open"
     if needed <= server_max:
         return Finding("connections", "ok", text)
     smaller = max((size for size in range(1, pool_size) if needed * size <= server_max * pool_size), default=1)
